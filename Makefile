@@ -1,0 +1,47 @@
+# Needs only python3 (3.11 or newer) and make. The environment is made once, on first use.
+#
+#   make demo     see the accountant at work
+#   make test     checks and tests
+#   make check    lint, format, types
+#   make bench    the benchmarks
+#   make docs     build the documentation into site/
+
+PYTHON ?= python3
+PYTEST_FLAGS ?= -n auto
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test check bench docs format clean
+
+demo: $(STAMP)
+	@$(BIN)/discreet demo
+
+test: check
+	@$(BIN)/python -m pytest $(PYTEST_FLAGS)
+
+check: $(STAMP)
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/mypy
+
+bench: $(STAMP)
+	@set -e; for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+docs: $(STAMP)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
+format: $(STAMP)
+	@$(BIN)/ruff check --quiet --fix-only
+	@$(BIN)/ruff format --quiet
+
+clean:
+	@rm -rf $(VENV) site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "discreet needs Python 3.11 or newer; try  make PYTHON=python3.12")'
+	@echo "installing into $(VENV) (once, a minute or two)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,plot]'
+	@touch $@

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Argument checks in one voice: each returns the value it accepts, or raises a coded error.
+
+    epsilon = check.positive(epsilon=epsilon)
+
+Each check takes exactly one keyword argument, so that the message can name the parameter. A bool is
+not a number here: `True` is refused where a number is expected, because it is nearly always a slip.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Collection
+from typing import Any
+
+from discreet.errors import BadParameter
+
+_NUMBER_WHY = "every bound is computed from it, and a value that is no number would make the promise empty."
+
+
+def real(**named: Any) -> float:
+    """A finite real number."""
+    name, value = _one(named)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise BadParameter(
+            "DP104",
+            f"{name} must be a number, not {_kind(value)}.",
+            why=_NUMBER_WHY,
+            fix=f"pass a plain number, for example {name}=1.0",
+        )
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise BadParameter(
+            "DP101",
+            f"{name} must be finite, not {number}.",
+            why=_NUMBER_WHY,
+            fix=f"pass a finite number, for example {name}=1.0",
+        )
+    return number
+
+
+def positive(**named: Any) -> float:
+    """A finite number above zero."""
+    return _above(named, 0.0, strict=True)
+
+
+def not_negative(**named: Any) -> float:
+    """A finite number that is zero or more."""
+    return _above(named, 0.0, strict=False)
+
+
+def above_one(**named: Any) -> float:
+    """A finite number above one (a Rényi order)."""
+    return _above(named, 1.0, strict=True)
+
+
+def delta(**named: Any) -> float:
+    """A number in [0, 1): the δ of an (ε, δ) statement."""
+    return _within(named, 0.0, 1.0, closed_above=False)
+
+
+def probability(**named: Any) -> float:
+    """A number in [0, 1]."""
+    return _within(named, 0.0, 1.0, closed_above=True)
+
+
+def inner_probability(**named: Any) -> float:
+    """A number strictly between 0 and 1."""
+    return _within(named, 0.0, 1.0, closed_above=False, closed_below=False)
+
+
+def rate(**named: Any) -> float:
+    """A sampling rate in (0, 1]."""
+    return _within(named, 0.0, 1.0, closed_above=True, closed_below=False)
+
+
+def whole(*, at_least: int = 1, **named: Any) -> int:
+    """A whole number, `at_least` or more (a count, a group size, an integer sensitivity)."""
+    name, value = _one(named)
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise BadParameter(
+            "DP103",
+            f"{name} must be a whole number, not {_kind(value)}.",
+            why="a mechanism runs a whole number of times; a fraction of a run has no privacy meaning.",
+            fix=f"pass an int, for example {name}={max(at_least, 10)}",
+        )
+    if value < at_least:
+        raise BadParameter(
+            "DP102",
+            f"{name} must be {at_least} or more, not {int(value)}.",
+            why="the guarantee of fewer runs than that is not what was asked.",
+            fix=f"pass {name}={at_least} or more",
+        )
+    return int(value)
+
+
+def choice(allowed: Collection[str], **named: Any) -> str:
+    """One of a few words."""
+    name, value = _one(named)
+    if not isinstance(value, str) or value not in allowed:
+        words = ", ".join(repr(word) for word in allowed)
+        raise BadParameter(
+            "DP105",
+            f"{name} must be one of {words}.",
+            why="each choice has its own theorem; an unknown one has none.",
+            fix=f"pass {name}={next(iter(allowed))!r}",
+        )
+    return value
+
+
+def _above(named: dict[str, Any], floor: float, *, strict: bool) -> float:
+    name, _ = _one(named)
+    number = real(**named)
+    if number > floor or (not strict and number == floor):
+        return number
+    words = f"above {floor:g}" if strict else f"{floor:g} or more"
+    raise BadParameter(
+        "DP102",
+        f"{name} must be {words}, not {number!r}.",
+        why="outside that range the theorem behind this quantity does not hold.",
+        fix=f"pass {name}={floor + 1:g}",
+    )
+
+
+def _within(
+    named: dict[str, Any], low: float, high: float, *, closed_above: bool, closed_below: bool = True
+) -> float:
+    name, _ = _one(named)
+    number = real(**named)
+    fits_below = number > low or (closed_below and number == low)
+    fits_above = number < high or (closed_above and number == high)
+    if fits_below and fits_above:
+        return number
+    interval = f"{'[' if closed_below else '('}{low:g}, {high:g}{']' if closed_above else ')'}"
+    raise BadParameter(
+        "DP102",
+        f"{name} must lie in {interval}, not {number!r}.",
+        why="it is a probability, and outside that range it promises nothing.",
+        fix=f"pass {name}={'1e-6' if name == 'delta' else '0.01'}",
+    )
+
+
+def _one(named: dict[str, Any]) -> tuple[str, Any]:
+    ((name, value),) = named.items()
+    return name, value
+
+
+def _kind(value: Any) -> str:
+    return f"{type(value).__name__}" if not isinstance(value, float | int) else f"{value!r}"

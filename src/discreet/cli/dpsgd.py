@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`discreet account dpsgd`: the promise of a training run, in the words of a training run.
+
+Noise is measured in clipping norms, whichever the relation: the mechanism adds N(0, (noise·C)²) to a sum of gradients of
+norm at most C, so a record that is added moves the sum by C, and one that is replaced by 2C.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet import check
+from discreet.cli import options, report
+from discreet.cli.flags import number, whole
+from discreet.cli.terminal import rounded, working
+from discreet.errors import BadParameter
+
+if TYPE_CHECKING:
+    from discreet.privacy.guarantee import Guarantee
+
+_RUN = "The training run"
+_EXAMPLE = "discreet account dpsgd --n 50000 --batch 512 --noise 1.0 --epochs 10 --delta 1e-6"
+
+Count = Annotated[str, typer.Option("--n", metavar="N", help="Records in the data.", rich_help_panel=_RUN)]
+Batch = Annotated[
+    str, typer.Option("--batch", metavar="B", help="Expected size of a batch.", rich_help_panel=_RUN)
+]
+Noise = Annotated[
+    str | None,
+    typer.Option(
+        "--noise",
+        metavar="Z",
+        help="Standard deviation of the noise on a sum of gradients / clipping norm.",
+        rich_help_panel=_RUN,
+    ),
+]
+Epochs = Annotated[
+    str | None, typer.Option("--epochs", metavar="E", help="Passes over the data.", rich_help_panel=_RUN)
+]
+Steps = Annotated[
+    str | None, typer.Option("--steps", metavar="K", help="Steps, instead of epochs.", rich_help_panel=_RUN)
+]
+Scheme = Annotated[
+    str,
+    typer.Option("--scheme", metavar="SCHEME", help="poisson or without-replacement.", rich_help_panel=_RUN),
+]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training run."""
+
+    n: int
+    batch: int
+    noise: float
+    steps: int
+    scheme: str
+    relation: str
+    unit: str
+
+    @property
+    def rate(self) -> float:
+        return self.batch / self.n
+
+    def guarantee(self) -> Guarantee:
+        from discreet.privacy.primitives import gaussian
+
+        step = gaussian(self.noise, unit=self.unit).sampled(self.rate, self.scheme, self.relation)
+        return self.steps * step
+
+
+def dpsgd(
+    *,
+    n: Count = "",
+    batch: Batch = "",
+    noise: Noise = None,
+    epochs: Epochs = None,
+    steps: Steps = None,
+    scheme: Scheme = "poisson",
+    delta: options.Delta = None,
+    for_epsilon: options.ForEpsilon = None,
+    compare: options.Compare = False,
+    relation: options.Relation = "add-remove",
+    unit: options.UnitName = "record",
+    json: options.Json = False,
+    plot: options.Plot = None,
+) -> None:
+    """What a training run with DP-SGD promises.
+
+    discreet account dpsgd --n 50000 --batch 512 --noise 1.0 --epochs 10 --delta 1e-6
+
+    With --for-epsilon leave out --noise to find the least noise, or --epochs to find the most steps.
+    """
+    records, size = _whole("--n", n, "50000"), _whole("--batch", batch, "512")
+    if size > records:
+        raise _contradiction(
+            f"a batch of {size} cannot be drawn from {records} records", "--batch 512 --n 50000"
+        )
+    at = (
+        number("--delta", delta, check.delta, "--delta 1e-6") if delta is not None else default_delta(records)
+    )
+    known = None if noise is None else number("--noise", noise, check.positive, "--noise 1.0")
+    run = Run(records, size, known or 0.0, _steps(epochs, steps, records, size), scheme, relation, unit)
+    run, sought = _complete(run, at, for_epsilon)
+    found = report.facts("account dpsgd", run.guarantee(), report.Question(at, compare=compare))
+    found["calibrated"] = sought and {
+        "flag": f"--{sought}",
+        "parameter": sought,
+        "value": getattr(run, sought),
+    }
+    found["training"] = {
+        name: getattr(run, name) for name in ("n", "batch", "rate", "steps", "noise", "scheme")
+    }
+    found["plot"] = report.plotted(run.guarantee(), plot)
+    if json:
+        report.print_json(found)
+    else:
+        report.print_answer(
+            found, _description(run, sought, chosen=at if delta is None else None), bracket=True
+        )
+
+
+def default_delta(records: int) -> float:
+    """The greatest power of ten that is at most a tenth of 1/n.
+
+    >>> default_delta(50_000), default_delta(100_000), default_delta(100_001)
+    (1e-06, 1e-06, 1e-07)
+    """
+    return float(f"1e-{len(str(10 * records - 1))}")
+
+
+def _steps(epochs: str | None, steps: str | None, records: int, size: int) -> int:
+    """The number of steps, rounded up to cover the epochs; 0 if neither is given."""
+    if epochs is not None and steps is not None:
+        raise _contradiction("--epochs and --steps say the same thing twice", "--epochs 10")
+    if steps is not None:
+        return _whole("--steps", steps, "1000")
+    if epochs is None:
+        return 0
+    number("--epochs", epochs, check.positive, "--epochs 10")
+    return math.ceil(Fraction(epochs) * records / size)
+
+
+def _complete(run: Run, delta: float, for_epsilon: str | None) -> tuple[Run, str | None]:
+    """The run with nothing open, and the name of what was found, if something was."""
+    missing = [name for name in ("noise", "steps") if not getattr(run, name)]
+    if for_epsilon is None and missing:
+        named = "--noise" if "noise" in missing else "--epochs"
+        raise _contradiction(f"{named} is missing (or --for-epsilon, to find it)", _EXAMPLE)
+    if for_epsilon is None:
+        return run, None
+    if len(missing) != 1:
+        words = "leave out one of --noise and --epochs; it is what --for-epsilon finds"
+        raise _contradiction(
+            words, "discreet account dpsgd --n 50000 --batch 512 --epochs 10 --for-epsilon 1"
+        )
+    epsilon = number("--for-epsilon", for_epsilon, check.positive, "--for-epsilon 1")
+    return _found(run, missing[0], epsilon, delta), missing[0]
+
+
+def _found(run: Run, name: str, epsilon: float, delta: float) -> Run:
+    from discreet.privacy.calibrate import calibrate
+    from discreet.privacy.primitives import approximate
+
+    target = approximate(epsilon, delta, relation=run.relation, unit=run.unit)
+    with working("searching the least noise" if name == "noise" else "searching the most steps"):
+        if name == "steps":
+            most = calibrate(lambda k: replace(run, steps=k).guarantee(), to=target, integer=True)
+            return replace(run, steps=int(most))
+        exact = calibrate(lambda z: replace(run, noise=z).guarantee(), to=target)
+        short = replace(run, noise=rounded(exact, upwards=True))
+        return short if short.guarantee().implies(target) else replace(run, noise=exact)
+
+
+def _description(run: Run, sought: str | None, *, chosen: float | None) -> list[tuple[str, str]]:
+    epochs = run.steps * run.batch / run.n
+    noise = f"{run.noise:.12g} × the clipping norm, on the sum of the gradients of a batch"
+    steps = f"{run.steps:,} (about {epochs:.3g} epochs)"
+    return [
+        ("data", f"{run.n:,} {run.unit}s, batches of {run.batch:,}: rate {run.rate:.6g}"),
+        ("noise", f"{noise}; the least that will do" if sought == "noise" else noise),
+        ("steps", f"{steps}; the most that will do" if sought == "steps" else steps),
+        ("in Python", repr(run.guarantee())),
+        ("sampling", options.sampling_words(run.scheme, run.rate, run.unit)),
+        *(
+            [("δ", f"{chosen:g}, at most a tenth of 1/n; choose it with --delta")]
+            if chosen is not None
+            else []
+        ),
+    ]
+
+
+def _whole(name: str, text: str, example: str) -> int:
+    return whole(name, text, check.whole, f"{name} {example}")
+
+
+def _contradiction(what: str, fix: str) -> BadParameter:
+    return BadParameter(
+        "DP107",
+        f"{what}.",
+        why="the promise of a run follows from its rate, its noise and its steps, and from nothing less.",
+        fix=fix,
+    )

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands share when they speak: numbers on the safe side, aligned rows, a spinner for long work.
+
+**Promise.** Upper bounds are rounded up, lower bounds down. What is beyond the eleventh digit is the margin that the
+numerics add against floating point, and is dropped first: 0.30000000000000004 is shown as 0.3, not as 0.300001.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from discreet.errors import DiscreetError
+
+_DIGITS = 6
+
+
+def up(value: float, digits: int = _DIGITS) -> str:
+    """An upper bound to a few digits, rounded up.
+
+    >>> up(0.46211715), up(0.1), up(math.inf)
+    ('0.462118', '0.1', '∞')
+    """
+    return _shown(value, digits, ROUND_CEILING)
+
+
+def down(value: float, digits: int = _DIGITS) -> str:
+    """A lower bound to a few digits, rounded down.
+
+    >>> down(0.46211795)
+    '0.462117'
+    """
+    return _shown(value, digits, ROUND_FLOOR)
+
+
+def at_least_percent(share: float) -> str:
+    """A share that is at least this, rounded down.
+
+    >>> at_least_percent(0.970199)
+    '97.01 %'
+    """
+    return f"{math.floor(_plain(share) * 10_000) / 100:.2f} %"
+
+
+def at_most_percent(share: float) -> str:
+    """A share that is at most this, rounded up.
+
+    >>> at_most_percent(0.970101)
+    '97.02 %'
+    """
+    return f"{math.ceil(_plain(share) * 10_000) / 100:.2f} %"
+
+
+def rounded(value: float, *, upwards: bool) -> float:
+    """The nearest number of seven digits on the given side, so that it can be typed.
+
+    >>> rounded(1.56266644, upwards=True), rounded(1.56266644, upwards=False)
+    (1.562667, 1.562666)
+    """
+    return float(_shown(value, 7, ROUND_CEILING if upwards else ROUND_FLOOR))
+
+
+def _shown(value: float, digits: int, rounding: str) -> str:
+    if math.isinf(value):
+        return "∞"
+    exact = Context(prec=digits, rounding=rounding).create_decimal(_plain(value))
+    return f"{float(exact):.{digits}g}"
+
+
+def _plain(value: float) -> Decimal:
+    return Decimal(f"{value:.10e}")
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A terminal without guesses: no highlighting, and no colour where nobody looks."""
+    return Console(stderr=stderr, highlight=False)
+
+
+def print_rows(rows: Iterable[tuple[str, str]]) -> None:
+    """Names and values in two columns; a long value continues under itself."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column()
+    for name, value in rows:
+        grid.add_row(name, Text(value))
+    console().print(grid)
+
+
+def print_table(columns: list[str], rows: Iterable[Iterable[str]], *, numbers: set[int]) -> None:
+    """A table with a rule below its head; the columns in `numbers` are set to the right."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="right" if index in numbers else "left", no_wrap=index in numbers)
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    console().print(table)
+
+
+@contextmanager
+def working(words: str) -> Iterator[None]:
+    """A spinner on stderr while something is computed, if somebody is looking."""
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield
+        return
+    with screen.status(words):
+        yield
+
+
+def print_error(error: DiscreetError) -> None:
+    """The four lines of an error on stderr; on a terminal a long line continues under itself."""
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        print(error, file=sys.stderr)
+        return
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bold", no_wrap=True)
+    for name, words in (
+        (error.code, error.what),
+        ("Why", error.why),
+        ("Fix", error.fix),
+        ("Spent", f"{error.spent}."),
+    ):
+        grid.add_row(name, Text(words))
+    screen.print(grid)

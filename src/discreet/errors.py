@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every error that discreet raises on purpose, as one tree.
+
+    DiscreetError
+    ├── BadParameter          DP1xx  an argument is of the wrong type or out of range (also a ValueError)
+    ├── UnsupportedGuarantee  DP2xx  no theorem covers this combination, so it is refused
+    │   └── UnitMismatch      DP20x  guarantees that protect different units were combined
+    ├── CannotCertify         DP3xx  the numerics cannot prove a useful bound; carries the best bracket found
+    ├── BadDescription        DP4xx  a stored description cannot be read
+    └── MissingExtra          DP5xx  an optional dependency is not installed (also an ImportError)
+
+Each error has a code, says what happened, why it matters, how to fix it (a line to paste) and what was
+spent. No error ever contains a value that was read from private data: parameters are public, records
+are not. `CODES` lists every code with its title; each has a page in the documentation.
+"""
+
+from __future__ import annotations
+
+CODES = {
+    "DP101": "a parameter is not a finite number",
+    "DP102": "a parameter is out of range",
+    "DP103": "a parameter is not a whole number",
+    "DP104": "a parameter has the wrong type",
+    "DP105": "a word is not one of the allowed choices",
+    "DP106": "two distributions do not describe the same outcomes",
+    "DP107": "parameters contradict each other, or too few were given",
+    "DP201": "guarantees protect different units",
+    "DP202": "no theorem covers this sampling scheme",
+    "DP203": "no theorem covers this combination",
+    "DP204": "the guarantee does not have this view",
+    "DP301": "no bound could be certified",
+    "DP302": "no parameter reaches the target",
+    "DP401": "a stored description cannot be read",
+    "DP402": "a stored description is from a newer version",
+    "DP501": "an optional dependency is not installed",
+}
+
+
+class DiscreetError(Exception):
+    """The root of every error that discreet raises on purpose."""
+
+    def __init__(self, code: str, what: str, *, why: str, fix: str, spent: str = "nothing") -> None:
+        self.code, self.what, self.why, self.fix, self.spent = code, what, why, fix, spent
+        super().__init__(f"{code}  {what}\nWhy    {why}\nFix    {fix}\nSpent  {spent}.")
+
+
+class BadParameter(DiscreetError, ValueError):
+    """An argument is of the wrong type or out of range; nothing was computed."""
+
+
+class UnsupportedGuarantee(DiscreetError):
+    """No theorem covers what was asked, so discreet refuses rather than guesses."""
+
+
+class UnitMismatch(UnsupportedGuarantee):
+    """Guarantees about different units, or different neighbouring relations, were combined."""
+
+
+class CannotCertify(DiscreetError):
+    """The numerics cannot prove a useful bound; `bracket` holds the best (lower, upper) found."""
+
+    def __init__(
+        self, code: str, what: str, *, why: str, fix: str, bracket: tuple[float, float] | None = None
+    ) -> None:
+        self.bracket = bracket
+        super().__init__(code, what, why=why, fix=fix)
+
+
+class BadDescription(DiscreetError, ValueError):
+    """A stored description is damaged, unknown or from the future."""
+
+
+class MissingExtra(DiscreetError, ImportError):
+    """An optional dependency is needed; the fix is the exact line that installs it."""

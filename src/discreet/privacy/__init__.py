@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is promised: guarantees, how they compose, and every number that follows from them.
+
+    guarantee.py   Guarantee: +, *, sampled, group, and the views            ◄ read this first
+    primitives.py  pure, approximate, concentrated, gaussian, laplace, …     one mechanism each
+    wrapped.py     parallel, group, pair                                     around others
+    sampling.py    amplification, one function for each theorem
+    routes.py      every composition theorem, by name
+    bag.py         where a count meets numerics
+    pairs.py, families.py, lattice.py, tilted.py, losses.py                  certified loss distributions
+    divergences.py, tradeoff.py, order.py, calibrate.py, wire.py, show.py          views, order, storage, display
+
+No random number is drawn here and no data are seen: this is mathematics about ε, δ and friends.
+"""
+
+from __future__ import annotations
+
+from discreet.privacy.bound import Bound, Comparison
+from discreet.privacy.calibrate import calibrate
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.primitives import (
+    approximate,
+    approximate_concentrated,
+    concentrated,
+    discrete_gaussian,
+    discrete_laplace,
+    exponential,
+    gaussian,
+    laplace,
+    leaky,
+    leaky_randomized_response,
+    pure,
+    randomized_response,
+    renyi_curve,
+)
+from discreet.privacy.primitives import renyi_point as renyi
+from discreet.privacy.unit import Unit
+from discreet.privacy.wire import from_json
+from discreet.privacy.wrapped import pair, pair_of_densities, parallel, two_gaussians
+
+__all__ = [
+    "Bound",
+    "Comparison",
+    "Guarantee",
+    "Unit",
+    "approximate",
+    "approximate_concentrated",
+    "calibrate",
+    "concentrated",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "exponential",
+    "from_json",
+    "gaussian",
+    "laplace",
+    "leaky",
+    "leaky_randomized_response",
+    "pair",
+    "pair_of_densities",
+    "parallel",
+    "pure",
+    "randomized_response",
+    "renyi",
+    "renyi_curve",
+    "two_gaussians",
+]

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rényi curves: divergences of the standard mechanisms, and conversions to (ε, δ).
+
+A curve is a function order ↦ D_order that holds in both directions. Conversions are stated for one order;
+the routes minimise over orders. All of them are upper bounds; the last one is exact for one order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import gammaln
+
+from discreet.privacy.lattice import knots_around, spread
+from discreet.privacy.pairs import Array, Pair
+
+Curve = Callable[[float], float]
+
+#: A curve computed by quadrature is raised by this, many times its error.
+_SAFE = 1e-11
+
+
+def of_pure(epsilon: float, order: float) -> float:
+    """The largest D_order of any ε-DP mechanism, attained by randomized response.
+
+    [log cosh((order - 1/2)ε) - log cosh(ε/2)] / (order - 1).
+    """
+    return min(epsilon, (_log_cosh((order - 0.5) * epsilon) - _log_cosh(epsilon / 2)) / (order - 1))
+
+
+def concentrated_of_pure(epsilon: float) -> float:
+    """ε-DP implies ρ-zCDP with ρ = ε·tanh(ε/2); equality for randomized response as the order tends to 1."""
+    return epsilon * math.tanh(epsilon / 2)
+
+
+def of_laplace(epsilon: float, order: float) -> float:
+    """Mironov 2017, Proposition 6."""
+    lam = order - 1
+    if order * epsilon < 1:
+        # both terms nearly cancel: work with what is left, and round up by the error that can remain
+        up = order / (2 * order - 1) * math.expm1(lam * epsilon)
+        down = lam / (2 * order - 1) * math.expm1(-order * epsilon)
+        return (math.log1p(max(0.0, up + down)) + 1e-15 * up) / lam
+    up = math.log(order / (2 * order - 1)) + lam * epsilon
+    down = math.log(lam / (2 * order - 1)) - order * epsilon
+    return float(np.logaddexp(up, down)) / lam
+
+
+def of_two_gaussians(shift: float, ratio: float, order: float) -> float:
+    """D_order of N(0, ratio²) against N(shift, 1); infinite from some order on if ratio > 1."""
+    mixed = order + (1 - order) * ratio * ratio
+    if mixed <= 0:
+        return math.inf
+    log_term = (math.log(mixed) / 2 - (1 - order) * math.log(ratio)) / (1 - order)
+    return order * shift * shift / (2 * mixed) + log_term
+
+
+def of_diluted_gaussian(mu: float, rate: float, order: float, *, removes: bool) -> float:
+    """The Poisson-sampled Gaussian in one direction, by the trapezoidal rule on the real line.
+
+    With r(x) = 1 - q + q·e^{μx - μ²/2}: log E r^order under N(0, 1) (a record is removed), or
+    log E r^{1-order} (added). The integrand is analytic in a strip of half-width π/μ, where the rule
+    converges like e^{-2π·width/step} (Trefethen, Weideman 2014), so a step of an eighth of it is exact to rounding.
+    """
+    width = min(math.pi / mu, 3.0)
+    step = min(width / 8, 0.125)
+    power = order if removes else 1 - order
+    top = 12.0 + (max(order, 1.0) * mu if removes else mu)
+    count = math.ceil((top + 40.0) / step)
+    if count > 2_000_000:
+        return math.inf
+    x = -40.0 + step * np.arange(count + math.ceil(40.0 / step))
+    log_ratio = np.logaddexp(math.log1p(-rate), math.log(rate) + mu * x - mu * mu / 2)
+    logs = power * log_ratio - x * x / 2
+    peak = float(logs.max())
+    log_mean = peak + math.log(float(np.exp(logs - peak).sum()) * step / math.sqrt(2 * math.pi))
+    return (max(0.0, log_mean) * (1 + _SAFE) + 4e-15) / (order - 1)
+
+
+def of_pair(pair: Pair, order: float) -> float:
+    """D_order of any pair: exact for atoms, from a dominating discretisation for a smooth part."""
+    if pair.infinite > 0:
+        return math.inf
+    if pair.smooth is None:
+        return _log_mean_exp(pair.p, (order - 1) * pair.losses) / (order - 1)
+    centre = 0.0
+    for growth in (1 / 8, 1 / 512):
+        masses = spread(
+            pair, knots_around(centre, pair.least, pair.greatest, (pair.greatest - pair.least) * 1e-9, growth)
+        )
+        logs = masses.log_p + (order - 1) * masses.losses
+        top = float(logs.max())
+        weights = np.exp(logs - top)
+        centre = float(masses.losses[np.searchsorted(np.cumsum(weights), weights.sum() / 2)])
+    return max(0.0, top + math.log(float(weights.sum()))) / (order - 1) * (1 + _SAFE)
+
+
+def of_sampled_curve(curve: Curve, rate: float, order: float) -> float:
+    """Poisson sampling of a mechanism known only by its curve (add-remove), at the next whole order.
+
+    Removal: E((1-q) + q·r)^n expanded by the binomial theorem, E r^j ≤ e^{(j-1)·curve(j)}; exact for any base.
+    Addition: the loss -log(1 - q + q·e^{-L}) never exceeds -log(1 - q).
+    """
+    whole = max(2, math.ceil(order))
+    if whole > 100_000:
+        return curve(order)
+    j = np.arange(whole + 1, dtype=float)
+    moments = np.array([0.0, 0.0] + [(i - 1) * curve(float(i)) for i in range(2, whole + 1)])
+    logs = _log_binomial(whole, j) + (whole - j) * math.log1p(-rate) + j * math.log(rate) + moments
+    top = float(logs.max())
+    removed = (top + math.log(float(np.exp(logs - top).sum()))) / (whole - 1)
+    return max(removed, min(curve(order), -math.log1p(-rate))) * (1 + _SAFE)
+
+
+def basic_epsilon(divergence: float, order: float, log_delta: float) -> float:
+    """ε = D + log(1/δ)/(order - 1) (Mironov 2017, Proposition 3)."""
+    return divergence - log_delta / (order - 1)
+
+
+def improved_epsilon(divergence: float, order: float, log_delta: float) -> float:
+    """Canonne, Kamath, Steinke 2020, Proposition 12."""
+    lam = order - 1
+    return divergence + (-log_delta + lam * math.log(lam) - order * math.log(order)) / lam
+
+
+def optimal_epsilon(divergence: float, order: float, log_delta: float) -> float:
+    """The least ε that D_order ≤ divergence allows at δ: the worst pair has two outcomes (data processing).
+
+    With u = p/q and v = (1-p)/(1-q) on the curve D_order = divergence, the worst ε has
+    e^ε = (1 - 1/order)·(u^order - v^order)/(u^{order-1} - v^{order-1}). The curve is walked through v,
+    and δ(e^ε) is convex, so interpolating between two of its points never understates.
+    """
+    upper = improved_epsilon(divergence, order, log_delta)
+    if not 0 < divergence < math.inf or log_delta < -600 or order * divergence > 300 or order < 1.01:
+        return upper
+    low, high = -40.0, math.log(1 - 1e-9)
+    best = upper
+    for _ in range(6):
+        log_v = np.linspace(low, high, 65)
+        log_gamma, delta = _binary_curve(divergence, order, log_v)
+        target = math.exp(log_delta)
+        above = np.flatnonzero((delta[:-1] >= target) & (delta[1:] < target))
+        if above.size == 0:
+            above = np.flatnonzero((delta[:-1] < target) & (delta[1:] >= target))
+        if above.size == 0:
+            return best
+        at = int(above[0])
+        best = min(upper, _chord(log_gamma[at], delta[at], log_gamma[at + 1], delta[at + 1], target))
+        low, high = float(log_v[at]), float(log_v[at + 1])
+    return max(0.0, best) * (1 + 1e-12)
+
+
+def _binary_curve(divergence: float, order: float, log_v: Array) -> tuple[Array, Array]:
+    """For each v the u with D_order = divergence, then log e^ε and δ there."""
+    log_m = (order - 1) * divergence
+    # on the curve q·u^order ≤ e^log_m with q ≥ (1-v)/u, so u^{order-1} ≤ e^log_m/(1-v)
+    low, high = np.zeros_like(log_v), (log_m - np.log(-np.expm1(log_v))) / (order - 1) + 1e-9
+    v = np.exp(log_v)
+    for _ in range(80):
+        log_u = (low + high) / 2
+        q = -np.expm1(log_v) / (np.exp(log_u) - v)
+        value = np.logaddexp(np.log(q) + order * log_u, np.log1p(-np.minimum(q, 1 - 1e-16)) + order * log_v)
+        low, high = np.where(value < log_m, log_u, low), np.where(value < log_m, high, log_u)
+    log_u = high
+    q = -np.expm1(log_v) / (np.exp(log_u) - v)
+    gap = log_v - log_u
+    log_gamma = (
+        math.log1p(-1 / order) + log_u + np.log(-np.expm1(order * gap)) - np.log(-np.expm1((order - 1) * gap))
+    )
+    return log_gamma, q * np.exp(log_u) - np.exp(log_gamma) * q
+
+
+def _chord(log_a: float, delta_a: float, log_b: float, delta_b: float, target: float) -> float:
+    """log γ where the chord of δ(γ) between two points meets the target."""
+    if delta_a == delta_b:
+        return max(log_a, log_b)
+    share = (delta_a - target) / (delta_a - delta_b)
+    return float(np.log((1 - share) * np.exp(log_a) + share * np.exp(log_b)))
+
+
+def _log_cosh(x: float) -> float:
+    if abs(x) < 1:
+        return math.log1p(2 * math.sinh(x / 2) ** 2)
+    return abs(x) + math.log1p(math.exp(-2 * abs(x))) - math.log(2)
+
+
+def _log_mean_exp(p: Array, exponent: Array) -> float:
+    """log Σ p·e^exponent for probabilities p, rounded up, with care where the sum is nearly 1."""
+    some = p > 0
+    p, exponent = p[some], exponent[some]
+    top = float(exponent.max())
+    if top < 0.5:
+        parts = p * np.expm1(exponent)
+        return math.log1p(max(0.0, float(parts.sum()))) + 1e-15 * float(np.abs(parts).sum())
+    return max(0.0, top + math.log(float(np.sum(p * np.exp(exponent - top))))) * (1 + _SAFE)
+
+
+def _log_binomial(n: int, j: Array) -> Array:
+    return np.asarray(gammaln(n + 1.0) - gammaln(j + 1.0) - gammaln(n - j + 1.0))

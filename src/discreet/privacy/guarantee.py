@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A guarantee: an immutable tree that says what was run; every number is a view of it.
+
+Read this first. There are three kinds of node:
+
+- a *primitive* (`discreet.privacy.primitives`): one mechanism, which implements whatever it knows of itself;
+- `Composed`: a counted bag of guarantees, in no order;
+- *wrapped*: `Sampled`, `Parallel`, `Group` (`discreet.privacy.sampling`, `discreet.privacy.wrapped`).
+
+`a + b` is the guarantee of running both, where the question put to the second may depend on the answer of the
+first, but not its parameters; `10 * a` of ten runs. Neither computes anything. Views convert once, at the end,
+and take the least of all bounds that hold.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from discreet import check
+from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.privacy.bag import Bag, Part
+from discreet.privacy.bound import Bound, Comparison
+from discreet.privacy.routes import BY_NAME, CLOSE, ROUTES, Route, best_log_delta, best_route, is_binary
+from discreet.privacy.unit import Unit, same_unit
+
+if TYPE_CHECKING:
+    from discreet.privacy.tradeoff import LossDistribution, Roc
+
+#: More alternatives than this (products of `Parallel` parts) are not enumerated.
+_MOST_BAGS = 256
+
+
+class Guarantee(ABC):
+    """What is promised to one protected unit, whatever else the attacker knows.
+
+    **Promise.** Every view is on the safe side: `epsilon`, `delta`, `advantage`, `renyi`, `concentrated` are never below
+    the truth, `tradeoff` never above it, and `bound` holds on both sides. They hold for adaptively chosen questions
+    with parameters fixed in advance (Zhu, Dong, Wang 2022, Theorem 10); post-processing never weakens them.
+
+    >>> from discreet import privacy
+    >>> train = 1_000 * privacy.gaussian(noise=1.0).sampled(rate=0.01) + privacy.laplace(scale=10)
+    >>> round(train.epsilon(delta=1e-6), 3)
+    2.161
+    """
+
+    @property
+    @abstractmethod
+    def unit(self) -> Unit:
+        """Who is protected, under which neighbouring relation."""
+
+    @property
+    def assumes(self) -> frozenset[str]:
+        """What the description takes for granted; empty for the built-in mechanisms."""
+        return frozenset()
+
+    @abstractmethod
+    def bags(self) -> list[tuple[tuple[Part, int], ...]]:
+        """The alternatives of the tree, as bags of mechanisms; the guarantee is the worst of them."""
+
+    @abstractmethod
+    def grouped(self, size: int) -> Guarantee:
+        """The guarantee for a group of that many units (two or more)."""
+
+    # --- algebra -----------------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Guarantee:
+        return compose([(self, 1), (other, 1)]) if isinstance(other, Guarantee) else NotImplemented
+
+    def __rmul__(self, count: Any) -> Guarantee:
+        return compose([(self, check.whole(count=count))])
+
+    def __mul__(self, count: Any) -> Guarantee:
+        return self.__rmul__(count)
+
+    def sampled(self, rate: float, scheme: str = "poisson", relation: str | None = None) -> Guarantee:
+        """The mechanism on a secret, fresh random sample of the units; see `discreet.privacy.sampling`."""
+        from discreet.privacy.sampling import sampled
+
+        return sampled(self, rate, scheme, relation)
+
+    def group(self, size: int) -> Guarantee:
+        """The guarantee for `size` units at once (a household, the rows of one person)."""
+        size = check.whole(size=size)
+        return self if size == 1 else self.grouped(size)
+
+    # --- views -------------------------------------------------------------------------------------
+
+    def epsilon(self, delta: float, route: str | None = None) -> float:
+        """The least ε that is proved at δ, rounded up; ∞ if there is none."""
+        return _epsilon(self, check.delta(delta=delta), _named(route))[0]
+
+    def delta(self, epsilon: float) -> float:
+        """The least δ that is proved at ε, rounded up."""
+        log_delta, _ = _log_delta(self, check.not_negative(epsilon=epsilon))
+        return min(1.0, math.exp(log_delta) * (1 + 1e-15)) if log_delta > -math.inf else 0.0
+
+    def bound(
+        self, delta: float | None = None, epsilon: float | None = None, route: str | None = None
+    ) -> Bound:
+        """Certified bounds on ε at a given δ, or on δ at a given ε."""
+        if (delta is None) == (epsilon is None):
+            raise BadParameter(
+                "DP107",
+                "bound needs either delta or epsilon.",
+                why="the curve of a guarantee is read at one point, given by one of its two coordinates.",
+                fix="guarantee.bound(delta=1e-6)",
+            )
+        if delta is not None:
+            delta = check.delta(delta=delta)
+            upper, used = _epsilon(self, delta, _named(route))
+            lower = min(upper, _lower_epsilon(self, delta))
+        else:
+            upper = self.delta(check.not_negative(epsilon=epsilon))
+            used = _log_delta(self, float(epsilon or 0.0))[1]
+            lower = min(upper, _lower_delta(self, float(epsilon or 0.0)))
+        return Bound(lower, upper, used.name, used.theorem, self.assumes)
+
+    def compare(self, delta: float) -> Comparison:
+        """Every route that applies, with its ε at δ and its theorem, the tightest first."""
+        delta = check.delta(delta=delta)
+        lower = _lower_epsilon(self, delta)
+        rows = []
+        for route in ROUTES:
+            upper = max(route.epsilon(bag, delta) for bag in _numeric(self))
+            if math.isfinite(upper):
+                rows.append(
+                    Bound(min(lower, upper), max(0.0, upper), route.name, route.theorem, self.assumes)
+                )
+        if not rows:
+            upper, route = _epsilon(self, delta, None)
+            rows.append(Bound(lower, upper, route.name, route.theorem, self.assumes))
+        return Comparison(delta, tuple(sorted(rows, key=lambda row: row.upper)))
+
+    def renyi(self, order: float) -> float:
+        """The Rényi divergence of that order, both directions; ∞ where there is no finite one."""
+        order = check.above_one(order=order)
+        return max(bag.renyi(order) if bag.failure == 0 else math.inf for bag in _numeric(self))
+
+    def concentrated(self) -> float:
+        """The least proved ρ of zero-concentrated differential privacy; ∞ if there is none."""
+        known = [(bag.concentrated, bag.failure) for bag in _numeric(self)]
+        return max(rho if xi == 0 and failure == 0 else math.inf for (xi, rho), failure in known)
+
+    def advantage(self) -> float:
+        """The total variation distance: how much better than guessing an attacker can do."""
+        return self.delta(0.0)
+
+    def tradeoff(self, false_alarm: float) -> float:
+        """The attacker's least miss rate at a false-alarm rate."""
+        from discreet.privacy.tradeoff import tradeoff
+
+        return tradeoff(self, check.probability(false_alarm=false_alarm))
+
+    def roc(self, points: int = 201) -> Roc:
+        """The attacker's best detection rate for every false-alarm rate."""
+        from discreet.privacy.tradeoff import roc
+
+        return roc(self, check.whole(at_least=2, points=points))
+
+    def posterior(self, prior: float = 0.5, delta: float = 0.0) -> float:
+        """The greatest posterior probability that an attacker with this prior reaches, save with probability δ."""
+        from discreet.privacy.tradeoff import posterior
+
+        return posterior(self, check.inner_probability(prior=prior), check.delta(delta=delta))
+
+    def posterior_exceeds(self, threshold: float, prior: float = 0.5) -> float:
+        """A bound on the probability that the posterior exceeds a threshold, for an attacker with this prior."""
+        from discreet.privacy.tradeoff import posterior_exceeds
+
+        prior = check.inner_probability(prior=prior)
+        return posterior_exceeds(self, check.inner_probability(threshold=threshold), prior)
+
+    def loss(self) -> LossDistribution:
+        """The privacy-loss distribution of the (dominating) worst case."""
+        from discreet.privacy.tradeoff import loss
+
+        return loss(self)
+
+    def implies(self, other: Guarantee) -> bool:
+        """Whether everything with this guarantee provably has the other one too."""
+        from discreet.privacy.order import implies
+
+        return implies(self, other)
+
+    # --- storage and display -----------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        """A versioned description that `privacy.from_json` reads back to an equal guarantee."""
+        from discreet.privacy.wire import to_json
+
+        return to_json(self)
+
+    def __str__(self) -> str:
+        from discreet.privacy.show import text
+
+        return text(self)
+
+    def _repr_html_(self) -> str:
+        from discreet.privacy.show import html
+
+        return html(self)
+
+
+@dataclass(frozen=True, repr=False)
+class Composed(Guarantee):
+    """Several guarantees, each with a count, in no order."""
+
+    parts: frozenset[tuple[Guarantee, int]]
+
+    @property
+    def unit(self) -> Unit:
+        return same_unit([part.unit for part, _ in self.parts])
+
+    @property
+    def assumes(self) -> frozenset[str]:
+        return frozenset().union(*(part.assumes for part, _ in self.parts))
+
+    def bags(self) -> list[tuple[tuple[Part, int], ...]]:
+        found: list[Counter[Part]] = [Counter()]
+        for part, count in sorted(self.parts, key=repr):
+            choices = _repeated(part.bags(), count)
+            if len(found) * len(choices) > _MOST_BAGS:
+                raise UnsupportedGuarantee(
+                    "DP203",
+                    "the parallel parts of this composition have too many combinations.",
+                    why="each record may sit in a different part each time, and every combination must be checked.",
+                    fix="replace each parallel(…) by its dearest part, which implies it.",
+                )
+            found = [bag + extra for bag in found for extra in choices]
+        return [tuple(bag.items()) for bag in found]
+
+    def grouped(self, size: int) -> Guarantee:
+        return compose([(part.group(size), count) for part, count in self.parts])
+
+    def __repr__(self) -> str:
+        terms = sorted((f"{count} * {part!r}" if count > 1 else repr(part)) for part, count in self.parts)
+        return " + ".join(terms)
+
+
+def compose(parts: Iterable[tuple[Guarantee, int]]) -> Guarantee:
+    """One guarantee for all of them, flattened; a single mechanism that ran once stays what it is."""
+    bag: Counter[Guarantee] = Counter()
+    for part, count in parts:
+        for inner, times in part.parts if isinstance(part, Composed) else ((part, 1),):
+            bag[inner] += count * times
+    same_unit([part.unit for part in bag])
+    if len(bag) == 1 and next(iter(bag.values())) == 1:
+        return next(iter(bag))
+    return Composed(frozenset(bag.items()))
+
+
+def _repeated(alternatives: list[tuple[tuple[Part, int], ...]], count: int) -> list[Counter[Part]]:
+    """Every way to run `count` times what may each time be one of the alternatives."""
+    bags = [Counter(dict(bag)) for bag in alternatives]
+    if len(bags) == 1:
+        return [_times(bags[0], count)]
+    if math.comb(count + len(bags) - 1, len(bags) - 1) > _MOST_BAGS:
+        raise UnsupportedGuarantee(
+            "DP203",
+            f"{count} runs of a parallel composition have too many combinations.",
+            why="a record may sit in a different part each time, and every combination must be checked.",
+            fix="replace parallel(…) by its dearest part, which implies it.",
+        )
+    found = [_times(bags[0], first) for first in range(count + 1)]
+    totals = list(range(count + 1))
+    for bag in bags[1:-1]:
+        pairs = [
+            (base + _times(bag, more), used + more)
+            for base, used in zip(found, totals, strict=True)
+            for more in range(count - used + 1)
+        ]
+        found, totals = [base for base, _ in pairs], [used for _, used in pairs]
+    return [base + _times(bags[-1], count - used) for base, used in zip(found, totals, strict=True)]
+
+
+def _times(bag: Counter[Part], count: int) -> Counter[Part]:
+    return Counter({part: count * times for part, times in bag.items() if count})
+
+
+@lru_cache(maxsize=256)
+def _numeric(guarantee: Guarantee) -> tuple[Bag, ...]:
+    """The alternatives, ready for numerics; remembered, because views share the work."""
+    return tuple(Bag(list(entries)) for entries in guarantee.bags())
+
+
+@lru_cache(maxsize=4096)
+def _epsilon(guarantee: Guarantee, delta: float, route: Route | None) -> tuple[float, Route]:
+    if route is None:
+        epsilon, route = max(
+            (best_route(bag, delta) for bag in _numeric(guarantee)), key=lambda found: found[0]
+        )
+        return float(epsilon), route
+    if not all(route.applies(bag) for bag in _numeric(guarantee)):
+        raise UnsupportedGuarantee(
+            "DP204",
+            f"the route {route.name!r} says nothing about this guarantee.",
+            why="its theorem needs what some mechanism here does not have (a greatest loss, a finite curve, …).",
+            fix="leave route out, or look at  guarantee.compare(delta=…)  for the routes that apply.",
+        )
+    return max(0.0, *(float(route.epsilon(bag, delta)) for bag in _numeric(guarantee))), route
+
+
+@lru_cache(maxsize=4096)
+def _log_delta(guarantee: Guarantee, epsilon: float) -> tuple[float, Route]:
+    found = [best_log_delta(bag, epsilon) for bag in _numeric(guarantee)]
+    return max(found, key=lambda pair: pair[0])
+
+
+@lru_cache(maxsize=4096)
+def _lower_epsilon(guarantee: Guarantee, delta: float) -> float:
+    """A certified lower bound: the best that is proved of any alternative and direction."""
+    found = []
+    for bag in _numeric(guarantee):
+        exact = _exact(bag)
+        if exact is not None:
+            found.append(exact.epsilon(bag, delta) * (1 - 3 * CLOSE * (1 + bag.count * 1e-4)))
+        elif delta == 0 and bag.failure == 0:
+            worst = max(composition.greatest for composition in bag.witnesses)
+            found.append(math.inf if math.isinf(bag.worst_loss) else worst * (1 - 3 * CLOSE))
+        else:
+            found += [composition.lower_epsilon(delta) for composition in bag.witnesses]
+    return max(0.0, *found)
+
+
+@lru_cache(maxsize=4096)
+def _lower_delta(guarantee: Guarantee, epsilon: float) -> float:
+    logs = []
+    for bag in _numeric(guarantee):
+        exact = _exact(bag)
+        if exact is not None and exact.log_delta is not None:
+            logs.append(exact.log_delta(bag, epsilon) - 3 * CLOSE * bag.count)
+        else:
+            logs += [composition.lower_log_delta(epsilon) for composition in bag.witnesses]
+    return math.exp(max(logs))
+
+
+def alternatives(guarantee: Guarantee) -> tuple[Bag, ...]:
+    """The alternatives of a tree, ready for numerics."""
+    return _numeric(guarantee)
+
+
+def profile_is_exact(bag: Bag) -> bool:
+    """Whether δ(ε) of this bag is known up to rounding, cheaply."""
+    return _exact(bag) is BY_NAME["closed form"]
+
+
+def _exact(bag: Bag) -> Route | None:
+    """The route whose value is the truth up to rounding, if there is one."""
+    if bag.gaussian is not None:
+        return BY_NAME["gdp"]
+    if is_binary(bag):
+        return BY_NAME["optimal"]
+    closed = BY_NAME["closed form"]
+    return closed if bag.alone is not None and math.isfinite(closed.epsilon(bag, 0.5)) else None
+
+
+def _named(route: str | None) -> Route | None:
+    return BY_NAME[check.choice(BY_NAME, route=route)] if route is not None else None

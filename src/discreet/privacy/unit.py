@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is protected, and what "neighbour" means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from discreet import check
+from discreet.errors import BadParameter, UnitMismatch
+
+RELATIONS = ("add-remove", "replace")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One protected unit and the neighbouring relation.
+
+    **Promise.** Two data sets are neighbours if they differ in one `protects`: it is present in one and
+    absent in the other ("add-remove"), or has other values in it ("replace", where the size is public).
+    The two relations differ by up to a factor of two in ε, so guarantees under different ones never mix.
+
+    >>> Unit("patient", "replace")
+    Unit(protects='patient', relation='replace')
+    """
+
+    protects: str = "record"
+    relation: str = "add-remove"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.protects, str) or not self.protects.strip():
+            raise BadParameter(
+                "DP104",
+                "protects must be a word for whom the guarantee protects.",
+                why="an ε without a protected unit cannot be compared with anything.",
+                fix="Unit(protects='patient')",
+            )
+        check.choice(RELATIONS, relation=self.relation)
+
+    def __str__(self) -> str:
+        change = "added or removed" if self.relation == "add-remove" else "replaced"
+        return f"one {self.protects} {change}"
+
+
+def same_unit(units: list[Unit]) -> Unit:
+    """The common unit, or an error that names the two that differ."""
+    first = units[0]
+    for other in units[1:]:
+        if other != first:
+            raise UnitMismatch(
+                "DP201",
+                f"these guarantees protect different things: {first}; {other}.",
+                why="their losses are about different neighbours, so a sum of them bounds neither.",
+                fix="state both for the same unit, for example with  relation='replace'  in both.",
+            )
+    return first

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guarantees in JSON, versioned.
+
+**Promise.** `from_json(to_json(g)) == g`. A stored description never changes its meaning: kinds are never removed, their
+fields are never re-interpreted, new fields are optional with the old meaning as default, and a description that this
+version does not understand is refused, never guessed at.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from discreet.errors import BadDescription, DiscreetError
+from discreet.privacy import primitives, sampling, wrapped
+from discreet.privacy.guarantee import Composed, Guarantee, compose
+
+VERSION = 1
+
+_KINDS: dict[type[Guarantee], str] = {
+    primitives.Pure: "pure",
+    primitives.Approximate: "approximate",
+    primitives.Concentrated: "concentrated",
+    primitives.Renyi: "renyi",
+    primitives.Laplace: "laplace",
+    primitives.Gaussian: "gaussian",
+    primitives.DiscreteLaplace: "discrete_laplace",
+    primitives.DiscreteGaussian: "discrete_gaussian",
+    primitives.RandomizedResponse: "randomized_response",
+    primitives.LeakyRandomizedResponse: "leaky_randomized_response",
+    primitives.Leaky: "leaky",
+    primitives.Exponential: "exponential",
+    wrapped.Tables: "pair",
+    wrapped.TwoGaussians: "two_gaussians",
+}
+
+
+def to_json(guarantee: Guarantee) -> str:
+    """One line of JSON; equal guarantees give equal text."""
+    return json.dumps(
+        {"discreet": VERSION, "guarantee": _pack(guarantee)}, sort_keys=True, ensure_ascii=False
+    )
+
+
+def from_json(text: str) -> Guarantee:
+    """The guarantee that `to_json` described.
+
+    >>> from discreet import privacy
+    >>> privacy.from_json(privacy.laplace(scale=2).to_json())
+    laplace(scale=2.0)
+    """
+    try:
+        data = json.loads(text)
+        version = data["discreet"]
+        if isinstance(version, int) and version > VERSION:
+            raise BadDescription(
+                "DP402",
+                f"this description has version {version}, and this release reads up to {VERSION}.",
+                why="a newer version may mean something that this one would misread.",
+                fix="upgrade discreet.",
+            )
+        return _unpack(data["guarantee"])
+    except BadDescription:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, DiscreetError) as error:
+        raise BadDescription(
+            "DP401",
+            f"this is not a description of a guarantee ({type(error).__name__}).",
+            why="a damaged description must not turn into some other promise.",
+            fix="pass the text that guarantee.to_json() returned, unchanged.",
+        ) from error
+
+
+def _pack(node: Guarantee) -> dict[str, Any]:
+    match node:
+        case Composed():
+            parts = [{"count": count, "of": _pack(part)} for part, count in node.parts]
+            return {
+                "kind": "composed",
+                "parts": sorted(parts, key=lambda part: json.dumps(part, sort_keys=True)),
+            }
+        case sampling.Sampled():
+            fields = {"rate": node.rate, "scheme": node.scheme, "relation": node.unit.relation}
+            return {"kind": "sampled", "of": _pack(node.inner), **fields}
+        case wrapped.Group():
+            return {"kind": "group", "of": _pack(node.inner), "size": node.size}
+        case wrapped.Parallel():
+            parts = sorted(
+                (_pack(part) for part in node.parts), key=lambda part: json.dumps(part, sort_keys=True)
+            )
+            return {"kind": "parallel", "parts": parts, "relation": node.relation}
+    assert isinstance(node, primitives.Primitive)
+    values = {name: _plain(value) for name, value in node.stated().items()}
+    unit = {"protects": node.unit.protects, "relation": node.unit.relation}
+    return {"kind": _KINDS[type(node)], "unit": unit, **values}
+
+
+def _unpack(data: dict[str, Any]) -> Guarantee:
+    fields = dict(data)
+    match kind := fields.pop("kind"):
+        case "composed":
+            return compose([(_unpack(part["of"]), _count(part["count"])) for part in fields["parts"]])
+        case "sampled":
+            return sampling.sampled(
+                _unpack(fields["of"]), fields["rate"], fields["scheme"], fields["relation"]
+            )
+        case "group":
+            return _unpack(fields["of"]).group(fields["size"])
+        case "parallel":
+            return wrapped.parallel(*(_unpack(part) for part in fields["parts"]), relation=fields["relation"])
+    unit = fields.pop("unit")
+    return _leaf(kind, fields, {"unit": unit["protects"], "relation": unit["relation"]})
+
+
+def _leaf(kind: str, fields: dict[str, Any], about: dict[str, str]) -> Guarantee:
+    """A primitive through its public constructor, so that stored values are checked like given ones."""
+    match kind:
+        case "renyi":
+            return primitives.renyi_curve(dict(fields["points"]), **about)
+        case "concentrated" if fields["delta"]:
+            return primitives.approximate_concentrated(fields["delta"], fields["rho"], **about)
+        case "concentrated":
+            return primitives.concentrated(fields["rho"], fields["xi"], **about)
+        case "pair":
+            tables = wrapped.pair(fields["p"], fields["q"], **about)
+            return replace(tables, taken=frozenset(fields["taken"]))  # type: ignore[type-var]
+    home = wrapped if kind == "two_gaussians" else primitives
+    if kind not in _KINDS.values():
+        raise ValueError(kind)
+    return getattr(home, kind)(**fields, **about)  # type: ignore[no-any-return]
+
+
+def _count(count: Any) -> int:
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise ValueError("count")
+    return count
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists, sets as sorted lists."""
+    if isinstance(value, frozenset):
+        return sorted(value)
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value

@@ -1,0 +1,350 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Guarantees around other guarantees: groups, disjoint parts, and the pairs that users bring themselves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet import check
+from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.privacy import divergences, families
+from discreet.privacy.bag import Part, greatest_of, pair_of_profile
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.pairs import Pair, atoms, log_delta_of, swapped, symmetrised
+from discreet.privacy.primitives import Primitive
+from discreet.privacy.unit import RELATIONS, Unit, same_unit
+
+
+@dataclass(frozen=True, repr=False, init=False)
+class Group(Primitive):
+    """A mechanism seen by a group of `size` units, when it has no noise of its own to rescale.
+
+    Along a chain of neighbours H at e^{kε} is at most δ(ε)·(1 + e^ε + … + e^{(k-1)ε}).
+    """
+
+    inner: Primitive
+    size: int
+
+    def __init__(self, inner: Primitive, size: int) -> None:
+        object.__setattr__(self, "inner", inner)
+        object.__setattr__(self, "size", size)
+        object.__setattr__(self, "unit", inner.unit)
+
+    @property
+    def assumes(self) -> frozenset[str]:
+        return self.inner.assumes
+
+    @property
+    def failure(self) -> float:
+        return (
+            min(1.0, self.inner.failure * self._growth(self.inner.worst_loss()))
+            if self.inner.failure
+            else 0.0
+        )
+
+    def worst_loss(self) -> float:
+        return self.size * self.inner.worst_loss() * (1 + 1e-15)
+
+    def divergence(self, order: float) -> float:
+        return min(super().divergence(order), order * self.concentration()[1])
+
+    def concentration(self) -> tuple[float, float]:
+        xi, rho = self.inner.concentration()
+        grown = self.size**2 * rho * (1 + 1e-15) if xi == 0 else math.inf
+        return 0.0, min(grown, super().concentration()[1])
+
+    def dominating(self) -> tuple[Pair, ...]:
+        inner = self.inner.pairs()
+        if not inner:
+            return ()
+        top = self.size * max(pair.greatest for pair in inner)
+        knots = np.concatenate([[0.0], np.geomspace(top * 1e-6, top, 2000)])
+        return (
+            symmetrised(pair_of_profile(knots, np.array([self._delta(inner, float(at)) for at in knots]))),
+        )
+
+    def witness(self) -> tuple[Pair, ...]:
+        return self.inner.witness()
+
+    def grouped(self, size: int) -> Guarantee:
+        return Group(self.inner, self.size * size)
+
+    def _delta(self, inner: tuple[Pair, ...], epsilon: float) -> float:
+        log_delta = max(log_delta_of(pair, epsilon / self.size) for pair in inner)
+        return min(1.0, math.exp(log_delta) * self._growth(epsilon / self.size) * (1 + 1e-12))
+
+    def _growth(self, epsilon: float) -> float:
+        """1 + e^ε + … + e^{(size-1)ε}."""
+        if epsilon == 0:
+            return float(self.size)
+        log_growth = (self.size - 1) * epsilon + math.log(
+            math.expm1(-self.size * epsilon) / math.expm1(-epsilon)
+        )
+        return math.exp(min(log_growth, 700.0))
+
+    def __repr__(self) -> str:
+        return f"{self.inner!r}.group({self.size})"
+
+
+@dataclass(frozen=True, repr=False)
+class Facing(Primitive):
+    """A mechanism in one direction only: how it looks to a record that leaves (0) or enters (1) its part."""
+
+    inner: Primitive
+    direction: int
+
+    @property
+    def failure(self) -> float:
+        return self.inner.failure
+
+    def worst_loss(self) -> float:
+        return self.inner.worst_loss()
+
+    def divergence(self, order: float) -> float:
+        return self.inner.divergence(order)
+
+    def concentration(self) -> tuple[float, float]:
+        return self.inner.concentration()
+
+    def dominating(self) -> tuple[Pair, ...]:
+        pairs = self.inner.pairs()
+        return (pairs[self.direction % len(pairs)],) if pairs else ()
+
+    def witness(self) -> tuple[Pair, ...]:
+        return self.pairs() or self.inner.witness()
+
+
+@dataclass(frozen=True, repr=False)
+class Parallel(Guarantee):
+    """Mechanisms on disjoint parts of the data, each record in the part that a public rule of that record names.
+
+    A record that is added or removed touches one part, so the guarantee is the worst part. A replaced record
+    may leave one part and enter another: then it is the worst two, or one part twice.
+    """
+
+    parts: frozenset[Guarantee]
+    relation: str = "add-remove"
+
+    @property
+    def unit(self) -> Unit:
+        return Unit(next(iter(self.parts)).unit.protects, self.relation)
+
+    @property
+    def assumes(self) -> frozenset[str]:
+        return frozenset({"each record's part is a public function of that record"}).union(
+            *(part.assumes for part in self.parts)
+        )
+
+    def bags(self) -> list[tuple[tuple[Part, int], ...]]:
+        parts = sorted(self.parts, key=repr)
+        if self.relation == "add-remove":
+            return [bag for part in parts for bag in part.bags()]
+        twice = [bag for part in parts for bag in part.group(2).bags()]
+        leaves, enters = ([_facing(bag, way) for part in parts for bag in part.bags()] for way in (0, 1))
+        return twice + [left + entered for left in leaves for entered in enters]
+
+    def grouped(self, size: int) -> Guarantee:
+        raise UnsupportedGuarantee(
+            "DP203",
+            "a group may lie in several parallel parts at once.",
+            why="then the guarantee is that of all the parts it touches, not of one.",
+            fix="compose the parts with + and group that.",
+        )
+
+    def __repr__(self) -> str:
+        words = ", ".join(sorted(repr(part) for part in self.parts))
+        return (
+            f"parallel({words}{', relation=' + repr(self.relation) if self.relation != 'add-remove' else ''})"
+        )
+
+
+def parallel(*parts: Guarantee, relation: str | None = None) -> Guarantee:
+    """One mechanism for each of several disjoint parts of the data (add-remove guarantees of the parts).
+
+    >>> from discreet import privacy
+    >>> parallel(privacy.pure(1.0), privacy.pure(0.5)).epsilon(delta=0)
+    1.0
+    """
+    if not parts or not all(isinstance(part, Guarantee) for part in parts):
+        raise BadParameter(
+            "DP104",
+            "parallel needs one or more guarantees.",
+            why="each part of the data has its own mechanism.",
+            fix="parallel(laplace(scale=1), laplace(scale=2))",
+        )
+    unit = same_unit([part.unit for part in parts])
+    relation = check.choice(RELATIONS, relation=relation if relation is not None else unit.relation)
+    if unit.relation != "add-remove":
+        raise UnsupportedGuarantee(
+            "DP203",
+            "parallel needs add-remove guarantees of its parts.",
+            why="a replaced record may leave one part and enter another, and a replace guarantee says nothing of that.",
+            fix="state the parts under add-remove and ask for  parallel(…, relation='replace').",
+        )
+    return Parallel(frozenset(parts), relation)
+
+
+def _facing(bag: tuple[tuple[Part, int], ...], way: int) -> tuple[tuple[Part, int], ...]:
+    return tuple(
+        (Facing(part, way, unit=part.unit), count) for part, count in bag if isinstance(part, Primitive)
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class Tables(Primitive):
+    """Two probability tables on the same outcomes: the laws of the answer for two neighbours."""
+
+    p: tuple[float, ...]
+    q: tuple[float, ...]
+    taken: frozenset[str] = frozenset()
+
+    @property
+    def assumes(self) -> frozenset[str]:
+        return self.taken
+
+    @property
+    def failure(self) -> float:
+        return max(pair.infinite for pair in self.pairs())
+
+    def worst_loss(self) -> float:
+        return max(pair.greatest for pair in self.pairs()) * (1 + 1e-15)
+
+    def divergence(self, order: float) -> float:
+        if self.failure > 0:
+            return super().divergence(order)
+        return max(divergences.of_pair(pair, order) for pair in self.pairs())
+
+    def dominating(self) -> tuple[Pair, ...]:
+        return self.witness() if self.unit.relation == "add-remove" else (greatest_of(self.witness()),)
+
+    def witness(self) -> tuple[Pair, ...]:
+        pair = atoms(np.array(self.p), np.array(self.q))
+        return pair, swapped(pair)
+
+    def __repr__(self) -> str:
+        if len(self.p) <= 8:
+            return f"pair({list(self.p)}, {list(self.q)})"
+        return f"pair(<{len(self.p)} outcomes>)"
+
+
+@dataclass(frozen=True, repr=False)
+class TwoGaussians(Primitive):
+    """N(0, ratio²) against N(shift, 1): finite Rényi divergence only below some order."""
+
+    shift: float
+    ratio: float
+
+    def divergence(self, order: float) -> float:
+        forth = divergences.of_two_gaussians(self.shift, self.ratio, order)
+        back = divergences.of_two_gaussians(self.shift / self.ratio, 1 / self.ratio, order)
+        return max(forth, back) * (1 + 1e-12)
+
+    def dominating(self) -> tuple[Pair, ...]:
+        return self.witness() if self.unit.relation == "add-remove" else (greatest_of(self.witness()),)
+
+    def witness(self) -> tuple[Pair, ...]:
+        """Seen from the other side, and scaled back, the pair has shift/ratio and 1/ratio."""
+        forth = families.two_gaussians(self.shift, self.ratio)
+        return forth, families.two_gaussians(self.shift / self.ratio, 1 / self.ratio)
+
+
+def pair(
+    p: Sequence[float], q: Sequence[float], *, relation: str = "add-remove", unit: str = "record"
+) -> Guarantee:
+    """Any two distributions on the same outcomes, as two tables of probabilities.
+
+    >>> from discreet import privacy
+    >>> round(privacy.pair([0.9, 0.1], [0.2, 0.8]).advantage(), 9)
+    0.7
+    """
+    tables = [_table(name, values) for name, values in (("p", p), ("q", q))]
+    if len(tables[0]) != len(tables[1]):
+        raise BadParameter(
+            "DP106",
+            f"p has {len(tables[0])} outcomes and q has {len(tables[1])}.",
+            why="the loss compares the probabilities of one and the same outcome.",
+            fix="give both tables one entry for each outcome, zero where it cannot happen.",
+        )
+    return Tables(tables[0], tables[1], unit=Unit(unit, relation))
+
+
+def pair_of_densities(
+    p: Callable[[Any], Any],
+    q: Callable[[Any], Any],
+    support: tuple[float, float],
+    *,
+    pieces: int = 2000,
+    relation: str = "add-remove",
+    unit: str = "record",
+) -> Guarantee:
+    """Two density functions on an interval, integrated numerically; the result says that it assumes so."""
+    low, high = check.real(low=support[0]), check.real(high=support[1])
+    pieces = check.whole(pieces=pieces)
+    if not low < high:
+        raise BadParameter(
+            "DP107",
+            "support must be (low, high) with low below high.",
+            why="the densities are integrated over it.",
+            fix="support=(-50, 50)",
+        )
+    nodes, weights = np.polynomial.legendre.leggauss(8)
+    edges = np.linspace(low, high, pieces + 1)
+    x = (edges[:-1, None] + (edges[1:] - edges[:-1])[:, None] * (nodes + 1) / 2).ravel()
+    w = ((edges[1:] - edges[:-1])[:, None] * weights / 2).ravel()
+    masses = [_density_masses(name, density, x, w) for name, density in (("p", p), ("q", q))]
+    keep = (masses[0] > 0) | (masses[1] > 0)
+    p_table, q_table = (tuple(float(m) for m in mass[keep] / mass.sum()) for mass in masses)
+    assumed = frozenset({"the densities are integrated exactly by quadrature"})
+    return Tables(p_table, q_table, assumed, unit=Unit(unit, relation))
+
+
+def two_gaussians(
+    shift: float, ratio: float, *, relation: str = "add-remove", unit: str = "record"
+) -> Guarantee:
+    """Gaussian answers whose standard deviation depends on the data: N(0, ratio²) against N(shift, 1)."""
+    shift, ratio = check.real(shift=shift), check.positive(ratio=ratio)
+    if shift == 0 and ratio == 1:
+        raise BadParameter(
+            "DP107",
+            "shift 0 and ratio 1 describe two equal distributions.",
+            why="such an answer does not depend on the data at all.",
+            fix="two_gaussians(shift=0.5, ratio=1.1)",
+        )
+    return TwoGaussians(abs(shift), ratio, unit=Unit(unit, relation))
+
+
+def _density_masses(name: str, density: Callable[[Any], Any], x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    masses = np.asarray(density(x), float) * w
+    if (
+        masses.shape != x.shape
+        or not np.all(np.isfinite(masses))
+        or np.any(masses < 0)
+        or abs(masses.sum() - 1) > 1e-6
+    ):
+        raise BadParameter(
+            "DP106",
+            f"{name} is not a density on the given support.",
+            why="it must be finite, not negative, and integrate to 1 (within 1e-6) over the support.",
+            fix="pass a vectorised density and a wide enough support.",
+        )
+    return np.asarray(masses)
+
+
+def _table(name: str, values: Sequence[float]) -> tuple[float, ...]:
+    try:
+        table = tuple(check.probability(**{f"{name}[{i}]": value}) for i, value in enumerate(values))
+    except TypeError:
+        table = ()
+    if not table or abs(math.fsum(table) - 1) > 1e-9:
+        raise BadParameter(
+            "DP106",
+            f"{name} must be a list of probabilities that add up to 1.",
+            why="it is the law of an answer.",
+            fix=f"{name}=[0.9, 0.1]",
+        )
+    return table

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every example in the documentation runs, and every value that it shows is right."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from tests.docs.blocks import Block, agrees, blocks, pages, run
+from tests.house.project import ROOT, read, relative
+
+PAGES = {relative(path): read(path) for path in pages()}
+WITH_PYTHON = [page for page, text in PAGES.items() if blocks(text, "python")]
+COMMAND = re.compile(r"^\$ (.+)$", flags=re.MULTILINE)
+COMMANDS = sorted(
+    {
+        command
+        for text in PAGES.values()
+        for block in blocks(text, "console")
+        for command in COMMAND.findall(block.text)
+    }
+)
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON)
+def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "docs"}
+    for block in blocks(PAGES[page], "python"):
+        run(block, names, page)
+    assert len(names) > 2, "the page imports nothing"
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith("discreet ")])
+def test_a_command_of_the_documentation_runs(command, tmp_path):
+    words = [sys.executable, "-m", *shlex.split(command)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith("make ")])
+def test_a_make_target_of_the_documentation_exists(command):
+    assert re.search(rf"^{command.split()[1]}:", read(ROOT / "Makefile"), flags=re.MULTILINE)
+
+
+def test_the_documentation_shows_no_other_kind_of_command():
+    assert {command.split()[0] for command in COMMANDS} <= {"discreet", "make", "pip", "git", "cd"}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_code_hides_in_a_fence_that_is_not_run(page):
+    fences = re.findall(r"^ *```(\S*)", PAGES[page], flags=re.MULTILINE)
+    assert set(fences[::2]) <= {"python", "console", "text", "json"}, "name the language of every fence"
+    assert set(fences[1::2]) <= {""}
+
+
+def test_the_pages_build_without_a_warning_and_without_a_network(tmp_path):
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    home = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert not re.search(r'(src|href)="(https?:)?//', home), "the page loads something from elsewhere"
+
+
+def test_a_page_is_held_to_what_it_says():
+    run(Block("python", "x = 2\nx / 3   # → 0.667\nx > 1  # → True", 1), {})
+    with pytest.raises(AssertionError, match="page:2: the value is"):
+        run(Block("python", "x = 2\nx / 3   # → 0.65", 1), {})
+    with pytest.raises(AssertionError, match="nothing was raised"):
+        run(Block("python", "1 + 1   # raises DP201", 1), {})
+    with pytest.raises(ZeroDivisionError):
+        run(Block("python", "1 / 0", 1), {})
+
+
+def test_digits_shown_are_digits_checked():
+    assert agrees(2.4812, "2.48")
+    assert agrees(1.04e-7, "1e-7")
+    assert not agrees(2.4812, "2.50")
+    assert not agrees(float("inf"), "2.5")
+    assert agrees(float("inf"), "inf")
+    assert agrees(3, "3")
+    assert not agrees(3, "3.0")

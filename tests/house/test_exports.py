@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a module exports exists, and the façade stays small."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import discreet
+from tests.house.project import module_name, source_files, tree_of
+
+MOST_NAMES = 30
+
+
+def exports(tree: ast.Module) -> list[str] | None:
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and any(ast.unparse(t) == "__all__" for t in node.targets):
+            return list(ast.literal_eval(node.value))
+    return None
+
+
+EXPORTING = [module_name(path) for path in source_files() if exports(tree_of(path)) is not None]
+
+
+@pytest.mark.parametrize("name", EXPORTING)
+def test_every_exported_name_is_bound(name):
+    module = importlib.import_module(name)
+    assert [export for export in module.__all__ if not hasattr(module, export)] == []
+    assert len(module.__all__) == len(set(module.__all__))
+
+
+def test_every_package_says_what_it_exports():
+    packages = [module_name(path) for path in source_files() if path.name == "__init__.py"]
+    assert [name for name in packages if name not in EXPORTING] == []
+
+
+def test_the_facade_is_small_and_lists_itself():
+    assert len(discreet.__all__) <= MOST_NAMES
+    assert dir(discreet) == sorted(discreet.__all__)
+
+
+@pytest.mark.parametrize("name", discreet.__all__)
+def test_a_facade_name_resolves_on_first_use(name):
+    program = f"import discreet; discreet.{name}; discreet.{name}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_facade_name_is_the_thing_itself():
+    assert discreet.calibrate is importlib.import_module("discreet.privacy.calibrate").calibrate
+    assert discreet.Guarantee is importlib.import_module("discreet.privacy.guarantee").Guarantee
+
+
+def test_an_unknown_name_is_an_ordinary_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'epsilon'"):
+        discreet.epsilon  # noqa: B018

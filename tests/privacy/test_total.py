@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Any legal question gets an answer, in bounded time: a number, or CannotCertify with the best bracket.
+
+The grid covers ε from 1e-6 to 1e4, δ from 0 to nearly 1, counts to 1e9, rates from 1e-9 and a thousand different
+mechanisms. What is checked is what must hold of any answer; how tight it is, other tests say.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from discreet import errors, privacy
+
+DELTAS = (0.0, 1e-300, 1e-100, 1e-15, 0.5, 0.999)
+COUNTS = (1, 7, 1_000, 1_000_000, 1_000_000_000)
+RATES = (1e-9, 1e-4, 0.1, 1.0)
+SECONDS = 20  # of processor time for one question: far above what it takes, far below "hangs"
+
+
+def _asked(question: Callable[[], Any]) -> Any:
+    """The answer, or the bracket of a refusal to certify; always soon."""
+    start = time.process_time()
+    try:
+        return question()
+    except errors.CannotCertify as refusal:
+        return refusal.bracket
+    finally:
+        assert time.process_time() - start < SECONDS
+
+
+def check_answers(guarantee: Any, deltas: tuple[float, ...] = DELTAS) -> None:
+    """Brackets in order, never negative, falling as δ grows, and δ(ε) a probability."""
+    last = math.inf
+    for delta in deltas:
+        answer = _asked(lambda d=delta: guarantee.bound(delta=d))
+        lower, upper = answer if isinstance(answer, tuple) else (answer.lower, answer.upper)
+        assert 0 <= lower <= upper, f"δ={delta}: {answer!r}"
+        assert lower <= last * (1 + 1e-9) + 1e-300, f"δ={delta}: {answer!r}, but {last!r} at a smaller δ"
+        last = min(last, upper)
+    for epsilon in (0.0, 1e-6, 1.0, 1e4):
+        answer = _asked(lambda e=epsilon: guarantee.bound(epsilon=e))
+        lower, upper = answer if isinstance(answer, tuple) else (answer.lower, answer.upper)
+        assert 0 <= lower <= upper <= 1, f"ε={epsilon}: {answer!r}"
+
+
+PURE = {
+    "pure": privacy.pure,
+    "laplace": lambda e: privacy.laplace(scale=1 / e),
+    "answer": lambda e: privacy.randomized_response(epsilon=e),
+    "dice": lambda e: privacy.randomized_response(epsilon=e, outcomes=6),
+    "exponential": privacy.exponential,
+    "integers": lambda e: privacy.discrete_laplace(scale=2 / e, sensitivity=2),
+}
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 1.0, 50.0, 1e4])
+@pytest.mark.parametrize("name", PURE)
+def test_pure_mechanisms_have_a_finite_epsilon_at_delta_zero(name: str, epsilon: float) -> None:
+    once = PURE[name](epsilon)
+    assert math.isclose(once.epsilon(delta=0.0), epsilon, rel_tol=1e-9)
+    for count in COUNTS:
+        assert math.isclose((count * once).epsilon(delta=0.0), count * epsilon, rel_tol=1e-9)
+    check_answers(once)
+
+
+@pytest.mark.parametrize("count", COUNTS[1:])
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-2, 1.0, 1e4])
+def test_many_pure_mechanisms(epsilon: float, count: int) -> None:
+    check_answers(count * privacy.pure(epsilon), (0.0, 1e-300, 1e-15, 0.5))
+
+
+@pytest.mark.parametrize("count", COUNTS[1:])
+@pytest.mark.parametrize("scale", [1e6, 10.0, 1e-4])
+def test_many_laplace_mechanisms(scale: float, count: int) -> None:
+    check_answers(count * privacy.laplace(scale), (0.0, 1e-300, 1e-15, 0.5))
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("noise", [1e6, 30.0, 1.0, 1e-3])
+def test_many_gaussian_mechanisms(noise: float, count: int) -> None:
+    many = count * privacy.gaussian(noise)
+    check_answers(many)
+    assert many.epsilon(delta=0.0) == math.inf
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("rate", RATES)
+def test_many_sampled_gaussians(rate: float, count: int) -> None:
+    check_answers(count * privacy.gaussian(1.0).sampled(rate=rate), (0.0, 1e-300, 1e-15, 0.5))
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("rate", RATES)
+def test_many_sampled_answers(rate: float, count: int) -> None:
+    many = count * privacy.randomized_response(epsilon=2.0).sampled(rate=rate)
+    check_answers(many, (0.0, 1e-15, 0.5))
+    assert math.isclose(many.epsilon(delta=0.0), count * math.log1p(rate * math.expm1(2.0)), rel_tol=1e-9)
+
+
+@pytest.mark.parametrize("count", [1, 1_000, 1_000_000_000])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-6, 1e-300), (0.1, 1e-12), (1e4, 0.999)])
+def test_many_approximate_mechanisms(epsilon: float, delta: float, count: int) -> None:
+    many = count * privacy.approximate(epsilon, delta)
+    check_answers(many)
+    leaked = -math.expm1(count * math.log1p(-delta))
+    if leaked < 1e-9:
+        assert many.epsilon(delta=2 * leaked) < math.inf
+    assert many.epsilon(delta=0.0) == math.inf
+
+
+OTHERS = {
+    "concentrated": lambda: privacy.concentrated(rho=0.5),
+    "huge concentrated": lambda: privacy.concentrated(rho=1e6),
+    "tiny concentrated": lambda: privacy.concentrated(rho=1e-12),
+    "shifted concentrated": lambda: privacy.concentrated(rho=0.5, xi=0.1),
+    "approximate concentrated": lambda: privacy.approximate_concentrated(delta=1e-6, rho=0.5),
+    "renyi": lambda: privacy.renyi(order=8, epsilon=1.0),
+    "renyi near one": lambda: privacy.renyi(order=1.0001, epsilon=1.0),
+    "renyi curve": lambda: privacy.renyi_curve({2: 0.1, 8: 0.6}),
+    "leaky": lambda: privacy.leaky(delta=0.01),
+    "leaky answer": lambda: privacy.leaky_randomized_response(epsilon=1.0, delta=0.01),
+    "table": lambda: privacy.pair([0.9, 0.1], [0.2, 0.8]),
+    "certain table": lambda: privacy.pair([1.0, 0.0], [0.0, 1.0]),
+    "silent table": lambda: privacy.pair([0.5, 0.5], [0.5, 0.5]),
+    "two gaussians": lambda: privacy.two_gaussians(shift=0.5, ratio=1.1),
+    "narrow gaussian": lambda: privacy.two_gaussians(shift=0.5, ratio=0.5),
+    "discrete gaussian": lambda: privacy.discrete_gaussian(scale=3.0, sensitivity=2),
+    "wide discrete gaussian": lambda: privacy.discrete_gaussian(scale=1e7, sensitivity=1),
+    "narrow discrete gaussian": lambda: privacy.discrete_gaussian(scale=0.01, sensitivity=1),
+    "fixed-size sample": lambda: privacy.gaussian(1.0, relation="replace").sampled(
+        0.1, scheme="without-replacement"
+    ),
+    "group": lambda: privacy.gaussian(10.0).group(1_000),
+    "group of answers": lambda: privacy.approximate(0.1, 1e-9).group(5),
+    "parts": lambda: privacy.parallel(privacy.laplace(1.0), privacy.gaussian(1.0), 5 * privacy.pure(0.1)),
+}
+
+
+@pytest.mark.parametrize("count", [1, 1_000, 1_000_000_000])
+@pytest.mark.parametrize("name", OTHERS)
+def test_everything_else(name: str, count: int) -> None:
+    check_answers(count * OTHERS[name](), (0.0, 1e-300, 1e-15, 0.5))
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_view_of_everything_else(name: str) -> None:
+    once = OTHERS[name]()
+    for view in (once.advantage, once.concentrated, lambda: once.renyi(order=2.0)):
+        assert _asked(view) >= 0
+    for alarm in (0.0, 1e-300, 0.5, 1.0):
+        assert 0 <= _asked(lambda a=alarm: once.tradeoff(false_alarm=a)) <= 1 - alarm + 1e-12
+    assert 0.5 <= _asked(lambda: once.posterior(prior=0.5, delta=1e-6)) <= 1
+    assert 0 <= _asked(lambda: once.posterior_exceeds(0.9, prior=0.5)) <= 1
+
+
+def test_a_thousand_different_mechanisms() -> None:
+    tree = privacy.pure(1e-6)
+    for i in range(1, 250):
+        tree = tree + privacy.gaussian(50.0 + i) + privacy.laplace(100.0 + i) + privacy.pure(1e-3 + 1e-5 * i)
+        tree = tree + i * privacy.gaussian(5.0 + i).sampled(rate=1e-4 * i)
+    for delta in (1e-6, 1e-100):
+        answer = _asked(lambda d=delta: tree.bound(delta=d))
+        assert 0 < answer.lower <= answer.upper < math.inf
+    assert tree.epsilon(delta=0.0) == math.inf
+
+
+def test_a_thousand_different_pure_mechanisms() -> None:
+    parts = [1e-3 + 1e-6 * i for i in range(1_000)]
+    tree = privacy.pure(parts[0])
+    for part in parts[1:]:
+        tree = tree + privacy.pure(part)
+    assert math.isclose(tree.epsilon(delta=0.0), math.fsum(parts), rel_tol=1e-9)
+    assert _asked(lambda: tree.epsilon(delta=1e-9)) < math.fsum(parts)
+
+
+def test_a_mixed_tree_of_curves_and_pairs() -> None:
+    check_answers(
+        privacy.concentrated(rho=0.1) + 20 * privacy.randomized_response(epsilon=0.2) + privacy.gaussian(2.0)
+    )
+    check_answers(
+        privacy.renyi(order=8, epsilon=0.1)
+        + privacy.approximate_concentrated(delta=1e-9, rho=0.1)
+        + privacy.pure(1)
+    )
