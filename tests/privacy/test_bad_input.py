@@ -247,8 +247,11 @@ def test_what_no_theorem_covers_is_refused(call: Callable[[], Any], code: str) -
     ("guarantee", "route"),
     [(base, "optimal"), (base, "advanced"), (pure, "gdp"), (privacy.renyi(order=2, epsilon=1.0), "zcdp")],
 )
-def test_a_route_whose_theorem_says_nothing_promises_nothing(guarantee: Any, route: str) -> None:
-    assert guarantee.epsilon(delta=1e-6, route=route) == math.inf
+def test_a_route_whose_theorem_says_nothing_is_refused(guarantee: Any, route: str) -> None:
+    error = must_refuse(
+        lambda: guarantee.epsilon(delta=1e-6, route=route), errors.UnsupportedGuarantee, "DP2"
+    )
+    assert error.code == "DP204"
 
 
 @pytest.mark.parametrize(

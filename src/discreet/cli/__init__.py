@@ -5,7 +5,10 @@
     account.py  discreet account        mechanisms composed in the order of their flags
     dpsgd.py    discreet account dpsgd  the same in the words of a training run
     demo.py     discreet demo           one page of what the accountant can do
+    version.py  discreet version
+    options.py  what several commands take
     flags.py    every flag of `account`, in one table
+    numbers.py  words to numbers, with errors that name the flag
     terms.py    flags in their order, to a guarantee
     search.py   the one number written as `?`
     report.py   the answer as JSON, and the same for the eye

@@ -11,8 +11,10 @@ from typer.core import TyperGroup
 
 from discreet import check
 from discreet.cli import options, report
-from discreet.cli.flags import HOLE, number, with_mechanisms
+from discreet.cli.flags import HOLE, with_mechanisms
+from discreet.cli.numbers import number
 from discreet.cli.search import Found, search
+from discreet.cli.terminal import whole_of
 from discreet.cli.terms import Recipe, Step, check_values, in_order, steps
 from discreet.errors import BadParameter
 
@@ -121,7 +123,11 @@ def _calibrated(
         epsilon = number("--for-epsilon", for_epsilon, check.positive, "--for-epsilon 1")
         target = approximate(epsilon, question.delta, relation=recipe.relation, unit=recipe.unit)
         recipe, found, words = search(recipe, target)
-        return recipe, found, [("found", f"{words}, for ε = {epsilon:g} at δ = {question.delta:g}")]
+        return (
+            recipe,
+            found,
+            [("found", f"{words}, for ε = {whole_of(epsilon)} at δ = {whole_of(question.delta)}")],
+        )
     if for_epsilon is None and not recipe.holes():
         return recipe, None, []
     raise BadParameter(
@@ -134,7 +140,7 @@ def _calibrated(
 
 def _what_was_run(recipe: Recipe, found: dict[str, Any]) -> list[tuple[str, str]]:
     samples = [step for step in recipe.steps if step.flag.name == "--sampled"]
-    again = f"discreet account {recipe.line()} --delta {found['delta']:g}"
+    again = f"discreet account {recipe.line()} --delta {whole_of(found['delta'])}"
     return [
         ("what was run", found["what"]),
         *(("sampling", _drawn(step, recipe.unit)) for step in samples),

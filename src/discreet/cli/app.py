@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-import json
+import io
 import sys
 from typing import Annotated, cast
 
@@ -17,6 +17,7 @@ import typer
 from discreet.cli.account import Ordered, account
 from discreet.cli.demo import demo
 from discreet.cli.dpsgd import dpsgd
+from discreet.cli.report import print_json
 from discreet.cli.terminal import print_error
 from discreet.cli.version import version
 from discreet.errors import BadDescription, BadParameter, CannotCertify, DiscreetError
@@ -65,6 +66,9 @@ def _root(
 def main(arguments: list[str] | None = None) -> None:
     """Run the command and leave with its exit code."""
     words = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without Greek shows ? for ε, and no traceback
     try:
         code = app(words, prog_name="discreet", standalone_mode=False)
     except DiscreetError as error:
@@ -91,7 +95,7 @@ def _unreadable(error: Exception) -> BadParameter:
 
 def _refuse(error: DiscreetError, words: list[str]) -> int:
     if "--json" in words:
-        print(json.dumps({"error": _as_object(error)}, ensure_ascii=False, indent=2))
+        print_json({"error": _as_object(error)})
     else:
         print_error(error)
     return 2 if isinstance(error, BadParameter | BadDescription) else 3
@@ -100,4 +104,4 @@ def _refuse(error: DiscreetError, words: list[str]) -> int:
 def _as_object(error: DiscreetError) -> dict[str, object]:
     bracket = error.bracket if isinstance(error, CannotCertify) else None
     said = {name: getattr(error, name) for name in ("code", "what", "why", "fix", "spent")}
-    return said | {"bracket": [str(end) for end in bracket] if bracket else None}
+    return said | {"bracket": list(bracket) if bracket else None}

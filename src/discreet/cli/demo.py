@@ -79,10 +79,20 @@ def _training() -> None:
 
 
 def _tail() -> None:
-    train = _train(1.0, 977)
-    bounds = {delta: train.bound(delta=delta) for delta in (1e-6, 1e-15, 1e-50, 1e-100)}
-    lines = [(f"{delta:g}", down(bound.lower), up(bound.upper)) for delta, bound in bounds.items()]
-    print_table(["δ of that run", "ε at least", "ε at most"], lines, numbers={1, 2})
+    """Beside the run a composition that has a closed form, so that the numerics can be checked where few look."""
+    from discreet.privacy.primitives import gaussian
+
+    train, known = _train(1.0, 977), 100 * gaussian(10.0)
+    lines = [
+        (
+            f"{delta:g}",
+            up(train.epsilon(delta)),
+            up(known.epsilon(delta, route="loss distribution"), 9),
+            up(known.epsilon(delta, route="gdp"), 9),
+        )
+        for delta in (1e-6, 1e-15, 1e-50, 1e-100)
+    ]
+    print_table(["δ", "ε of that run", "100 gaussian(10), FFT", "closed form"], lines, numbers={1, 2, 3})
 
 
 def _calibration() -> None:
@@ -95,8 +105,8 @@ def _calibration() -> None:
         steps = calibrate(lambda k: _train(1.0, k), to=target, integer=True)
     print_rows(
         [
-            ("least noise for ε = 1", f"{noise:g}, which gives {up(_train(noise, 977).epsilon(1e-6))}"),
-            ("most steps at noise 1", f"{steps}, which give {up(_train(1.0, int(steps)).epsilon(1e-6))}"),
+            ("least noise for ε = 1", f"{noise:.7g}, which gives ε = {up(_train(noise, 977).epsilon(1e-6))}"),
+            ("most steps at noise 1", f"{steps}, which give ε = {up(_train(1.0, int(steps)).epsilon(1e-6))}"),
         ]
     )
 

@@ -16,8 +16,10 @@ import typer
 
 from discreet import check
 from discreet.cli import options, report
-from discreet.cli.flags import number, whole
-from discreet.cli.terminal import rounded, working
+from discreet.cli.flags import Safer
+from discreet.cli.numbers import number, whole
+from discreet.cli.search import edge
+from discreet.cli.terminal import whole_of
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
@@ -164,22 +166,21 @@ def _complete(run: Run, delta: float, for_epsilon: str | None) -> tuple[Run, str
 
 
 def _found(run: Run, name: str, epsilon: float, delta: float) -> Run:
-    from discreet.privacy.calibrate import calibrate
     from discreet.privacy.primitives import approximate
 
     target = approximate(epsilon, delta, relation=run.relation, unit=run.unit)
-    with working("searching the least noise" if name == "noise" else "searching the most steps"):
-        if name == "steps":
-            most = calibrate(lambda k: replace(run, steps=k).guarantee(), to=target, integer=True)
-            return replace(run, steps=int(most))
-        exact = calibrate(lambda z: replace(run, noise=z).guarantee(), to=target)
-        short = replace(run, noise=rounded(exact, upwards=True))
-        return short if short.guarantee().implies(target) else replace(run, noise=exact)
+    safer = Safer.MORE if name == "noise" else Safer.FEWER
+    value = edge(lambda number: _with(run, name, number).guarantee(), target, safer, name)
+    return _with(run, name, value)
+
+
+def _with(run: Run, name: str, value: float) -> Run:
+    return replace(run, noise=value) if name == "noise" else replace(run, steps=int(value))
 
 
 def _description(run: Run, sought: str | None, *, chosen: float | None) -> list[tuple[str, str]]:
     epochs = run.steps * run.batch / run.n
-    noise = f"{run.noise:.12g} × the clipping norm, on the sum of the gradients of a batch"
+    noise = f"{whole_of(run.noise)} × the clipping norm, on the sum of the gradients of a batch"
     steps = f"{run.steps:,} (about {epochs:.3g} epochs)"
     return [
         ("data", f"{run.n:,} {run.unit}s, batches of {run.batch:,}: rate {run.rate:.6g}"),
@@ -188,7 +189,7 @@ def _description(run: Run, sought: str | None, *, chosen: float | None) -> list[
         ("in Python", repr(run.guarantee())),
         ("sampling", options.sampling_words(run.scheme, run.rate, run.unit)),
         *(
-            [("δ", f"{chosen:g}, at most a tenth of 1/n; choose it with --delta")]
+            [("δ", f"{whole_of(chosen)}, at most a tenth of 1/n; choose it with --delta")]
             if chosen is not None
             else []
         ),

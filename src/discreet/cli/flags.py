@@ -12,6 +12,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from discreet import check
+from discreet.cli.numbers import number, whole
 from discreet.errors import BadParameter
 
 #: Stands for the number that is looked for.
@@ -137,49 +138,6 @@ def _number(flag: Flag, slot: Slot, word: str) -> float | int | None:
     name = flag.name if len(flag.slots) == 1 else f"{slot.name} of {flag.name}"
     reader = whole if slot.whole else number
     return reader(name, word, slot.accepts, f"{flag.name} {flag.example}")
-
-
-def number(name: str, word: str, accepts: Callable[..., float], fix: str) -> float:
-    """A number that a check accepts, or the check's error in the words of the command line."""
-    try:
-        value = float(word)
-    except ValueError:
-        raise _no_number(name, word, fix) from None
-    return _checked(name, value, accepts, fix)
-
-
-def whole(name: str, word: str, accepts: Callable[..., float], fix: str) -> int:
-    """A whole number; `1e6` is one, `2.5` is not."""
-    try:
-        value: float | int = int(word)
-    except ValueError:
-        value = number(name, word, lambda **named: next(iter(named.values())), fix)
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return int(_checked(name, value, accepts, fix))
-
-
-def _checked(name: str, value: float, accepts: Callable[..., float], fix: str) -> float:
-    try:
-        return accepts(**{name: value})
-    except BadParameter as error:
-        raise BadParameter(error.code, error.what, why=error.why, fix=fix) from None
-
-
-def _no_number(name: str, word: str, fix: str) -> BadParameter:
-    if word.startswith("--") or not word:
-        return BadParameter(
-            "DP107",
-            f"{name} needs a value, and there is none.",
-            why="the number is what the promise is computed from; there is no default for it.",
-            fix=fix,
-        )
-    return BadParameter(
-        "DP104",
-        f"{name} must be a number, not {word!r}.",
-        why="every bound is computed from it.",
-        fix=fix,
-    )
 
 
 def with_mechanisms(command: Callable[..., None]) -> Callable[..., None]:

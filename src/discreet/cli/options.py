@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from discreet.cli.terminal import whole_of
+
 _ASK, _UNIT, _OUT = "What to ask", "Whom it protects", "Output"
 
 Delta = Annotated[
@@ -58,7 +60,7 @@ Plot = Annotated[
 def sampling_words(scheme: str, rate: float, unit: str) -> str:
     """What a sampling scheme takes for granted, in words."""
     if scheme == "poisson":
-        drawn = f"each {unit} is in each sample independently, with probability {rate:g} (Poisson)"
+        drawn = f"each {unit} is in each sample independently, with probability {whole_of(rate)} (Poisson)"
     else:
-        drawn = f"each sample has the same size, a share {rate:g} of all, drawn without replacement"
+        drawn = f"each sample has the same size, a share {whole_of(rate)} of all, drawn without replacement"
     return f"{drawn}; samples are fresh and secret. Batches from a shuffled list are not such samples."

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.terminal import at_least_percent, down, print_rows, print_table, up, working
+from discreet.cli.terminal import at_least_percent, down, print_rows, print_table, up, whole_of, working
 
 if TYPE_CHECKING:
     from discreet.privacy.bound import Bound
@@ -100,7 +100,7 @@ def rows(found: dict[str, Any], *, bracket: bool) -> list[tuple[str, str]]:
     """What a reader wants to know first: whom it protects, the number, who proved it, what an attacker can do."""
     bound = found["bound"]
     sign = "ε" if found["asked"] == "epsilon" else "δ"
-    given = f"δ = {found['delta']:g}" if sign == "ε" else f"ε = {found['epsilon']:g}"
+    given = f"δ = {whole_of(found['delta'])}" if sign == "ε" else f"ε = {whole_of(found['epsilon'])}"
     change = "added or removed" if found["relation"] == "add-remove" else "replaced"
     certified = f"{down(bound['lower'])} ≤ {sign} ≤ {up(bound['upper'])}"
     return [
@@ -124,7 +124,7 @@ def print_routes(found: dict[str, Any]) -> None:
         return
     print()
     lines = [(row["route"], up(row["upper"]), row["theorem"]) for row in found["routes"]]
-    print_table(["route", f"ε at δ = {found['delta']:g}", "theorem"], lines, numbers={1})
+    print_table(["route", f"ε at δ = {whole_of(found['delta'])}", "theorem"], lines, numbers={1})
 
 
 def print_answer(found: dict[str, Any], first: list[tuple[str, str]], *, bracket: bool) -> None:

@@ -9,17 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from discreet.cli.flags import HOLE, Flag, Safer, Slot
-from discreet.cli.terminal import rounded, working
+from discreet.cli.terminal import rounded, whole_of, working
 from discreet.cli.terms import Recipe
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, CannotCertify
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
 
 _WORDS = {Safer.MORE: "the least", Safer.LESS: "the greatest", Safer.FEWER: "the most"}
+#: How near the edge the search ends, relatively.
+_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -34,25 +36,51 @@ class Found:
 def search(recipe: Recipe, target: Guarantee) -> tuple[Recipe, Found, str]:
     """The recipe with its open number filled in on the safe side of the target, the number, and words for it."""
     flag, slot, safer = _only_hole(recipe)
-    name = f"{_WORDS[safer]} {flag.name if len(flag.slots) == 1 else f'{slot.name} of {flag.name}'}"
-    with working(f"searching {name}"):
-        value = _edge(recipe, target, slot, safer)
-    return recipe.filled(value), Found(flag.name, slot.name, value), f"{name} is {value:.12g}"
+    name = flag.name if len(flag.slots) == 1 else f"{slot.name} of {flag.name}"
+    turn = _falling(slot) if safer is Safer.LESS else float
+    value = edge(lambda number: recipe.filled(number).guarantee(), target, safer, name, turn)
+    return (
+        recipe.filled(value),
+        Found(flag.name, slot.name, value),
+        f"{_WORDS[safer]} {name} is {whole_of(value)}",
+    )
 
 
-def _edge(recipe: Recipe, target: Guarantee, slot: Slot, safer: Safer) -> float | int:
+def edge(
+    family: Callable[[Any], Guarantee],
+    target: Guarantee,
+    safer: Safer,
+    name: str,
+    turn: Callable[[float], float] = float,
+) -> float | int:
+    """The last number that keeps the target; `turn` maps (0, ∞) to the parameter so that more is safer."""
     from discreet.privacy.calibrate import calibrate
 
-    if safer is Safer.FEWER:
-        return int(calibrate(lambda k: recipe.filled(k).guarantee(), to=target, integer=True))
-    turn = _falling(slot) if safer is Safer.LESS else float
-    exact = turn(calibrate(lambda z: recipe.filled(turn(z)).guarantee(), to=target))
-    short = rounded(exact, upwards=safer is Safer.MORE)
-    return short if recipe.filled(short).guarantee().implies(target) else exact
+    try:
+        with working(f"searching {_WORDS[safer]} {name}"):
+            if safer is Safer.FEWER:
+                return int(calibrate(family, to=target, integer=True))
+            exact = float(turn(calibrate(lambda z: family(turn(z)), to=target, tolerance=_TOLERANCE)))
+            return next(number for number in _typed(exact, safer) if family(number).implies(target))
+    except CannotCertify as error:
+        raise CannotCertify(
+            error.code,
+            f"no {name} was proved to keep {target!r}.",
+            why=error.why,
+            fix="raise --for-epsilon or --delta, or spend less on what is not searched",
+            bracket=error.bracket,
+        ) from None
+
+
+def _typed(exact: float, safer: Safer) -> list[float]:
+    """Numbers at the edge, the shortest first; the exact one, which is proved, is the last resort."""
+    short = float(f"{exact:.4e}")
+    near = [short] if math.isclose(short, exact, rel_tol=2 * _TOLERANCE) else []
+    return [*near, rounded(exact, upwards=safer is Safer.MORE), exact]
 
 
 def _falling(slot: Slot) -> Callable[[float], float]:
-    """The search takes more to be safer; where less is, it walks along a falling map that stays in range."""
+    """Where less is safer the search walks along a falling map that stays in range."""
     if slot.name == "DELTA":
         return lambda z: max(math.exp(-z), 1e-300)
     if slot.name == "RATE":
@@ -69,5 +97,4 @@ def _only_hole(recipe: Recipe) -> tuple[Flag, Slot, Safer]:
             why="with none open there is nothing to find, with several there are many answers.",
             fix=f"--gaussian '{HOLE}' --sampled 0.01 --times 1000 --for-epsilon 1 --delta 1e-6",
         )
-    flag, slot, safer = holes[0]
-    return flag, slot, safer
+    return holes[0]

@@ -40,6 +40,15 @@ def down(value: float, digits: int = _DIGITS) -> str:
     return _shown(value, digits, ROUND_FLOOR)
 
 
+def whole_of(value: float) -> str:
+    """A number that somebody typed or is to type, with every digit.
+
+    >>> whole_of(1.0), whole_of(1e-6), whole_of(1.23456789e-6)
+    ('1', '1e-06', '1.23456789e-06')
+    """
+    return repr(value).removesuffix(".0")
+
+
 def at_least_percent(share: float) -> str:
     """A share that is at least this, rounded down.
 

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from discreet.cli.flags import CHANGES, MECHANISMS, SCHEME, Flag, Safer, Slot, read
+from discreet.cli.terminal import whole_of
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ class Recipe:
         """The flags again, to be pasted."""
         words = []
         for step in self.steps:
-            words += [step.flag.name, ",".join(f"{value:.12g}" for value in step.values if value is not None)]
+            words += [step.flag.name, ",".join(whole_of(value) for value in step.values if value is not None)]
             words += [SCHEME, step.scheme] if step.scheme else []
         words += ["--relation", self.relation] if self.relation != "add-remove" else []
         words += ["--unit", self.unit] if self.unit != "record" else []
@@ -109,7 +111,7 @@ def in_order(words: Sequence[str], switches: Iterable[str]) -> Iterator[tuple[st
 
 def check_values(words: Sequence[str], valued: Collection[str]) -> None:
     """Refuse a flag that is followed by another flag, or by nothing, where its value should be."""
-    for word, following in zip(words, [*words[1:], "--"], strict=True):
+    for word, following in pairwise([*words, "--"]):
         if word in valued and following.startswith("--"):
             table = MECHANISMS | CHANGES
             raise BadParameter(

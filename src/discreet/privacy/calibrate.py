@@ -39,6 +39,7 @@ def calibrate(
     10
     """
     _check_target(family, to)
+    family = _checked(family)
     if integer:
         return _integer_edge(family, to, between)
     tolerance = check.inner_probability(tolerance=tolerance)
@@ -144,6 +145,17 @@ def _check_target(family: Any, to: Any) -> None:
             why="it searches the parameter whose guarantee just implies the target.",
             fix="calibrate(lambda z: 1_000 * privacy.gaussian(z), to=privacy.approximate(2, 1e-6))",
         )
+
+
+def _checked(family: Callable[[Any], Any]) -> Callable[[Any], Guarantee]:
+    """The family, which must really make guarantees."""
+
+    def ask(parameter: Any) -> Guarantee:
+        made = family(parameter)
+        _check_target(family, made)
+        return made  # type: ignore[no-any-return]
+
+    return ask
 
 
 def _unreachable(to: Guarantee) -> CannotCertify:

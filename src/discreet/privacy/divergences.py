@@ -152,6 +152,27 @@ def optimal_epsilon(divergence: float, order: float, log_delta: float) -> float:
     return max(0.0, best) * (1 + 1e-12)
 
 
+def optimal_log_delta(divergence: float, order: float, epsilon: float) -> float:
+    """The greatest log δ at ε that D_order ≤ divergence allows; see `optimal_epsilon`."""
+    lam = order - 1
+    upper = min(0.0, lam * (divergence - epsilon) + lam * math.log(lam) - order * math.log(order))
+    if not 0 < divergence < math.inf or upper < -600 or order * divergence > 300 or order < 1.01:
+        return upper
+    low, high = -40.0, math.log(1 - 1e-9)
+    for _ in range(6):
+        log_v = np.linspace(low, high, 65)
+        log_gamma, delta = _binary_curve(divergence, order, log_v)
+        inside = np.flatnonzero((log_gamma[:-1] - epsilon) * (log_gamma[1:] - epsilon) <= 0)
+        if inside.size == 0:
+            return upper
+        at = int(inside[0])
+        low, high = float(log_v[at]), float(log_v[at + 1])
+    ends = np.exp(log_gamma[at : at + 2] - epsilon)
+    share = (1.0 - ends[0]) / (ends[1] - ends[0]) if ends[1] != ends[0] else 0.0
+    found = float(delta[at] + share * (delta[at + 1] - delta[at]))
+    return min(upper, math.log(found) + 1e-12) if found > 0 else upper
+
+
 def _binary_curve(divergence: float, order: float, log_v: Array) -> tuple[Array, Array]:
     """For each v the u with D_order = divergence, then log e^ε and δ there."""
     log_m = (order - 1) * divergence

@@ -349,7 +349,7 @@ def optimal_composition_log_delta(epsilon: float, delta: float, count: int, at: 
         log_p = (
             log_choose
             - told * math.log1p(math.exp(-epsilon))
-            - (count - told) * math.log1p(math.exp(epsilon))
+            - (count - told) * float(np.logaddexp(0.0, epsilon))
         )
         gap = (2 * told - count) * epsilon - at
         terms = log_p + _log_array(-np.expm1(-gap))

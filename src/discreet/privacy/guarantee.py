@@ -26,7 +26,16 @@ from discreet import check
 from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.privacy.bag import Bag, Part
 from discreet.privacy.bound import Bound, Comparison
-from discreet.privacy.routes import BY_NAME, CLOSE, ROUTES, Route, best_log_delta, best_route, is_binary
+from discreet.privacy.roots import CLOSE
+from discreet.privacy.routes import (
+    BY_NAME,
+    ROUTES,
+    Route,
+    best_log_delta,
+    best_route,
+    closeness,
+    is_binary,
+)
 from discreet.privacy.unit import Unit, same_unit
 
 if TYPE_CHECKING:
@@ -319,7 +328,9 @@ def _lower_epsilon(guarantee: Guarantee, delta: float) -> float:
     for bag in _numeric(guarantee):
         exact = _exact(bag)
         if exact is not None:
-            found.append(exact.epsilon(bag, delta) * (1 - 3 * CLOSE * (1 + bag.count * 1e-4)))
+            # the exact route aims closeness above δ; ask it for a δ so much greater, and a little more
+            eased = min(delta * math.exp(3 * closeness(bag)), 1 - 1e-16)
+            found.append(exact.epsilon(bag, eased) * (1 - 3 * CLOSE))
         elif delta == 0 and bag.failure == 0:
             worst = max(composition.greatest for composition in bag.witnesses)
             found.append(math.inf if math.isinf(bag.worst_loss) else worst * (1 - 3 * CLOSE))
@@ -334,7 +345,7 @@ def _lower_delta(guarantee: Guarantee, epsilon: float) -> float:
     for bag in _numeric(guarantee):
         exact = _exact(bag)
         if exact is not None and exact.log_delta is not None:
-            logs.append(exact.log_delta(bag, epsilon) - 3 * CLOSE * bag.count)
+            logs.append(exact.log_delta(bag, epsilon) - 3 * closeness(bag))
         else:
             logs += [composition.lower_log_delta(epsilon) for composition in bag.witnesses]
     return math.exp(max(logs))

@@ -48,7 +48,13 @@ class Masses:
     def log_p(self) -> Array:
         """log p, -inf where there is no mass."""
         with np.errstate(divide="ignore"):
-            return np.log(self.p)
+            return np.asarray(np.log(self.p))
+
+    def tilted(self, tilt: float) -> Array:
+        """The masses times e^{tilt·loss}, as probabilities."""
+        exponent = self.log_p + tilt * self.losses
+        weights = np.exp(exponent - exponent.max())
+        return np.asarray(weights / weights.sum())
 
 
 #: How far a loss may have moved by rounding, relative to 1 + |loss|, for each composed mechanism.

@@ -21,16 +21,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import scipy.fft
 
+from discreet.privacy.enumerate import enumerated
 from discreet.privacy.lattice import DRIFT, Masses, contract, densest, knots_around, lattice_knots, spread
-from discreet.privacy.pairs import Array, Pair
+from discreet.privacy.pairs import Array, Pair, log_delta_of
+from discreet.privacy.roots import CLOSE, root
 from discreet.privacy.tilted import FAR, UNIT, TiltedLaw, convolve, log_add, log_peak
 
 #: Tilted mass that may lie where it would be wrapped to a place that matters.
 _OUTSIDE = 1e-8
+#: The same without a tilt, where all of it matters, and the log δ above which none is needed.
+_LEAST_OUTSIDE, _LARGE = 1e-13, math.log(0.01)
 #: Relative growth of the coarse cells.
 _COARSE = 1 / 8
 #: Wanted and accepted error of log δ from the lattice, and the FFT sizes that they may cost.
@@ -58,6 +63,7 @@ class Composition:
     def __init__(self, entries: list[tuple[Pair, int]]) -> None:
         self.entries = entries
         self.total = sum(count for _, count in entries)
+        self.listed = enumerated(entries)
         self._coarse = [spread(pair, _coarse_knots(pair)) for pair, _ in entries]
         self.infinite = _any_infinite([pair.infinite for pair, _ in entries], self._counts)
 
@@ -72,20 +78,38 @@ class Composition:
 
     def upper_epsilon(self, delta: float) -> float:
         """A certified upper bound on ε(δ)."""
-        return self._epsilon(delta, upper=True)
+        return self._listed_epsilon(delta, 1.0) if self.listed else self._epsilon(delta, upper=True)
 
     def lower_epsilon(self, delta: float) -> float:
         """A certified lower bound on ε(δ)."""
+        if self.listed:
+            return self._listed_epsilon(delta, -1.0) * (1 - 3 * CLOSE)
         return max(self._epsilon_from_top(delta), self._epsilon(delta, upper=False))
 
     def upper_log_delta(self, epsilon: float) -> float:
         """A certified upper bound on log δ(ε)."""
+        if self.listed:
+            return log_delta_of(self.listed, epsilon) + self._listing_error
         frame = self._frame_for_epsilon(epsilon)
         return min(self.law(frame, upper=True).log_delta(epsilon), self.chernoff_log_delta(epsilon))
 
     def lower_log_delta(self, epsilon: float) -> float:
         """A certified lower bound on log δ(ε)."""
+        if self.listed:
+            return log_delta_of(self.listed, epsilon) - self._listing_error
         return self.law(self._frame_for_epsilon(epsilon), upper=False).log_delta(epsilon)
+
+    @property
+    def _listing_error(self) -> float:
+        """How far log δ of the listed outcomes may be off: logarithms of factorials and of long sums."""
+        return CLOSE + 16 * UNIT * (math.lgamma(self.total + 1.0) + self.greatest)
+
+    def _listed_epsilon(self, delta: float, side: float) -> float:
+        assert self.listed is not None
+        if delta <= self.infinite:
+            return math.inf
+        target = math.log(delta) - side * self._listing_error
+        return root(partial(log_delta_of, self.listed), target, self.greatest * (1 + 1e-15))
 
     def _epsilon_from_top(self, delta: float) -> float:
         """From the outcome with the greatest loss alone: δ(ε) ≥ P(top)·(1 - e^{ε - top})."""
@@ -107,8 +131,9 @@ class Composition:
             law = self.law(frame, upper=upper)
             if frame.start <= 0 and law.log_delta(0.0) <= log_delta:
                 return 0.0
-            found = law.epsilon(log_delta, max(frame.latest - 1 / frame.tilt, 0.0))
-            if found > law.first + 2 * law.step or not upper:
+            guess = frame.latest - 1 / frame.tilt if frame.tilt else (frame.start + frame.latest) / 2
+            found = law.epsilon(log_delta, max(guess, 0.0))
+            if found > law.first + 2 * law.step or not upper or not frame.tilt:
                 return found
             # the Rényi bound was further off than the window allowed for: look lower
             frame = self._frame(frame.tilt, frame.start - 40 / frame.tilt, frame.latest)
@@ -149,11 +174,8 @@ class Composition:
         first, period = offset + start * step, size * step
         sign = 1.0 if upper else -1.0
         above = self._tail(masses, frame, log_moment, first + period, side=1.0)
-        below = (
-            0.0
-            if upper
-            else self._tail(masses, frame, log_moment, frame.latest + FAR / frame.tilt - period, side=-1.0)
-        )
+        wraps_from = frame.latest + FAR / frame.tilt - period if frame.tilt else first
+        below = 0.0 if upper else self._tail(masses, frame, log_moment, wraps_from, side=-1.0)
         return TiltedLaw(
             tilt=frame.tilt,
             log_moment=log_moment + sign * (self.total * DRIFT + 8 * UNIT * abs(log_moment)),
@@ -198,15 +220,44 @@ class Composition:
         return math.sqrt(max(variance, 1e-300))
 
     def _frame_for_delta(self, log_delta: float) -> _Frame:
-        tilt = self._search(lambda lam, k: (k - log_delta + log_peak(lam)) / lam)
-        least = float(
-            (self.log_moments(np.array([tilt]))[0] - log_delta + log_peak(np.array([tilt]))[0]) / tilt
-        )
+        if log_delta > _LARGE:
+            return self._bulk(0.0, _LEAST_OUTSIDE)
+        tilt = self._refined(lambda lam, k: (k - log_delta + log_peak(lam)) / lam)
+        at = np.array([tilt])
+        least = float(((self.log_moments(at) - log_delta + log_peak(at)) / tilt)[0])
         return self._narrowest(tilt, least - 8 / tilt, max(least, 0.0) + 1 / tilt)
 
     def _frame_for_epsilon(self, epsilon: float) -> _Frame:
-        tilt = self._search(lambda lam, k: k - lam * epsilon + log_peak(lam))
+        tilt = self._refined(lambda lam, k: k - lam * epsilon + log_peak(lam))
+        if self.chernoff_log_delta(epsilon) > _LARGE:
+            frame = self._bulk(0.0, _LEAST_OUTSIDE)
+            return replace(
+                frame, start=min(frame.start, epsilon - frame.period / 64), latest=max(frame.latest, epsilon)
+            )
         return self._narrowest(tilt, epsilon - 0.1 / tilt, epsilon + 0.1 / tilt)
+
+    def _refined(self, objective: Callable[[Array, Array], Array]) -> float:
+        """The best tilt, with the coarse laws refined wherever a cell is wide for it."""
+        tilt = self._search(objective)
+        for _ in range(8):
+            if not self._refine(tilt):
+                break
+            tilt = self._search(objective)
+        return tilt
+
+    def _refine(self, tilt: float) -> bool:
+        """Add knots around the tilted bulk of each law whose cells there span more than a factor e in weight."""
+        changed = False
+        for i, law in enumerate(self._coarse):
+            pair = self.entries[i][0]
+            weights = law.tilted(tilt)
+            at = int(np.searchsorted(np.cumsum(weights), 0.5))
+            width = law.losses[min(at + 1, weights.size - 1)] - law.losses[max(at - 1, 0)]
+            if pair.smooth is not None and width * tilt > 2 and width > 1e-6 * (pair.greatest - pair.least):
+                extra = knots_around(float(law.losses[at]), pair.least, pair.greatest, 0.1 / tilt, _COARSE)
+                self._coarse[i] = spread(pair, np.unique(np.concatenate([law.losses, extra])))
+                changed = True
+        return changed
 
     def _narrowest(self, tilt: float, start: float, latest: float) -> _Frame:
         """A slightly smaller tilt has a lighter upper tail, so a shorter period may do; take the shortest."""
@@ -234,9 +285,7 @@ class Composition:
         """Centre and width of each entry, and an interval that misses only `outside` on either side."""
         centres, scales = [], []
         for law in self._coarse:
-            exponent = law.log_p + tilt * law.losses
-            weights = np.exp(exponent - exponent.max())
-            weights /= weights.sum()
+            weights = law.tilted(tilt)
             mean = float(np.dot(weights, law.losses))
             scales.append(math.sqrt(float(np.dot(weights, (law.losses - mean) ** 2))))
             centres.append(float(law.losses[int(np.searchsorted(np.cumsum(weights), 0.5))]))
@@ -250,10 +299,12 @@ class Composition:
 
     def untilted(self) -> TiltedLaw:
         """The law of the loss itself, dominating; good to about 1e-12 in absolute terms."""
-        return self.law(self._bulk(0.0, 1e-13), upper=True)
+        return self.law(self._bulk(0.0, _LEAST_OUTSIDE), upper=True)
 
     def as_pair(self) -> Pair:
         """The composition as one pair of atoms; what was not computed exactly counts as revealed."""
+        if self.listed:
+            return self.listed
         law = self.untilted()
         losses, p, infinite = law.plain()
         some = p > 0
@@ -262,7 +313,7 @@ class Composition:
 
     def _lattice(self, frame: _Frame, finer: int) -> tuple[float, int, list[float]]:
         """Step, FFT size and the origin of each entry's lattice."""
-        alone = self.entries[0][0] if len(self.entries) == 1 else Pair()
+        alone = _with_spacing(self.entries[0][0]) if len(self.entries) == 1 else Pair()
         if alone.smooth is None and 0 < frame.period < _LARGEST_SIZE * alone.spacing:
             return alone.spacing, _fft_size(frame.period / alone.spacing + 16), [alone.least]
         per_step = frame.period * max(frame.tilt, 2 / self._scale(frame)) * math.sqrt(self.total / 12)
@@ -270,7 +321,8 @@ class Composition:
         size = finer * int(min(max(wanted, 1 << 12), max(accepted, _USUAL_SIZE), _LARGEST_SIZE))
         step = frame.period / _fft_size(size)
         if alone.spacing > 0:
-            step = alone.spacing / math.ceil(alone.spacing / step)
+            ratio = alone.spacing / step
+            step = alone.spacing / math.ceil(ratio) if ratio > 1 else alone.spacing * math.floor(1 / ratio)
             return step, _fft_size(frame.period / step + 1), [alone.least]
         parts = zip(self.entries, frame.centres, strict=True)
         return step, _fft_size(size), [densest(pair, centre, step) for (pair, _), centre in parts]
@@ -285,6 +337,13 @@ class Composition:
             best = int(np.nanargmin(values))
             low, high = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
         return float(lam[best])
+
+
+def _with_spacing(pair: Pair) -> Pair:
+    """Two atoms always lie on a lattice."""
+    if pair.smooth is None and pair.losses.size == 2:
+        return replace(pair, spacing=float(np.ptp(pair.losses)))
+    return pair
 
 
 def _fft_size(least: float) -> int:

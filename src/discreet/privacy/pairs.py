@@ -150,7 +150,8 @@ def rediluted(pair: Pair, rate: float) -> Pair:
 
     def log_delta(epsilon: float) -> float:
         """H_γ(P ‖ (1-q)P + qQ) = s·H_{γq/s}(P‖Q), s = 1 - γ(1-q); zero once s ≤ 0."""
-        share = 1.0 - (1.0 - rate) * np.exp(min(epsilon, 700.0))
+        grown = np.exp(min(epsilon, 700.0))
+        share = rate * grown - np.expm1(min(epsilon, 700.0))
         return float(np.log(share) + base(epsilon + np.log(rate) - np.log(share))) if share > 0 else -np.inf
 
     return replace(moved, log_delta=log_delta)
@@ -234,15 +235,33 @@ def symmetrised(pair: Pair) -> Pair:
 
 
 def log_delta_of(pair: Pair, epsilon: float) -> float:
-    """log H_{e^ε}(P‖Q) with a closed form if the pair has one, else from its masses (absolute accuracy)."""
+    """log H_{e^ε}(P‖Q), by the closed form if there is one, else from the masses (see `is_closed`)."""
     if pair.log_delta is not None:
         return pair.log_delta(epsilon)
     over = pair.losses > epsilon
     total = pair.infinite + float(np.sum(pair.p[over] * -np.expm1(epsilon - pair.losses[over])))
     if pair.smooth is not None and epsilon < pair.high:
-        _, p_gt, _, q_gt = pair.smooth(np.array([max(epsilon, pair.low)]))
-        total += max(0.0, float(p_gt[0] - np.exp(epsilon) * q_gt[0]) if q_gt[0] > 0 else float(p_gt[0]))
+        total += _smooth_delta(pair, epsilon)
     return float(np.log(total)) if total > 0 else -np.inf
+
+
+def is_closed(pair: Pair) -> bool:
+    """Whether `log_delta_of` is exact up to rounding; by quadrature it is good to about ten digits."""
+    return pair.log_delta is not None or pair.smooth is None
+
+
+def _smooth_delta(pair: Pair, epsilon: float) -> float:
+    """∫ e^{-t}·P(L > ε + t) dt, which equals E(1 - e^{ε-L})₊ and has no term to cancel."""
+    assert pair.smooth is not None
+    start = max(epsilon, pair.low)
+    length = min(pair.high - start, 750.0)
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    edges = np.concatenate([[0.0], length * np.geomspace(1e-9, 1.0, 160)])
+    t = (edges[:-1, None] + np.diff(edges)[:, None] * (nodes + 1) / 2).ravel()
+    w = (np.diff(edges)[:, None] * weights / 2).ravel()
+    head = -np.expm1(epsilon - start)
+    _, p_gt, _, _ = pair.smooth(np.append(start + t, start))
+    return float(np.exp(epsilon - start) * np.sum(w * np.exp(-t) * p_gt[:-1]) + head * p_gt[-1])
 
 
 def _mirrored_log_delta(base: Callable[[float], float], epsilon: float) -> float:

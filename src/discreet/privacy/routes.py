@@ -17,12 +17,11 @@ import numpy as np
 from discreet.privacy import divergences, families
 from discreet.privacy.bag import Bag, Part
 from discreet.privacy.losses import Composition
-from discreet.privacy.pairs import Pair, log_delta_of
+from discreet.privacy.pairs import Pair, is_closed, log_delta_of
+from discreet.privacy.roots import CLOSE, root
 
 #: Optimal composition of equal mechanisms is a sum of as many terms.
-_MOST_TERMS = 1_000_000
-#: Closed forms are evaluated in floating point; their results are widened by this much either way.
-CLOSE = 2e-12
+_MOST_TERMS = 10_000
 
 
 @dataclass(frozen=True)
@@ -87,8 +86,8 @@ def _optimal(bag: Bag, delta: float) -> float:
         ((epsilon, failure),) = points
         if delta <= -math.expm1(bag.count * math.log1p(-failure)):
             return math.inf if failure else bag.worst_loss
-        profile = lambda at: families.optimal_composition_log_delta(epsilon, failure, bag.count, at)  # noqa: E731
-        return min(bag.worst_loss, _root(profile, math.log(delta), bag.worst_loss))
+        profile = partial(families.optimal_composition_log_delta, epsilon, failure, bag.count)
+        return min(bag.worst_loss, root(profile, math.log(delta) - closeness(bag), bag.worst_loss))
     if delta <= bag.failure:
         return bag.worst_loss if delta == bag.failure else math.inf
     return min(bag.worst_loss, _worst_case(bag).upper_epsilon(delta))
@@ -100,7 +99,7 @@ def _optimal_log_delta(bag: Bag, epsilon: float) -> float:
     points = {(part.worst_loss(), part.failure) for part, _ in bag.entries}
     if len(points) == 1 and bag.count <= _MOST_TERMS:
         ((worst, failure),) = points
-        return families.optimal_composition_log_delta(worst, failure, bag.count, epsilon) + CLOSE * bag.count
+        return families.optimal_composition_log_delta(worst, failure, bag.count, epsilon) + closeness(bag)
     return _worst_case(bag).upper_log_delta(epsilon)
 
 
@@ -155,11 +154,24 @@ def _renyi_log_delta(bag: Bag, epsilon: float) -> float:
         lam = order - 1
         return lam * (bag.renyi(order) - epsilon) + lam * math.log(lam) - order * math.log(order)
 
-    least = min(0.0, _minimum(at, _stated_orders(bag))) * (1 - CLOSE) + CLOSE
-    return min(
-        0.0,
-        float(np.logaddexp(_log(bag.failure), math.log1p(-bag.failure) + least)) if bag.failure else least,
-    )
+    return _after_failure(bag, min(0.0, _minimum(at, _stated_orders(bag))) * (1 - CLOSE) + CLOSE)
+
+
+def _renyi_optimal_log_delta(bag: Bag, epsilon: float) -> float:
+    def improved(order: float) -> float:
+        lam = order - 1
+        return lam * (bag.renyi(order) - epsilon) + lam * math.log(lam) - order * math.log(order)
+
+    orders = [*_orders_around(improved), *_stated_orders(bag)]
+    least = min(divergences.optimal_log_delta(bag.renyi(order), order, epsilon) for order in orders)
+    return _after_failure(bag, min(0.0, least) * (1 - CLOSE) + CLOSE)
+
+
+def _after_failure(bag: Bag, log_delta: float) -> float:
+    """log(failure + (1 - failure)·δ)."""
+    if not bag.failure:
+        return min(0.0, log_delta)
+    return min(0.0, float(np.logaddexp(_log(bag.failure), math.log1p(-bag.failure) + log_delta)))
 
 
 def _gaussian(bag: Bag, delta: float) -> float:
@@ -168,7 +180,7 @@ def _gaussian(bag: Bag, delta: float) -> float:
         return math.inf
     if delta == 0:
         return math.inf
-    return _root(lambda at: families.gaussian_log_delta(mu, at), math.log(delta), None)
+    return root(lambda at: families.gaussian_log_delta(mu, at), math.log(delta), None)
 
 
 def _gaussian_log_delta(bag: Bag, epsilon: float) -> float:
@@ -182,20 +194,27 @@ def _closed(bag: Bag, delta: float) -> float:
     if delta <= bag.failure:
         return bag.worst_loss if delta == bag.failure else math.inf
     highest = bag.worst_loss if math.isfinite(bag.worst_loss) else None
-    roots = [_root(partial(log_delta_of, pair), math.log(delta), highest) for pair in pair_list]
+    target = math.log(delta) - closeness(bag)
+    roots = [root(partial(log_delta_of, pair), target, highest) for pair in pair_list]
     return min(max(roots), bag.worst_loss)
 
 
 def _closed_log_delta(bag: Bag, epsilon: float) -> float:
     pair_list = _closed_pairs(bag)
-    return max(log_delta_of(pair, epsilon) for pair in pair_list) + CLOSE if pair_list else 0.0
+    return max(log_delta_of(pair, epsilon) for pair in pair_list) + closeness(bag) if pair_list else 0.0
 
 
 def _closed_pairs(bag: Bag) -> list[Pair]:
-    """The pairs of a single mechanism whose profile is exact (a formula, or finitely many atoms)."""
-    pair_list = list(bag.alone.pairs()) if bag.alone is not None else []
-    exact = all(pair.log_delta is not None or pair.smooth is None for pair in pair_list)
-    return pair_list if exact else []
+    """The pairs of a single mechanism: its profile needs no composition."""
+    return list(bag.alone.pairs()) if bag.alone is not None else []
+
+
+def closeness(bag: Bag) -> float:
+    """How far log δ of an exact route may be off, either way."""
+    if bag.count > 1:
+        # three log-gamma functions of the count, each good to a few units in the last place
+        return CLOSE + 16 * 2.0**-53 * math.lgamma(bag.count + 1.0)
+    return CLOSE if all(is_closed(pair) for pair in _closed_pairs(bag)) else 1e-9
 
 
 def _losses(bag: Bag, delta: float) -> float:
@@ -275,7 +294,13 @@ ROUTES = (
         _renyi_log_delta,
         _has_curve,
     ),
-    Route("renyi optimal", "the worst pair of two outcomes at each order", _renyi_optimal, None, _has_curve),
+    Route(
+        "renyi optimal",
+        "the worst pair of two outcomes at each order",
+        _renyi_optimal,
+        _renyi_optimal_log_delta,
+        _has_curve,
+    ),
     Route(
         "gdp",
         "Dong, Roth, Su 2022, Corollary 2.13",
@@ -333,7 +358,8 @@ def best_log_delta(bag: Bag, epsilon: float) -> tuple[float, Route]:
     """The least log δ and the route that gave it."""
     routes = [route for route in chosen(bag) if route.log_delta is not None] or [BY_NAME["renyi improved"]]
     if not has_pairs(bag):
-        routes = [BY_NAME["renyi improved"], *([BY_NAME["basic"]] if math.isfinite(bag.worst_loss) else [])]
+        names = ["renyi improved", "renyi optimal", *(["basic"] if math.isfinite(bag.worst_loss) else [])]
+        routes = [BY_NAME[name] for name in names]
     found = [
         (route.log_delta(bag, epsilon), index, route) for index, route in enumerate(routes) if route.log_delta
     ]
@@ -377,31 +403,6 @@ def _orders_around(function: Callable[[float], float]) -> list[float]:
         low, high = grid[max(at - 1, 0)], grid[min(at + 1, grid.size - 1)]
     best = grid[at]
     return [1 + math.exp(best + shift) for shift in (-0.2, -0.1, 0.0, 0.1, 0.2)]
-
-
-def _root(log_profile: Callable[[float], float], log_delta: float, highest: float | None) -> float:
-    """The ε at which a falling profile reaches log δ, rounded up."""
-    if log_profile(0.0) <= log_delta:
-        return 0.0
-    low, high = 0.0, highest if highest is not None else 1.0
-    while highest is None and log_profile(high) > log_delta:
-        low, high = high, 2 * high
-        if high > 1e16:
-            return math.inf
-    over, under = log_profile(low) - log_delta, log_profile(high) - log_delta
-    for turn in range(200):
-        # a chord where both ends are finite, halving now and then so that neither end can get stuck
-        finite = math.isfinite(under) and math.isfinite(over) and turn % 3 < 2
-        middle = low + (high - low) * over / (over - under) if finite else (low + high) / 2
-        middle = middle if low < middle < high else (low + high) / 2
-        if not low < middle < high or high - low <= 1e-14 * high:
-            break
-        value = log_profile(middle) - log_delta
-        if value > 0:
-            low, over = middle, value
-        else:
-            high, under = middle, value
-    return high * (1 + CLOSE)
 
 
 def _log(x: float) -> float:

@@ -9,6 +9,7 @@ The FFT computes the law modulo its period D. With window [a, a+D) and w(x) = e^
   e^{-λ(a+D-ε)};
 - the lower value must not count what was wrapped in: mass above ε+D (what lies between a+D and ε+D lands below
   ε, where w is zero), mass below ε + 20/λ - D, each with weight c(λ) at most, and e^{-20} for the rest.
+  Without a tilt (λ = 0, c = 1) the window holds all but a negligible mass, and what is outside counts in full.
 """
 
 from __future__ import annotations
@@ -55,8 +56,10 @@ class TiltedLaw:
     def plain(self) -> tuple[Array, Array, float]:
         """Losses, masses and infinite mass of an untilted law; errors count as infinite."""
         losses = self.first + self.drift + self.step * np.arange(self.masses.size)
-        infinite = min(1.0, self.infinite + self.error + self.missed)
-        return losses, self.masses * math.exp(min(self.log_moment, 0.0)), infinite
+        noise = self.masses <= max(self.error, UNIT) / self.masses.size
+        lost = self.error + self.missed + float(self.masses[noise].sum())
+        masses = np.where(noise, 0.0, self.masses) * math.exp(min(self.log_moment, 0.0))
+        return losses[~noise], masses[~noise], min(1.0, self.infinite + lost)
 
     def log_delta(self, epsilon: float) -> float:
         """log δ(ε), on the safe side."""
@@ -97,7 +100,7 @@ class TiltedLaw:
             over += (self.error + (at < self.first)) * peak(self.tilt)
             over += self.missed * math.exp(-self.tilt * max(0.0, self.last - at))
         elif self.first <= at <= self.latest:
-            over -= (self.error + self.wrapped) * peak(self.tilt) + math.exp(-FAR)
+            over -= (self.error + self.wrapped) * peak(self.tilt) + (math.exp(-FAR) if self.tilt else 0.0)
         else:
             over = 0.0
         log_finite = self.log_moment - self.tilt * at + math.log(over) if over > 0 else -math.inf

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -73,7 +73,9 @@ def posterior(guarantee: Guarantee, prior: float, delta: float) -> float:
         shift = min(guarantee.epsilon(share * delta) - math.log1p(-share) for share in (0.5, 0.8, 0.95))
         shift = min(shift, guarantee.epsilon(0.0))
     odds = prior / (1 - prior)
-    return 1.0 if shift > 700 else odds * math.exp(shift) / (1 + odds * math.exp(shift))
+    return (
+        1.0 if shift > 700 else min(1.0, odds * math.exp(shift) / (1 + odds * math.exp(shift)) * (1 + 1e-14))
+    )
 
 
 def posterior_exceeds(guarantee: Guarantee, threshold: float, prior: float) -> float:
@@ -93,14 +95,15 @@ def loss(guarantee: Guarantee) -> LossDistribution:
     bags = alternatives(guarantee)
     compositions = [composition for bag in bags for composition in bag.compositions]
     worst = max(compositions, key=lambda composition: composition.chernoff_log_delta(1.0))
-    return LossDistribution(*worst.untilted().plain())
+    pair = _sorted(worst.as_pair())
+    return LossDistribution(pair.losses, pair.p, pair.infinite)
 
 
 def _bag_tradeoff(bag: Bag, false_alarm: float) -> float:
     if false_alarm >= 1:
         return 0.0
     if bag.gaussian is not None:
-        return float(ndtr(ndtri(1 - false_alarm) - bag.gaussian)) * (1 - 1e-13)
+        return float(ndtr(-ndtri(false_alarm) - bag.gaussian)) * (1 - 1e-13)
     if false_alarm == 0:
         return 1 - bag.failure
     if profile_is_exact(bag):
@@ -134,8 +137,7 @@ def _along_exact_profile(bag: Bag, false_alarm: float) -> float:
 def _curve(bag: Bag, false_alarm: Array) -> Array:
     """The trade-off curve of a bag from the law of its loss, good to about 1e-12 in absolute terms."""
     if bag.gaussian is not None:
-        inner = np.clip(1 - false_alarm, 0.0, 1.0)
-        return np.asarray(ndtr(ndtri(inner) - bag.gaussian) * (1 - 1e-13))
+        return np.asarray(ndtr(-ndtri(false_alarm) - bag.gaussian) * (1 - 1e-13))
     epsilons, deltas = _profile(bag)
     curve = np.zeros_like(false_alarm)
     for epsilon, delta in zip(epsilons.tolist(), deltas.tolist(), strict=True):
@@ -152,10 +154,28 @@ def _profile(bag: Bag) -> tuple[Array, Array]:
         kinks = np.concatenate([pair.losses[(pair.losses > 0) & (pair.losses < 700)] for pair in pairs])
         epsilons = np.unique(np.concatenate([np.linspace(0, top, 400), _thinned(np.unique(kinks), 400)]))
         return epsilons, np.array([math.exp(best_log_delta(bag, float(epsilon))[0]) for epsilon in epsilons])
-    laws = [composition.as_pair() for composition in bag.compositions]
-    top = min(max(pair.greatest for pair in laws), 700.0)
-    epsilons = np.concatenate([np.linspace(0, max(top, 1e-9), 600)])
+    laws = [_sorted(composition.as_pair()) for composition in bag.compositions]
+    epsilons = np.unique(np.concatenate([[0.0], *(_telling_losses(pair) for pair in laws)]))
     return epsilons, np.max([_deltas(pair, epsilons) for pair in laws], axis=0)
+
+
+def _sorted(pair: Pair) -> Pair:
+    order = np.argsort(pair.losses, kind="stable")
+    return replace(pair, losses=pair.losses[order], p=pair.p[order], q=pair.q[order])
+
+
+def _telling_losses(pair: Pair) -> Array:
+    """A few hundred losses that cut both laws into equal shares, or all of them if there are few."""
+    over = (pair.losses > 0) & (pair.losses < 700)
+    losses = pair.losses[over]
+    if losses.size <= 1000:
+        return losses
+    shares = np.concatenate([np.geomspace(1e-12, 1e-3, 60), np.linspace(1e-3, 1, 240)])
+    picked = [
+        np.searchsorted(-np.cumsum(mass[over][::-1])[::-1], -shares * mass[over].sum())
+        for mass in (pair.p, pair.q)
+    ]
+    return np.asarray(losses[np.clip(np.concatenate(picked), 0, losses.size - 1)])
 
 
 def _deltas(pair: Pair, epsilons: Array) -> Array:

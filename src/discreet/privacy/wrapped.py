@@ -283,8 +283,8 @@ def pair_of_densities(
     unit: str = "record",
 ) -> Guarantee:
     """Two density functions on an interval, integrated numerically; the result says that it assumes so."""
-    low, high = check.real(low=support[0]), check.real(high=support[1])
     pieces = check.whole(pieces=pieces)
+    low, high = (check.real(support=end) for end in support) if isinstance(support, tuple) else (0.0, 0.0)
     if not low < high:
         raise BadParameter(
             "DP107",
@@ -319,7 +319,7 @@ def two_gaussians(
 
 
 def _density_masses(name: str, density: Callable[[Any], Any], x: np.ndarray, w: np.ndarray) -> np.ndarray:
-    masses = np.asarray(density(x), float) * w
+    masses = np.asarray(density(x), float) * w if callable(density) else np.zeros(0)
     if (
         masses.shape != x.shape
         or not np.all(np.isfinite(masses))

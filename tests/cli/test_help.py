@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The help lists everything, and asking for it loads no numerics."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib import metadata
+
+import pytest
+
+from discreet.cli.flags import CHANGES, MECHANISMS
+
+MODULE = [sys.executable, "-m", "discreet", "account", "--pure", "1", "--times", "3", "--delta", "0"]
+ASKS = [
+    "--delta",
+    "--epsilon",
+    "--for-epsilon",
+    "--route",
+    "--compare",
+    "--bound",
+    "--relation",
+    "--unit",
+    "--json",
+    "--plot",
+]
+
+
+@pytest.mark.parametrize("line", ["account --help", "account -h", "account"])
+def test_the_help_of_account_lists_every_flag(discreet, line):
+    done = discreet(line)
+    assert done.code == 0
+    missing = [name for name in [*MECHANISMS, *CHANGES, "--scheme", *ASKS, "dpsgd"] if name not in done.out]
+    assert missing == []
+    assert [flag.name for flag in MECHANISMS.values() if flag.metavar not in done.out] == []
+
+
+def test_the_help_of_dpsgd_lists_every_flag(discreet):
+    out = discreet("account dpsgd --help").out
+    flags = [
+        "--n",
+        "--batch",
+        "--noise",
+        "--epochs",
+        "--steps",
+        "--scheme",
+        "--delta",
+        "--for-epsilon",
+        "--relation",
+        "--json",
+        "--plot",
+    ]
+    assert [name for name in flags if name not in out] == []
+
+
+@pytest.mark.parametrize("line", ["", "--help", "-h"])
+def test_the_help_lists_every_command(discreet, line):
+    done = discreet(line)
+    assert done.code == 0
+    assert [name for name in ("account", "demo", "version") if name not in done.out] == []
+
+
+def test_the_version(discreet):
+    number = metadata.version("discreet")
+    assert discreet("--version").out == discreet("version").out == f"discreet {number}\n"
+    assert discreet("version --json").object["discreet"] == number
+
+
+def test_help_loads_no_numerics():
+    program = (
+        "import sys\nfrom discreet.cli import main\n"
+        "try:\n    main(['account', '--help'])\nexcept SystemExit:\n    pass\n"
+        "sys.exit(' '.join({'numpy', 'scipy', 'discreet.privacy'} & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_command_runs_as_a_module_without_colour():
+    done = subprocess.run(MODULE, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "ε at δ = 0    3" in done.stdout
+    assert "\x1b" not in done.stdout
+
+
+def test_a_terminal_without_greek_letters_gets_an_answer():
+    done = subprocess.run(
+        MODULE, capture_output=True, check=False, env={**os.environ, "PYTHONIOENCODING": "ascii"}
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"? at ? = 0    3" in done.stdout
