@@ -22,7 +22,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -57,8 +57,9 @@ def main() -> None:
     cache = _read_cache() if options.cached else {}
     cases = [case for case in CASES if re.search(options.only, case.key)]
     peers = {} if options.no_peers else PEERS
-    results = []
-    with _progress(len(cases) * (len(peers) + 2)) as step:
+    results: list[Result] = []
+    # An interrupted run still prints what it has.
+    with suppress(KeyboardInterrupt), _progress(len(cases) * (len(peers) + 2)) as step:
         for case in cases:
             results.append(_ask_all(case, peers, cache, step))
             if options.cached:

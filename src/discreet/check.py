@@ -16,6 +16,11 @@ from typing import Any
 
 from discreet.errors import BadParameter
 
+#: Parameters beyond this (or beyond its inverse) are refused.
+_TINIEST = 1e-100
+#: No mechanism runs more often than this.
+_MOST = 10**15
+
 _NUMBER_WHY = "every bound is computed from it, and a value that is no number would make the promise empty."
 
 
@@ -48,6 +53,20 @@ def positive(**named: Any) -> float:
     return _above(named, 0.0, strict=True)
 
 
+def moderate(**named: Any) -> float:
+    """A number above zero that arithmetic can square and invert: between 1e-100 and 1e100."""
+    name, _ = _one(named)
+    number = positive(**named)
+    if not _TINIEST <= number <= 1 / _TINIEST:
+        raise BadParameter(
+            "DP102",
+            f"{name} must lie between {_TINIEST:g} and {1 / _TINIEST:g}, not {number!r}.",
+            why="beyond that its square or its inverse has no exact meaning in floating point.",
+            fix=f"pass {name}=1.0, or change the unit that it is measured in",
+        )
+    return number
+
+
 def not_negative(**named: Any) -> float:
     """A finite number that is zero or more."""
     return _above(named, 0.0, strict=False)
@@ -74,8 +93,9 @@ def inner_probability(**named: Any) -> float:
 
 
 def rate(**named: Any) -> float:
-    """A sampling rate in (0, 1]."""
-    return _within(named, 0.0, 1.0, closed_above=True, closed_below=False)
+    """A sampling rate in (0, 1], not below 1e-100."""
+    _within(named, 0.0, 1.0, closed_above=True, closed_below=False)
+    return moderate(**named)
 
 
 def whole(*, at_least: int = 1, **named: Any) -> int:
@@ -94,6 +114,13 @@ def whole(*, at_least: int = 1, **named: Any) -> int:
             f"{name} must be {at_least} or more, not {int(value)}.",
             why="the guarantee of fewer runs than that is not what was asked.",
             fix=f"pass {name}={at_least} or more",
+        )
+    if int(value) > _MOST:
+        raise BadParameter(
+            "DP102",
+            f"{name} must be at most {_MOST:.0e}.",
+            why="nothing runs that often, and rounding errors would outgrow the answer.",
+            fix=f"pass {name}={_MOST:.0e} or less",
         )
     return int(value)
 

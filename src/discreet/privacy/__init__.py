@@ -7,7 +7,8 @@
     sampling.py    amplification, one function for each theorem
     routes.py      every composition theorem, by name
     bag.py         where a count meets numerics
-    pairs.py, families.py, lattice.py, tilted.py, losses.py                  certified loss distributions
+    pairs.py, families.py, lattice.py, coarse.py, tilted.py, losses.py       certified loss distributions
+    listing.py, roots.py                                                     small compositions; inversion
     divergences.py, tradeoff.py, order.py, calibrate.py, wire.py, show.py          views, order, storage, display
 
 No random number is drawn here and no data are seen: this is mathematics about ε, δ and friends.

@@ -80,7 +80,10 @@ def _bracket(
         good = [end for end in (low, high) if implies(family(end), to)]
         if not good:
             raise _unreachable(to)
-        return (good[0], None) if len(good) == 2 else (good[0], high if good[0] == low else low)
+        if len(good) == 2:
+            # both will do: the end that comes nearer to the target makes more of it
+            return max(good, key=lambda end: excess(family(end), to)), None
+        return good[0], high if good[0] == low else low
     start = _rough_edge(family, to)
     safe = start
     for factor in (1.04, 1.15, 1.5, *[2.0] * 80):

@@ -339,7 +339,7 @@ def optimal_composition_log_delta(epsilon: float, delta: float, count: int, at: 
     A sum over the number of times that randomized response told the truth; terms far below the largest
     are bounded by a geometric series, so the value is an upper bound up to rounding.
     """
-    threshold = max(0, math.floor((at / epsilon + count) / 2) + 1)
+    threshold = max(0, math.floor((at / epsilon + count) / 2) + 1) if epsilon > 0 else count + 1
     if threshold > count:
         log_finite = -math.inf
     else:

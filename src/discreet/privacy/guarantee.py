@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from discreet import check
-from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.errors import BadParameter, CannotCertify, UnsupportedGuarantee
 from discreet.privacy.bag import Bag, Part
 from discreet.privacy.bound import Bound, Comparison
 from discreet.privacy.roots import CLOSE
@@ -55,7 +55,7 @@ class Guarantee(ABC):
     >>> from discreet import privacy
     >>> train = 1_000 * privacy.gaussian(noise=1.0).sampled(rate=0.01) + privacy.laplace(scale=10)
     >>> round(train.epsilon(delta=1e-6), 3)
-    2.161
+    2.163
     """
 
     @property
@@ -119,6 +119,13 @@ class Guarantee(ABC):
                 "bound needs either delta or epsilon.",
                 why="the curve of a guarantee is read at one point, given by one of its two coordinates.",
                 fix="guarantee.bound(delta=1e-6)",
+            )
+        if epsilon is not None and route is not None:
+            raise BadParameter(
+                "DP107",
+                "a route can be chosen for ε at a given δ, not for δ at a given ε.",
+                why="most composition theorems are stated that way round.",
+                fix="guarantee.bound(delta=1e-6, route='renyi improved')",
             )
         if delta is not None:
             delta = check.delta(delta=delta)
@@ -301,9 +308,16 @@ def _numeric(guarantee: Guarantee) -> tuple[Bag, ...]:
 @lru_cache(maxsize=4096)
 def _epsilon(guarantee: Guarantee, delta: float, route: Route | None) -> tuple[float, Route]:
     if route is None:
-        epsilon, route = max(
-            (best_route(bag, delta) for bag in _numeric(guarantee)), key=lambda found: found[0]
-        )
+        bags = _numeric(guarantee)
+        epsilon, route = max((best_route(bag, delta) for bag in bags), key=lambda found: found[0])
+        if math.isinf(epsilon) and delta > max(bag.failure for bag in bags):
+            raise CannotCertify(
+                "DP301",
+                f"no finite ε could be certified at δ = {delta:g}.",
+                why="there is one, but it lies beyond what double precision can prove.",
+                fix="ask for a greater δ, or split the composition.",
+                bracket=(_lower_epsilon(guarantee, delta), math.inf),
+            )
         return float(epsilon), route
     if not all(route.applies(bag) for bag in _numeric(guarantee)):
         raise UnsupportedGuarantee(

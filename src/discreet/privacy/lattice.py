@@ -88,8 +88,9 @@ def lattice_knots(pair: Pair, centre: float, flat: float, step: float, origin: f
     then every second, every fourth, … as the distance doubles (and at least `_NEAR` of each kind).
     """
     middle = round((centre - origin) / step)
-    first = math.floor((pair.least - origin) / step)
-    last = math.ceil((pair.greatest - origin) / step)
+    # one more knot on either side, so that rounding leaves nothing outside
+    first = math.floor((pair.least - origin) / step) - 1
+    last = math.ceil((pair.greatest - origin) / step) + 1
     middle = min(max(middle, first), last)
     dense = max(_NEAR, math.ceil(min(flat / step, _MOST_DENSE)))
 

@@ -376,7 +376,7 @@ def pure(epsilon: float, *, relation: str = "add-remove", unit: str = "record") 
     >>> (10 * pure(0.1)).epsilon(delta=0)
     1.0
     """
-    return Pure(check.positive(epsilon=epsilon), unit=Unit(unit, relation))
+    return Pure(check.moderate(epsilon=epsilon), unit=Unit(unit, relation))
 
 
 def approximate(
@@ -395,7 +395,7 @@ def concentrated(
     rho: float, xi: float = 0.0, *, relation: str = "add-remove", unit: str = "record"
 ) -> Guarantee:
     """(ξ, ρ)-zero-concentrated differential privacy."""
-    rho, xi = check.positive(rho=rho), check.not_negative(xi=xi)
+    rho, xi = check.moderate(rho=rho), check.not_negative(xi=xi)
     return Concentrated(rho, xi, unit=Unit(unit, relation))
 
 
@@ -403,7 +403,7 @@ def approximate_concentrated(
     delta: float, rho: float, *, relation: str = "add-remove", unit: str = "record"
 ) -> Guarantee:
     """δ-approximate ρ-zero-concentrated differential privacy."""
-    return Concentrated(check.positive(rho=rho), 0.0, check.delta(delta=delta), unit=Unit(unit, relation))
+    return Concentrated(check.moderate(rho=rho), 0.0, check.delta(delta=delta), unit=Unit(unit, relation))
 
 
 def renyi_point(
@@ -411,7 +411,7 @@ def renyi_point(
 ) -> Guarantee:
     """Rényi differential privacy at one order."""
     return renyi_curve(
-        {check.above_one(order=order): check.positive(epsilon=epsilon)}, relation=relation, unit=unit
+        {check.above_one(order=order): check.moderate(epsilon=epsilon)}, relation=relation, unit=unit
     )
 
 
@@ -427,14 +427,14 @@ def renyi_curve(
             fix="renyi_curve({2: 0.1, 8: 0.6})",
         )
     checked = (
-        (check.above_one(order=order), check.positive(epsilon=epsilon)) for order, epsilon in points.items()
+        (check.above_one(order=order), check.moderate(epsilon=epsilon)) for order, epsilon in points.items()
     )
     return Renyi(tuple(sorted(checked)), unit=Unit(unit, relation))
 
 
 def laplace(scale: float, *, relation: str = "add-remove", unit: str = "record") -> Guarantee:
     """Laplace noise of `scale` sensitivities: (1/scale)-DP."""
-    return Laplace(check.positive(scale=scale), unit=Unit(unit, relation))
+    return Laplace(check.moderate(scale=scale), unit=Unit(unit, relation))
 
 
 def gaussian(noise: float, *, relation: str = "add-remove", unit: str = "record") -> Guarantee:
@@ -443,14 +443,14 @@ def gaussian(noise: float, *, relation: str = "add-remove", unit: str = "record"
     >>> round(gaussian(noise=1.0).epsilon(delta=1e-6), 6)
     4.886554
     """
-    return Gaussian(check.positive(noise=noise), unit=Unit(unit, relation))
+    return Gaussian(check.moderate(noise=noise), unit=Unit(unit, relation))
 
 
 def discrete_laplace(
     scale: float, sensitivity: int = 1, *, relation: str = "add-remove", unit: str = "record"
 ) -> Guarantee:
     """Integer Laplace noise with an integer sensitivity."""
-    scale, sensitivity = check.positive(scale=scale), check.whole(sensitivity=sensitivity)
+    scale, sensitivity = check.moderate(scale=scale), check.whole(sensitivity=sensitivity)
     return DiscreteLaplace(scale, sensitivity, unit=Unit(unit, relation))
 
 
@@ -458,7 +458,7 @@ def discrete_gaussian(
     scale: float, sensitivity: int = 1, *, relation: str = "add-remove", unit: str = "record"
 ) -> Guarantee:
     """Integer Gaussian noise (scale = σ) with an integer sensitivity; not the same curve as `gaussian`."""
-    scale, sensitivity = check.positive(scale=scale), check.whole(sensitivity=sensitivity)
+    scale, sensitivity = check.moderate(scale=scale), check.whole(sensitivity=sensitivity)
     return DiscreteGaussian(scale, sensitivity, unit=Unit(unit, relation))
 
 
@@ -466,7 +466,7 @@ def randomized_response(
     epsilon: float, outcomes: int = 2, *, relation: str = "add-remove", unit: str = "record"
 ) -> Guarantee:
     """Randomized response over two or more outcomes."""
-    epsilon, outcomes = check.positive(epsilon=epsilon), check.whole(at_least=2, outcomes=outcomes)
+    epsilon, outcomes = check.moderate(epsilon=epsilon), check.whole(at_least=2, outcomes=outcomes)
     return RandomizedResponse(epsilon, outcomes, unit=Unit(unit, relation))
 
 
@@ -479,13 +479,13 @@ def leaky_randomized_response(
     epsilon: float, delta: float, *, relation: str = "add-remove", unit: str = "record"
 ) -> Guarantee:
     """Randomized response that reveals its input with probability δ."""
-    epsilon, delta = check.positive(epsilon=epsilon), check.inner_probability(delta=delta)
+    epsilon, delta = check.moderate(epsilon=epsilon), check.inner_probability(delta=delta)
     return LeakyRandomizedResponse(epsilon, delta, unit=Unit(unit, relation))
 
 
 def exponential(epsilon: float, *, relation: str = "add-remove", unit: str = "record") -> Guarantee:
     """The exponential mechanism (also the Gumbel form of report-noisy-max) calibrated to ε."""
-    return Exponential(check.positive(epsilon=epsilon), unit=Unit(unit, relation))
+    return Exponential(check.moderate(epsilon=epsilon), unit=Unit(unit, relation))
 
 
 def _times(epsilon: float, size: int) -> float:

@@ -226,7 +226,7 @@ def _losses(bag: Bag, delta: float) -> float:
     epsilon = first.upper_epsilon(delta)
     for other in others:
         # often the cheap bound already shows that this direction asks for less
-        if not other.chernoff_log_delta(epsilon) <= math.log(delta):
+        if math.isfinite(epsilon) and not other.chernoff_log_delta(epsilon) <= math.log(delta):
             epsilon = max(epsilon, other.upper_epsilon(delta))
     return epsilon
 

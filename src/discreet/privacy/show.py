@@ -10,7 +10,7 @@ from discreet.privacy.guarantee import Guarantee
 
 #: The δ at which ε is shown.
 _DELTAS = (0.0, 1e-9, 1e-6)
-_SIZE, _MARGIN = 200, 34
+_SIZE = 200
 
 
 def rows(guarantee: Guarantee) -> list[tuple[str, str]]:
@@ -53,20 +53,21 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 
 def svg(guarantees: dict[str, Guarantee], size: int = _SIZE) -> str:
     """Trade-off curves as a self-contained SVG: false alarms to the right, misses upwards, safety top right."""
-    inner = size - 2 * _MARGIN
+    margin = round(size * 0.17)
+    inner = size - 2 * margin
     lines, legend = [], []
     for number, (name, guarantee) in enumerate(guarantees.items()):
         curve = guarantee.roc(101)
         points = " ".join(
-            f"{_MARGIN + alarm * inner:.2f},{_MARGIN + found * inner:.2f}"
+            f"{margin + alarm * inner:.2f},{margin + found * inner:.2f}"
             for alarm, found in zip(curve.false_alarm, curve.detection, strict=True)
         )
         colour = COLOURS[number % len(COLOURS)]
         lines.append(f"<polyline points='{points}' fill='none' stroke='{colour}' stroke-width='2'/>")
         if name:
-            y = _MARGIN + 14 * (number + 1)
+            y = margin + max(14, size // 15) * (number + 1)
             legend.append(
-                f"<text x='{size - _MARGIN}' y='{y}' text-anchor='end' fill='{colour}'>{escape.escape(name)}</text>"
+                f"<text x='{size - margin}' y='{y}' text-anchor='end' fill='{colour}'>{escape.escape(name)}</text>"
             )
     label = "Trade-off curve: the attacker's least miss rate for each false-alarm rate. " + "; ".join(
         f"{name or 'this guarantee'} misses at least {100 * guarantee.tradeoff(0.01):.1f} % at 1 % false alarms"
@@ -76,14 +77,14 @@ def svg(guarantees: dict[str, Guarantee], size: int = _SIZE) -> str:
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {size} {size}' width='{size}' height='{size}' role='img' "
         f"aria-label='{escape.escape(label, quote=True)}' font-family='sans-serif' font-size='{max(9, size // 22)}'>"
         f"<title>{escape.escape(label)}</title>"
-        f"<rect x='{_MARGIN}' y='{_MARGIN}' width='{inner}' height='{inner}' fill='none' stroke='#999'/>"
-        f"<line x1='{_MARGIN}' y1='{_MARGIN}' x2='{_MARGIN + inner}' y2='{_MARGIN + inner}' stroke='#999' stroke-dasharray='3 3'/>"
-        f"{''.join(lines)}{''.join(legend)}{_axes(size, inner)}</svg>"
+        f"<rect x='{margin}' y='{margin}' width='{inner}' height='{inner}' fill='none' stroke='#999'/>"
+        f"<line x1='{margin}' y1='{margin}' x2='{margin + inner}' y2='{margin + inner}' stroke='#999' stroke-dasharray='3 3'/>"
+        f"{''.join(lines)}{''.join(legend)}{_axes(size, margin)}</svg>"
     )
 
 
-def _axes(size: int, inner: int) -> str:
-    low, high = _MARGIN, _MARGIN + inner
+def _axes(size: int, margin: int) -> str:
+    low, high = margin, size - margin
     middle = size / 2
     return (
         f"<text x='{middle}' y='{size - 6}' text-anchor='middle'>false alarms</text>"

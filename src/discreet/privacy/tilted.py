@@ -193,7 +193,7 @@ def _whole_power(spectrum: NDArray[np.complex128], count: int) -> NDArray[np.com
 
 def log_peak(lam: Array) -> Array:
     """log c(λ), c(λ) = λ^λ/(1+λ)^{1+λ} = max w."""
-    return lam * np.log(lam) - (lam + 1) * np.log1p(lam)
+    return np.asarray(-np.log1p(lam) - lam * np.log1p(1 / lam))
 
 
 def peak(lam: float) -> float:

@@ -307,7 +307,7 @@ def two_gaussians(
     shift: float, ratio: float, *, relation: str = "add-remove", unit: str = "record"
 ) -> Guarantee:
     """Gaussian answers whose standard deviation depends on the data: N(0, ratio²) against N(shift, 1)."""
-    shift, ratio = check.real(shift=shift), check.positive(ratio=ratio)
+    shift, ratio = check.real(shift=shift), check.moderate(ratio=ratio)
     if shift == 0 and ratio == 1:
         raise BadParameter(
             "DP107",
