@@ -130,17 +130,18 @@ def _tables(results: list[Result], *, cached: bool) -> Iterator[str]:
     yield ""
     peers = (calls[-1][0] for name, calls in environments.REQUIREMENTS.items() if name != OURS)
     versions = ", ".join([*peers, *environments.NUMBERS])
-    yield f"Peers: {versions}{'; answers of an earlier run were reused' if cached else ''}. "
-    yield f"CPU seconds after import, best of {REPEATS} or more (once if above 1 s); cold is the first call of a "
-    yield "process, and discreet is never measured warm; MB is the growth of the peak; "
+    yield f"Peers: {versions}{'; answers of an earlier run were reused' if cached else ''}."
+    yield f"CPU seconds after import, best of {REPEATS} or more (once if above 1 s); cold is the first call of a"
+    yield "process, and discreet is never measured warm; MB is the growth of the peak;"
     yield f"time-out after {LIMIT:.0f} s of CPU. **UNDER** is below the certified lower bound: not private."
     yield ""
     yield from report.answers_table(results)
     yield ""
-    yield "How many times faster discreet is, cold, than its peers:"
-    yield ""
-    yield from report.ratios_table(results)
-    yield ""
+    if any(len(result.answers) > 1 for result in results):
+        yield "How many times faster discreet is, cold, than its peers:"
+        yield ""
+        yield from report.ratios_table(results)
+        yield ""
     yield from report.shortcomings_list(results)
 
 

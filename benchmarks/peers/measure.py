@@ -5,6 +5,7 @@
 
 Importing the library is not counted. Memory is the growth of the peak resident set during the first
 computation. Time is the least of the repeats: more of them for fast computations, one for slow ones.
+Threads are left as a user has them: a library that spins up threads for nothing pays for them here.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import contextlib
 import gc
 import importlib
 import json
-import os
 import resource
 import signal
 import sys
@@ -137,5 +137,4 @@ def _arguments() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
     main()

@@ -47,7 +47,7 @@ def ratios_table(results: Iterable[Result]) -> Iterator[str]:
 
 def shortcomings_list(results: Iterable[Result]) -> Iterator[str]:
     found = [line for result in results for line in shortcomings(result, _SLOW, _FACTOR)]
-    yield "Where discreet falls short:" if found else "discreet falls short nowhere."
+    yield "Where discreet falls short:" if found else "discreet falls short nowhere in what was measured."
     if found:
         yield ""
     yield from (f"- {line}" for line in found)

@@ -50,7 +50,10 @@ def calibrate(
 def _edge(
     family: Callable[[Any], Guarantee], to: Guarantee, safe: float, unsafe: float, tolerance: float
 ) -> float:
-    """Close in on the edge by chords of the excess over the logarithm of the parameter, halving now and then."""
+    """Close in on the edge by chords of the excess over the logarithm of the parameter, halving now and then.
+
+    Each chord is aimed a third of the tolerance to the safe side, so that two good chords close the bracket.
+    """
     above, below = excess(family(unsafe), to), excess(family(safe), to)
     for turn in range(100):
         low, high = math.log(safe), math.log(unsafe)
@@ -59,8 +62,7 @@ def _edge(
             break
         share = 0.5
         if turn % 4 != 3 and math.isfinite(above) and math.isfinite(below):
-            # every second chord aims half a tolerance to either side, so that the bracket closes at both ends
-            aside = (0.4 * tolerance / width) * (1 if turn % 2 else -1)
+            aside = min(0.33 * tolerance / width, 0.25) * (-1 if turn % 2 == 0 else 2)
             share = -below / (above - below) + aside
         tried = math.exp(low + (high - low) * min(max(share, 1e-6), 1 - 1e-6))
         value = excess(family(tried), to)
@@ -86,7 +88,7 @@ def _bracket(
         return good[0], high if good[0] == low else low
     start = _rough_edge(family, to)
     safe = start
-    for factor in (1.04, 1.15, 1.5, *[2.0] * 80):
+    for factor in (1.1, 1.3, *[2.0] * 80):
         if not implies(family(safe / factor), to):
             return safe, safe / factor
         safe /= factor

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from discreet.privacy.lattice import DRIFT, Masses, knots_around, spread
-from discreet.privacy.pairs import Array, Pair
+from discreet.privacy.pairs import Array, Pair, dot
 from discreet.privacy.tilted import FAR, log_add, log_peak
 
 #: Tilted mass that may lie where it would be wrapped to a place that matters.
@@ -134,8 +134,8 @@ class Coarse:
         centres, scales = [], []
         for law in self.laws:
             weights = law.tilted(tilt)
-            mean = float(np.dot(weights, law.losses))
-            scales.append(math.sqrt(float(np.dot(weights, (law.losses - mean) ** 2))))
+            mean = float(dot(weights, law.losses))
+            scales.append(math.sqrt(float(dot(weights, (law.losses - mean) ** 2))))
             centres.append(float(law.losses[int(np.searchsorted(np.cumsum(weights), 0.5))]))
         frame = Frame(tilt, 0.0, 0.0, 0.0, tuple(centres), tuple(scales))
         need = math.log(1 / outside)
@@ -149,8 +149,9 @@ class Coarse:
         """Minimise a quasi-convex function of log λ on successively finer grids."""
         widest = max(pair.greatest - pair.least for pair, _ in self.entries)
         low, high = -16.0, 18.0 - min(0.0, math.log(max(widest, 1e-300)))
+        points = 14 if len(self.entries) <= 8 else 8
         for _ in range(4 if high < 30 else 6):
-            grid = np.linspace(low, high, 14)
+            grid = np.linspace(low, high, points)
             lam = np.exp(grid)
             values = objective(lam, self.log_moments(lam))
             best = int(np.nanargmin(values))

@@ -79,10 +79,10 @@ def laplace(epsilon: float) -> Pair:
     def smooth(loss: Array) -> tuple[Array, Array, Array, Array]:
         up, down = (loss + epsilon) / 2, (epsilon - loss) / 2
         return (
-            floor * np.expm1(up) / 2,
+            _grown(up, epsilon) / 2,
             -np.expm1(-down) / 2,
             -np.expm1(-up) / 2,
-            floor * np.expm1(down) / 2,
+            _grown(down, epsilon) / 2,
         )
 
     return Pair(
@@ -94,8 +94,16 @@ def laplace(epsilon: float) -> Pair:
         high=epsilon,
         symmetric=True,
         spacing=2 * epsilon,
-        log_delta=lambda eps: _log(-math.expm1((eps - epsilon) / 2)) if eps > -epsilon else _log1mexp(eps),
+        log_delta=lambda eps: (
+            _log(-math.expm1(min(eps - epsilon, 0.0) / 2)) if eps > -epsilon else _log1mexp(eps)
+        ),
     )
+
+
+def _grown(x: Array, epsilon: float) -> Array:
+    """e^{-ε}·(e^x - 1) for 0 ≤ x ≤ ε, without overflow."""
+    near = math.exp(-epsilon) * np.expm1(np.minimum(x, 1.0))
+    return np.where(x < 1.0, near, np.exp(np.maximum(x, 1.0) - epsilon) - math.exp(-epsilon))
 
 
 def bounded_range(epsilon: float) -> Pair:
@@ -103,21 +111,21 @@ def bounded_range(epsilon: float) -> Pair:
 
     The profile (1 - e^{(e-ε)/2})² / (1 - e^{-ε}) is the supremum over all such pairs, and is itself a pair.
     """
-    scale, floor = 1.0 / -math.expm1(-epsilon), math.exp(-epsilon)
+    scale = 1.0 / -math.expm1(-epsilon)
 
     def smooth(loss: Array) -> tuple[Array, Array, Array, Array]:
         up, down = (loss + epsilon) / 2, (epsilon - loss) / 2
         return (
-            scale * floor * np.expm1(up),
+            scale * _grown(up, epsilon),
             -scale * np.expm1(-down),
             -scale * np.expm1(-up),
-            scale * floor * np.expm1(down),
+            scale * _grown(down, epsilon),
         )
 
     def log_delta(eps: float) -> float:
         if eps <= -epsilon:
             return _log1mexp(eps)
-        return 2 * _log(-math.expm1((eps - epsilon) / 2)) + math.log(scale)
+        return 2 * _log(-math.expm1(min(eps - epsilon, 0.0) / 2)) + math.log(scale)
 
     return Pair(smooth=smooth, low=-epsilon, high=epsilon, symmetric=True, log_delta=log_delta)
 

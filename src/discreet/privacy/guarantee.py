@@ -130,7 +130,7 @@ class Guarantee(ABC):
         if delta is not None:
             delta = check.delta(delta=delta)
             upper, used = _epsilon(self, delta, _named(route))
-            lower = min(upper, _lower_epsilon(self, delta))
+            lower = min(upper, _lower_epsilon(self, delta)) if upper > 0 else 0.0
         else:
             upper = self.delta(check.not_negative(epsilon=epsilon))
             used = _log_delta(self, float(epsilon or 0.0))[1]
@@ -241,13 +241,12 @@ class Composed(Guarantee):
         found: list[Counter[Part]] = [Counter()]
         for part, count in sorted(self.parts, key=repr):
             choices = _repeated(part.bags(), count)
+            if len(choices) == 1:
+                for bag in found:
+                    bag.update(choices[0])
+                continue
             if len(found) * len(choices) > _MOST_BAGS:
-                raise UnsupportedGuarantee(
-                    "DP203",
-                    "the parallel parts of this composition have too many combinations.",
-                    why="each record may sit in a different part each time, and every combination must be checked.",
-                    fix="replace each parallel(…) by its dearest part, which implies it.",
-                )
+                raise _too_many("the parallel parts of this composition")
             found = [bag + extra for bag in found for extra in choices]
         return [tuple(bag.items()) for bag in found]
 
@@ -277,12 +276,7 @@ def _repeated(alternatives: list[tuple[tuple[Part, int], ...]], count: int) -> l
     if len(bags) == 1:
         return [_times(bags[0], count)]
     if math.comb(count + len(bags) - 1, len(bags) - 1) > _MOST_BAGS:
-        raise UnsupportedGuarantee(
-            "DP203",
-            f"{count} runs of a parallel composition have too many combinations.",
-            why="a record may sit in a different part each time, and every combination must be checked.",
-            fix="replace parallel(…) by its dearest part, which implies it.",
-        )
+        raise _too_many(f"{count} runs of a parallel composition")
     found = [_times(bags[0], first) for first in range(count + 1)]
     totals = list(range(count + 1))
     for bag in bags[1:-1]:
@@ -293,6 +287,15 @@ def _repeated(alternatives: list[tuple[tuple[Part, int], ...]], count: int) -> l
         ]
         found, totals = [base for base, _ in pairs], [used for _, used in pairs]
     return [base + _times(bags[-1], count - used) for base, used in zip(found, totals, strict=True)]
+
+
+def _too_many(what: str) -> UnsupportedGuarantee:
+    return UnsupportedGuarantee(
+        "DP203",
+        f"{what} have too many combinations.",
+        why="a record may sit in a different part each time, and every combination must be checked.",
+        fix="replace parallel(…) by its dearest part, which implies it.",
+    )
 
 
 def _times(bag: Counter[Part], count: int) -> Counter[Part]:
@@ -349,8 +352,19 @@ def _lower_epsilon(guarantee: Guarantee, delta: float) -> float:
             worst = max(composition.greatest for composition in bag.witnesses)
             found.append(math.inf if math.isinf(bag.worst_loss) else worst * (1 - 3 * CLOSE))
         else:
-            found += [composition.lower_epsilon(delta) for composition in bag.witnesses]
+            found.append(_greatest_lower_epsilon(bag, delta))
     return max(0.0, *found)
+
+
+def _greatest_lower_epsilon(bag: Bag, delta: float) -> float:
+    """Over the directions, skipping one that a cheap upper bound shows to be behind."""
+    if bag.failure >= 1:
+        return math.inf
+    best = 0.0
+    for composition in bag.witnesses:
+        if delta <= composition.infinite or composition.chernoff_log_delta(best) > math.log(delta):
+            best = max(best, composition.lower_epsilon(delta))
+    return best
 
 
 @lru_cache(maxsize=4096)
@@ -358,7 +372,9 @@ def _lower_delta(guarantee: Guarantee, epsilon: float) -> float:
     logs = []
     for bag in _numeric(guarantee):
         exact = _exact(bag)
-        if exact is not None and exact.log_delta is not None:
+        if bag.failure >= 1:
+            logs.append(0.0)
+        elif exact is not None and exact.log_delta is not None:
             logs.append(exact.log_delta(bag, epsilon) - 3 * closeness(bag))
         else:
             logs += [composition.lower_log_delta(epsilon) for composition in bag.witnesses]
@@ -381,8 +397,7 @@ def _exact(bag: Bag) -> Route | None:
         return BY_NAME["gdp"]
     if is_binary(bag):
         return BY_NAME["optimal"]
-    closed = BY_NAME["closed form"]
-    return closed if bag.alone is not None and math.isfinite(closed.epsilon(bag, 0.5)) else None
+    return BY_NAME["closed form"] if bag.alone is not None and bag.alone.pairs() else None
 
 
 def _named(route: str | None) -> Route | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import gammaln, xlogy
 
 from discreet.privacy.pairs import Array, Pair
 
@@ -39,6 +39,9 @@ def _size(entries: list[tuple[Pair, int]]) -> float:
 
 def _repeated(pair: Pair, count: int) -> tuple[Array, Array]:
     """Losses and log masses of `count` draws: a binomial law for two atoms, else every sequence."""
+    if pair.losses.size < 2:
+        loss, p = (float(pair.losses[0]), float(pair.p[0])) if pair.losses.size else (0.0, 0.0)
+        return np.array([count * loss]), np.array([count * math.log(p) if p > 0 else -np.inf])
     with np.errstate(divide="ignore"):
         log_p = np.log(pair.p)
     if pair.losses.size == 2:
@@ -46,7 +49,7 @@ def _repeated(pair: Pair, count: int) -> tuple[Array, Array]:
         first = count - second
         log_ways = gammaln(count + 1.0) - gammaln(first + 1) - gammaln(second + 1)
         total = first * pair.losses[0] + second * pair.losses[1]
-        return np.asarray(total), np.asarray(log_ways + first * log_p[0] + second * log_p[1])
+        return np.asarray(total), np.asarray(log_ways + xlogy(first, pair.p[0]) + xlogy(second, pair.p[1]))
     losses, logs = np.zeros(1), np.zeros(1)
     for _ in range(count):
         losses = (losses[:, None] + pair.losses[None, :]).ravel()

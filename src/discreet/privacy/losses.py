@@ -28,13 +28,15 @@ import scipy.fft
 from discreet.privacy.coarse import LEAST_OUTSIDE, Coarse, Frame, any_infinite
 from discreet.privacy.lattice import DRIFT, Masses, contract, densest, lattice_knots, spread
 from discreet.privacy.listing import enumerated
-from discreet.privacy.pairs import Array, Pair, log_delta_of
+from discreet.privacy.pairs import Array, Pair, dot, log_delta_of
 from discreet.privacy.roots import CLOSE, root
 from discreet.privacy.tilted import FAR, UNIT, TiltedLaw, convolve
 
 #: Wanted and accepted error of log δ from the lattice, and the FFT sizes that they may cost.
 _WANTED, _ACCEPTED = 2e-6, 4e-5
 _USUAL_SIZE, _LARGEST_SIZE = 1 << 19, 1 << 20
+#: Cells of equal width around the bulk, at most, for all entries together.
+_DENSE = 1 << 14
 #: How much finer the lattice of the lower bound is: merging has a larger constant than spreading.
 _FINER = 4
 
@@ -111,7 +113,7 @@ class Composition:
         if upper and self.chernoff_log_delta(0.0) <= log_delta:
             return 0.0
         frame = self.coarse.frame_for_delta(math.log(delta - self.infinite))
-        for _ in range(4):
+        for _ in range(3 if upper else 2):
             law = self.law(frame, upper=upper)
             if frame.start <= 0 and law.log_delta(0.0) <= log_delta:
                 return 0.0
@@ -131,7 +133,8 @@ class Composition:
         masses, indices = [], []
         parts = zip(self.entries, frame.centres, frame.scales, origins, strict=True)
         for (pair, _), centre, scale, origin in parts:
-            index = lattice_knots(pair, centre, 6 * scale, step, origin)
+            flat = min(4 * scale, _DENSE * step / len(self.entries)) if upper else 6 * scale
+            index = lattice_knots(pair, centre, flat, step, origin)
             masses.append(discretise(pair, origin + step * index))
             indices.append(index)
         tilted, log_moment, rounding = self._tilt(masses, frame.tilt)
@@ -170,7 +173,7 @@ class Composition:
             log_moment += count * (top + math.log(mass))
             some = weights > 0
             digits = np.abs(exponent[some]) + np.abs(law.log_p[some])
-            rounding += count * 4 * UNIT * (4 + float(np.dot(weights[some], digits)))
+            rounding += count * 4 * UNIT * (4 + float(dot(weights[some], digits)))
             tilted.append(weights)
         return tilted, log_moment, rounding
 
@@ -203,7 +206,9 @@ class Composition:
             return alone.spacing, _fft_size(frame.period / alone.spacing + 16), [alone.least]
         per_step = frame.period * max(frame.tilt, 2 / self.coarse.scale(frame)) * math.sqrt(self.total / 12)
         wanted, accepted = per_step / math.sqrt(_WANTED), per_step / math.sqrt(_ACCEPTED)
-        size = finer * int(min(max(wanted, 1 << 12), max(accepted, _USUAL_SIZE), _LARGEST_SIZE))
+        usual = _USUAL_SIZE if len(self.entries) <= 8 else _USUAL_SIZE // 4
+        size = int(min(max(wanted, 1 << 12), max(accepted, usual), _LARGEST_SIZE))
+        size = min(finer * size, max(size, 2 * _LARGEST_SIZE))
         step = frame.period / _fft_size(size)
         if alone.spacing > 0:
             ratio = alone.spacing / step

@@ -171,6 +171,8 @@ def _after_failure(bag: Bag, log_delta: float) -> float:
     """log(failure + (1 - failure)·δ)."""
     if not bag.failure:
         return min(0.0, log_delta)
+    if bag.failure >= 1:
+        return 0.0
     return min(0.0, float(np.logaddexp(_log(bag.failure), math.log1p(-bag.failure) + log_delta)))
 
 
@@ -232,7 +234,7 @@ def _losses(bag: Bag, delta: float) -> float:
 
 
 def _losses_log_delta(bag: Bag, epsilon: float) -> float:
-    if not has_pairs(bag):
+    if not has_pairs(bag) or bag.failure >= 1:
         return 0.0
     first, *others = bag.compositions
     log_delta = first.upper_log_delta(epsilon)

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
-from discreet.privacy.pairs import Array
+from discreet.privacy.pairs import Array, dot
 
 UNIT = 2.0**-53
 #: Weight, as a power of e, below which wrapped mass is not looked at more closely.
@@ -67,6 +67,8 @@ class TiltedLaw:
 
     def epsilon(self, log_delta: float, start: float) -> float:
         """An ε on the safe side at which log δ is (just) reached: Newton's steps, then small steps outward."""
+        if not self.upper and self.error + self.wrapped > 0.01:
+            return 0.0
         at = self._newton(log_delta, start, stride=16, tolerance=1e-6)
         at = self._newton(log_delta, at, stride=1, tolerance=1e-9)
         return self._step_outward(at, log_delta)
@@ -121,7 +123,7 @@ class TiltedLaw:
         here = stride * self.masses[start:stop:stride] * np.exp(-self.tilt * beyond)
         decay = np.exp(-beyond)
         cut = float(self.masses[stop:].sum()) * math.exp(-40.0) if self.upper else 0.0
-        return float(np.dot(here, 1.0 - decay)) + cut, float(np.dot(here, decay))
+        return (dot(here, 1.0 - decay)) + cut, (dot(here, decay))
 
 
 def convolve(tilted: list[Array], indices: list[Index], counts: list[int], size: int) -> tuple[Array, float]:
@@ -135,12 +137,16 @@ def convolve(tilted: list[Array], indices: list[Index], counts: list[int], size:
     relative = 32 * UNIT * math.log2(size)
     spectrum, work = np.ones(size // 2 + 1, complex), 0.0
     for start, weights, count in merged + repeated:
-        folded = np.bincount(np.mod(start + np.arange(weights.size), size), weights, size)
+        folded = np.bincount(np.mod(start + np.arange(weights.size), size), weights, size).astype(float)
         spectrum *= _whole_power(scipy.fft.rfft(folded), count)
-        work += count * (relative * float(np.linalg.norm(folded)) + 8 * UNIT)
+        work += count * (relative * _norm(folded) + 8 * UNIT)
     law = scipy.fft.irfft(spectrum, size)
-    error = math.sqrt(size) * (work + relative) * max(float(np.linalg.norm(law)), 1 / math.sqrt(size))
+    error = math.sqrt(size) * (work + relative) * max(_norm(law), 1 / math.sqrt(size))
     return np.maximum(law, 0.0), error + merge_error
+
+
+def _norm(x: Array) -> float:
+    return math.sqrt(dot(x, x))
 
 
 Piece = tuple[int, Array, int]

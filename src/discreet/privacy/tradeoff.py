@@ -17,7 +17,7 @@ from scipy.special import ndtr, ndtri
 
 from discreet.privacy.bag import Bag
 from discreet.privacy.guarantee import Guarantee, alternatives, profile_is_exact
-from discreet.privacy.pairs import Array, Pair
+from discreet.privacy.pairs import Array, Pair, dot
 from discreet.privacy.routes import best_log_delta, has_pairs
 
 
@@ -45,12 +45,12 @@ class LossDistribution:
     @property
     def mean(self) -> float:
         """The expected loss, given that it is finite (a Kullback-Leibler divergence)."""
-        return float(np.dot(self.masses, self.losses) / self.masses.sum())
+        return float(dot(self.masses, self.losses) / self.masses.sum())
 
     @property
     def variance(self) -> float:
         """The variance of the loss, given that it is finite."""
-        return float(np.dot(self.masses, (self.losses - self.mean) ** 2) / self.masses.sum())
+        return float(dot(self.masses, (self.losses - self.mean) ** 2) / self.masses.sum())
 
 
 def tradeoff(guarantee: Guarantee, false_alarm: float) -> float:
@@ -100,7 +100,7 @@ def loss(guarantee: Guarantee) -> LossDistribution:
 
 
 def _bag_tradeoff(bag: Bag, false_alarm: float) -> float:
-    if false_alarm >= 1:
+    if false_alarm >= 1 or bag.failure >= 1:
         return 0.0
     if bag.gaussian is not None:
         return float(ndtr(-ndtri(false_alarm) - bag.gaussian)) * (1 - 1e-13)
