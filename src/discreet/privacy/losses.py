@@ -133,7 +133,8 @@ class Composition:
         masses, indices = [], []
         parts = zip(self.entries, frame.centres, frame.scales, origins, strict=True)
         for (pair, _), centre, scale, origin in parts:
-            flat = min(4 * scale, _DENSE * step / len(self.entries)) if upper else 6 * scale
+            few = upper and self.total > 1
+            flat = min(4 * scale, _DENSE * step / len(self.entries)) if few else 6 * scale
             index = lattice_knots(pair, centre, flat, step, origin)
             masses.append(discretise(pair, origin + step * index))
             indices.append(index)
