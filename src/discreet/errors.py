@@ -24,6 +24,7 @@ CODES = {
     "DP105": "a word is not one of the allowed choices",
     "DP106": "two distributions do not describe the same outcomes",
     "DP107": "parameters contradict each other, or too few were given",
+    "DP108": "an exact result cannot be represented",
     "DP201": "guarantees protect different units",
     "DP202": "no theorem covers this sampling scheme",
     "DP203": "no theorem covers this combination",

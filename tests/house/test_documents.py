@@ -45,10 +45,12 @@ def test_every_part_is_on_the_map():
     assert {part for part in parts if f"`{part}`" not in read(MAP)} == set()
 
 
-def test_every_file_of_privacy_is_on_the_map():
-    files = {path.name for path in (PACKAGE / "privacy").glob("*.py")} - {"__init__.py"}
-    named = set(re.findall(r"^\| `(\w+\.py)`", read(MAP), flags=re.MULTILINE))
-    assert named == files
+@pytest.mark.parametrize("part", ["noise", "privacy"])
+def test_every_file_of_a_part_is_on_the_map(part):
+    files = {path.name for path in (PACKAGE / part).glob("*.py")} - {"__init__.py"}
+    section = read(MAP).split(f"## Inside `{part}`")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?`) \|", section, flags=re.MULTILINE)
+    assert {name for row in rows for name in re.findall(r"`(\w+\.py)`", row)} == files
 
 
 def test_every_claim_of_the_notes_has_its_test_and_every_test_its_row():

@@ -26,6 +26,7 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "session": ("tables", "graphs", "learn", "ledger"),
     "audit": ("mechanisms", "privacy"),
     "plot": ("privacy", "audit"),
+    "testing": ("noise",),
     "cli": ("session", "audit", "plot"),
     "server": ("session", "audit", "plot"),
     "__main__": ("cli",),

@@ -89,7 +89,7 @@ def _axes(size: int, margin: int) -> str:
     return (
         f"<text x='{middle}' y='{size - 6}' text-anchor='middle'>false alarms</text>"
         f"<text x='12' y='{middle}' text-anchor='middle' transform='rotate(-90 12 {middle})'>misses</text>"
-        f"<text x='{low}' y='{high + 14}' text-anchor='middle'>0</text><text x='{high}' y='{high + 14}' text-anchor='middle'>1</text>"
+        f"<text x='{low}' y='{high + max(14, size // 18)}' text-anchor='middle'>0</text><text x='{high}' y='{high + max(14, size // 18)}' text-anchor='middle'>1</text>"
         f"<text x='{low - 8}' y='{high + 4}' text-anchor='end'>0</text><text x='{low - 8}' y='{low + 4}' text-anchor='end'>1</text>"
     )
 

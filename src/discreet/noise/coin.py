@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Coins with exactly the stated bias.
+
+    bernoulli(Fraction(1, 3))                   # True with probability 1/3
+    bernoulli(0.1, size=1_000_000)              # with the probability that the float 0.1 is, to the last bit
+    bernoulli_exp_minus(0.5)                    # True with probability exp(-1/2)
+
+Why it holds: a coin is `U < p` for a uniform real U. 64 bits of U settle it unless they agree with the first
+64 bits of p; then more bits are drawn. A probability of 0 or 1 is never left to chance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import check
+from discreet.errors import BadParameter
+from discreet.noise import lazy
+from discreet.noise.enclosure import exp_minus, ratio
+from discreet.noise.lazy import Floats, Uniform
+from discreet.noise.scales import Size, as_floats, as_ratio, count_of, is_many, shape_of, shaped, spread
+from discreet.noise.source import Source, Words, current
+
+Bools = npt.NDArray[np.bool_]
+
+SLACK = 2.0**-34  # how wrong a floating-point exp(-x) may be
+
+
+def bernoulli(p: Any, size: Size = None) -> Any:
+    """True with probability p: a number in [0, 1], or an array of floats of which each is one."""
+    shape = shape_of(p, size)
+    if not is_many(p):
+        check.probability(p=p)
+        return shaped(_same_coins(as_ratio(p), count_of(shape), current()), shape)
+    chances = as_floats(spread(p, shape))
+    if not ((chances >= 0) & (chances <= 1)).all():
+        raise _not_probabilities()
+    return shaped(_coins(chances, current()), shape)
+
+
+def bernoulli_exp_minus(x: Any, size: Size = None) -> Any:
+    """True with probability exp(-x): x a number that is zero or more, or an array of such floats."""
+    shape = shape_of(x, size)
+    if not is_many(x):
+        number, one = check.not_negative(x=x), as_ratio(x)
+        if shape is None:
+            return head_exp_minus(number, lambda: one, current())
+        heads = heads_exp_minus(np.full(count_of(shape), number), lambda _: one, current())
+        return shaped(heads, shape)
+    many = as_floats(spread(x, shape))
+    if not (np.isfinite(many).all() and (many >= 0).all()):
+        raise _not_probabilities()
+    exact = many.copy()
+    return shaped(heads_exp_minus(many, lambda i: Fraction(float(exact[i])), current()), shape)
+
+
+def heads_exp_minus(x: Floats, exact: Callable[[int], Fraction], source: Source) -> Bools:
+    """One coin of bias exp(-x) per element; overwrites x, which may be wrong by a little: see lazy.proof.md."""
+    words = source.words(x.size)
+    u = lazy.unit(words)
+    u -= np.exp(np.negative(x, out=x), out=x)
+    heads: Bools = u < 0.0
+    unclear = np.abs(u, out=u) < SLACK
+    if unclear.any():
+        for place in map(int, np.flatnonzero(unclear)):
+            heads[place] = _exactly(int(words[place]), exact(place), source)
+    return heads
+
+
+def head_exp_minus(x: float, exact: Callable[[], Fraction], source: Source) -> bool:
+    """`heads_exp_minus` for one coin."""
+    word = source.bits(64)
+    gap = lazy.unit_of(word) - math.exp(-x)
+    return gap < 0.0 if abs(gap) >= SLACK else _exactly(word, exact(), source)
+
+
+def _exactly(word: int, exponent: Fraction, source: Source) -> bool:
+    return Uniform(source, word >> 1, lazy.KNOWN_BITS).below(lambda bits: exp_minus(exponent, bits))
+
+
+def flip(p: Fraction, uniform: Uniform) -> bool:
+    """The coin of bias p that this uniform real decides: the definition that the others must agree with."""
+    return p > 0 and (p >= 1 or uniform.below(lambda bits: ratio(p, bits)))
+
+
+def _same_coins(p: Fraction, count: int, source: Source) -> Bools:
+    words = source.words(count)
+    first, rest = divmod(p.numerator << 64, p.denominator)
+    if first >> 64:
+        return np.ones(words.size, np.bool_)
+    heads: Bools = words < np.uint64(first)
+    if rest:
+        _decide(heads, words, np.uint64(first), lambda _: p, source)
+    return heads
+
+
+def _coins(chances: Floats, source: Source) -> Bools:
+    words = source.words(chances.size)
+    certain = chances == 1.0
+    first = np.ldexp(np.where(certain, 0.0, chances), 64).astype(np.uint64)  # exact, then rounded down
+    heads: Bools = words < first
+    _decide(heads, words, first, lambda i: Fraction(float(chances[i])), source)
+    heads |= certain
+    return heads
+
+
+def _decide(heads: Bools, words: Words, first: Any, p: Callable[[int], Fraction], source: Source) -> None:
+    """Settle the coins whose 64 bits are the first 64 bits of their probability."""
+    for place in np.flatnonzero(words == first):
+        heads[place] = flip(p(int(place)), Uniform(source, int(words[place]), 64))
+
+
+def _not_probabilities() -> BadParameter:
+    return BadParameter(
+        "DP102",
+        "every probability must lie in [0, 1], and every exponent be finite and zero or more.",
+        why="a coin has no other bias.",
+        fix="pass numbers in that range, for example 0.5",
+    )

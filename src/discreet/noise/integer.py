@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole-number noise with exactly the stated law: uniform, geometric, Laplace, and two kinds of Gaussian.
+
+    discrete_laplace(scale=10.0, size=1_000_000)         # P(z) proportional to exp(-|z| / scale)
+    rounded_gaussian(scale=10.0)                         # floor(scale * N + 1/2) for a standard normal N
+    discrete_gaussian(scale=Fraction(1, 3), size=5)      # P(z) proportional to exp(-z² / (2 scale²))
+
+A scale is an int, a Fraction, a float, or an array of floats that is broadcast to `size`; a float stands for
+the number it is, to the last bit. Without a size, one scale gives an int; else the answer is an int64 array.
+
+Why it holds: `lazy.draw` with the tails that are written here. What would break it: see lazy.proof.md.
+Above a scale of 2**28 more and more elements need exact arithmetic, and above 2**37 all of them do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from discreet import check
+from discreet.noise import lazy
+from discreet.noise.coin import Bools, head_exp_minus, heads_exp_minus
+from discreet.noise.enclosure import Interval, exp_minus, normal_tails
+from discreet.noise.lazy import Integers, Law, Real
+from discreet.noise.scales import (
+    LARGEST,
+    Scales,
+    Shape,
+    Size,
+    count_of,
+    is_many,
+    out_of_range,
+    shape_of,
+    shaped,
+    spread,
+)
+from discreet.noise.source import Source, current
+
+Places = npt.NDArray[np.intp]
+
+_ROUND = 4 * lazy.CHUNK  # elements that are proposed and rejected together
+
+
+def uniform(below: int, size: Size = None) -> Any:
+    """Whole numbers 0, 1, …, below - 1, all equally likely: the leading bits, drawn again if too large."""
+    below = check.whole(below=below)
+    if below > LARGEST:
+        raise out_of_range("below", below)
+    shape, source = shape_of(below, size), current()
+    out = np.empty(count_of(shape), np.int64)
+    pending = np.arange(out.size)
+    surplus = np.uint64(64 - max(1, (below - 1).bit_length()))
+    while pending.size:
+        drawn = (source.words(pending.size) >> surplus).view(np.int64)
+        fits = drawn < below
+        out[pending[fits]] = drawn[fits]
+        pending = pending[~fits]
+    return shaped(out, shape)
+
+
+def geometric(scale: Any, size: Size = None) -> Any:
+    """P(k) proportional to exp(-k / scale) on 0, 1, 2, …: P(sample >= k) = exp(-k / scale)."""
+    return _draw(Geometric, scale, size, signed=False)
+
+
+def discrete_laplace(scale: Any, size: Size = None) -> Any:
+    """P(z) proportional to exp(-|z| / scale) on all whole numbers."""
+    return _draw(LaplaceMagnitude, scale, size, signed=True)
+
+
+def rounded_gaussian(scale: Any, size: Size = None) -> Any:
+    """floor(scale * N + 1/2), N standard normal: the continuous Gaussian rounded half up."""
+    return _draw(GaussianMagnitude, scale, size, signed=True)
+
+
+def discrete_gaussian(scale: Any, size: Size = None) -> Any:
+    """P(z) proportional to exp(-z² / (2 scale²)) on all whole numbers.
+
+    Rejection from a discrete Laplace of scale t, kept with probability exp(-(|z| - scale²/t)² / (2 scale²))
+    (Canonne, Kamath, Steinke 2020). The law is right for any t; with t = ceil(scale), of the scale as a float,
+    about three in four are kept.
+    """
+    shape, source = shape_of(scale, size), current()
+    if shape is None:
+        check.positive(scale=scale)
+        return _one_discrete_gaussian(_scales_of_one(scale), source)
+    scales = Scales(spread(scale, shape))
+    out = np.empty(count_of(shape), np.int64)
+    for start in range(0, out.size, _ROUND):
+        chunk = out[start : start + _ROUND]
+        pending = np.arange(chunk.size)
+        while pending.size:
+            tries = pending.repeat(max(1, 1024 // pending.size))
+            proposals, kept = _proposals(scales, tries + start, source)
+            chunk[tries[kept]] = proposals[kept]
+            found = np.zeros(chunk.size, np.bool_)
+            found[tries[kept]] = True
+            pending = pending[~found[pending]]
+    return shaped(out, shape)
+
+
+def _one_discrete_gaussian(scales: Scales, source: Source) -> int:
+    sigma, exact = float(scales.floats), scales.ratio(0)
+    wide = float(math.ceil(sigma))
+    law, middle = _law_of_one(LaplaceMagnitude, wide), sigma * (sigma / wide)
+    while True:
+        sample = lazy.draw_one(law, source, signed=True)
+        off = (abs(sample) - middle) / sigma
+        if head_exp_minus(0.5 * off * off, lambda: _exponent(exact, int(wide), sample), source):  # noqa: B023
+            return sample
+
+
+def _proposals(scales: Scales, tries: Places, source: Source) -> tuple[Integers, Bools]:
+    """One proposal for each place in `tries`, and whether it is kept."""
+    sigma = scales.part(tries)
+    wide = float(math.ceil(sigma)) if isinstance(sigma, float) else np.ceil(sigma)
+    proposals = lazy.draw(_law(LaplaceMagnitude, wide, tries.shape), tries.size, source, signed=True)
+    off = np.abs(proposals).astype(np.float64)
+    off -= sigma * (sigma / wide)
+    off /= sigma
+    off *= off
+    off *= 0.5
+
+    def exponent(i: int) -> Fraction:
+        t = wide if isinstance(wide, float) else wide[i]
+        return _exponent(scales.ratio(int(tries[i])), int(t), int(proposals[i]))
+
+    return proposals, heads_exp_minus(off, exponent, source)
+
+
+def _exponent(scale: Fraction, t: int, sample: int) -> Fraction:
+    """(|sample| - scale²/t)² / (2 scale²), exactly."""
+    variance = scale * scale
+    return (abs(sample) - variance / t) ** 2 / (2 * variance)
+
+
+def _draw(kind: Callable[[Scales], Law], scale: Any, size: Size, *, signed: bool) -> Any:
+    shape, source = shape_of(scale, size), current()
+    law = _law(kind, scale, shape)
+    if shape is None:
+        return lazy.draw_one(law, source, signed=signed)
+    return lazy.draw(law, count_of(shape), source, signed=signed).reshape(shape)
+
+
+def _law(kind: Callable[[Scales], Law], scale: Any, shape: Shape) -> Law:
+    if is_many(scale):
+        return kind(Scales(spread(scale, shape)))
+    check.positive(scale=scale)
+    return _law_of_one(kind, scale)
+
+
+@lru_cache(maxsize=256, typed=True)
+def _law_of_one(kind: Callable[[Scales], Law], scale: Any) -> Law:
+    return kind(Scales(scale))
+
+
+@lru_cache(maxsize=256, typed=True)
+def _scales_of_one(scale: Any) -> Scales:
+    return Scales(scale)
+
+
+class Geometric:
+    """P(k or more) = exp(-k / scale)."""
+
+    def __init__(self, scales: Scales) -> None:
+        self._scales = scales
+
+    def guess(self, u: Real, part: slice) -> Real:
+        return np.log(u) * -self._scales.part(part) - 0.5
+
+    def slack(self, part: slice) -> Real:
+        return lazy.SLACK * (self._scales.part(part) + 1.0)
+
+    def tail(self, index: int, k: int, bits: int) -> Interval:
+        return exp_minus(k / self._scales.ratio(index), bits)
+
+
+class LaplaceMagnitude:
+    """|z| of a discrete Laplace: P(k or more) = 2 q**k / (1 + q) for k >= 1, where q = exp(-1 / scale)."""
+
+    def __init__(self, scales: Scales) -> None:
+        self._scales = scales
+        scale = np.asarray(scales.floats)
+        # scale * log(2 / (1 + q)) - 1/2, with every digit also where the scale is large and q near 1
+        shift = -scale * np.log1p(np.expm1(-1.0 / scale) / 2.0) - 0.5
+        self._shift = shift if shift.ndim else float(shift)
+
+    def guess(self, u: Real, part: slice) -> Real:
+        shift = self._shift if isinstance(self._shift, float) else self._shift[part]
+        return np.log(u) * -self._scales.part(part) + shift
+
+    def slack(self, part: slice) -> Real:
+        return lazy.SLACK * (self._scales.part(part) + 1.0)
+
+    def tail(self, index: int, k: int, bits: int) -> Interval:
+        scale = self._scales.ratio(index)
+        work = bits + 8
+        low, high = exp_minus(k / scale, work)
+        q_low, q_high = exp_minus(1 / scale, work)
+        one = 1 << work
+        return (low << (bits + 1)) // (one + q_high), -(-(high << (bits + 1)) // (one + q_low))
+
+
+class GaussianMagnitude:
+    """|round(scale N)|: P(k or more) = P(|N| > (k - 1/2) / scale) for k >= 1."""
+
+    def __init__(self, scales: Scales) -> None:
+        self._scales = scales
+
+    def guess(self, u: Real, part: slice) -> Real:
+        return ndtri(0.5 * u) * -self._scales.part(part)
+
+    def slack(self, part: slice) -> Real:
+        return lazy.SLACK * self._scales.part(part)
+
+    def tail(self, index: int, k: int, bits: int) -> Interval:
+        return normal_tails((k - Fraction(1, 2)) / self._scales.ratio(index), bits)

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which of many noisy scores is the largest: exactly, by knowing only the contenders exactly.
+
+    largest(scores, scale=2.0, noise="gumbel")             # i with a chance proportional to exp(score / 2)
+    largest(scores, scale=2.0, noise="exponential")        # permute-and-flip
+    largest(scores, scale=2.0, noise="laplace", count=10)  # the ten largest, in order
+    largest(scores, scale=2.0, weights=lengths)            # proportional to length * exp(score / 2)
+
+**Promise**: the answer has exactly the law of the indices that sort `score + scale * noise`, where the noises
+are independent reals of the stated law. Scores, weights and the scale stand for exactly the numbers they are.
+
+Why it holds: the noise of an element is a function of one uniform real. Floating point encloses every noisy
+score within a slack far larger than its error; whatever cannot be among the largest even so is out, and the
+few that remain draw more bits of the same reals until integer intervals tell them apart (lazy.proof.md, §5).
+With Gumbel noise the largest is the first of an exponential race: i wins with probability w_i exp(s_i) / sum.
+With exponential noise it is permute-and-flip (Ding et al., "The permute-and-flip mechanism is identical to
+report-noisy-max with exponential noise", 2021).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cmp_to_key
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import check
+from discreet.errors import BadParameter
+from discreet.noise import enclosure
+from discreet.noise import scores as read
+from discreet.noise.enclosure import Interval
+from discreet.noise.lazy import CHUNK, KNOWN_BITS, Floats, Integers, Uniform, unit
+from discreet.noise.scales import as_ratio
+from discreet.noise.source import Source, Words, current
+
+NOISES = ("gumbel", "exponential", "laplace")
+SLACK = 2.0**-24  # how wrong the float of a noisy score may be: far more than it is
+LEAST, MOST = 2.0**-30, 1.0 - 2.0**-24  # a uniform outside has too few known digits: always a contender
+FAR = 2.0**60  # a candidate further behind is only known to be behind
+
+_RELATIVE_SLACK = 2.0**-44  # of the distance from the best score
+
+Places = npt.NDArray[np.intp]
+
+
+def largest(
+    scores: Any, scale: Any = 1, *, noise: str = "gumbel", count: int = 1, weights: Any = None
+) -> Integers:
+    """The indices of the `count` largest values of score + scale * noise, largest first."""
+    check.choice(NOISES if weights is None else NOISES[:1], noise=noise)
+    check.positive(scale=scale)
+    check.whole(count=count)
+    field, places = _field(scores, as_ratio(scale), noise, weights)
+    if count > places.size:
+        raise BadParameter(
+            "DP102",
+            f"count must be at most the number of candidates that have a weight, not {count}.",
+            why="a candidate is chosen at most once, and one without weight never.",
+            fix=f"pass count={max(places.size, 1)} or less, and at least one candidate",
+        )
+    source = current()
+    words = source.words(places.size)
+    return places[_first(field, words, count, source)].astype(np.int64)
+
+
+def _first(field: Field, words: Words, count: int, source: Source) -> Places:
+    low, high = field.bounds(words)
+    bar = np.partition(low, low.size - count)[low.size - count]
+    contenders = np.flatnonzero(high >= bar)
+    order = contenders[np.argsort(-high[contenders], kind="stable")]
+    if order.size > count or not (low[order[:-1]] > high[order[1:]]).all():
+        exact = [_Contender(field, int(place), int(words[place]), source) for place in order]
+        exact.sort(key=cmp_to_key(_compare))
+        order = np.array([contender.place for contender in exact], np.intp)
+    return order[:count]
+
+
+@dataclass(frozen=True)
+class Field:
+    """The candidates: how far each is behind the best score in units of the scale, and its weight."""
+
+    noise: str
+    behind: Floats
+    exact_behind: read.Exactly
+    log_weights: Floats | float
+    exact_weight: read.Exactly
+
+    def bounds(self, words: Words) -> tuple[Floats, Floats]:
+        """Floats below and above each noisy score, in units of the scale and relative to the best score."""
+        key, doubt = np.empty(words.size), np.empty(words.size, np.bool_)
+        for start in range(0, words.size, CHUNK):
+            part = slice(start, start + CHUNK)
+            u = unit(words[part])
+            doubt[part] = (u < LEAST) | (u > MOST)
+            key[part] = self._noise(np.minimum(u, MOST), words[part])
+        far = self.behind > FAR
+        key += self.log_weights
+        key -= np.where(far, FAR, self.behind)
+        slack = np.where(far, FAR, self.behind) * _RELATIVE_SLACK + SLACK
+        low, high = key - slack, key + slack
+        low[far | doubt] = -np.inf
+        high[doubt] = np.inf
+        return low, high
+
+    def _noise(self, u: Floats, words: Words) -> Floats:
+        if self.noise == "gumbel":
+            return -np.log(-np.log1p(-u))
+        clock = -np.log(u)
+        return clock if self.noise == "exponential" else np.where(words & np.uint64(1), -clock, clock)
+
+    def enclose(self, place: int, uniform: Uniform, *, negative: bool) -> Interval:
+        """Integers that enclose 2**uniform.known times the noisy score."""
+        bits = uniform.known
+        low, high = self._enclose_noise(place, uniform, bits)
+        if negative and self.noise == "laplace":
+            low, high = -high, -low
+        behind_low, behind_high = enclosure.ratio(self.exact_behind(place), bits)
+        return low - behind_high, high - behind_low
+
+    def _enclose_noise(self, place: int, uniform: Uniform, bits: int) -> Interval:
+        left, whole = uniform.prefix, 1 << uniform.known
+        if self.noise != "gumbel":
+            return _minus_log(Fraction(left + 1, whole), bits)[0], _minus_log(Fraction(left, whole), bits)[1]
+        weight, work = self.exact_weight(place), bits + uniform.known + 8
+        soonest = Fraction(_minus_log(1 - Fraction(left, whole), work)[0], 1 << work)
+        latest = Fraction(_minus_log(1 - Fraction(left + 1, whole), work)[1], 1 << work)
+        return _minus_log(latest / weight, bits)[0], _minus_log(soonest / weight, bits)[1]
+
+
+class _Contender:
+    """One candidate whose noisy score is known within an interval that shrinks on demand."""
+
+    def __init__(self, field: Field, place: int, word: int, source: Source) -> None:
+        self._field, self.place, self._negative = field, place, bool(word & 1)
+        self._uniform = Uniform(source, word >> 1, KNOWN_BITS)
+        self._enclose()
+
+    def refine(self) -> None:
+        self._uniform.refine()
+        self._enclose()
+
+    def _enclose(self) -> None:
+        uniform = self._uniform
+        while uniform.prefix in (0, (1 << uniform.known) - 1):  # until both logarithms are finite
+            uniform.refine()
+        self.bits = uniform.known
+        self.low, self.high = self._field.enclose(self.place, uniform, negative=self._negative)
+
+
+def _compare(one: _Contender, other: _Contender) -> int:
+    """-1 where `one` is the larger; that two are equal has probability zero."""
+    while True:
+        common = max(one.bits, other.bits)
+        if one.low << (common - one.bits) > other.high << (common - other.bits):
+            return -1
+        if other.low << (common - other.bits) > one.high << (common - one.bits):
+            return 1
+        (one if one.bits <= other.bits else other).refine()
+
+
+def _minus_log(x: Fraction, bits: int) -> Interval:
+    low, high = enclosure.log(x, bits)
+    return -high, -low
+
+
+def _field(scores: Any, scale: Fraction, noise: str, weights: Any) -> tuple[Field, Places]:
+    """The candidates that have a weight, and where they stand among all."""
+    gap, exact_gap = read.gaps(scores)
+    with np.errstate(over="ignore"):
+        behind = gap / float(scale)
+    for place in map(int, np.flatnonzero(np.isinf(gap))):  # two floats can be further apart than any float
+        behind[place] = read.nearest(exact_gap(place) / scale)
+    if weights is None:
+        everyone = np.arange(gap.size)
+        return Field(noise, behind, lambda i: exact_gap(i) / scale, 0.0, lambda _: Fraction(1)), everyone
+    heavy, exact_weight = read.weights(weights, gap.size)
+    places = np.flatnonzero(heavy)
+    field = Field(
+        noise,
+        behind[places],
+        lambda i: exact_gap(int(places[i])) / scale,
+        np.log(heavy[places]),
+        lambda i: exact_weight(int(places[i])),
+    )
+    return field, places

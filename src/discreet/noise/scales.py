@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One scale for all elements, or one for each, both as the float that is fast and the ratio that is exact."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import check
+from discreet.errors import BadParameter
+
+Floats = npt.NDArray[np.float64]
+Shape = tuple[int, ...] | None
+Size = int | Sequence[int] | None
+
+LARGEST = 2**46  # 45 times this is still a whole number in float64, and the tail beyond stays inside int64
+SMALLEST = 2.0**-46  # noise of a smaller scale is zero but with probability exp(-2**46)
+
+
+class Scales:
+    """Positive scales; a float stands for exactly its value."""
+
+    __slots__ = ("_exact", "floats")
+
+    def __init__(self, scale: Any) -> None:
+        self.floats: float | Floats
+        if is_many(scale):
+            self.floats, self._exact = _positive_array(as_floats(scale)), None
+            least, largest = float(self.floats.min(initial=1.0)), float(self.floats.max(initial=1.0))
+        else:
+            least = largest = self.floats = check.positive(scale=scale)
+            self._exact = as_ratio(scale)
+        if largest > LARGEST or least < SMALLEST:
+            raise out_of_range("scale", largest if largest > LARGEST else least)
+
+    def part(self, part: slice | npt.NDArray[np.intp]) -> float | Floats:
+        """The scales of some elements, as floats."""
+        return self.floats if isinstance(self.floats, float) else self.floats[part]
+
+    def ratio(self, index: int) -> Fraction:
+        """The scale of one element, exactly."""
+        if self._exact is not None:
+            return self._exact
+        return Fraction(float(np.asarray(self.floats)[index]))
+
+
+def is_many(value: Any) -> bool:
+    """Whether the value is an array (or a list) and not one number."""
+    return isinstance(value, np.ndarray | list | tuple) or (
+        hasattr(value, "__array__") and not isinstance(value, np.generic)
+    )
+
+
+def as_floats(values: Any) -> Floats:
+    """A flat array of floats; what is no array of plain numbers is refused, not rounded."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iuf" or not np.can_cast(array.dtype, np.float64):
+        raise BadParameter(
+            "DP104",
+            "an array of parameters must hold plain floats or integers.",
+            why="anything else would be rounded on the way, and the law would not be the one that was asked for.",
+            fix="pass a numpy array of float64",
+        )
+    return array.astype(np.float64).ravel()
+
+
+def shape_of(value: Any, size: Size) -> Shape:
+    """The shape of the answer: `size` where it is given, else that of the value; None is one number."""
+    if size is None:
+        return np.shape(value) if is_many(value) else None
+    if isinstance(size, Sequence):
+        return tuple(check.whole(at_least=0, size=length) for length in size)
+    return (check.whole(at_least=0, size=size),)
+
+
+def spread(value: Any, shape: Shape) -> Any:
+    """The value for each element of that shape; one number stays one number."""
+    if not is_many(value):
+        return value
+    try:
+        return np.broadcast_to(value, shape or ())
+    except ValueError:
+        raise BadParameter(
+            "DP107",
+            "an array of parameters does not fit the size that was asked for.",
+            why="each element of the answer needs exactly one parameter.",
+            fix="leave size out, or pass a size that the array broadcasts to",
+        ) from None
+
+
+def shaped(samples: npt.NDArray[Any], shape: Shape) -> Any:
+    """The samples in that shape; a plain number where there is none."""
+    return samples.item() if shape is None else samples.reshape(shape)
+
+
+def count_of(shape: Shape) -> int:
+    """How many elements an answer of that shape has."""
+    return 1 if shape is None else math.prod(shape)
+
+
+def as_ratio(value: Any) -> Fraction:
+    """A number exactly; a numpy number is taken apart into Python's integers, which do not overflow.
+
+    What is no number raises TypeError, NaN ValueError and an infinity OverflowError.
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError
+    if isinstance(value, numbers.Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    return Fraction(float(value))
+
+
+def out_of_range(name: str, value: float) -> BadParameter:
+    """The refusal of a parameter whose samples would be no exact 64-bit integers, or all zero."""
+    return BadParameter(
+        "DP108",
+        f"{name} must lie between 2**-46 and 2**46, not {value:g}.",
+        why="beyond that a sample is no exact 64-bit integer; below it there is no noise to speak of.",
+        fix="measure in another unit: a coarser or a finer grid makes the same noise a number in this range",
+    )
+
+
+def _positive_array(scales: Floats) -> Floats:
+    if not (np.isfinite(scales).all() and (scales > 0).all()):
+        raise BadParameter(
+            "DP102",
+            "every scale must be a finite number above zero.",
+            why="an element without a positive scale would get no noise.",
+            fix="pass positive scales, for example scale=numpy.full(n, 1.0)",
+        )
+    return scales
