@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 import pytest
-from mpmath import cosh, erfc, exp, expm1, inf, log, mpf, ncdf, npdf, quad, sqrt, tanh
+from mpmath import cosh, erfc, exp, expm1, inf, log, mpf, ncdf, npdf, quad, sqrt, tanh, workdps
 
 from discreet import errors, privacy
 from tests import oracle
@@ -76,8 +76,9 @@ def test_row_0_04_the_moment_bound_has_rho_not_its_inverse() -> None:
 
 @pytest.mark.parametrize("power", [-2, -0.5, 0.25, 1, 3])
 def test_row_0_05_the_moments_of_a_normal_variable(power: float) -> None:
-    moment = quad(lambda x: exp(power * x) * npdf(x), [-inf, power, inf])
-    assert abs(moment / exp(mpf(power) ** 2 / 2) - 1) < mpf("1e-20")
+    with workdps(20):
+        moment = quad(lambda x: exp(power * x) * npdf(x), [-inf, power, inf])
+    assert abs(moment / exp(mpf(power) ** 2 / 2) - 1) < mpf("1e-15")
 
 
 def test_row_0_07_a_moment_bound_of_that_form_needs_mean_zero() -> None:
