@@ -59,6 +59,29 @@ trees = st.one_of(
     st.builds(lambda a, b, k: a + k * b, primitives, with_pairs, counts),
 )
 
+replaced = st.one_of(
+    st.builds(lambda n: privacy.gaussian(n, relation="replace", unit="household"), noises),
+    st.builds(
+        lambda e, r: privacy.pure(e, relation="replace").sampled(r, scheme="without-replacement"),
+        epsilons,
+        rates,
+    ),
+    st.builds(lambda n, r: privacy.gaussian(n).sampled(r, relation="replace"), noises, rates),
+    st.builds(lambda a, b: privacy.parallel(a, b, relation="replace"), with_pairs, with_pairs),
+)
+described = st.one_of(
+    trees,
+    replaced,
+    st.builds(lambda a, k: k * a, replaced, counts),
+    st.builds(lambda a, b: privacy.parallel(a, 2 * b), with_pairs, with_pairs),
+    st.builds(lambda a, k: a.group(k), with_pairs, st.integers(2, 5)),
+    st.builds(lambda e: privacy.leaky_randomized_response(e, 0.01) + privacy.leaky(0.02), epsilons),
+    st.builds(lambda p: privacy.pair([p, 1 - p], [0.5, 0.5], unit="visit"), _number(0.1, 0.9)),
+    st.builds(
+        lambda s: privacy.two_gaussians(shift=s, ratio=1.1) + privacy.discrete_gaussian(s + 1, 2), epsilons
+    ),
+)
+
 
 @laws
 @given(primitives, primitives, primitives)
@@ -144,21 +167,23 @@ def test_a_composition_never_costs_more_than_the_sum(a: Any, b: Any, delta: floa
 
 
 @laws
-@given(trees)
+@given(described)
 def test_json_brings_it_back(a: Any) -> None:
     again = privacy.from_json(a.to_json())
     assert again == a
     assert hash(again) == hash(a)
+    assert again.unit == a.unit
     assert again.to_json() == a.to_json()
 
 
-@few
-@given(trees)
+@laws
+@given(described)
 def test_pickle_brings_it_back(a: Any) -> None:
     again = pickle.loads(pickle.dumps(a))
     assert again == a
     assert hash(again) == hash(a)
-    assert again.epsilon(delta=1e-6) == a.epsilon(delta=1e-6)
+    assert again.unit == a.unit
+    assert again.to_json() == a.to_json()
 
 
 @few

@@ -12,7 +12,7 @@ import pytest
 from discreet.privacy import families
 from discreet.privacy.lattice import Masses, contract, knots_around, spread
 from discreet.privacy.pairs import Pair, diluted, masked, rediluted, swapped, symmetrised
-from discreet.privacy.tilted import convolve
+from discreet.privacy.tilted import TiltedLaw, convolve, peak
 
 PAIRS: dict[str, Callable[[], Pair]] = {
     "gaussian": lambda: families.gaussian(0.7),
@@ -103,3 +103,22 @@ def test_the_error_that_convolve_states_covers_the_error_it_makes() -> None:
     found, error = convolve(laws, [np.arange(3), np.arange(2)], [5, 1], 32)
     off = sum(abs(Fraction(float(x)) - (exact[i] if i < len(exact) else 0)) for i, x in enumerate(found))
     assert off <= error < 1e-11
+
+
+@pytest.mark.parametrize("upper", [True, False])
+def test_every_stated_error_moves_the_answer_to_the_safe_side(*, upper: bool) -> None:
+    """With w ≤ c(λ), a mass of `error` may add or hide error·c(λ)·e^{K - λε}, and no less is allowed for."""
+
+    def law(error: float) -> TiltedLaw:
+        masses = np.full(1000, 1e-3)
+        return TiltedLaw(2.0, 0.5, 0.0, 0.01, masses, error, 0.0, 0.0, 9.0, 0.0, 0.0, upper)
+
+    clean, wrong = (np.exp(law(error).log_delta(1.0)) for error in (0.0, 1e-2))
+    allowed = 1e-2 * peak(2.0) * np.exp(0.5 - 2.0)
+    assert wrong - clean == pytest.approx(allowed if upper else -allowed, rel=1e-9)
+
+
+def test_below_its_window_a_law_promises_no_more_than_the_bound_of_chernoff() -> None:
+    masses = np.full(1000, 1e-3)
+    law = TiltedLaw(2.0, 0.5, 1.0, 0.01, masses, 0.0, 0.0, 0.0, 9.0, 0.0, 0.0, upper=True)
+    assert np.exp(law.log_delta(0.9)) >= peak(2.0) * np.exp(0.5 - 2.0 * 0.9)

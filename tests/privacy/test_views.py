@@ -219,3 +219,12 @@ def test_replacing_a_record_in_a_sample_is_counted_per_step() -> None:
     real = oracle.hockey_stick(oracle.composed(one_way, oracle.swapped(one_way)), 0.5)
     assert real > naive * mpf("1.09")
     assert (2 * step).delta(epsilon=0.5) >= real
+
+
+@pytest.mark.parametrize(("epsilon", "at_most"), [(2.0, 0.0395), (4.0, 9.3e-5)])
+def test_a_curve_beside_pairs_costs_less_than_turning_all_into_curves(epsilon: float, at_most: float) -> None:
+    """Twenty answers and a Gaussian of which only ρ is known: between the truth and far below the all-Rényi bound."""
+    mixed = 20 * privacy.randomized_response(epsilon=0.2) + privacy.concentrated(rho=0.125)
+    truth = oracle.after_atoms(oracle.composed(*[oracle.randomized_response(0.2)] * 20), oracle.gaussian(0.5))
+    bound = mixed.bound(epsilon=epsilon)
+    assert bound.lower <= truth(epsilon) <= bound.upper <= at_most

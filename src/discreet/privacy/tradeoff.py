@@ -156,7 +156,11 @@ def _profile(bag: Bag) -> tuple[Array, Array]:
         return epsilons, np.array([math.exp(best_log_delta(bag, float(epsilon))[0]) for epsilon in epsilons])
     laws = [_sorted(composition.as_pair()) for composition in bag.compositions]
     epsilons = np.unique(np.concatenate([[0.0], *(_telling_losses(pair) for pair in laws)]))
-    return epsilons, np.max([_deltas(pair, epsilons) for pair in laws], axis=0)
+    deltas = np.max([_deltas(pair, epsilons) for pair in laws], axis=0)
+    if not has_pairs(bag):
+        # a curve of divergences gives a sharper δ at ε = 0 than the pair that stands for it
+        deltas[0] = min(deltas[0], math.exp(best_log_delta(bag, 0.0)[0]))
+    return epsilons, deltas
 
 
 def _sorted(pair: Pair) -> Pair:
