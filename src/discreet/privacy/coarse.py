@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class Coarse:
         self.entries = entries
         self.counts = [count for _, count in entries]
         self.total = sum(self.counts)
-        self.laws = [spread(pair, _coarse_knots(pair)) for pair, _ in entries]
+        self.laws = [_coarse_law(pair) for pair, _ in entries]
 
     def log_moments(self, tilts: Array, masses: list[Masses] | None = None) -> Array:
         """K(λ) = Σ count·log E e^{λL} for each λ: an upper bound of (order - 1)·Rényi when λ ≥ 0."""
@@ -164,6 +165,12 @@ def any_infinite(infinite: list[float], counts: list[int]) -> float:
     if any(delta >= 1 for delta in infinite):
         return 1.0
     return -math.expm1(sum(count * math.log1p(-delta) for delta, count in zip(infinite, counts, strict=True)))
+
+
+@lru_cache(maxsize=2048)
+def _coarse_law(pair: Pair) -> Masses:
+    """Remembered, because both directions of a composition share their symmetric pairs."""
+    return spread(pair, _coarse_knots(pair))
 
 
 def _coarse_knots(pair: Pair) -> Array:

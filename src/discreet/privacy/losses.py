@@ -34,7 +34,7 @@ from discreet.privacy.tilted import FAR, UNIT, TiltedLaw, convolve
 
 #: Wanted and accepted error of log δ from the lattice, and the FFT sizes that they may cost.
 _WANTED, _ACCEPTED = 2e-6, 4e-5
-_USUAL_SIZE, _LARGEST_SIZE = 1 << 19, 1 << 20
+_USUAL_SIZE, _LARGEST_SIZE = 640_000, 1 << 20
 #: Cells of equal width around the bulk, at most, for all entries together.
 _DENSE = 1 << 14
 #: How much finer the lattice of the lower bound is: merging has a larger constant than spreading.

@@ -28,6 +28,9 @@ UNIT = 2.0**-53
 #: Weight, as a power of e, below which wrapped mass is not looked at more closely.
 FAR = 20.0
 
+#: Length of the short tables of exponentials.
+_TABLE = 512
+
 Index = NDArray[np.int64]
 
 
@@ -119,11 +122,19 @@ class TiltedLaw:
         if start >= stop:
             return 0.0, 0.0
         stop = min(stop, start + 1 + int(min(40.0 / (max(self.tilt, 1e-12) * self.step), 1e12)))
-        beyond = self.first - at + self.step * np.arange(start, stop, stride)
-        here = stride * self.masses[start:stop:stride] * np.exp(-self.tilt * beyond)
-        decay = np.exp(-beyond)
+        count = -(-(stop - start) // stride)
+        nearest = self.first - at + self.step * start
+        here = self.masses[start:stop:stride] * _powers(self.tilt * self.step * stride, count)
+        here *= stride * math.exp(-self.tilt * nearest)
+        decay = _powers(self.step * stride, count) * math.exp(-nearest)
         cut = float(self.masses[stop:].sum()) * math.exp(-40.0) if self.upper else 0.0
         return (dot(here, 1.0 - decay)) + cut, (dot(here, decay))
+
+
+def _powers(rate: float, count: int) -> Array:
+    """e^{-rate·j} for j = 0, …, count - 1, as products of two short tables: exponentials are dear."""
+    coarse = np.exp(-rate * _TABLE * np.arange(-(-count // _TABLE)))
+    return np.asarray(np.multiply.outer(coarse, np.exp(-rate * np.arange(_TABLE))).ravel()[:count])
 
 
 def convolve(tilted: list[Array], indices: list[Index], counts: list[int], size: int) -> tuple[Array, float]:
