@@ -29,6 +29,8 @@ CODES = {
     "DP202": "no theorem covers this sampling scheme",
     "DP203": "no theorem covers this combination",
     "DP204": "the guarantee does not have this view",
+    "DP205": "a mechanism breaks a rule",
+    "DP206": "a secret was about to be shown",
     "DP301": "no bound could be certified",
     "DP302": "no parameter reaches the target",
     "DP401": "a stored description cannot be read",

@@ -227,3 +227,36 @@ def test_a_mixed_tree_of_curves_and_pairs() -> None:
     check_answers(
         privacy.renyi(order=8, epsilon=0.1) + privacy.approximate_concentrated(delta=1e-9, rho=0.1) + answers
     )
+
+
+@pytest.mark.parametrize("amount", [1e-100, 1e-50, 1e-20, 1e-5, 1e-4, 0.01, 0.03, 1e10, 1e100])
+def test_any_legal_amount_of_noise_has_an_answer(amount) -> None:
+    """Also where a loss is far beyond what doubles can add up, or far below what they can see."""
+    whole = [
+        privacy.gaussian(amount) + privacy.pure(1),
+        privacy.laplace(amount) + privacy.gaussian(1),
+        10 * privacy.gaussian(amount).sampled(0.1),
+        3 * privacy.laplace(amount).sampled(0.1),
+        privacy.concentrated(1 / amount) + privacy.laplace(1),
+        5 * privacy.gaussian(amount, relation="replace").sampled(0.1, scheme="without-replacement"),
+    ]
+    found = []
+    for guarantee in whole:
+        for asked in ({"delta": 1e-6}, {"epsilon": 1.0}, {"epsilon": 1e4}):
+            try:
+                bound = guarantee.bound(**asked)
+            except errors.CannotCertify as refusal:
+                found.append(refusal.bracket or (math.nan, math.nan))
+            else:
+                found.append((bound.lower, bound.upper))
+    assert all(lower <= upper for lower, upper in found)
+
+
+def test_sampling_keeps_the_losses_of_the_other_side() -> None:
+    """A sampled Laplace of large ε: δ(ε) of one step by its formula, of three between one and three times that."""
+    step = privacy.laplace(0.01).sampled(0.1)
+    for epsilon in (1.0, 50.0, 97.0):
+        inner = math.log1p(math.expm1(epsilon) / 0.1)
+        truth = 0.1 * -math.expm1((inner - 100) / 2)
+        assert step.delta(epsilon) == pytest.approx(truth, rel=1e-9)
+        assert truth <= (3 * step).delta(epsilon) <= 3 * truth * (1 + 1e-9)

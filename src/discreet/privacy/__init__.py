@@ -5,10 +5,12 @@
     primitives.py  pure, approximate, concentrated, gaussian, laplace, …     one mechanism each
     wrapped.py     parallel, group, pair                                     around others
     sampling.py    amplification, one function for each theorem
+    selection.py   the best of a secret number of runs; one of several       (+ selection.proof.md)
     routes.py      every composition theorem, by name
     bag.py         where a count meets numerics
     pairs.py, families.py, lattice.py, coarse.py, tilted.py, losses.py       certified loss distributions
-    listing.py, roots.py                                                     small compositions; inversion
+    moments.py, quadrature.py, inversion.py                                  the same without a grid
+    listing.py, roots.py                                                     small compositions; falling curves
     divergences.py, tradeoff.py, order.py, calibrate.py, wire.py, show.py          views, order, storage, display
 
 No random number is drawn here and no data are seen: this is mathematics about ε, δ and friends.
@@ -35,6 +37,7 @@ from discreet.privacy.primitives import (
     renyi_curve,
 )
 from discreet.privacy.primitives import renyi_point as renyi
+from discreet.privacy.selection import one_of, selected
 from discreet.privacy.unit import Unit
 from discreet.privacy.wire import from_json
 from discreet.privacy.wrapped import pair, pair_of_densities, parallel, two_gaussians
@@ -56,6 +59,7 @@ __all__ = [
     "laplace",
     "leaky",
     "leaky_randomized_response",
+    "one_of",
     "pair",
     "pair_of_densities",
     "parallel",
@@ -63,5 +67,6 @@ __all__ = [
     "randomized_response",
     "renyi",
     "renyi_curve",
+    "selected",
     "two_gaussians",
 ]

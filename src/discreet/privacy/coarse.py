@@ -15,8 +15,9 @@ from functools import lru_cache
 import numpy as np
 
 from discreet.privacy.lattice import DRIFT, Masses, knots_around, spread
-from discreet.privacy.pairs import Array, Pair, dot
-from discreet.privacy.tilted import FAR, log_add, log_peak
+from discreet.privacy.moments import Array, log_add, log_peak
+from discreet.privacy.pairs import Pair, dot
+from discreet.privacy.tilted import FAR
 
 #: Tilted mass that may lie where it would be wrapped to a place that matters.
 _OUTSIDE = 1e-8

@@ -14,7 +14,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from discreet.privacy.lattice import knots_around, spread
-from discreet.privacy.pairs import Array, Pair
+from discreet.privacy.moments import Array
+from discreet.privacy.pairs import Pair
 
 Curve = Callable[[float], float]
 

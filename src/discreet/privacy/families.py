@@ -12,7 +12,9 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import erfcx, gammaln, log_ndtr, ndtr
 
-from discreet.privacy.pairs import Array, Pair, atoms
+from discreet.privacy.moments import Array, GaussianMoments, sloped
+from discreet.privacy.pairs import Pair, atoms
+from discreet.privacy.quadrature import SampledGaussian
 
 #: Standard deviations after which a Gaussian tail is below 1e-305.
 _REACH = 37.4
@@ -34,6 +36,7 @@ def gaussian(mu: float) -> Pair:
         high=half + mu * _REACH,
         symmetric=True,
         log_delta=lambda epsilon: gaussian_log_delta(mu, epsilon),
+        moments=GaussianMoments(mu),
     )
 
 
@@ -97,6 +100,7 @@ def laplace(epsilon: float) -> Pair:
         log_delta=lambda eps: (
             _log(-math.expm1(min(eps - epsilon, 0.0) / 2)) if eps > -epsilon else _log1mexp(eps)
         ),
+        moments=sloped(epsilon, 0.5, 0.5),
     )
 
 
@@ -127,7 +131,14 @@ def bounded_range(epsilon: float) -> Pair:
             return _log1mexp(eps)
         return 2 * _log(-math.expm1(min(eps - epsilon, 0.0) / 2)) + math.log(scale)
 
-    return Pair(smooth=smooth, low=-epsilon, high=epsilon, symmetric=True, log_delta=log_delta)
+    return Pair(
+        smooth=smooth,
+        low=-epsilon,
+        high=epsilon,
+        symmetric=True,
+        log_delta=log_delta,
+        moments=sloped(epsilon, 0.0, scale),
+    )
 
 
 def randomized_response(epsilon: float, outcomes: int = 2, delta: float = 0.0) -> Pair:
@@ -259,7 +270,8 @@ def antipodal_gaussian(mu: float, rate: float) -> Pair:
 
     x = _REACH + mu
     high = float(np.logaddexp(math.log(keep or 1e-300), math.log(rate) + mu * x - mu * mu / 2))
-    return Pair(smooth=smooth, low=-high - 1, high=high + 1, symmetric=True)
+    moments = SampledGaussian(mu, rate, "replaced") if rate < 1 else GaussianMoments(2 * mu)
+    return Pair(smooth=smooth, low=-high - 1, high=high + 1, symmetric=True, moments=moments)
 
 
 def _arcsinh_scaled(half: Array, log_factor: float) -> Array:

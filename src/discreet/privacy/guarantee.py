@@ -17,9 +17,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import ItemsView, Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from discreet import check
@@ -39,8 +39,11 @@ from discreet.privacy.routes import (
 from discreet.privacy.unit import Unit, same_unit
 
 if TYPE_CHECKING:
+    from discreet.privacy.explain import Explanation
     from discreet.privacy.tradeoff import LossDistribution, Roc
 
+#: The least number above zero.
+_LEAST = math.ulp(0.0)
 #: More alternatives than this (products of `Parallel` parts) are not enumerated.
 _MOST_BAGS = 256
 
@@ -107,7 +110,9 @@ class Guarantee(ABC):
     def delta(self, epsilon: float) -> float:
         """The least δ that is proved at ε, rounded up."""
         log_delta, _ = _log_delta(self, check.not_negative(epsilon=epsilon))
-        return min(1.0, math.exp(log_delta) * (1 + 1e-15)) if log_delta > -math.inf else 0.0
+        if log_delta == -math.inf:
+            return 0.0
+        return min(1.0, max(math.exp(log_delta) * (1 + 1e-15), _LEAST))  # what is not zero stays so
 
     def bound(
         self, delta: float | None = None, epsilon: float | None = None, route: str | None = None
@@ -206,6 +211,12 @@ class Guarantee(ABC):
 
     # --- storage and display -----------------------------------------------------------------------
 
+    def explain(self) -> Explanation:
+        """What it means for one protected unit, in plain sentences with numbers from the curve."""
+        from discreet.privacy.explain import explain
+
+        return explain(self)
+
     def to_json(self) -> str:
         """A versioned description that `privacy.from_json` reads back to an equal guarantee."""
         from discreet.privacy.wire import to_json
@@ -223,15 +234,30 @@ class Guarantee(ABC):
         return html(self)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Composed(Guarantee):
     """Several guarantees, each with a count, in no order."""
 
-    parts: frozenset[tuple[Guarantee, int]]
+    counts: dict[Guarantee, int]
+
+    @property
+    def parts(self) -> ItemsView[Guarantee, int]:
+        return self.counts.items()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Composed) and self.counts == other.counts
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(frozenset(self.parts))
 
     @property
     def unit(self) -> Unit:
-        return same_unit([part.unit for part, _ in self.parts])
+        # `compose` has checked that all agree
+        return next(iter(self.counts)).unit
 
     @property
     def assumes(self) -> frozenset[str]:
@@ -260,14 +286,18 @@ class Composed(Guarantee):
 
 def compose(parts: Iterable[tuple[Guarantee, int]]) -> Guarantee:
     """One guarantee for all of them, flattened; a single mechanism that ran once stays what it is."""
-    bag: Counter[Guarantee] = Counter()
+    parts = list(parts)
+    same_unit([part.unit for part, _ in parts])
+    counts: dict[Guarantee, int] = {}
     for part, count in parts:
+        if isinstance(part, Composed) and count == 1 and not counts:
+            counts = part.counts.copy()  # a copy hashes nothing again, so long sums are quick to build
+            continue
         for inner, times in part.parts if isinstance(part, Composed) else ((part, 1),):
-            bag[inner] += count * times
-    same_unit([part.unit for part in bag])
-    if len(bag) == 1 and next(iter(bag.values())) == 1:
-        return next(iter(bag))
-    return Composed(frozenset(bag.items()))
+            counts[inner] = counts.get(inner, 0) + count * times
+    if len(counts) == 1 and next(iter(counts.values())) == 1:
+        return next(iter(counts))
+    return Composed(counts)
 
 
 def _repeated(alternatives: list[tuple[tuple[Part, int], ...]], count: int) -> list[Counter[Part]]:
@@ -397,7 +427,8 @@ def _exact(bag: Bag) -> Route | None:
         return BY_NAME["gdp"]
     if is_binary(bag):
         return BY_NAME["optimal"]
-    return BY_NAME["closed form"] if bag.alone is not None and bag.alone.pairs() else None
+    tight = getattr(bag.alone, "tight", True)  # some mechanisms know only a curve that lies above theirs
+    return BY_NAME["closed form"] if bag.alone is not None and bag.alone.pairs() and tight else None
 
 
 def _named(route: str | None) -> Route | None:

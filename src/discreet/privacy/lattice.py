@@ -26,7 +26,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.privacy.pairs import Array, Pair
+from discreet.privacy.moments import Array
+from discreet.privacy.pairs import Pair
 
 #: Relative error allowed to each cumulative mass: scipy's ndtr and exp are within a few ulp (2.2e-16).
 _ULP = 4e-15

@@ -8,7 +8,8 @@ import math
 import numpy as np
 from scipy.special import gammaln, xlogy
 
-from discreet.privacy.pairs import Array, Pair
+from discreet.privacy.moments import Array
+from discreet.privacy.pairs import Pair
 
 #: Most outcomes that are listed.
 _MOST = 100_000

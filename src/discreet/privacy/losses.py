@@ -14,29 +14,35 @@ the Rényi bound (Canonne, Kamath, Steinke 2020, Proposition 12), within a small
 FFT in double precision keeps relative accuracy at δ = 1e-100, where an untilted one is all round-off.
 
 λ is free: any value is valid, a good one is tight. It is chosen with a coarse law, so it needs no accuracy.
+
+Where the moments of every pair are known, none of this is needed: `inversion` gets δ from them, faster and closer.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import scipy.fft
 
 from discreet.privacy.coarse import LEAST_OUTSIDE, Coarse, Frame, any_infinite
+from discreet.privacy.inversion import Spectrum
 from discreet.privacy.lattice import DRIFT, Masses, contract, densest, lattice_knots, spread
 from discreet.privacy.listing import enumerated
-from discreet.privacy.pairs import Array, Pair, dot, log_delta_of
+from discreet.privacy.moments import UNIT, Array, AtomMoments, Moments
+from discreet.privacy.pairs import Pair, dot, log_delta_of
 from discreet.privacy.roots import CLOSE, root
-from discreet.privacy.tilted import FAR, UNIT, TiltedLaw, convolve
+from discreet.privacy.tilted import FAR, TiltedLaw, convolve
 
 #: Wanted and accepted error of log δ from the lattice, and the FFT sizes that they may cost.
 _WANTED, _ACCEPTED = 2e-6, 4e-5
 _USUAL_SIZE, _LARGEST_SIZE = 640_000, 1 << 20
 #: Cells of equal width around the bulk, at most, for all entries together.
 _DENSE = 1 << 14
+#: Losses of one mechanism, and of all, beyond which this computes nothing and proves nothing.
+_UNTOLD, _UNTOLD_IN_ALL = 1e7, 1e16
 #: How much finer the lattice of the lower bound is: merging has a larger constant than spreading.
 _FINER = 4
 
@@ -48,12 +54,37 @@ class Composition:
         self.entries = entries
         self.total = sum(count for _, count in entries)
         self.listed = enumerated(entries)
-        self.coarse = Coarse(entries)
-        self.infinite = any_infinite([pair.infinite for pair, _ in entries], self.coarse.counts)
+        self.infinite = any_infinite([pair.infinite for pair, _ in entries], [count for _, count in entries])
+        widest = max(max(pair.greatest, -pair.least) for pair, _ in entries)
+        self.is_untold = self.listed is None and (widest > _UNTOLD or self.greatest > _UNTOLD_IN_ALL)
+
+    @cached_property
+    def coarse(self) -> Coarse:
+        """The bag on a few hundred losses."""
+        return Coarse(self.entries)
+
+    @cached_property
+    def spectrum(self) -> Spectrum | None:
+        """The moments of the bag, if all of them are known and it is not made of atoms alone."""
+        known = [(_moments(pair), count) for pair, count in self.entries]
+        if all(pair.smooth is None for pair, _ in self.entries):
+            return None
+        entries = [(moments, count) for moments, count in known if moments is not None]
+        return Spectrum(entries, self.infinite) if len(entries) == len(known) else None
 
     def chernoff_log_delta(self, epsilon: float) -> float:
         """A certified, cheap upper bound of log δ."""
-        return self.coarse.chernoff_log_delta(epsilon)
+        if self.is_untold:
+            return 0.0
+        log_delta = self.spectrum.chernoff_log_delta(epsilon) if self.spectrum else 0.0
+        return log_delta if log_delta < 0 else self.coarse.chernoff_log_delta(epsilon)
+
+    def stays_within(self, epsilon: float, log_delta: float) -> bool:
+        """Whether it is proved, at little cost, that log δ(ε) is no more than that."""
+        if self.chernoff_log_delta(epsilon) <= log_delta:
+            return True
+        inverted = self.spectrum.for_epsilon(epsilon) if self.spectrum else None
+        return inverted is not None and inverted.log_delta(epsilon, upper=True) <= log_delta
 
     @property
     def greatest(self) -> float:
@@ -62,25 +93,45 @@ class Composition:
 
     def upper_epsilon(self, delta: float) -> float:
         """A certified upper bound on ε(δ)."""
-        return self._listed_epsilon(delta, 1.0) if self.listed else self._epsilon(delta, upper=True)
+        if self.is_untold:
+            return math.inf
+        if self.listed:
+            return self._listed_epsilon(delta, 1.0)
+        found = self._inverted_epsilon(delta, upper=True)
+        return found if found is not None else self._epsilon(delta, upper=True)
 
     def lower_epsilon(self, delta: float) -> float:
         """A certified lower bound on ε(δ)."""
+        if self.is_untold:
+            return 0.0
         if self.listed:
             return self._listed_epsilon(delta, -1.0) * (1 - 3 * CLOSE)
-        return max(self._epsilon_from_top(delta), self._epsilon(delta, upper=False))
+        found = self._inverted_epsilon(delta, upper=False)
+        return max(
+            self._epsilon_from_top(delta), found if found is not None else self._epsilon(delta, upper=False)
+        )
 
     def upper_log_delta(self, epsilon: float) -> float:
         """A certified upper bound on log δ(ε)."""
+        if self.is_untold:
+            return 0.0
         if self.listed:
             return log_delta_of(self.listed, epsilon) + self._listing_error
+        inverted = self.spectrum.for_epsilon(epsilon) if self.spectrum else None
+        if inverted:
+            return inverted.log_delta(epsilon, upper=True)
         frame = self.coarse.frame_for_epsilon(epsilon)
         return min(self.law(frame, upper=True).log_delta(epsilon), self.chernoff_log_delta(epsilon))
 
     def lower_log_delta(self, epsilon: float) -> float:
         """A certified lower bound on log δ(ε)."""
+        if self.is_untold:
+            return -math.inf
         if self.listed:
             return log_delta_of(self.listed, epsilon) - self._listing_error
+        inverted = self.spectrum.for_epsilon(epsilon) if self.spectrum else None
+        if inverted:
+            return inverted.log_delta(epsilon, upper=False)
         return self.law(self.coarse.frame_for_epsilon(epsilon), upper=False).log_delta(epsilon)
 
     @property
@@ -105,6 +156,13 @@ class Composition:
             log_mass += count * math.log(at_top)
         share = delta * math.exp(min(-log_mass, 700.0)) * (1 + 1e-12 * (1 + abs(log_mass)))
         return max(0.0, (self.greatest + math.log1p(-share)) * (1 - 1e-14)) if share < 1 else 0.0
+
+    def _inverted_epsilon(self, delta: float, *, upper: bool) -> float | None:
+        """By the moments, if they are known and lead there; else None."""
+        if self.spectrum is None or delta <= self.infinite:
+            return None
+        found = self.spectrum.for_delta(math.log(delta - self.infinite))
+        return found[0].epsilon(math.log(delta), found[1], upper=upper) if found else None
 
     def _epsilon(self, delta: float, *, upper: bool) -> float:
         if delta <= self.infinite:
@@ -217,6 +275,11 @@ class Composition:
             return step, _fft_size(frame.period / step + 1), [alone.least]
         parts = zip(self.entries, frame.centres, strict=True)
         return step, _fft_size(size), [densest(pair, centre, step) for (pair, _), centre in parts]
+
+
+def _moments(pair: Pair) -> Moments | None:
+    """The moments of a pair; those of atoms are plain sums."""
+    return AtomMoments(pair.losses, pair.p) if pair.smooth is None else pair.moments
 
 
 def _with_spacing(pair: Pair) -> Pair:

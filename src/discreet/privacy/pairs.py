@@ -14,12 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.floating[Any]]
+from discreet.privacy import quadrature
+from discreet.privacy.moments import Array, Moments
 
 #: P(L ≤ l), P(L > l), Q(L ≤ l), Q(L > l) of the smooth part; each of the four with relative accuracy.
 Cumulative = Callable[[Array], tuple[Array, Array, Array, Array]]
@@ -43,6 +42,7 @@ class Pair:
     `low`, `high`: the smooth part has no P-mass worth 1e-305 outside them. `symmetric`: (Q, P) is the
     same pair, so both directions agree. `log_delta`: log H_{e^ε} in closed form, if there is one.
     `spacing`: all atoms are multiples of it above the least loss (0: they are not on a lattice).
+    `moments`: E e^{zL} over all of P but the infinite part, if it can be computed as such.
     """
 
     losses: Array = field(default_factory=_nothing)
@@ -56,6 +56,7 @@ class Pair:
     symmetric: bool = False
     log_delta: Callable[[float], float] | None = None
     spacing: float = 0.0
+    moments: Moments | None = None
 
     @property
     def least(self) -> float:
@@ -113,6 +114,7 @@ def swapped(pair: Pair) -> Pair:
         infinite=pair.vanishing,
         vanishing=pair.infinite,
         spacing=pair.spacing,
+        moments=quadrature.swapped(pair.moments),
     )
 
 
@@ -124,10 +126,12 @@ def diluted(pair: Pair, rate: float) -> Pair:
     if rate == 1.0:
         return pair
     smooth, keep = pair.smooth, 1.0 - rate
+    # Q is now part of P, and where Q has its losses P may have had none
+    low = min(pair.low, -pair.high) if pair.symmetric else pair.low
 
     def moved(loss: Array) -> tuple[Array, Array, Array, Array]:
         assert smooth is not None
-        p_le, p_gt, q_le, q_gt = smooth(_undilute(loss, rate))
+        p_le, p_gt, q_le, q_gt = smooth(np.clip(_undilute(loss, rate), low, pair.high))
         return keep * q_le + rate * p_le, keep * q_gt + rate * p_gt, q_le, q_gt
 
     hidden = pair.vanishing > 0
@@ -137,10 +141,11 @@ def diluted(pair: Pair, rate: float) -> Pair:
         p=np.append(keep * pair.q + rate * pair.p, keep * pair.vanishing if hidden else _NONE),
         q=np.append(pair.q, pair.vanishing if hidden else _NONE),
         smooth=moved if smooth is not None else None,
-        low=float(_dilute(np.array([pair.low]), rate)[0]),
+        low=float(_dilute(np.array([low]), rate)[0]),
         high=float(_dilute(np.array([pair.high]), rate)[0]),
         infinite=rate * pair.infinite,
         log_delta=(lambda eps: _diluted_log_delta(base, eps, rate)) if base is not None else None,
+        moments=quadrature.diluted(pair.moments, rate),
     )
 
 

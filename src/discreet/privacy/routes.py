@@ -227,8 +227,8 @@ def _losses(bag: Bag, delta: float) -> float:
     first, *others = bag.compositions
     epsilon = first.upper_epsilon(delta)
     for other in others:
-        # often the cheap bound already shows that this direction asks for less
-        if math.isfinite(epsilon) and not other.chernoff_log_delta(epsilon) <= math.log(delta):
+        # often a cheap bound already shows that this direction asks for less
+        if math.isfinite(epsilon) and not other.stays_within(epsilon, math.log(delta)):
             epsilon = max(epsilon, other.upper_epsilon(delta))
     return epsilon
 

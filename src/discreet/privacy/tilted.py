@@ -22,9 +22,9 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
-from discreet.privacy.pairs import Array, dot
+from discreet.privacy.moments import UNIT, Array, log_add, log_peak
+from discreet.privacy.pairs import dot
 
-UNIT = 2.0**-53
 #: Weight, as a power of e, below which wrapped mass is not looked at more closely.
 FAR = 20.0
 
@@ -208,16 +208,6 @@ def _whole_power(spectrum: NDArray[np.complex128], count: int) -> NDArray[np.com
     return out
 
 
-def log_peak(lam: Array) -> Array:
-    """log c(λ), c(λ) = λ^λ/(1+λ)^{1+λ} = max w."""
-    return np.asarray(-np.log1p(lam) - lam * np.log1p(1 / lam))
-
-
 def peak(lam: float) -> float:
     """c(λ); 1 for λ = 0."""
     return math.exp(float(log_peak(np.array([lam]))[0])) if lam > 0 else 1.0
-
-
-def log_add(log_x: float, y: float) -> float:
-    """log(e^log_x + y)."""
-    return float(np.logaddexp(log_x, math.log(y))) if y > 0 else log_x

@@ -17,7 +17,8 @@ from scipy.special import ndtr, ndtri
 
 from discreet.privacy.bag import Bag
 from discreet.privacy.guarantee import Guarantee, alternatives, profile_is_exact
-from discreet.privacy.pairs import Array, Pair, dot
+from discreet.privacy.moments import Array
+from discreet.privacy.pairs import Pair, dot
 from discreet.privacy.routes import best_log_delta, has_pairs
 
 

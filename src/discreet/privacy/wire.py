@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from discreet.errors import BadDescription, DiscreetError
-from discreet.privacy import primitives, sampling, wrapped
+from discreet.privacy import primitives, sampling, selection, wrapped
 from discreet.privacy.guarantee import Composed, Guarantee, compose
 
 VERSION = 1
@@ -90,6 +90,14 @@ def _pack(node: Guarantee) -> dict[str, Any]:
                 (_pack(part) for part in node.parts), key=lambda part: json.dumps(part, sort_keys=True)
             )
             return {"kind": "parallel", "parts": parts, "relation": node.relation}
+        case selection.Selected():
+            return {"kind": "selected", "of": _pack(node.inner), "gamma": node.gamma, "eta": node.eta}
+        case selection.OneOf():
+            choices = (_pack(part) for part in node.parts)
+            return {
+                "kind": "one_of",
+                "parts": sorted(choices, key=lambda part: json.dumps(part, sort_keys=True)),
+            }
     assert isinstance(node, primitives.Primitive)
     values = {name: _plain(value) for name, value in node.stated().items()}
     unit = {"protects": node.unit.protects, "relation": node.unit.relation}
@@ -109,6 +117,10 @@ def _unpack(data: dict[str, Any]) -> Guarantee:
             return _unpack(fields["of"]).group(fields["size"])
         case "parallel":
             return wrapped.parallel(*(_unpack(part) for part in fields["parts"]), relation=fields["relation"])
+        case "selected":
+            return selection.selected(_unpack(fields["of"]), gamma=fields["gamma"], eta=fields["eta"])
+        case "one_of":
+            return selection.one_of(*(_unpack(part) for part in fields["parts"]))
     unit = fields.pop("unit")
     return _leaf(kind, fields, {"unit": unit["protects"], "relation": unit["relation"]})
 

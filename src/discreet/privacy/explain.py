@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A guarantee in plain sentences: what an attacker can do, who is protected, and what is not.
+
+**Promise.** Every number is an upper bound on what any attacker achieves, read from the whole trade-off curve (not from
+one ε) and rounded up in the sentence. It holds for an attacker who knows everything except the one protected unit.
+
+Three of the numbers are points of the ROC curve D, the greatest detection rate at each false-alarm rate:
+
+- an even guess is right with probability at most (1 + max(D(α) - α))/2, which is (1 + total variation)/2;
+- with 1 % false alarms a detection rate of at most D(0.01);
+- an event after which an even prior is above 90 % has P > 9·Q, so P is at most where the line of slope 9 through the origin
+  leaves the region under D. This holds for whatever is computed from the answer, because D does.
+
+Why in these words: people judge a risk better by counts of possible answers with and without them than by ε or by
+examples of noisy output (Nanayakkara, Smart, Cummings, Kaptchuk, Redmiles 2023). Why not "e^ε times as likely": most
+answers never come near that, and under Gaussian noise there is no such factor at all.
+
+What would break it: sentences about a guarantee that is not the one of what was run.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from html import escape
+from typing import Any
+
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.picture import hundred
+from discreet.privacy.unit import Unit
+
+__all__ = ["Explanation", "explain"]
+
+_ALARM, _PRIOR, _SURE = 0.01, 0.5, 0.9
+#: Smaller chances than one in this many are not told apart.
+_MANY = 10**9
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a guarantee means for one protected unit, as numbers and as sentences.
+
+    `right`: how often an even guess is right; `caught`: the detection rate at 1 % false alarms; `sure`: the chance that an
+    even prior ends above 90 %; `never_above`: the greatest posterior from an even prior, 1 if there is none. All are
+    shares, and upper bounds.
+
+    >>> from discreet import privacy
+    >>> told = privacy.gaussian(noise=2.0).explain()
+    >>> print(told.sentences[1])
+    An attacker who knows all the rest and guesses whether the record is in the data is right at most 59.9 times in 100;
+    a coin is right 50 times.
+    """
+
+    unit: Unit
+    right: float
+    caught: float
+    sure: float
+    never_above: float
+    assumes: tuple[str, ...] = ()
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Who is protected and what an attacker can do, one sentence each."""
+        return (_who(self.unit), _guess(self), _odds(self), _certainty(self))
+
+    @property
+    def not_protected(self) -> tuple[str, ...]:
+        """What no sentence above covers."""
+        return tuple(text.format(unit=self.unit.protects) for text in _limits(self.unit))
+
+    @property
+    def conditions(self) -> str:
+        """On what all of it rests."""
+        stated = "".join(f"; it assumes: {words}" for words in self.assumes)
+        return f"This holds if what ran is what was described, with parameters fixed in advance{stated}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything that is said, ready for JSON; shares are upper bounds with all their digits."""
+        return {
+            "protects": self.unit.protects,
+            "relation": self.unit.relation,
+            "guess": {"prior": _PRIOR, "right": self.right},
+            "odds": {"false_alarm": _ALARM, "detection": self.caught},
+            "certainty": {
+                "prior": _PRIOR,
+                "above": _SURE,
+                "chance": self.sure,
+                "never_above": self.never_above,
+            },
+            "sentences": list(self.sentences),
+            "not_protected": list(self.not_protected),
+            "conditions": self.conditions,
+        }
+
+    def to_json(self) -> str:
+        """`to_dict` as text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=2)
+
+    def __str__(self) -> str:
+        limits = "\n".join(f"- {text}" for text in self.not_protected)
+        return "\n".join([*self.sentences, self.conditions, "", "Not protected:", limits])
+
+    def _repr_html_(self) -> str:
+        said = "".join(f"<p>{escape(text)}</p>" for text in [*self.sentences, self.conditions])
+        limits = "".join(f"<li>{escape(text)}</li>" for text in self.not_protected)
+        counted = math.ceil(100 * Fraction(self.right))
+        words = f"Of 100 guesses at most {counted} are right; a coin has 50 right, above the line."
+        return (
+            "<div style='display:flex;gap:1.5em;align-items:flex-start;flex-wrap:wrap;max-width:60em'>"
+            f"<div>{hundred(counted, words)}</div><div style='flex:1;min-width:20em'>{said}"
+            f"<details><summary>What is not protected</summary><ul>{limits}</ul></details></div></div>"
+        )
+
+
+def explain(guarantee: Guarantee) -> Explanation:
+    """See `Guarantee.explain`."""
+    return Explanation(
+        unit=guarantee.unit,
+        right=_up((1 + guarantee.advantage()) / 2),
+        caught=_up(1 - guarantee.tradeoff(_ALARM)),
+        sure=_chance_of_certainty(guarantee),
+        never_above=guarantee.posterior(_PRIOR),
+        assumes=tuple(sorted(guarantee.assumes)),
+    )
+
+
+def _chance_of_certainty(guarantee: Guarantee) -> float:
+    """Where the line of slope 9 leaves the ROC region: by the profile, and by the points of the curve beyond the line.
+
+    D is concave, so if D(α) ≤ 9α at some α > 0 then the two meet before, and no higher than D(α).
+    """
+    slope = _SURE / (1 - _SURE) * (1 - 1e-15)
+    curve = guarantee.roc(401)
+    beyond = curve.detection[(curve.false_alarm > 0) & (curve.detection <= slope * curve.false_alarm)]
+    return min(1.0, guarantee.posterior_exceeds(_SURE, _PRIOR), *map(float, beyond[:1]))
+
+
+def _up(share: float) -> float:
+    return min(1.0, math.nextafter(share, math.inf))
+
+
+def _who(unit: Unit) -> str:
+    if unit.relation == "add-remove":
+        return f"Protected is one {unit.protects}: what follows compares the data with it and the same data without it."
+    return (
+        f"Protected is one {unit.protects}: what follows compares the data with two different values of it."
+    )
+
+
+def _guess(told: Explanation) -> str:
+    name = told.unit.protects
+    question = (
+        f"whether the {name} is in the data"
+        if told.unit.relation == "add-remove"
+        else f"which of two values the {name} has"
+    )
+    return (
+        f"An attacker who knows all the rest and guesses {question} is right at most "
+        f"{_of_hundred(told.right)} times in 100; a coin is right 50 times."
+    )
+
+
+def _odds(told: Explanation) -> str:
+    name, found = told.unit.protects, _of_hundred(told.caught)
+    if told.unit.relation == "add-remove":
+        return (
+            f"Of 100 answers that could come out without the {name}, 1 makes the attacker say that it is in the data; "
+            f"of 100 that could come out with it, at most {found} do."
+        )
+    return (
+        f"Of 100 answers that could come out with one value of the {name}, 1 makes the attacker say the other; "
+        f"of 100 that could come out with the other, at most {found} do."
+    )
+
+
+def _certainty(told: Explanation) -> str:
+    start = "An attacker who begins undecided, at odds of 1 to 1,"
+    limit = f"more than {_of_hundred(told.never_above)} % sure, odds of {_odds_of(told.never_above)} to 1"
+    if told.sure == 0:
+        return f"{start} is never {limit}."
+    chance = f"{start} ends more than 90 % sure of the truth, odds of 9 to 1, with a chance of at most {_chance(told.sure)}"
+    return f"{chance}, and is never {limit}." if told.never_above < 0.9995 else f"{chance}."
+
+
+def _limits(unit: Unit) -> tuple[str, ...]:
+    size = ("Taking part: the number of {unit}s counts as public.",) if unit.relation == "replace" else ()
+    return (
+        "Facts about many: what the data say of a group is learned about its members, whether they are in the data or not.",
+        "More than one {unit}: somebody behind several, or a family, has the weaker guarantee of guarantee.group(k).",
+        *size,
+        "Other sources: the same fact elsewhere, or answers that are not counted here.",
+        "What surrounds the answers: stolen data, logs, running times, mistakes in code outside of the mechanisms.",
+        "Consequences: a decision that rests on the answers may hurt people, whether they are in the data or not.",
+    )
+
+
+def _of_hundred(share: float) -> str:
+    """A share as a count out of 100, rounded up to one decimal.
+
+    >>> _of_hundred(0.59871), _of_hundred(0.5), _of_hundred(1.0)
+    ('59.9', '50', '100')
+    """
+    return f"{math.ceil(1000 * Fraction(share)) / 10:g}"
+
+
+def _odds_of(probability: float) -> str:
+    """Odds to one, rounded up."""
+    exact = Fraction(probability)
+    return f"{math.ceil(10 * exact / (1 - exact)) / 10:,g}" if exact < 1 else "∞"
+
+
+def _chance(share: float) -> str:
+    """A chance in words, rounded up: out of 100 if it is that likely, else one in so many.
+
+    >>> _chance(0.0123), _chance(4.307e-5), _chance(1e-300)
+    ('1.3 in 100', '1 in 23,000', '1 in 1,000,000,000')
+    """
+    if share >= 0.01:
+        return f"{_of_hundred(share)} in 100"
+    many = min(_MANY, math.floor(1 / Fraction(share)))
+    unit = 10 ** max(0, len(str(many)) - 2)
+    return f"1 in {many // unit * unit:,}"

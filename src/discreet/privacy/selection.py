@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The best of a secret number of runs, and one of several mechanisms.
+
+    selected(gaussian(noise=2.0), mean_runs=10)      # K runs, only the best one is shown
+    one_of(laplace(scale=1), gaussian(noise=1))      # one of them, chosen without a look at the data
+
+K has the truncated negative binomial law P(K = k) ∝ (1-γ)^k · Π_{0<l<k} (l+η)/(l+1), k ≥ 1; for η = 0 that is
+(1-γ)^k / k.
+
+**Promise.** The views of `selected(q, …)` hold for the whole experiment: K is drawn, q is run K times on the same data,
+and the run that comes first in some total order of q's *outputs* is released.
+
+Why it holds: selection.proof.md. In short: the winner's law is E[K]·(γ/u)^(1+η)·Q with u(y) = γ + (1-γ)·Q(better
+than y). If u'(y) ≤ e^(c/(1+η))·u(y) for all neighbours, then δ(e + c) ≤ E[K]·δ_Q(e), the greatest loss grows by c, and
+D_λ by c + log E[K] / (λ-1), which is Theorem 2 of Papernot and Steinke 2022.
+
+What would break it: an order that looks at the data, showing K, the time that it took, or any run but the best.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from discreet import check
+from discreet.errors import BadParameter
+from discreet.privacy import families
+from discreet.privacy.bag import Bag, Part, pair_of_curve, pair_of_profile
+from discreet.privacy.guarantee import Guarantee, alternatives
+from discreet.privacy.moments import Array
+from discreet.privacy.pairs import Pair, log_delta_of, symmetrised
+from discreet.privacy.primitives import Primitive
+from discreet.privacy.unit import Unit, same_unit
+
+_UP = 1 + 1e-12  # the formulas below lose a few units in the last place
+_KNOTS = 800
+_FAR = 690.0  # losses from here on are as good as infinite
+_ORDERS = 1 + np.geomspace(1e-2, 1e5, 120)
+
+
+@dataclass(frozen=True, repr=False)
+class Selected(Primitive):
+    """The best of K runs, K ~ TNB(η, γ)."""
+
+    inner: Guarantee
+    gamma: float
+    eta: float = 0.0
+
+    #: The rule is tight for some orders of the outputs only, so the pair is an upper bound and nothing more.
+    tight = False
+
+    @property
+    def assumes(self) -> frozenset[str]:
+        return self.inner.assumes
+
+    @property
+    def failure(self) -> float:
+        """The probability that any run fails: 1 - E[(1-f)^K]."""
+        lost = _failure(self.inner)
+        if lost in (0.0, 1.0):
+            return lost
+        fall = -math.log1p((1 - self.gamma) * lost / self.gamma)  # log(γ/γ₀), also where γ₀ rounds to γ
+        if self.eta == 0:
+            share = fall / math.log(self.gamma)
+        else:
+            share = math.expm1(self.eta * fall) / math.expm1(self.eta * math.log(self.gamma))
+        return min(math.nextafter(1.0, 0.0), share * _UP)
+
+    def worst_loss(self) -> float:
+        worst = _worst_loss(self.inner)
+        return (worst + self._clean_tilt) * (1 + 1e-15) if math.isfinite(worst) else math.inf
+
+    def divergence(self, order: float) -> float:
+        found = _divergence(self.inner, order) + self._clean_tilt
+        found += math.log(mean_runs(self._clean_gamma, self.eta)) / (order - 1)
+        return min(super().divergence(order), found * _UP)
+
+    def dominating(self) -> tuple[Pair, ...]:
+        pairs = _pairs(self.inner)
+        if self.failure >= 1:
+            return (Pair(infinite=1.0, vanishing=1.0, symmetric=True),)
+        worst = self.worst_loss()
+        if _FAR <= worst < math.inf:
+            return (families.randomized_response(worst, 2, self.failure),)
+        shifts = _knots(pairs)
+        knots, deltas = _tilt(self) + shifts, mean_runs(self.gamma, self.eta) * _profile(pairs, shifts)
+        if math.isfinite(worst):
+            knots, deltas = np.append(knots, worst), np.append(deltas, self.failure)
+        return (symmetrised(pair_of_profile(*_falling(knots, np.minimum(1.0, deltas)))),)
+
+    def witness(self) -> tuple[Pair, ...]:
+        """If all outputs tie, the winner is one run of the inner mechanism; less of what it reveals is less too."""
+        parts = [part for bag in alternatives(self.inner) for part, _ in bag.entries]
+        pairs = max((part.witness() for part in parts), key=lambda found: found[0].exceeds(0.0)[0])
+        return tuple(replace(pair, infinite=pair.infinite * (1 - 1e-9)) for pair in pairs)
+
+    def grouped(self, size: int) -> Guarantee:
+        """The rule needs nothing of the inner mechanism but its curve, so it may be that of a group."""
+        return Selected(self.inner.group(size), self.gamma, self.eta, unit=self.unit)
+
+    @property
+    def _clean_gamma(self) -> float:
+        """Given that no run fails, K is TNB(η, γ₀) with 1 - γ₀ = (1-γ)(1-f)."""
+        return self.gamma + (1 - self.gamma) * _failure(self.inner)
+
+    @property
+    def _clean_tilt(self) -> float:
+        return _tilt(self) if _failure(self.inner) == 0 else _tilt_of_losses(self)
+
+    def __repr__(self) -> str:
+        more = f", eta={self.eta!r}" if self.eta else ""
+        return f"selected({self.inner!r}, gamma={self.gamma!r}{more})"
+
+
+@dataclass(frozen=True, repr=False)
+class OneOf(Guarantee):
+    """One of several mechanisms, chosen by chance or by a rule that does not see the data; which one may be shown.
+
+    Its curve is an average of theirs, hence nowhere above the greatest.
+    """
+
+    parts: frozenset[Guarantee]
+
+    @property
+    def unit(self) -> Unit:
+        return same_unit([part.unit for part in self.parts])
+
+    @property
+    def assumes(self) -> frozenset[str]:
+        return frozenset().union(*(part.assumes for part in self.parts))
+
+    def bags(self) -> list[tuple[tuple[Part, int], ...]]:
+        return [bag for part in sorted(self.parts, key=repr) for bag in part.bags()]
+
+    def grouped(self, size: int) -> Guarantee:
+        return one_of(*(part.group(size) for part in self.parts))
+
+    def __repr__(self) -> str:
+        return f"one_of({', '.join(sorted(map(repr, self.parts)))})"
+
+
+def selected(
+    inner: Guarantee, mean_runs: float | None = None, *, gamma: float | None = None, eta: float = 0.0
+) -> Guarantee:
+    """The best of a random, secret number of runs, of which only the best is released.
+
+    **Promise.** See the module. State either `mean_runs`, the mean of K, or `gamma`. For an ε-private mechanism and
+    η = 0 the result is 2ε-private at most, however many runs there are on average.
+
+    >>> from discreet import privacy
+    >>> best = privacy.selected(privacy.pure(0.5), mean_runs=100)
+    >>> round(best.epsilon(delta=0), 3), privacy.selected(privacy.pure(0.5), gamma=1e-9).epsilon(delta=0)
+    (0.999, 1.0)
+    """
+    if not isinstance(inner, Guarantee):
+        raise _needs_guarantees("selected(laplace(scale=1), mean_runs=10)")
+    if (mean_runs is None) == (gamma is None):
+        raise BadParameter(
+            "DP107",
+            "selected needs either mean_runs or gamma.",
+            why="both say how often the mechanism is run, and two statements could contradict each other.",
+            fix="selected(guarantee, mean_runs=10)",
+        )
+    eta = check.not_negative(eta=eta)
+    gamma = gamma_for(mean_runs, eta) if gamma is None else check.inner_probability(gamma=gamma)
+    return Selected(inner, check.moderate(gamma=gamma), eta, unit=inner.unit)
+
+
+def one_of(*parts: Guarantee) -> Guarantee:
+    """One of several mechanisms, whichever was chosen: the greatest of their curves at every point.
+
+    **Promise.** Holds if the choice does not depend on the data (a fair die, the day of the week), and also covers
+    saying which one it was. What would break it: choosing by a look at the data.
+
+    >>> from discreet import privacy
+    >>> privacy.one_of(privacy.pure(1.0), privacy.pure(0.5)).epsilon(delta=0)
+    1.0
+    """
+    if not parts or not all(isinstance(part, Guarantee) for part in parts):
+        raise _needs_guarantees("one_of(laplace(scale=1), gaussian(noise=1))")
+    same_unit([part.unit for part in parts])
+    return parts[0] if len(set(parts)) == 1 else OneOf(frozenset(parts))
+
+
+def mean_runs(gamma: float, eta: float = 0.0) -> float:
+    """E[K] = η(1-γ) / (γ(1-γ^η)), or (1/γ - 1) / log(1/γ) for η = 0; rounded up."""
+    if gamma >= 1:
+        return 1.0
+    log_gamma = math.log(gamma)
+    slope = -log_gamma if eta == 0 else -math.expm1(eta * log_gamma) / eta
+    return max(1.0, (1 - gamma) / (gamma * slope) * _UP)
+
+
+def gamma_for(runs: float | None, eta: float = 0.0) -> float:
+    """The γ whose mean is about `runs`, in six digits."""
+    wanted = check.above_one(mean_runs=runs)
+    low, high = -200.0, 0.0  # of log γ; the mean falls as γ grows
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if mean_runs(math.exp(middle), eta) > wanted else (low, middle)
+    gamma = float(f"{math.exp(low):.6g}")
+    if 1e-80 < gamma < 1:
+        return gamma
+    raise BadParameter(
+        "DP102",
+        f"mean_runs must lie between 1.00001 and 1e70, not {wanted!r}.",
+        why="fewer is a single run, and more cannot be run.",
+        fix="mean_runs=10",
+    )
+
+
+@lru_cache(maxsize=256)
+def _tilt(node: Selected) -> float:
+    """The least c that is proved with u' ≤ e^(c/(1+η))·u: from the curve, the greatest loss or the divergences."""
+    pairs = _pairs(node.inner)
+    at = np.append(0.0, _knots(pairs))
+    lost, gamma = _profile(pairs, at), node.gamma
+    few = np.log1p((1 - gamma) / gamma * lost)
+    many = _minus_log(gamma, 1 - gamma, lost * np.exp(-at) - np.expm1(-at))
+    best = float(np.min(np.maximum(few, many)))
+    if _failure(node.inner) == 0:
+        best = min(best, _tilt_of_losses(node) / (1 + node.eta))
+    return (1 + node.eta) * best * _UP
+
+
+def _tilt_of_losses(node: Selected) -> float:
+    """The same for the runs that do not fail, from the greatest loss or from D_λ (see selection.proof.md)."""
+    worst, gamma = _worst_loss(node.inner), node._clean_gamma  # noqa: SLF001 - the formulas belong to the node
+    spare = (1 - node.gamma) * (1 - _failure(node.inner))
+    best = float(_minus_log(gamma, spare, np.array([-math.expm1(-worst)]))[0])
+    for order in _ORDERS.tolist():
+        divergence = _divergence(node.inner, order)
+        if math.isfinite(divergence):
+            best = min(best, (1 - 1 / order) * divergence - math.log(gamma) / order)
+    return (1 + node.eta) * best * _UP
+
+
+def _minus_log(gamma: float, spare: float, missing: Array) -> Array:
+    """-log(γ + (1-γ)(1-x)) with spare = 1-γ, without cancellation at either end."""
+    far = -np.log(gamma + spare * np.maximum(1 - missing, 0.0))
+    near = -np.log1p(-np.minimum(spare * missing, 0.5))
+    return np.where(spare * missing < 0.5, near, far)
+
+
+def _failure(inner: Guarantee) -> float:
+    return max(bag.failure for bag in alternatives(inner))
+
+
+def _worst_loss(inner: Guarantee) -> float:
+    return max(bag.worst_loss for bag in alternatives(inner))
+
+
+def _divergence(inner: Guarantee, order: float) -> float:
+    return max(bag.renyi(order) for bag in alternatives(inner))
+
+
+@lru_cache(maxsize=64)
+def _pairs(inner: Guarantee) -> tuple[Pair, ...]:
+    """Pairs whose greatest curve is above that of the guarantee, over all alternatives and both directions."""
+    return tuple(pair for bag in alternatives(inner) for pair in _pairs_of(bag))
+
+
+def _pairs_of(bag: Bag) -> tuple[Pair, ...]:
+    if bag.gaussian is not None:
+        return (families.gaussian(bag.gaussian * (1 + 1e-13)),)
+    if bag.alone is not None:
+        return bag.alone.pairs() or (pair_of_curve(bag),)
+    return tuple(composition.as_pair() for composition in bag.compositions)
+
+
+def _knots(pairs: tuple[Pair, ...]) -> Array:
+    """Where the curve is read: between these, and at the kinks of laws with few outcomes."""
+    top = min(max(1e-6, *(pair.greatest for pair in pairs)), _FAR)
+    kinks = [pair.losses[(pair.losses > 0) & (pair.losses <= _FAR)] for pair in pairs]
+    few = [losses for losses in kinks if losses.size <= _KNOTS]
+    return np.unique(np.concatenate([np.geomspace(top * 1e-5, top, _KNOTS), *few]))
+
+
+def _profile(pairs: tuple[Pair, ...], at: Array) -> Array:
+    """δ at each ε, rounded up by more than what a quadrature loses."""
+    logs = [max(log_delta_of(pair, float(epsilon)) for pair in pairs) for epsilon in at]
+    return np.asarray(np.minimum(1.0, np.exp(np.array(logs)) * (1 + 2e-9)))
+
+
+def _falling(knots: Array, deltas: Array) -> tuple[Array, Array]:
+    """Points of a curve in order, each ε once, from ε = 0 on; what lies beyond doubles counts as revealed."""
+    order = np.lexsort((deltas, knots))
+    knots, first = np.unique(knots[order], return_index=True)
+    knots, deltas = knots[knots < _FAR], deltas[order][first][knots < _FAR]
+    # (ε, δ) in both directions bounds the total variation by (e^ε - 1 + 2δ) / (e^ε + 1)
+    still = np.tanh(knots / 2) + 2 * deltas / (np.exp(knots) + 1)
+    start = min(1.0, float(np.min(still, initial=1.0)) * _UP)
+    later = knots > 0
+    return np.append(0.0, knots[later]), np.minimum.accumulate(np.append(start, deltas[later]))
+
+
+def _needs_guarantees(example: str) -> BadParameter:
+    return BadParameter(
+        "DP104",
+        "this combines guarantees, and was given something else.",
+        why="the result is a function of what each mechanism promises.",
+        fix=example,
+    )
