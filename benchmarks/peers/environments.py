@@ -23,6 +23,9 @@ REQUIREMENTS: dict[str, list[list[str]]] = {
     "prv-accountant": [["prv-accountant==0.2.0", *NUMBERS]],
     "opacus": [["torch==2.13.0"], ["opacus==1.6.0", "torch==2.13.0", *NUMBERS]],
     "autodp": [["autodp==0.2.3.1", *NUMBERS]],
+    "opendp": [["opendp==0.16.0", "numpy"]],
+    "diffprivlib": [["diffprivlib==0.6.6", "scikit-learn<=1.7.2"]],
+    "tmlt": [["tmlt.core==0.20.0"]],
     "discreet": [["--editable", str(ROOT)]],
 }
 

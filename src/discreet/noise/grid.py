@@ -33,6 +33,7 @@ from discreet.errors import BadParameter
 from discreet.noise.scales import as_ratio, is_many
 
 FINE_BITS = 10  # the step is at most scale / 2**10: rounding then adds less than 1e-7 of the variance
+COARSE_BITS = 6  # the share of a sensitivity that rounding may cost a very long vector
 _LEAST, _MOST = -960, 900  # exponents whose steps and cells stay inside float64
 _INT64_BITS = 62
 
@@ -53,17 +54,21 @@ class Grid:
             )
 
     @classmethod
-    def for_noise(cls, scale: Any, sensitivity: Any, dimension: int = 1) -> Grid:
+    def for_noise(cls, scale: Any, sensitivity: Any, dimension: int = 1, norm: int = 1) -> Grid:
         """The coarsest grid with step <= scale / 2**10 on which rounding enlarges the sensitivity little.
 
         Where the sensitivity is a multiple of the step, one number loses nothing; otherwise the step is so
-        fine that the loss is at most a share of 2**-10. A vector of d numbers takes a step finer by d.
+        fine that the loss is at most a share of 2**-10. Rounding a vector of d numbers adds d cells to an l1
+        distance and sqrt(d) to an l2 distance, so its step is finer by that; where that is more than 2**10 a
+        share of 2**-6 may be lost, because noise on a still finer grid is slow to draw.
         """
         check.positive(scale=scale)
         check.positive(sensitivity=sensitivity)
-        spread = as_ratio(sensitivity) / check.whole(dimension=dimension)
-        fine = _log_two_floor(spread) - FINE_BITS
-        whole = _valuation(as_ratio(sensitivity)) if dimension == 1 else fine
+        d = check.whole(dimension=dimension)
+        excess = d if norm == 1 else math.isqrt(d - 1) + 1
+        bits = FINE_BITS if excess <= 1 << FINE_BITS else COARSE_BITS
+        fine = _log_two_floor(as_ratio(sensitivity) / excess) - bits
+        whole = _valuation(as_ratio(sensitivity)) if d == 1 else fine
         return cls(min(_log_two_floor(as_ratio(scale)) - FINE_BITS, max(fine, whole)))
 
     @property

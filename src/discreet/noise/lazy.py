@@ -68,8 +68,16 @@ class Uniform:
             self.refine()
 
 
-class Law(Protocol):
-    """A law on 0, 1, 2, … for each element, given by its tail, and a floating-point guess of its quantile.
+class Tailed(Protocol):
+    """A law on 0, 1, 2, … for each element, given by its tail."""
+
+    def tail(self, index: int, k: int, bits: int) -> Interval:
+        """Encloses 2**bits * P(sample >= k) for the element at that index, k >= 1."""
+        ...
+
+
+class Law(Tailed, Protocol):
+    """A tail, and a floating-point guess of its quantile.
 
     Anything with a decreasing tail and a quantile to 12 digits can be drawn, heavy tails too: a new law is
     a new class with these three methods.
@@ -81,10 +89,6 @@ class Law(Protocol):
 
     def slack(self, part: slice) -> Real:
         """How far `guess` may be from the truth, for u >= LEAST known to 63 bits."""
-        ...
-
-    def tail(self, index: int, k: int, bits: int) -> Interval:
-        """Encloses 2**bits * P(sample >= k) for the element at that index, k >= 1."""
         ...
 
 
@@ -133,7 +137,7 @@ def define(law: Law, source: Source, *, signed: bool = False) -> int:
     return sign * locate(Uniform(source, step=1), law, index=0, start=0)
 
 
-def locate(u: Uniform, law: Law, index: int, start: int) -> int:
+def locate(u: Uniform, law: Tailed, index: int, start: int) -> int:
     """The k with tail(k + 1) <= u < tail(k), sought from `start` in doubling strides and then by halves."""
 
     def reaches(k: int) -> bool:
