@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Noise added to numbers and vectors: Laplace, Gaussian, and both on whole numbers.
+
+    Laplace(epsilon=1, sensitivity=1)(42).value
+    Gaussian(epsilon=1, delta=1e-6, sensitivity=2.5)([3.1, 4.1, 5.9]).value
+    Geometric(epsilon=0.1, sensitivity=1)(1_000).value
+
+`sensitivity` is how much the answer moves, at most, when one protected unit changes: the l1 norm of the change for
+Laplace and Geometric, the l2 norm for the two Gaussians.
+
+**Promise.** The released number is a function of (rounded value + noise) on a grid of dyadic step, in exact integers.
+The step does not depend on the value; the guarantee is that of whole-number noise at the enlarged whole-number
+sensitivity. So no low bit, no magnitude and no cast reveals more than `guarantee()` says.
+
+Why it holds: `noise.Grid` rounds before noise is added, `mechanisms.laws` states the guarantee on whole numbers, and
+going back to floats is post-processing. What would break it: a sensitivity that is not true.
+
+A value that is NaN or infinite counts as 0, because an error would reveal it. What is no number at all is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import partial
+from typing import Any, Self, cast
+
+import numpy as np
+
+from discreet import check, privacy
+from discreet.errors import BadParameter
+from discreet.mechanisms.laws import DiscreteGaussianLaw, GaussianLaw, LaplaceLaw, Law, exactly, float_above
+from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Release
+from discreet.noise.grid import Grid
+from discreet.noise.scales import as_ratio, is_many
+from discreet.privacy.calibrate import calibrate
+from discreet.privacy.guarantee import Guarantee
+
+__all__ = ["Additive", "DiscreteGaussian", "Gaussian", "Geometric", "Laplace", "classic_gaussian_scale"]
+
+_WHOLE = Grid(0)
+_NUDGE, _CLOSE = 2.0**-52, 1e-9
+
+
+class Additive(Mechanism):
+    """Noise of one law on every coordinate, on a grid. Base of the four that follow."""
+
+    _law: type[Law]
+    _norm: int  # of the sensitivity: 1 or 2
+    _whole = False  # whether values are whole numbers already, so that nothing is rounded
+
+    def __init__(
+        self, amount: dict[str, Any], sensitivity: Any, dimension: int | None, relation: str, unit: str
+    ) -> None:
+        self._stated = {**amount, "sensitivity": sensitivity, "dimension": dimension}
+        self._stated |= {"relation": relation, "unit": unit}
+        self._given = {name: _amount(name, value) for name, value in amount.items() if value is not None}
+        self.dimension = 1 if dimension is None else check.whole(dimension=dimension)
+        self.sensitivity = check.moderate(sensitivity=sensitivity)
+        rough = self._given.get("scale") or self.sensitivity * self._multiplier()
+        fine = Grid.for_noise(rough, self.sensitivity, self.dimension, self._norm)
+        self.grid = _WHOLE if self._whole else fine
+        self._cells = self._sensitivity_in_cells(sensitivity)
+        self._words = {"relation": relation, "unit": unit}
+        self.law = self._law(self._scale_in_cells())
+        self._promise = self._promised(self.law)
+
+    @property
+    def promise(self) -> Guarantee:
+        return self._promise
+
+    @property
+    def scale(self) -> float:
+        """The scale of the noise (the standard deviation of a Gaussian), in the unit of the values."""
+        return float(exactly(self.law.scale) * self.grid.step)
+
+    def draw(self, data: Any) -> Any:
+        noisy = self.noisy(self._cells_of(data))
+        return noisy if self._whole else self.grid.reals(noisy)
+
+    def draw_many(self, data: Any, count: int) -> Any:
+        """So many independent answers at once, along the first axis: for audits and simulations."""
+        cells = np.asarray(self._cells_of(data))
+        noisy = cells + self.law.draw((check.whole(count=count), *cells.shape))
+        return noisy if self._whole else self.grid.reals(noisy)
+
+    def noisy(self, cells: Any) -> Any:
+        """Whole numbers of steps plus fresh noise, for whoever has exact sums on `grid` already."""
+        return cells + self.law.draw(np.shape(cells) if is_many(cells) else None)
+
+    def __call__(self, data: Any) -> Release:
+        size = np.size(data) if is_many(data) else 1
+        if self._stated["dimension"] is None and size > 1:
+            return self.on(size)(data)
+        return super().__call__(data)
+
+    def on(self, dimension: int) -> Self:
+        """The same mechanism for vectors of that length."""
+        return type(self)(**{**self._stated, "dimension": dimension})
+
+    def tail(self, distance: float) -> float:
+        """The probability that any released number is further than this from its exact one, at most."""
+        steps = exactly(check.not_negative(distance=distance)) / self.grid.step - self._rounding
+        first = math.floor(steps) + 1
+        one = self.law.tail(first) if first > 0 else 1.0
+        return min(1.0, -math.expm1(self.dimension * math.log1p(-one)) * (1 + 1e-12)) if one < 1 else 1.0
+
+    def error(self, confidence: float = CONFIDENCE) -> float:
+        """How far any of the released numbers is from its exact one, at most, with this confidence."""
+        beta = -math.expm1(math.log(check.inner_probability(confidence=confidence)) / self.dimension)
+        return float_above((self.law.reach(beta) + self._rounding) * self.grid.step)
+
+    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[Any, Any]:
+        """Where the exact numbers lie, all of them, with this confidence."""
+        error = self.error(confidence)
+        return value - error, value + error
+
+    @classmethod
+    def for_error(
+        cls, error: float, *, sensitivity: Any, confidence: float = CONFIDENCE, **words: Any
+    ) -> Self:
+        """The mechanism with the most noise whose error, at this confidence, is still at most `error`.
+
+        >>> planned = Laplace.for_error(10, sensitivity=1, confidence=0.95)
+        >>> round(planned.promise.epsilon(delta=0), 3)
+        0.3
+        """
+        made: Any = partial(cls, sensitivity=sensitivity, **words)
+        target = check.positive(error=error)
+        low, high = target / 1e3, target * 1e3  # scales: errors are multiples of them, between those factors
+        for _ in range(60):
+            middle = math.sqrt(low * high)
+            fits = made(scale=middle).error(confidence) <= target
+            low, high = (middle, high) if fits else (low, middle)
+        return cast(Self, made(scale=low))
+
+    def _cells_of(self, data: Any) -> Any:
+        cells = self.grid.cells(_integers(data) if self._whole else data, instead=0)
+        if np.size(cells) != self.dimension:
+            raise _wrong_length(self.dimension, np.size(cells))
+        return cells
+
+    @property
+    def _rounding(self) -> Fraction:
+        return Fraction(0) if self._whole else Fraction(1, 2)
+
+    def _sensitivity_in_cells(self, sensitivity: Any) -> float:
+        distance = as_ratio(sensitivity)
+        if self.dimension == 1:
+            return self.grid.sensitivity(distance)
+        if self._whole:
+            return float_above(distance)
+        enlarged = self.grid.sensitivity_l1 if self._norm == 1 else self.grid.sensitivity_l2
+        return enlarged(distance, self.dimension)
+
+    def _scale_in_cells(self) -> float:
+        """The stated scale; or the least that keeps what was asked for, nudged up past every rounding."""
+        if "scale" in self._given:
+            return float(exactly(self._given["scale"]) / self.grid.step)
+        few, enough, nudge = 0.0, self._cells * self._multiplier(), _NUDGE
+        while not self._keeps(self._promised(self._law(enough))):
+            few, enough, nudge = enough, enough * (1 + nudge), 2 * nudge
+        while enough - few > _CLOSE * enough and few > 0:
+            middle = (few + enough) / 2
+            kept = self._keeps(self._promised(self._law(middle)))
+            few, enough = (few, middle) if kept else (middle, enough)
+        return enough
+
+    def _promised(self, law: Law) -> Guarantee:
+        return law.promise(self._cells, self.dimension, **self._words)
+
+    def _multiplier(self) -> float:
+        """How many sensitivities of noise the amount that was asked for needs, about."""
+        asked = self._given
+        if "rho" in asked:
+            return 1 / math.sqrt(2 * asked["rho"])
+        target = privacy.approximate(asked["epsilon"], asked["delta"])
+        return calibrate(privacy.gaussian, to=target, tolerance=1e-9)
+
+    def _keeps(self, promise: Guarantee) -> bool:
+        asked = self._given
+        if "rho" in asked:
+            return promise.concentrated() <= asked["rho"]
+        return promise.delta(asked["epsilon"]) <= asked["delta"]
+
+
+class Laplace(Additive):
+    """Laplace noise on a number, or on a vector whose l1 distance is bounded.
+
+    **Promise.** ε-differential privacy with ε = sensitivity / scale, never more than the `epsilon` that was asked for.
+
+    Why it holds: Dwork, McSherry, Nissim, Smith 2006, on the whole numbers of a grid.
+
+    >>> mechanism = Laplace(epsilon=1, sensitivity=1)
+    >>> mechanism.guarantee().epsilon(delta=0)
+    1.0
+    >>> round(mechanism.error(confidence=0.95), 2)
+    3.0
+    >>> isinstance(mechanism(42).value, float)
+    True
+    """
+
+    _law: type[Law] = LaplaceLaw
+    _norm = 1
+
+    def __init__(
+        self,
+        *,
+        sensitivity: Any,
+        epsilon: float | None = None,
+        scale: float | None = None,
+        dimension: int | None = None,
+        relation: str = "add-remove",
+        unit: str = "record",
+    ) -> None:
+        amount = _one_amount({"epsilon": epsilon, "scale": scale}, ("epsilon",), ("scale",))
+        super().__init__(amount, sensitivity, dimension, relation, unit)
+
+    def _multiplier(self) -> float:
+        return 1 / self._given["epsilon"]
+
+    def _keeps(self, promise: Guarantee) -> bool:
+        return promise.epsilon(delta=0) <= self._given["epsilon"]
+
+
+class Geometric(Laplace):
+    """Laplace noise on whole numbers: P(noise = z) ∝ exp(-|z| / scale), also called the geometric mechanism.
+
+    **Promise.** As `Laplace`, with whole numbers in and out; the best possible answer to a count for every loss
+    function (Ghosh, Roughgarden, Sundararajan 2009).
+
+    >>> Geometric(epsilon=0.5, sensitivity=1).error(confidence=0.95)
+    6.0
+    """
+
+    _whole = True
+
+
+class Gaussian(Additive):
+    """Gaussian noise on a number, or on a vector whose l2 distance is bounded.
+
+    **Promise.** Exactly the guarantee of the Gaussian mechanism, for `rho` (zero-concentrated) or for (ε, δ) by the
+    analytic calibration, never more than was asked for.
+
+    Why it holds: rounding after the ideal noise is post-processing; Balle and Wang 2018 for the calibration.
+
+    >>> mechanism = Gaussian(epsilon=1, delta=1e-6, sensitivity=1)
+    >>> round(mechanism.scale, 3)
+    4.225
+    >>> Gaussian(rho=0.5, sensitivity=1).guarantee().concentrated() <= 0.5
+    True
+    """
+
+    _law: type[Law] = GaussianLaw
+    _norm = 2
+
+    def __init__(
+        self,
+        *,
+        sensitivity: Any,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        scale: float | None = None,
+        dimension: int | None = None,
+        relation: str = "add-remove",
+        unit: str = "record",
+    ) -> None:
+        asked = {"epsilon": epsilon, "delta": delta, "rho": rho, "scale": scale}
+        amount = _one_amount(asked, ("epsilon", "delta"), ("rho",), ("scale",))
+        super().__init__(amount, sensitivity, dimension, relation, unit)
+
+
+class DiscreteGaussian(Gaussian):
+    """Gaussian noise on whole numbers: P(noise = z) ∝ exp(-z² / 2 scale²).
+
+    **Promise.** On one number the exact curve of this law, which is not that of the Gaussian; on a vector
+    ρ-zero-concentrated privacy with ρ = sensitivity² / 2 scale² (Canonne, Kamath, Steinke 2020).
+
+    >>> DiscreteGaussian(scale=3, sensitivity=1).guarantee()
+    discrete_gaussian(scale=3.0, sensitivity=1)
+    """
+
+    _law: type[Law] = DiscreteGaussianLaw
+    _whole = True
+
+    def _keeps(self, promise: Guarantee) -> bool:
+        if (
+            self.dimension > 1 and "epsilon" in self._given
+        ):  # one route is enough, and the fast one nearly the best
+            return promise.epsilon(self._given["delta"], route="zcdp tight") <= self._given["epsilon"]
+        return super()._keeps(promise)
+
+
+def classic_gaussian_scale(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
+    """σ = Δ·√(2 ln(1.25/δ))/ε, the textbook's formula: for comparison only, and only below ε = 1.
+
+    From ε = 1 on its proof does not hold, and for large ε its claim is false: at ε = 10, δ = 0.1 the true δ is 0.41.
+    `Gaussian(epsilon=…, delta=…)` needs less noise and holds for every ε.
+
+    >>> round(classic_gaussian_scale(0.5, 1e-6), 2), round(Gaussian(epsilon=0.5, delta=1e-6, sensitivity=1).scale, 2)
+    (10.6, 8.06)
+    """
+    epsilon, delta = check.positive(epsilon=epsilon), check.inner_probability(delta=delta)
+    if epsilon >= 1:
+        raise BadParameter(
+            "DP102",
+            f"the classic formula needs epsilon below 1, not {epsilon!r}.",
+            why="its proof ends there, and further up the noise that it gives is too small.",
+            fix=f"Gaussian(epsilon={epsilon!r}, delta={delta!r}, sensitivity=1)",
+        )
+    return check.positive(sensitivity=sensitivity) * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
+
+
+def _one_amount(amount: dict[str, Any], *ways: tuple[str, ...]) -> dict[str, Any]:
+    """The amount of noise, if it is stated in exactly one of the ways."""
+    given = tuple(name for name, value in amount.items() if value is not None)
+    if given in ways:
+        return amount
+    forms = ", or ".join(" and ".join(way) for way in ways)
+    raise BadParameter(
+        "DP107",
+        f"the amount of noise must be stated in one way: {forms}.",
+        why="two statements could contradict each other, and without one there is no noise to add.",
+        fix=" , ".join(f"{name}=1e-6" if name == "delta" else f"{name}=1.0" for name in ways[0]),
+    )
+
+
+def _amount(name: str, value: Any) -> float:
+    return check.inner_probability(delta=value) if name == "delta" else check.moderate(**{name: value})
+
+
+def _integers(data: Any) -> Any:
+    """The data, if all of it is whole numbers; that is a matter of type, and types are public."""
+    array = np.asarray(data)
+    if array.dtype.kind in "iu" or (array.dtype.kind == "O" and all(_is_whole(x) for x in array.ravel())):
+        return data
+    raise BadParameter(
+        "DP103",
+        "values must be whole numbers.",
+        why="this noise lives on the whole numbers, and a fraction would shine through it.",
+        fix="round the values first, or use Laplace or Gaussian",
+    )
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _wrong_length(dimension: int, size: int) -> BadParameter:
+    return BadParameter(
+        "DP107",
+        f"this mechanism is made for {dimension} numbers, and was given {size}.",
+        why="the promise for a vector depends on its length.",
+        fix=f"dimension={size}",
+    )

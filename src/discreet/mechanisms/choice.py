@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Choosing the best of many, without telling who made it the best: races of noisy scores.
+
+    exponential_mechanism([30, 31, 2], epsilon=1, sensitivity=1).value              # an index
+    permute_and_flip(counts, epsilon=1, sensitivity=1, monotone=True, candidates=names).value
+    choose(revenue, range(1_000_000), bids, epsilon=1, sensitivity=100).value       # a candidate
+    TopK(epsilon=1, sensitivity=1, count=3)(scores).value                           # three indices, in order
+
+`sensitivity` is how much any one score moves, at most, when one protected unit changes. `monotone=True` says that
+all scores then move the same way, up or down, none against the others: counts do, when somebody is added. It halves
+the noise; said without being true, it doubles the loss.
+
+**Promise.** The answer has exactly the law of the largest noisy score, whatever the size of the scores, and the
+scale is never below the one that ε needs. The guarantee is that of the exact law. No score leaves, noisy or not.
+
+Why it holds: choice.proof.md, and `noise.largest`, which compares exactly. What would break it: a sensitivity that
+is not true of the scores as they are computed (floats round: give whole numbers or Fractions where it matters), or a
+list of candidates that was read off the data.
+
+Scores that are no finite numbers are refused before anything is drawn, with one text for all data.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet import check, noise, privacy
+from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Release
+from discreet.noise.race import NOISES
+from discreet.noise.scales import as_ratio
+from discreet.privacy.guarantee import Guarantee
+
+__all__ = [
+    "Choice",
+    "ExponentialMechanism",
+    "NoisyMax",
+    "PermuteAndFlip",
+    "TopK",
+    "choose",
+    "exponential_mechanism",
+    "noisy_max",
+    "permute_and_flip",
+]
+
+_UP = 1 + 1e-12  # far more than the rounding of a logarithm
+
+
+class Choice(Mechanism):
+    """The candidate whose noisy score is the largest. Base of those that follow.
+
+    The data are the scores, one for each candidate, in an order that does not depend on data. The value is the
+    index of the chosen one, or the chosen one itself where `candidates` were given.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        sensitivity: Any,
+        monotone: bool = False,
+        candidates: Sequence[Any] | None = None,
+        relation: str = "add-remove",
+        unit: str = "record",
+    ) -> None:
+        self.epsilon = check.moderate(epsilon=epsilon)
+        self.sensitivity = check.moderate(sensitivity=sensitivity)
+        self.candidates = None if candidates is None else _listed(candidates)
+        self._distance = max(as_ratio(sensitivity), exactly(sensitivity))  # both readings of a float
+        self.monotone = require_monotone(monotone, relation)
+        self._words = {"relation": relation, "unit": unit}
+        self._promise = self._promised()
+
+    @property
+    @abstractmethod
+    def noise(self) -> str:
+        """Which noise races: "gumbel", "exponential" or "laplace"."""
+
+    @property
+    def promise(self) -> Guarantee:
+        return self._promise
+
+    @property
+    def scale(self) -> Fraction:
+        """The scale of the noise on each score: 2Δ/ε, or Δ/ε where the scores are monotone."""
+        return (1 if self.monotone else 2) * self._distance / exactly(self.epsilon)
+
+    def draw(self, data: Any) -> Any:
+        return self._named(noise.largest(self._scores(data), self.scale, noise=self.noise)[0])
+
+    def error(self, confidence: float = CONFIDENCE, candidates: int | None = None) -> float | None:
+        """How far the chosen score is below the best, at most, with this confidence.
+
+        It grows with the number of candidates: state it, or make the mechanism with them; else there is no answer.
+        """
+        beta = 1 - check.inner_probability(confidence=confidence)
+        if candidates is None and self.candidates is not None:
+            candidates = len(self.candidates)
+        if candidates is None:
+            return None
+        others = check.whole(candidates=candidates) - 1
+        return max(0.0, float(self.scale) * self._behind(others, beta) * _UP) if others else 0.0
+
+    def __call__(self, data: Any) -> Release:
+        released = super().__call__(data)
+        return replace(released, error=self.error(candidates=len(data)))
+
+    def _promised(self) -> Guarantee:
+        kind = privacy.exponential if self.noise == "gumbel" else privacy.pure
+        return kind(self.epsilon, **self._words)
+
+    def _behind(self, others: int, beta: float) -> float:
+        """How many scales behind the best all others may be and still win with probability β: choice.proof.md, §4."""
+        if self.noise == "gumbel":
+            return math.log(others) + math.log1p(-beta) - math.log(beta)
+        first = max(0.0, math.log(others) - math.log(2 * beta))
+        behind = first
+        if self.noise == "laplace":
+            behind = 2 * first + 2  # above the root of x = first + log(1 + x/2), and so is every iterate
+            for _ in range(60):
+                behind = first + math.log1p(behind / 2)
+        return behind
+
+    def _scores(self, data: Any) -> Any:
+        scores = _as_they_are(data)
+        if self.candidates is not None and len(self.candidates) != scores.size:
+            raise BadParameter(
+                "DP107",
+                f"there are {len(self.candidates)} candidates, and another number of scores.",
+                why="the index of a score says which candidate it belongs to.",
+                fix="give one score for each candidate, in the same order",
+            )
+        return scores
+
+    def _named(self, index: Any) -> Any:
+        return int(index) if self.candidates is None else self.candidates[int(index)]
+
+
+class ExponentialMechanism(Choice):
+    """Candidate i with a probability proportional to exp(ε·score_i / 2Δ), or exp(ε·score_i / Δ) if monotone.
+
+    **Promise.** ε-bounded range, which implies ε-differential privacy and (ε²/8)-concentrated privacy.
+
+    Why it holds: McSherry, Talwar 2007; Dong, Durfee, Rogers 2020 for the range; choice.proof.md, §1.
+    What would break it: `monotone=True` on scores that are not: the loss is then up to 2ε.
+
+    >>> prices, bids = [100, 101, 301, 302], [100, 100, 100, 301]       # in cents: whole numbers add up exactly
+    >>> auction = ExponentialMechanism(epsilon=2, sensitivity=302, candidates=prices)
+    >>> auction([price * sum(bid >= price for bid in bids) for price in prices]).value in prices
+    True
+    >>> auction.guarantee()
+    exponential(epsilon=2.0)
+    """
+
+    noise = "gumbel"
+
+
+class PermuteAndFlip(Choice):
+    """The first, in random order, that passes a coin of bias exp(ε·(score - best) / 2Δ); Δ for 2Δ if monotone.
+
+    **Promise.** ε-differential privacy, and an expected score never below that of the exponential mechanism.
+
+    Why it holds: McKenna, Sheldon 2020. It is the largest score plus exponential noise (Ding et al. 2021), which is
+    how it is drawn; choice.proof.md, §2. It has no bounded range: many compose better as exponential mechanisms.
+
+    >>> diseases, patients = ["flu", "gout", "mumps"], [310, 25, 190]
+    >>> common = PermuteAndFlip(epsilon=1, sensitivity=1, monotone=True, candidates=diseases)
+    >>> common(patients).value       # any other is behind by 120 times the scale of the noise
+    'flu'
+    """
+
+    noise = "exponential"
+
+
+class NoisyMax(Choice):
+    """Report noisy max: the index of the largest score after noise was added to each; the noise stays secret.
+
+    **Promise.** ε-differential privacy for all three noises; with "gumbel" it is the exponential mechanism, with
+    "exponential" it is permute-and-flip, with "laplace" the textbook's.
+
+    Why it holds: choice.proof.md, §2. What would break it: to publish the noisy score of the winner with it.
+
+    >>> NoisyMax(epsilon=0.5, sensitivity=1, monotone=True).guarantee()
+    pure(epsilon=0.5)
+    """
+
+    noise = ""
+
+    def __init__(self, *, epsilon: float, sensitivity: Any, noise: str = "laplace", **words: Any) -> None:
+        self.noise = check.choice(NOISES, noise=noise)
+        super().__init__(epsilon=epsilon, sensitivity=sensitivity, **words)
+
+
+class TopK(Choice):
+    """The best, the best of the rest, and so on, `count` times: the value is a list in that order.
+
+    **Promise.** `count` exponential mechanisms of ε/count each, on what is left every time; together ε.
+
+    Why it holds: the `count` largest of one race of Gumbel noise have exactly the law of that repeated choice
+    (choice.proof.md, §3), and a repeated choice is an adaptive composition with parameters fixed in advance.
+
+    >>> three = TopK(epsilon=1.5, sensitivity=1, count=3)
+    >>> three.guarantee()
+    3 * exponential(epsilon=0.5)
+    >>> sorted(three([0, 900, 400, 1, 800]).value)      # the rest is behind by 99 scales or more
+    [1, 2, 4]
+    """
+
+    noise = "gumbel"
+
+    def __init__(self, *, epsilon: float, sensitivity: Any, count: int, **words: Any) -> None:
+        self.count = check.whole(count=count)
+        self._each = _float_below(exactly(check.moderate(epsilon=epsilon)) / self.count)
+        super().__init__(epsilon=epsilon, sensitivity=sensitivity, **words)
+
+    @property
+    def scale(self) -> Fraction:
+        """The scale of the noise on each score: 2Δ/ε for the ε of one choice, or Δ/ε if monotone."""
+        return (1 if self.monotone else 2) * self._distance / exactly(self._each)
+
+    def draw(self, data: Any) -> Any:
+        chosen = noise.largest(self._scores(data), self.scale, noise=self.noise, count=self.count)
+        return [self._named(index) for index in chosen]
+
+    def _promised(self) -> Guarantee:
+        return self.count * privacy.exponential(self._each, **self._words)
+
+    def _behind(self, others: int, beta: float) -> float:
+        """Each of the choices is so close to the best of its round, except with a share of β."""
+        return super()._behind(others, beta / self.count)
+
+
+def exponential_mechanism(scores: Any, *, epsilon: float, sensitivity: Any, **words: Any) -> Release:
+    """One run of `ExponentialMechanism`: which of the scores is the largest, about.
+
+    >>> exponential_mechanism([0, 1_000], epsilon=1, sensitivity=1, candidates=["no", "yes"]).value
+    'yes'
+    """
+    return ExponentialMechanism(epsilon=epsilon, sensitivity=sensitivity, **words)(scores)
+
+
+def permute_and_flip(scores: Any, *, epsilon: float, sensitivity: Any, **words: Any) -> Release:
+    """One run of `PermuteAndFlip`: which of the scores is the largest, about.
+
+    >>> permute_and_flip([0, 1_000], epsilon=1, sensitivity=1).value
+    1
+    """
+    return PermuteAndFlip(epsilon=epsilon, sensitivity=sensitivity, **words)(scores)
+
+
+def noisy_max(scores: Any, *, epsilon: float, sensitivity: Any, **words: Any) -> Release:
+    """One run of `NoisyMax`: which of the scores is the largest, about.
+
+    >>> noisy_max([0, 1_000], epsilon=1, sensitivity=1, noise="laplace").value
+    1
+    """
+    return NoisyMax(epsilon=epsilon, sensitivity=sensitivity, **words)(scores)
+
+
+def choose(
+    utility: Callable[[Any, Any], Any],
+    candidates: Sequence[Any],
+    data: Any,
+    *,
+    epsilon: float,
+    sensitivity: Any,
+    mechanism: type[Choice] = ExponentialMechanism,
+    vectorised: bool = False,
+    **words: Any,
+) -> Release:
+    """The candidate with about the greatest utility(data, candidate); a million of them are no problem.
+
+    **Promise.** That of `mechanism`, for a utility that moves by `sensitivity` at most, for every candidate. With
+    `vectorised=True` the utility is called once, with all candidates, and returns all scores.
+
+    >>> bids = [1, 1, 1, 3]
+    >>> choose(lambda bids, price: price * sum(bid >= price for bid in bids), range(1, 5), bids,
+    ...        epsilon=200, sensitivity=4).value
+    1
+    """
+    chooser = mechanism(epsilon=epsilon, sensitivity=sensitivity, candidates=candidates, **words)
+    if vectorised:
+        return chooser(utility(data, candidates))
+    return chooser([utility(data, candidate) for candidate in candidates])
+
+
+def _as_they_are(data: Any) -> np.ndarray[Any, Any]:
+    """The scores as an array that holds exactly the numbers that were given: numpy rounds large ints among floats."""
+    try:
+        array = np.asarray(data)
+    except (TypeError, ValueError):
+        raise BadParameter(
+            "DP101",
+            "scores must be one row of numbers.",
+            why="an entry that is no number would steer the choice in a way that no theorem covers.",
+            fix="give one finite number for each candidate",
+        ) from None
+    kinds = set(map(type, data)) if isinstance(data, list | tuple) and array.ndim == 1 else set()
+    rounded = array.dtype.kind == "f" and not kinds <= {float} and array.tolist() != list(data)
+    if rounded or {bool, np.bool_} & kinds:
+        return np.array(data, object)
+    return array
+
+
+def _listed(candidates: Any) -> Any:
+    if isinstance(candidates, Mapping) or not (
+        hasattr(candidates, "__len__") and hasattr(candidates, "__getitem__")
+    ):
+        raise BadParameter(
+            "DP104",
+            "candidates must be a sequence: a list, a tuple, a range or an array.",
+            why="the order of the candidates says which score belongs to which, and must not depend on data.",
+            fix="candidates=['a', 'b', 'c']",
+        )
+    check.whole(candidates=len(candidates))
+    return candidates
+
+
+def require_monotone(monotone: Any, relation: str) -> bool:
+    """The flag, if it is one and can be true: also for the queries of a sparse vector."""
+    if not isinstance(monotone, bool):
+        raise BadParameter(
+            "DP104",
+            "monotone must be True or False.",
+            why="it halves the noise, and only scores that all move the same way allow that.",
+            fix="monotone=False",
+        )
+    if monotone and relation == "replace":
+        raise UnsupportedGuarantee(
+            "DP203",
+            "scores are not taken as monotone where a record is replaced.",
+            why="one score loses the old record while another gains the new one, so they move against each other.",
+            fix="leave monotone out, or use relation='add-remove'",
+        )
+    return monotone
+
+
+def _float_below(value: Fraction) -> float:
+    """The largest float whose decimal is not above the value."""
+    near = float(value)
+    while exactly(near) > value:
+        near = math.nextafter(near, 0.0)
+    return near

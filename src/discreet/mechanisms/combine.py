@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mechanisms from mechanisms: a function of the answer, several answers at once, and the best of many runs.
+
+    then(count, lambda noisy: max(0, noisy))         # or count.then(…): costs nothing
+    both(count, total)                               # two answers, both paid for
+    select_best(train, score, mean_runs=20)          # only the best of a secret number of runs is shown
+
+The guarantee for a group of k units is `mechanism.guarantee(distance=k)`, for these as for all others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from discreet import check, noise, privacy
+from discreet.errors import BadParameter
+from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.selection import gamma_for
+
+__all__ = ["Best", "Both", "Chosen", "Then", "both", "select_best", "then"]
+
+Score = Callable[[Any], float]
+
+
+class Then(Mechanism):
+    """A function of what another mechanism released. See `then`."""
+
+    def __init__(
+        self, mechanism: Mechanism, function: Callable[[Any], Any], error: Callable[[float], Any] | None
+    ) -> None:
+        self.mechanism, self.function, self._error = mechanism, function, error
+
+    @property
+    def promise(self) -> Guarantee:
+        return self.mechanism.promise
+
+    def guarantee(self, distance: int = 1) -> Guarantee:
+        return self.mechanism.guarantee(distance)
+
+    def draw(self, data: Any) -> Any:
+        value = self.mechanism.draw(data)
+        return value if isinstance(value, Refusal) else self.function(value)
+
+    def error(self, confidence: float = CONFIDENCE) -> Any:
+        """What the `error` function says of this confidence, or None."""
+        confidence = check.inner_probability(confidence=confidence)
+        return None if self._error is None else self._error(confidence)
+
+
+class Both(Mechanism):
+    """The answers of several mechanisms on the same data. See `both`."""
+
+    def __init__(self, *mechanisms: Mechanism) -> None:
+        self.mechanisms = mechanisms
+        self._promise = self._sum(1)
+
+    @property
+    def promise(self) -> Guarantee:
+        return self._promise
+
+    def guarantee(self, distance: int = 1) -> Guarantee:
+        return self._sum(check.whole(distance=distance))
+
+    def draw(self, data: Any) -> tuple[Any, ...]:
+        return tuple(mechanism.draw(data) for mechanism in self.mechanisms)
+
+    def error(self, confidence: float = CONFIDENCE) -> tuple[Any, ...]:
+        """The error of each, such that all of them hold together with this confidence (a union bound)."""
+        each = self._each(confidence)
+        return tuple(mechanism.error(each) for mechanism in self.mechanisms)
+
+    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[Any, Any] | None:
+        """The lower ends and the upper ends, which hold together; None if some answer has no interval."""
+        each = self._each(confidence)
+        found = [
+            None if isinstance(part, Refusal) else mechanism.interval(part, each)
+            for mechanism, part in zip(self.mechanisms, value, strict=True)
+        ]
+        ends = [pair for pair in found if pair is not None]
+        if len(ends) < len(found):
+            return None
+        return tuple(low for low, _ in ends), tuple(high for _, high in ends)
+
+    def _each(self, confidence: float) -> float:
+        share = (1 - check.inner_probability(confidence=confidence)) / len(self.mechanisms)
+        return min(1 - share, math.nextafter(1.0, 0.0))
+
+    def _sum(self, distance: int) -> Guarantee:
+        first, *others = (mechanism.guarantee(distance) for mechanism in self.mechanisms)
+        return sum(others, start=first)
+
+
+class Chosen(NamedTuple):
+    """The winner among several candidates: which one it was, and what it released."""
+
+    candidate: int
+    value: Any
+
+
+class Best(Mechanism):
+    """The best of a secret number of runs. See `select_best`."""
+
+    def __init__(
+        self, candidates: Sequence[Mechanism], score: Score, mean_runs: float, *, named: bool
+    ) -> None:
+        self.candidates, self.score, self._named = tuple(candidates), score, named
+        self.scale = _scale_for(mean_runs)
+        self.gamma = math.nextafter(-math.expm1(-1 / self.scale), 0.0) * (1 - 1e-15)
+        self._promise = self._best(1)
+
+    @property
+    def promise(self) -> Guarantee:
+        return self._promise
+
+    def guarantee(self, distance: int = 1) -> Guarantee:
+        return self._best(check.whole(distance=distance))
+
+    def draw(self, data: Any) -> Any:
+        best, highest = None, -math.inf
+        for run in range(self._runs()):
+            which = noise.uniform(len(self.candidates))
+            value = self.candidates[which].draw(data)
+            reached = _scored(self.score, value)
+            if run == 0 or reached > highest:
+                best, highest = Chosen(which, value), reached
+        assert best is not None
+        refused = isinstance(best.value, Refusal)
+        return best if self._named and not refused else best.value
+
+    def _runs(self) -> int:
+        """P(k) ∝ (1-γ)^k / k: a geometric number, kept with probability 1/k."""
+        while True:
+            count = noise.geometric(exactly(self.scale)) + 1
+            if noise.uniform(count) == 0:
+                return int(count)
+
+    def _best(self, distance: int) -> Guarantee:
+        one_run = privacy.one_of(*(candidate.guarantee(distance) for candidate in self.candidates))
+        return privacy.selected(one_run, gamma=self.gamma)
+
+
+def then(
+    mechanism: Mechanism,
+    function: Callable[[Any], Any],
+    *,
+    error: Callable[[float], Any] | None = None,
+) -> Then:
+    """The mechanism that releases `function(value)` instead of the value.
+
+    **Promise.** The guarantee of `mechanism`, unchanged. A refusal passes through untouched. `error`, if given, says how
+    wrong the new answer is at a confidence; without it nothing is said.
+
+    Why it holds: post-processing (Dwork, McSherry, Nissim, Smith 2006): the function sees the released value only. What
+    would break it: a function that looks at the data on its own.
+
+    >>> from discreet.mechanisms import Geometric
+    >>> count = Geometric(epsilon=1, sensitivity=1).then(abs)
+    >>> count(3).value >= 0, count.guarantee().epsilon(delta=0)
+    (True, 1.0)
+    """
+    _mechanisms([mechanism])
+    _callable("function", function)
+    if error is not None:
+        _callable("error", error)
+    return Then(mechanism, function, error)
+
+
+def both(*mechanisms: Mechanism) -> Both:
+    """The mechanism that releases the answers of two or more mechanisms on the same data, as a tuple.
+
+    **Promise.** The sum of the guarantees, which must protect the same unit (DP201 otherwise). `error(confidence)` and
+    `interval` hold for all answers together.
+
+    Why it holds: composition; every mechanism draws noise of its own. The errors are each taken at 1 - (1-c)/k, a
+    union bound. What would break it: mechanisms that share noise.
+
+    >>> from discreet.mechanisms import Geometric
+    >>> pair = both(Geometric(epsilon=1, sensitivity=1), Geometric(epsilon=0.5, sensitivity=1))
+    >>> pair.guarantee().epsilon(delta=0), pair.error(confidence=0.9)
+    (1.5, (3.0, 6.0))
+    """
+    return Both(*_mechanisms(mechanisms))
+
+
+def select_best(
+    mechanism: Mechanism | None = None,
+    score: Score | None = None,
+    *,
+    mean_runs: float,
+    candidates: Sequence[Mechanism] | None = None,
+) -> Best:
+    """The mechanism that runs another a secret, random number of times and releases the best run only.
+
+    **Promise.** `privacy.selected` of the guarantee of one run: 2ε at most for an ε-private mechanism, whatever
+    `mean_runs` is. With `candidates`, every run picks one of them by a fair die, the guarantee of one run is the
+    greatest of theirs at every point, and the release is `Chosen(candidate, value)`.
+
+    The number of runs K has P(K = k) ∝ (1-γ)^k / k, exactly, with γ = 1 - exp(-1 / scale) and no upper limit; its mean is
+    `mean_runs` to within 1e-5. `score` is a function of a released value: the greater the better, the first of equals
+    wins. A run that refused, or whose score raises or is no number, is worse than every other.
+
+    Why it holds: `privacy/selection.proof.md` (Liu, Talwar 2019; Papernot, Steinke 2022). A score that needs the data
+    must be released by the mechanism itself and so be paid for: `both(train, accuracy)` scores as `value[1]`.
+
+    What would break it: a score that looks at the data, that keeps what it sees, or an attacker who learns how many
+    runs there were, for example from the clock (docs/sharp-edges/timing.md).
+
+    >>> from discreet.mechanisms import Laplace
+    >>> best = select_best(Laplace(epsilon=0.5, sensitivity=1), score=float, mean_runs=10)
+    >>> best.guarantee().epsilon(delta=0) <= 1.0, isinstance(best(3.0).value, float)
+    (True, True)
+    """
+    if (mechanism is None) == (candidates is None):
+        raise BadParameter(
+            "DP107",
+            "select_best needs either one mechanism or candidates.",
+            why="every run is a run of something.",
+            fix="select_best(mechanism, score, mean_runs=10)",
+        )
+    _callable("score", score)
+    assert score is not None
+    several = _mechanisms([mechanism] if candidates is None else candidates)
+    return Best(several, score, mean_runs, named=candidates is not None)
+
+
+def _scored(score: Score, value: Any) -> float:
+    """The score of a run; nothing that happens here may show, since the run may never be released."""
+    if isinstance(value, Refusal):
+        return -math.inf
+    try:
+        reached = float(score(value))
+    except Exception:  # noqa: BLE001 - an error would tell of a run that stays secret
+        return -math.inf
+    return reached if reached == reached else -math.inf  # noqa: PLR0124 - NaN is not itself
+
+
+def _scale_for(mean_runs: float) -> float:
+    """The scale of the geometric law whose selection runs so often on average, in six digits."""
+    return float(f"{-1 / math.log1p(-gamma_for(mean_runs)):.6g}")
+
+
+def _mechanisms(given: Any) -> tuple[Mechanism, ...]:
+    many = tuple(given) if isinstance(given, list | tuple) else ()
+    if many and all(isinstance(one, Mechanism) for one in many):
+        return many
+    raise BadParameter(
+        "DP104",
+        "this combines mechanisms, and was given something else.",
+        why="what comes out has a promise only if everything that goes in has one.",
+        fix="both(Laplace(epsilon=1, sensitivity=1), Laplace(epsilon=1, sensitivity=1))",
+    )
+
+
+def _callable(name: str, function: Any) -> None:
+    if not callable(function):
+        raise BadParameter(
+            "DP104",
+            f"{name} must be a function.",
+            why="it is applied to every value that is released.",
+            fix=f"{name}=lambda value: value",
+        )

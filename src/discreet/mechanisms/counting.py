@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions that count records: one count, several, a histogram.
+
+A record adds at most 1 to any count, and to at most `at_most` of k counts, because a record that satisfies more
+conditions is counted for the first `at_most` of them only. So one record moves the vector of counts by
+
+    relation      l1                   l2
+    add-remove    at_most              √at_most
+    replace       min(k, 2 at_most)    √min(k, 2 at_most)
+
+Why it holds: what a record adds is a vector of zeros and at most `at_most` ones. Two such vectors differ in at most
+min(k, 2 at_most) places, by 1 each; two that satisfy different conditions do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from discreet import check
+from discreet.errors import BadParameter
+from discreet.mechanisms.exact import Function, Integers, is_true, results, rows
+from discreet.mechanisms.query import Whole, function_or_none, root_above
+from discreet.privacy.unit import RELATIONS
+
+
+@dataclass(frozen=True)
+class Count(Whole):
+    """How many records satisfy a condition."""
+
+    where: Function | None = None
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        return RELATIONS if self.where else ("add-remove",)
+
+    def exact(self, records: Any) -> int:
+        if self.where is None:
+            return len(rows(records))
+        return sum(map(is_true, results(self.where, records)))
+
+    def moves(self, relation: str, norm: int) -> Fraction:
+        return Fraction(1)
+
+
+@dataclass(frozen=True)
+class _Several(Whole):
+    """Counts of which a record adds to `at_most`, at most."""
+
+    at_most: int
+
+    def moves(self, relation: str, norm: int) -> Fraction:
+        moved = self.at_most if relation == "add-remove" else min(self.dimension, 2 * self.at_most)
+        return Fraction(moved) if norm == 1 else root_above(moved)
+
+
+@dataclass(frozen=True)
+class Counts(_Several):
+    """How many records satisfy each of several conditions."""
+
+    conditions: tuple[Function, ...]
+
+    @property
+    def dimension(self) -> int:
+        return len(self.conditions)
+
+    def exact(self, records: Any) -> Integers:
+        found = [list(map(is_true, results(condition, records))) for condition in self.conditions]
+        holds = np.array(found, np.bool_).reshape(self.dimension, -1)
+        first = np.cumsum(holds, axis=0, dtype=np.int64) <= self.at_most
+        return np.asarray((holds & first).sum(axis=1, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Histogram(_Several):
+    """How many records are in each of several categories."""
+
+    categories: tuple[Hashable, ...]
+    other: bool
+
+    @property
+    def dimension(self) -> int:
+        return len(self.categories) + self.other
+
+    def exact(self, records: Any) -> Integers:
+        counts = np.zeros(len(self.categories) + 1, np.int64)
+        places = [self._place(record) for record in rows(records)]
+        counts += np.bincount(np.array(places, np.int64), minlength=counts.size)
+        return counts[: self.dimension]
+
+    def _place(self, record: Any) -> int:
+        """The place of the record's category, or the one after the last; also where it cannot be compared."""
+        try:
+            return self._places.get(record, len(self.categories))
+        except Exception:  # noqa: BLE001 - an unhashable record, or one whose comparison raises
+            return len(self.categories)
+
+    @cached_property
+    def _places(self) -> dict[Hashable, int]:
+        return {category: place for place, category in enumerate(self.categories)}
+
+
+def count(where: Function | None = None) -> Count:
+    """How many records there are, or how many satisfy a condition.
+
+    **Promise.** Sensitivity 1 under either relation. A condition holds where it returns True or a number other than
+    zero; where it raises or returns anything else, it does not hold. Without a condition the number of records is
+    what is protected, so the relation is add-remove only.
+
+    Why it holds: a record adds 0 or 1. What would break it: a condition that looks at more than its record.
+
+    >>> adults = count(lambda age: age >= 18)
+    >>> adults.sensitivity("add-remove"), adults.sensitivity("replace")
+    (1.0, 1.0)
+    >>> adults.geometric(epsilon=0.5).error(confidence=0.95)
+    6.0
+    >>> isinstance(adults.geometric(epsilon=0.5)([3, 44, 71]).value, int)
+    True
+    """
+    return Count(function_or_none(where=where))
+
+
+def counts(conditions: Sequence[Function], at_most: int | None = None) -> Counts:
+    """How many records satisfy each of k conditions; `at_most` says how many of them one record can satisfy.
+
+    **Promise.** The sensitivities of the table at the top of this file, for all records: `at_most` is enforced, not
+    believed. A record that satisfies more conditions is counted for the first ones only. For conditions that exclude
+    each other, say `at_most=1`. Without it every record may satisfy all: l1 k and l2 √k under both relations.
+
+    >>> ages = counts([lambda age: age < 18, lambda age: age >= 65], at_most=1)
+    >>> ages.sensitivity("add-remove", norm=1), ages.sensitivity("replace", norm=1)
+    (1.0, 2.0)
+    >>> counts([bool] * 9).sensitivity("replace", norm=2)
+    3.0
+    >>> ages.gaussian(rho=0.1)([3, 44, 71]).value.shape
+    (2,)
+    """
+    asked = tuple(conditions) if isinstance(conditions, Sequence) else ()
+    if not asked or not all(callable(condition) for condition in asked):
+        raise BadParameter(
+            "DP104",
+            "conditions must be a list of functions of one record.",
+            why="each of them is one count.",
+            fix="counts([lambda age: age < 18, lambda age: age >= 65])",
+        )
+    most = len(asked) if at_most is None else min(check.whole(at_most=at_most), len(asked))
+    return Counts(most, asked)
+
+
+def histogram(categories: Sequence[Hashable], *, other: bool = False) -> Histogram:
+    """How many records are in each category; the categories are public, and come with the question.
+
+    **Promise.** Sensitivity 1 under add-remove; under replace 2 in l1 and √2 in l2 (1 if there is one category only
+    and no place for others). Records of no category are dropped, or counted in one more place at the end with
+    `other=True`. A record is compared as the key of a dict: 1, 1.0 and True are one category.
+
+    Why it holds: counts with `at_most=1`. What would break it: categories that were read off the data; a rare one
+    reveals its record by being there.
+
+    >>> colours = histogram(["red", "green"], other=True)
+    >>> colours.sensitivity("add-remove"), colours.sensitivity("replace")
+    (1.0, 2.0)
+    >>> colours.geometric(epsilon=1)(["red", "red", "blue", None]).value.shape
+    (3,)
+    """
+    named = tuple(categories) if isinstance(categories, Sequence) and not isinstance(categories, str) else ()
+    if not named or not isinstance(other, bool) or not _are_different(named):
+        raise BadParameter(
+            "DP104",
+            "categories must be a list of different values that can be keys of a dict; other is True or False.",
+            why="each category is one count, in the order of the list.",
+            fix="histogram(['red', 'green', 'blue'])",
+        )
+    return Histogram(1, named, other)
+
+
+def _are_different(categories: tuple[Any, ...]) -> bool:
+    try:
+        return len(set(categories)) == len(categories) and all(one == one for one in categories)  # noqa: PLR0124
+    except TypeError:
+        return False

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Is a distance function right? Every small data set is tried, with all of its neighbours.
+
+check_distance(query, distance, domain=[0, 1, 5], bound=1, most=4)         # a proposed bound
+check_distance(winner, distance, domain="abc", most=5)                     # a value that must not change at all
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from typing import Any
+
+from discreet import check
+from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.mechanisms.stability import answer_of, distance_of, exact_answer, widest
+from discreet.noise.scales import as_ratio
+from discreet.privacy.unit import RELATIONS
+
+__all__ = ["check_distance"]
+
+_MOST_SETS = 200_000
+
+Records = tuple[Any, ...]
+
+
+def check_distance(
+    query: Callable[[list[Any]], Any],
+    distance: Callable[[list[Any]], Any],
+    *,
+    domain: Iterable[Any],
+    bound: Any = None,
+    most: int = 4,
+    relation: str = "add-remove",
+) -> int:
+    """Try the distance on every bag of at most `most` records of a small domain; raise DP205 with a counterexample.
+
+    **Promise.** What it raises is a true violation: two neighbours whose distances differ by more than 1, or whose
+    answers differ by more than `bound` (at all, if it is None) although a distance is not 0. Else it returns the number
+    of neighbouring pairs that it looked at. Both conditions together are what propose.proof.md needs, so a distance that
+    keeps them on *all* data is safe, even if it is smaller than the true one.
+
+    What it cannot see: data sets that are larger, and records that are not in the domain.
+
+    >>> def spread(x): return max(x, default=0) - min(x, default=0)
+    >>> def safe(x): return 0
+    >>> check_distance(spread, safe, domain=[0, 1, 9], bound=1)
+    60
+    >>> check_distance(spread, len, domain=[0, 1, 9], bound=1)
+    Traceback (most recent call last):
+    discreet.errors.UnsupportedGuarantee: DP205  the distance of [0] is 1, but its neighbour [0, 9] has an answer that is...
+    """
+    check.choice(RELATIONS, relation=relation)
+    letters = list(domain)
+    limit = None if bound is None else _limit(bound)
+    if math.comb(len(letters) + check.whole(most=most), most) > _MOST_SETS:
+        raise _too_many()
+    known: dict[Records, tuple[Any, int]] = {}
+
+    def seen(places: Records) -> tuple[Any, int]:
+        if places not in known:
+            records = [letters[place] for place in places]
+            answer = exact_answer(query, records) if limit is None else answer_of(query, records)
+            known[places] = answer, distance_of(distance, records)
+        return known[places]
+
+    looked_at = 0
+    for one, other in _neighbours(len(letters), most, relation):
+        (answer, near), (moved, far) = seen(one), seen(other)
+        looked_at += 1
+        if abs(near - far) > 1:
+            raise _wrong(letters, one, near, (other, f"is at distance {_shown(far)}"))
+        if (near or far) and _apart(answer, moved, limit):
+            first, second, at = (one, other, near) if near else (other, one, far)
+            raise _wrong(letters, first, at, (second, "has an answer that is too different"))
+    return looked_at
+
+
+def _neighbours(letters: int, most: int, relation: str) -> Iterator[tuple[Records, Records]]:
+    """Every pair of neighbours once, smallest first, as sorted places in the domain."""
+    for size in range(most if relation == "add-remove" else most + 1):
+        for records in combinations_with_replacement(range(letters), size):
+            yield from ((records, other) for other in _around(records, letters, relation))
+
+
+def _around(records: Records, letters: int, relation: str) -> Iterator[Records]:
+    if relation == "add-remove":
+        for letter in range(letters):
+            yield tuple(sorted((*records, letter)))
+        return
+    for place in sorted({records.index(letter) for letter in records}):
+        for letter in range(records[place] + 1, letters):
+            yield tuple(sorted((*records[:place], letter, *records[place + 1 :])))
+
+
+def _limit(bound: Any) -> Fraction:
+    check.not_negative(bound=bound)
+    return widest(bound)
+
+
+def _apart(answer: Any, other: Any, limit: Any) -> bool:
+    return bool(answer != other) if limit is None else abs(as_ratio(answer) - as_ratio(other)) > limit
+
+
+def _shown(distance: int) -> str:
+    return str(distance) if distance < 10**15 else "infinity"
+
+
+def _wrong(
+    letters: list[Any], places: Records, at: int, neighbour: tuple[Records, str]
+) -> UnsupportedGuarantee:
+    first, second = ([letters[place] for place in records] for records in (places, neighbour[0]))
+    return UnsupportedGuarantee(
+        "DP205",
+        f"the distance of {first} is {_shown(at)}, but its neighbour {second} {neighbour[1]}.",
+        why="a distance moves by 1 at most, and is 0 on both of two neighbours whose answers are not safe.",
+        fix="correct the distance; 0 is always safe",
+    )
+
+
+def _too_many() -> BadParameter:
+    return BadParameter(
+        "DP102",
+        f"there are more than {_MOST_SETS:,} data sets of that many records.",
+        why="every one of them is tried.",
+        fix="most=3, or a smaller domain",
+    )

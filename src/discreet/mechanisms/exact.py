@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records to exact numbers: every record counts as something public, and sums are exact whatever their order.
+
+The rules, each a function of one record alone:
+
+- what is no real number (None, text, a list, NaN) counts as the middle of the bounds;
+- every other number counts as the nearest number within the bounds, the infinities too;
+- a function of a record that raises, or returns what is no number, counts as if it had returned NaN.
+
+**Promise.** No record changes what another one counts as, and none causes an error or a warning. `total` and
+`total_of_squares` are the mathematical sums of the floats that they are given.
+
+Why it holds: a list is never turned into an array as a whole, because the type of the array would depend on all
+records: one text would make texts of all numbers. A float is a whole number times a power of two; whole numbers
+of one power are summed in int64, split so that a chunk cannot overflow, and the powers meet in Python's integers.
+
+What would break it: a function that is not a function of the record alone, or that ends the program.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.errors import BadParameter
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Function = Callable[[Any], Any]
+
+_CHUNK = 1 << 20
+_LEAST = 1126  # the last bit of the smallest float is 2**-1126 when 53 bits are taken of each
+
+
+def rows(records: Any) -> list[Any]:
+    """The records, one by one."""
+    if isinstance(records, np.ma.MaskedArray):
+        return list(np.ma.filled(records.astype(object), None))
+    if hasattr(records, "__array__"):
+        array = np.asarray(records)
+        if array.ndim:
+            return array.tolist() if array.ndim == 1 and array.dtype.kind in "biufSU" else list(array)
+    elif isinstance(records, Sequence) and not isinstance(records, str | bytes):
+        return list(records)
+    raise BadParameter(
+        "DP104",
+        f"records must be a list or an array, not {type(records).__name__}.",
+        why="a question is asked of each record by itself.",
+        fix="pass [record, record, …] or a one-dimensional array",
+    )
+
+
+def results(function: Function, records: Any) -> list[Any]:
+    """The function of each record; None where it raises. Warnings are not shown: they would tell of records."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [_result(function, record) for record in rows(records)]
+
+
+def numbers_within(records: Any, low: float, high: float, of: Function | None = None) -> Floats:
+    """What each record (or the function `of` each record) counts as, by the rules above."""
+    values = _floats(records) if of is None else _each(results(of, records))
+    middle = low + (high - low) / 2
+    return np.clip(np.where(np.isnan(values), middle, values), low, high)
+
+
+def number(value: Any) -> float:
+    """The value as a float; an infinity where it is too large, NaN where it is no real number."""
+    try:
+        return _float(value)
+    except Exception:  # noqa: BLE001 - whatever the number of another library raises, its text may hold the record
+        return math.nan
+
+
+def is_true(value: Any) -> bool:
+    """Whether a condition holds: True, or a number other than zero. Everything else does not."""
+    found = number(value)
+    return not math.isnan(found) and found != 0
+
+
+def total(values: Floats) -> Fraction:
+    """Σ x, exactly."""
+    return _weighed(values, lambda m: [(m >> 27, 27), (m & (1 << 27) - 1, 0)], power=1)
+
+
+def total_of_squares(values: Floats) -> Fraction:
+    """Σ x², exactly."""
+    return _weighed(values, _squares, power=2)
+
+
+def _squares(m: Integers) -> list[tuple[Integers, int]]:
+    """m² as limbs below 2**38 each: m = a 2**36 + b 2**18 + c with |a| <= 2**17 and b, c < 2**18."""
+    a, b, c = m >> 36, (m >> 18) & (1 << 18) - 1, m & (1 << 18) - 1
+    return [(a * a, 72), (2 * a * b, 54), (2 * a * c + b * b, 36), (2 * b * c, 18), (c * c, 0)]
+
+
+def _weighed(values: Floats, limbs: Callable[[Integers], list[tuple[Integers, int]]], power: int) -> Fraction:
+    """Σ limb · 2**shift · 2**(power · exponent); limbs are below 2**38, so that a chunk's sum is below 2**58."""
+    whole = 0
+    for start in range(0, values.size, _CHUNK):
+        fractions, exponents = np.frexp(values[start : start + _CHUNK])
+        order = np.argsort(exponents.astype(np.int16), kind="stable")
+        exponents = exponents[order]
+        firsts = np.flatnonzero(np.diff(exponents, prepend=exponents[0] - 1))
+        for limb, shift in limbs(np.ldexp(fractions[order], 53).astype(np.int64)):
+            sums = np.add.reduceat(limb, firsts).tolist()
+            for part, exponent in zip(sums, exponents[firsts].tolist(), strict=True):
+                whole += part << (shift + power * (exponent - 53 + _LEAST))
+    return Fraction(whole, 1 << (power * _LEAST))
+
+
+def _floats(records: Any) -> Floats:
+    if hasattr(records, "__array__") and not isinstance(records, np.ma.MaskedArray):
+        array = np.asarray(records)
+        if array.ndim > 1:
+            raise BadParameter(
+                "DP104",
+                f"records must be one-dimensional, not {array.ndim}-dimensional.",
+                why="a record is one number here.",
+                fix="pass one column, or say which number of a record is meant: of=lambda row: row[0]",
+            )
+        if array.ndim and array.dtype.kind in "biuf":
+            with np.errstate(all="ignore"):
+                return array.astype(np.float64)
+    return _each(rows(records))
+
+
+def _float(value: Any) -> float:
+    if not isinstance(value, float | int) and not isinstance(value, numbers.Real | Decimal | np.bool_):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if cast(Any, value) > 0 else -math.inf
+
+
+def _each(values: Iterable[Any]) -> Floats:
+    return np.array([number(value) for value in values], np.float64)
+
+
+def _result(function: Function, record: Any) -> Any:
+    try:
+        return function(record)
+    except Exception:  # noqa: BLE001 - any error would tell that there is such a record
+        return None

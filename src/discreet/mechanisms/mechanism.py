@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A mechanism: data in, a release out; what it promises is known before it sees any data.
+
+    mechanism.guarantee()              # what one protected unit loses at most; never needs data
+    mechanism.guarantee(distance=3)    # the same for three units at once
+    mechanism.error(confidence=0.95)   # how wrong the answer will be; never needs data
+    release = mechanism(data)          # draws: .value, .guarantee, .error, .interval
+
+Whoever writes a mechanism of their own implements `promise`, `draw` and, if it can be said, `error`, and runs
+`discreet.mechanisms.check_mechanism` on it.
+"""
+
+from __future__ import annotations
+
+import html
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from discreet import check
+from discreet.noise.source import is_private
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.unit import Unit
+
+__all__ = ["CONFIDENCE", "Mechanism", "Refusal", "Release"]
+
+CONFIDENCE = 0.95  # of every error and interval that a release carries
+NOT_PRIVATE = "NOT PRIVATE: drawn from a repeatable source"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An answer that was not given. It is an outcome like any other: it was drawn, and it is paid for."""
+
+    reason: str
+
+    def __bool__(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """What leaves: a value (or a refusal), what it promises and how wrong it can be.
+
+    `error` is the mechanism's `error` at 95 % confidence; `interval` holds the exact answer with that confidence,
+    where the released value is a number or numbers. Neither depends on data other than through `value`.
+    `private` is False for everything drawn inside `discreet.testing.seeded()`.
+    """
+
+    value: Any
+    guarantee: Guarantee
+    error: Any = None
+    interval: tuple[Any, Any] | None = None
+    receipt: Any = None
+    private: bool = field(default=True, kw_only=True)
+
+    @property
+    def refused(self) -> bool:
+        """Whether the mechanism declined to answer."""
+        return isinstance(self.value, Refusal)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name:<10} {text}" for name, text in self._lines())
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>"
+            for name, text in self._lines()
+        )
+        return f"<table>{rows}</table>"
+
+    def _lines(self) -> list[tuple[str, str]]:
+        lines = [("value", _short(self.value))]
+        if self.interval is not None:
+            low, high = self.interval
+            lines.append(("interval", f"{_short(low)} to {_short(high)} ({CONFIDENCE:.0%})"))
+        elif self.error is not None:
+            lines.append(("error", f"at most {_short(self.error)} ({CONFIDENCE:.0%})"))
+        lines.append(("guarantee", f"{self.guarantee!r} for {self.guarantee.unit}"))
+        if not self.private:
+            lines.append(("warning", NOT_PRIVATE))
+        return lines
+
+
+class Mechanism(ABC):
+    """A random map from data to an answer, with a promise that holds for all data.
+
+    **Promise.** `guarantee(distance)` bounds what the answer reveals of any `distance` protected units, for every
+    pair of data sets that differ in so many, whatever else an attacker knows. It is a function of the parameters
+    alone. Calling the mechanism draws fresh noise every time, and every call costs the whole guarantee.
+    """
+
+    @property
+    @abstractmethod
+    def promise(self) -> Guarantee:
+        """The guarantee for one protected unit."""
+
+    @abstractmethod
+    def draw(self, data: Any) -> Any:
+        """The random answer, or a Refusal."""
+
+    def guarantee(self, distance: int = 1) -> Guarantee:
+        """The guarantee for `distance` protected units at once."""
+        return self.promise.group(check.whole(distance=distance))
+
+    def error(self, confidence: float = CONFIDENCE) -> Any:
+        """How far the answer is from the exact one, at most, with this confidence; None where saying it would leak."""
+        check.inner_probability(confidence=confidence)
+        return None
+
+    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[Any, Any] | None:
+        """Where the exact answer lies with this confidence, given the released value; None if not a number."""
+        return None
+
+    def then(
+        self, function: Callable[[Any], Any], *, error: Callable[[float], Any] | None = None
+    ) -> Mechanism:
+        """The mechanism that releases `function(value)` instead, at the same price; see `combine.then`."""
+        from discreet.mechanisms.combine import then
+
+        return then(self, function, error=error)
+
+    @property
+    def unit(self) -> Unit:
+        """Who is protected."""
+        return self.promise.unit
+
+    def __call__(self, data: Any) -> Release:
+        value = self.draw(data)
+        refused = isinstance(value, Refusal)
+        interval = None if refused else self.interval(value)
+        error = None if refused else self.error()
+        return Release(value, self.promise, error, interval, private=is_private())
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, Refusal):
+        return f"refused: {value.reason}"
+    if isinstance(value, float | np.floating):
+        return f"{float(value):.6g}"
+    if isinstance(value, np.ndarray):
+        return np.array2string(value, precision=4, threshold=8)
+    return str(value)

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums, and means and variances of a public number of records.
+
+Each record counts as a number within public bounds low, high (see exact.py for what is no number). With w = high - low
+and n records, one record moves
+
+    answer            add-remove              replace
+    sum               max(|low|, |high|)      w
+    mean              -                       w / n
+    variance          -                       w² (n - 1) / n²
+
+The mean and the variance divide by n, so n must be public, and only a replaced record leaves it as it is. Where n is
+protected too, leave out `size`: see shares.py.
+
+Why the last row holds: n² times the variance is Σ (x_i - x_j)² over all pairs. A record is in n - 1 pairs, and none
+of their squares lies outside [0, w²]. All others at low, and this one going from low to high, reach it.
+
+Noise is added to the exact sum (of n² variances), and the result is divided by public numbers. What clipping does to
+records beyond the bounds is a bias that no error here includes: the exact answer is that of the clipped records.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from discreet.errors import BadParameter
+from discreet.mechanisms.exact import Floats, Function, numbers_within, total, total_of_squares
+from discreet.mechanisms.laws import float_above
+from discreet.mechanisms.mechanism import CONFIDENCE
+from discreet.mechanisms.query import Bounds, Query, needed, with_noise
+
+
+@dataclass(frozen=True)
+class Sum(Query):
+    """The sum of the records within bounds."""
+
+    bounds: Bounds
+    of: Function | None = None
+
+    def exact(self, records: Any) -> Fraction:
+        return total(numbers_within(records, self.bounds.low, self.bounds.high, self.of))
+
+    def moves(self, relation: str, norm: int) -> Fraction:
+        return self.bounds.reach if relation == "add-remove" else self.bounds.width
+
+
+@dataclass(frozen=True)
+class _Sized(Query):
+    """A question about a public number of records, each within bounds."""
+
+    bounds: Bounds
+    size: int
+    of: Function | None = None
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        return ("replace",)
+
+    def sample_size(self, *, error: float, confidence: float = CONFIDENCE, **amount: Any) -> int:
+        """So many records suffice for an error of at most that with this confidence, whatever they are.
+
+        The amount of noise is stated as for `laplace` (epsilon) or `gaussian` (rho, or epsilon and delta).
+        """
+        size = needed(error, with_noise(replace(self, size=2), amount).noise.error(confidence))
+        while size > 2 and not self._reaches(error, confidence, size, amount):
+            size += math.ceil(size / 1000)  # the grid of a variance depends on n a little
+        return size
+
+    def _reaches(self, error: float, confidence: float, size: int, amount: dict[str, Any]) -> bool:
+        found = with_noise(replace(self, size=size), amount).error(confidence)
+        return found is not None and found <= error
+
+    def _values(self, records: Any) -> Floats:
+        values = numbers_within(records, self.bounds.low, self.bounds.high, self.of)
+        if values.size != self.size:
+            raise BadParameter(
+                "DP107",
+                f"this question is about exactly {self.size} records.",
+                why="its noise is made for that public number, and another one would not be protected.",
+                fix="state the public number of records, or leave out size= so that it is protected too",
+            )
+        return values
+
+
+@dataclass(frozen=True)
+class Mean(_Sized):
+    """The mean of a public number of records within bounds."""
+
+    @property
+    def per(self) -> int:
+        return self.size
+
+    @property
+    def range(self) -> tuple[float, float]:
+        return self.bounds.low, self.bounds.high
+
+    def exact(self, records: Any) -> Fraction:
+        return total(self._values(records))
+
+    def moves(self, relation: str, norm: int) -> Fraction:
+        return self.bounds.width
+
+
+@dataclass(frozen=True)
+class Variance(_Sized):
+    """The variance (about the mean, divided by n) of a public number of records within bounds."""
+
+    @property
+    def per(self) -> int:
+        return self.size**2
+
+    @property
+    def range(self) -> tuple[float, float]:
+        return 0.0, float_above(self.bounds.width**2 / 4)
+
+    def exact(self, records: Any) -> Fraction:
+        values = self._values(records)
+        return self.size * total_of_squares(values) - total(values) ** 2
+
+    def moves(self, relation: str, norm: int) -> Fraction:
+        return (self.size - 1) * self.bounds.width**2

@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which keys may be named when the keys themselves are private, and how many have them.
+
+    StabilityHistogram(epsilon=1, delta=1e-6)({"flu": 812, "plague": 1}).value       # {"flu": 811}, say
+    PartitionSelection(epsilon=1, delta=1e-6, at_most=3)(pairs).value                # ["flu", "gout"]
+
+The data are either a mapping from each key to the number of users who have it, where **each user counts at most once
+for a key and in at most `at_most` keys**; or (user, key) pairs, of which each user keeps at most `at_most` keys, chosen
+afresh at random by no other rule.
+
+**Promise.** (ε, δ)-differential privacy for one user more or less, with the keys that are named, their number, their
+order and their counts all taken into account. A key that only one user has is named with probability δ₁ at most,
+where 1 - (1 - δ₁)^at_most <= δ; the tail of the whole-number noise is computed exactly and rounded up.
+
+Why it holds: partition.proof.md. What would break it: counts of rows instead of users, a key that was put in with no
+user (it is never named), or a second, fresh count of the keys that were named.
+
+A key or a user that is NaN, and a user that is None, is left out: it would be equal to nothing, not even itself. Keys
+and users are compared as Python compares them. What was withheld is not said, nor how much of it there was.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from abc import abstractmethod
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping
+from contextlib import suppress
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from discreet import check, noise, privacy
+from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw, exactly, float_above
+from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
+from discreet.mechanisms.truncated import TruncatedLaplace
+from discreet.noise.enclosure import exp_minus
+from discreet.noise.scales import LARGEST, Scales
+from discreet.privacy.calibrate import calibrate
+from discreet.privacy.guarantee import Guarantee
+
+__all__ = ["PartitionSelection", "StabilityHistogram"]
+
+_DOWN = 1 - 1e-12  # far more than the rounding of expm1 and log1p
+_NOISES = ("truncated", "laplace", "gaussian")
+_LONGEST = 10**5  # entries of a table of chances
+_MOST_CASES = 200  # ways in which a user's keys can be nobody else's, each of which is looked at
+
+
+class _Keys(Mechanism):
+    """What both have in common: who may be counted, and in which order keys leave."""
+
+    def __init__(self, delta: Any, at_most: Any, relation: str) -> None:
+        self.delta = check.inner_probability(delta=delta)
+        self.at_most = check.whole(at_most=at_most)
+        if relation == "replace":
+            raise UnsupportedGuarantee(
+                "DP203",
+                "keys are named under add-remove only.",
+                why="a user who is replaced leaves some keys and enters others, which this proof does not cover.",
+                fix="relation='add-remove'",
+            )
+
+    @abstractmethod
+    def chance(self, users: int) -> float:
+        """The probability that a key of so many users is named."""
+
+    @abstractmethod
+    def _shown(self, counts: dict[Any, int]) -> dict[Any, Any]:
+        """The keys that are named, with their noisy counts if they have any."""
+
+    def draw(self, data: Any) -> Any:
+        counts = _counted(data) if isinstance(data, Mapping) else _bounded(data, self.at_most)
+        return _in_public_order(self._shown(counts))
+
+    def users_needed(self, confidence: float = 0.5) -> int:
+        """How many users a key needs to be named with this confidence.
+
+        >>> StabilityHistogram(epsilon=1, delta=1e-5).users_needed(), PartitionSelection(epsilon=1, delta=1e-5).users_needed()
+        (12, 12)
+        """
+        check.inner_probability(confidence=confidence)
+        few, enough = 0, 1
+        while self.chance(enough) < confidence:
+            few, enough = enough, 2 * enough
+        while enough - few > 1:
+            middle = (few + enough) // 2
+            few, enough = (few, middle) if self.chance(middle) >= confidence else (middle, enough)
+        return enough
+
+
+class StabilityHistogram(_Keys):
+    """Noisy counts of the keys whose noisy count reaches a threshold; the others are not mentioned.
+
+    **Promise.** (ε, δ)-differential privacy with `epsilon`, δ-approximate ρ-concentrated privacy with `rho`. The noise is
+    "truncated" Laplace noise, which names a key as often as any (ε, δ)-private rule does at its δ; "laplace"; or
+    "gaussian", which is the best where `at_most` is large, and the one for `rho`.
+
+    Why it holds: Korolova, Kenthapadi, Mishra, Ntoulas 2009; Desfontaines, Voss, Gipson 2022; partition.proof.md.
+
+    >>> visits = StabilityHistogram(epsilon=1, delta=1e-6)
+    >>> visits.threshold
+    15
+    >>> list(visits({"flu": 900, "gout": 700, "plague": 1}).value)[:2]
+    ['flu', 'gout']
+    """
+
+    def __init__(
+        self,
+        *,
+        delta: float,
+        epsilon: float | None = None,
+        rho: float | None = None,
+        at_most: int = 1,
+        noise: str | None = None,
+        relation: str = "add-remove",
+        unit: str = "user",
+    ) -> None:
+        super().__init__(delta, at_most, relation)
+        self.noise = _noise_of(epsilon, rho, noise)
+        self.law: TruncatedLaplace | LaplaceLaw | GaussianLaw
+        if rho is not None:
+            rho, leak = check.moderate(rho=rho), self.delta
+            self.law = GaussianLaw(_deviation_for(rho, self.at_most))
+            self._promise = privacy.approximate_concentrated(leak, rho, relation=relation, unit=unit)
+        else:
+            epsilon = check.moderate(epsilon=epsilon)
+            self.law, leak = self._law_for(epsilon)
+            self._promise = privacy.approximate(epsilon, self.delta, relation=relation, unit=unit)
+        Scales(exactly(self.law.scale))  # refuses, now and not while drawing, what cannot be drawn exactly
+        self.threshold = self.law.reach(2 * _for_one_key(leak, self.at_most)) + 2
+        if isinstance(self.law, TruncatedLaplace):
+            self.threshold = self.law.limit + 1
+
+    @property
+    def promise(self) -> Guarantee:
+        return self._promise
+
+    def chance(self, users: int) -> float:
+        missing = self.threshold - check.whole(users=users)
+        return self.law.tail(missing) / 2 if missing > 0 else 1 - self.law.tail(1 - missing) / 2
+
+    def error(self, confidence: float = CONFIDENCE) -> float:
+        """How far a count is off, at most: for each key, the chance that it is named and further off is the rest."""
+        return float(self.law.reach(1 - check.inner_probability(confidence=confidence)))
+
+    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[dict[Any, int], dict[Any, int]]:
+        """Between which whole numbers the users of each key that is named lie, each with this confidence."""
+        off = int(self.error(confidence))
+        low = {key: max(1, count - off) for key, count in value.items()}
+        return low, {key: max(1, count + off) for key, count in value.items()}
+
+    def _shown(self, counts: dict[Any, int]) -> dict[Any, int]:
+        noises = self.law.draw(len(counts)).tolist()
+        noisy = {key: count + extra for (key, count), extra in zip(counts.items(), noises, strict=True)}
+        return {key: count for key, count in noisy.items() if count >= self.threshold}
+
+    def _law_for(self, epsilon: float) -> tuple[TruncatedLaplace | LaplaceLaw | GaussianLaw, float]:
+        """The noise, and how much of δ is left for keys that only one user has."""
+        if self.noise == "gaussian":
+            return _gaussian(epsilon, self.delta, self.at_most)
+        laplace = LaplaceLaw(float_above(self.at_most / exactly(epsilon)))
+        if self.noise == "laplace":
+            return laplace, self.delta
+        return TruncatedLaplace.for_leak(laplace.scale, _for_one_key(self.delta, self.at_most)), self.delta
+
+
+class PartitionSelection(_Keys):
+    """The keys that enough users have, without counts, named with the greatest probability that (ε, δ) allows.
+
+    **Promise.** (ε, δ)-differential privacy; for at_most=1 no (ε, δ)-private rule that treats keys alike names a key of
+    any number of users with a greater probability, but for rounding downwards in the 100th bit.
+
+    Why it holds: Desfontaines, Voss, Gipson 2022: π(n) = min(e^ε π(n-1) + δ, 1 - e^{-ε}(1 - π(n-1) - δ), 1);
+    partition.proof.md. For several keys per user each takes its share of ε and δ.
+
+    >>> keys = PartitionSelection(epsilon=1, delta=1e-5)
+    >>> round(keys.chance(10), 6), keys({"flu": 900, "gout": 700}).value
+    (0.128183, ['flu', 'gout'])
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        at_most: int = 1,
+        relation: str = "add-remove",
+        unit: str = "user",
+    ) -> None:
+        super().__init__(delta, at_most, relation)
+        self.epsilon = check.moderate(epsilon=epsilon)
+        self._promise = privacy.approximate(self.epsilon, self.delta, relation=relation, unit=unit)
+        share = exactly(self.epsilon) / self.at_most
+        self._chances, self._one = _best_chances(share, _for_one_key(self.delta, self.at_most))
+
+    @property
+    def promise(self) -> Guarantee:
+        return self._promise
+
+    def chance(self, users: int) -> float:
+        return float(self._chance(check.whole(users=users)))
+
+    def error(self, confidence: float = CONFIDENCE) -> float:
+        """So many users a key can have and be withheld all the same; one more, and it is named with this confidence."""
+        return float(self.users_needed(confidence) - 1)
+
+    def draw(self, data: Any) -> list[Any]:
+        return list(super().draw(data))
+
+    def _chance(self, users: int) -> Fraction:
+        return Fraction(self._chances[users], self._one) if users < len(self._chances) else Fraction(1)
+
+    def _shown(self, counts: dict[Any, int]) -> dict[Any, Any]:
+        alike = defaultdict(list)
+        for key, count in counts.items():
+            alike[min(count, len(self._chances))].append(key)
+        return {
+            key: None
+            for count, keys in alike.items()
+            for key, head in zip(keys, noise.bernoulli(self._chance(count), len(keys)), strict=True)
+            if head
+        }
+
+
+def _for_one_key(delta: float, at_most: int) -> float:
+    """The δ₁ of one key with 1 - (1 - δ₁)^at_most <= δ, rounded down."""
+    return -math.expm1(math.log1p(-delta) / at_most) * _DOWN
+
+
+def _deviation_for(rho: float, at_most: int) -> float:
+    """The least σ with at_most / 2σ² <= ρ: so many counts move by one each."""
+    sigma = math.sqrt(at_most / (2 * rho))
+    while Fraction(at_most) > 2 * exactly(rho) * exactly(sigma) ** 2:
+        sigma = math.nextafter(sigma, math.inf)
+    return sigma
+
+
+def _gaussian(epsilon: float, delta: float, at_most: int) -> tuple[GaussianLaw, float]:
+    """Noise for all of δ where the cases are proved to share it, one by one; else for half of it."""
+    law = GaussianLaw(_gaussian_scale(epsilon, delta, at_most))
+    if at_most <= _MOST_CASES and _worst_case(law, epsilon, delta, at_most) <= delta:
+        return law, delta
+    return GaussianLaw(_gaussian_scale(epsilon, delta / 2, at_most)), delta / 2
+
+
+def _worst_case(law: GaussianLaw, epsilon: float, leak: float, at_most: int) -> float:
+    """The greatest δ at ε if some of the user's keys are nobody else's and the rest are shared: see the proof, §3."""
+    one = _for_one_key(leak, at_most)
+    lone = [-math.expm1(count * math.log1p(-one)) for count in range(1, at_most)]
+    shared = [_delta_of(law, epsilon, at_most - count) for count in range(1, at_most)]
+    return max((d + (1 - d) * rest for d, rest in zip(lone, shared, strict=True)), default=0.0) / _DOWN
+
+
+def _delta_of(law: GaussianLaw, epsilon: float, moved: int) -> float:
+    """The δ at ε if so many counts move by one each."""
+    return law.promise(math.sqrt(moved) * (1 + 1e-15), moved, "add-remove", "user").delta(epsilon)
+
+
+def _gaussian_scale(epsilon: float, delta: float, at_most: int) -> float:
+    """A deviation at which `at_most` counts that move by one each are (ε, δ)-private together."""
+    target = privacy.approximate(epsilon, delta)
+    sigma = calibrate(privacy.gaussian, to=target, tolerance=1e-9) * math.sqrt(at_most)
+    while _delta_of(GaussianLaw(sigma), epsilon, at_most) > delta:
+        sigma *= 1 + 1e-12
+    return sigma
+
+
+def _best_chances(epsilon: Fraction, delta: float) -> tuple[list[int], int]:
+    """The chances of keys with 0, 1, 2, … users while they are below one, as multiples of 1/one, rounded down."""
+    bits = 128 - math.frexp(delta)[1]
+    one = 1 << bits
+    shrink = min(exp_minus(epsilon, bits)[1], one)  # e^{-ε}, rounded up
+    grow = (one << bits) // shrink  # e^ε, rounded down
+    extra = math.floor(Fraction(delta) * one)
+    chances = [0]
+    while chances[-1] < one:
+        if len(chances) > _LONGEST:
+            raise _too_long()
+        last = chances[-1]
+        upper = one - -(-shrink * max(0, one - last - extra) >> bits)
+        chances.append(min((grow * last >> bits) + extra, upper, one))
+    return chances[:-1], one
+
+
+def _noise_of(epsilon: Any, rho: Any, noise: Any) -> str:
+    if (epsilon is None) == (rho is None) or (rho is not None and noise not in {None, "gaussian"}):
+        raise BadParameter(
+            "DP107",
+            "the amount of noise must be stated in one way: epsilon, or rho with Gaussian noise.",
+            why="two statements could contradict each other, and Laplace noise is not measured in rho.",
+            fix="StabilityHistogram(epsilon=1.0, delta=1e-6)",
+        )
+    if rho is not None:
+        return "gaussian"
+    return "truncated" if noise is None else check.choice(_NOISES, noise=noise)
+
+
+def _counted(data: Mapping[Any, Any]) -> dict[Any, int]:
+    """The keys that somebody has; what is no whole number is refused, and that is a matter of type."""
+    for users in data.values():
+        if isinstance(users, bool) or not isinstance(users, numbers.Integral):
+            raise BadParameter(
+                "DP103",
+                "each key must be mapped to a whole number of users.",
+                why="the proof is about users, each counted once.",
+                fix="{'flu': 812}, or pass (user, key) pairs",
+            )
+    return {key: int(users) for key, users in data.items() if users >= 1 and not _is_nan(key)}
+
+
+def _bounded(data: Any, at_most: int) -> dict[Any, int]:
+    """How many users have each key, where no user has more than `at_most`: a choice of each user's own."""
+    held: dict[tuple[Hashable, Hashable], None] = {}
+    try:
+        for user, key in data:
+            if user is not None and not _is_nan(user) and not _is_nan(key):
+                held[user, key] = None
+    except (TypeError, ValueError):
+        raise BadParameter(
+            "DP104",
+            "the data must map keys to numbers of users, or be (user, key) pairs of hashable things.",
+            why="without knowing who has which key nobody's share can be bounded.",
+            fix="[('ann', 'flu'), ('ben', 'gout')]",
+        ) from None
+    kept: Counter[Hashable] = Counter()
+    counts: Counter[Hashable] = Counter()
+    # a random order of all pairs is a random order of each user's own, independent of the others
+    for user, key in _shuffled(held):
+        if kept[user] < at_most:
+            kept[user] += 1
+            counts[key] += 1
+    return dict(counts)
+
+
+def _in_public_order(shown: dict[Any, Any]) -> dict[Any, Any]:
+    """Sorted as far as the keys can be: a function of their set and of lots, since the order of the data is lost first."""
+    keys = _shuffled(shown)
+    with suppress(TypeError):  # keys of several kinds stay as the lots fell, about
+        keys.sort()
+    return {key: shown[key] for key in keys}
+
+
+def _shuffled(keys: Iterable[Any]) -> list[Any]:
+    """All orders are equally likely: lots are drawn until no two are alike."""
+    listed = list(keys)
+    lots = noise.uniform(LARGEST, len(listed))
+    while np.unique(lots).size < len(listed):
+        lots = noise.uniform(LARGEST, len(listed))
+    return [listed[place] for place in np.argsort(lots).tolist()]
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _too_long() -> BadParameter:
+    return BadParameter(
+        "DP102",
+        "epsilon is too small, for this delta and at_most, to list the chances of all numbers of users.",
+        why="each number of users has a chance of its own, and there would be more than a hundred thousand.",
+        fix="StabilityHistogram(epsilon=…, delta=…), which needs no list",
+    )

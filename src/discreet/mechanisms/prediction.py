@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The variance of a linear regression's prediction at a public point, on a logarithmic scale.
+
+    at_noon = prediction_variance([1.0, 0.5], bound_epsilon=0.5, release_epsilon=0.5, delta=1e-6)
+    at_noon(design).value                  # WithBound(value=-6.2, bound=0.003), say: log of x'(X'X)⁻¹x
+
+The rows of the design X are the records, scaled down to a length of 1 where they are longer. One more or one less moves
+the least eigenvalue of X'X by 1 at most, and log x'(X'X)⁻¹x by log(λ / (λ - 1)) at most, where λ > 1 is that eigenvalue.
+
+**Promise.** (bound_epsilon + release_epsilon, δ)-differential privacy for one row added or removed.
+
+Why it holds: propose.proof.md, §7, and `HighProbabilityBound`. Rows are whole numbers of a grid; the eigenvalue is bounded
+and the variance computed by exact determinants, so that no rounding moves either. What would break it: `relation="replace"`,
+which is refused; a point x that was read off the data.
+
+An entry that is no finite number counts as 0, and so does every entry of a row of another length.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import check
+from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.mechanisms.exact import number, rows
+from discreet.mechanisms.guided import HighProbabilityBound
+from discreet.noise.scales import as_ratio, is_many
+
+__all__ = ["LogVariance", "prediction_variance"]
+
+_BITS = 20  # a row is rounded towards zero to multiples of 2**-20
+_WIDEST = 64
+_CHUNK = 1 << 20
+_LOG_SLACK = 1e-9  # far more than the rounding of logarithms of determinants
+
+Matrix = list[list[int]]
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+def prediction_variance(
+    point: Sequence[float],
+    *,
+    bound_epsilon: float,
+    release_epsilon: float,
+    delta: float,
+    relation: str = "add-remove",
+    unit: str = "record",
+) -> HighProbabilityBound:
+    """The mechanism that releases log x'(X'X)⁻¹x at a public point x, and how far one row moves it.
+
+    >>> variance = prediction_variance([1.0, 0.0], bound_epsilon=1, release_epsilon=1, delta=1e-9)
+    >>> variance([[0.1, 0.1]] * 3).refused                # too few rows to bound anything
+    True
+    >>> released = variance([[1.0, 0.0], [0.0, 1.0]] * 5_000)
+    >>> released.value.bound < 0.001                      # exactly, the variance is 1 / 5000
+    True
+    """
+    if relation != "add-remove":
+        raise UnsupportedGuarantee(
+            "DP203",
+            "the prediction variance is bounded under add-remove only.",
+            why="a row that is replaced is one less and one more, which this bound does not cover.",
+            fix="relation='add-remove'",
+        )
+    of_design = LogVariance(point)
+    return HighProbabilityBound(
+        of_design.value,
+        of_design.least_eigenvalue,
+        sensitivity=log_ratio,
+        upper=False,
+        bound_epsilon=bound_epsilon,
+        release_epsilon=release_epsilon,
+        delta=delta,
+        relation=relation,
+        unit=unit,
+    )
+
+
+def log_ratio(eigenvalue: int) -> float | None:
+    """How far one row moves the logarithm where the least eigenvalue is this or more; None where that is not bounded."""
+    return math.log1p(1 / (eigenvalue - 1)) * (1 + 1e-12) + _LOG_SLACK if eigenvalue > 1 else None
+
+
+@dataclass(frozen=True)
+class LogVariance:
+    """log x'(X'X)⁻¹x of a design X, and a whole number below the least eigenvalue of X'X.
+
+    >>> LogVariance([1.0, 0.0]).value([[1.0, 0.0], [0.0, 1.0]] * 5) == math.log(1 / 5)
+    True
+    >>> LogVariance([1.0, 0.0]).least_eigenvalue([[1.0, 0.0], [0.0, 1.0]] * 5)         # the greatest below 5
+    4
+    """
+
+    point: Sequence[float]
+
+    def __post_init__(self) -> None:
+        numbers = [check.real(point=x) for x in self.point] if is_many(self.point) else []
+        if not any(numbers) or len(numbers) > _WIDEST:
+            raise BadParameter(
+                "DP102",
+                f"point must be a list of 1 to {_WIDEST} numbers, not all zero.",
+                why="the variance at zero is zero, whatever the design, and determinants of long rows are slow.",
+                fix="point=[1.0, 0.5]",
+            )
+
+    def value(self, design: Any) -> float:
+        """The logarithm; it raises if X'X has no inverse."""
+        gram = self._gram(design)
+        ratios = [as_ratio(x) for x in self.point]
+        shared = math.lcm(*(x.denominator for x in ratios))
+        point = [int(x * shared) for x in ratios]
+        bordered = [[*row, x] for row, x in zip(gram, point, strict=True)] + [[*point, 0]]
+        *minors, last = _minors(bordered)
+        if min(minors) <= 0:
+            raise ArithmeticError
+        variance = Fraction(-last, minors[-1]) * 4**_BITS / shared**2
+        return math.log(variance.numerator) - math.log(variance.denominator)
+
+    def least_eigenvalue(self, design: Any) -> int:
+        """The greatest whole number that is less than every eigenvalue, or 0: it moves by 1 at most with one row."""
+        gram = self._gram(design)
+        low, high = 0, 1 + min(gram[i][i] for i in range(len(gram))) // 4**_BITS
+        while high - low > 1:  # the least eigenvalue is no greater than any entry of the diagonal
+            middle = (low + high) // 2
+            low, high = (middle, high) if _all_above(gram, middle << 2 * _BITS) else (low, middle)
+        return low
+
+    def _gram(self, design: Any) -> Matrix:
+        """4**20 X'X, in whole numbers; a chunk's sums of 2**20 products of at most 2**40 fit into int64."""
+        width, total = len(self.point), [[0] * len(self.point) for _ in self.point]
+        cells = _cells(_entries(design, width))
+        for start in range(0, len(cells), _CHUNK):
+            chunk = cells[start : start + _CHUNK]
+            part = (chunk.T @ chunk).tolist()
+            total = [[a + b for a, b in zip(*pair, strict=True)] for pair in zip(total, part, strict=True)]
+        return total
+
+
+def _entries(design: Any, width: int) -> Floats:
+    """The rows as floats, by the rules above."""
+    if isinstance(design, np.ndarray) and design.dtype.kind in "iuf" and design.shape[1:] == (width,):
+        entries = design.astype(np.float64)
+    else:
+        listed = [[number(x) for x in row] if is_many(row) else [] for row in rows(design)]
+        entries = np.array([row if len(row) == width else [0.0] * width for row in listed], np.float64)
+    return np.where(np.isfinite(entries), entries, 0.0).reshape(-1, width)
+
+
+def _cells(entries: Floats) -> Integers:
+    """Each row as whole numbers of the grid whose squares sum to 4**20 at most, by operations on that row alone.
+
+    The length is good to one part in 10**13, and 4**20 is 1.1 · 10**12: the sum, a whole number, is below 4**20 + 1.
+    """
+    largest = np.maximum(1.0, np.abs(entries).max(axis=1, initial=0.0))[:, None]
+    scaled = entries / largest
+    length = np.sqrt(_sum_of_squares(scaled))[:, None]
+    shortened: Floats = scaled / np.maximum(length, 1 / largest)
+    return np.trunc(np.ldexp(shortened, _BITS)).astype(np.int64)
+
+
+def _sum_of_squares(columns: Floats) -> Floats:
+    """Column by column: the order of the sum must not depend on the number of rows."""
+    total = np.zeros(len(columns))
+    for column in columns.T:
+        total = total + column * column
+    return total
+
+
+def _all_above(gram: Matrix, level: int) -> bool:
+    """Whether every eigenvalue is above the level: Sylvester's criterion."""
+    shifted = [[entry - level * (i == j) for j, entry in enumerate(row)] for i, row in enumerate(gram)]
+    return all(minor > 0 for minor in _minors(shifted))
+
+
+def _minors(matrix: Matrix) -> list[int]:
+    """The leading principal minors, by Bareiss's elimination without fractions; the rest is 0 after one that is 0."""
+    work, last, minors = [row[:] for row in matrix], 1, []
+    for k in range(len(work)):
+        pivot = work[k][k]
+        minors.append(pivot)
+        if pivot == 0:
+            return minors + [0] * (len(work) - k - 1)
+        for i in range(k + 1, len(work)):
+            for j in range(k + 1, len(work)):
+                work[i][j] = (work[i][j] * pivot - work[i][k] * work[k][j]) // last
+        last = pivot
+    return minors

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far one record moves an answer: anywhere, here, at a distance from here, and smoothly.
+
+    GlobalSensitivity(10)                                   # the most, over all data: public
+    LocalAtDistance(at=my_callback, at_most=10)             # the most within j changes of these data: secret
+    LocalAtDistance(…).smooth(0.1)                          # a SmoothBound: max over j of e^(-0.1 j) at(data, j)
+    check_callback(f, my_callback, domain=[0, 1, 5], size=3)   # tries all small data, and refuses a wrong callback
+
+With f the answer, ~ the neighbouring relation and d its distance, the four are
+
+    GS = max over x ~ x' of |f(x) - f(x')|               LS(x) = max over x' ~ x of |f(x) - f(x')|
+    LS(x, j) = max of LS(y) over d(x, y) <= j            SS(x, t) = max over j of e^(-t j) LS(x, j)
+
+**Promise.** SS is the least function that is at least LS and t-smooth: SS(x) <= e^t SS(x') for neighbours (Nissim,
+Raskhodnikova, Smith 2007). What `SmoothBound.bound` returns is at least that, and is (t + 2**-31)-smooth, if the
+callback keeps two rules: at(x, 0) >= LS(x), and at(x, j) <= at(x', j + 1) for all neighbours (smooth.proof.md, §3).
+
+What would break it: a callback that breaks a rule. `check_callback` looks for that.
+Only the global sensitivity is public. The others are functions of the data and must not leave.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from discreet import check
+from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.mechanisms.exact import number
+from discreet.privacy.unit import RELATIONS
+
+__all__ = [
+    "GlobalSensitivity",
+    "LocalAtDistance",
+    "SmoothBound",
+    "Universe",
+    "check_callback",
+    "check_smooth_bound",
+]
+
+SLACK = 2.0**-31  # by what share a computed bound may be too large; it is never too small
+FLOOR = 2.0**-200  # of the greatest bound: no bound is smaller
+UP = 1.0 + 2.0**-32
+LEAST_SMOOTHING, MOST_SMOOTHING = 2.0**-20, 50.0
+_MOST_DATA = 20_000  # data sets that a check may enumerate
+_CLOSE = 1e-9  # rounding in somebody's callback is no counterexample
+
+Data = tuple[Any, ...]
+Answer = Callable[[Any], Any]
+AtDistance = Callable[[Any, int], Any]
+
+
+@dataclass(frozen=True)
+class GlobalSensitivity:
+    """How far one record moves the answer, whatever the data: a public number."""
+
+    value: float
+    relation: str = "replace"
+
+    def __post_init__(self) -> None:
+        check.positive(value=self.value)
+        check.choice(RELATIONS, relation=self.relation)
+
+
+@dataclass(frozen=True)
+class LocalAtDistance:
+    """How far one record moves the answer on any data within j changes of these: a callback `at(data, j)`.
+
+    `at_most` is the global sensitivity, or anything above it: public and finite. What the callback raises, and a value that is
+    negative, infinite or no number, counts as `at_most`: an error would tell of the data.
+
+    >>> counts = LocalAtDistance(at=lambda records, j: 1.0, at_most=1.0)
+    >>> counts.local([1, 2]), counts.at_distance([1, 2], 3)
+    (1.0, 1.0)
+    >>> round(counts.smooth(0.5).bound([1, 2]), 6)
+    1.0
+    """
+
+    at: AtDistance
+    at_most: float
+
+    def __post_init__(self) -> None:
+        check.moderate(at_most=self.at_most)
+
+    def at_distance(self, data: Any, distance: int) -> float:
+        """The callback's value, or `at_most` where it has none."""
+        found = quietly(self.at, data, distance)
+        return min(found, float(self.at_most)) if found >= 0 else float(self.at_most)
+
+    def local(self, data: Any) -> float:
+        """The local sensitivity."""
+        return self.at_distance(data, 0)
+
+    def smooth(self, smoothing: float) -> SmoothBound:
+        """max over j of e^(-smoothing · j) at(data, j), as far as j can matter."""
+        t = read_smoothing(smoothing)
+
+        def bound(data: Any) -> float:
+            best, most, j = FLOOR * float(self.at_most), float(self.at_most), 0
+            while math.exp(-t * j) * most > best:
+                best = max(best, math.exp(-t * j) * self.at_distance(data, j))
+                j += 1
+            return bounded(best, most)
+
+        return SmoothBound(bound, t, self.at_most)
+
+
+@dataclass(frozen=True)
+class SmoothBound:
+    """A function of the data that is at least the local sensitivity and changes by at most e^smoothing with one record."""
+
+    bound: Callable[[Any], float]
+    smoothing: float
+    at_most: float
+
+    def __post_init__(self) -> None:
+        read_smoothing(self.smoothing)
+        check.moderate(at_most=self.at_most)
+
+
+@dataclass(frozen=True)
+class Universe:
+    """All data of a tiny world: `size` records of `domain` under "replace", up to `size` records under "add-remove".
+
+    Data are tuples in sorted order: the answer is a function of a bag.
+    """
+
+    domain: Sequence[Any]
+    size: int
+    relation: str = "replace"
+
+    def __post_init__(self) -> None:
+        check.whole(size=self.size)
+        check.choice(RELATIONS, relation=self.relation)
+        if math.comb(len(self.domain) + self.size, self.size) > _MOST_DATA:
+            raise BadParameter(
+                "DP102",
+                f"this domain and size make more than {_MOST_DATA} data sets.",
+                why="a check tries all of them.",
+                fix="domain=[0, 1, 5], size=3",
+            )
+
+    def all(self) -> Iterator[Data]:
+        """Every data set."""
+        sizes = [self.size] if self.relation == "replace" else range(self.size + 1)
+        for size in sizes:
+            yield from itertools.combinations_with_replacement(self.domain, size)
+
+    def neighbours(self, data: Data) -> Iterator[Data]:
+        """Every data set of the universe that differs in one record."""
+        shorter = {data[:i] + data[i + 1 :] for i in range(len(data))}
+        if self.relation == "add-remove":
+            yield from shorter
+        bases: Iterable[Data] = (
+            shorter if self.relation == "replace" else ([data] if len(data) < self.size else [])
+        )
+        order = {record: place for place, record in enumerate(self.domain)}
+        for base, record in itertools.product(bases, self.domain):
+            yield tuple(sorted((*base, record), key=order.__getitem__))
+
+    def local(self, f: Answer) -> dict[Data, float]:
+        """LS of every data set, by trying all neighbours."""
+        values = {data: float(f(list(data))) for data in self.all()}
+        return {
+            data: max((abs(values[data] - values[other]) for other in self.neighbours(data)), default=0.0)
+            for data in values
+        }
+
+    def local_at_distance(self, f: Answer, furthest: int) -> list[dict[Data, float]]:
+        """LS(·, 0), LS(·, 1), …: each is the greatest of the one before over the neighbours."""
+        levels = [self.local(f)]
+        for _ in range(furthest):
+            last = levels[-1]
+            levels.append({x: max([last[x], *(last[y] for y in self.neighbours(x))]) for x in last})
+        return levels
+
+
+def check_callback(
+    f: Answer, ls_at_distance: AtDistance, domain: Sequence[Any], *, size: int = 3, relation: str = "replace"
+) -> None:
+    """Try a local-sensitivity-at-distance callback on all small data; raise DP205 with what it breaks.
+
+    **Promise.** If it raises, the callback is wrong: the text has a rule and data of *your* domain that break it. If it does not,
+    the callback keeps the rules on all data of that domain and size, and no more is known: larger data are a matter of proof.
+
+    >>> import statistics
+    >>> def gap(x, j):
+    ...     y = [0] * 9 + sorted(x) + [10] * 9
+    ...     k = 8 + (len(x) + 1) // 2
+    ...     return max(y[k + l] - y[k + l - j - 1] for l in range(j + 2))
+    >>> check_callback(statistics.median_low, gap, domain=[0, 3, 10], size=3)
+    """
+    universe = Universe(tuple(domain), size, relation)
+    local = universe.local(f)
+    claimed = {x: [_claim(ls_at_distance, x, j) for j in range(size + 2)] for x in local}
+    for x in local:
+        if not all(0 <= value < math.inf for value in claimed[x]):
+            raise _wrong("it is not a finite number that is zero or more", x)
+        if _exceeds(local[x], claimed[x][0]):
+            raise _wrong("at distance 0 it is below the local sensitivity", x)
+        if any(_exceeds(a, b) for a, b in itertools.pairwise(claimed[x])):
+            raise _wrong("it falls as the distance grows", x)
+        for y in universe.neighbours(x):
+            if any(_exceeds(a, b) for a, b in zip(claimed[x], claimed[y][1:], strict=False)):
+                raise _wrong("it exceeds a neighbour's value at one step more", x, y)
+
+
+def check_smooth_bound(
+    f: Answer, bound: SmoothBound, domain: Sequence[Any], *, size: int = 3, relation: str = "replace"
+) -> None:
+    """The same for a smooth bound: at least the local sensitivity, and within e^smoothing of every neighbour's."""
+    universe = Universe(tuple(domain), size, relation)
+    local = universe.local(f)
+    values = {x: quietly(bound.bound, list(x)) for x in local}
+    factor = math.exp(bound.smoothing)
+    for x, value in values.items():
+        if not 0 < value < math.inf:
+            raise _wrong("it is not a finite number above zero", x)
+        if _exceeds(local[x], value):
+            raise _wrong("it is below the local sensitivity", x)
+        for y in universe.neighbours(x):
+            if _exceeds(value, factor * values[y]):
+                raise _wrong("it changes by more than e^smoothing between neighbours", x, y)
+
+
+def quietly(function: Callable[..., Any], *arguments: Any) -> float:
+    """What a caller's function returns, as a float; NaN where it raises or returns no number. No warning is shown."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return number(function(*arguments))
+        except Exception:  # noqa: BLE001 - any error would tell of the data
+            return math.nan
+
+
+def bounded(value: float, most: float) -> float:
+    """The value in [FLOOR · most, most], rounded up past every rounding before it: a floor keeps a bound smooth."""
+    return max(min(value, most), FLOOR * most) * UP
+
+
+def read_smoothing(smoothing: Any) -> float:
+    """The smoothing parameter t, if it is one that the numerics know."""
+    t = check.positive(smoothing=smoothing)
+    if not LEAST_SMOOTHING <= t <= MOST_SMOOTHING:
+        raise BadParameter(
+            "DP102",
+            f"smoothing must lie between 2**-20 and {MOST_SMOOTHING:g}, not {t!r}.",
+            why="with less, the bound is the global sensitivity and slow to find; with more, no noise is private.",
+            fix="smoothing=0.1",
+        )
+    return t
+
+
+def _claim(callback: AtDistance, data: Data, distance: int) -> float:
+    try:
+        return number(callback(list(data), distance))
+    except Exception as error:
+        raise _wrong("it raises an error", data) from error
+
+
+def _exceeds(value: float, limit: float) -> bool:
+    return value > limit * (1 + _CLOSE) + _CLOSE * 1e-6
+
+
+def _wrong(rule: str, data: Data, neighbour: Data | None = None) -> UnsupportedGuarantee:
+    where = f"on {list(data)!r}" + ("" if neighbour is None else f" and its neighbour {list(neighbour)!r}")
+    return UnsupportedGuarantee(
+        "DP205",
+        f"the sensitivity is wrong {where} of the domain that was tried: {rule}.",
+        why="noise would be too small for some data, and the promise would not hold for anybody.",
+        fix="derive LS(x, j) = max of LS(y) over all y within j changes of x, or a bound above it",
+    )

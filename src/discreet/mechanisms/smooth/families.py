@@ -1,0 +1,415 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Noise for a scale that depends on data: what it promises when place and scale both move.
+
+    family = Lomax(4.5)
+    family.most(0.05, Budget(epsilon=1.0))  # s: the largest with f + (S / s) Z still 1-private, S being 0.05-smooth
+    family.loss(0.2, 0.05)                  # ε for s = 0.2 and t = 0.05
+
+Neighbours give f + (S / s) Z and f' + (S' / s) Z with |f - f'| <= min(S, S') and |ln S - ln S'| <= t: in units of S / s,
+Z against e^u Z + v with |u| <= t and |v| <= s min(1, e^u).
+
+| family | promise | |
+|---|---|---|
+| `StudentT(degrees)`, `Cauchy()` | pure ε | exact |
+| `Lomax(shape)` | pure ε | exact |
+| `Laplace()`, `Gaussian()` | (ε, δ) | the least upper bound, up to a share of t / 32 in ε |
+| `LaplaceLogNormal(sigma)`, `UniformLogNormal(sigma)`, `ArsinhNormal(sigma)` | zCDP | proved, not exact |
+
+**Promise.** `loss`, `delta` and `concentrated` are never too small, `most` never too large. Proofs: smooth.proof.md, §§5-7.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_ndtr, ndtr, ndtri, stdtrit
+
+from discreet import check, privacy
+from discreet.errors import BadParameter
+from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.smooth import hockey
+from discreet.noise import heavy
+
+__all__ = [
+    "ArsinhNormal",
+    "Budget",
+    "Cauchy",
+    "Family",
+    "Gaussian",
+    "Laplace",
+    "LaplaceLogNormal",
+    "Lomax",
+    "StudentT",
+    "UniformLogNormal",
+    "is_admissible",
+]
+
+_UP, _DOWN = 1 + 1e-12, 1 - 1e-9
+_MOST_EPSILON = 50.0  # beyond, noise is cut no further: nothing is gained, and exp stays finite
+_MOST_SIGMA = 10.0  # noise of more spread than exp(10) is of no use
+_PEAK = 0.66275  # max of a / cosh(a), rounded up
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(80)
+_WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What may be lost: ε alone is pure, ε with δ approximate, ρ zero-concentrated."""
+
+    epsilon: float | None = None
+    delta: float | None = None
+    rho: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.epsilon is None) == (self.rho is None) or (self.delta is not None and self.epsilon is None):
+            raise BadParameter(
+                "DP107",
+                "the amount of noise must be stated in one way: epsilon, or epsilon and delta, or rho.",
+                why="two statements could contradict each other, and without one there is no noise to add.",
+                fix="epsilon=1.0",
+            )
+        if self.epsilon is not None:
+            check.moderate(epsilon=self.epsilon)
+        if self.delta is not None:
+            check.inner_probability(delta=self.delta)
+        if self.rho is not None:
+            check.moderate(rho=self.rho)
+
+    @property
+    def pure(self) -> float:
+        """The ε of pure privacy that the budget pays for."""
+        if self.epsilon is not None:
+            return min(self.epsilon, _MOST_EPSILON)
+        rho = self.rho or 0.0
+        return largest(lambda e: e * math.tanh(e / 2) * _UP <= rho, 2 * math.sqrt(rho) + rho)
+
+    @property
+    def concentrated(self) -> float:
+        """The ε of ε²/2-zero-concentrated privacy that it pays for."""
+        return math.sqrt(2 * self.rho) if self.rho is not None else 0.0
+
+
+def largest(holds: Callable[[float], bool], most: float, *, steps: int = 40) -> float:
+    """The largest number up to `most` for which a condition holds that fails from some number on; never too large."""
+    low, high = 0.0, most
+    for _ in range(steps):
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+class Family(ABC):
+    """One law of noise, with its parameter, and what it promises."""
+
+    @property
+    @abstractmethod
+    def noise(self) -> heavy.Noise:
+        """The exact law that is drawn."""
+
+    @abstractmethod
+    def most(self, t: float, budget: Budget) -> float:
+        """The largest s that the budget allows with a t-smooth bound; 0 where there is none."""
+
+    @abstractmethod
+    def reach(self, beta: float) -> float:
+        """Roughly the z with P(|Z| > z) = beta; for planning only."""
+
+    @abstractmethod
+    def slides(self, shift: float, epsilon: float, delta: float) -> bool:
+        """Whether Z and Z + v are proved to be (ε, δ)-alike for all |v| <= shift."""
+
+    @abstractmethod
+    def dilates(self, stretch: float, epsilon: float, delta: float) -> bool:
+        """Whether Z and e^u Z are proved to be (ε, δ)-alike for all |u| <= stretch."""
+
+
+class Pure(Family):
+    """Tails so heavy that a change of scale multiplies every density by a bounded factor."""
+
+    @abstractmethod
+    def loss(self, s: float, t: float) -> float:
+        """The least ε for a shift s and a stretch t, rounded up."""
+
+    @abstractmethod
+    def _widest(self, t: float, epsilon: float) -> float: ...
+
+    def most(self, t: float, budget: Budget) -> float:
+        return max(0.0, self._widest(t, budget.pure) * _DOWN)
+
+    def slides(self, shift: float, epsilon: float, delta: float) -> bool:
+        return self.loss(shift, 0.0) <= epsilon * (1 + 1e-11)
+
+    def dilates(self, stretch: float, epsilon: float, delta: float) -> bool:
+        return self.loss(0.0, stretch) <= epsilon * (1 + 1e-11)
+
+
+@dataclass(frozen=True)
+class StudentT(Pure):
+    """Student's t with a real number of degrees, one or more."""
+
+    degrees: float
+
+    def __post_init__(self) -> None:
+        if check.positive(degrees=self.degrees) < 1:
+            raise _out("degrees", "at least 1", 3.0)
+        self.noise  # noqa: B018 - refuses what the law does not know
+
+    @property
+    def noise(self) -> heavy.Noise:
+        return heavy.StudentT(exactly(self.degrees))
+
+    def loss(self, s: float, t: float) -> float:
+        d = float(self.degrees)
+
+        def at(u: float) -> float:
+            over = 2 * math.sinh(u / 2) ** 2 + s * s * math.exp(-u) / (2 * d)  # cosh(angle) - 1
+            return (d - 1) * u / 2 + (d + 1) * math.asinh(math.sqrt(over / 2))
+
+        return max(at(0.0), at(t)) * _UP
+
+    def _widest(self, t: float, epsilon: float) -> float:
+        d = float(self.degrees)
+        angle = (2 * epsilon - (d - 1) * t) / (d + 1)
+        if angle <= t:
+            return 0.0
+        apart = 2 * math.sinh((angle + t) / 2) * math.sinh((angle - t) / 2)
+        return min(2 * math.sqrt(d) * math.sinh(epsilon / (d + 1)), math.sqrt(2 * d * math.exp(t) * apart))
+
+    def reach(self, beta: float) -> float:
+        return -float(stdtrit(float(self.degrees), beta / 2))
+
+
+class Cauchy(StudentT):
+    """Student's t with one degree: the tails of the first smooth-sensitivity mechanism."""
+
+    def __init__(self) -> None:
+        super().__init__(1.0)
+
+
+@dataclass(frozen=True)
+class Lomax(Pure):
+    """The density (shape - 1)/2 · (1 + |z|)**-shape."""
+
+    shape: float
+
+    def __post_init__(self) -> None:
+        if check.positive(shape=self.shape) <= 1:
+            raise _out("shape", "above 1", 4.0)
+        self.noise  # noqa: B018 - refuses what the law does not know
+
+    @property
+    def noise(self) -> heavy.Noise:
+        return heavy.Lomax(exactly(self.shape))
+
+    def loss(self, s: float, t: float) -> float:
+        a = float(self.shape)
+        return max(a * math.log1p(s), t + a * math.log1p(s * math.exp(-t)), (a - 1) * t) * _UP
+
+    def _widest(self, t: float, epsilon: float) -> float:
+        a = float(self.shape)
+        if (a - 1) * t >= epsilon or t >= epsilon:
+            return 0.0
+        return min(math.expm1(epsilon / a), math.exp(t) * math.expm1((epsilon - t) / a))
+
+    def reach(self, beta: float) -> float:
+        return math.expm1(min(700.0, -math.log(beta) / (float(self.shape) - 1)))
+
+
+class Approximate(Family):
+    """Tails too light for pure privacy under a change of scale: (ε, δ) by the exact divergence."""
+
+    divergence: hockey.Divergence  # of two members of this family
+
+    def delta(self, epsilon: float, s: float, t: float) -> float:
+        """The least δ for a shift s and a stretch t at this ε, rounded up."""
+        return hockey.delta_bound(type(self).divergence, epsilon=epsilon, shift=s, stretch=t)
+
+    def most(self, t: float, budget: Budget) -> float:
+        if budget.delta is None or budget.epsilon is None or t >= budget.epsilon:
+            return 0.0
+        epsilon, delta = min(budget.epsilon, _MOST_EPSILON), budget.delta
+        return largest(lambda s: self.delta(epsilon, s, t) <= delta, 2 * epsilon + 4, steps=20)
+
+    def slides(self, shift: float, epsilon: float, delta: float) -> bool:
+        return not shift or 0 < type(self).divergence(epsilon, 1.0, shift, 1.0) <= delta
+
+    def dilates(self, stretch: float, epsilon: float, delta: float) -> bool:
+        if not stretch or not delta:  # light tails are never purely alike at two scales
+            return not stretch
+        return self.delta(epsilon, 0.0, stretch) <= delta
+
+
+@dataclass(frozen=True)
+class Laplace(Approximate):
+    """exp(-|z|) / 2."""
+
+    divergence = staticmethod(hockey.laplace)
+
+    @property
+    def noise(self) -> heavy.Noise:
+        return heavy.Laplace()
+
+    def reach(self, beta: float) -> float:
+        return -math.log(beta)
+
+    def slides(self, shift: float, epsilon: float, delta: float) -> bool:
+        return shift <= epsilon or super().slides(shift, epsilon, delta)
+
+
+@dataclass(frozen=True)
+class Gaussian(Approximate):
+    """The standard normal law."""
+
+    divergence = staticmethod(hockey.gaussian)
+
+    @property
+    def noise(self) -> heavy.Noise:
+        return heavy.Gaussian()
+
+    def reach(self, beta: float) -> float:
+        return -float(ndtri(beta / 2))
+
+
+@dataclass(frozen=True)
+class Concentrated(Family):
+    """zCDP: a shift costs at most `slope` nats per unit, a stretch is a shift of the logarithm."""
+
+    sigma: float
+
+    def __post_init__(self) -> None:
+        if check.positive(sigma=self.sigma) > _MOST_SIGMA:
+            raise _out("sigma", f"at most {_MOST_SIGMA:g}", 1.0)
+        self.noise  # noqa: B018 - refuses what the law does not know
+
+    @property
+    @abstractmethod
+    def slope(self) -> float:
+        """sup |d/dz log density|, rounded up: Z and Z + v are (slope · |v|)-alike, purely."""
+
+    def stretched(self, t: float) -> float:
+        """ε such that Z and e^u Z are ε²/2-zero-concentrated alike for |u| <= t, rounded up."""
+        return t / float(self.sigma) * _UP
+
+    def concentrated(self, s: float, t: float) -> float:
+        """ρ for a shift s and a stretch t, rounded up."""
+        return (self.stretched(t) + self.slope * s) ** 2 / 2 * _UP
+
+    def most(self, t: float, budget: Budget) -> float:
+        return max(0.0, (budget.concentrated - self.stretched(t)) / self.slope * _DOWN)
+
+    def slides(self, shift: float, epsilon: float, delta: float) -> bool:
+        return self.slope * shift <= epsilon
+
+    def dilates(self, stretch: float, epsilon: float, delta: float) -> bool:
+        if not stretch or not delta:  # tails of this kind are never purely alike at two scales
+            return not stretch
+        return privacy.concentrated(self.stretched(stretch) ** 2 / 2).delta(epsilon) <= delta
+
+
+class LaplaceLogNormal(Concentrated):
+    """X exp(σY), X Laplace and Y standard normal (Bun, Steinke 2019, Proposition 3)."""
+
+    @property
+    def noise(self) -> heavy.Noise:
+        return heavy.LaplaceLogNormal(exactly(self.sigma))
+
+    @property
+    def slope(self) -> float:
+        return math.exp(1.5 * float(self.sigma) ** 2) * _UP
+
+    def reach(self, beta: float) -> float:
+        widths = np.exp(-float(self.sigma) * _NODES)
+        return largest(lambda z: float(_WEIGHTS @ np.exp(-z * widths)) >= beta, 1e6)
+
+
+class UniformLogNormal(Concentrated):
+    """X exp(σY), X uniform on [-1, 1] and Y standard normal; the slope is the exact supremum, for every σ."""
+
+    @property
+    def noise(self) -> heavy.Noise:
+        return heavy.UniformLogNormal(exactly(self.sigma))
+
+    @property
+    def slope(self) -> float:
+        sigma = float(self.sigma)
+
+        def falling(v: float) -> float:  # the derivative of the concave function `log_slope`
+            return _hazard(v) - v - sigma
+
+        low = largest(lambda x: falling(x - sigma - 1) >= 0, 1 / sigma + sigma + 2) - sigma - 1
+        log_slope = -sigma * low + math.log(_hazard(low))
+        return math.exp(sigma**2 + log_slope + abs(falling(low)) * 1e-6) / sigma * (1 + 1e-9)
+
+    def reach(self, beta: float) -> float:
+        sigma = float(self.sigma)
+
+        def tail(z: float) -> float:
+            x = math.log(z) / sigma
+            return float(ndtr(-x) - z * math.exp(sigma**2 / 2) * ndtr(-x - sigma))
+
+        return largest(lambda z: tail(max(z, 1e-9)) >= beta, 1e6)
+
+
+class ArsinhNormal(Concentrated):
+    """sinh(σY) / σ, Y standard normal; constants of our own."""
+
+    @property
+    def noise(self) -> heavy.Noise:
+        return heavy.ArsinhNormal(exactly(self.sigma))
+
+    @property
+    def slope(self) -> float:
+        return (_PEAK / float(self.sigma) + float(self.sigma) / 2) * _UP
+
+    def stretched(self, t: float) -> float:
+        ratio = t / float(self.sigma)
+        return math.sqrt(2 * max(t, ratio**2 / 2 + math.sqrt(2 / math.pi) * ratio)) * _UP
+
+    def reach(self, beta: float) -> float:
+        sigma = float(self.sigma)
+        return math.sinh(min(700.0, -sigma * float(ndtri(beta / 2)))) / sigma
+
+
+def is_admissible(noise: Family, alpha: float, beta: float, epsilon: float, delta: float = 0.0) -> bool:
+    """Whether the noise is proved (α, β)-admissible at (ε, δ): Nissim, Raskhodnikova, Smith 2007, Definition 2.5.
+
+    **Promise.** True only where sliding by up to α and dilating by up to e^β are both (ε/2, δ/2)-alike. For the pure families at
+    δ = 0, and for Laplace and Gaussian up to the rounding of `hockey`, False means that it is not. The lemma that goes with it
+    gives (ε, δ (1 + e^(ε/2))/2), not (ε, δ): `Family.most` is better in every respect.
+
+    >>> is_admissible(Cauchy(), 1 / 6, 1 / 6, epsilon=1.0), is_admissible(Gaussian(), 0.1, 0.01, epsilon=1.0)
+    (True, False)
+    """
+    check_family("noise", noise)
+    shift, stretch = check.not_negative(alpha=alpha), check.not_negative(beta=beta)
+    half, spare = check.positive(epsilon=epsilon) / 2, check.delta(delta=delta) / 2
+    return noise.slides(shift, half, spare) and noise.dilates(stretch, half, spare)
+
+
+def check_family(name: str, value: object) -> None:
+    """Refuse what is no family of noise."""
+    if not isinstance(value, Family):
+        raise BadParameter(
+            "DP104",
+            f"{name} must be a family of discreet.mechanisms.smooth, not {type(value).__name__}.",
+            why="each family has its own theorem.",
+            fix=f"{name}=smooth.StudentT(3.0)",
+        )
+
+
+def _hazard(v: float) -> float:
+    """φ(v) / Φ(-v)."""
+    return math.exp(-v * v / 2 - float(log_ndtr(-v))) / math.sqrt(2 * math.pi)
+
+
+def _out(name: str, where: str, instead: float) -> BadParameter:
+    return BadParameter(
+        "DP102",
+        f"{name} must be {where}.",
+        why="the formula of the loss is proved there.",
+        fix=f"pass {name}={instead}",
+    )

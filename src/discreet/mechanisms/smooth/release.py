@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers with noise in proportion to their smooth sensitivity.
+
+    SmoothMechanism(OrderStatistic(bounds, q=0.5), Budget(epsilon=1.0), size=1000)(ages).value
+
+The answer is floor(f / step + (S / (s · step)) Z + 1/2) · step, moved back into the public range: a function of the ideal
+f + (S / s) Z, drawn in exact integers (`noise.heavy`). S is secret, and so are error and interval.
+
+**Promise.** `guarantee()` is that of the ideal mechanism: pure ε, (ε, δ) or zCDP, under a stated relation, and never more than
+the budget. The noise family, s, the smoothing and the step are functions of public parameters alone.
+
+Why it holds: smooth.proof.md. What would break it: bounds, a `size` (under add-remove) or `public` records that were read off the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from discreet import check, privacy
+from discreet.errors import BadParameter, CannotCertify
+from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
+from discreet.mechanisms.sensitivity import LEAST_SMOOTHING, SLACK, SmoothBound, read_smoothing
+from discreet.mechanisms.smooth.families import (
+    ArsinhNormal,
+    Budget,
+    Family,
+    Gaussian,
+    Laplace,
+    LaplaceLogNormal,
+    Lomax,
+    Pure,
+    StudentT,
+    UniformLogNormal,
+    check_family,
+)
+from discreet.mechanisms.smooth.statistics import Custom, Statistic
+from discreet.noise import heavy
+from discreet.noise.grid import Grid
+from discreet.privacy.guarantee import Guarantee
+
+__all__ = ["Plan", "SmoothMechanism"]
+
+_STEP_BITS = 40  # the grid of the answers has more than 2**40 points in its range
+_PLANNED = 1 - CONFIDENCE  # noise is chosen for the error at this confidence
+_DEGREES = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0, 20.0, 40.0)
+_SHAPES = (2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 14.0, 20.0, 28.0, 40.0, 60.0, 100.0, 200.0)
+_SIGMAS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.3)
+_SHARES = tuple(2.0 ** (-i / 2) for i in range(2, 18))  # of ε: the smoothing parameters that are tried
+_USUAL_SHARE = 1 / 8  # where there are no public records to try them on
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which noise, how much of it, and how smooth a bound: all public."""
+
+    family: Family
+    shift: float  # s: the noise is (S / s) Z
+    smoothing: float  # t: S is t-smooth
+
+    def error(self, bound: float, confidence: float) -> float:
+        """Roughly how far the answer is from the exact one where the smooth bound is `bound`."""
+        return bound / self.shift * self.family.reach(1 - confidence)
+
+
+class SmoothMechanism(Mechanism):
+    """A statistic with noise in proportion to its smooth sensitivity.
+
+    `size` is the number of records, which is public under "replace", and a public guess of it under "add-remove". `public` are records
+    that stand for the secret ones when noise is planned: by default, evenly spread. `family` and `smoothing` may be fixed instead.
+
+    >>> from discreet.mechanisms.query import Bounds
+    >>> from discreet.mechanisms.smooth.statistics import OrderStatistic
+    >>> median = SmoothMechanism(OrderStatistic(Bounds.of((0, 100)), q=0.5), Budget(epsilon=1.0), size=1000)
+    >>> median.guarantee()
+    pure(epsilon=1.0, relation='replace')
+    >>> median.error() is None and 0 <= median(range(1000)).value <= 100
+    True
+    """
+
+    def __init__(
+        self,
+        statistic: Statistic,
+        budget: Budget,
+        *,
+        size: int = 1000,
+        public: Any = None,
+        family: Family | None = None,
+        smoothing: float | None = None,
+        relation: str | None = None,
+        unit: str = "record",
+    ) -> None:
+        _check_kinds(statistic, budget)
+        if family is not None:
+            check_family("family", family)
+        relation = statistic.relations[0] if relation is None else relation
+        check.choice(statistic.relations, relation=relation)
+        self.statistic, self._budget = statistic, budget
+        self._size = check.whole(at_least=0, size=size)
+        self._promise = _promised(budget, relation, unit)
+        self.plan = self._planned(public, family, smoothing)
+        self._promise = _stronger(self.plan.family, budget, self._promise, relation, unit)
+        low, high = statistic.range
+        self.grid = Grid(math.frexp(float(high - low))[1] - 1 - _STEP_BITS)
+
+    @property
+    def promise(self) -> Guarantee:
+        return self._promise
+
+    def draw(self, data: Any) -> float:
+        value, bound = self.statistic.measure(data, self.plan.smoothing)
+        scale = bound / exactly(self.plan.shift) / self.grid.step
+        noisy = self.grid.step * heavy.rounded(self.plan.family.noise, scale, value / self.grid.step)
+        low, high = self.statistic.range
+        return float(min(max(noisy, low), high))
+
+    def error_on(self, public: Any, confidence: float = CONFIDENCE) -> float:
+        """Roughly how wrong the answer is on *public* records: for planning. On secret ones it is as secret as they are."""
+        sure = check.inner_probability(confidence=confidence)
+        bound = self.statistic.measure(public, self.plan.smoothing)[1]
+        return self.plan.error(float(bound), sure)
+
+    def _planned(self, public: Any, family: Family | None, smoothing: float | None) -> Plan:
+        typical = self.statistic.typical(self._size) if public is None else public
+        best, least = None, math.inf
+        for t in self._smoothings(smoothing, guessed=typical is not None):
+            bound = 1.0 if typical is None else float(self.statistic.measure(typical, t)[1])
+            for candidate in _families(self._budget) if family is None else [family]:
+                shift = candidate.most(t + SLACK, self._budget)
+                if shift <= 0:
+                    continue
+                plan = Plan(candidate, shift, t)
+                error = plan.error(bound, 1 - _PLANNED)
+                if error < least:
+                    best, least = plan, error
+        if best is None:
+            raise _no_noise()
+        return best
+
+    def _smoothings(self, stated: float | None, *, guessed: bool) -> list[float]:
+        if isinstance(self.statistic, Custom) and isinstance(self.statistic.sensitivity, SmoothBound):
+            return [float(self.statistic.sensitivity.smoothing)]
+        if stated is not None:
+            return [read_smoothing(stated)]
+        spent = min(self._budget.pure, 10.0)
+        shares = _SHARES if guessed else (_USUAL_SHARE,)
+        return [t for share in shares if (t := spent * share) >= LEAST_SMOOTHING]
+
+
+def _check_kinds(statistic: object, budget: object) -> None:
+    if not isinstance(statistic, Statistic) or not isinstance(budget, Budget):
+        raise BadParameter(
+            "DP104",
+            "a smooth mechanism is made of a Statistic and a Budget.",
+            why="the one says how far a record moves the answer, the other what may be lost.",
+            fix="SmoothMechanism(OrderStatistic(Bounds.of((0, 100)), q=0.5), Budget(epsilon=1.0))",
+        )
+
+
+def _families(budget: Budget) -> Iterator[Family]:
+    yield from map(StudentT, _DEGREES)
+    yield from map(Lomax, _SHAPES)
+    if budget.delta is not None:
+        yield from (Laplace(), Gaussian())
+    if budget.rho is not None:
+        for kind in (LaplaceLogNormal, UniformLogNormal, ArsinhNormal):
+            yield from map(kind, _SIGMAS)
+
+
+def _promised(budget: Budget, relation: str, unit: str) -> Guarantee:
+    if budget.rho is not None:
+        return privacy.concentrated(budget.rho, relation=relation, unit=unit)
+    return privacy.approximate(budget.epsilon or 0.0, budget.delta or 0.0, relation=relation, unit=unit)
+
+
+def _stronger(family: Family, budget: Budget, asked: Guarantee, relation: str, unit: str) -> Guarantee:
+    """What the chosen family gives, where that is more than what was asked for: pure ε for (ε, δ) or ρ."""
+    if not isinstance(family, Pure) or (budget.rho is None and budget.delta is None):
+        return asked
+    return privacy.pure(budget.pure, relation=relation, unit=unit)
+
+
+def _no_noise() -> CannotCertify:
+    return CannotCertify(
+        "DP302",
+        "no noise keeps this budget with this smoothing.",
+        why="a change of scale by e^smoothing alone costs more than the budget allows.",
+        fix="leave smoothing out, or state a smaller one, such as a tenth of epsilon",
+    )

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A noisy test of a distance: is this data set far from all those on which an answer would not be safe?
+
+    test = StabilityTest(epsilon=1, delta=1e-6)
+    test.chance(20)                        # how likely a distance of 20 passes; no data needed
+    test.passes(distance)                  # draws
+
+A *distance* is a number that moves by 1 at most when one protected unit changes, and that is 0 where an answer is not
+safe. It counts as the whole number below it, and as 0 at least; infinity means that no data are unsafe. What is no
+number (NaN, None, a function that raises) counts as 0, because an error would reveal it.
+
+**Promise.** A distance of 0 passes with probability δ at most. Whether the test passes is (ε, δ)-private for distances
+that differ by 1; with test="laplace" it is ε-private.
+
+Why it holds: "best" is partition selection of one key with distance + 1 users, and no (ε, δ)-private test with that
+promise passes any distance more often (Desfontaines, Voss, Gipson 2022; partition.proof.md, §4). "laplace" adds
+whole-number Laplace noise and compares with the least threshold whose exact tail is δ at most; see propose.proof.md, §1.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import warnings
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from discreet import check, privacy
+from discreet.errors import BadParameter
+from discreet.mechanisms.laws import LaplaceLaw, exactly, float_above
+from discreet.mechanisms.partition import PartitionSelection
+from discreet.noise.scales import as_ratio, is_many
+from discreet.privacy.guarantee import Guarantee
+
+__all__ = ["StabilityTest", "answer_of", "distance_of", "total_promise", "widest"]
+
+FAR = (
+    10**18
+)  # an infinite distance: noise of any scale that can be drawn reaches it with probability exp(-14,000)
+_COUNTED = 10**15  # beyond it every test passes, but for a chance that no float shows
+_TESTS = ("best", "laplace")
+
+
+class StabilityTest:
+    """Whether a distance is above zero, told with noise.
+
+    **Promise.** As above, for every ε and δ; `chance` is a function of public numbers.
+
+    What would break it: a distance that jumps by more than 1 between neighbours, or is not 0 where it should be.
+    `check_distance` finds such distances on small domains.
+
+    >>> test = StabilityTest(epsilon=1, delta=1e-6)
+    >>> test.chance(0) <= 1e-6, test.distance_needed(confidence=0.5), test.chance(30)
+    (True, 13, 1.0)
+    >>> StabilityTest(epsilon=1, delta=1e-6, test="laplace").threshold
+    14
+    """
+
+    def __init__(self, *, epsilon: Any, delta: Any, test: str = "best") -> None:
+        self.epsilon, self.delta = check.moderate(epsilon=epsilon), check.inner_probability(delta=delta)
+        self.kind = check.choice(_TESTS, test=test)
+        self._law = LaplaceLaw(float_above(1 / exactly(self.epsilon)))
+        self._rule = _best(self.epsilon, self.delta) if test == "best" else None
+
+    @property
+    def threshold(self) -> int:
+        """The noisy distance that passes with test="laplace": the least k with P(noise >= k) <= δ, never a smaller one."""
+        return self._law.reach(min(1.0, 2 * self.delta)) + 1
+
+    def chance(self, distance: Any) -> float:
+        """The probability that this distance passes."""
+        far = min(as_distance(distance), _COUNTED - 1)
+        if self._rule is not None:
+            return self._rule.chance(far + 1)
+        missing = self.threshold - far
+        return self._law.tail(missing) / 2 if missing > 0 else 1 - self._law.tail(1 - missing) / 2
+
+    def distance_needed(self, confidence: float = 0.5) -> int:
+        """The least distance that passes with this confidence."""
+        check.inner_probability(confidence=confidence)
+        near, far = -1, 1
+        while self.chance(far) < confidence:
+            near, far = far, 2 * far
+        while far - near > 1:
+            middle = (near + far) // 2
+            near, far = (near, middle) if self.chance(middle) >= confidence else (middle, far)
+        return far
+
+    def passes(self, distance: Any) -> bool:
+        """Whether it passes: a fresh draw."""
+        far = as_distance(distance)
+        if self._rule is not None:
+            return bool(self._rule.draw({"pass": far + 1}))
+        return bool(far + self._law.draw() >= self.threshold)
+
+
+def as_distance(value: Any) -> int:
+    """The whole number that a distance counts as."""
+    return math.floor(clamped(value, 0, FAR)) if is_number(value) else 0
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a real number, or an infinity."""
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and bool(value == value)  # noqa: PLR0124 - NaN
+
+
+def clamped(value: Any, low: int, high: int) -> Any:
+    """The nearest number between the two."""
+    return min(max(value, low), high)
+
+
+def distance_of(function: Callable[..., Any], *data: Any) -> int:
+    """The distance of the data, by the rules above."""
+    return as_distance(_quietly(function, *data))
+
+
+def answer_of(function: Callable[[Any], Any], data: Any) -> Any:
+    """The number (or the row of numbers) that a query answers; what is neither counts as 0."""
+    answer = _quietly(function, data)
+    return answer if is_number(answer) or is_many(answer) else 0
+
+
+def exact_answer(function: Callable[[Any], Any], data: Any) -> Any:
+    """Whatever a function answers; None where it raises."""
+    return _quietly(function, data)
+
+
+def widest(bound: Any) -> Fraction:
+    """A bound exactly; of a float the greater of its two readings, as a binary and as a decimal number."""
+    return max(as_ratio(bound), exactly(bound))
+
+
+def total_promise(epsilons: tuple[Any, ...], delta: float, relation: str, unit: str) -> Guarantee:
+    """(Σ ε, δ), the sum rounded up."""
+    total = sum((exactly(epsilon) for epsilon in epsilons), start=exactly(0))
+    return privacy.approximate(float_above(total), delta, relation=relation, unit=unit)
+
+
+def _quietly(function: Callable[..., Any], *data: Any) -> Any:
+    """None where it raises; warnings are not shown: both would tell of the data."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return function(*data)
+        except Exception:  # noqa: BLE001 - any error would tell of the data
+            return None
+
+
+def _best(epsilon: float, delta: float) -> PartitionSelection:
+    try:
+        return PartitionSelection(epsilon=epsilon, delta=delta)
+    except BadParameter:
+        raise BadParameter(
+            "DP102",
+            "epsilon is too small, for this delta, to list the chances of all distances.",
+            why="each distance has a chance of its own, and there would be more than a hundred thousand.",
+            fix="test='laplace', which needs no list",
+        ) from None

@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Additive noise: the promise is kept by the law that is drawn, on any input, and the error bars are true."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet import errors, testing
+from discreet.mechanisms import (
+    DiscreteGaussian,
+    Gaussian,
+    Geometric,
+    Laplace,
+    Release,
+    classic_gaussian_scale,
+)
+from tests.statistical import fit
+from tests.statistical.constants import MANY
+
+ALL = [
+    Laplace(epsilon=0.7, sensitivity=0.3),
+    Laplace(scale=2.0, sensitivity=1),
+    Gaussian(rho=0.1, sensitivity=1 / 3),
+    Gaussian(epsilon=2, delta=1e-5, sensitivity=7),
+    Gaussian(scale=0.01, sensitivity=1e-3),
+    Geometric(epsilon=0.5, sensitivity=2),
+    DiscreteGaussian(rho=0.3, sensitivity=1),
+    DiscreteGaussian(epsilon=1, delta=1e-6, sensitivity=2),
+]
+
+
+def _probabilities(law_of, scale: float) -> tuple[np.ndarray, np.ndarray]:
+    support = np.arange(-4000, 4001)
+    return support, law_of(support, scale)
+
+
+def _hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
+    return float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 0.3, 1 / 3, 1, 2.7, 40])
+@pytest.mark.parametrize("sensitivity", [1, 0.1, 1 / 3, 3, 2.0**-60, 2.0**60, Fraction(2, 7)])
+@pytest.mark.parametrize("dimension", [None, 3, 100])
+def test_the_promise_of_laplace_is_never_above_what_was_asked(epsilon, sensitivity, dimension) -> None:
+    promised = Laplace(epsilon=epsilon, sensitivity=sensitivity, dimension=dimension).guarantee()
+    assert epsilon * (1 - 1e-9) <= promised.epsilon(delta=0) <= epsilon
+
+
+@pytest.mark.parametrize("sensitivity", [1, 0.1, 5])
+@pytest.mark.parametrize("dimension", [None, 7])
+@pytest.mark.parametrize("kind", [Gaussian, DiscreteGaussian])
+def test_the_promise_of_a_gaussian_is_never_above_what_was_asked(kind, sensitivity, dimension) -> None:
+    words = {"sensitivity": sensitivity, "dimension": dimension}
+    assert 0.2 * (1 - 1e-6) <= kind(rho=0.2, **words).guarantee().concentrated() <= 0.2
+    for epsilon, delta in ((0.1, 1e-6), (1, 1e-9), (8, 0.01)):
+        assert kind(epsilon=epsilon, delta=delta, **words).guarantee().delta(epsilon) <= delta
+
+
+def test_the_grid_costs_almost_no_noise() -> None:
+    """Against the real-valued mechanisms: nothing for a dyadic sensitivity, at most one part in 2^10 otherwise."""
+    assert Laplace(epsilon=0.5, sensitivity=1).scale == 2.0
+    assert Laplace(epsilon=0.5, sensitivity=0.1).scale == pytest.approx(0.2, rel=2**-10)
+    for dimension in (1, 2, 50):
+        assert Gaussian(rho=0.5, sensitivity=0.1, dimension=dimension).scale == pytest.approx(0.1, rel=2e-3)
+        assert Laplace(epsilon=1, sensitivity=0.1, dimension=dimension).scale == pytest.approx(0.1, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    "mechanism", [Geometric(epsilon=0.5, sensitivity=2), DiscreteGaussian(scale=3, sensitivity=2)]
+)
+def test_the_promise_is_the_exact_curve_of_the_law(mechanism) -> None:
+    law_of = fit.discrete_laplace if isinstance(mechanism, Geometric) else fit.discrete_gaussian
+    support, p = _probabilities(law_of, mechanism.law.scale)
+    q = law_of(support - 2, mechanism.law.scale)
+    for epsilon in (0.0, 0.2, 0.6, 0.9):
+        assert mechanism.guarantee().delta(epsilon) == pytest.approx(_hockey_stick(p, q, epsilon), rel=1e-8)
+
+
+def test_no_way_to_spread_an_l1_distance_is_worse_than_one_coordinate() -> None:
+    """All moves of a two-dimensional vector by at most four cells, against the promise."""
+    mechanism = Geometric(scale=3.0, sensitivity=4, dimension=2)
+    support = np.arange(-120, 121)
+    one = {move: fit.discrete_laplace(support - move, 3.0) for move in range(5)}
+    worst = dict.fromkeys((0.0, 0.4, 0.9, 1.2), 0.0)
+    for a, b in itertools.product(range(5), repeat=2):
+        if a + b <= 4:
+            p, q = np.outer(one[0], one[0]), np.outer(one[a], one[b])
+            for epsilon in worst:
+                worst[epsilon] = max(worst[epsilon], _hockey_stick(p, q, epsilon))
+    for epsilon, delta in worst.items():
+        assert delta <= mechanism.guarantee().delta(epsilon) <= delta * (1 + 1e-6) + 1e-12
+
+
+@given(
+    st.floats(-1e6, 1e6),
+    st.floats(0, 1),
+    st.sampled_from([m for m in ALL if type(m) in (Laplace, Gaussian)]),
+)
+def test_rounding_never_moves_neighbours_further_apart_than_promised(value, share, mechanism) -> None:
+    far = Fraction(value) + Fraction(share) * Fraction(mechanism.sensitivity)
+    promised = mechanism.guarantee()
+    paid = promised.sensitivity if isinstance(mechanism, Laplace) else mechanism.law.scale / promised.noise
+    assert abs(mechanism.grid.cells(far) - mechanism.grid.cells(value)) <= paid
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "law_of"),
+    [
+        (Laplace(epsilon=2, sensitivity=0.25), fit.discrete_laplace),
+        (Gaussian(rho=2, sensitivity=0.25), fit.rounded_gaussian),
+        (Geometric(scale=4.0, sensitivity=1), fit.discrete_laplace),
+        (DiscreteGaussian(scale=4.0, sensitivity=1), fit.discrete_gaussian),
+    ],
+)
+def test_what_is_drawn_has_the_promised_law(mechanism, law_of) -> None:
+    """On the grid of one number, drawn as an array; fine grids are compared in blocks of cells."""
+    block = 1 if mechanism.grid.exponent == 0 else 64
+    scale = mechanism.law.scale
+
+    def sampler(_, count):
+        return mechanism.noisy(np.full(count, 7 * block)) // block - 7
+
+    def law(k, wide):
+        starts = np.arange(k[0] * block, (k[-1] + 1) * block)
+        return law_of(starts, wide * block).reshape(-1, block).sum(axis=1)
+
+    fit.accepts_only(sampler, law, scale / block, MANY)
+
+
+def test_a_long_vector_is_answered_in_one_go() -> None:
+    values = np.arange(50_000) / 7
+    for mechanism in (Laplace(epsilon=1, sensitivity=1), Gaussian(rho=0.5, sensitivity=1)):
+        release = mechanism(values)
+        assert np.abs(release.value - values).max() <= mechanism.on(50_000).error(1 - 1e-12)
+        assert mechanism.on(50_000).scale == pytest.approx(1.0, rel=2**-5)
+
+
+@pytest.mark.parametrize("mechanism", ALL)
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 1 - 1e-9])
+def test_the_error_is_true_and_not_a_step_too_large(mechanism, confidence) -> None:
+    error, step = mechanism.error(confidence), float(mechanism.grid.step)
+    assert mechanism.tail(error) <= 1 - confidence
+    if error > 1.01 * step:
+        assert mechanism.tail(error - 1.01 * step) > (1 - confidence) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "law_of"),
+    [
+        (Geometric(scale=3.3, sensitivity=1), fit.discrete_laplace),
+        (DiscreteGaussian(scale=3.3, sensitivity=1), fit.discrete_gaussian),
+    ],
+)
+def test_tails_are_those_of_the_law(mechanism, law_of) -> None:
+    support, p = _probabilities(law_of, 3.3)
+    for k in (0, 1, 5, 20):
+        exact = float(p[np.abs(support) > k].sum())
+        assert exact <= mechanism.tail(k) <= exact * (1 + 1e-9)
+    many = type(mechanism)(scale=3.3, sensitivity=1, dimension=5)
+    assert many.tail(5) == pytest.approx(1 - (1 - mechanism.tail(5)) ** 5, rel=1e-9)
+    assert many.error(0.9) > mechanism.error(0.9)
+
+
+def test_the_tail_of_a_wide_discrete_gaussian_is_bounded_from_above() -> None:
+    """Where the sum is too long it is bounded; at the seam both are at hand."""
+    narrow, wide = (DiscreteGaussian(scale=scale, sensitivity=1) for scale in (20_000.0, 20_000.5))
+    for k in (10_000, 60_000, 100_000):
+        assert narrow.tail(k) <= wide.tail(k) <= narrow.tail(k) * 1.001
+
+
+@pytest.mark.parametrize("kind", [Laplace, Gaussian, Geometric, DiscreteGaussian])
+def test_a_planned_error_is_met_with_the_most_noise(kind) -> None:
+    planned = kind.for_error(25, sensitivity=1, confidence=0.9)
+    assert planned.error(0.9) <= 25
+    assert kind(scale=planned.scale * 1.05, sensitivity=1).error(0.9) > 25
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, np.float32("nan")])
+@pytest.mark.parametrize("kind", [Laplace, Gaussian])
+def test_what_is_no_finite_number_counts_as_zero(kind, value) -> None:
+    mechanism = kind(scale=1, sensitivity=1)
+    with testing.seeded(1):
+        expected = mechanism(0.0).value
+    with testing.seeded(1):
+        assert mechanism(value).value == expected
+    with testing.seeded(1):
+        several = mechanism([0.0, 5.0]).value
+    with testing.seeded(1):
+        assert mechanism([value, 5.0]).value.tolist() == several.tolist()
+
+
+@pytest.mark.parametrize(
+    "value", [2.0**1000, -(2.0**1000), 1e308, -0.0, 5e-324, 2**62, 2**200, Fraction(1, 3)]
+)
+@pytest.mark.parametrize(
+    "mechanism", [Laplace(scale=1e-3, sensitivity=1e-3), Gaussian(scale=1e3, sensitivity=1)]
+)
+def test_every_magnitude_is_answered_alike(mechanism, value) -> None:
+    found = mechanism(value).value
+    assert type(found) is float
+    assert abs(Fraction(found) - Fraction(value)) <= mechanism.error(1 - 1e-12) + abs(Fraction(value)) / 2**52
+
+
+@pytest.mark.parametrize("value", [2**62, -(2**63), 10**30])
+def test_whole_numbers_of_any_size_stay_whole(value) -> None:
+    found = Geometric(epsilon=1, sensitivity=1)(value).value
+    assert isinstance(found, int)
+    assert abs(found - value) < 1000
+
+
+def test_a_vector_needs_no_announcement() -> None:
+    release = Laplace(epsilon=1, sensitivity=2)([1, 2, 3])
+    assert release.value.shape == (3,)
+    assert release.guarantee == Laplace(epsilon=1, sensitivity=2, dimension=3).guarantee()
+    assert release.guarantee.epsilon(delta=0) <= 1
+    assert Gaussian(rho=1, sensitivity=1)(np.zeros((2, 3))).value.shape == (2, 3)
+    with pytest.raises(errors.BadParameter, match="DP107"):
+        Laplace(epsilon=1, sensitivity=2, dimension=2)([1, 2, 3])
+
+
+def test_a_release_says_what_it_is() -> None:
+    mechanism = Laplace(epsilon=1, sensitivity=1)
+    with testing.seeded(3):
+        release = mechanism(42)
+    assert isinstance(release, Release)
+    assert not release.private
+    assert "NOT PRIVATE" in str(release)
+    assert "NOT PRIVATE" in release._repr_html_()
+    assert mechanism(42).private
+    low, high = release.interval
+    assert high - low == pytest.approx(2 * release.error)
+    assert release.error == mechanism.error()
+    assert "one record added or removed" in str(release)
+
+
+def test_groups_and_units() -> None:
+    mechanism = Gaussian(rho=0.5, sensitivity=1, relation="replace", unit="patient")
+    assert mechanism.guarantee(distance=3).concentrated() == pytest.approx(4.5)
+    assert str(mechanism.unit) == "one patient replaced"
+    assert Geometric(epsilon=0.5, sensitivity=1).guarantee(distance=4).epsilon(delta=0) == 2.0
+
+
+def test_mechanisms_can_be_stored() -> None:
+    for mechanism in ALL:
+        again = pickle.loads(pickle.dumps(mechanism))
+        assert (again.guarantee(), again.error()) == (mechanism.guarantee(), mechanism.error())
+
+
+NUMBERS = [0, -1, math.nan, math.inf, True, "1", None, 1j, 1e200, 1e-200]
+
+
+@pytest.mark.parametrize("bad", NUMBERS)
+@pytest.mark.parametrize("kind", [Laplace, Gaussian, Geometric, DiscreteGaussian])
+def test_bad_parameters_are_refused(kind, bad) -> None:
+    with pytest.raises(errors.BadParameter):
+        kind(scale=1.0, sensitivity=bad)
+    with pytest.raises(errors.BadParameter):
+        kind(scale=bad, sensitivity=1)
+    amount = {"epsilon": bad} if kind in (Laplace, Geometric) else {"epsilon": bad, "delta": 1e-6}
+    with pytest.raises(errors.BadParameter):
+        kind(sensitivity=1, **amount)
+    if bad is not None:
+        with pytest.raises(errors.BadParameter):
+            kind(scale=1.0, sensitivity=1, dimension=bad)
+    with pytest.raises(errors.BadParameter):
+        kind(scale=1.0, sensitivity=1).guarantee(distance=bad)
+    if bad != 1e-200:
+        with pytest.raises(errors.BadParameter):
+            kind(scale=1.0, sensitivity=1).error(confidence=bad)
+
+
+@pytest.mark.parametrize("words", [{}, {"epsilon": 1.0}, {"delta": 1e-6}, {"rho": 1.0, "scale": 1.0}])
+def test_the_amount_of_noise_is_stated_once(words) -> None:
+    with pytest.raises(errors.BadParameter, match="DP107"):
+        Gaussian(sensitivity=1, **words)
+
+
+@pytest.mark.parametrize("value", ["1", None, True, 1j, [True], ["a"], [None], object()])
+@pytest.mark.parametrize("kind", [Laplace, Gaussian, Geometric, DiscreteGaussian])
+def test_what_is_no_number_is_refused(kind, value) -> None:
+    with pytest.raises(errors.BadParameter):
+        kind(scale=1.0, sensitivity=1)(value)
+
+
+@pytest.mark.parametrize("value", [1.5, [1.0, 2.0], math.nan])
+def test_whole_number_noise_refuses_fractions(value) -> None:
+    with pytest.raises(errors.BadParameter, match="DP103"):
+        Geometric(epsilon=1, sensitivity=1)(value)
+
+
+def test_the_classic_formula_is_only_a_comparison() -> None:
+    assert classic_gaussian_scale(0.5, 1e-6) == pytest.approx(math.sqrt(2 * math.log(1.25e6)) / 0.5)
+    for epsilon in (1, 1.5, 8):
+        with pytest.raises(errors.BadParameter, match="DP102"):
+            classic_gaussian_scale(epsilon, 1e-6)
+    for epsilon, delta in ((0.1, 1e-3), (0.9, 1e-9)):
+        assert Gaussian(epsilon=epsilon, delta=delta, sensitivity=1).scale < classic_gaussian_scale(
+            epsilon, delta
+        )

@@ -1,0 +1,464 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Choosing: the laws by enumeration and quadrature, and the promises against all neighbours of small cases."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from discreet import privacy, testing
+from discreet.errors import BadParameter, DiscreetError, UnsupportedGuarantee
+from discreet.mechanisms.choice import (
+    ExponentialMechanism,
+    NoisyMax,
+    PermuteAndFlip,
+    TopK,
+    choose,
+    exponential_mechanism,
+    noisy_max,
+    permute_and_flip,
+)
+from discreet.mechanisms.conformance import check_mechanism
+from tests.statistical.constants import ALPHA, FEW
+from tests.statistical.fit import p_value
+
+FIXTURE = (0, 1, 2.5, 3)
+KINDS = {
+    "gumbel": lambda **words: NoisyMax(noise="gumbel", **words),
+    "exponential": lambda **words: NoisyMax(noise="exponential", **words),
+    "laplace": lambda **words: NoisyMax(noise="laplace", **words),
+    "em": ExponentialMechanism,
+    "pf": PermuteAndFlip,
+}
+
+
+# --- laws, by other means than the race ----------------------------------------------------------------------------
+
+
+def em_law(scores, scale):
+    weights = np.exp((np.asarray(scores, float) - max(scores)) / float(scale))
+    return weights / weights.sum()
+
+
+def pf_law(scores, scale):
+    """Permute-and-flip by its definition: every order, every run of tails."""
+    heads = np.exp((np.asarray(scores, float) - max(scores)) / float(scale))
+    law = np.zeros(len(scores))
+    for order in itertools.permutations(range(len(scores))):
+        tails = 1.0
+        for i in order:
+            law[i] += tails * heads[i]
+            tails *= 1 - heads[i]
+    return law / math.factorial(len(scores))
+
+
+def noisy_law(scores, scale, noise):
+    """P(i has the largest noisy score): Gauss and Legendre between the kinks."""
+    u = np.asarray(scores, float) / float(scale)
+    density, below = {
+        "laplace": (
+            lambda z: np.exp(-abs(z)) / 2,
+            lambda z: np.where(z < 0, np.exp(z) / 2, 1 - np.exp(-z) / 2),
+        ),
+        "exponential": (lambda z: np.exp(-z) * (z >= 0), lambda z: -np.expm1(-np.maximum(z, 0))),
+        "gumbel": (lambda z: np.exp(-z - np.exp(-z)), lambda z: np.exp(-np.exp(-z))),
+    }[noise]
+    knots = np.unique(np.concatenate([u, np.linspace(u.min() - 40, u.max() + 45, 60)]))
+    nodes, weights = np.polynomial.legendre.leggauss(24)
+    at = ((knots[1:] + knots[:-1])[:, None] + np.diff(knots)[:, None] * nodes) / 2
+    mass = np.diff(knots)[:, None] / 2 * weights
+    law = []
+    for i in range(len(u)):
+        value = density(at - u[i])
+        for j in range(len(u)):
+            value = value * (below(at - u[j]) if j != i else 1)
+        law.append(float((value * mass).sum()))
+    return np.array(law)
+
+
+def law_of(mechanism, scores):
+    return em_law(scores, mechanism.scale) if mechanism.noise == "gumbel" else pf_or_noisy(mechanism, scores)
+
+
+def pf_or_noisy(mechanism, scores):
+    if mechanism.noise == "exponential":
+        return pf_law(scores, mechanism.scale)
+    return noisy_law(scores, mechanism.scale, mechanism.noise)
+
+
+def peeling_law(scores, scale, count):
+    """The ordered choices of `count` exponential mechanisms, each on what is left."""
+    law = {}
+    for order in itertools.permutations(range(len(scores)), count):
+        chance, left = 1.0, list(range(len(scores)))
+        for i in order:
+            chance *= em_law([scores[j] for j in left], scale)[left.index(i)]
+            left.remove(i)
+        law[order] = chance
+    return law
+
+
+def hockey_stick(p, q, epsilon):
+    return float(np.maximum(0, np.asarray(p) - math.exp(epsilon) * np.asarray(q)).sum())
+
+
+def worst_ratio(mechanism, pairs):
+    worst = 0.0
+    for one, other in pairs:
+        loss = np.log(law_of(mechanism, one)) - np.log(law_of(mechanism, other))
+        worst = max(worst, np.abs(loss).max())
+    return worst
+
+
+def general_pairs(size=3, top=3):
+    """Scores that move by one at most, each on its own."""
+    steps = list(itertools.product((-1, 0, 1), repeat=size))
+    for u in itertools.product(range(0, top + 1, 3), repeat=size):
+        for step in steps:
+            yield u, tuple(a + b for a, b in zip(u, step, strict=True))
+
+
+def monotone_pairs(size=3):
+    for u in itertools.product((0, 1, 4), repeat=size):
+        for step in itertools.product((0, 1), repeat=size):
+            yield u, tuple(a + b for a, b in zip(u, step, strict=True))
+
+
+# --- the numbers ---------------------------------------------------------------------------------------------------
+
+
+def test_the_fixture_of_permute_and_flip():
+    expected = [0.07424924482905, 0.12783540977227, 0.31801458991782, 0.47990075548086]
+    assert pf_law(FIXTURE, PermuteAndFlip(epsilon=1, sensitivity=1).scale) == pytest.approx(
+        expected, abs=1e-13
+    )
+    assert noisy_law(FIXTURE, 2, "exponential") == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_fixture_of_the_exponential_mechanism():
+    expected = [0.09415527994057, 0.15523581278674, 0.32863421824842, 0.42197468902427]
+    assert em_law(FIXTURE, ExponentialMechanism(epsilon=1, sensitivity=1).scale) == pytest.approx(
+        expected, abs=1e-13
+    )
+    assert noisy_law(FIXTURE, 2, "gumbel") == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_auction():
+    """Prices 1, 1.01, 3.01, 3.02 for bids of 1, 1, 1, 3.01; weight exp(u/Δ) is ε = 2."""
+    prices, bids = [1, 1.01, 3.01, 3.02], [1, 1, 1, 3.01]
+    revenue = [price * sum(bid >= price for bid in bids) for price in prices]
+    assert revenue == [4, 1.01, 3.01, 0]
+    auction = ExponentialMechanism(epsilon=2, sensitivity=3.02, candidates=prices)
+    expected = [0.424091140737, 0.157571947193, 0.305556228952, 0.112780683118]
+    assert em_law(revenue, auction.scale) == pytest.approx(expected, abs=1e-12)
+    assert auction(revenue).value in prices
+
+
+@pytest.mark.parametrize("name", ["em", "pf", "laplace"])
+def test_what_is_drawn_has_the_law_and_not_that_of_half_the_noise(name):
+    mechanism = KINDS[name](epsilon=1, sensitivity=1)
+    half = KINDS[name](epsilon=1, sensitivity=1, monotone=True)
+    samples = np.array([mechanism.draw(FIXTURE) for _ in range(FEW)])
+    assert p_value(samples, lambda k: law_of(mechanism, FIXTURE)[k]) > ALPHA
+    assert p_value(samples, lambda k: law_of(half, FIXTURE)[k]) < ALPHA
+
+
+# --- the promises --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_no_neighbours_are_told_apart_by_more_than_epsilon(name, epsilon):
+    mechanism = KINDS[name](epsilon=epsilon, sensitivity=1)
+    assert worst_ratio(mechanism, general_pairs()) <= epsilon + 1e-9
+    assert mechanism.promise.epsilon(delta=0) == epsilon
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_monotone_scores_need_half_the_noise(name, epsilon):
+    mechanism = KINDS[name](epsilon=epsilon, sensitivity=1, monotone=True)
+    assert mechanism.scale == Fraction(1) / Fraction(str(epsilon))
+    assert worst_ratio(mechanism, monotone_pairs()) <= epsilon + 1e-9
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_scores_that_are_not_monotone_break_the_noise_of_monotone_ones(name):
+    mechanism = KINDS[name](epsilon=1, sensitivity=1, monotone=True)
+    opposed = [((0, *[10] * 7), (1, *[9] * 7))] if mechanism.noise == "gumbel" else [((0, 10), (-1, 11))]
+    assert worst_ratio(mechanism, opposed) > 1.5
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+def test_the_losses_of_the_exponential_mechanism_span_epsilon_at_most(monotone):
+    epsilon = 1.5
+    mechanism = ExponentialMechanism(epsilon=epsilon, sensitivity=1, monotone=monotone)
+    spans, curve = [], 0.0
+    for one, other in monotone_pairs() if monotone else general_pairs():
+        p, q = law_of(mechanism, one), law_of(mechanism, other)
+        loss = np.log(p) - np.log(q)
+        spans.append(loss.max() - loss.min())
+        for at in (0.0, 0.3, 0.8):
+            for a, b in ((p, q), (q, p)):
+                curve = max(curve, hockey_stick(a, b, at) / mechanism.promise.delta(at))
+    assert max(spans) == pytest.approx(epsilon, abs=1e-9)
+    assert 0.8 < curve <= 1 + 1e-9
+
+
+def test_permute_and_flip_has_no_bounded_range():
+    mechanism = PermuteAndFlip(epsilon=1, sensitivity=1)
+    spans = []
+    for one, other in general_pairs():
+        loss = np.log(law_of(mechanism, one)) - np.log(law_of(mechanism, other))
+        spans.append(loss.max() - loss.min())
+    assert max(spans) > 1.1
+    assert mechanism.promise == privacy.pure(1)
+
+
+def test_permute_and_flip_is_never_worse_in_expectation():
+    for u in itertools.product(range(3), repeat=4):
+        assert np.dot(pf_law(u, 2), u) >= np.dot(em_law(u, 2), u) - 1e-12
+
+
+def test_a_float_epsilon_is_the_decimal_and_a_float_sensitivity_the_larger_reading():
+    mechanism = ExponentialMechanism(epsilon=0.1, sensitivity=0.3)
+    assert mechanism.scale == 2 * Fraction(3, 10) / Fraction(1, 10)
+    assert ExponentialMechanism(epsilon=1, sensitivity=0.1).scale == 2 * Fraction(0.1) > Fraction(2, 10)
+
+
+# --- the k best ----------------------------------------------------------------------------------------------------
+
+
+def test_one_race_is_repeated_choosing():
+    """The ordered two largest of four Gumbel-noisy scores, by quadrature, against the product of choices."""
+    scale = 1.3
+    u = np.array(FIXTURE) / scale
+    z, step = np.linspace(-45, 60, 420_001, retstep=True)
+    density = [np.exp(-(z - a) - np.exp(-(z - a))) for a in u]
+    below = [np.exp(-np.exp(-(z - a))) for a in u]
+    for (i, j), chance in peeling_law(FIXTURE, scale, 2).items():
+        rest = math.prod(below[k] for k in range(4) if k not in {i, j})
+        found = float((density[j] * rest * (1 - below[i])).sum() * step)
+        assert found == pytest.approx(chance, abs=1e-9)
+
+
+def test_top_k_draws_the_law_of_repeated_choosing():
+    mechanism = TopK(epsilon=2, sensitivity=1, count=2)
+    assert mechanism.scale == 2
+    outcomes = list(itertools.permutations(range(4), 2))
+    samples = np.array([outcomes.index(tuple(mechanism.draw(FIXTURE))) for _ in range(FEW)])
+    right, wrong = peeling_law(FIXTURE, 2, 2), peeling_law(FIXTURE, 1, 2)
+    assert p_value(samples, lambda k: np.array([right[outcomes[i]] for i in k])) > ALPHA
+    assert p_value(samples, lambda k: np.array([wrong[outcomes[i]] for i in k])) < ALPHA
+
+
+@pytest.mark.parametrize("monotone", [False, True])
+def test_top_k_keeps_its_promise(monotone):
+    mechanism = TopK(epsilon=1, sensitivity=1, count=2, monotone=monotone)
+    assert mechanism.promise == 2 * privacy.exponential(0.5)
+    worst = 0.0
+    for one, other in monotone_pairs() if monotone else general_pairs():
+        p = np.array(list(peeling_law(one, mechanism.scale, 2).values()))
+        q = np.array(list(peeling_law(other, mechanism.scale, 2).values()))
+        worst = max(worst, np.abs(np.log(p) - np.log(q)).max())
+        for at in (0.0, 0.4):
+            assert hockey_stick(p, q, at) <= mechanism.promise.delta(at) * (1 + 1e-9)
+    assert 0.5 < worst <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("count", [3, 7, 10])
+def test_the_choices_of_top_k_never_cost_more_than_epsilon(count):
+    assert TopK(epsilon=0.1, sensitivity=1, count=count).promise.epsilon(delta=0) <= 0.1
+
+
+# --- errors of the answer ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["em", "pf", "laplace"])
+@pytest.mark.parametrize("others", [1, 2, 5])
+@pytest.mark.parametrize("confidence", [0.6, 0.95, 0.999])
+def test_the_winner_is_as_close_as_it_says_in_the_worst_case(name, others, confidence):
+    mechanism = KINDS[name](epsilon=1, sensitivity=1)
+    gap = mechanism.error(confidence, candidates=others + 1)
+    missed = 1 - law_of(mechanism, (0.0, *[-gap] * others))[0]
+    assert gap == 0 or missed <= (1 - confidence) * (1 + 1e-6)
+    if name == "em" and gap > 0:
+        assert 1 - law_of(mechanism, (0.0, *[-gap * 0.99] * others))[0] > 1 - confidence
+
+
+def test_the_error_needs_the_number_of_candidates():
+    mechanism = ExponentialMechanism(epsilon=1, sensitivity=1)
+    assert mechanism.error() is None
+    assert mechanism.error(candidates=1) == 0
+    assert mechanism.error(candidates=50) == pytest.approx(2 * math.log(49 * 19), rel=1e-9)
+    assert mechanism([0] * 50).error == mechanism.error(candidates=50)
+    assert (
+        ExponentialMechanism(epsilon=1, sensitivity=1, candidates=range(50)).error()
+        == mechanism([0] * 50).error
+    )
+
+
+def test_each_of_the_k_best_is_close_in_its_round():
+    mechanism = TopK(epsilon=1, sensitivity=1, count=2)
+    gap = mechanism.error(0.9, candidates=4)
+    law = peeling_law((0, 0, -gap, -gap), mechanism.scale, 2)
+    assert sum(chance for order, chance in law.items() if set(order) != {0, 1}) <= 0.1
+
+
+# --- candidates and entry points -----------------------------------------------------------------------------------
+
+
+def test_the_three_functions_release_an_index_or_a_candidate():
+    scores, words = [0, 10_000, 5], {"epsilon": 1.0, "sensitivity": 1}
+    for function in (exponential_mechanism, permute_and_flip, noisy_max):
+        assert function(scores, **words).value == 1
+        released = function(scores, **words, monotone=True, candidates=("a", "b", "c"), unit="voter")
+        assert released.value == "b"
+        assert released.guarantee.unit.protects == "voter"
+    assert exponential_mechanism(scores, **words).guarantee == privacy.exponential(1)
+    assert noisy_max(scores, **words, noise="gumbel").guarantee == privacy.exponential(1)
+    assert noisy_max(scores, **words).guarantee == privacy.pure(1)
+
+
+def test_a_million_candidates_of_a_range():
+    released = choose(
+        lambda centre, all_: -np.abs(np.arange(len(all_)) - centre),
+        range(10**6),
+        4321,
+        epsilon=50,
+        sensitivity=1,
+        vectorised=True,
+    )
+    assert abs(released.value - 4321) <= 3  # behind by four: exp(-100) times as likely
+    assert released.error == pytest.approx(0.04 * math.log(999_999 * 19), rel=1e-9)
+
+
+def test_choose_asks_each_candidate_in_turn():
+    words = ["ant", "bee", "wasp", "hornet"]
+    released = choose(
+        lambda data, word: 1_000 * data.count(word),
+        words,
+        ["bee", "wasp", "wasp"],
+        epsilon=1,
+        sensitivity=1,
+        mechanism=TopK,
+        count=2,
+    )
+    assert released.value == ["wasp", "bee"]
+
+
+def test_repeated_draws_are_stamped():
+    with testing.seeded(5):
+        assert not exponential_mechanism([1, 2], epsilon=1, sensitivity=1).private
+
+
+def test_scores_are_the_numbers_that_they_are():
+    """numpy would round 2**60 + 100 to 2**60 beside a float, and both would win equally often."""
+    for scores in ([2**60 + 100, 2.0**60], [2**63 + 2_000, 2**63, -1], (2**64 + 100, 2.0**64)):
+        assert {exponential_mechanism(scores, epsilon=1, sensitivity=1).value for _ in range(40)} == {0}
+    third = [Fraction(1, 3), Fraction(1, 3) + 200]
+    assert permute_and_flip(third, epsilon=1, sensitivity=1).value == 1
+
+
+# --- refusals ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, None, "1", True, 1j, np.True_])
+@pytest.mark.parametrize("form", [list, tuple, lambda row: np.array(row, object)])
+def test_scores_that_are_no_numbers_are_refused_before_any_draw(bad, form):
+    mechanism = ExponentialMechanism(epsilon=1, sensitivity=1)
+    with testing.using(testing.ScriptedSource(())), pytest.raises(BadParameter) as refused:
+        mechanism(form([1.0, 2.0, bad]))
+    assert refused.value.code == "DP101"
+
+
+@pytest.mark.parametrize(
+    "bad", [[], [[1, 2]], [[1], [2, 3]], 3, "12", {1: 2}, np.array([1 + 1j]), np.array(["a"])]
+)
+def test_what_is_no_row_of_numbers_is_refused(bad):
+    with testing.using(testing.ScriptedSource(())), pytest.raises(BadParameter):
+        permute_and_flip(bad, epsilon=1, sensitivity=1)
+
+
+def test_the_refusal_is_the_same_for_all_data():
+    texts = set()
+    for scores in (
+        [math.nan, 1.0],
+        [5.0, math.inf],
+        [-math.inf] * 3,
+        np.array([math.nan]),
+        [2**60 + 1, math.nan],
+    ):
+        with pytest.raises(BadParameter) as refused:
+            exponential_mechanism(scores, epsilon=1, sensitivity=1)
+        texts.add(str(refused.value))
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize("name", ["epsilon", "sensitivity"])
+@pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, True, "1", None, 1e-200, 10**400])
+@pytest.mark.parametrize("kind", [ExponentialMechanism, PermuteAndFlip, NoisyMax, TopK])
+def test_bad_parameters_are_refused(kind, name, bad):
+    words = {"epsilon": 1.0, "sensitivity": 1.0, name: bad} | ({"count": 2} if kind is TopK else {})
+    with pytest.raises(DiscreetError):
+        kind(**words)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ({"monotone": 1}, "DP104"),
+        ({"monotone": "yes"}, "DP104"),
+        ({"candidates": {1, 2}}, "DP104"),
+        ({"candidates": {"a": 1}}, "DP104"),
+        ({"candidates": iter("ab")}, "DP104"),
+        ({"candidates": []}, "DP102"),
+        ({"relation": "swap"}, "DP105"),
+        ({"unit": ""}, "DP104"),
+    ],
+)
+def test_bad_words_are_refused(words, code):
+    with pytest.raises(BadParameter) as refused:
+        ExponentialMechanism(epsilon=1, sensitivity=1, **words)
+    assert refused.value.code == code
+
+
+def test_monotone_scores_of_replaced_records_are_refused():
+    with pytest.raises(UnsupportedGuarantee) as refused:
+        NoisyMax(epsilon=1, sensitivity=1, monotone=True, relation="replace")
+    assert refused.value.code == "DP203"
+    assert NoisyMax(epsilon=1, sensitivity=1, relation="replace").promise == privacy.pure(
+        1, relation="replace"
+    )
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1.5, True, "2"])
+def test_a_bad_count_or_noise_is_refused(bad):
+    with pytest.raises(BadParameter):
+        TopK(epsilon=1, sensitivity=1, count=bad)
+    with pytest.raises(BadParameter):
+        NoisyMax(epsilon=1, sensitivity=1, noise=bad)
+
+
+def test_more_choices_than_candidates_are_refused():
+    with testing.using(testing.ScriptedSource(())), pytest.raises(BadParameter):
+        TopK(epsilon=1, sensitivity=1, count=3)([1, 2])
+
+
+def test_candidates_and_scores_must_be_equally_many():
+    with testing.using(testing.ScriptedSource(())), pytest.raises(BadParameter) as refused:
+        ExponentialMechanism(epsilon=1, sensitivity=1, candidates="abc")([1, 2])
+    assert refused.value.code == "DP107"
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_each_passes_the_suite_of_mechanisms(name):
+    check_mechanism(KINDS[name](epsilon=1, sensitivity=1), [1, 2, 3], neighbour=[1, 2, 4])
+
+
+def test_the_k_best_pass_the_suite_of_mechanisms():
+    check_mechanism(TopK(epsilon=1, sensitivity=1, count=2, candidates="abc"), [1, 2, 3], neighbour=[1, 2, 4])
