@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs: triangles, stars and degrees, to protect one edge or one node.
+
+graph.py         Graph: public nodes, and the edges between them                          ◄ read this first
+read.py          edge lists from arrays, matrices, networks, files and tables
+triangles.py     the number of triangles, its local and smooth sensitivity; exact
+stars.py         the same for stars
+pairs.py         what pairs of nodes have in common, in bounded memory
+local.py         LocalSensitivity: at every distance, and smooth
+counts.py        what is public about a count
+ladder.py        pure privacy with noise for the local sensitivity
+release.py       Triangles, KStars
+degrees.py       EdgeCount, DegreeSequence, DegreeHistogram, CumulativeDegrees
+project.py       node privacy: a graph with few neighbours for everybody
+                                                                                             + graphs.proof.md
+"""
+
+from __future__ import annotations
+
+from discreet.graphs import stars, triangles
+from discreet.graphs.degrees import CumulativeDegrees, DegreeHistogram, DegreeSequence, EdgeCount
+from discreet.graphs.graph import Graph
+from discreet.graphs.local import LocalSensitivity
+from discreet.graphs.release import KStars, Triangles
+
+__all__ = [
+    "CumulativeDegrees",
+    "DegreeHistogram",
+    "DegreeSequence",
+    "EdgeCount",
+    "Graph",
+    "KStars",
+    "LocalSensitivity",
+    "Triangles",
+    "stars",
+    "triangles",
+]

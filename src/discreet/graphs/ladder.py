@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts with noise that climbs from rung to rung: pure privacy, and no more noise than the graph needs.
+
+Around the exact count lie rungs. The first is the count itself; each further one is as many whole numbers on
+both sides as the local sensitivity at the distance of that rung. A rung t is chosen with a chance in proportion
+to its width times exp(-rate · t), and then a number on it.
+
+**Promise.** ε-differential privacy, with exact whole numbers.
+
+Why it holds: Zhang, Cormode, Procopiuc, Srivastava, Xiao 2015: a number on rung t is on rung t - 1, t or t + 1
+of any neighbour's ladder, and so rate = ε/2 is always enough. We do better where rungs are wide: with no rung
+narrower than a public `floor`, all widths together change little between neighbours, and rate is nearly ε
+(graphs.proof.md §4).
+
+What would break it: a floor that was read off the graph.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from discreet import check, noise, privacy
+from discreet.errors import BadParameter
+from discreet.graphs.counts import Count
+from discreet.graphs.local import LocalSensitivity
+from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.mechanism import Mechanism
+from discreet.noise.scales import LARGEST, Scales
+from discreet.privacy.guarantee import Guarantee
+
+__all__ = ["Ladder"]
+
+_RUNGS = 8  # the floor by default, in units of growth / ε
+_MOST_EPSILON = 100.0  # more is not used: the answer is exact but for exp(-50)
+
+
+class Ladder(Mechanism):
+    """A count with noise on the rungs of its local sensitivity; see above."""
+
+    def __init__(self, count: Count, *, epsilon: float, floor: int | None = None) -> None:
+        self.count = count
+        epsilon = check.moderate(epsilon=epsilon)
+        self._promise = privacy.pure(epsilon, unit="edge")
+        if count.cap > LARGEST:
+            raise _too_wide()
+        usual = math.ceil(min(_RUNGS * count.growth / epsilon, count.cap))
+        self.floor = min(usual if floor is None else check.whole(floor=floor), count.cap)
+        growth = min(count.growth, count.cap - self.floor)  # every width lies between the floor and the cap
+        self.scale = scale_for(min(epsilon, _MOST_EPSILON), growth, self.floor)
+        Scales(exactly(self.scale))  # what cannot be drawn exactly is refused now, and not when it is drawn
+
+    @property
+    def promise(self) -> Guarantee:
+        return self._promise
+
+    def draw(self, data: Any) -> int:
+        graph = self.count.graph(data)
+        return self.count.exact(graph) + self.noise(self.count.sensitivity(graph))
+
+    def noise(self, local: LocalSensitivity) -> int:
+        """The place on the ladder, relative to the exact count.
+
+        The weight of rung t is exp(-t / scale) times its width, and widths do not fall. So it is a mixture:
+        with the increase of the width at u as weight, choose u; then climb on by a geometric number of rungs,
+        of which there is no last.
+        """
+        widths = np.maximum(np.array(local.levels, np.int64), self.floor)
+        rise = np.diff(2 * widths, prepend=[0, 1])
+        scale = exactly(self.scale)
+        start = int(noise.largest(-np.arange(rise.size), scale, weights=rise)[0])
+        rung: int = start + noise.geometric(scale)
+        if not rung:
+            return 0
+        below, beyond = widths[: rung - 1], max(0, rung - 1 - widths.size)
+        width = int(widths[rung - 1]) if rung <= widths.size else local.cap
+        place: int = sum(below.tolist()) + beyond * local.cap + 1 + noise.uniform(width)
+        return -place if noise.uniform(2) else place
+
+
+def cost(rate: float, growth: int, floor: int) -> float:
+    """The ε of a ladder with weights exp(-rate · t), rounded up."""
+    widths = math.log1p(2 * growth / (math.expm1(rate) + 2 * floor))
+    return (rate + min(rate, widths)) * (1 + 1e-12)
+
+
+def scale_for(epsilon: float, growth: int, floor: int) -> float:
+    """The least scale, up to 1e-12, whose cost is at most ε; the cost grows with the rate."""
+    low, high = epsilon / 2 * (1 - 1e-11), epsilon
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if cost(middle, growth, floor) <= epsilon else (low, middle)
+    scale = 1 / low
+    while cost(1 / scale, growth, floor) > epsilon:
+        scale = math.nextafter(scale, math.inf)
+    return scale
+
+
+def _too_wide() -> BadParameter:
+    return BadParameter(
+        "DP108",
+        "one edge can move this count by more than 2**46.",
+        why="noise that wide is no exact 64-bit integer.",
+        fix="method='smooth', or stars with fewer points",
+    )

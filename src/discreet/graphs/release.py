@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts of triangles and stars under edge privacy, in five ways.
+
+    Triangles(nodes=22_470, epsilon=0.5)(edges).value
+    KStars(k=2, nodes=22_470, epsilon=0.5, method="smooth")(edges).value
+
+| method | promise | noise for | interval |
+|---|---|---|---|
+| "ladder" | ε | the local sensitivities at every distance; whole numbers | no |
+| "smooth" | ε, or (ε, δ) if δ is stated | the smooth sensitivity; heavy tails | no |
+| "bound" | (ε, δ) | a bound on the local sensitivity that is released as well | yes |
+| "propose" | (ε, δ) | a `bound` that was proposed; refuses if it seems not to hold | yes |
+| "global" | ε | the worst graph on so many nodes | yes |
+
+**Promise.** What the table says, to one edge that is added or removed, on graphs on `nodes` public nodes. Where
+there is no interval, saying how wrong an answer is would tell how sensitive the graph is, which is secret.
+
+Why it holds: graphs.proof.md, and the mechanisms that are used: `Ladder`, `SmoothMechanism`,
+`HighProbabilityBound`, `ProposeTestRelease`, `Geometric`. What would break it: a `floor` or a `bound` that was
+read off the graph.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from discreet import check
+from discreet.errors import BadParameter
+from discreet.graphs.counts import Count, StarCount, TriangleCount
+from discreet.graphs.ladder import Ladder
+from discreet.graphs.local import LocalSensitivity
+from discreet.mechanisms.additive import Geometric
+from discreet.mechanisms.guided import HighProbabilityBound
+from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
+from discreet.mechanisms.propose import ProposeTestRelease
+from discreet.mechanisms.smooth.families import Budget
+from discreet.mechanisms.smooth.release import SmoothMechanism
+from discreet.mechanisms.smooth.statistics import Measured, Statistic
+from discreet.privacy.guarantee import Guarantee
+
+__all__ = ["METHODS", "CountRelease", "KStars", "Triangles"]
+
+METHODS = ("ladder", "smooth", "bound", "propose", "global")
+_TAKES = {  # what each method needs beside ε, and what it may be told
+    "ladder": ((), ("floor",)),
+    "smooth": ((), ("delta",)),
+    "bound": (("delta",), ("share",)),
+    "propose": (("delta", "bound"), ("share",)),
+    "global": ((), ()),
+}
+_MOST_COUNT = 10**100
+_SHARE = 0.25  # of ε, for the private bound or the test
+
+
+class CountRelease(Mechanism):
+    """A count of a graph with noise; base of `Triangles` and `KStars`."""
+
+    def __init__(self, count: Count, epsilon: float, method: str, stated: dict[str, Any]) -> None:
+        self.count, self.method = count, check.choice(METHODS, method=method)
+        given = {name: value for name, value in stated.items() if value is not None}
+        needed, allowed = _TAKES[self.method]
+        if not set(needed) <= set(given) <= {*needed, *allowed}:
+            raise _other_words(self.method, needed, allowed)
+        if count.most > _MOST_COUNT:
+            raise _too_many()
+        self.release: Mechanism = _RELEASES[self.method](count, check.moderate(epsilon=epsilon), **given)
+
+    @property
+    def promise(self) -> Guarantee:
+        return self.release.promise
+
+    def draw(self, data: Any) -> Any:
+        return self.release.draw(self.count.graph(data))
+
+    def error(self, confidence: float = CONFIDENCE) -> Any:
+        return self.release.error(confidence)
+
+    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[Any, Any] | None:
+        return self.release.interval(value, confidence)
+
+
+class Triangles(CountRelease):
+    """How many triangles a graph has.
+
+    **Promise.** See the table above. The value is an int, a float for "propose", and for "bound" a pair of an
+    int and the bound.
+
+    >>> from discreet.graphs import Graph
+    >>> kite = Graph([(0, 1), (1, 2), (2, 0), (2, 3), (3, 1)], nodes=5)
+    >>> Triangles(nodes=5, epsilon=1.0).guarantee()
+    pure(epsilon=1.0, unit='edge')
+    >>> isinstance(Triangles(nodes=5, epsilon=1.0)(kite).value, int)
+    True
+    >>> bounded = Triangles(nodes=5, epsilon=1.0, delta=1e-6, method="bound")(kite)
+    >>> bounded.value.bound
+    3.0
+    """
+
+    def __init__(
+        self,
+        *,
+        nodes: int,
+        epsilon: float,
+        delta: float | None = None,
+        method: str = "ladder",
+        floor: int | None = None,
+        bound: int | None = None,
+        share: float | None = None,
+    ) -> None:
+        count = TriangleCount(check.whole(at_least=3, nodes=nodes))
+        stated = {"delta": delta, "floor": floor, "bound": bound, "share": share}
+        super().__init__(count, epsilon, method, stated)
+
+
+class KStars(CountRelease):
+    """How many stars with k points a graph has: a node and k of its neighbours; two points make a path of two edges.
+
+    **Promise.** As `Triangles`, but "smooth" unless told otherwise: rungs for three points and more need a
+    floor that few graphs are above. For "bound", the private bound is on the greatest degree.
+
+    >>> KStars(k=2, nodes=100, epsilon=0.5, method="global").error(confidence=0.95)
+    1174.0
+    """
+
+    def __init__(
+        self,
+        *,
+        k: int,
+        nodes: int,
+        epsilon: float,
+        delta: float | None = None,
+        method: str = "smooth",
+        floor: int | None = None,
+        bound: int | None = None,
+        share: float | None = None,
+    ) -> None:
+        k = check.whole(at_least=2, k=k)
+        count = StarCount(check.whole(at_least=k + 1, nodes=nodes), k)
+        stated = {"delta": delta, "floor": floor, "bound": bound, "share": share}
+        super().__init__(count, epsilon, method, stated)
+
+
+class _Global(Mechanism):
+    """The count with noise for the worst graph."""
+
+    def __init__(self, count: Count, epsilon: float) -> None:
+        self._count = count
+        self._noise = Geometric(epsilon=epsilon, sensitivity=count.cap, unit="edge")
+
+    @property
+    def promise(self) -> Guarantee:
+        return self._noise.promise
+
+    def draw(self, data: Any) -> int:
+        return int(self._noise.draw(self._count.exact(data)))
+
+    def error(self, confidence: float = CONFIDENCE) -> float:
+        return self._noise.error(confidence)
+
+    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[Any, Any]:
+        return self._noise.interval(value, confidence)
+
+
+class _Smoothly(Statistic):
+    """A count and its smooth sensitivity, as `SmoothMechanism` asks for them."""
+
+    relations = ("add-remove",)
+
+    def __init__(self, count: Count) -> None:
+        self._count = count
+
+    @property
+    def range(self) -> tuple[Fraction, Fraction]:
+        return Fraction(0), Fraction(self._count.most)
+
+    def measure(self, records: Any, t: float) -> Measured:
+        if isinstance(records, LocalSensitivity):  # the public guess
+            return Fraction(0), records.smooth(exactly(t))
+        return Fraction(self._count.exact(records)), self._count.sensitivity(records).smooth(exactly(t))
+
+    def typical(self, size: int) -> Any:
+        return self._count.typical()
+
+
+class _Smooth(SmoothMechanism):
+    """The count with noise for its smooth sensitivity, as a whole number."""
+
+    def __init__(self, count: Count, epsilon: float, delta: float | None = None) -> None:
+        super().__init__(_Smoothly(count), Budget(epsilon=epsilon, delta=delta), unit="edge")
+
+    def draw(self, data: Any) -> int:
+        return round(super().draw(data))
+
+
+class _Distance:
+    """How many edges must change until one more can move the count by more than the bound."""
+
+    def __init__(self, count: Count, bound: int) -> None:
+        self._count, self._bound = count, bound
+
+    def __call__(self, graph: Any) -> float:
+        return self._count.sensitivity(graph).distance_above(self._bound)
+
+
+def _ladder(count: Count, epsilon: float, floor: int | None = None) -> Mechanism:
+    return Ladder(count, epsilon=epsilon, floor=floor)
+
+
+def _bound(count: Count, epsilon: float, *, delta: float, share: float = _SHARE) -> Mechanism:
+    first, second = _split(epsilon, share)
+    for extreme in (1, count.cap):  # what cannot be drawn exactly is refused now, and not when it is drawn
+        Geometric(epsilon=second, sensitivity=extreme)
+    return HighProbabilityBound(
+        count.exact,
+        count.measure,
+        sensitivity=count.sensitivity_below,
+        bound_epsilon=first,
+        release_epsilon=second,
+        delta=delta,
+        mechanism=Geometric,
+        unit="edge",
+    )
+
+
+def _propose(count: Count, epsilon: float, *, delta: float, bound: int, share: float = _SHARE) -> Mechanism:
+    first, second = _split(epsilon, share)
+    return ProposeTestRelease(
+        count.exact,
+        _Distance(count, check.whole(bound=bound)),
+        bound=bound,
+        test_epsilon=first,
+        release_epsilon=second,
+        delta=delta,
+        unit="edge",
+    )
+
+
+_RELEASES: dict[str, Any] = {
+    "ladder": _ladder,
+    "smooth": _Smooth,
+    "bound": _bound,
+    "propose": _propose,
+    "global": _Global,
+}
+
+
+def _split(epsilon: float, share: float) -> tuple[float, float]:
+    """ε in two parts that add up to no more, as decimals."""
+    first = float(exactly(epsilon) * exactly(check.inner_probability(share=share)))
+    rest = exactly(epsilon) - exactly(first)
+    second = float(rest)
+    while exactly(second) > rest:
+        second *= 1 - 2.0**-52
+    return first, second
+
+
+def _other_words(method: str, needed: tuple[str, ...], allowed: tuple[str, ...]) -> BadParameter:
+    must = " and ".join(needed) or "nothing"
+    may = f", and takes {' and '.join(allowed)}" if allowed else ""
+    return BadParameter(
+        "DP107",
+        f"method {method!r} needs {must} beside epsilon{may}.",
+        why="each method is another theorem, with other parameters.",
+        fix="Triangles(nodes=1_000, epsilon=0.5), or with method='bound', delta=1e-6",
+    )
+
+
+def _too_many() -> BadParameter:
+    return BadParameter(
+        "DP108",
+        "so many nodes can have more stars of so many points than there are numbers to count them with.",
+        why="noise of that size has no exact meaning in floating point.",
+        fix="count stars with fewer points, for example k=3",
+    )

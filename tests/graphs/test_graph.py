@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Edge lists of every kind become the same graph, and no row of any of them raises."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from discreet.errors import BadParameter, MissingExtra
+from discreet.graphs import Graph
+from discreet.graphs.graph import graph_of
+
+EDGES = [[0, 1], [0, 3], [1, 2]]
+MESSY = [(1, 0), (0, 1), (3, 0), (2, 1), (2, 2), (0, 9), (-1, 2), (1, 2)]
+
+
+def edges(*arguments, **words):
+    return Graph(*arguments, **words).edges.tolist()
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int64, np.float32, np.float64, object])
+def test_arrays_of_any_numbers(kind):
+    assert edges(np.array(MESSY, kind), nodes=4) == EDGES
+
+
+def test_unsigned_numbers_do_not_wrap():
+    huge = np.array([[0, 1], [2**63, 1], [2**64 - 1, 2], [0, 3], [2, 1]], np.uint64)
+    assert edges(huge, nodes=4) == EDGES
+
+
+@pytest.mark.parametrize("collection", [list, tuple, set])
+def test_collections_of_pairs(collection):
+    assert edges(collection(MESSY), nodes=4) == EDGES
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        (math.nan, 1), (math.inf, 1), (-math.inf, 1), (0.5, 1), (None, 1), ("0", 1), (True, 3), ([], 1), ({}, 1), (10**30, 1),
+        (0, 1, 2), (3,), 7, "ab", None,
+    ],
+)  # fmt: skip
+def test_a_row_that_names_no_two_nodes_is_dropped(bad):
+    assert edges([*EDGES, bad], nodes=4) == EDGES
+    assert edges([*EDGES, bad], nodes=[0, 1, 2, 3]) == EDGES
+
+
+def test_floats_that_are_no_whole_numbers_are_dropped_from_arrays():
+    rows = np.array([*EDGES, [math.nan, 1], [math.inf, 2], [0.5, 2], [-0.0, 1], [1e300, 2]])
+    assert edges(rows, nodes=4) == EDGES
+
+
+def test_labels():
+    rows = [("ann", "bob"), ("bob", "eve"), ("eve", "nobody"), ("ann", "ann"), ("ANN", "eve")]
+    graph = Graph(rows, nodes=["ann", "bob", "eve"])
+    assert graph.edges.tolist() == [[0, 1], [1, 2]]
+    assert Graph(np.array(rows), nodes=("ann", "bob", "eve")).edges.tolist() == [[0, 1], [1, 2]]
+    assert edges([(5, 7)], nodes=np.array([7, 5])) == [[0, 1]]
+
+
+def test_the_order_of_rows_and_repeats_change_nothing():
+    rng = np.random.default_rng(1)
+    rows = rng.integers(0, 30, (200, 2))
+    shuffled = np.concatenate([rows, rows])[rng.permutation(400)][:, ::-1]
+    assert np.array_equal(Graph(rows, nodes=30).edges, Graph(shuffled, nodes=30).edges)
+
+
+def test_degrees_and_matrix_agree():
+    graph = Graph(MESSY, nodes=5)
+    assert graph.degrees.tolist() == [2, 2, 1, 1, 0]
+    assert graph.adjacency.sum(axis=0).tolist() == graph.degrees.tolist()
+    assert (graph.adjacency != graph.adjacency.T).nnz == 0
+
+
+@pytest.mark.parametrize("form", [sparse.csr_array, sparse.coo_matrix, sparse.csc_matrix])
+def test_sparse_matrices_know_their_nodes(form):
+    dense = np.zeros((4, 4))
+    dense[1, 0] = dense[0, 3] = 1
+    dense[2, 1], dense[2, 2] = -5, 1
+    assert edges(form(dense)) == EDGES
+    assert Graph(form(dense)).nodes == 4
+    with_zero = sparse.coo_array((np.array([1, 0, 2, 1]), ([0, 2, 1, 0], [1, 3, 2, 3])), shape=(4, 4))
+    assert edges(with_zero) == EDGES
+
+
+class Network:
+    """What networkx looks like from outside; nodes come in the order of their first edge."""
+
+    def __init__(self, nodes, pairs):
+        self._nodes, self._pairs = nodes, pairs
+
+    def nodes(self):
+        return self._nodes
+
+    def edges(self):
+        return self._pairs
+
+    def adjacency(self):
+        raise AssertionError
+
+
+def test_networks_bring_their_nodes_in_an_order_that_does_not_depend_on_edges():
+    one = Graph(Network(["c", "a", "d", "b"], [("c", "b"), ("a", "b"), ("d", "a")]))
+    other = Graph(Network(["a", "b", "c", "d"], [("a", "b"), ("b", "c"), ("d", "a")]))
+    assert one.labels == other.labels == ("a", "b", "c", "d")
+    assert one.edges.tolist() == other.edges.tolist() == EDGES
+    assert Graph(Network([2, "x", (1, 2)], [(2, "x")])).nodes == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("g.csv", 'id_1,id_2\n1,0\n"0", 1\n3,0,extra\n2,1\n2,2\n,\nx\n0,9\n-1,2\n0,1e0\n'),
+        ("g.tsv", "a\tb\n1\t0\n3\t0\n2\t1\n"),
+        ("g.txt", "# a comment\n1 0\n3   0\n2 1\n\n" + "9" * 5000 + " 1\n²  1\n"),
+        ("g.edges", "1 0\r\n3 0\r\n2 1\r\n"),
+    ],
+)
+def test_text_files(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    assert edges(path, nodes=4) == EDGES
+    assert edges(str(path), nodes=4) == EDGES
+    assert edges(path, nodes=["0", "1", "2", "3"]) == EDGES
+    assert edges(path, nodes=[0, 1, 2, 3]) == EDGES
+
+
+def test_bytes_that_are_no_text_do_not_raise(tmp_path):
+    path = tmp_path / "g.csv"
+    path.write_bytes(b"\xff\xfe,1\n0,1\n\x000,2\n0,3\n1,2\n")
+    assert edges(path, nodes=4) == EDGES
+
+
+def test_tables_of_duckdb_and_pyarrow():
+    ends = np.ma.masked_array([1, 3, 2, 0], mask=[False, False, False, True]), np.array([0, 0, 1, 2])
+    relation = SimpleNamespace(fetchnumpy=lambda: {"a": ends[0], "b": ends[1], "c": ends[1]})
+    assert edges(relation, nodes=4) == EDGES
+    columns = [
+        SimpleNamespace(to_pylist=lambda: [1, 3, 2, None]),
+        SimpleNamespace(to_pylist=lambda: [0, 0, 1, 1]),
+    ]
+    assert edges(SimpleNamespace(itercolumns=lambda: columns), nodes=4) == EDGES
+    with pytest.raises(BadParameter):
+        Graph(SimpleNamespace(itercolumns=lambda: columns[:1]), nodes=4)
+
+
+def test_parquet_needs_pyarrow(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(MissingExtra) as error:
+        Graph(tmp_path / "g.parquet", nodes=4)
+    assert error.value.code == "DP501"
+    table = SimpleNamespace(itercolumns=lambda: [SimpleNamespace(to_pylist=lambda: [0, 1]) for _ in range(2)])
+    monkeypatch.setitem(sys.modules, "pyarrow", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", SimpleNamespace(read_table=lambda _: table))
+    assert edges(tmp_path / "g.parquet", nodes=4) == []
+
+
+def test_no_edges_and_no_nodes():
+    for empty in ([], np.zeros((0, 2), int), np.array([]), set()):
+        assert Graph(empty, nodes=3).degrees.tolist() == [0, 0, 0]
+    assert Graph([(0, 1)], nodes=0).nodes == 0
+    assert Graph([(0, 1)], nodes=[]).degrees.tolist() == []
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        7, None, np.zeros((3, 3)), np.zeros(4), np.ones((2, 2), bool), np.zeros((2, 2), complex), {0: 1},
+        sparse.csr_array((3, 4)), (pair for pair in EDGES),
+    ],
+)  # fmt: skip
+def test_what_is_no_edge_list_is_refused_by_its_type(bad):
+    with pytest.raises(BadParameter) as error:
+        Graph(bad, nodes=4)
+    assert error.value.code == "DP104"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "code"),
+    [
+        (None, "DP104"), (True, "DP104"), (3.0, "DP104"), ("abc", "DP104"), (-1, "DP102"), (2**31, "DP102"),
+        ([1, 1], "DP107"), ([[1], [2]], "DP104"), (math.nan, "DP104"),
+    ],
+)  # fmt: skip
+def test_nodes_must_be_stated(nodes, code):
+    with pytest.raises(BadParameter) as error:
+        Graph(EDGES, nodes=nodes)
+    assert error.value.code == code
+
+
+def test_labels_that_are_the_same_text_are_refused_for_files(tmp_path):
+    path = tmp_path / "g.csv"
+    path.write_text("1,2\n", encoding="utf-8")
+    with pytest.raises(BadParameter) as error:
+        Graph(path, nodes=[1, "1", 2])
+    assert error.value.code == "DP107"
+    assert edges([(1, 2)], nodes=[1, "1", 2]) == [[0, 2]]
+
+
+def test_a_graph_shows_nothing_and_does_not_change():
+    graph = Graph(EDGES, nodes=4)
+    assert repr(graph) == str(graph) == "Graph(…)"
+    for array in (graph.edges, graph.degrees):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+    for again in (copy.deepcopy(graph), pickle.loads(pickle.dumps(graph))):
+        assert again.edges.tolist() == EDGES
+
+
+def test_a_mechanism_for_so_many_nodes_takes_no_others():
+    assert graph_of(EDGES, 4).edges.tolist() == EDGES
+    with pytest.raises(BadParameter) as error:
+        graph_of(Graph(EDGES, nodes=5), 4)
+    assert error.value.code == "DP107"
+    assert "5" not in str(error.value)
