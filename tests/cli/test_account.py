@@ -25,6 +25,7 @@ KEYS = {
     "attacker",
     "routes",
     "calibrated",
+    "explanation",
     "plot",
 }
 ONE = {
@@ -91,6 +92,7 @@ def test_the_examples_in_error_messages_are_right(discreet, flag):
         "--delta 1e-6 --bound",
         "--delta 1e-6 --route zcdp",
         "--delta 0",
+        "--explain",
     ],
 )
 def test_the_keys_are_the_same_for_every_question(discreet, flags):

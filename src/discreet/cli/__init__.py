@@ -4,6 +4,7 @@
     app.py      the commands together; errors, exit codes            ◄ read this first
     account.py  discreet account        mechanisms composed in the order of their flags
     dpsgd.py    discreet account dpsgd  the same in the words of a training run
+    audit.py    discreet audit          is the promise of a mechanism kept?
     demo.py     discreet demo           one page of what the accountant can do
     version.py  discreet version
     options.py  what several commands take

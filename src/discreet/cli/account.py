@@ -13,6 +13,7 @@ from discreet import check
 from discreet.cli import options, report
 from discreet.cli.flags import HOLE, with_mechanisms
 from discreet.cli.numbers import number
+from discreet.cli.pictures import plotted
 from discreet.cli.search import Found, search
 from discreet.cli.terminal import whole_of
 from discreet.cli.terms import Recipe, Step, check_values, in_order, steps
@@ -45,7 +46,9 @@ def account(
     relation: options.Relation = "add-remove",
     unit: options.UnitName = "record",
     json: options.Json = False,
+    explain: options.Explain = False,
     plot: options.Plot = None,
+    plot_kind: options.PlotKind = None,
     **_flags: Any,
 ) -> None:
     """What mechanisms promise together.
@@ -69,7 +72,8 @@ def account(
     recipe, calibrated, words = _calibrated(recipe, question, for_epsilon)
     found = report.facts("account", recipe.guarantee(), question)
     found["calibrated"] = asdict(calibrated) if calibrated else None
-    found["plot"] = report.plotted(recipe.guarantee(), plot)
+    found["explanation"] = report.explained(recipe.guarantee(), asked=explain)
+    found["plot"] = plotted(recipe.guarantee(), plot, plot_kind, question.delta)
     if json:
         report.print_json(found)
     else:

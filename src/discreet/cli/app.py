@@ -4,6 +4,7 @@
 0  done
 2  bad input: an argument is wrong, missing or contradicts another            DP1xx, DP4xx
 3  refused: no theorem, no certified bound, or a dependency is not installed  DP2xx, DP3xx, DP5xx
+5  an audit refuted a claim
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Annotated, cast
 import typer
 
 from discreet.cli.account import Ordered, account
+from discreet.cli.audit import audit
 from discreet.cli.demo import demo
 from discreet.cli.dpsgd import dpsgd
 from discreet.cli.report import print_json
@@ -42,6 +44,7 @@ _account = typer.Typer(
 )
 _account.command("dpsgd")(dpsgd)
 app.add_typer(_account, name="account")
+app.command("audit")(audit)
 app.command("demo")(demo)
 app.command("version")(version)
 

@@ -18,6 +18,7 @@ from discreet import check
 from discreet.cli import options, report
 from discreet.cli.flags import Safer
 from discreet.cli.numbers import number, whole
+from discreet.cli.pictures import plotted
 from discreet.cli.search import edge
 from discreet.cli.terminal import whole_of
 from discreet.errors import BadParameter
@@ -90,7 +91,9 @@ def dpsgd(
     relation: options.Relation = "add-remove",
     unit: options.UnitName = "record",
     json: options.Json = False,
+    explain: options.Explain = False,
     plot: options.Plot = None,
+    plot_kind: options.PlotKind = None,
 ) -> None:
     """What a training run with DP-SGD promises.
 
@@ -118,7 +121,8 @@ def dpsgd(
     found["training"] = {
         name: getattr(run, name) for name in ("n", "batch", "rate", "steps", "noise", "scheme")
     }
-    found["plot"] = report.plotted(run.guarantee(), plot)
+    found["explanation"] = report.explained(run.guarantee(), asked=explain)
+    found["plot"] = plotted(run.guarantee(), plot, plot_kind, at)
     if json:
         report.print_json(found)
     else:

@@ -51,9 +51,21 @@ Plot = Annotated[
     typer.Option(
         "--plot",
         metavar="FILE",
-        help="Draw the trade-off curve: .svg, or .png and .pdf with matplotlib.",
+        help="Draw a picture: .svg, or .png and .pdf with matplotlib.",
         rich_help_panel=_OUT,
     ),
+]
+PlotKind = Annotated[
+    str | None,
+    typer.Option(
+        "--plot-kind",
+        metavar="KIND",
+        help="tradeoff, roc, epsilon-delta, loss or race; all but the first two need matplotlib.",
+        rich_help_panel=_OUT,
+    ),
+]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Say in plain sentences what it means.", rich_help_panel=_OUT)
 ]
 
 

@@ -58,6 +58,7 @@ def facts(command: str, guarantee: Guarantee, question: Question) -> dict[str, A
         "attacker": attacker,
         "routes": [_bound(row) for row in routes] if routes else None,
         "calibrated": None,
+        "explanation": None,
         "plot": None,
     }
 
@@ -72,15 +73,12 @@ def _bound(bound: Bound) -> dict[str, Any]:
     }
 
 
-def plotted(guarantee: Guarantee, path: str | None) -> str | None:
-    """Draw the trade-off curve into a file, if one is named."""
-    if path is None:
+def explained(guarantee: Guarantee, *, asked: bool) -> dict[str, Any] | None:
+    """The guarantee in plain sentences, if they were asked for."""
+    if not asked:
         return None
-    from discreet.plot.tradeoff import save
-
-    with working("drawing"):
-        save({"": guarantee}, path)
-    return path
+    with working("explaining"):
+        return guarantee.explain().to_dict()
 
 
 def print_json(found: dict[str, Any]) -> None:
@@ -132,3 +130,18 @@ def print_answer(found: dict[str, Any], first: list[tuple[str, str]], *, bracket
     plot = [("plot", found["plot"])] if found["plot"] else []
     print_rows([*first, *rows(found, bracket=bracket), *plot])
     print_routes(found)
+    print_explanation(found)
+
+
+def print_explanation(found: dict[str, Any]) -> None:
+    """What it means for one protected unit, in sentences."""
+    told = found["explanation"]
+    if told is None:
+        return
+    print()
+    said, limits = [*told["sentences"], told["conditions"]], told["not_protected"]
+    print_rows([*_listed("in words", said), *_listed("not protected", limits)])
+
+
+def _listed(name: str, lines: list[str]) -> list[tuple[str, str]]:
+    return [(name if number == 0 else "", f"- {text}") for number, text in enumerate(lines)]

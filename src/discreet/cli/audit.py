@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`discreet audit`: is the promise of a mechanism, or of any function, kept? Leaves with 5 if it is not."""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from discreet import check
+from discreet.cli import options
+from discreet.cli.numbers import number, whole
+from discreet.cli.report import print_json
+from discreet.cli.terminal import console, print_rows
+from discreet.errors import BadParameter
+
+if TYPE_CHECKING:
+    from discreet.audit.report import AuditReport
+    from discreet.privacy.guarantee import Guarantee
+
+REFUTED = 5
+_CLAIMS = {"eps": check.not_negative, "delta": check.delta, "rho": check.positive, "mu": check.positive}
+_EXAMPLE = "--claim eps=1"
+
+Subject = Annotated[
+    str, typer.Argument(metavar="MODULE:NAME", help="A mechanism, or a function of the data.")
+]
+Claim = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--claim", metavar="CLAIM", help="eps=1 · eps=1,delta=1e-6 · rho=0.5 · mu=1. May be repeated."
+    ),
+]
+Inputs = Annotated[
+    str | None,
+    typer.Option(
+        "--inputs",
+        metavar="MODULE:NAME|JSON",
+        help="Two neighbouring inputs; by default the worst pair known.",
+    ),
+]
+Trials = Annotated[str, typer.Option("--trials", metavar="N", help="Runs on each input.")]
+Confidence = Annotated[
+    str, typer.Option("--confidence", metavar="P", help="Of everything in the report at once.")
+]
+LookAt = Annotated[str, typer.Option("--look-at", metavar="WHAT", help="everything, values or bits.")]
+Workers = Annotated[str | None, typer.Option("--workers", metavar="N", help="Processes.")]
+
+
+def audit(
+    subject: Subject,
+    *,
+    claim: Claim = None,
+    inputs: Inputs = None,
+    trials: Trials = "100000",
+    confidence: Confidence = "0.999",
+    look_at: LookAt = "everything",
+    workers: Workers = None,
+    json: options.Json = False,
+) -> None:
+    """Tell the outputs on two neighbouring inputs apart, and compare with what is claimed.
+
+    discreet audit mine.py:noisy_mean --inputs mine:pair --claim eps=1
+
+    Exit code 5: a claim is refuted. 0: none is, which proves nothing.
+    """
+    from discreet.audit import audit as play
+
+    claims = [read_claim(text) for text in claim or []]
+    mechanism = load(subject)
+    with _bar(visible=not json) as progress:
+        report = play(
+            mechanism,
+            *_pair(mechanism, inputs),
+            claim=claims[0] if claims else None,
+            trials=whole("--trials", trials, check.whole, "--trials 100000"),
+            confidence=number("--confidence", confidence, check.inner_probability, "--confidence 0.999"),
+            look_at=look_at,
+            workers=None if workers is None else whole("--workers", workers, check.whole, "--workers 2"),
+            progress=progress,
+        )
+    claims = claims or ([report.claim] if report.claim is not None else [])
+    refuted = [stated for stated in claims if report.refutes(stated)]
+    if json:
+        print_json(_facts(report, claims))
+    else:
+        others = [
+            (f"claim {stated!r}", "REFUTED" if stated in refuted else "not refuted") for stated in claims[1:]
+        ]
+        print_rows([*report.rows(), *others])
+    if refuted:
+        raise typer.Exit(REFUTED)
+
+
+def read_claim(text: str) -> Guarantee:
+    """A claim in words: eps=1, eps=1,delta=1e-6, rho=0.5, mu=1."""
+    from discreet.privacy import primitives
+
+    parts = dict(part.strip().partition("=")[::2] for part in text.split(","))
+    given = {
+        name: number(name, word, _CLAIMS[name], _EXAMPLE) for name, word in parts.items() if name in _CLAIMS
+    }
+    match sorted(given), len(given) == len(parts):
+        case ["eps"], True:
+            return primitives.pure(check.positive(eps=given["eps"]))
+        case ["delta", "eps"], True:
+            return primitives.approximate(given["eps"], given["delta"])
+        case ["rho"], True:
+            return primitives.concentrated(given["rho"])
+        case ["mu"], True:
+            return primitives.gaussian(1 / given["mu"])
+    raise BadParameter(
+        "DP105",
+        f"{text!r} is no claim.",
+        why="a claim is eps, eps with delta, rho (zero-concentrated) or mu (Gaussian).",
+        fix=f"{_EXAMPLE}   --claim eps=1,delta=1e-6   --claim rho=0.5   --claim mu=1",
+    )
+
+
+def load(name: str) -> Any:
+    """The thing that MODULE:NAME names; modules are looked for here first, and a .py file may be named too."""
+    module, _, attribute = name.removesuffix(":").partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found = import_module(module.removesuffix(".py").replace("/", "."))
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise BadParameter(
+            "DP105",
+            f"{name} cannot be loaded: {error}.",
+            why="the audit runs what it names.",
+            fix="module:name of something that  python -c 'import module'  finds from this folder",
+        ) from None
+    return found
+
+
+def _pair(mechanism: Any, inputs: str | None) -> tuple[Any, Any]:
+    from discreet.audit import worst_pair
+
+    if inputs is None:
+        return worst_pair(mechanism)
+    try:
+        found = json_module.loads(inputs) if inputs.lstrip().startswith("[") else load(inputs)
+        first, second = found
+    except (TypeError, ValueError) as error:
+        if isinstance(error, BadParameter):
+            raise
+        raise BadParameter(
+            "DP107",
+            f"--inputs {inputs} are not two inputs.",
+            why="the outputs on one are compared with those on the other.",
+            fix="--inputs '[0, 1]'   or   --inputs module:pair",
+        ) from None
+    return first, second
+
+
+def _facts(report: AuditReport, claims: list[Guarantee]) -> dict[str, Any]:
+    verdicts = [
+        {"claim": json_module.loads(c.to_json()), "what": repr(c), "refuted": report.refutes(c)}
+        for c in claims
+    ]
+    return {"command": "audit", **json_module.loads(report.to_json()), "claims": verdicts}
+
+
+@contextmanager
+def _bar(*, visible: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on stderr, if somebody is looking."""
+    screen = console(stderr=True)
+    if not visible or not screen.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("drawing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=screen, transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

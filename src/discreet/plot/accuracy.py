@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How wrong an answer is, against the ε that it costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet import check
+from discreet.plot.canvas import axes_for, finish, rounded_up, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Curves = Mapping[str, Callable[[float], float]]
+_EPSILONS = tuple(np.geomspace(0.05, 5, 21).tolist())
+
+
+def error(
+    curves: Curves | None = None,
+    *,
+    epsilons: Sequence[float] = _EPSILONS,
+    confidence: float = 0.95,
+    delta: float = 1e-6,
+    sensitivity: float = 1.0,
+    ax: Axes | None = None,
+) -> Figure:
+    """The error at a confidence against ε, both on logarithmic axes.
+
+    `curves` are functions of ε by name, for example `lambda e: dp.Laplace(epsilon=e, sensitivity=1).error(0.95)`;
+    without them, Laplace and Gaussian noise on one number of this sensitivity are drawn.
+    """
+    places = [check.positive(epsilon=epsilon) for epsilon in epsilons]
+    confidence = check.inner_probability(confidence=confidence)
+    drawn = curves if curves is not None else _additive(confidence, delta, sensitivity)
+    ax, words = axes_for(ax, (5.6, 3.8)), []
+    for number, (name, of) in enumerate(drawn.items()):
+        values = [check.positive(error=of(epsilon)) for epsilon in places]
+        ax.plot(places, values, label=name, **style(number))
+        nearest = min(range(len(places)), key=lambda at: abs(math.log(places[at])))
+        words.append(f"{name} ±{rounded_up(values[nearest])} at ε = {places[nearest]:.3g}")
+    ax.set(
+        xscale="log",
+        yscale="log",
+        xlabel="ε of one answer",
+        ylabel=f"error, {100 * confidence:g} % of the time at most",
+    )
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_major_formatter("{x:g}")
+    return finish(ax, "How wrong an answer is, against the ε that it costs", "; ".join(words) + ".")
+
+
+def _additive(confidence: float, delta: float, sensitivity: float) -> Curves:
+    from discreet.mechanisms.additive import Gaussian, Laplace
+
+    return {
+        "Laplace, δ = 0": lambda epsilon: Laplace(epsilon=epsilon, sensitivity=sensitivity).error(confidence),
+        f"Gaussian, δ = {delta:g}": lambda epsilon: Gaussian(
+            epsilon=epsilon, delta=delta, sensitivity=sensitivity
+        ).error(confidence),
+    }

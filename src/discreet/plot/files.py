@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A picture in a file, and in words.
+
+**Promise.** Every file carries its title and its description: as `<title>` and `<desc>` in .svg, as metadata in .png, .pdf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet import check
+from discreet.errors import BadParameter
+from discreet.plot.attacker import roc, tradeoff
+from discreet.plot.canvas import Several, named, words_of
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.picture import roc_svg, tradeoff_svg
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_ENDINGS = (".svg", ".png", ".pdf")
+#: The margins of the picture suit this size; a vector picture scales to any other.
+_SIZE = 400
+_WITHOUT: dict[str, Callable[..., str]] = {"tradeoff": tradeoff_svg, "roc": roc_svg}
+_WITH: dict[str, Callable[..., Figure]] = {"tradeoff": tradeoff, "roc": roc}
+
+
+def save(what: Figure | Several, path: str | Path, kind: str = "tradeoff") -> None:
+    """Write a picture into a file whose ending says the format.
+
+    `what` is a figure, or guarantees to be drawn as `kind` ("tradeoff" or "roc"); a name "" has no legend. Guarantees in
+    a .svg need nothing installed; figures, .png and .pdf need matplotlib (`pip install 'discreet[plot]'`).
+    """
+    file = Path(path)
+    if file.suffix not in _ENDINGS:
+        raise BadParameter(
+            "DP105",
+            f"a picture must end in one of {', '.join(_ENDINGS)}, not {file.suffix or 'nothing'}.",
+            why="the ending chooses the format.",
+            fix=f"{file.stem or 'curve'}.svg",
+        )
+    kind = check.choice(_WITH, kind=kind)
+    try:
+        if not isinstance(what, Guarantee | Mapping):
+            _write(_figure(what), file)
+        elif file.suffix == ".svg":
+            file.write_text(_WITHOUT[kind](named(what), size=_SIZE, paper="white"), encoding="utf-8")
+        else:
+            _write(_WITH[kind](what), file)
+    except OSError as error:
+        raise BadParameter(
+            "DP102",
+            f"{file} cannot be written: {error.strerror or error}.",
+            why="the picture was drawn and has no place to go.",
+            fix=f"{file.name}  in a folder that exists and is yours",
+        ) from None
+
+
+def alt_text(figure: Figure) -> str:
+    """What the pictures in a figure show, in words."""
+    title, words = words_of(_figure(figure))
+    return f"{title}: {words}"
+
+
+def _write(figure: Figure, file: Path) -> None:
+    from discreet.plot.picture import metadata, svg_of
+
+    if file.suffix == ".svg":
+        file.write_text(svg_of(figure), encoding="utf-8")
+    else:
+        figure.savefig(file, dpi=150, metadata=metadata(figure, file.suffix))
+
+
+def _figure(what: Any) -> Figure:
+    if hasattr(what, "savefig") and hasattr(what, "get_axes"):
+        found: Figure = what
+        return found
+    raise BadParameter(
+        "DP104",
+        "only a figure, a guarantee or several guarantees by name can be saved.",
+        why="there is nothing else here that could be drawn.",
+        fix="plot.save(plot.roc(guarantee), 'curve.svg')",
+    )

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The privacy-loss distribution: its mean, its tail beyond an ε, and the Gaussian that it tends to.
+
+**Promise.** The masses are those of `Guarantee.loss`, gathered into cells of equal width. Tails of
+less than 1e-9 are beyond the edge of the picture. The Gaussian is an estimate and never enters a bound.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet import check
+from discreet.plot.canvas import GREY, Array, axes_for, finish, rounded_up
+from discreet.privacy.picture import COLOURS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.privacy.tradeoff import LossDistribution
+
+_CELLS = 160
+#: Outcomes up to this many are drawn one by one.
+_FEW = 60
+#: Densities below this share of the greatest, and tails below this mass, are not drawn.
+_FLOOR = 1e-9
+
+
+def loss(guarantee: Guarantee, *, delta: float = 1e-6, ax: Axes | None = None) -> Figure:
+    """The law of the privacy loss on a logarithmic axis, with the tail beyond ε(δ) shaded."""
+    epsilon = guarantee.epsilon(check.inner_probability(delta=delta))
+    law = guarantee.loss()
+    ax = axes_for(ax, (5.6, 3.8))
+    few = law.losses.size <= _FEW
+    heights = _stems(ax, law, epsilon) if few else _cells(ax, law, epsilon)
+    top, least = float(heights.max()), float(heights[heights > 0].min())
+    ax.axvline(law.mean, color=COLOURS[1], linewidth=1.5, label=f"mean {law.mean:.3g}")
+    if math.isfinite(epsilon):
+        ax.axvline(
+            epsilon,
+            color="black",
+            linewidth=1,
+            linestyle=":",
+            label=f"ε = {rounded_up(epsilon)} at δ = {delta:g}",
+        )
+    ax.set(yscale="log", xlabel="privacy loss", ylabel="probability" if few else "density")
+    ax.set_ylim(max(_FLOOR * top, least / 5), 5 * top)
+    words = (
+        f"Mean {law.mean:.4g}, standard deviation {math.sqrt(law.variance):.4g}; ε is at most {rounded_up(epsilon)} at "
+        f"δ = {delta:g}; outcomes of probability {rounded_up(abs(law.infinite))} count as revealing everything."
+    )
+    return finish(ax, f"The privacy loss of {guarantee!r}", words, legend="above")
+
+
+def _stems(ax: Axes, law: LossDistribution, epsilon: float) -> Array:
+    for beyond, colour, name in ((False, COLOURS[0], "loss"), (True, COLOURS[3], "beyond ε")):
+        some = (law.losses > epsilon) == beyond
+        if some.any():
+            ax.vlines(law.losses[some], 0, law.masses[some], color=colour, linewidth=3, alpha=0.5, label=name)
+            ax.plot(law.losses[some], law.masses[some], "o", color=colour, markersize=4)
+    steps = np.diff(law.losses)
+    if steps.size > 1 and np.allclose(steps, steps[0], rtol=1e-6):
+        _bell(ax, law, np.linspace(law.losses[0], law.losses[-1], 200), float(steps[0]))
+    return np.asarray(law.masses)
+
+
+def _cells(ax: Axes, law: LossDistribution, epsilon: float) -> Array:
+    edges, heights = histogram(law)
+    ax.stairs(heights, edges, color=COLOURS[0], baseline=None, label="loss")
+    beyond = edges[:-1] >= epsilon
+    if beyond.any():
+        ax.stairs(
+            np.where(beyond, heights, 0), edges, fill=True, color=COLOURS[3], alpha=0.6, label="beyond ε"
+        )
+    _bell(ax, law, (edges[1:] + edges[:-1]) / 2, 1.0)
+    return heights
+
+
+def _bell(ax: Axes, law: LossDistribution, across: Array, width: float) -> None:
+    """The Gaussian with the mean and the spread of the law, as mass in a cell of that width."""
+    spread = math.sqrt(law.variance)
+    if spread > 0:
+        bell = width * np.exp(-(((across - law.mean) / spread) ** 2) / 2) / (spread * math.sqrt(2 * math.pi))
+        ax.plot(across, bell, color=GREY, linestyle="--", label="Gaussian it tends to")
+
+
+def histogram(law: LossDistribution) -> tuple[Array, Array]:
+    """Edges and densities of equal cells over all losses but tails of less than 1e-9."""
+    below, above = np.cumsum(law.masses), np.cumsum(law.masses[::-1])[::-1]
+    seen = law.losses[(below >= _FLOOR) & (above >= _FLOOR)]
+    masses, edges = np.histogram(law.losses, bins=_CELLS, range=(seen[0], seen[-1]), weights=law.masses)
+    return edges, np.asarray(masses / np.diff(edges))
