@@ -2,6 +2,7 @@
 #
 #   make demo     see the accountant at work
 #   make test     checks and tests
+#   make audit    audit everything that ships, at a size that means something (minutes)
 #   make check    lint, format, types
 #   make bench    the benchmarks
 #   make docs     build the documentation into site/
@@ -12,13 +13,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check bench docs format clean
+.PHONY: demo test audit check bench docs format clean
 
 demo: $(STAMP)
 	@$(BIN)/discreet demo
 
 test: check
 	@$(BIN)/python -m pytest $(PYTEST_FLAGS)
+
+audit: $(STAMP)
+	@$(BIN)/python -m pytest tests/attacks tests/audit -m "slow or not slow" $(PYTEST_FLAGS)
 
 check: $(STAMP)
 	@$(BIN)/ruff check --quiet

@@ -3,12 +3,22 @@
 
 A map of the library, in the order in which a newcomer meets it:
 
+    Laplace     noise on a number or a vector; likewise Gaussian, Geometric, DiscreteGaussian
+    noisy_max   a choice among candidates; likewise exponential_mechanism and permute_and_flip
+    mechanisms  all mechanisms: queries, choices, thresholds, quantiles, local reports, how to combine them
     privacy     what is promised: Guarantee, its primitives, composition and every view of it
+    smooth      noise in proportion to a smooth bound: medians, trimmed means, and functions of yours
+    ptr         propose-test-release, and values that need no noise where they are stable
+    graphs      triangles, stars and degrees of graphs
+    audit       what outputs on two neighbouring inputs prove against a promise
+    plot        pictures of all this
     calibrate   the least noise (or the most steps) whose guarantee still implies a target
     errors      the tree of everything that discreet refuses, each with a code and a fix
 
     import discreet as dp
     from discreet import privacy
+
+    dp.Laplace(epsilon=1, sensitivity=1)(42).value
 
     step = privacy.gaussian(noise=1.0).sampled(rate=0.01)
     train = 1_000 * step + privacy.laplace(scale=10)
@@ -27,17 +37,59 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from discreet import audit as audit
     from discreet import errors as errors
+    from discreet import graphs as graphs
+    from discreet import mechanisms as mechanisms
+    from discreet import plot as plot
     from discreet import privacy as privacy
+    from discreet.mechanisms import ptr as ptr
+    from discreet.mechanisms import smooth as smooth
+    from discreet.mechanisms.additive import DiscreteGaussian as DiscreteGaussian
+    from discreet.mechanisms.additive import Gaussian as Gaussian
+    from discreet.mechanisms.additive import Geometric as Geometric
+    from discreet.mechanisms.additive import Laplace as Laplace
+    from discreet.mechanisms.choice import exponential_mechanism as exponential_mechanism
+    from discreet.mechanisms.choice import noisy_max as noisy_max
+    from discreet.mechanisms.choice import permute_and_flip as permute_and_flip
     from discreet.privacy.calibrate import calibrate as calibrate
     from discreet.privacy.guarantee import Guarantee as Guarantee
     from discreet.privacy.unit import Unit as Unit
 
 __version__ = "0.1.0"
 
-__all__ = ["Guarantee", "Unit", "__version__", "calibrate", "errors", "privacy"]
+__all__ = [
+    "DiscreteGaussian",
+    "Gaussian",
+    "Geometric",
+    "Guarantee",
+    "Laplace",
+    "Unit",
+    "__version__",
+    "audit",
+    "calibrate",
+    "errors",
+    "exponential_mechanism",
+    "graphs",
+    "mechanisms",
+    "noisy_max",
+    "permute_and_flip",
+    "plot",
+    "privacy",
+    "ptr",
+    "smooth",
+]
 
 _HOMES = {
+    "ptr": "discreet.mechanisms",
+    "smooth": "discreet.mechanisms",
+    "DiscreteGaussian": "discreet.mechanisms.additive",
+    "Gaussian": "discreet.mechanisms.additive",
+    "Geometric": "discreet.mechanisms.additive",
+    "Laplace": "discreet.mechanisms.additive",
+    "exponential_mechanism": "discreet.mechanisms.choice",
+    "noisy_max": "discreet.mechanisms.choice",
+    "permute_and_flip": "discreet.mechanisms.choice",
     "Guarantee": "discreet.privacy.guarantee",
     "Unit": "discreet.privacy.unit",
     "calibrate": "discreet.privacy.calibrate",

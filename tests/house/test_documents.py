@@ -9,10 +9,10 @@ import re
 import pytest
 
 import discreet
-from discreet import privacy
+from discreet import mechanisms, privacy
 from tests.house.project import DOCS, PACKAGE, ROOT, TESTS, read, relative
 
-REFERENCE = "\n".join(read(path) for path in sorted((DOCS / "reference").glob("*.md")))
+REFERENCE = "\n".join(read(path) for path in sorted((DOCS / "reference").rglob("*.md")))
 ROW = re.compile(r"test_row_\d+_\d+")
 MAP = DOCS / "explain" / "architecture.md"
 
@@ -24,6 +24,11 @@ def headings(text: str) -> list[str]:
 @pytest.mark.parametrize("name", sorted(privacy.__all__))
 def test_every_public_name_of_privacy_has_a_heading(name):
     assert any(re.search(rf"\b{name}\b", heading) for heading in headings(REFERENCE))
+
+
+@pytest.mark.parametrize("name", sorted(mechanisms.__all__))
+def test_every_public_name_of_mechanisms_is_in_the_reference(name):
+    assert re.search(rf"`[^`]*\b{name}\b", REFERENCE)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +50,7 @@ def test_every_part_is_on_the_map():
     assert {part for part in parts if f"`{part}`" not in read(MAP)} == set()
 
 
-@pytest.mark.parametrize("part", ["noise", "privacy"])
+@pytest.mark.parametrize("part", ["noise", "privacy", "mechanisms", "graphs", "audit", "plot"])
 def test_every_file_of_a_part_is_on_the_map(part):
     files = {path.name for path in (PACKAGE / part).glob("*.py")} - {"__init__.py"}
     section = read(MAP).split(f"## Inside `{part}`")[1].split("\n## ")[0]

@@ -24,11 +24,11 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "learn": ("mechanisms",),
     "ledger": ("privacy",),
     "session": ("tables", "graphs", "learn", "ledger"),
-    "audit": ("mechanisms", "privacy"),
-    "plot": ("privacy", "audit"),
+    "plot": ("mechanisms",),
+    "audit": ("mechanisms", "plot"),
     "testing": ("noise",),
-    "cli": ("session", "audit", "plot"),
-    "server": ("session", "audit", "plot"),
+    "cli": ("session", "audit"),
+    "server": ("session", "audit"),
     "__main__": ("cli",),
     "__init__": (),  # the façade loads its names lazily and is imported by nobody
 }
@@ -36,11 +36,11 @@ ARROWS: dict[str, tuple[str, ...]] = {
 # Third-party modules, and the only places where they may be named.
 HOMES: dict[str, tuple[str, ...]] = {
     "numpy": ("privacy", "noise", "mechanisms", "tables", "graphs", "learn", "audit", "plot", "cli"),
-    "scipy": ("privacy", "noise", "mechanisms", "learn", "audit"),
+    "scipy": ("privacy", "noise", "mechanisms", "graphs", "learn", "audit"),
     "cryptography": ("noise", "ledger"),
     "typer": ("cli",),
     "rich": ("cli",),
-    "matplotlib": ("plot",),
+    "matplotlib": ("plot", "audit"),
     "duckdb": ("tables",),
     "ibis": ("tables",),
     "polars": ("tables",),

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Is the promise kept? Outputs on two neighbouring inputs are told apart, and what that proves is certified.
+
+    import discreet as dp
+
+    report = dp.audit(mechanism, x, x_neighbour)
+    report.refutes(); report.epsilon_at_least(delta=0); report.witness
+
+game.py      the two-sample game                                           ◄ read this first
+report.py    what it found
+bounds.py    from counts to certainty: binomial intervals, a band for a curve, corners against a claim
+draws.py     running anything many times
+outputs.py   outputs of any kind as cells
+cells.py     the cells that are looked at, and the scores that are tried
+scores.py    histograms, bare numbers, logistic regression
+bits.py      the bits of floating-point numbers
+exact.py     small mechanisms by enumeration, without luck
+pairs.py     which inputs to try: the worst pair of a known mechanism, a search for an unknown one
+canary.py    one training run with many canaries
+
+The package itself is callable, and is the function `audit`: `dp.audit(…)` means the same whether or not
+`discreet.audit` was imported before.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from discreet.audit.bounds import clopper_pearson, dkw
+from discreet.audit.canary import OneRun, one_run
+from discreet.audit.draws import batched
+from discreet.audit.exact import ExactReport, exact
+from discreet.audit.game import audit, audit_bits
+from discreet.audit.pairs import register_pair, search, worst_pair
+from discreet.audit.report import AuditReport, AuditRoc, Event
+
+__all__ = [
+    "AuditReport",
+    "AuditRoc",
+    "Event",
+    "ExactReport",
+    "OneRun",
+    "audit",
+    "audit_bits",
+    "batched",
+    "clopper_pearson",
+    "dkw",
+    "exact",
+    "one_run",
+    "register_pair",
+    "search",
+    "worst_pair",
+]
+
+
+class _Package(ModuleType):
+    """A package that can be called like its main function."""
+
+    def __call__(self, mechanism: Any, x: Any, x_neighbour: Any, **settings: Any) -> AuditReport:
+        return audit(mechanism, x, x_neighbour, **settings)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Auditing in one run: many canaries, each in or out by the toss of a coin, and guesses about all of them.
+
+Insert m records that nothing else depends on, each with probability one half; train once; score each by how
+much it looks included (its loss, say). Guess "in" for the highest scores, "out" for the lowest, nothing for the rest.
+If the run is private, few guesses are right: `tail` says how few, and canary.proof.md why.
+
+    included = coins == 1
+    report = one_run(included, score=-losses, delta=1e-5)
+    report.epsilon_at_least; report.refutes(privacy.gaussian(noise=1.0)); report.mu_at_least
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import bdtrc, gammaln, xlog1py, xlogy
+
+from discreet import check
+from discreet.audit.bounds import Array
+from discreet.errors import BadParameter
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.primitives import gaussian
+
+__all__ = ["OneRun", "one_run", "tail"]
+
+_LADDER = (1.0, 0.5, 0.25, 0.1, 0.05, 0.02)  # shares of the canaries that are guessed, all tried
+_MOST = 50.0  # no bound is above it
+_SAFE = 1e-9
+_PLACES = np.concatenate([[0.0], np.geomspace(1e-3, 20.0, 60)])  # the ε at which a claimed curve is read
+
+
+@dataclass(frozen=True)
+class OneRun:
+    """What one run with canaries proves.
+
+    **Promise.** With probability `confidence`, `epsilon_at_least` and `mu_at_least` are lower bounds and `refutes` is
+    False for a claim that holds, all at once: they speak of the same few counts.
+    """
+
+    delta: float
+    confidence: float
+    canaries: int
+    tried: tuple[tuple[int, int], ...]  # how many were guessed, and how many of these were right
+
+    @property
+    def epsilon_at_least(self) -> float:
+        """No (ε, δ) promise with a lesser ε holds, at the δ of this report."""
+        return max(self._bound(*counts) for counts in self.tried)
+
+    @property
+    def mu_at_least(self) -> float:
+        """No μ-Gaussian promise with a lesser μ holds; far from tight, because only the mean of the excess is bounded."""
+        return _greatest(lambda mu: self.refutes(gaussian(1 / mu)), 1e-3, 20.0)
+
+    def refutes(self, claim: Guarantee) -> bool:
+        """Whether so many right guesses contradict a guarantee for each canary."""
+        curve = [(float(epsilon), claim.delta(float(epsilon))) for epsilon in _PLACES]
+        return any(
+            min(tail(self.canaries, *counts, *point) for point in curve) <= self._alpha
+            for counts in self.tried
+        )
+
+    def _bound(self, guesses: int, right: int) -> float:
+        return _bound(self.canaries, guesses, right, self.delta, self._alpha)
+
+    @property
+    def _alpha(self) -> float:
+        return (1 - self.confidence) / len(self.tried)
+
+    def __str__(self) -> str:
+        guesses, right = max(self.tried, key=lambda counts: self._bound(*counts))
+        shown = math.floor(self.epsilon_at_least * 1e4) / 1e4
+        return (
+            f"ε at least {shown:.4f} at δ = {self.delta:g}: {right} of {guesses} guesses right, "
+            f"{self.canaries} canaries, confidence {self.confidence:g}"
+        )
+
+
+def one_run(
+    included: Any, score: Any, *, guesses: int | None = None, delta: float = 0.0, confidence: float = 0.95
+) -> OneRun:
+    """Lower bounds from the scores of canaries that were included by fair coins.
+
+    **Promise.** If the run is (ε, δ)-DP for each canary, the bound exceeds ε with probability 1 - confidence at most.
+
+    Why it holds: canary.proof.md. `guesses` says how many of the most extreme scores, half of them from either end,
+    are taken for guesses, and must be chosen without looking at `included`; if it is not given, six shares of the
+    canaries are tried, and each gets a sixth of the error probability.
+
+    What would break it: canaries that were not included by independent fair coins; a score that knows `included` in
+    another way than through the output of the run.
+
+    >>> included = np.arange(1000) % 2 == 0
+    >>> round(one_run(included, np.where(included, 1.0, 0.0), guesses=1000).epsilon_at_least, 1)
+    5.8
+    """
+    coins, scores = _checked(included, score)
+    delta, confidence = check.delta(delta=delta), check.inner_probability(confidence=confidence)
+    if guesses is None:
+        sizes = sorted({max(2, int(share * scores.size)) for share in _LADDER})
+    else:
+        sizes = [_at_most(check.whole(guesses=guesses), scores.size)]
+    order = np.argsort(scores, kind="stable")
+    tried = []
+    for size in sizes:
+        low, high = order[: size // 2], order[scores.size - (size - size // 2) :]
+        tried.append((size, int((~coins[low]).sum() + coins[high].sum())))
+    return OneRun(delta, confidence, scores.size, tuple(tried))
+
+
+def tail(canaries: int, guesses: int, right: int, epsilon: float, delta: float) -> float:
+    """The greatest probability of so many right guesses under (ε, δ): canary.proof.md.
+
+    >>> tail(10, 10, 10, 0.0, 0.0) == 2.0**-10
+    True
+    """
+    if right <= 0:
+        return 1.0
+    rate = 1 / (1 + math.exp(-epsilon))
+    found = float(bdtrc(right - 1, guesses, rate))
+    if delta > 0:
+        below = np.arange(right - 1, -1, -1)
+        found += _lifted(_masses(below, guesses, rate), canaries * delta / (1 + math.exp(epsilon)))
+    return min(1.0, found * (1 + _SAFE)) if delta > 0 else found
+
+
+def _masses(hits: Any, trials: int, rate: float) -> Array:
+    """Binomial probabilities, by logarithms."""
+    ways = gammaln(trials + 1) - gammaln(hits + 1) - gammaln(trials - hits + 1)
+    return np.asarray(np.exp(ways + xlogy(hits, rate) + xlog1py(trials - hits, -rate)))
+
+
+def _lifted(masses: Array, budget: float) -> float:
+    """How much mass a budget lifts, where the first costs 1 for each unit, the second 2, and so on."""
+    costs = np.arange(1, masses.size + 1)
+    spent = np.cumsum(costs * masses)
+    whole = int(np.searchsorted(spent, budget, side="right"))
+    lifted = float(masses[:whole].sum())
+    if whole == masses.size:
+        return lifted
+    return lifted + (budget - (float(spent[whole - 1]) if whole else 0.0)) / (whole + 1)
+
+
+def _bound(canaries: int, guesses: int, right: int, delta: float, alpha: float) -> float:
+    """The greatest ε at which so many right guesses are too unlikely.
+
+    The tail need not grow with ε for the bound to hold: what is (ε, δ)-DP is so for every greater ε, and the right
+    guesses that refute any of these are at least as many as those that refute one of them.
+    """
+    return _greatest(lambda epsilon: tail(canaries, guesses, right, epsilon, delta) <= alpha, 0.0, _MOST)
+
+
+def _greatest(refuted: Any, low: float, high: float) -> float:
+    """Where a statement that is false of small numbers begins to be tenable, by bisection."""
+    if not refuted(low):
+        return 0.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low * (1 - _SAFE)
+
+
+def _checked(included: Any, score: Any) -> tuple[Any, Array]:
+    coins, scores = np.asarray(included), np.asarray(score, dtype=float)
+    if coins.dtype != bool or coins.ndim != 1 or coins.shape != scores.shape or coins.size < 2:
+        raise BadParameter(
+            "DP107",
+            "included must be a vector of bools, and score a vector of as many numbers.",
+            why="each canary has one coin and one score.",
+            fix="one_run(included=coins == 1, score=-losses)",
+        )
+    return coins, np.nan_to_num(scores, nan=0.0)
+
+
+def _at_most(guesses: int, canaries: int) -> int:
+    if guesses <= canaries:
+        return guesses
+    raise BadParameter(
+        "DP102",
+        f"guesses must be at most the number of canaries, {canaries}, not {guesses}.",
+        why="each canary is guessed once.",
+        fix=f"guesses={canaries}",
+    )

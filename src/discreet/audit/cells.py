@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the outputs of both inputs to cells, and from cells to the scores that are tried.
+
+Besides the cells of the outputs there are their bits, the differences of pairs of numbers (equal noise cancels), and,
+where few different outputs occur, the output as a whole. What is left out is decided on the runs that learn.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.audit.bits import bit_columns
+from discreet.audit.outputs import Column, columns_of
+from discreet.audit.scores import Bare, Cross, Histogram, Joint, Score
+
+__all__ = ["Sample", "candidates", "sample_of"]
+
+Rows = npt.NDArray[np.int64]
+
+_PAIRED, _CROSSED, _BITS, _BARE = (
+    6,
+    4,
+    6,
+    12,
+)  # cells of which differences, pairs, bits, bare numbers are taken
+_TELLING, _LINEAR = 24, 64  # histograms and numbers that the joint score takes
+_TOGETHER, _COMMON = 32, 20  # an output of so few cells is one as a whole, if it occurs so often on average
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The cells of all runs on both inputs: the first half of the rows belongs to x."""
+
+    columns: tuple[Column, ...]
+    trials: int
+
+    def at(self, part: slice) -> tuple[dict[str, Column], npt.NDArray[np.bool_]]:
+        """The cells of a part of the runs on each input, and which of them are on x."""
+        rows = rows_of(part, self.trials)
+        return {column.name: column.at(rows) for column in self.columns}, rows < self.trials
+
+
+def rows_of(part: slice, trials: int) -> Rows:
+    """The rows of a part of the runs on x, then of those on the neighbour."""
+    on_x = np.arange(trials)[part]
+    return np.concatenate([on_x, on_x + trials])
+
+
+def sample_of(
+    outputs: tuple[Sequence[Any], Sequence[Any]],
+    inputs: tuple[Any, Any],
+    trials: int,
+    learn: slice,
+    look_at: str,
+) -> Sample:
+    """All cells that are looked at."""
+    plain = columns_of([*outputs[0], *outputs[1]])
+    rows = rows_of(learn, trials)
+    numeric = [column for column in plain if (column.codes[rows] == 0).all()]
+    found: list[Column] = [] if look_at == "bits" else [*plain, *_derived(plain, numeric, rows)]
+    if look_at != "values":
+        real = [column for column in numeric if _has_fractions(column.numbers[rows])][:_BITS]
+        found += [cell for column in real for cell in bit_columns(column, inputs)]
+    return Sample(tuple(found), trials)
+
+
+def candidates(columns: dict[str, Column], first: npt.NDArray[np.bool_]) -> list[Score]:
+    """The scores that are tried, learned from these runs."""
+    alive = [column for column in columns.values() if not column.constant]
+    if not alive:
+        return []
+    histograms = [Histogram.fit(column, first) for column in alive]
+    gains = {histogram.name: _gain(histogram, columns, first) for histogram in histograms}
+    telling = sorted(histograms, key=lambda histogram: -gains[histogram.name])[:_TELLING]
+    numeric = [column for column in alive if (column.codes == 0).all()]
+    numeric = sorted(numeric, key=lambda column: -gains[column.name])
+    crosses = list(_crossed(alive, first))
+    scores: list[Score] = [*telling, *crosses]
+    scores += [score for column in numeric[:_BARE] for score in _bare(column, first)]
+    if len(alive) > 1:
+        names = [column.name for column in numeric[:_LINEAR]]
+        scores.append(Joint.fit(columns, [*telling, *crosses], names, first))
+    return scores
+
+
+def _gain(histogram: Histogram, columns: dict[str, Column], first: npt.NDArray[np.bool_]) -> float:
+    scores = histogram.of(columns)
+    return float(scores[first].mean() - scores[~first].mean())
+
+
+def _crossed(alive: list[Column], first: npt.NDArray[np.bool_]) -> Iterator[Cross]:
+    plain = [column for column in alive if column.name.startswith("value")][:_CROSSED]
+    for one, other in itertools.combinations(plain, 2):
+        yield Cross.fit(one, other, first)
+
+
+def _bare(column: Column, first: npt.NDArray[np.bool_]) -> Iterator[Bare]:
+    middles = [float(np.median(column.numbers[side])) for side in (first, ~first)]
+    yield Bare(column.name, None, 1.0 if middles[0] >= middles[1] else -1.0)
+    for middle in dict.fromkeys(middles):
+        far = np.abs(column.numbers - middle)
+        yield Bare(column.name, middle, 1.0 if far[first].mean() >= far[~first].mean() else -1.0)
+
+
+def _derived(plain: list[Column], numeric: list[Column], rows: Rows) -> Iterator[Column]:
+    if len(numeric) <= _PAIRED:
+        for one, other in itertools.combinations(numeric, 2):
+            with np.errstate(over="ignore"):
+                yield Column.of_numbers(f"{one.name} - {other.name}", one.numbers - other.numbers)
+    if 1 < len(plain) <= _TOGETHER:
+        yield from _whole(plain, rows)
+
+
+def _whole(plain: list[Column], rows: Rows) -> Iterator[Column]:
+    """The output as a whole, if the runs that learn show few different ones."""
+    if np.unique(_keys([column.at(rows) for column in plain])).size > rows.size / _COMMON:
+        return
+    keys = _keys(plain)
+    _, where, codes = np.unique(keys, return_index=True, return_inverse=True)
+    words = tuple(_text(plain, int(row)) for row in where)
+    yield Column("output", np.full(keys.size, np.nan), codes.astype(np.int32) + 1, ("a number", *words))
+
+
+def _keys(plain: list[Column]) -> npt.NDArray[Any]:
+    """One opaque value for each output, equal where all its cells are."""
+    parts = [part for column in plain for part in (np.nan_to_num(column.numbers), column.codes)]
+    table = np.ascontiguousarray(np.column_stack(parts))
+    return table.view(np.dtype((np.void, table.dtype.itemsize * table.shape[1]))).ravel()
+
+
+def _text(plain: list[Column], row: int) -> str:
+    cells = [
+        f"{column.numbers[row]:.6g}" if column.codes[row] == 0 else column.words[column.codes[row]]
+        for column in plain
+    ]
+    return f"({', '.join(cells)})"
+
+
+def _has_fractions(numbers: npt.NDArray[np.float64]) -> bool:
+    return bool((numbers != np.rint(numbers)).any() or np.abs(numbers).max(initial=0.0) > 2.0**53)

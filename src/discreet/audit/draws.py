@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drawing many outputs of anything: one by one, in batches, or in several processes.
+
+**Promise.** Each output is one independent run. Only mechanisms of this library, whose noise comes from the operating
+system in every process, are run in several processes unasked: a generator that a callable brings along would be
+copied into each of them, and copies are not independent.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet import check
+from discreet.errors import BadParameter
+from discreet.mechanisms.additive import Additive
+from discreet.mechanisms.mechanism import Mechanism, Release
+from discreet.noise.source import is_private
+
+__all__ = ["Batched", "Raised", "batched", "draw_all", "draws_of"]
+
+Progress = Callable[[int, int], None]
+
+_CHUNK = 1_000
+_WORTH_IT = 5.0  # seconds of drawing from which other processes are asked for help
+
+
+@dataclass(frozen=True)
+class Raised:
+    """The outcome of a run that ended in an exception, which an attacker would see."""
+
+    kind: str
+
+
+@dataclass(frozen=True)
+class Batched:
+    """A function (data, count) -> that many independent outputs, as something to audit."""
+
+    function: Callable[[Any, int], Any]
+
+    def draw_many(self, data: Any, count: int) -> Any:
+        return self.function(data, count)
+
+
+def batched(function: Callable[[Any, int], Any]) -> Batched:
+    """For functions that draw many outputs at once, such as those of numpy: the first axis counts the runs.
+
+    >>> len(batched(lambda data, count: [data] * count).draw_many(1, 3))
+    3
+    """
+    return Batched(function)
+
+
+def draws_of(subject: Any, data: Any) -> Callable[[int], Any]:
+    """What draws `count` outputs: `draw_many`, or else one call after another."""
+    fitted = _fitted(subject, data) if isinstance(subject, Mechanism) else subject
+    if hasattr(fitted, "draw_many"):
+        return lambda count: _counted(fitted.draw_many(data, count), count)
+    one = fitted.draw if isinstance(fitted, Mechanism) else fitted
+    if not callable(one):
+        raise BadParameter(
+            "DP104",
+            f"a mechanism or a function of the data is needed, not {type(subject).__name__}.",
+            why="the audit runs it many times on two neighbouring inputs.",
+            fix="audit(lambda data: data + noise(), x, x_neighbour)",
+        )
+    return lambda count: [_once(one, data) for _ in range(count)]
+
+
+def draw_all(
+    subject: Any, inputs: tuple[Any, Any], trials: int, workers: int | None, progress: Progress | None
+) -> tuple[list[Any], list[Any]]:
+    """Lists of chunks of outputs on both inputs, `trials` on each."""
+    report = progress or _quietly
+    total = 2 * trials
+    if hasattr(subject, "draw_many"):
+        found = [[draws_of(subject, data)(trials)] for data in inputs]
+        report(total, total)
+        return found[0], found[1]
+    sizes = [_CHUNK] * (trials // _CHUNK) + ([trials % _CHUNK] if trials % _CHUNK else [])
+    started = time.perf_counter()
+    first = draws_of(subject, inputs[0])(sizes[0])
+    expected = (time.perf_counter() - started) * total / sizes[0]
+    jobs = [(side, size) for side in (0, 1) for size in sizes][1:]
+    chunks: list[Any] = [[]] * len(jobs)
+    done = sizes[0]
+    for place, chunk in _run(subject, inputs, jobs, _workers(subject, workers, expected)):
+        chunks[place] = chunk  # in the order of the jobs: the order of arrival may depend on the outputs
+        done += len(chunk)
+        report(done, total)
+    on_x = len(sizes) - 1
+    return [first, *chunks[:on_x]], chunks[on_x:]
+
+
+def _quietly(done: int, total: int) -> None:
+    """No progress is shown."""
+
+
+def _run(
+    subject: Any, inputs: tuple[Any, Any], jobs: list[tuple[int, int]], workers: int
+) -> Iterator[tuple[int, Any]]:
+    if workers == 1:
+        for place, (side, size) in enumerate(jobs):
+            yield place, draws_of(subject, inputs[side])(size)
+        return
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context()) as pool:
+        waiting = {
+            pool.submit(_chunk, subject, inputs[side], size): place for place, (side, size) in enumerate(jobs)
+        }
+        for done in as_completed(waiting):
+            yield waiting[done], done.result()
+
+
+def _chunk(subject: Any, data: Any, size: int) -> Any:
+    return draws_of(subject, data)(size)
+
+
+def _workers(subject: Any, asked: int | None, expected: float) -> int:
+    if asked is not None:
+        if check.whole(workers=asked) > 1 and not _travels(subject):
+            raise BadParameter(
+                "DP104",
+                f"{type(subject).__name__} cannot be sent to other processes.",
+                why="it is pickled on its way, and functions that have no name in a module are not.",
+                fix="define it at the top of a module, or leave workers out",
+            )
+        return asked
+    ours = isinstance(subject, Mechanism) and type(subject).__module__.startswith("discreet.")
+    if not ours or expected < _WORTH_IT or not is_private() or not _travels(subject):
+        return 1
+    return os.cpu_count() or 1
+
+
+def _travels(subject: Any) -> bool:
+    try:
+        pickle.dumps(subject)
+    except (pickle.PicklingError, TypeError, AttributeError):
+        return False
+    return True
+
+
+def _fitted(mechanism: Mechanism, data: Any) -> Mechanism:
+    """Additive noise is made for a number; on a vector it is the mechanism for vectors of that length."""
+    size = int(np.size(data))
+    if isinstance(mechanism, Additive) and mechanism.dimension == 1 and size > 1:
+        return mechanism.on(size)
+    return mechanism
+
+
+def promise_of(subject: Any, data: Any) -> Any:
+    """The guarantee that a mechanism states of itself, or None."""
+    return _fitted(subject, data).guarantee() if isinstance(subject, Mechanism) else None
+
+
+def _once(function: Callable[[Any], Any], data: Any) -> Any:
+    try:
+        output = function(data)
+    except Exception as error:  # noqa: BLE001 - whatever ends a run is seen by the attacker, so it is an outcome
+        return Raised(type(error).__name__)
+    return output.value if isinstance(output, Release) else output
+
+
+def _counted(outputs: Any, count: int) -> Any:
+    if len(outputs) == count:
+        return outputs
+    raise BadParameter(
+        "DP107",
+        f"draw_many was asked for {count} outputs and gave {len(outputs)}.",
+        why="every output counts as one independent run.",
+        fix="return one output for each run along the first axis",
+    )

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Auditing without luck: where the probabilities of all outcomes are known, so are δ(ε) and ε(δ) of the pair.
+
+    from discreet import testing
+    from discreet.audit import exact
+
+    def law(bit):                                   # every outcome with its probability
+        return {bit: Fraction(3, 4), 1 - bit: Fraction(1, 4)}
+
+    def walked(bit):                                # or all that a sampler can do with a few random bits
+        return testing.walk(lambda source: sampler(bit, source), depth=12)
+
+    exact(law, 0, 1).epsilon()                      # (lower, upper)
+
+A walk leaves some mass open. It may lie anywhere, and the interval is as wide as that makes it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from discreet import check
+from discreet.errors import BadParameter
+from discreet.noise.scales import as_ratio
+from discreet.privacy.guarantee import Guarantee
+
+__all__ = ["ExactReport", "exact"]
+
+Law = Mapping[Hashable, Fraction]
+
+_SAFE = 1e-12  # relative: exponentials and logarithms are good to far more than this
+_ROUNDING = Fraction(1, 10**14)  # of an exponential, relative
+
+
+@dataclass(frozen=True)
+class ExactReport:
+    """Both laws, outcome by outcome, and what of each is not decided.
+
+    **Promise.** `delta(ε)` and `epsilon(δ)` are intervals that hold the truth for this pair of inputs, in both
+    directions. Probabilities are exact fractions; only exponentials are rounded, outwards.
+    """
+
+    law: dict[Hashable, Fraction]
+    law_neighbour: dict[Hashable, Fraction]
+    open: Fraction
+    open_neighbour: Fraction
+    closed: bool
+
+    def delta(self, epsilon: float) -> tuple[float, float]:
+        """The least δ for this ε, from below and from above; see `_deltas` for why."""
+        found = [self._deltas(*way, check.not_negative(epsilon=epsilon)) for way in self._ways()]
+        return max(low for low, _ in found), max(high for _, high in found)
+
+    def epsilon(self, delta: float = 0.0) -> tuple[float, float]:
+        """The least ε for this δ, from below and from above; infinite where no ε will do."""
+        delta = check.delta(delta=delta)
+        if delta == 0:
+            ways = [self._ratios(*way) for way in self._ways()]
+            return max(low for low, _ in ways), max(high for _, high in ways)
+        return self._inverse(delta, 0), self._inverse(delta, 1)
+
+    def refutes(self, claim: Guarantee) -> bool:
+        """Whether some δ(ε) of this pair is certainly greater than the claim allows."""
+        losses = {0.0} | {abs(loss) for loss in self._losses() if math.isfinite(loss)}
+        middles = {loss * share for loss in losses for share in (0.5, 0.9, 0.999)}
+        return any(self.delta(at)[0] > claim.delta(at) * (1 + _SAFE) for at in losses | middles)
+
+    def keeps(self, epsilon: float, delta: float = 0.0) -> bool:
+        """Whether this pair certainly satisfies (ε, δ), in both directions, up to 1e-12 of either number."""
+        if check.delta(delta=delta) == 0:
+            return self.epsilon()[1] <= epsilon * (1 + _SAFE)
+        return self.delta(epsilon)[1] <= delta * (1 + _SAFE)
+
+    def _ways(self) -> list[tuple[Law, Law, Fraction, Fraction]]:
+        first, second = (self.law, self.open), (self.law_neighbour, self.open_neighbour)
+        return [(p[0], q[0], p[1], q[1]) for p, q in ((first, second), (second, first))]
+
+    def _losses(self) -> list[float]:
+        both = self.law.keys() & self.law_neighbour.keys()
+        return [_log(self.law[outcome] / self.law_neighbour[outcome]) for outcome in both]
+
+    def _deltas(
+        self, p: Law, q: Law, open_p: Fraction, open_q: Fraction, epsilon: float
+    ) -> tuple[float, float]:
+        """Σ (P - e^ε Q)⁺ with P = p + something of mass open_p, and Q = q + something of mass open_q.
+
+        Each term falls by e^ε·r at most when r is added to q, and rises by r at most when r is added to p.
+        """
+        if epsilon > 700:
+            alone = sum((mass for outcome, mass in p.items() if not q.get(outcome)), Fraction(0))
+            return 0.0 if open_q else _below(alone), 1.0
+        spread = _ROUNDING if epsilon else Fraction(0)
+        most, least = (Fraction(math.exp(epsilon)) * (1 + sign * spread) for sign in (1, -1))
+        low = _surplus(p, q, most) - most * open_q
+        high = _surplus(p, q, least) + open_p
+        return max(0.0, _below(low)), min(1.0, -_below(-high))
+
+    def _ratios(self, p: Law, q: Law, open_p: Fraction, open_q: Fraction) -> tuple[float, float]:
+        """log sup P/Q: outcome by outcome, with the open masses on the worse side for either bound."""
+        seen = {outcome for outcome, mass in p.items() if mass} | {o for o, mass in q.items() if mass}
+        low = max(
+            (_log_ratio(p.get(o, Fraction(0)), q.get(o, Fraction(0)) + open_q) for o in seen), default=0.0
+        )
+        if open_p and not self.closed:
+            return max(0.0, low * (1 - _SAFE)), math.inf
+        high = max(
+            (_log_ratio(p.get(o, Fraction(0)) + open_p, q.get(o, Fraction(0))) for o in seen), default=0.0
+        )
+        return max(0.0, low * (1 - _SAFE)), max(0.0, high * (1 + _SAFE))
+
+    def _inverse(self, delta: float, side: int) -> float:
+        """Where δ(ε), which falls, comes down to δ."""
+        low, high = 0.0, 1.0
+        if self.delta(low)[side] <= delta:
+            return 0.0
+        while self.delta(high)[side] > delta:
+            low, high = high, 2 * high
+            if high > 700:
+                return math.inf if side else low
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.delta(middle)[side] > delta else (low, middle)
+        return high if side else low
+
+
+def exact(law: Callable[[Any], Any], x: Any, x_neighbour: Any, *, closed: bool = False) -> ExactReport:
+    """The exact privacy of a pair of inputs, from the probabilities of all outcomes.
+
+    **Promise.** That of `ExactReport`. `law(data)` gives a dictionary from outcomes to probabilities, or that and the
+    mass that is left open, as `testing.walk` does; an object with `probabilities(data)` will do too. With
+    `closed=True` the caller promises that the outcomes that were seen are all there are, which bounds ε at δ = 0 in
+    spite of open mass.
+
+    What would break it: probabilities that are not those of the mechanism, or a `closed` that is not true.
+
+    >>> report = exact(lambda bit: {bit: Fraction(3, 4), 1 - bit: Fraction(1, 4)}, 0, 1)
+    >>> low, high = report.epsilon()
+    >>> low <= math.log(3) <= high, round(high - low, 9)
+    (True, 0.0)
+    >>> report.delta(0.0)
+    (0.5, 0.5)
+    """
+    function = getattr(law, "probabilities", law)
+    (first, rest), (second, rest_neighbour) = (_law(function(data)) for data in (x, x_neighbour))
+    return ExactReport(first, second, rest, rest_neighbour, closed)
+
+
+def _law(found: Any) -> tuple[dict[Hashable, Fraction], Fraction]:
+    masses, rest = found if isinstance(found, tuple) else (found, None)
+    law = {outcome: as_ratio(mass) for outcome, mass in masses.items()}
+    total = sum(law.values(), Fraction(0))
+    left = 1 - total if rest is None else as_ratio(rest)
+    if (
+        min(law.values(), default=Fraction(0)) < 0
+        or abs(total + left - 1) > Fraction(1, 10**9)
+        or left < -_SAFE
+    ):
+        raise BadParameter(
+            "DP106",
+            "the probabilities of the outcomes do not sum to 1.",
+            why="mass that is missing could be anywhere.",
+            fix="return every outcome, or (outcomes, open mass)",
+        )
+    return law, max(left, Fraction(0))
+
+
+def _surplus(p: Law, q: Law, factor: Fraction) -> Fraction:
+    """Σ (p - factor·q)⁺."""
+    return sum(
+        (max(Fraction(0), mass - factor * q.get(outcome, 0)) for outcome, mass in p.items()), Fraction(0)
+    )
+
+
+def _below(value: Fraction) -> float:
+    """The greatest float that is not above."""
+    near = float(value)
+    return near if near <= value else math.nextafter(near, -math.inf)
+
+
+def _log_ratio(p: Fraction, q: Fraction) -> float:
+    if p == 0:
+        return -math.inf
+    return math.inf if q == 0 else _log(p / q)
+
+
+def _log(ratio: Fraction) -> float:
+    """log of a ratio, also of one near 1 and of one that is no float."""
+    if ratio <= 0:
+        return -math.inf
+    if Fraction(1, 2) < ratio < 2:
+        return math.log1p(float(ratio - 1))
+    return math.log(ratio.numerator) - math.log(ratio.denominator)

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Outputs of any kind as columns: a number, a vector, a category, a refusal, a table, an exception.
+
+Each output is taken apart into named cells. A cell holds a finite number, or a word for whatever else it is: a text,
+"nothing", "refused", "nan", "absent". Types, lengths and the order of keys are cells too, because an attacker sees
+them.
+
+**Promise.** What becomes of an output depends on that output alone, so a rule that was learned from some outputs
+means the same on others.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import numbers
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.audit.bounds import Array
+from discreet.audit.draws import Raised
+from discreet.mechanisms.mechanism import Refusal, Release
+
+__all__ = ["Column", "columns_of"]
+
+Codes = npt.NDArray[np.int32]
+Cell = float | str
+
+_EXACT = 2.0**53  # whole numbers beyond it lose digits as floats
+_LOW = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One cell of every output: `numbers` where `codes` is 0, else the word `words[code]`."""
+
+    name: str
+    numbers: Array
+    codes: Codes
+    words: tuple[str, ...] = ("a number",)
+
+    def __len__(self) -> int:
+        return int(self.codes.size)
+
+    def at(self, rows: Any) -> Column:
+        """The same cell of some of the outputs."""
+        return Column(self.name, self.numbers[rows], self.codes[rows], self.words)
+
+    @property
+    def constant(self) -> bool:
+        """Whether it says nothing."""
+        first = self.codes[0]
+        if (self.codes != first).any():
+            return False
+        return bool(first > 0 or (self.numbers == self.numbers[0]).all())
+
+    @staticmethod
+    def of_numbers(name: str, values: Any) -> Column:
+        """Numbers as they come; what is not finite becomes a word."""
+        values = np.asarray(values, dtype=float)
+        codes = np.select([np.isnan(values), values == np.inf, values == -np.inf], [1, 2, 3], 0)
+        finite = np.where(codes == 0, values, np.nan)
+        return Column(name, finite, codes.astype(np.int32), ("a number", "nan", "inf", "-inf"))
+
+
+def columns_of(chunks: Sequence[Any]) -> list[Column]:
+    """The cells of all outputs, which come in chunks; those that never vary are left out."""
+    arrays = [chunk for chunk in chunks if isinstance(chunk, np.ndarray) and chunk.dtype.kind in "biuf"]
+    if len(arrays) == len(chunks):
+        found = _of_array(np.concatenate(arrays))
+    else:
+        found = _of_objects([output for chunk in chunks for output in chunk])
+    return [column for column in found if not column.constant]
+
+
+def _of_array(outputs: npt.NDArray[Any]) -> list[Column]:
+    """The fast way, for outputs that are all numbers or vectors of one length."""
+    flat = outputs.reshape(len(outputs), -1)
+    names = ["value"] if outputs.ndim == 1 else [f"value[{place}]" for place in range(flat.shape[1])]
+    found = [Column.of_numbers(name, flat[:, place]) for place, name in enumerate(names)]
+    if outputs.dtype.kind in "iu" and np.abs(flat.astype(float)).max(initial=0.0) > _EXACT:
+        found += [
+            Column.of_numbers(f"{name} mod 2^20", flat[:, place] % _LOW) for place, name in enumerate(names)
+        ]
+    return found
+
+
+def _of_objects(outputs: list[Any]) -> list[Column]:
+    if len(kinds := set(map(_kind, outputs))) == 1 and kinds != {None}:
+        stacked = np.array(outputs)
+        if stacked.dtype.kind in "biuf":  # whole numbers beyond 64 bits are not
+            return _of_array(stacked)
+    table: dict[str, tuple[list[int], list[Cell]]] = {}
+    for row, output in enumerate(outputs):
+        for name, cell in itertools.chain([("type", type(output).__name__)], _cells("value", output)):
+            rows, cells = table.setdefault(name, ([], []))
+            rows.append(row)
+            cells.append(cell)
+    return [_column(name, rows, cells, len(outputs)) for name, (rows, cells) in table.items()]
+
+
+def _kind(output: Any) -> Any:
+    """What outputs must have in common to be rows of one array; None where they never are."""
+    if isinstance(output, np.ndarray):
+        return output.dtype, output.shape
+    return type(output) if type(output) in {float, int, bool} else None
+
+
+def _column(name: str, rows: list[int], cells: list[Cell], count: int) -> Column:
+    vocabulary = {"a number": 0, "absent": 1}
+    values = np.full(count, np.nan)
+    codes = np.ones(count, np.int32)
+    plain = [isinstance(cell, float) and math.isfinite(cell) for cell in cells]
+    where, is_number = np.array(rows), np.array(plain)
+    values[where[is_number]] = [cell for cell, number in zip(cells, plain, strict=True) if number]
+    codes[where[is_number]] = 0
+    others = [str(cell) for cell, number in zip(cells, plain, strict=True) if not number]
+    codes[where[~is_number]] = [vocabulary.setdefault(word, len(vocabulary)) for word in others]
+    return Column(name, values, codes, tuple(vocabulary))
+
+
+def _cells(name: str, output: Any) -> Iterator[tuple[str, Cell]]:
+    """The named cells of one output."""
+    if isinstance(output, numbers.Real | Decimal | np.bool_):
+        yield from _number(name, output)
+    elif isinstance(output, Release):
+        yield from _cells(name, output.value)
+    elif output is None or isinstance(output, str | bytes | Refusal | Raised):
+        yield name, _word(output)
+    elif isinstance(output, np.ndarray):
+        yield f"shape of {name}", f"{output.dtype} {output.shape}"
+        yield from _items(name, output.ravel().tolist())
+    elif isinstance(output, Mapping):
+        yield f"keys of {name}", ", ".join(repr(key) for key in output)
+        for key, inner in output.items():
+            yield from _cells(f"{name}[{key!r}]", inner)
+    elif isinstance(output, AbstractSet):
+        yield from ((f"{item!r} in {name}", 1.0) for item in output)
+    elif isinstance(output, Sequence):
+        yield f"length of {name}", float(len(output))
+        yield from _items(name, output)
+    elif hasattr(output, "to_dict"):  # a data frame
+        yield from _cells(name, output.to_dict())
+    else:
+        yield name, f"{type(output).__name__} {output!r}"
+
+
+def _items(name: str, items: Sequence[Any]) -> Iterator[tuple[str, Cell]]:
+    for place, inner in enumerate(items):
+        yield from _cells(f"{name}[{place}]", inner)
+
+
+def _number(name: str, value: Any) -> Iterator[tuple[str, Cell]]:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.copysign(np.finfo(float).max, value)
+    yield name, number
+    if abs(number) > _EXACT and isinstance(value, numbers.Integral):
+        yield f"{name} mod 2^20", float(int(value) % _LOW)
+
+
+def _word(output: Any) -> str:
+    if output is None:
+        return "nothing"
+    if isinstance(output, Refusal):
+        return f"refused: {output.reason}"
+    if isinstance(output, Raised):
+        return f"raised {output.kind}"
+    return repr(output)
