@@ -3,6 +3,7 @@
 
     python benchmarks/data_dependent.py                                  # on graphs and columns that anybody has
     python benchmarks/data_dependent.py --graph edges.csv 37700          # and on this graph of 37,700 nodes; repeat at will
+    python benchmarks/data_dependent.py --column prices.csv:price --bounds 0 500     # and on this column
     python benchmarks/data_dependent.py --write                          # and keep the tables in benchmarks/RESULTS.md
 
 Each file in benchmarks/dependent measures one kind of data: `TITLE`, `options(parser)` and `lines(options)`.
@@ -33,7 +34,8 @@ def main() -> None:
     options = parser.parse_args()
     for kind in KINDS:
         if options.only in {None, kind.__name__}:
-            lines = [*report.heading("python benchmarks/data_dependent.py"), "", *kind.lines(options)]
+            command = " ".join(["python benchmarks/data_dependent.py", *sys.argv[1:]])
+            lines = [*report.heading(command), "", *kind.lines(options)]
             print("\n".join([f"## {kind.TITLE}", "", *lines, ""]))
             if options.write:
                 report.replace_section(HERE / "RESULTS.md", kind.TITLE, lines)

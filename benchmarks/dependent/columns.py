@@ -80,8 +80,9 @@ def lines(options) -> Iterator[str]:
         which.rsplit("/", 1)[-1]: Column(_read(which), tuple(bounds))
         for which, bounds in zip(options.column, options.bounds, strict=True)
     }
-    yield f"Median of |error| over {DRAWS} draws, and in brackets how many times smaller than with the global sensitivity. One"
-    yield "record is replaced. Answers are moved back into the bounds, so that mere noise is as far off as the nearer bound."
+    yield f"Median of |error| over {DRAWS} draws, and in brackets how many times smaller than with the global sensitivity, whose error is"
+    yield "computed, not drawn. One record is replaced. Answers are moved back into the bounds; a symmetric noise (global, smooth) that is"
+    yield "wider than that counts as being off by the distance to the nearer bound, which is its exact median."
     yield "'smooth' is planned for records that are spread evenly over the bounds, 'smooth, public' for as many other records of"
     yield f"the same kind. 'propose' searches {_PROPOSED} bounds, with half of ε for the search, and spends δ = {DELTA:g}. Columns with a star are"
     yield "made here, of a known law."

@@ -3,9 +3,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
 
 from discreet import plot, privacy
+from discreet.mechanisms import Gaussian, Laplace, smooth
+from discreet.mechanisms.query import Bounds
+from discreet.plot.canvas import GREY, axes_for, finish, rounded_up, style
 
 HERE = Path(__file__).parent
 #: The four mechanisms of the notes, each with ε = 1 or δ = 0.1 or both.
@@ -16,10 +25,77 @@ FOUR = {
     "Laplace": privacy.laplace(scale=1.0),
 }
 
+#: A thousand records like a standard normal, in bounds that are stated to be on the safe side, as on the page.
+RECORDS = ndtri(np.linspace(0.0005, 0.9995, 1000))
+TRIMMED = smooth.TrimmedMean(Bounds.of((-50, 50)), trim=0.1)
+GLOBAL = 100 / 800  # how far one record moves the mean of the 800 that are left, at most
+SAMPLING = 1.96 * math.sqrt(1.0604 / 1000)  # of the trimmed mean of a normal sample, 95 % of the time
+EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
+DELTA = 1e-6
+#: Three kinds of promise at the price of ε: what is spent, noise for the global sensitivity, and the families, each with parameters to try.
+KINDS: dict[str, tuple[Callable, Callable, dict]] = {
+    "ε alone": (
+        lambda epsilon: {"epsilon": epsilon},
+        lambda epsilon: Laplace(epsilon=epsilon, sensitivity=GLOBAL),
+        {
+            "Cauchy": [smooth.Cauchy()],
+            "Student's t": [smooth.StudentT(d) for d in (1.5, 2.0, 3.0, 4.0, 6.0)],
+            "Lomax": [smooth.Lomax(a) for a in (4.0, 7.0, 10.0, 14.0, 20.0, 28.0, 40.0)],
+        },
+    ),
+    "(ε, δ) with δ = 10⁻⁶": (
+        lambda epsilon: {"epsilon": epsilon, "delta": DELTA},
+        lambda epsilon: Laplace(epsilon=epsilon, sensitivity=GLOBAL),
+        {"Laplace": [smooth.Laplace()], "Gaussian": [smooth.Gaussian()]},
+    ),
+    "ρ = ε²/2": (
+        lambda epsilon: {"rho": epsilon**2 / 2},
+        lambda epsilon: Gaussian(rho=epsilon**2 / 2, sensitivity=GLOBAL),
+        {
+            "Laplace-log-normal": [smooth.LaplaceLogNormal(s) for s in (0.1, 0.2, 0.3, 0.5)],
+            "uniform-log-normal": [smooth.UniformLogNormal(s) for s in (0.4, 0.6, 0.85)],
+            "arsinh-normal": [smooth.ArsinhNormal(s) for s in (0.5, 0.7, 1.0)],
+        },
+    ),
+}
+
 
 def draw(folder: Path = HERE) -> None:
     """Write every picture into a folder."""
     plot.save(FOUR, folder / "roc-four.svg", kind="roc")
+    plot.save(trimmed_mean(), folder / "smooth-trimmed-mean.svg")
+
+
+def trimmed_mean() -> Any:
+    """The error of a private trimmed mean against ε, for each kind of promise: quantiles of the noise, no luck."""
+    first = axes_for(None, (10.5, 4.4))
+    figure = first.figure
+    first.remove()
+    panels = figure.subplots(1, len(KINDS), sharey=True)
+    for ax, (kind, (budget, noise, families)) in zip(panels, KINDS.items(), strict=True):
+        ax.axhline(SAMPLING, color=GREY, linewidth=1.2, label="no privacy: sampling alone")
+        curves = {"global sensitivity": [noise(epsilon).error() for epsilon in EPSILONS]}
+        curves |= {name: [least(tried, budget(e)) for e in EPSILONS] for name, tried in families.items()}
+        for number, (name, errors) in enumerate(curves.items()):
+            ax.plot(EPSILONS, errors, label=name, **style(number))
+        one = EPSILONS.index(1.0)
+        words = [f"{name} ±{rounded_up(errors[one])}" for name, errors in curves.items()]
+        ax.set(xscale="log", yscale="log", ylim=(0.002, 100), title=kind, xlabel="ε")
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_major_formatter("{x:g}")
+        finish(ax, f"Error of a private trimmed mean, {kind}", f"At ε = 1: {'; '.join(words)}.")
+        ax.legend(frameon=False, fontsize="small", loc="upper right")
+    panels[0].set_ylabel("error, 95 % of the time at most")
+    return figure
+
+
+def least(families: list[smooth.Family], budget: dict[str, float]) -> float:
+    """The error at 95 % with the best smoothing and the best of these families."""
+    planned = (
+        smooth.SmoothMechanism(TRIMMED, smooth.Budget(**budget), family=family, public=RECORDS)
+        for family in families
+    )
+    return min(mechanism.error_on(RECORDS) for mechanism in planned)
 
 
 if __name__ == "__main__":

@@ -146,20 +146,20 @@ DRAWN_NAMES = [
 
 @pytest.mark.parametrize(("mechanism", "pair"), DRAWN, ids=DRAWN_NAMES)
 def test_a_smooth_release_is_not_accused(mechanism, pair):
-    must_not_accuse(mechanism, pair, trials=500)
+    must_not_accuse(mechanism, pair, trials=300)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("mechanism", "pair"), DRAWN, ids=DRAWN_NAMES)
 def test_a_smooth_release_is_not_accused_by_many_runs(mechanism, pair):
-    must_not_accuse(mechanism, pair, trials=20_000)
+    must_not_accuse(mechanism, pair, trials=10_000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
 def test_no_family_is_accused_by_many_runs(family, pair):
-    must_not_accuse(smooth_median(family), pair, trials=5_000)
+    must_not_accuse(smooth_median(family), pair, trials=2_000)
 
 
 # --- propose-test-release and stable values -------------------------------------------------------------
@@ -206,13 +206,13 @@ STABLE_NAMES = [name for name, _, _ in STABLE]
 
 @pytest.mark.parametrize(("name", "mechanism", "pair"), STABLE, ids=STABLE_NAMES)
 def test_a_tested_release_is_not_accused(name, mechanism, pair):
-    must_not_accuse(mechanism, pair, trials=500)
+    must_not_accuse(mechanism, pair, trials=300)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "mechanism", "pair"), STABLE, ids=STABLE_NAMES)
 def test_a_tested_release_is_not_accused_by_many_runs(name, mechanism, pair):
-    must_not_accuse(mechanism, pair, trials=20_000)
+    must_not_accuse(mechanism, pair, trials=10_000)
 
 
 def threshold_without_delta(records, count):
