@@ -70,7 +70,7 @@ class SmoothMechanism(Mechanism):
     """A statistic with noise in proportion to its smooth sensitivity.
 
     `size` is the number of records, which is public under "replace", and a public guess of it under "add-remove". `public` are records
-    that stand for the secret ones when noise is planned: by default, evenly spread. `family` and `smoothing` may be fixed instead.
+    that stand for the secret ones when noise is planned: by default, spread over the middle tenth of the bounds. `family` and `smoothing` may be fixed instead.
 
     >>> from discreet.mechanisms.query import Bounds
     >>> from discreet.mechanisms.smooth.statistics import OrderStatistic
