@@ -67,7 +67,9 @@ def _log_normal(sigma, size):
 
 
 def smooth_median(family):
-    return smooth.SmoothMechanism(MEDIAN, smooth.Budget(**FAMILIES[family][0]), family=family, size=41)
+    """Planned for records that fill the bounds, as those of the pairs do."""
+    filling = np.linspace(*map(float, MEDIAN.range), 41)
+    return smooth.SmoothMechanism(MEDIAN, smooth.Budget(**FAMILIES[family][0]), family=family, public=filling)
 
 
 def meant(mechanism, bound=None):
