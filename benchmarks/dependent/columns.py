@@ -19,7 +19,6 @@ import numpy as np
 
 from discreet.mechanisms import Laplace, Quantile, ptr, smooth
 from discreet.mechanisms.mechanism import Mechanism, Refusal
-from discreet.mechanisms.query import Bounds
 
 TITLE = "Quantiles and trimmed means of columns"
 EPSILONS = (0.1, 0.5, 1.0)
@@ -153,12 +152,9 @@ def _mechanisms(statistic: str, column: Column, epsilon: float) -> Iterator[tupl
 
 
 def _statistic(name: str, bounds: tuple[float, float]) -> Any:
-    stated = Bounds.of(bounds)
-    return (
-        smooth.TrimmedMean(stated, TRIM)
-        if name == TRIMMED
-        else smooth.OrderStatistic(stated, q=QUANTILES[name])
-    )
+    if name == TRIMMED:
+        return smooth.TrimmedMean(bounds, TRIM)
+    return smooth.OrderStatistic(bounds, q=QUANTILES[name])
 
 
 def _exact(statistic: str, column: Column) -> float:

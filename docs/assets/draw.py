@@ -13,7 +13,6 @@ from scipy.special import ndtri
 
 from discreet import plot, privacy
 from discreet.mechanisms import Gaussian, Laplace, smooth
-from discreet.mechanisms.query import Bounds
 from discreet.plot.canvas import GREY, axes_for, finish, rounded_up, style
 
 HERE = Path(__file__).parent
@@ -27,7 +26,7 @@ FOUR = {
 
 #: A thousand records like a standard normal, in bounds that are stated to be on the safe side, as on the page.
 RECORDS = ndtri(np.linspace(0.0005, 0.9995, 1000))
-TRIMMED = smooth.TrimmedMean(Bounds.of((-50, 50)), trim=0.1)
+TRIMMED = smooth.TrimmedMean((-50, 50), trim=0.1)
 GLOBAL = 100 / 800  # how far one record moves the mean of the 800 that are left, at most
 SAMPLING = 1.96 * math.sqrt(1.0604 / 1000)  # of the trimmed mean of a normal sample, 95 % of the time
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import Any, cast
 
 from discreet.errors import BadParameter
 
@@ -137,6 +137,32 @@ def choice(allowed: Collection[str], **named: Any) -> str:
             fix=f"pass {name}={next(iter(allowed))!r}",
         )
     return value
+
+
+def flag(**named: Any) -> bool:
+    """True or False, and nothing that is only like them."""
+    name, value = _one(named)
+    if isinstance(value, bool):
+        return value
+    raise BadParameter(
+        "DP104",
+        f"{name} must be True or False, not {_kind(value)}.",
+        why="it changes what is promised, so it is never guessed.",
+        fix=f"{name}=False",
+    )
+
+
+def function(**named: Any) -> Callable[..., Any]:
+    """Something that can be called."""
+    name, value = _one(named)
+    if callable(value):
+        return cast(Callable[..., Any], value)
+    raise BadParameter(
+        "DP104",
+        f"{name} must be a function, not {_kind(value)}.",
+        why="it is evaluated when the answer is drawn.",
+        fix=f"{name}=lambda value: value",
+    )
 
 
 def _above(named: dict[str, Any], floor: float, *, strict: bool) -> float:

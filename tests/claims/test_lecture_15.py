@@ -15,11 +15,11 @@ from scipy import integrate, stats
 
 from discreet import privacy
 from discreet.mechanisms import Laplace, smooth
-from discreet.mechanisms.query import Bounds
+from discreet.mechanisms.query import Between
 from discreet.mechanisms.sensitivity import LocalAtDistance, Universe, check_smooth_bound
 from discreet.mechanisms.smooth import Budget, OrderStatistic, SmoothMechanism, TrimmedMean, hockey
 
-TEN = Bounds.of((0, 10))
+TEN = Between.of((0, 10))
 WORLD = Universe([0, 2, 3, 10], 3)
 
 
@@ -231,7 +231,7 @@ def test_row_3_20_a_shift(sigma: float) -> None:
 
 def test_row_3_21_the_trimmed_mean() -> None:
     x = [9, 1, 5, 2, 100]
-    value, _ = TrimmedMean(Bounds.of((0, 200)), trim=1).measure(x, 0.1)
+    value, _ = TrimmedMean((0, 200), trim=1).measure(x, 0.1)
     assert float(value) == pytest.approx((2 + 5 + 9) / 3)
 
 
@@ -239,7 +239,7 @@ def test_row_3_21_the_trimmed_mean() -> None:
 def test_row_3_22_the_improvement_is_substantial(epsilon: float) -> None:
     """1,000 normal records in (-50, 50): the planned error of a trimmed mean against that of the mean."""
     x = stats.norm.ppf(np.linspace(0.0005, 0.9995, 1000))
-    trimmed = SmoothMechanism(TrimmedMean(Bounds.of((-50, 50)), trim=0.05), Budget(epsilon=epsilon), public=x)
+    trimmed = SmoothMechanism(TrimmedMean((-50, 50), trim=0.05), Budget(epsilon=epsilon), public=x)
     usual = Laplace(epsilon=epsilon, sensitivity=100 / 1000).error()
     assert trimmed.error_on(x) < usual / 5
 

@@ -61,3 +61,10 @@ def test_a_picture_that_cannot_be_drawn_is_refused(discreet, flags, code):
     done = discreet(f"{LINE} {flags}")
     assert done.code == 2
     assert done.err.startswith(code)
+
+
+@pytest.mark.parametrize("flags", ["--plot-kind pie", "--plot x.svg --plot-kind pie"])
+def test_the_fix_of_an_unknown_picture_can_be_pasted(discreet, flags):
+    told = discreet(f"{LINE} {flags}").err
+    assert "Fix    --plot-kind tradeoff" in told
+    assert "plot_kind" not in told

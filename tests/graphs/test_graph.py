@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from discreet import graphs
 from discreet.errors import BadParameter, MissingExtra
 from discreet.graphs import Graph
 from discreet.graphs.graph import graph_of
+from discreet.mechanisms.mechanism import Mechanism
 
 EDGES = [[0, 1], [0, 3], [1, 2]]
 MESSY = [(1, 0), (0, 1), (3, 0), (2, 1), (2, 2), (0, 9), (-1, 2), (1, 2)]
@@ -161,6 +163,28 @@ def test_parquet_needs_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", SimpleNamespace())
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", SimpleNamespace(read_table=lambda _: table))
     assert edges(tmp_path / "g.parquet", nodes=4) == []
+
+
+@pytest.mark.parametrize("name", ["nope.csv", "nope.txt", ".", "nope.parquet", "broken.parquet"])
+def test_a_file_that_cannot_be_read_is_refused_with_a_code(tmp_path, monkeypatch, name):
+    def read_table(path):
+        raise ValueError("a secret row") if path.exists() else FileNotFoundError(path)
+
+    monkeypatch.setitem(sys.modules, "pyarrow", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", SimpleNamespace(read_table=read_table))
+    (tmp_path / "broken.parquet").write_text("a secret row")
+    with pytest.raises(BadParameter) as error:
+        Graph(tmp_path / name, nodes=4)
+    assert error.value.code == "DP104"
+    assert "cannot be read" in str(error.value)
+    assert "secret" not in str(error.value)
+    assert error.value.__cause__ is None
+
+
+def test_what_is_exported_is_a_graph_or_releases_with_noise():
+    for name in graphs.__all__:
+        exported = getattr(graphs, name)
+        assert exported is Graph or (isinstance(exported, type) and issubclass(exported, Mechanism))
 
 
 def test_no_edges_and_no_nodes():

@@ -13,9 +13,10 @@ import pytest
 
 from discreet import testing
 from discreet.errors import BadParameter
-from discreet.graphs import LocalSensitivity, stars, triangles
+from discreet.graphs import stars, triangles
 from discreet.graphs.counts import StarCount, TriangleCount
 from discreet.graphs.ladder import Ladder, cost, scale_for
+from discreet.graphs.local import LocalSensitivity
 from tests.graphs import small
 from tests.statistical.constants import ALPHA, FEW, WRONG
 from tests.statistical.fit import p_value

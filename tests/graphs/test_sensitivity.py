@@ -12,7 +12,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from discreet.graphs import Graph, LocalSensitivity, pairs, stars, triangles
+from discreet.graphs import Graph, pairs, stars, triangles
+from discreet.graphs.local import LocalSensitivity
 from tests.graphs import small
 
 COUNTS = {

@@ -13,12 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet import errors, testing
+from discreet import errors, privacy, testing
 from discreet.mechanisms import (
+    AboveThreshold,
     DiscreteGaussian,
     Gaussian,
     Geometric,
     Laplace,
+    PartitionSelection,
     Release,
     classic_gaussian_scale,
 )
@@ -239,6 +241,30 @@ def test_a_release_says_what_it_is() -> None:
     assert high - low == pytest.approx(2 * release.error)
     assert release.error == mechanism.error()
     assert "one record added or removed" in str(release)
+
+
+@pytest.mark.parametrize(
+    ("promise", "line"),
+    [
+        (privacy.pure(0.3), "0.3 at δ = 0"),
+        (privacy.gaussian(noise=1.0), "4.88656 at δ = 1e-06"),  # 4.886554…, never rounded down
+        (privacy.approximate(1, 1e-3), "∞ at δ = 1e-06"),
+    ],
+)
+def test_a_release_says_its_epsilon(promise: privacy.Guarantee, line: str) -> None:
+    release = Release(7, promise, 2.0, error_unit="records")
+    assert f"epsilon    {line}" in str(release).splitlines()
+    assert f"<td>{line}</td>" in release._repr_html_()
+    assert "at most 2 records (95%)" in str(release)
+    assert "at most 2 records (95%)" in release._repr_html_()
+    assert "at most 2 (95%)" in str(Release(7, promise, 2.0))
+
+
+def test_a_release_says_what_its_error_counts() -> None:
+    vector = AboveThreshold(epsilon=1, sensitivity=1, threshold=5)([1, 2])
+    assert f"at most {vector.error:.6g} from the line (95%)" in str(vector)
+    keys = PartitionSelection(epsilon=1, delta=1e-5)({"flu": 900})
+    assert f"at most {keys.error:.6g} users (95%)" in str(keys)
 
 
 def test_groups_and_units() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from discreet import errors, privacy, testing
 from discreet.mechanisms import AdaptiveQueries, Thresholdout, expected_gap, population_error
+from discreet.mechanisms.analysis import _total
 
 REPLACE = {"relation": "replace"}
 
@@ -175,17 +176,17 @@ def test_the_error_of_the_hold_out_covers_both_kinds_of_answers():
 # --- bad questions and bad records --------------------------------------------------------------------------
 
 
-def test_a_record_that_breaks_the_question_counts_as_nothing():
+def test_a_record_that_breaks_the_question_counts_as_one_half():
     def fussy(record):
         if record == 0:
             raise ValueError("a secret record")
         return {1: math.nan, 2: math.inf, 3: "x", 4: None, 5: -7.0, 6: 9.0, 7: 0.5}[record]
 
-    from discreet.mechanisms.analysis import _value
-
-    assert [_value(fussy, record) for record in range(8)] == [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.5]
+    counts_as = [0.5, 0.5, 1.0, 0.5, 0.5, 0.0, 1.0, 0.5]
+    for record, value in enumerate(counts_as):
+        assert _total(fussy, (record,), bits=10) == 1024 * value
     with queries(records=8, epsilon=1e4).open(list(range(8))) as talk:
-        assert talk.ask(fussy) == pytest.approx(1.5 / 8, abs=0.05)
+        assert talk.ask(fussy) == pytest.approx(sum(counts_as) / 8, abs=0.05)
 
 
 def test_what_cannot_be_opened_is_refused():

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import warnings
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -349,6 +351,91 @@ def test_choose_asks_each_candidate_in_turn():
         count=2,
     )
     assert released.value == ["wasp", "bee"]
+
+
+CERTAIN = {"epsilon": 1e4, "sensitivity": 1}  # who is behind by one wins with probability exp(-5000)
+
+
+def _odd(scores):
+    """A utility that fails on some candidates in every way that there is, and warns."""
+
+    def utility(data, candidate):
+        warnings.warn("a secret", stacklevel=1)
+        if scores[candidate] is KeyError:
+            raise KeyError(f"secret {data}")
+        return scores[candidate]
+
+    return utility
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "fails", [KeyError, None, "7", math.nan, math.inf, -math.inf, [9], 1j, np.array([5, 6])]
+)
+def test_a_utility_that_fails_counts_as_zero_and_nothing_shows(fails):
+    for scores, winner in ([fails, -1], 0), ([fails, 1], 1):
+        assert choose(_odd(scores), range(2), "data", **CERTAIN).value == winner
+
+        def at_once(data, candidates, scores=scores):
+            return [_odd([None if x is KeyError else x for x in scores])(data, c) for c in candidates]
+
+        assert choose(at_once, range(2), "data", **CERTAIN, vectorised=True).value == winner
+
+
+@pytest.mark.filterwarnings("error")
+def test_scores_of_a_utility_are_the_numbers_that_they_are():
+    for best, other in ((True, False), (np.True_, 0), (2**53 + 1, float(2**53)), (Fraction(2, 3), -0.5)):
+        assert choose(_odd([other, best]), range(2), None, **CERTAIN).value == 1
+        assert (
+            choose(lambda _, __, s=(other, best): list(s), range(2), None, **CERTAIN, vectorised=True).value
+            == 1
+        )
+    for kind in (bool, np.uint8, np.float16, np.float32, np.longdouble, object):
+        row = np.array([0, 1, 0], kind)
+        assert choose(lambda _, __, row=row: row, range(3), None, **CERTAIN, vectorised=True).value == 1
+    for odd in (math.nan, math.inf, -math.inf):
+        for row, winner in ([-1.0, odd, -2.0], 1), ([1.0, odd, 0.5], 0):
+            utility = partial(lambda _, __, row: np.array(row), row=row)
+            assert choose(utility, range(3), None, **CERTAIN, vectorised=True).value == winner
+
+
+def _raises(data, candidates):
+    raise ValueError(f"secret {data}")
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    "utility",
+    [_raises, lambda *_: None, lambda *_: 5.0, lambda *_: [9], lambda *_: np.eye(2), lambda *_: np.array(3)],
+)
+def test_a_vectorised_utility_without_one_score_for_each_is_a_tie(utility):
+    scores = []
+
+    class Watched(ExponentialMechanism):
+        def draw(self, data):
+            scores.extend(self._scores(data).tolist())
+            return super().draw(data)
+
+    choose(utility, range(2), "data", **CERTAIN, mechanism=Watched, vectorised=True)
+    assert scores == [0, 0]
+
+
+@pytest.mark.parametrize(("words", "code"), [({"utility": 3}, "DP104"), ({"vectorised": 1}, "DP104")])
+def test_what_is_no_utility_is_refused(words, code):
+    with pytest.raises(BadParameter) as caught:
+        choose(**{"utility": max, "candidates": [1], "data": [1], **CERTAIN, **words})
+    assert caught.value.code == code
+
+
+def test_nobody_to_choose_from_is_refused_in_these_words():
+    for call in (lambda: noisy_max([], **CERTAIN), lambda: choose(max, [], [1], **CERTAIN)):
+        with pytest.raises(BadParameter, match="there are no candidates") as caught:
+            call()
+        assert caught.value.code == "DP102"
+
+
+def test_a_choice_says_what_its_error_counts():
+    assert "below the best score (95%)" in str(noisy_max([1, 2], **CERTAIN))
 
 
 def test_repeated_draws_are_stamped():

@@ -252,6 +252,13 @@ def test_a_run_without_a_score_is_the_worst_and_nothing_shows(monkeypatch):
     assert best(0).refused
 
 
+def test_a_score_may_be_true_or_false(monkeypatch):
+    for verdict in (lambda value: value > 4, lambda value: np.float64(value) > 4):
+        best = select_best(Fixed(3, 7, 2), verdict, mean_runs=10)
+        monkeypatch.setattr(best, "_runs", lambda: 3)
+        assert best(0).value == 7
+
+
 def test_candidates_are_drawn_evenly_and_named():
     scores = []
     best = select_best(

@@ -216,6 +216,7 @@ def test_the_release_carries_its_promise_and_no_interval():
     assert release.error == Quantile(0.9, (0, 9), epsilon=0.3, relation="replace").error()
     assert private_median([1], (0, 9), epsilon=0.3).guarantee == privacy.exponential(0.3)
     assert Median((0, 9), epsilon=0.3).guarantee(distance=3).epsilon(delta=0) == pytest.approx(0.9)
+    assert f"at most {release.error:.6g} records (95%)" in str(release)
     several = private_quantiles([1], [0.5], (0, 9), epsilon=0.3)
     assert (several.guarantee, several.error) == (privacy.exponential(0.3), None)
 
@@ -245,6 +246,23 @@ BAD = [
     ({"relation": "swap"}, "DP105"),
     ({"unit": ""}, "DP104"),
 ]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Quantile(0.5, epsilon=1),
+        lambda: Median(epsilon=1),
+        lambda: Quantiles([0.5], epsilon=1),
+        lambda: private_quantile([1], 0.5, epsilon=1),
+        lambda: private_median([1], epsilon=1),
+        lambda: private_quantiles([1], [0.5], epsilon=1),
+    ],
+)
+def test_missing_bounds_are_asked_for(make):
+    with pytest.raises(BadParameter, match="bounds must be two numbers") as refused:
+        make()
+    assert refused.value.code == "DP104"
 
 
 @pytest.mark.parametrize(("wrong", "code"), BAD)

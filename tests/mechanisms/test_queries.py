@@ -353,8 +353,10 @@ def test_a_public_size_is_not_answered_under_add_remove():
             query.exact([0, 1, 77])
         assert "3" not in str(refused.value)
         assert "77" not in str(refused.value)
-    with pytest.raises(UnsupportedGuarantee):
+        assert "size=" in caught.value.fix
+    with pytest.raises(UnsupportedGuarantee) as caught:
         queries.count().sensitivity("replace")
+    assert caught.value.fix == "relation='add-remove'"
 
 
 class Noise:
@@ -506,6 +508,13 @@ REFUSED = [
         for c in (0, 1, 2, math.nan, True)
     ],
 ]
+
+
+@pytest.mark.parametrize("ask", [queries.sum, queries.mean, queries.variance])
+def test_missing_bounds_are_asked_for(ask):
+    with pytest.raises(BadParameter, match="bounds must be two numbers") as caught:
+        ask()
+    assert caught.value.code == "DP104"
 
 
 @pytest.mark.parametrize("call", REFUSED)

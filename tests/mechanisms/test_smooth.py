@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,12 +14,12 @@ import pytest
 from discreet import testing
 from discreet.errors import BadParameter, CannotCertify, DiscreetError
 from discreet.mechanisms import Laplace, check_mechanism, smooth
-from discreet.mechanisms.query import Bounds
+from discreet.mechanisms.query import Between
 from discreet.mechanisms.sensitivity import LocalAtDistance, SmoothBound, Universe
 from discreet.mechanisms.smooth import Budget, Custom, OrderStatistic, Plan, SmoothMechanism, TrimmedMean
 from discreet.noise import heavy
 
-TEN = Bounds.of((0, 10))
+TEN = Between.of((0, 10))
 MEDIAN = OrderStatistic(TEN, q=0.5)
 LETTERS = [0, 1, 3, 10]
 CELL = Fraction(1, 2)
@@ -196,7 +197,7 @@ def test_every_entry_point_answers():
 def test_kind_data_get_little_noise():
     """A thousand records about 50 in (0, 1000): far closer than the global sensitivity allows, whatever the luck."""
     x = np.linspace(40, 60, 1001)
-    mechanism = SmoothMechanism(OrderStatistic(Bounds.of((0, 1000)), q=0.5), Budget(epsilon=1.0), public=x)
+    mechanism = SmoothMechanism(OrderStatistic((0, 1000), q=0.5), Budget(epsilon=1.0), public=x)
     assert mechanism.error_on(x, 0.99) < 2
     assert Laplace(epsilon=1, sensitivity=1000).error(0.99) > 4000
     assert (
@@ -288,3 +289,21 @@ def test_a_plan_estimates_what_samples_show():
     scale = Fraction(3) / Fraction(repr(0.2)) * 1000
     over = sum(abs(heavy.rounded(plan.family.noise, scale)) > line * 1000 for _ in range(3000))
     assert 60 <= over <= 260
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        smooth.median,
+        smooth.minimum,
+        smooth.maximum,
+        partial(smooth.quantile, q=0.5),
+        partial(smooth.order_statistic, rank=1),
+        smooth.trimmed_mean,
+        smooth.interquantile_range,
+    ],
+)
+def test_missing_bounds_are_asked_for(ask):
+    with pytest.raises(BadParameter, match="bounds must be two numbers") as caught:
+        ask([1, 2, 3], epsilon=1.0)
+    assert caught.value.code == "DP104"

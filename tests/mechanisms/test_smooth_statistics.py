@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.mechanisms.query import Bounds
+from discreet.mechanisms.query import Between
 from discreet.mechanisms.sensitivity import FLOOR, SLACK, Universe
 from discreet.mechanisms.smooth import (
     InterquantileRange,
@@ -22,7 +22,7 @@ from discreet.mechanisms.smooth import (
 from discreet.mechanisms.smooth.windows import widest
 
 DATA = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]
-TEN = Bounds.of((0, 10))
+TEN = Between.of((0, 10))
 LETTERS = [0, 1, 4, 9, 10]
 MEDIAN = OrderStatistic(TEN, q=0.5)
 

@@ -281,8 +281,11 @@ def test_a_record_that_cannot_be_shown_is_one_like_the_others():
 
 def test_scores_that_are_no_numbers_count_as_zero():
     contest = StableArgmax(epsilon=1, delta=1e-9, sensitivity=1)
-    for nothing in (math.nan, math.inf, -math.inf, None, "9", True):
+    for nothing in (math.nan, math.inf, -math.inf, None, "9"):
         assert contest([nothing, 100.0, 1]).value == 1
+        assert contest([nothing, -100.0, -100]).value == 0
+    sharp = StableArgmax(epsilon=50, delta=0.5, sensitivity=Fraction(1, 100), monotone=True)
+    assert sharp([False, True]).value == sharp([0, np.True_]).value == 1
     assert contest(np.array([1, 2**62, 5])).value == 1
     assert contest([10**400, Fraction(1, 3), 2.5]).value == 0
 

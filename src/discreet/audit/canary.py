@@ -22,8 +22,8 @@ from scipy.special import bdtrc, gammaln, xlog1py, xlogy
 from discreet import check
 from discreet.audit.bounds import Array
 from discreet.errors import BadParameter
+from discreet.privacy.constructors import gaussian
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.primitives import gaussian
 
 __all__ = ["OneRun", "one_run", "tail"]
 

@@ -122,7 +122,7 @@ def _calibrated(
 ) -> tuple[Recipe, Found | None, list[tuple[str, str]]]:
     """The recipe without open numbers; if one was open, what was found, and what to say of it."""
     if for_epsilon is not None and question.delta is not None:
-        from discreet.privacy.primitives import approximate
+        from discreet.privacy.constructors import approximate
 
         epsilon = number("--for-epsilon", for_epsilon, check.positive, "--for-epsilon 1")
         target = approximate(epsilon, question.delta, relation=recipe.relation, unit=recipe.unit)

@@ -100,7 +100,7 @@ def audit(
 
 def read_claim(text: str) -> Guarantee:
     """A claim in words: eps=1, eps=1,delta=1e-6, rho=0.5, mu=1."""
-    from discreet.privacy import primitives
+    from discreet.privacy import constructors
 
     parts = dict(part.strip().partition("=")[::2] for part in text.split(","))
     given = {
@@ -108,13 +108,13 @@ def read_claim(text: str) -> Guarantee:
     }
     match sorted(given), len(given) == len(parts):
         case ["eps"], True:
-            return primitives.pure(check.positive(eps=given["eps"]))
+            return constructors.pure(check.positive(eps=given["eps"]))
         case ["delta", "eps"], True:
-            return primitives.approximate(given["eps"], given["delta"])
+            return constructors.approximate(given["eps"], given["delta"])
         case ["rho"], True:
-            return primitives.concentrated(given["rho"])
+            return constructors.concentrated(given["rho"])
         case ["mu"], True:
-            return primitives.gaussian(1 / given["mu"])
+            return constructors.gaussian(1 / given["mu"])
     raise BadParameter(
         "DP105",
         f"{text!r} is no claim.",

@@ -37,7 +37,7 @@ def demo() -> None:
 
 
 def _four_mechanisms() -> None:
-    from discreet.privacy import primitives as known
+    from discreet.privacy import constructors as known
 
     alarms = (0.01, 0.05, 0.2, 0.5)
     mechanisms = {
@@ -55,7 +55,7 @@ def _four_mechanisms() -> None:
 
 
 def _race() -> None:
-    from discreet.privacy.primitives import randomized_response
+    from discreet.privacy.constructors import randomized_response
 
     table = (100 * randomized_response(0.1)).compare(delta=1e-6)
     lines = [(row.route, up(row.upper), row.theorem) for row in table]
@@ -80,7 +80,7 @@ def _training() -> None:
 
 def _tail() -> None:
     """Beside the run a composition that has a closed form, so that the numerics can be checked where few look."""
-    from discreet.privacy.primitives import gaussian
+    from discreet.privacy.constructors import gaussian
 
     train, known = _train(1.0, 977), 100 * gaussian(10.0)
     lines = [
@@ -92,12 +92,14 @@ def _tail() -> None:
         )
         for delta in (1e-6, 1e-15, 1e-50, 1e-100)
     ]
-    print_table(["δ", "ε of that run", "100 gaussian(10), FFT", "closed form"], lines, numbers={1, 2, 3})
+    print_table(
+        ["δ", "ε of that run", "100 gaussian(10), numerically", "closed form"], lines, numbers={1, 2, 3}
+    )
 
 
 def _calibration() -> None:
     from discreet.privacy.calibrate import calibrate
-    from discreet.privacy.primitives import approximate
+    from discreet.privacy.constructors import approximate
 
     target = approximate(1.0, 1e-6)
     with working("searching"):
@@ -112,6 +114,6 @@ def _calibration() -> None:
 
 
 def _train(noise: float, steps: int) -> Guarantee:
-    from discreet.privacy.primitives import gaussian
+    from discreet.privacy.constructors import gaussian
 
     return steps * gaussian(noise).sampled(512 / 50_000)

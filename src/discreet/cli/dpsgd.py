@@ -71,7 +71,7 @@ class Run:
         return self.batch / self.n
 
     def guarantee(self) -> Guarantee:
-        from discreet.privacy.primitives import gaussian
+        from discreet.privacy.constructors import gaussian
 
         step = gaussian(self.noise, unit=self.unit).sampled(self.rate, self.scheme, self.relation)
         return self.steps * step
@@ -170,7 +170,7 @@ def _complete(run: Run, delta: float, for_epsilon: str | None) -> tuple[Run, str
 
 
 def _found(run: Run, name: str, epsilon: float, delta: float) -> Run:
-    from discreet.privacy.primitives import approximate
+    from discreet.privacy.constructors import approximate
 
     target = approximate(epsilon, delta, relation=run.relation, unit=run.unit)
     safer = Safer.MORE if name == "noise" else Safer.FEWER

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from discreet import check
 from discreet.cli.terminal import working
 from discreet.errors import BadParameter
 
@@ -23,6 +22,7 @@ def plotted(guarantee: Guarantee, path: str | None, kind: str | None, delta: flo
     """Draw the picture into the file, if one is named; its name."""
     if path is None and kind is None:
         return None
+    kind = _known(kind or "tradeoff")
     if path is None:
         raise BadParameter(
             "DP107",
@@ -30,10 +30,20 @@ def plotted(guarantee: Guarantee, path: str | None, kind: str | None, delta: flo
             why="a picture goes into a file.",
             fix=f"--plot {kind}.svg --plot-kind {kind}",
         )
-    kind = check.choice(KINDS, plot_kind=kind or "tradeoff")
     with working("drawing"):
         _draw(guarantee, path, kind, delta or _DELTA)
     return path
+
+
+def _known(kind: str) -> str:
+    if kind in KINDS:
+        return kind
+    raise BadParameter(
+        "DP105",
+        f"--plot-kind must be one of {', '.join(KINDS)}.",
+        why="each of them is a picture of its own.",
+        fix=f"--plot-kind {KINDS[0]}",
+    )
 
 
 def _draw(guarantee: Guarantee, path: str, kind: str, delta: float) -> None:

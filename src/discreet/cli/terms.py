@@ -42,13 +42,13 @@ class Recipe:
 
     def guarantee(self) -> Guarantee:
         """The guarantee, with no number open."""
-        from discreet.privacy import primitives
+        from discreet.privacy import constructors
         from discreet.privacy.guarantee import compose
 
         terms: list[Guarantee] = []
         for step in self.steps:
             if step.flag.maker:
-                make = getattr(primitives, step.flag.maker)
+                make = getattr(constructors, step.flag.maker)
                 terms.append(make(*step.values, relation=self.relation, unit=self.unit))
             else:
                 terms[-1] = _changed(terms[-1], step)

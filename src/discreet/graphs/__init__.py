@@ -13,14 +13,13 @@ release.py       Triangles, KStars
 degrees.py       EdgeCount, DegreeSequence, DegreeHistogram, CumulativeDegrees
 project.py       node privacy: a graph with few neighbours for everybody
                                                                                              + graphs.proof.md
+What is exported releases with noise. `triangles`, `stars` and `local` compute exact, secret numbers, and are not.
 """
 
 from __future__ import annotations
 
-from discreet.graphs import stars, triangles
 from discreet.graphs.degrees import CumulativeDegrees, DegreeHistogram, DegreeSequence, EdgeCount
 from discreet.graphs.graph import Graph
-from discreet.graphs.local import LocalSensitivity
 from discreet.graphs.release import KStars, Triangles
 
 __all__ = [
@@ -30,8 +29,5 @@ __all__ = [
     "EdgeCount",
     "Graph",
     "KStars",
-    "LocalSensitivity",
     "Triangles",
-    "stars",
-    "triangles",
 ]

@@ -108,13 +108,19 @@ class Places:
 
 
 def _file(path: Path) -> Source:
-    if path.suffix == ".parquet":
-        return source_of(_parquet().read_table(path))
+    is_table = path.suffix == ".parquet"
+    try:
+        content = _parquet().read_table(path) if is_table else _fields(path)
+    except (OSError, ValueError):  # pyarrow's own errors are one of the two
+        raise _no_file() from None
+    return source_of(content) if is_table else Source(_pairs(content), is_text=True)
+
+
+def _fields(path: Path) -> list[tuple[str, str]]:
     separator = _SEPARATORS.get(path.suffix)
     with path.open(encoding="utf-8", errors="replace") as lines:
-        fields = [line.split(separator)[:2] for line in lines]
-    rows = [(_field(row[0]), _field(row[1])) for row in fields if len(row) == 2]
-    return Source(_pairs(rows), is_text=True)
+        found = [line.split(separator)[:2] for line in lines]
+    return [(_field(row[0]), _field(row[1])) for row in found if len(row) == 2]
 
 
 def _field(text: str) -> str:
@@ -171,6 +177,15 @@ def _pairs(rows: Iterable[Any]) -> tuple[list[Any], list[Any]]:
 def _by_label(label: Any) -> tuple[str, Any]:
     """An order of labels that does not depend on who else is there."""
     return (type(label).__name__, label if isinstance(label, int | float | str) else repr(label))
+
+
+def _no_file() -> BadParameter:
+    return BadParameter(
+        "DP104",
+        "edges is the path of a file that cannot be read.",
+        why="there is no such file, it is not yours to read, or it is not what its ending says.",
+        fix="Graph('edges.csv', nodes=1_000), with the path of a text or Parquet file",
+    )
 
 
 def _no_edge_list() -> BadParameter:

@@ -10,7 +10,7 @@
     with rule.open(train=train, holdout=holdout) as conversation: ...
 
 A question is a function of *one* record with a value in [0, 1], which is asked of every record; the answer is about its
-mean. A value beyond 0 or 1 is clipped; one that is no number, or a function that raises, counts as 0, because an error
+mean. A value beyond 0 or 1 is clipped; one that is no number, or a function that raises, counts as 1/2, because an error
 would reveal that such a record exists.
 
 **Promise.** All answers together have `guarantee()`, for one *replaced* record; their number is public. Values are
@@ -32,10 +32,9 @@ from fractions import Fraction
 from threading import Lock
 from typing import Any, NoReturn, Self
 
-import numpy as np
-
 from discreet import check, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.mechanisms.exact import numbers_within
 from discreet.mechanisms.generalisation import expected_gap, population_error
 from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw, Law, exactly, float_above
 from discreet.mechanisms.mechanism import CONFIDENCE
@@ -231,13 +230,7 @@ class Conversation(ABC):
 
     def ask(self, question: Question) -> float:
         """About the mean of `question` over the records; refused when the conversation is over."""
-        if not callable(question):
-            raise BadParameter(
-                "DP104",
-                "a question must be a function of one record.",
-                why="it is asked of every record on its own, so that none of them can move the answer far.",
-                fix="conversation.ask(lambda record: record > 0)",
-            )
+        check.function(question=question)
         with self._lock:
             if self._process != os.getpid():
                 raise _over("this conversation belongs to another process")
@@ -328,16 +321,7 @@ def _amount(
 
 def _total(question: Question, records: tuple[Any, ...], bits: int) -> int:
     """The sum of the values in whole cells; each is asked on its own, and nothing that happens there shows."""
-    values = np.array([_value(question, record) for record in records])
-    return int(Grid(-bits).cells(values).sum())
-
-
-def _value(question: Question, record: Any) -> float:
-    try:
-        value = float(question(record))
-    except Exception:  # noqa: BLE001 - an error would tell of a record
-        return 0.0
-    return min(1.0, max(0.0, value)) if math.isfinite(value) else 0.0
+    return int(Grid(-bits).cells(numbers_within(records, 0.0, 1.0, question)).sum())
 
 
 def _snapshot(name: str, data: Any, size: int | None) -> tuple[Any, ...]:

@@ -17,7 +17,8 @@ Why it holds: choice.proof.md, and `noise.largest`, which compares exactly. What
 is not true of the scores as they are computed (floats round: give whole numbers or Fractions where it matters), or a
 list of candidates that was read off the data.
 
-Scores that are no finite numbers are refused before anything is drawn, with one text for all data.
+Scores that are no finite numbers are refused before anything is drawn, with one text for all data; `choose`, which
+computes them from the data, never refuses them.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ import numpy as np
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.exact import finite, quietly, results
+from discreet.mechanisms.laws import exactly, float_below, widest
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Release
 from discreet.noise.race import NOISES
-from discreet.noise.scales import as_ratio
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = [
@@ -61,6 +62,8 @@ class Choice(Mechanism):
     index of the chosen one, or the chosen one itself where `candidates` were given.
     """
 
+    error_unit = "below the best score"
+
     def __init__(
         self,
         *,
@@ -74,7 +77,7 @@ class Choice(Mechanism):
         self.epsilon = check.moderate(epsilon=epsilon)
         self.sensitivity = check.moderate(sensitivity=sensitivity)
         self.candidates = None if candidates is None else _listed(candidates)
-        self._distance = max(as_ratio(sensitivity), exactly(sensitivity))  # both readings of a float
+        self._distance = widest(sensitivity)
         self.monotone = require_monotone(monotone, relation)
         self._words = {"relation": relation, "unit": unit}
         self._promise = self._promised()
@@ -131,6 +134,8 @@ class Choice(Mechanism):
 
     def _scores(self, data: Any) -> Any:
         scores = _as_they_are(data)
+        if not scores.size:
+            raise _nobody()
         if self.candidates is not None and len(self.candidates) != scores.size:
             raise BadParameter(
                 "DP107",
@@ -218,7 +223,7 @@ class TopK(Choice):
 
     def __init__(self, *, epsilon: float, sensitivity: Any, count: int, **words: Any) -> None:
         self.count = check.whole(count=count)
-        self._each = _float_below(exactly(check.moderate(epsilon=epsilon)) / self.count)
+        self._each = float_below(exactly(check.moderate(epsilon=epsilon)) / self.count)
         super().__init__(epsilon=epsilon, sensitivity=sensitivity, **words)
 
     @property
@@ -281,15 +286,33 @@ def choose(
     **Promise.** That of `mechanism`, for a utility that moves by `sensitivity` at most, for every candidate. With
     `vectorised=True` the utility is called once, with all candidates, and returns all scores.
 
+    What a utility returns that is no finite number counts as 0, and so does a candidate for which it raises; so do all
+    of them where a vectorised one raises, or does not return one score for each. An error would tell of the data. The
+    `sensitivity` must be true of the scores as they count.
+
     >>> bids = [1, 1, 1, 3]
     >>> choose(lambda bids, price: price * sum(bid >= price for bid in bids), range(1, 5), bids,
     ...        epsilon=200, sensitivity=4).value
     1
     """
     chooser = mechanism(epsilon=epsilon, sensitivity=sensitivity, candidates=candidates, **words)
-    if vectorised:
-        return chooser(utility(data, candidates))
-    return chooser([utility(data, candidate) for candidate in candidates])
+    ask = check.function(utility=utility)
+    if check.flag(vectorised=vectorised):
+        return chooser(_one_each(quietly(ask, data, candidates), len(candidates)))
+    return chooser(
+        [finite(score) for score in results(lambda candidate: ask(data, candidate), list(candidates))]
+    )
+
+
+def _one_each(scores: Any, count: int) -> Any:
+    """What a vectorised utility returned, as `count` finite numbers."""
+    if isinstance(scores, np.ndarray) and scores.shape == (count,) and scores.dtype.kind in "iuf":
+        if scores.dtype.kind != "f":
+            return scores
+        with np.errstate(all="ignore"):
+            return np.nan_to_num(scores.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    found = quietly(list, scores)
+    return [finite(score) for score in found] if found and len(found) == count else [0] * count
 
 
 def _as_they_are(data: Any) -> np.ndarray[Any, Any]:
@@ -320,32 +343,27 @@ def _listed(candidates: Any) -> Any:
             why="the order of the candidates says which score belongs to which, and must not depend on data.",
             fix="candidates=['a', 'b', 'c']",
         )
-    check.whole(candidates=len(candidates))
+    if not len(candidates):
+        raise _nobody()
     return candidates
+
+
+def _nobody() -> BadParameter:
+    return BadParameter(
+        "DP102",
+        "there are no candidates.",
+        why="one of them is the answer.",
+        fix="give one score for each candidate, and at least one",
+    )
 
 
 def require_monotone(monotone: Any, relation: str) -> bool:
     """The flag, if it is one and can be true: also for the queries of a sparse vector."""
-    if not isinstance(monotone, bool):
-        raise BadParameter(
-            "DP104",
-            "monotone must be True or False.",
-            why="it halves the noise, and only scores that all move the same way allow that.",
-            fix="monotone=False",
-        )
-    if monotone and relation == "replace":
+    if check.flag(monotone=monotone) and relation == "replace":
         raise UnsupportedGuarantee(
             "DP203",
             "scores are not taken as monotone where a record is replaced.",
             why="one score loses the old record while another gains the new one, so they move against each other.",
             fix="leave monotone out, or use relation='add-remove'",
         )
-    return monotone
-
-
-def _float_below(value: Fraction) -> float:
-    """The largest float whose decimal is not above the value."""
-    near = float(value)
-    while exactly(near) > value:
-        near = math.nextafter(near, 0.0)
-    return near
+    return bool(monotone)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
+from discreet.mechanisms.exact import number, quietly
 from discreet.mechanisms.laws import exactly
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
 from discreet.privacy.guarantee import Guarantee
@@ -163,9 +164,9 @@ def then(
     (True, 1.0)
     """
     _mechanisms([mechanism])
-    _callable("function", function)
+    check.function(function=function)
     if error is not None:
-        _callable("error", error)
+        check.function(error=error)
     return Then(mechanism, function, error)
 
 
@@ -221,21 +222,15 @@ def select_best(
             why="every run is a run of something.",
             fix="select_best(mechanism, score, mean_runs=10)",
         )
-    _callable("score", score)
-    assert score is not None
+    judge = check.function(score=score)
     several = _mechanisms([mechanism] if candidates is None else candidates)
-    return Best(several, score, mean_runs, named=candidates is not None)
+    return Best(several, judge, mean_runs, named=candidates is not None)
 
 
 def _scored(score: Score, value: Any) -> float:
     """The score of a run; nothing that happens here may show, since the run may never be released."""
-    if isinstance(value, Refusal):
-        return -math.inf
-    try:
-        reached = float(score(value))
-    except Exception:  # noqa: BLE001 - an error would tell of a run that stays secret
-        return -math.inf
-    return reached if reached == reached else -math.inf  # noqa: PLR0124 - NaN is not itself
+    reached = math.nan if isinstance(value, Refusal) else number(quietly(score, value))
+    return -math.inf if math.isnan(reached) else reached
 
 
 def _scale_for(mean_runs: float) -> float:
@@ -253,13 +248,3 @@ def _mechanisms(given: Any) -> tuple[Mechanism, ...]:
         why="what comes out has a promise only if everything that goes in has one.",
         fix="both(Laplace(epsilon=1, sensitivity=1), Laplace(epsilon=1, sensitivity=1))",
     )
-
-
-def _callable(name: str, function: Any) -> None:
-    if not callable(function):
-        raise BadParameter(
-            "DP104",
-            f"{name} must be a function.",
-            why="it is applied to every value that is released.",
-            fix=f"{name}=lambda value: value",
-        )

@@ -25,7 +25,7 @@ import numpy as np
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.mechanisms.exact import Function, Integers, is_true, results, rows
-from discreet.mechanisms.query import Whole, function_or_none, root_above
+from discreet.mechanisms.query import Whole, root_above
 from discreet.privacy.unit import RELATIONS
 
 
@@ -122,7 +122,7 @@ def count(where: Function | None = None) -> Count:
     >>> isinstance(adults.geometric(epsilon=0.5)([3, 44, 71]).value, int)
     True
     """
-    return Count(function_or_none(where=where))
+    return Count(None if where is None else check.function(where=where))
 
 
 def counts(conditions: Sequence[Function], at_most: int | None = None) -> Counts:

@@ -15,7 +15,9 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter, UnsupportedGuarantee
-from discreet.mechanisms.stability import answer_of, distance_of, exact_answer, widest
+from discreet.mechanisms.exact import quietly
+from discreet.mechanisms.laws import widest
+from discreet.mechanisms.stability import answer_of, distance_of
 from discreet.noise.scales import as_ratio
 from discreet.privacy.unit import RELATIONS
 
@@ -62,7 +64,7 @@ def check_distance(
     def seen(places: Records) -> tuple[Any, int]:
         if places not in known:
             records = [letters[place] for place in places]
-            answer = exact_answer(query, records) if limit is None else answer_of(query, records)
+            answer = quietly(query, records) if limit is None else answer_of(query, records)
             known[places] = answer, distance_of(distance, records)
         return known[places]
 

@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadParameter
+from discreet.noise.scales import as_ratio
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -65,6 +66,13 @@ def results(function: Function, records: Any) -> list[Any]:
         return [_result(function, record) for record in rows(records)]
 
 
+def quietly(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a caller's function returns; None where it raises. Warnings are not shown: either would tell of the data."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _result(function, *arguments)
+
+
 def numbers_within(records: Any, low: float, high: float, of: Function | None = None) -> Floats:
     """What each record (or the function `of` each record) counts as, by the rules above."""
     values = _floats(records) if of is None else _each(results(of, records))
@@ -78,6 +86,17 @@ def number(value: Any) -> float:
         return _float(value)
     except Exception:  # noqa: BLE001 - whatever the number of another library raises, its text may hold the record
         return math.nan
+
+
+def finite(value: Any) -> Any:
+    """The value as the number that it is, not rounded; 0 where it is no finite real number. True counts as 1."""
+    if isinstance(value, numbers.Rational):
+        try:
+            return int(value) if isinstance(value, int) else as_ratio(value)
+        except Exception:  # noqa: BLE001 - as for `number`
+            return 0
+    found = number(value)
+    return found if math.isfinite(found) else 0
 
 
 def is_true(value: Any) -> bool:
@@ -146,8 +165,8 @@ def _each(values: Iterable[Any]) -> Floats:
     return np.array([number(value) for value in values], np.float64)
 
 
-def _result(function: Function, record: Any) -> Any:
+def _result(function: Callable[..., Any], *arguments: Any) -> Any:
     try:
-        return function(record)
+        return function(*arguments)
     except Exception:  # noqa: BLE001 - any error would tell that there is such a record
         return None

@@ -21,13 +21,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from discreet import check
-from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.errors import UnsupportedGuarantee
 from discreet.mechanisms.additive import Geometric, Laplace
 from discreet.mechanisms.choice import ExponentialMechanism, NoisyMax, PermuteAndFlip
-from discreet.mechanisms.laws import LaplaceLaw, exactly, float_above
+from discreet.mechanisms.laws import LaplaceLaw, exactly, float_above, widest
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
-from discreet.mechanisms.propose import require_function
-from discreet.mechanisms.stability import FAR, answer_of, clamped, is_number, total_promise, widest
+from discreet.mechanisms.stability import FAR, answer_of, clamped, is_number, total_promise
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["HighProbabilityBound", "WithBound"]
@@ -79,8 +78,8 @@ class HighProbabilityBound(Mechanism):
         relation: str = "add-remove",
         unit: str = "record",
     ) -> None:
-        self.query, self.measure = require_function(query), require_function(measure)
-        self.sensitivity = at_least_one if sensitivity is None else require_function(sensitivity)
+        self.query, self.measure = check.function(query=query), check.function(measure=measure)
+        self.sensitivity = at_least_one if sensitivity is None else check.function(sensitivity=sensitivity)
         self.delta = check.inner_probability(delta=delta)
         self.release_epsilon = check.moderate(release_epsilon=release_epsilon)
         self.law = LaplaceLaw(float_above(1 / exactly(check.moderate(bound_epsilon=bound_epsilon))))
@@ -129,14 +128,7 @@ def at_least_one(measure: int) -> int:
 
 
 def _sign(upper: Any) -> int:
-    if not isinstance(upper, bool):
-        raise BadParameter(
-            "DP104",
-            "upper must be True or False.",
-            why="it says on which side of the measure the bound is safe.",
-            fix="upper=True",
-        )
-    return 1 if upper else -1
+    return 1 if check.flag(upper=upper) else -1
 
 
 def _run(mechanism: Any) -> Any:

@@ -38,6 +38,16 @@ def float_above(value: Fraction) -> float:
     return near
 
 
+def float_below(value: Fraction) -> float:
+    """The greatest float whose decimal is not above the value."""
+    return -float_above(-value)
+
+
+def widest(distance: Any) -> Fraction:
+    """A distance exactly; of a float the greater of its two readings, as a binary and as a decimal number."""
+    return max(as_ratio(distance), exactly(distance))
+
+
 @dataclass(frozen=True)
 class Law(ABC):
     """Whole-number noise that is symmetric about zero."""

@@ -23,6 +23,7 @@ import numpy as np
 from discreet import check
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.show import least_epsilon
 from discreet.privacy.unit import Unit
 
 __all__ = ["CONFIDENCE", "Mechanism", "Refusal", "Release"]
@@ -46,7 +47,8 @@ class Release:
     """What leaves: a value (or a refusal), what it promises and how wrong it can be.
 
     `error` is the mechanism's `error` at 95 % confidence; `interval` holds the exact answer with that confidence,
-    where the released value is a number or numbers. Neither depends on data other than through `value`.
+    where the released value is a number or numbers. Neither depends on data other than through `value`. `error_unit`
+    says what `error` counts, where that is not the unit of the value: records, for a quantile.
     `private` is False for everything drawn inside `discreet.testing.seeded()`.
     """
 
@@ -56,6 +58,7 @@ class Release:
     interval: tuple[Any, Any] | None = None
     receipt: Any = None
     private: bool = field(default=True, kw_only=True)
+    error_unit: str = field(default="", kw_only=True)
 
     @property
     def refused(self) -> bool:
@@ -78,8 +81,10 @@ class Release:
             low, high = self.interval
             lines.append(("interval", f"{_short(low)} to {_short(high)} ({CONFIDENCE:.0%})"))
         elif self.error is not None:
-            lines.append(("error", f"at most {_short(self.error)} ({CONFIDENCE:.0%})"))
+            amount = f"{_short(self.error)} {self.error_unit}".strip()
+            lines.append(("error", f"at most {amount} ({CONFIDENCE:.0%})"))
         lines.append(("guarantee", f"{self.guarantee!r} for {self.guarantee.unit}"))
+        lines.append(("epsilon", least_epsilon(self.guarantee)))
         if not self.private:
             lines.append(("warning", NOT_PRIVATE))
         return lines
@@ -92,6 +97,9 @@ class Mechanism(ABC):
     pair of data sets that differ in so many, whatever else an attacker knows. It is a function of the parameters
     alone. Calling the mechanism draws fresh noise every time, and every call costs the whole guarantee.
     """
+
+    #: What `error` counts, where that is not the unit of the value; it follows the number: "3.2 records".
+    error_unit: str = ""
 
     @property
     @abstractmethod
@@ -133,7 +141,7 @@ class Mechanism(ABC):
         refused = isinstance(value, Refusal)
         interval = None if refused else self.interval(value)
         error = None if refused else self.error()
-        return Release(value, self.promise, error, interval, private=is_private())
+        return Release(value, self.promise, error, interval, private=is_private(), error_unit=self.error_unit)
 
 
 def _short(value: Any) -> str:

@@ -30,14 +30,14 @@ from discreet.errors import BadParameter
 from discreet.mechanisms.exact import Floats, Function, numbers_within, total, total_of_squares
 from discreet.mechanisms.laws import float_above
 from discreet.mechanisms.mechanism import CONFIDENCE
-from discreet.mechanisms.query import Bounds, Query, needed, with_noise
+from discreet.mechanisms.query import Between, Query, needed, with_noise
 
 
 @dataclass(frozen=True)
 class Sum(Query):
     """The sum of the records within bounds."""
 
-    bounds: Bounds
+    bounds: Between
     of: Function | None = None
 
     def exact(self, records: Any) -> Fraction:
@@ -51,7 +51,7 @@ class Sum(Query):
 class _Sized(Query):
     """A question about a public number of records, each within bounds."""
 
-    bounds: Bounds
+    bounds: Between
     size: int
     of: Function | None = None
 

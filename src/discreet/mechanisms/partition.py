@@ -182,6 +182,8 @@ class PartitionSelection(_Keys):
     (0.128183, ['flu', 'gout'])
     """
 
+    error_unit = "users"
+
     def __init__(
         self,
         *,

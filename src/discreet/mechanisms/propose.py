@@ -22,10 +22,10 @@ from collections.abc import Callable
 from typing import Any
 
 from discreet import check
-from discreet.errors import BadParameter
 from discreet.mechanisms.additive import Laplace
+from discreet.mechanisms.laws import widest
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
-from discreet.mechanisms.stability import StabilityTest, answer_of, distance_of, total_promise, widest
+from discreet.mechanisms.stability import StabilityTest, answer_of, distance_of, total_promise
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["ProposeTestRelease"]
@@ -64,7 +64,7 @@ class ProposeTestRelease(Mechanism):
         relation: str = "add-remove",
         unit: str = "record",
     ) -> None:
-        self.query, self.distance = require_function(query), require_function(distance)
+        self.query, self.distance = check.function(query=query), check.function(distance=distance)
         self.test = StabilityTest(epsilon=test_epsilon, delta=delta, test=test)
         self.bound = check.moderate(bound=bound)
         words: dict[str, Any] = {"relation": relation, "unit": unit}
@@ -89,15 +89,3 @@ class ProposeTestRelease(Mechanism):
     def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[float, float]:
         """Where the exact answer lies with this confidence."""
         return self.noise.interval(value, confidence)
-
-
-def require_function(function: Any) -> Callable[..., Any]:
-    """What can be called."""
-    if callable(function):
-        return function  # type: ignore[no-any-return]
-    raise BadParameter(
-        "DP104",
-        f"a query and a distance must be functions of the data, not {type(function).__name__}.",
-        why="they are evaluated on the data when the answer is drawn.",
-        fix="query=lambda data: …, distance=lambda data: …",
-    )

@@ -37,8 +37,8 @@ from discreet.errors import BadParameter
 from discreet.mechanisms.exact import numbers_within
 from discreet.mechanisms.laws import exactly
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Release
-from discreet.mechanisms.query import Bounds
-from discreet.noise.grid import Grid
+from discreet.mechanisms.query import Between
+from discreet.noise.grid import Grid, log_two_floor
 from discreet.noise.scales import as_ratio
 from discreet.privacy.guarantee import Guarantee
 
@@ -55,7 +55,7 @@ _MOST_POINTS = 2**34
 class Span:
     """The points of a dyadic grid between two public bounds, counted from 0."""
 
-    bounds: Bounds
+    bounds: Between
     grid: Grid
     first: int
     points: int
@@ -63,9 +63,11 @@ class Span:
     @classmethod
     def between(cls, bounds: Any, step: Any = None) -> Span:
         """The grid with that step; without one, 2**32 points or more, unless their numbers need more than 60 bits."""
-        stated = Bounds.of(bounds)
+        stated = Between.of(bounds)
         if step is None:
-            grid = Grid(max(_log_two(stated.width) - _POINT_BITS, _log_two(stated.reach) - _CELL_BITS))
+            grid = Grid(
+                max(log_two_floor(stated.width) - _POINT_BITS, log_two_floor(stated.reach) - _CELL_BITS)
+            )
         else:
             grid = Grid(_power_of_two(step))
         first, last = grid.cells(stated.low), grid.cells(stated.high)
@@ -121,10 +123,12 @@ class Quantile(Mechanism):
     True
     """
 
+    error_unit = "records"
+
     def __init__(
         self,
         q: Any,
-        bounds: Sequence[float],
+        bounds: Sequence[float] | None = None,
         *,
         epsilon: float,
         step: float | None = None,
@@ -168,7 +172,7 @@ class Median(Quantile):
 
     def __init__(
         self,
-        bounds: Sequence[float],
+        bounds: Sequence[float] | None = None,
         *,
         epsilon: float,
         step: float | None = None,
@@ -178,7 +182,9 @@ class Median(Quantile):
         super().__init__(Fraction(1, 2), bounds, epsilon=epsilon, step=step, relation=relation, unit=unit)
 
 
-def private_quantile(data: Any, q: Any, bounds: Sequence[float], *, epsilon: float, **words: Any) -> Release:
+def private_quantile(
+    data: Any, q: Any, bounds: Sequence[float] | None = None, *, epsilon: float, **words: Any
+) -> Release:
     """`Quantile(q, bounds, epsilon=…)(data)` in one call.
 
     >>> private_quantile([1.0, 2.0, 3.0], 0.5, bounds=(0, 10), epsilon=1.0).guarantee
@@ -187,7 +193,9 @@ def private_quantile(data: Any, q: Any, bounds: Sequence[float], *, epsilon: flo
     return Quantile(q, bounds, epsilon=epsilon, **words)(data)
 
 
-def private_median(data: Any, bounds: Sequence[float], *, epsilon: float, **words: Any) -> Release:
+def private_median(
+    data: Any, bounds: Sequence[float] | None = None, *, epsilon: float, **words: Any
+) -> Release:
     """`Median(bounds, epsilon=…)(data)` in one call.
 
     >>> private_median([1.0, 2.0, 3.0], bounds=(0, 10), epsilon=1.0).guarantee
@@ -211,7 +219,7 @@ def spread(q: Fraction, relation: str = "add-remove") -> int:
 
 def _power_of_two(step: Any) -> int:
     exact = as_ratio(check.positive(step=step))
-    exponent = _log_two(exact)
+    exponent = log_two_floor(exact)
     if exact != Fraction(2) ** exponent:
         raise BadParameter(
             "DP102",
@@ -220,12 +228,6 @@ def _power_of_two(step: Any) -> int:
             fix="pass step=1 for whole numbers, step=2**-10 for about three decimals",
         )
     return exponent
-
-
-def _log_two(x: Fraction) -> int:
-    """The largest k with 2**k <= x."""
-    guess = x.numerator.bit_length() - x.denominator.bit_length()
-    return guess if Fraction(2) ** guess <= x else guess - 1
 
 
 def _unfit_step() -> BadParameter:

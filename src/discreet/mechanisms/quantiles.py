@@ -54,7 +54,7 @@ class Quantiles(Mechanism):
     def __init__(
         self,
         qs: Sequence[Any],
-        bounds: Sequence[float],
+        bounds: Sequence[float] | None = None,
         *,
         epsilon: float | None = None,
         rho: float | None = None,
@@ -102,7 +102,7 @@ class Quantiles(Mechanism):
 def private_quantiles(
     data: Any,
     qs: Sequence[Any],
-    bounds: Sequence[float],
+    bounds: Sequence[float] | None = None,
     *,
     epsilon: float | None = None,
     rho: float | None = None,

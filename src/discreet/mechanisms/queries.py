@@ -21,7 +21,7 @@ from discreet import check
 from discreet.mechanisms.counting import Count, Counts, Histogram, count, counts, histogram
 from discreet.mechanisms.exact import Function
 from discreet.mechanisms.moments import Mean, Sum, Variance
-from discreet.mechanisms.query import Answer, Bounds, Query, function, function_or_none
+from discreet.mechanisms.query import Answer, Between, Query
 from discreet.mechanisms.shares import FromShares, ProtectedMean, ProtectedVariance
 
 __all__ = [
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 
-def sum(bounds: Any, *, of: Function | None = None) -> Sum:  # noqa: A001 - read as queries.sum
+def sum(bounds: Any = None, *, of: Function | None = None) -> Sum:  # noqa: A001 - read as queries.sum
     """The sum of the records, or of a function of each record.
 
     **Promise.** Sensitivity max(|low|, |high|) under add-remove and high - low under replace, for all records. The
@@ -59,10 +59,10 @@ def sum(bounds: Any, *, of: Function | None = None) -> Sum:  # noqa: A001 - read
     >>> sum((0, 100)).laplace(epsilon=1).scale
     100.0
     """
-    return Sum(Bounds.of(bounds), function_or_none(of=of))
+    return Sum(Between.of(bounds), None if of is None else check.function(of=of))
 
 
-def mean(bounds: Any, *, size: int | None = None, of: Function | None = None) -> Mean | ProtectedMean:
+def mean(bounds: Any = None, *, size: int | None = None, of: Function | None = None) -> Mean | ProtectedMean:
     """The mean of the records, or of a function of each record; `size` is their number, if that is public.
 
     **Promise.** With a public size: sensitivity (high - low) / size under replace, and add-remove is refused, since
@@ -80,14 +80,14 @@ def mean(bounds: Any, *, size: int | None = None, of: Function | None = None) ->
     >>> answer.interval[0] <= answer.value <= answer.interval[1]
     True
     """
-    within, value = Bounds.of(bounds), function_or_none(of=of)
+    within, value = Between.of(bounds), None if of is None else check.function(of=of)
     if size is None:
         return ProtectedMean(within, value)
     return Mean(within, check.whole(size=size), value)
 
 
 def variance(
-    bounds: Any, *, size: int | None = None, of: Function | None = None
+    bounds: Any = None, *, size: int | None = None, of: Function | None = None
 ) -> Variance | ProtectedVariance:
     """The variance of the records about their mean, divided by their number; `size` as for `mean`.
 
@@ -101,7 +101,7 @@ def variance(
     >>> variance((0, 10)).sensitivity("add-remove"), variance((0, 10)).sensitivity("replace")
     (1.0, 2.0)
     """
-    within, value = Bounds.of(bounds), function_or_none(of=of)
+    within, value = Between.of(bounds), None if of is None else check.function(of=of)
     if size is None:
         return ProtectedVariance(within, value)
     return Variance(within, check.whole(at_least=2, size=size), value)
@@ -121,4 +121,4 @@ def statistical(phi: Function, *, size: int) -> Mean:
     >>> round(answer.guarantee().advantage(), 7)
     0.0796557
     """
-    return Mean(Bounds(0.0, 1.0), check.whole(size=size), function(phi=phi))
+    return Mean(Between(0.0, 1.0), check.whole(size=size), check.function(phi=phi))

@@ -15,14 +15,13 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from discreet import check
 from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.mechanisms.additive import Additive, Gaussian, Geometric, Laplace
-from discreet.mechanisms.exact import Function
 from discreet.mechanisms.laws import exactly, float_above
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.scales import as_ratio
@@ -30,6 +29,16 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import RELATIONS
 
 _ROOT_BITS = 64
+
+#: Why a question is not asked under a relation, and how to ask it.
+_NOT_ASKED = {
+    "add-remove": "a public number of records contradicts a record that is added or removed.",
+    "replace": "where a record is replaced the number of records is public, and counting it protects nobody.",
+}
+_ASK_INSTEAD = {
+    "add-remove": "relation='replace', or leave out size= and let the number of records be protected",
+    "replace": "relation='add-remove'",
+}
 
 
 class Query(ABC):
@@ -120,9 +129,8 @@ class Query(ABC):
         raise UnsupportedGuarantee(
             "DP203",
             f"this question is not asked under the relation {relation!r}.",
-            why="a public number of records contradicts a record that is added or removed; and where it is public"
-            " already, counting it protects nobody.",
-            fix=f"relation={self.relations[0]!r}, or leave out size= and let the number of records be protected",
+            why=_NOT_ASKED[relation],
+            fix=_ASK_INSTEAD[relation],
         )
 
     def _answered(
@@ -192,15 +200,17 @@ class Answer(Mechanism):
 
 
 @dataclass(frozen=True)
-class Bounds:
+class Between:
     """Two public numbers that every record is moved between."""
 
     low: float
     high: float
 
     @classmethod
-    def of(cls, bounds: Any) -> Bounds:
+    def of(cls, bounds: Any) -> Between:
         """The bounds that a caller stated as (low, high)."""
+        if isinstance(bounds, Between):
+            return bounds
         if not isinstance(bounds, tuple | list | np.ndarray) or np.shape(bounds) != (2,):
             raise BadParameter(
                 "DP104",
@@ -248,24 +258,6 @@ def root_above(square: int) -> Fraction:
     if root * root == square:
         return Fraction(root)
     return Fraction(math.isqrt(square << (2 * _ROOT_BITS)) + 1, 1 << _ROOT_BITS)
-
-
-def function_or_none(**named: Any) -> Function | None:
-    """A function of one record, or None."""
-    return None if None in named.values() else function(**named)
-
-
-def function(**named: Any) -> Function:
-    """A function of one record."""
-    ((name, value),) = named.items()
-    if callable(value):
-        return cast(Function, value)
-    raise BadParameter(
-        "DP104",
-        f"{name} must be a function of one record.",
-        why="it is asked of every record by itself.",
-        fix=f"{name}=lambda record: record > 0",
-    )
 
 
 def _norm(norm: Any) -> int:

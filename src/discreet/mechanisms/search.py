@@ -27,9 +27,9 @@ from discreet import check
 from discreet.errors import BadParameter
 from discreet.mechanisms.additive import Laplace
 from discreet.mechanisms.guided import WithBound
+from discreet.mechanisms.laws import widest
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
-from discreet.mechanisms.propose import require_function
-from discreet.mechanisms.stability import answer_of, distance_of, total_promise, widest
+from discreet.mechanisms.stability import answer_of, distance_of, total_promise
 from discreet.mechanisms.threshold import AboveThreshold
 from discreet.privacy.guarantee import Guarantee
 
@@ -69,7 +69,7 @@ class ProposeSearchRelease(Mechanism):
         relation: str = "add-remove",
         unit: str = "record",
     ) -> None:
-        self.query, self.distance = require_function(query), require_function(distance)
+        self.query, self.distance = check.function(query=query), check.function(distance=distance)
         self.bounds = _listed(bounds)
         self.delta = check.inner_probability(delta=check.moderate(delta=delta))
         words: dict[str, Any] = {"relation": relation, "unit": unit}

@@ -23,14 +23,13 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter, UnsupportedGuarantee
-from discreet.mechanisms.exact import number
+from discreet.mechanisms.exact import number, quietly
 from discreet.privacy.unit import RELATIONS
 
 __all__ = [
@@ -88,7 +87,7 @@ class LocalAtDistance:
 
     def at_distance(self, data: Any, distance: int) -> float:
         """The callback's value, or `at_most` where it has none."""
-        found = quietly(self.at, data, distance)
+        found = number(quietly(self.at, data, distance))
         return min(found, float(self.at_most)) if found >= 0 else float(self.at_most)
 
     def local(self, data: Any) -> float:
@@ -215,7 +214,7 @@ def check_smooth_bound(
     """The same for a smooth bound: at least the local sensitivity, and within e^smoothing of every neighbour's."""
     universe = Universe(tuple(domain), size, relation)
     local = universe.local(f)
-    values = {x: quietly(bound.bound, list(x)) for x in local}
+    values = {x: number(quietly(bound.bound, list(x))) for x in local}
     factor = math.exp(bound.smoothing)
     for x, value in values.items():
         if not 0 < value < math.inf:
@@ -225,16 +224,6 @@ def check_smooth_bound(
         for y in universe.neighbours(x):
             if _exceeds(value, factor * values[y]):
                 raise _wrong("it changes by more than e^smoothing between neighbours", x, y)
-
-
-def quietly(function: Callable[..., Any], *arguments: Any) -> float:
-    """What a caller's function returns, as a float; NaN where it raises or returns no number. No warning is shown."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return number(function(*arguments))
-        except Exception:  # noqa: BLE001 - any error would tell of the data
-            return math.nan
 
 
 def bounded(value: float, most: float) -> float:

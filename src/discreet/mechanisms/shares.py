@@ -41,7 +41,7 @@ from discreet import check
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.exact import Function, numbers_within, total, total_of_squares
 from discreet.mechanisms.mechanism import CONFIDENCE
-from discreet.mechanisms.query import Bounds, Query, needed, root_above, with_noise
+from discreet.mechanisms.query import Between, Query, needed, root_above, with_noise
 from discreet.noise.scales import as_ratio
 
 
@@ -70,7 +70,7 @@ class FromShares(float):
 class _Shares(Query):
     """Sums of shares, which each record has 1 of in all."""
 
-    bounds: Bounds
+    bounds: Between
     of: Function | None = None
 
     def moves(self, relation: str, norm: int) -> Fraction:

@@ -21,19 +21,18 @@ from __future__ import annotations
 
 import math
 import numbers
-import warnings
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
+from discreet.mechanisms.exact import quietly
 from discreet.mechanisms.laws import LaplaceLaw, exactly, float_above
 from discreet.mechanisms.partition import PartitionSelection
-from discreet.noise.scales import as_ratio, is_many
+from discreet.noise.scales import is_many
 from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["StabilityTest", "answer_of", "distance_of", "total_promise", "widest"]
+__all__ = ["StabilityTest", "answer_of", "distance_of", "total_promise"]
 
 FAR = (
     10**18
@@ -112,39 +111,19 @@ def clamped(value: Any, low: int, high: int) -> Any:
 
 def distance_of(function: Callable[..., Any], *data: Any) -> int:
     """The distance of the data, by the rules above."""
-    return as_distance(_quietly(function, *data))
+    return as_distance(quietly(function, *data))
 
 
 def answer_of(function: Callable[[Any], Any], data: Any) -> Any:
     """The number (or the row of numbers) that a query answers; what is neither counts as 0."""
-    answer = _quietly(function, data)
+    answer = quietly(function, data)
     return answer if is_number(answer) or is_many(answer) else 0
-
-
-def exact_answer(function: Callable[[Any], Any], data: Any) -> Any:
-    """Whatever a function answers; None where it raises."""
-    return _quietly(function, data)
-
-
-def widest(bound: Any) -> Fraction:
-    """A bound exactly; of a float the greater of its two readings, as a binary and as a decimal number."""
-    return max(as_ratio(bound), exactly(bound))
 
 
 def total_promise(epsilons: tuple[Any, ...], delta: float, relation: str, unit: str) -> Guarantee:
     """(Σ ε, δ), the sum rounded up."""
     total = sum((exactly(epsilon) for epsilon in epsilons), start=exactly(0))
     return privacy.approximate(float_above(total), delta, relation=relation, unit=unit)
-
-
-def _quietly(function: Callable[..., Any], *data: Any) -> Any:
-    """None where it raises; warnings are not shown: both would tell of the data."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return function(*data)
-        except Exception:  # noqa: BLE001 - any error would tell of the data
-            return None
 
 
 def _best(epsilon: float, delta: float) -> PartitionSelection:

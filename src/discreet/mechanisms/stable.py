@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import numbers
 from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -30,11 +29,10 @@ from typing import Any
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.mechanisms.choice import require_monotone
-from discreet.mechanisms.exact import rows
-from discreet.mechanisms.laws import exactly, float_above
+from discreet.mechanisms.exact import finite, quietly, rows
+from discreet.mechanisms.laws import exactly, float_above, widest
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
-from discreet.mechanisms.propose import require_function
-from discreet.mechanisms.stability import StabilityTest, distance_of, exact_answer, total_promise
+from discreet.mechanisms.stability import StabilityTest, distance_of, total_promise
 from discreet.noise.scales import as_ratio
 from discreet.privacy.guarantee import Guarantee
 
@@ -70,7 +68,7 @@ class StableValue(Mechanism):
         relation: str = "add-remove",
         unit: str = "record",
     ) -> None:
-        self.function, self.distance = require_function(function), require_function(distance)
+        self.function, self.distance = check.function(function=function), check.function(distance=distance)
         self.test = StabilityTest(epsilon=epsilon, delta=delta, test=test)
         self._promise = total_promise((self.test.epsilon,), self.test.delta, relation, unit)
 
@@ -79,7 +77,7 @@ class StableValue(Mechanism):
         return self._promise
 
     def draw(self, data: Any) -> Any:
-        value = exact_answer(self.function, data)
+        value = quietly(self.function, data)
         return value if self.test.passes(distance_of(self.distance, data)) else Refusal(_REFUSED)
 
 
@@ -151,14 +149,14 @@ class StableTopK(_Contest):
         unit: str = "record",
     ) -> None:
         check.moderate(sensitivity=sensitivity)
-        moves = max(as_ratio(sensitivity), exactly(sensitivity))  # both readings of a float
+        moves = widest(sensitivity)
         closes = moves * (1 if require_monotone(monotone, relation) else 2)
         super().__init__(closes, StabilityTest(epsilon=epsilon, delta=delta, test=test), relation, unit)
         self._count = check.whole(count=count)
         self.candidates = None if candidates is None else list(candidates)
 
     def draw(self, data: Any) -> Any:
-        scores = [_finite(score) for score in rows(data)]
+        scores = [finite(score) for score in rows(data)]
         names = range(len(scores)) if self.candidates is None else self.candidates
         if len(names) != len(scores) or len(scores) <= self._count:
             raise _wrong_number(self._count, len(names))
@@ -267,14 +265,6 @@ def _kind(record: Any) -> tuple[str, str, str]:
         return type(record).__module__, type(record).__qualname__, repr(record)
     except Exception:  # noqa: BLE001 - the error of a stranger's record would tell that there is such a record
         return "", "", ""
-
-
-def _finite(score: Any) -> Any:
-    if isinstance(score, bool) or not isinstance(score, numbers.Real):
-        return 0
-    if isinstance(score, numbers.Rational):
-        return score if isinstance(score, int) else as_ratio(score)
-    return float(score) if math.isfinite(score) else 0
 
 
 def _wrong_number(count: int, candidates: int) -> BadParameter:

@@ -32,10 +32,10 @@ from typing import Any, NoReturn, Self
 from discreet import check, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.mechanisms.choice import require_monotone
-from discreet.mechanisms.laws import LaplaceLaw, exactly, float_above
+from discreet.mechanisms.laws import LaplaceLaw, exactly, float_above, widest
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Release
 from discreet.noise.grid import Grid
-from discreet.noise.scales import Scales, as_ratio, is_many
+from discreet.noise.scales import Scales, is_many
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
 
@@ -55,6 +55,8 @@ class SparseVector(Mechanism):
     >>> sparse.guarantee()
     pure(epsilon=1.0)
     """
+
+    error_unit = "from the line"
 
     def __init__(
         self,
@@ -76,7 +78,7 @@ class SparseVector(Mechanism):
         self.answer_epsilon = (
             None if answer_epsilon is None else check.moderate(answer_epsilon=answer_epsilon)
         )
-        self._build(max(as_ratio(sensitivity), exactly(sensitivity)))  # both readings of a float
+        self._build(widest(sensitivity))
         self.line = self.grid.cells(exactly(threshold))
         total = exactly(self.epsilon) + exactly(self.answer_epsilon or 0)
         self._promise = privacy.pure(float_above(total), relation=relation, unit=unit)

@@ -18,13 +18,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import Any
 
 from discreet import check, privacy
 from discreet.mechanisms import queries
 from discreet.mechanisms.bounds import Bounds
-from discreet.mechanisms.laws import exactly, float_above
+from discreet.mechanisms.laws import exactly, float_below
 from discreet.mechanisms.mechanism import Mechanism, Refusal
 from discreet.privacy.guarantee import Guarantee
 
@@ -45,11 +44,11 @@ class _Unbounded(Mechanism):
         unit: str = "record",
     ) -> None:
         whole = exactly(check.moderate(epsilon=epsilon))
-        search = _float_below(whole * exactly(check.inner_probability(share=share)))
+        search = float_below(whole * exactly(check.inner_probability(share=share)))
         self.bounds = Bounds(
             epsilon=search, failure=failure, exponents=exponents, relation=relation, unit=unit
         )
-        rest = _float_below(whole - exactly(search))
+        rest = float_below(whole - exactly(search))
         self._answer: dict[str, Any] = {"epsilon": rest, "relation": relation, "unit": unit}
         self._promise = self.bounds.promise + privacy.pure(**self._answer)
 
@@ -104,8 +103,3 @@ class UnboundedSum(_Unbounded):
     @staticmethod
     def _question(bounds: tuple[float, float]) -> queries.Query:
         return queries.sum(bounds)
-
-
-def _float_below(value: Fraction) -> float:
-    """The greatest float whose decimal is not above the value."""
-    return -float_above(-value)

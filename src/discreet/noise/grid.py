@@ -67,9 +67,9 @@ class Grid:
         d = check.whole(dimension=dimension)
         excess = d if norm == 1 else math.isqrt(d - 1) + 1
         bits = FINE_BITS if excess <= 1 << FINE_BITS else COARSE_BITS
-        fine = _log_two_floor(as_ratio(sensitivity) / excess) - bits
+        fine = log_two_floor(as_ratio(sensitivity) / excess) - bits
         whole = _valuation(as_ratio(sensitivity)) if d == 1 else fine
-        return cls(min(_log_two_floor(as_ratio(scale)) - FINE_BITS, max(fine, whole)))
+        return cls(min(log_two_floor(as_ratio(scale)) - FINE_BITS, max(fine, whole)))
 
     @property
     def step(self) -> Fraction:
@@ -174,7 +174,8 @@ def _compact(cells: list[int], shape: tuple[int, ...]) -> npt.NDArray[Any]:
     return np.array(cells, np.int64 if small else object).reshape(shape)
 
 
-def _log_two_floor(x: Fraction) -> int:
+def log_two_floor(x: Fraction) -> int:
+    """The largest k with 2**k <= x, for x > 0."""
     guess = x.numerator.bit_length() - x.denominator.bit_length()
     return guess if Fraction(2) ** guess <= x else guess - 1
 

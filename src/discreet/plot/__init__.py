@@ -9,6 +9,7 @@
     laws.py      noise                the densities of noise that buys the same ε
     accuracy.py  error                how wrong an answer is, against ε
     budget.py    burn_down            what is left of a limit
+    groups.py    groups               released numbers with their intervals
     files.py     save, alt_text       a picture in a file, and what it shows in words
     canvas.py, picture.py             axes, colours and dashes; the figure that shows itself in a notebook
 
@@ -24,6 +25,7 @@ from discreet.plot.band import Band
 from discreet.plot.budget import burn_down
 from discreet.plot.contest import race
 from discreet.plot.files import alt_text, save
+from discreet.plot.groups import groups
 from discreet.plot.laws import noise
 from discreet.plot.profile import epsilon_delta
 from discreet.plot.spread import loss
@@ -35,6 +37,7 @@ __all__ = [
     "burn_down",
     "epsilon_delta",
     "error",
+    "groups",
     "loss",
     "noise",
     "race",

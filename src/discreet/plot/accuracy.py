@@ -23,7 +23,7 @@ _EPSILONS = tuple(np.geomspace(0.05, 5, 21).tolist())
 def error(
     curves: Curves | None = None,
     *,
-    epsilons: Sequence[float] = _EPSILONS,
+    epsilons: Sequence[float] | None = None,
     confidence: float = 0.95,
     delta: float = 1e-6,
     sensitivity: float = 1.0,
@@ -32,9 +32,10 @@ def error(
     """The error at a confidence against ε, both on logarithmic axes.
 
     `curves` are functions of ε by name, for example `lambda e: dp.Laplace(epsilon=e, sensitivity=1).error(0.95)`;
-    without them, Laplace and Gaussian noise on one number of this sensitivity are drawn.
+    without them, Laplace and Gaussian noise on one number of this sensitivity are drawn. `epsilons` are where: from
+    0.05 to 5 unless stated.
     """
-    places = [check.positive(epsilon=epsilon) for epsilon in epsilons]
+    places = [check.positive(epsilon=epsilon) for epsilon in (_EPSILONS if epsilons is None else epsilons)]
     confidence = check.inner_probability(confidence=confidence)
     drawn = curves if curves is not None else _additive(confidence, delta, sensitivity)
     ax, words = axes_for(ax, (5.6, 3.8)), []

@@ -16,7 +16,7 @@ import numpy as np
 from discreet import check
 from discreet.plot.canvas import Array, axes_for, finish, style
 from discreet.privacy.calibrate import calibrate
-from discreet.privacy.primitives import approximate, gaussian
+from discreet.privacy.constructors import approximate, gaussian
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is promised: guarantees, how they compose, and every number that follows from them.
 
-    guarantee.py   Guarantee: +, *, sampled, group, and the views            ◄ read this first
-    primitives.py  pure, approximate, concentrated, gaussian, laplace, …     one mechanism each
-    wrapped.py     parallel, group, pair                                     around others
-    sampling.py    amplification, one function for each theorem
-    selection.py   the best of a secret number of runs; one of several       (+ selection.proof.md)
-    routes.py      every composition theorem, by name
-    bag.py         where a count meets numerics
+    guarantee.py     Guarantee: +, *, sampled, group, and the views            ◄ read this first
+    constructors.py  pure, approximate, concentrated, gaussian, laplace, …     one mechanism each
+    primitives.py    what each of them knows of itself
+    wrapped.py       parallel, group, pair                                     around others
+    sampling.py      amplification, one function for each theorem
+    selection.py     the best of a secret number of runs; one of several       (+ selection.proof.md)
+    routes.py        every composition theorem, by name
+    bag.py           where a count meets numerics
     pairs.py, families.py, lattice.py, coarse.py, tilted.py, losses.py       certified loss distributions
     moments.py, quadrature.py, inversion.py                                  the same without a grid
     listing.py, roots.py                                                     small compositions; falling curves
@@ -20,8 +21,7 @@ from __future__ import annotations
 
 from discreet.privacy.bound import Bound, Comparison
 from discreet.privacy.calibrate import calibrate
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.primitives import (
+from discreet.privacy.constructors import (
     approximate,
     approximate_concentrated,
     concentrated,
@@ -36,7 +36,8 @@ from discreet.privacy.primitives import (
     randomized_response,
     renyi_curve,
 )
-from discreet.privacy.primitives import renyi_point as renyi
+from discreet.privacy.constructors import renyi_point as renyi
+from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.selection import one_of, selected
 from discreet.privacy.unit import Unit
 from discreet.privacy.wire import from_json

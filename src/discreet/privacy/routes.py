@@ -319,7 +319,7 @@ ROUTES = (
     ),
     Route(
         "loss distribution",
-        "Zhu, Dong, Wang 2022, Theorem 10; certified tilted FFT",
+        "Zhu, Dong, Wang 2022, Theorem 10; certified Fourier inversion",
         _losses,
         _losses_log_delta,
         has_pairs,

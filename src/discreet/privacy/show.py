@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import html as escape
 import math
+from decimal import ROUND_CEILING, Context, Decimal
 
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.picture import tradeoff_svg
@@ -30,6 +31,13 @@ def rows(guarantee: Guarantee) -> list[tuple[str, str]]:
     ]
 
 
+def least_epsilon(guarantee: Guarantee) -> str:
+    """ε in one line, rounded up: at δ = 0 if it is finite there, else at δ = 1e-6."""
+    shown = {delta: guarantee.epsilon(delta) for delta in (0.0, 1e-6)}
+    delta = 0.0 if math.isfinite(shown[0.0]) else 1e-6
+    return f"{_rounded_up(shown[delta])} at δ = {delta:g}"
+
+
 def text(guarantee: Guarantee) -> str:
     """The rows, aligned."""
     shown = rows(guarantee)
@@ -48,6 +56,11 @@ def html(guarantee: Guarantee) -> str:
         "<div style='display:flex;gap:1em;align-items:center;flex-wrap:wrap'>"
         f"{tradeoff_svg({'': guarantee})}<table>{cells}</table></div>"
     )
+
+
+def _rounded_up(value: float) -> str:
+    plain = Decimal(f"{value:.10e}")  # so that the nudge of a float does not become a digit
+    return _number(float(Context(prec=6, rounding=ROUND_CEILING).create_decimal(plain)))
 
 
 def _number(value: float) -> str:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from discreet.errors import BadDescription, DiscreetError
-from discreet.privacy import primitives, sampling, selection, wrapped
+from discreet.privacy import constructors, primitives, sampling, selection, wrapped
 from discreet.privacy.guarantee import Composed, Guarantee, compose
 
 VERSION = 1
@@ -129,15 +129,15 @@ def _leaf(kind: str, fields: dict[str, Any], about: dict[str, str]) -> Guarantee
     """A primitive through its public constructor, so that stored values are checked like given ones."""
     match kind:
         case "renyi":
-            return primitives.renyi_curve(dict(fields["points"]), **about)
+            return constructors.renyi_curve(dict(fields["points"]), **about)
         case "concentrated" if fields["delta"]:
-            return primitives.approximate_concentrated(fields["delta"], fields["rho"], **about)
+            return constructors.approximate_concentrated(fields["delta"], fields["rho"], **about)
         case "concentrated":
-            return primitives.concentrated(fields["rho"], fields["xi"], **about)
+            return constructors.concentrated(fields["rho"], fields["xi"], **about)
         case "pair":
             tables = wrapped.pair(fields["p"], fields["q"], **about)
             return replace(tables, taken=frozenset(fields["taken"]))  # type: ignore[type-var]
-    home = wrapped if kind == "two_gaussians" else primitives
+    home = wrapped if kind == "two_gaussians" else constructors
     if kind not in _KINDS.values():
         raise ValueError(kind)
     return getattr(home, kind)(**fields, **about)  # type: ignore[no-any-return]

@@ -24,7 +24,7 @@ from typing import Any
 from discreet.errors import BadParameter
 from discreet.mechanisms.exact import rows
 from discreet.mechanisms.mechanism import Release
-from discreet.mechanisms.query import Bounds
+from discreet.mechanisms.query import Between
 from discreet.mechanisms.sensitivity import LocalAtDistance, SmoothBound
 from discreet.mechanisms.smooth.families import (
     ArsinhNormal,
@@ -86,7 +86,7 @@ __all__ = [
 _GUESS = 1000  # records, where their number is secret and nobody has guessed it
 
 
-def median(data: Any, bounds: Sequence[float], **words: Any) -> Release:
+def median(data: Any, bounds: Sequence[float] | None = None, **words: Any) -> Release:
     """The record of rank ⌈n/2⌉, with noise in proportion to its smooth sensitivity.
 
     >>> answer = median([3, 1, 4, 1, 5], bounds=(0, 10), epsilon=1.0)
@@ -96,40 +96,42 @@ def median(data: Any, bounds: Sequence[float], **words: Any) -> Release:
     return quantile(data, 0.5, bounds, **words)
 
 
-def minimum(data: Any, bounds: Sequence[float], **words: Any) -> Release:
+def minimum(data: Any, bounds: Sequence[float] | None = None, **words: Any) -> Release:
     """The smallest record."""
     return quantile(data, 0, bounds, **words)
 
 
-def maximum(data: Any, bounds: Sequence[float], **words: Any) -> Release:
+def maximum(data: Any, bounds: Sequence[float] | None = None, **words: Any) -> Release:
     """The greatest record."""
     return quantile(data, 1, bounds, **words)
 
 
-def quantile(data: Any, q: Any, bounds: Sequence[float], **words: Any) -> Release:
+def quantile(data: Any, q: Any, bounds: Sequence[float] | None = None, **words: Any) -> Release:
     """The record of rank ⌈q n⌉."""
-    return _released(OrderStatistic(Bounds.of(bounds), q=q), data, words)
+    return _released(OrderStatistic(bounds, q=q), data, words)
 
 
-def order_statistic(data: Any, rank: int, bounds: Sequence[float], **words: Any) -> Release:
+def order_statistic(data: Any, rank: int, bounds: Sequence[float] | None = None, **words: Any) -> Release:
     """The record of that rank, 1 for the smallest."""
-    return _released(OrderStatistic(Bounds.of(bounds), rank=rank), data, words)
+    return _released(OrderStatistic(bounds, rank=rank), data, words)
 
 
-def trimmed_mean(data: Any, bounds: Sequence[float], *, trim: Any = 0.1, **words: Any) -> Release:
+def trimmed_mean(
+    data: Any, bounds: Sequence[float] | None = None, *, trim: Any = 0.1, **words: Any
+) -> Release:
     """The mean without the `trim` smallest and greatest records: a share of them, or a whole number.
 
     >>> trimmed_mean([3, 1, 4, 1, 5], bounds=(0, 10), trim=1, epsilon=1.0, delta=1e-6).guarantee.unit.relation
     'replace'
     """
-    return _released(TrimmedMean(Bounds.of(bounds), trim), data, words)
+    return _released(TrimmedMean(bounds, trim), data, words)
 
 
 def interquantile_range(
-    data: Any, bounds: Sequence[float], *, lower: Any = 0.25, upper: Any = 0.75, **words: Any
+    data: Any, bounds: Sequence[float] | None = None, *, lower: Any = 0.25, upper: Any = 0.75, **words: Any
 ) -> Release:
     """The distance of two quantiles."""
-    return _released(InterquantileRange(Bounds.of(bounds), lower, upper), data, words)
+    return _released(InterquantileRange(bounds, lower, upper), data, words)
 
 
 def reciprocal(data: Any, *, where: Callable[[Any], Any] | None = None, **words: Any) -> Release:
@@ -179,5 +181,5 @@ def _released(statistic: Statistic, data: Any, words: dict[str, Any]) -> Release
 
 
 def _two(between: Any) -> tuple[float, float]:
-    stated = Bounds.of(between)
+    stated = Between.of(between)
     return stated.low, stated.high

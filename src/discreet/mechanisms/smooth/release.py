@@ -72,9 +72,8 @@ class SmoothMechanism(Mechanism):
     `size` is the number of records, which is public under "replace", and a public guess of it under "add-remove". `public` are records
     that stand for the secret ones when noise is planned: by default, spread over the middle tenth of the bounds. `family` and `smoothing` may be fixed instead.
 
-    >>> from discreet.mechanisms.query import Bounds
     >>> from discreet.mechanisms.smooth.statistics import OrderStatistic
-    >>> median = SmoothMechanism(OrderStatistic(Bounds.of((0, 100)), q=0.5), Budget(epsilon=1.0), size=1000)
+    >>> median = SmoothMechanism(OrderStatistic((0, 100), q=0.5), Budget(epsilon=1.0), size=1000)
     >>> median.guarantee()
     pure(epsilon=1.0, relation='replace')
     >>> median.error() is None and 0 <= median(range(1000)).value <= 100
@@ -156,7 +155,7 @@ def _check_kinds(statistic: object, budget: object) -> None:
             "DP104",
             "a smooth mechanism is made of a Statistic and a Budget.",
             why="the one says how far a record moves the answer, the other what may be lost.",
-            fix="SmoothMechanism(OrderStatistic(Bounds.of((0, 100)), q=0.5), Budget(epsilon=1.0))",
+            fix="SmoothMechanism(OrderStatistic((0, 100), q=0.5), Budget(epsilon=1.0))",
         )
 
 

@@ -27,10 +27,10 @@ import numpy as np
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.mechanisms.exact import is_true, numbers_within, results, rows, total
+from discreet.mechanisms.exact import is_true, number, numbers_within, quietly, results, rows, total
 from discreet.mechanisms.quantile import read_quantile
-from discreet.mechanisms.query import Bounds
-from discreet.mechanisms.sensitivity import LocalAtDistance, SmoothBound, bounded, quietly
+from discreet.mechanisms.query import Between
+from discreet.mechanisms.sensitivity import LocalAtDistance, SmoothBound, bounded
 from discreet.mechanisms.smooth.windows import Floats, widest
 
 __all__ = ["Custom", "InterquantileRange", "OrderStatistic", "Reciprocal", "Statistic", "TrimmedMean"]
@@ -61,9 +61,12 @@ class Statistic(ABC):
 
 @dataclass(frozen=True)
 class _Sorted(Statistic):
-    """A function of numbers between two public bounds."""
+    """A function of numbers between two public bounds, which are stated as (low, high)."""
 
-    bounds: Bounds
+    bounds: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bounds", Between.of(self.bounds))
 
     @property
     def range(self) -> tuple[Fraction, Fraction]:
@@ -89,6 +92,7 @@ class OrderStatistic(_Sorted):
     rank: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if (self.q is None) == (self.rank is None):
             raise BadParameter(
                 "DP107",
@@ -124,6 +128,7 @@ class TrimmedMean(_Sorted):
     relations = REPLACE
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if isinstance(self.trim, int) and not isinstance(self.trim, bool):
             check.whole(at_least=0, trim=self.trim)
         elif check.not_negative(trim=self.trim) >= 0.5:
@@ -159,6 +164,7 @@ class InterquantileRange(_Sorted):
     upper: Any = Fraction(3, 4)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not read_quantile(self.lower) < read_quantile(self.upper):
             raise BadParameter(
                 "DP107",
@@ -228,7 +234,7 @@ class Custom(Statistic):
         return Fraction(self.low), Fraction(self.high)
 
     def measure(self, records: Any, t: float) -> Measured:
-        value = quietly(self.f, records)
+        value = number(quietly(self.f, records))
         inside = min(max(value, self.low), self.high) if value == value else self.low  # noqa: PLR0124 - NaN
         return Fraction(inside), Fraction(self.bound(records, t))
 
@@ -236,7 +242,7 @@ class Custom(Statistic):
         """The smooth bound; what is no positive number counts as the most."""
         if isinstance(self.sensitivity, LocalAtDistance):
             return self.sensitivity.smooth(t).bound(records)
-        found, most = quietly(self.sensitivity.bound, records), float(self.sensitivity.at_most)
+        found, most = number(quietly(self.sensitivity.bound, records)), float(self.sensitivity.at_most)
         return bounded(found if found > 0 else most, most)
 
     def typical(self, size: int) -> Any:

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One mechanism each, from parameters that are checked.
+
+Every function takes `relation` ("add-remove" or "replace") and `unit` (a word for whom it protects). Noise is always
+measured in sensitivities under that relation: `noise` and `scale` are standard deviation and scale divided by the
+greatest change of the answer between neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from discreet import check
+from discreet.errors import BadParameter
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.primitives import (
+    Approximate,
+    Concentrated,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Exponential,
+    Gaussian,
+    Laplace,
+    Leaky,
+    LeakyRandomizedResponse,
+    Pure,
+    RandomizedResponse,
+    Renyi,
+)
+from discreet.privacy.unit import Unit
+
+
+def pure(epsilon: float, *, relation: str = "add-remove", unit: str = "record") -> Guarantee:
+    """ε-differential privacy of which nothing else is known.
+
+    >>> (10 * pure(0.1)).epsilon(delta=0)
+    1.0
+    """
+    return Pure(check.moderate(epsilon=epsilon), unit=Unit(unit, relation))
+
+
+def approximate(
+    epsilon: float, delta: float, *, relation: str = "add-remove", unit: str = "record"
+) -> Guarantee:
+    """(ε, δ)-differential privacy of which nothing else is known; a last resort, loose when composed."""
+    epsilon, delta = check.not_negative(epsilon=epsilon), check.delta(delta=delta)
+    return (
+        Approximate(epsilon, delta, unit=Unit(unit, relation))
+        if delta
+        else pure(epsilon, relation=relation, unit=unit)
+    )
+
+
+def concentrated(
+    rho: float, xi: float = 0.0, *, relation: str = "add-remove", unit: str = "record"
+) -> Guarantee:
+    """(ξ, ρ)-zero-concentrated differential privacy."""
+    rho, xi = check.moderate(rho=rho), check.not_negative(xi=xi)
+    return Concentrated(rho, xi, unit=Unit(unit, relation))
+
+
+def approximate_concentrated(
+    delta: float, rho: float, *, relation: str = "add-remove", unit: str = "record"
+) -> Guarantee:
+    """δ-approximate ρ-zero-concentrated differential privacy."""
+    return Concentrated(check.moderate(rho=rho), 0.0, check.delta(delta=delta), unit=Unit(unit, relation))
+
+
+def renyi_point(
+    order: float, epsilon: float, *, relation: str = "add-remove", unit: str = "record"
+) -> Guarantee:
+    """Rényi differential privacy at one order."""
+    return renyi_curve(
+        {check.above_one(order=order): check.moderate(epsilon=epsilon)}, relation=relation, unit=unit
+    )
+
+
+def renyi_curve(
+    points: Mapping[float, float], *, relation: str = "add-remove", unit: str = "record"
+) -> Guarantee:
+    """Rényi differential privacy at several orders, {order: ε}."""
+    if not isinstance(points, Mapping) or not points:
+        raise BadParameter(
+            "DP104",
+            "points must map orders to ε, and hold at least one.",
+            why="the curve is all that is known of the mechanism.",
+            fix="renyi_curve({2: 0.1, 8: 0.6})",
+        )
+    checked = (
+        (check.above_one(order=order), check.moderate(epsilon=epsilon)) for order, epsilon in points.items()
+    )
+    return Renyi(tuple(sorted(checked)), unit=Unit(unit, relation))
+
+
+def laplace(scale: float, *, relation: str = "add-remove", unit: str = "record") -> Guarantee:
+    """Laplace noise of `scale` sensitivities: (1/scale)-DP."""
+    return Laplace(check.moderate(scale=scale), unit=Unit(unit, relation))
+
+
+def gaussian(noise: float, *, relation: str = "add-remove", unit: str = "record") -> Guarantee:
+    """Gaussian noise of standard deviation `noise` sensitivities (also its rounding to integers).
+
+    >>> round(gaussian(noise=1.0).epsilon(delta=1e-6), 6)
+    4.886554
+    """
+    return Gaussian(check.moderate(noise=noise), unit=Unit(unit, relation))
+
+
+def discrete_laplace(
+    scale: float, sensitivity: int = 1, *, relation: str = "add-remove", unit: str = "record"
+) -> Guarantee:
+    """Integer Laplace noise with an integer sensitivity."""
+    scale, sensitivity = check.moderate(scale=scale), check.whole(sensitivity=sensitivity)
+    return DiscreteLaplace(scale, sensitivity, unit=Unit(unit, relation))
+
+
+def discrete_gaussian(
+    scale: float, sensitivity: int = 1, *, relation: str = "add-remove", unit: str = "record"
+) -> Guarantee:
+    """Integer Gaussian noise (scale = σ) with an integer sensitivity; not the same curve as `gaussian`."""
+    scale, sensitivity = check.moderate(scale=scale), check.whole(sensitivity=sensitivity)
+    return DiscreteGaussian(scale, sensitivity, unit=Unit(unit, relation))
+
+
+def randomized_response(
+    epsilon: float, outcomes: int = 2, *, relation: str = "add-remove", unit: str = "record"
+) -> Guarantee:
+    """Randomized response over two or more outcomes."""
+    epsilon, outcomes = check.moderate(epsilon=epsilon), check.whole(at_least=2, outcomes=outcomes)
+    return RandomizedResponse(epsilon, outcomes, unit=Unit(unit, relation))
+
+
+def leaky(delta: float, *, relation: str = "add-remove", unit: str = "record") -> Guarantee:
+    """A mechanism that reveals its input with probability δ: (0, δ)-DP."""
+    return Leaky(check.inner_probability(delta=delta), unit=Unit(unit, relation))
+
+
+def leaky_randomized_response(
+    epsilon: float, delta: float, *, relation: str = "add-remove", unit: str = "record"
+) -> Guarantee:
+    """Randomized response that reveals its input with probability δ."""
+    epsilon, delta = check.moderate(epsilon=epsilon), check.inner_probability(delta=delta)
+    return LeakyRandomizedResponse(epsilon, delta, unit=Unit(unit, relation))
+
+
+def exponential(epsilon: float, *, relation: str = "add-remove", unit: str = "record") -> Guarantee:
+    """The exponential mechanism (also the Gumbel form of report-noisy-max) calibrated to ε."""
+    return Exponential(check.moderate(epsilon=epsilon), unit=Unit(unit, relation))
