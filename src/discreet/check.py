@@ -21,18 +21,22 @@ _TINIEST = 1e-100
 #: No mechanism runs more often than this.
 _MOST = 10**15
 
+#: What to pass for a probability of a name; of other numbers 1.0 is a fair example.
+_EXAMPLES = {"delta": "1e-6", "rate": "0.01", "confidence": "0.95", "rank": "0.5", "false_alarm": "0.01"}
+
 _NUMBER_WHY = "every bound is computed from it, and a value that is no number would make the promise empty."
 
 
 def real(**named: Any) -> float:
     """A finite real number."""
     name, value = _one(named)
+    example = f"{name}={_EXAMPLES.get(name, '1.0')}"
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise BadParameter(
             "DP104",
             f"{name} must be a number, not {_kind(value)}.",
             why=_NUMBER_WHY,
-            fix=f"pass a plain number, for example {name}=1.0",
+            fix=f"pass a plain number, for example {example}",
         )
     try:
         number = float(value)
@@ -43,7 +47,7 @@ def real(**named: Any) -> float:
             "DP101",
             f"{name} must be finite, not {number}.",
             why=_NUMBER_WHY,
-            fix=f"pass a finite number, for example {name}=1.0",
+            fix=f"pass a finite number, for example {example}",
         )
     return number
 
@@ -193,7 +197,7 @@ def _within(
         "DP102",
         f"{name} must lie in {interval}, not {number!r}.",
         why="it is a probability, and outside that range it promises nothing.",
-        fix=f"pass {name}={'1e-6' if name == 'delta' else '0.01'}",
+        fix=f"pass {name}={_EXAMPLES.get(name, '0.01')}",
     )
 
 

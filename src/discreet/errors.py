@@ -7,7 +7,12 @@
     │   └── UnitMismatch      DP20x  guarantees that protect different units were combined
     ├── CannotCertify         DP3xx  the numerics cannot prove a useful bound; carries the best bracket found
     ├── BadDescription        DP4xx  a stored description cannot be read
-    └── MissingExtra          DP5xx  an optional dependency is not installed (also an ImportError)
+    ├── MissingExtra          DP5xx  an optional dependency is not installed (also an ImportError)
+    ├── LedgerError           DP6xx  the ledger refuses: nothing was drawn
+    │   ├── OverBudget        DP601  the limit would be exceeded
+    │   └── LedgerDamaged     DP602  what is stored is not what was written
+    ├── RefusedQuestion       DP7xx  the question is not one that can be proved private
+    └── EngineFailed          DP8xx  the data could not be read or counted; the text never says why
 
 Each error has a code, says what happened, why it matters, how to fix it (a line to paste) and what was
 spent. No error ever contains a value that was read from private data: parameters are public, records
@@ -35,7 +40,23 @@ CODES = {
     "DP302": "no parameter reaches the target",
     "DP401": "a stored description cannot be read",
     "DP402": "a stored description is from a newer version",
+    "DP403": "a description of a data set is wrong",
     "DP501": "an optional dependency is not installed",
+    "DP601": "the limit would be exceeded",
+    "DP602": "the ledger is damaged",
+    "DP603": "the ledger belongs to something else",
+    "DP604": "an idempotency key was used for another question",
+    "DP605": "the noise was repeatable",
+    "DP606": "the ledger cannot be reached",
+    "DP607": "a handle was about to be copied",
+    "DP701": "there is no such column or table",
+    "DP702": "this part of SQL is not answered",
+    "DP703": "a join is not one that can be proved",
+    "DP704": "a grouping has no public keys and no way to find them",
+    "DP705": "an expression has no provable bounds or types",
+    "DP706": "an aggregate is not answered in this form",
+    "DP801": "the data could not be counted",
+    "DP802": "the data could not be opened",
 }
 
 
@@ -44,7 +65,10 @@ class DiscreetError(Exception):
 
     def __init__(self, code: str, what: str, *, why: str, fix: str, spent: str = "nothing") -> None:
         self.code, self.what, self.why, self.fix, self.spent = code, what, why, fix, spent
-        super().__init__(f"{code}  {what}\nWhy    {why}\nFix    {fix}\nSpent  {spent}.")
+        super().__init__(code, what)
+
+    def __str__(self) -> str:
+        return f"{self.code}  {self.what}\nWhy    {self.why}\nFix    {self.fix}\nSpent  {self.spent}."
 
 
 class BadParameter(DiscreetError, ValueError):
@@ -75,3 +99,23 @@ class BadDescription(DiscreetError, ValueError):
 
 class MissingExtra(DiscreetError, ImportError):
     """An optional dependency is needed; the fix is the exact line that installs it."""
+
+
+class LedgerError(DiscreetError):
+    """The ledger refuses; whatever was asked for was not drawn."""
+
+
+class OverBudget(LedgerError):
+    """The limit would be exceeded. The refusal is a function of what was charged before, never of the data."""
+
+
+class LedgerDamaged(LedgerError):
+    """What is stored is not what was written: a row was changed, removed, or put back."""
+
+
+class RefusedQuestion(DiscreetError, ValueError):
+    """The question is not one that can be proved private; nothing was read and nothing was spent."""
+
+
+class EngineFailed(DiscreetError):
+    """The data could not be opened or counted. What the engine said is never shown: it may quote the data."""

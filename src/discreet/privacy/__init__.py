@@ -11,7 +11,7 @@
     bag.py           where a count meets numerics
     pairs.py, families.py, lattice.py, coarse.py, tilted.py, losses.py       certified loss distributions
     moments.py, quadrature.py, inversion.py                                  the same without a grid
-    listing.py, roots.py                                                     small compositions; falling curves
+    listing.py, roots.py, truncated.py                                       small compositions; falling curves; what is left without the tail
     divergences.py, tradeoff.py, order.py, calibrate.py, wire.py, show.py          views, order, storage, display
 
 No random number is drawn here and no data are seen: this is mathematics about ε, δ and friends.

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From what was asked for, (ε, δ), ρ or μ, to a filter with its constants; see `filters` for what each kind proves."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from discreet import check
+from discreet.errors import BadParameter
+from discreet.ledger import pinned
+from discreet.ledger.embed import Lane
+from discreet.ledger.filters import Filter
+from discreet.ledger.lanes import GRID, exactly, floor, printed_below
+from discreet.privacy import constructors as make
+from discreet.privacy.calibrate import calibrate
+
+KINDS = ("lanes", "pure", "zcdp", "gdp")
+#: The share of δ that pays for mechanisms which may fail.
+LEAK = Fraction(1, 10)
+#: The ε that a limit with δ may have.
+_LEAST, _MOST = Fraction(1, 10**9), Fraction(10**9)
+
+
+def single(epsilon: Any, delta: Any, rho: Any, mu: Any, kind: str | None) -> Filter:
+    """The filter that these parameters ask for."""
+    given = {"epsilon": epsilon, "rho": rho, "mu": mu}
+    stated = [name for name, value in given.items() if value is not None]
+    if len(stated) != 1:
+        raise _contradiction("a filter needs exactly one of epsilon, rho and mu.")
+    usual = {"rho": "zcdp", "mu": "gdp", "epsilon": "pure" if delta is None else "lanes"}[stated[0]]
+    kind = check.choice(KINDS, kind=usual if kind is None else kind)
+    allowed = {"rho": ("zcdp",), "mu": ("gdp",), "epsilon": ("pure",) if delta is None else KINDS}[stated[0]]
+    if kind not in allowed:
+        raise _contradiction(
+            f"a filter of kind {kind!r} is not given by {stated[0]}{'' if delta else ' alone'}."
+        )
+    (total,) = [exact_positive(**{name: given[name]}) for name in stated]
+    chance = Fraction(0) if delta is None else _exact_delta(delta)
+    if stated == ["rho"]:
+        return Filter("zcdp", None, chance, chance, (Lane("rho", total),))
+    if stated == ["mu"]:
+        if chance:
+            raise _contradiction("a Gaussian filter has no δ of its own.")
+        return Filter("gdp", None, chance, chance, (Lane("mu2", total * total),))
+    return _of_epsilon(kind, total, chance)
+
+
+def _of_epsilon(kind: str, epsilon: Fraction, delta: Fraction) -> Filter:
+    """What (ε, δ) leaves room for."""
+    if kind == "pure" or not delta:
+        if delta or kind in ("zcdp", "gdp"):
+            raise _contradiction(
+                f"a filter of kind {kind!r} cannot promise ε = {epsilon} with δ = {float(delta):g}."
+            )
+        return Filter("pure", epsilon, Fraction(0), Fraction(0), (Lane("epsilon", epsilon),))
+    if not _LEAST <= epsilon <= _MOST:
+        raise BadParameter(
+            "DP102",
+            f"epsilon of a limit with δ must lie between {float(_LEAST):g} and {float(_MOST):g}, not {float(epsilon):g}.",
+            why="beyond that no Rényi order has a budget that fifty digits can prove.",
+            fix="Limit.filter(epsilon=1, delta=1e-6), or leave delta out",
+        )
+    if kind == "gdp":
+        return Filter("gdp", epsilon, delta, Fraction(0), (Lane("mu2", _squared_mu(epsilon, delta)),))
+    leak = LEAK * delta
+    rest = (delta - leak) / (1 - leak)
+    order = pinned.best_order(epsilon, rest)
+    budget = pinned.budget(epsilon, rest, order)
+    if kind == "zcdp":
+        rho = floor(budget / Fraction(order), GRID)
+        return Filter("zcdp", epsilon, delta, leak, (Lane("rho", rho),))
+    return Filter("lanes", epsilon, delta, leak, (Lane("epsilon", epsilon), Lane("renyi", budget, order)))
+
+
+def without_pure_lane(limit: Filter) -> Filter:
+    """The same with the Rényi lane alone: then what several people spend in it adds up."""
+    lanes = tuple(lane for lane in limit.lanes if lane.kind != "epsilon")
+    return Filter("renyi", limit.epsilon, limit.delta, limit.leak, lanes) if limit.sort == "lanes" else limit
+
+
+def exact_positive(**named: Any) -> Fraction:
+    """A parameter above zero, as the ratio or the decimal that was written."""
+    check.moderate(**named)
+    (value,) = named.values()
+    return exactly(value)
+
+
+def _exact_delta(delta: Any) -> Fraction:
+    check.delta(delta=delta)
+    return exactly(delta)
+
+
+@lru_cache(maxsize=64)
+def _squared_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """μ² of the least Gaussian noise that is (ε, δ)-private, rounded down."""
+    target = make.approximate(printed_below(epsilon), printed_below(delta))
+    # a little more noise than needed, so that the proof survives the roundings of μ² back to a noise
+    noise = Fraction(calibrate(make.gaussian, to=target)) * (1 + Fraction(1, 1 << 40))
+    return floor(1 / noise**2, GRID)
+
+
+def _contradiction(what: str) -> BadParameter:
+    return BadParameter(
+        "DP107",
+        what,
+        why="each kind of filter has its own theorem, and proves its own kind of promise.",
+        fix="Limit.filter(epsilon=1, delta=1e-6), Limit.filter(epsilon=1), Limit.filter(rho=0.5) or Limit.filter(mu=1)",
+    )

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Filters: limits under which prices, too, may depend on earlier answers.
+
+| kind | admit while | claim at the end | theorem |
+|---|---|---|---|
+| lanes | Σδᵢ ≤ d and (Σεᵢ ≤ ε or ΣDᵢ(α) ≤ B) | (ε, δ) | below |
+| pure | Σεᵢ ≤ ε | ε | densities multiply |
+| zcdp | Σδᵢ ≤ d and Σρᵢ ≤ ρ | ρ except with probability d, hence (ε, δ) | Feldman, Zrnic 2021; Whitehouse et al. 2023 |
+| gdp | Σμᵢ² ≤ μ² | μ-GDP, the whole Gaussian curve | Smith, Thakurta 2022; Koskela et al. 2023 |
+
+Why a sum is enough: after the first answer what is left is one number, the same whatever that answer was. A mechanism
+that costs c, followed by anything that keeps within what is left of B, keeps B; go backwards from the last question.
+
+**Lanes.** Let d be the δ account, P̂ the process without leaks and L̂ its loss. Then H_{e^ε}(P‖Q) ≤ d + (1-d)·E_P̂(1 - e^{ε-L̂})₊.
+Totals only grow, so on each path some lane was open throughout. Paths of the pure lane have L̂ ≤ ε and add nothing.
+Paths of the Rényi lane are, with the same probabilities, paths of the process stopped by that lane alone, and
+add at most w = CKS(α, B, ε). So the claim is (ε, d + (1-d)·w). Here d = δ/10 and w is the rest; keeping nine tenths
+of δ for the Rényi lane keeps 99 % of its ρ. α and B are fixed when the limit is made and stored with it: another α
+afterwards, or δ exchanged against B, is covered by no proof.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from typing import Any
+
+from discreet.errors import BadParameter
+from discreet.ledger import embed, pinned
+from discreet.ledger.embed import Lane
+from discreet.ledger.lanes import (
+    Amount,
+    Cost,
+    Row,
+    State,
+    exactly,
+    menu,
+    printed_above,
+    printed_below,
+    read_amount,
+)
+from discreet.ledger.left import LaneLeft, Left
+from discreet.ledger.limit import Limit, as_guarantee, how_many, over_budget, pay
+from discreet.privacy import constructors as make
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.unit import Unit
+
+_THEOREMS = {
+    "lanes": "one δ account, a free pure lane and one Rényi lane of fixed order (Feldman, Zrnic 2021; Lécuyer 2021)",
+    "renyi": "one δ account and one Rényi lane of fixed order (Feldman, Zrnic 2021; Whitehouse et al. 2023)",
+    "pure": "greatest losses add under any adaptivity",
+    "zcdp": "approximate zCDP filter (Feldman, Zrnic 2021; Whitehouse et al. 2023)",
+    "gdp": "Gaussian filter (Smith, Thakurta 2022; Koskela et al. 2023)",
+}
+
+
+@dataclass(frozen=True)
+class Filter(Limit):
+    """A δ account and one or more lanes, of which one has to stay open.
+
+    `epsilon` and `delta` are what was asked for (None where a lane's own measure was given); `leak` is the account d.
+    """
+
+    kind = "filter"
+
+    sort: str
+    epsilon: Fraction | None
+    delta: Fraction
+    leak: Fraction
+    lanes: tuple[Lane, ...]
+
+    def __post_init__(self) -> None:
+        if not _is_proved(self):
+            raise BadParameter(
+                "DP107",
+                "these constants do not prove the (ε, δ) that they are stored with.",
+                why="a limit whose budgets are too large promises more than it keeps.",
+                fix="Limit.filter(epsilon=1, delta=1e-6)",
+            )
+
+    @property
+    def theorem(self) -> str:
+        return _THEOREMS[self.sort]
+
+    def promise(self, unit: Unit) -> Guarantee:
+        words = {"unit": unit.protects, "relation": unit.relation}
+        (first, *_) = self.lanes
+        if first.kind == "mu2":
+            return make.gaussian(noise_below(first.total), **words)
+        if self.epsilon is not None:
+            return make.approximate(printed_above(self.epsilon), printed_above(self.delta), **words)
+        return make.approximate_concentrated(printed_above(self.leak), printed_above(first.total), **words)
+
+    def describe(self) -> list[str]:
+        lines = [f"All answers together keep {self._said}, whatever is asked next and however it is chosen."]
+        if self.leak:
+            lines.append(f"Mechanisms may fail with probability {float(self.leak):g} in all.")
+        lines += [f"{_words(lane)}: up to {float(lane.total):.6g}." for lane in self.lanes]
+        if len(self.lanes) > 1:
+            lines.append(
+                "One of these lanes has to stay open; a lane that is overdrawn once is closed for good."
+            )
+        if any(lane.kind == "renyi" for lane in self.lanes):
+            lines.append(f"For Gaussian noise that is ρ = {float(self.shown_rho):.4g} in all.")
+        return [*lines, f"Why it holds: {self.theorem}."]
+
+    @property
+    def _said(self) -> str:
+        if self.epsilon is None:
+            (lane,) = self.lanes
+            size = math.sqrt(lane.total) if lane.kind == "mu2" else float(lane.total)
+            return f"{'μ' if lane.kind == 'mu2' else 'ρ'} = {size:g}"
+        return f"ε = {float(self.epsilon):g}" + (f" at δ = {float(self.delta):g}" if self.delta else "")
+
+    @property
+    def shown_rho(self) -> Fraction:
+        """The budget of the Rényi lane as a ρ, the measure in which Gaussian noise is priced: B/α."""
+        (lane,) = [lane for lane in self.lanes if lane.kind == "renyi"]
+        return lane.total / Fraction(lane.order)
+
+    def start(self) -> State:
+        return State(dict.fromkeys(("delta", *(lane.name for lane in self.lanes)), Fraction(0)))
+
+    def cost(self, guarantee: Guarantee) -> Cost:
+        return menu(list(embed.offers(as_guarantee(guarantee), self.lanes, self.leak)))
+
+    def admit(
+        self,
+        state: State,
+        cost: Cost,
+        *,
+        analyst: str | None = None,
+        project: str | None = None,
+        now: datetime | str | None = None,
+    ) -> State:
+        found = self.after(state, cost)
+        if found is None:
+            raise over_budget(self.left(state))
+        return found[0]
+
+    def after(self, state: State, cost: Cost, share: Fraction = Fraction(1)) -> tuple[State, Row] | None:
+        """The state after the best row that fits into that share of every lane, and the row; None if none fits."""
+        best: tuple[list[Amount], State, Row] | None = None
+        for row in cost.rows:
+            paid = pay(state, row)
+            room = self._room(paid, share)
+            if room and (best is None or room > best[0]):
+                best = room, paid, row
+        return (best[1], best[2]) if best else None
+
+    def _room(self, state: State, share: Fraction) -> list[Amount]:
+        """What is left of each open path, the roomiest first; none if all are closed.
+
+        A path is the δ account with one lane. Its room is the product of what is left of both, as shares: so much δ
+        is given for a smaller loss as that loss is worth, and no more.
+        """
+        leaked = 1 - _ratio(state["delta"], share * self.leak)
+        lanes = (1 - _ratio(state[lane.name], share * lane.total) for lane in self.lanes)
+        return sorted((leaked * lane for lane in lanes if leaked >= 0 and lane >= 0), reverse=True)
+
+    def fullness(self, state: State, share: Fraction = Fraction(1)) -> Amount:
+        """How full the emptiest path is: 0 untouched, 1 just full, more if all are closed."""
+        leaked = _ratio(state["delta"], share * self.leak)
+        return max(leaked, min(_ratio(state[lane.name], share * lane.total) for lane in self.lanes))
+
+    def left(
+        self,
+        state: State,
+        *,
+        analyst: str | None = None,
+        project: str | None = None,
+        now: datetime | str | None = None,
+    ) -> Left:
+        used = min(1.0, float(self.fullness(state)))
+        return Left(self.shown(state), used, lambda of: how_many(self.admit, state, self.cost(of)))
+
+    def shown(self, state: State, share: Fraction = Fraction(1), whose: str = "") -> tuple[LaneLeft, ...]:
+        """The running totals against that share of every lane."""
+        account = [LaneLeft(f"{whose}δ", share * self.leak, state["delta"])] if self.leak else []
+        lanes = [LaneLeft(whose + _words(lane), share * lane.total, state[lane.name]) for lane in self.lanes]
+        return (*account, *lanes)
+
+    def fields(self) -> dict[str, Any]:
+        lanes = [{"kind": lane.kind, "total": str(lane.total), "order": lane.order} for lane in self.lanes]
+        asked = None if self.epsilon is None else str(self.epsilon)
+        constants = {"sort": self.sort, "epsilon": asked, "delta": str(self.delta), "leak": str(self.leak)}
+        return {**constants, "lanes": lanes}
+
+    @classmethod
+    def read(cls, fields: Mapping[str, Any]) -> Filter:
+        lanes = tuple(
+            Lane(lane["kind"], _ratio_of(lane["total"]), float(lane["order"])) for lane in fields["lanes"]
+        )
+        asked = fields["epsilon"]
+        return cls(
+            sort=fields["sort"],
+            epsilon=None if asked is None else _ratio_of(asked),
+            delta=_ratio_of(fields["delta"]),
+            leak=_ratio_of(fields["leak"]),
+            lanes=lanes,
+        )
+
+
+def noise_below(squared_mu: Fraction) -> float:
+    """Noise for which 1/noise is not below μ."""
+    noise = printed_below(Fraction(math.sqrt(float(1 / squared_mu))))
+    while 1 / exactly(noise) ** 2 < squared_mu:
+        noise = math.nextafter(noise, 0.0)
+    return noise
+
+
+def _is_proved(limit: Filter) -> bool:
+    """Whether the budgets give what was asked for, by the theorem of the kind; computed afresh."""
+    kinds = tuple(lane.kind for lane in limit.lanes)
+    shapes = {
+        "lanes": ("epsilon", "renyi"),
+        "renyi": ("renyi",),
+        "pure": ("epsilon",),
+        "zcdp": ("rho",),
+        "gdp": ("mu2",),
+    }
+    if shapes.get(limit.sort) != kinds or any(lane.total <= 0 for lane in limit.lanes):
+        return False
+    if not 0 <= limit.leak <= limit.delta < 1:
+        return False
+    if limit.epsilon is None:
+        return limit.sort in ("zcdp", "gdp") and limit.delta == limit.leak
+    return limit.epsilon > 0 and all(_keeps(limit, lane, limit.epsilon) for lane in limit.lanes)
+
+
+def _keeps(limit: Filter, lane: Lane, epsilon: Fraction) -> bool:
+    """Whether a lane that is filled to the brim stays within (ε, δ)."""
+    if lane.kind == "epsilon":
+        return lane.total <= epsilon
+    if limit.delta <= limit.leak:
+        return False
+    if lane.kind == "mu2":
+        noise = make.gaussian(noise_below(lane.total))
+        return not limit.leak and noise.implies(
+            make.approximate(printed_below(epsilon), printed_below(limit.delta))
+        )
+    rest = (limit.delta - limit.leak) / (1 - limit.leak)
+    if lane.kind == "renyi":
+        return lane.order > 1 and pinned.holds(epsilon, rest, lane.order, lane.total)
+    order = pinned.best_order(epsilon, rest)
+    return pinned.holds(epsilon, rest, order, lane.total * Fraction(order))
+
+
+def _ratio(spent: Amount, total: Fraction) -> Amount:
+    if total:
+        return spent / total
+    return Fraction(0) if spent == 0 else math.inf
+
+
+def _ratio_of(text: str) -> Fraction:
+    amount = read_amount(text)
+    if amount == math.inf:
+        raise ValueError(text)
+    return Fraction(amount)
+
+
+def _words(lane: Lane) -> str:
+    return {
+        "epsilon": "pure lane (ε)",
+        "renyi": f"Rényi lane of order {lane.order:g}",
+        "rho": "concentrated lane (ρ)",
+        "mu2": "Gaussian lane (μ²)",
+    }[lane.kind]

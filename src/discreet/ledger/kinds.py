@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every kind of limit, and the one function that puts a filter, its shares and its windows together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from discreet import check
+from discreet.errors import BadParameter
+from discreet.ledger import odometer, plan
+from discreet.ledger.asked import single
+from discreet.ledger.limit import Limit
+from discreet.ledger.shares import shared
+from discreet.ledger.window import windowed
+
+
+def assembled(
+    asked: Mapping[str, Any],
+    *,
+    shares: Mapping[str, Mapping[str, Any] | None],
+    reserved: bool,
+    window: str | None,
+    lifetime: Limit | None,
+) -> Limit:
+    """See `Limit.filter`."""
+    whole = single(**asked)
+    given = {group: members for group, members in shares.items() if members is not None}
+    reserved = check.flag(reserved=reserved)
+    if reserved and not given:
+        raise BadParameter(
+            "DP107",
+            "reserved=True needs shares to reserve.",
+            why="a share is promised to somebody by name.",
+            fix="Limit.filter(epsilon=1, delta=1e-6, analysts={'ana': 0.5}, reserved=True)",
+        )
+    base = shared(whole, given, reserved=reserved) if given else whole
+    if window is None and lifetime is not None:
+        raise BadParameter(
+            "DP107",
+            "lifetime= belongs to a limit with a window.",
+            why="without windows the limit itself is for life.",
+            fix="Limit.filter(epsilon=1, delta=1e-6, window='month', lifetime=Limit.filter(epsilon=5, delta=1e-6))",
+        )
+    return base if window is None else windowed(base, window, lifetime)
+
+
+__all__ = ["assembled", "odometer", "plan"]

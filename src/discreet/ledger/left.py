@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is left of a limit, for people: totals by lane, the share that is used up, and how many more answers fit.
+
+Nothing here is a privacy claim about a moment in mid-course; the claim is the limit's own (see `Limit.describe`).
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from discreet.ledger.lanes import Amount
+from discreet.privacy.guarantee import Guarantee
+
+
+@dataclass(frozen=True)
+class LaneLeft:
+    """One running total: its name in words, its budget (`math.inf`: none), and what was spent of it."""
+
+    name: str
+    total: Amount
+    spent: Amount
+
+    @property
+    def left(self) -> Amount:
+        """What is left; nothing, once it is overdrawn."""
+        if self.total == math.inf:
+            return math.inf
+        return self.total - self.spent if self.spent <= self.total else Fraction(0)
+
+    @property
+    def share(self) -> float:
+        """How much of it is used, from 0 to 1."""
+        if self.total == 0 or self.spent >= self.total:
+            return 0.0 if self.spent == 0 else 1.0
+        return float(self.spent / self.total) if self.total < math.inf else 0.0
+
+    def __str__(self) -> str:
+        if self.spent > self.total:
+            return f"{self.name}: closed"
+        if self.total == math.inf:
+            return f"{self.name}: {_number(self.spent)} spent"
+        return f"{self.name}: {_number(self.left)} of {_number(self.total)} left"
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is left of a limit (and of the shares, window and lifetime that apply).
+
+    `share` is how full it is: 0 untouched, 1 nothing fits any more. `like(guarantee)` counts how many more such
+    answers would be admitted, one after another, if nothing else is charged.
+    """
+
+    lanes: tuple[LaneLeft, ...]
+    share: float
+    count: Callable[[Guarantee], float] = field(repr=False, compare=False)
+    notes: tuple[str, ...] = ()
+
+    def like(self, guarantee: Guarantee) -> float:
+        """How many more of these fit; a whole number, or `math.inf` where there is no limit."""
+        return self.count(guarantee)
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.share:.0%} used", *map(str, self.lanes), *self.notes])
+
+    def _repr_html_(self) -> str:
+        items = "".join(f"<li>{html.escape(line)}</li>" for line in str(self).splitlines()[1:])
+        return f"<p><b>{self.share:.0%}</b> of the limit is used</p><ul>{items}</ul>"
+
+
+def _number(amount: Amount) -> str:
+    return f"{float(amount):.6g}"

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opening a ledger: make it if there is none, and refuse one that is damaged or belongs to something else.
+
+**Promise.** What is opened has the tables that were made, a first row that states limit, unit and data set, as many rows as its
+head says, and an unbroken chain over its last thousand rows (`verify` walks all of them). What was given and differs
+from what is stored is refused. Making a ledger is one transaction: nobody ever sees half of one.
+
+What cannot be known from the inside: that the whole file was put back to an older copy. An anchor that was written
+down elsewhere tells.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import BadParameter, DiscreetError, LedgerError
+from discreet.ledger import chain
+from discreet.ledger.chain import Row
+from discreet.ledger.lanes import State
+from discreet.ledger.limit import Limit
+from discreet.ledger.sqlite import SQLite
+from discreet.ledger.store import Store
+from discreet.privacy.unit import Unit
+
+#: The rows whose chain is checked on opening.
+CHECKED = 1_000
+_LONGEST = 1_000_000
+_EXAMPLES = {"key": "monday", "analyst": "ana", "project": "wards", "question": "how many?"}
+
+
+def opened(
+    where: Any, limit: Limit | None, unit: Unit | str | None, dataset: str | None, anchor: str | None
+) -> tuple[Store, dict[str, Any], Row]:
+    """The store, what its first row says, and its last row; made first, if need be."""
+    given = stated(limit, unit, dataset)
+    store = store_at(where)
+    with store.lock:
+        if not store.exists():
+            _make(store, given)
+        store.check()
+        last = _unbroken(store)
+        about = _first(store)
+        total(Limit.from_dict(about["limit"]), last.number, chain.read(last, whole=False)["state"])
+        check_belongs(about, given)
+        if anchor is not None and not store.has(hexadecimal(anchor)):
+            raise chain.damaged(
+                "it does not hold the row of this anchor: it was put back, cut off or exchanged."
+            )
+    return store, about, last
+
+
+def check_belongs(about: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """Refuse what is said of a ledger and is not what its first row says."""
+    for name, value in given.items():
+        if about[name] != value:
+            raise _belongs_elsewhere(name)
+
+
+def store_at(where: Any) -> Store:
+    """The store at a path or an address."""
+    if isinstance(where, Store):
+        return where
+    if isinstance(where, str) and where.startswith(("postgresql://", "postgres://")):
+        from discreet.ledger.postgres import PostgreSQL
+
+        return PostgreSQL(where)
+    if isinstance(where, str | Path) and str(where) and "\0" not in str(where):
+        return SQLite(where)
+    raise BadParameter(
+        "DP104",
+        "a ledger lies in a file or on a PostgreSQL server.",
+        why="what was spent has to outlive the process that spent it.",
+        fix="Ledger('visits.ledger', …)  or  Ledger('postgresql://host/database', …)",
+    )
+
+
+def text(**named: Any) -> str:
+    """Some words, within reason."""
+    ((name, value),) = named.items()
+    if not isinstance(value, str):
+        raise BadParameter(
+            "DP104",
+            f"{name} must be text, not {type(value).__name__}.",
+            why="it is written into the ledger, for people.",
+            fix=f"{name}='{_EXAMPLES.get(name, 'visits')}'",
+        )
+    return _sized(name, value, fits=len(value) <= _LONGEST, words=f"{_LONGEST} characters at most")
+
+
+def label(**named: Any) -> str:
+    """A name or a key: a few characters that can be printed."""
+    ((name, _),) = named.items()
+    value = text(**named)
+    return _sized(
+        name, value, fits=0 < len(value) <= 200 and value.isprintable(), words="1 to 200 printable characters"
+    )
+
+
+def _sized(name: str, value: str, *, fits: bool, words: str) -> str:
+    if fits:
+        return value
+    raise BadParameter(
+        "DP102",
+        f"{name} must have {words}.",
+        why="it is written into the ledger, for people.",
+        fix=f"{name}='{_EXAMPLES.get(name, 'visits')}'",
+    )
+
+
+def hexadecimal(anchor: Any) -> str:
+    """An anchor: the hash that `Ledger.anchor` returned."""
+    if isinstance(anchor, str) and re.fullmatch(r"[0-9a-f]{64}", anchor):
+        return anchor
+    raise BadParameter(
+        "DP102",
+        "an anchor is 64 hexadecimal digits.",
+        why="it is the hash of a row, and a part of it could be the hash of another.",
+        fix="pass what ledger.anchor() returned, unchanged.",
+    )
+
+
+def stated(limit: Any, unit: Any, dataset: Any) -> dict[str, Any]:
+    """What the caller says about the ledger, as its first row says it."""
+    said: dict[str, Any] = {}
+    if limit is not None:
+        if not isinstance(limit, Limit):
+            raise BadParameter(
+                "DP104",
+                f"limit must be a Limit, not {type(limit).__name__}.",
+                why="each limit names the theorem that makes its sum a promise.",
+                fix="limit=Limit.filter(epsilon=1, delta=1e-6)",
+            )
+        said["limit"] = limit.to_dict()
+    if unit is not None:
+        whole = unit if isinstance(unit, Unit) else Unit(unit)
+        said["unit"] = {"protects": whole.protects, "relation": whole.relation}
+    if dataset is not None:
+        said["dataset"] = text(dataset=dataset)
+    return said
+
+
+def _make(store: Store, given: dict[str, Any]) -> None:
+    if "limit" not in given:
+        raise LedgerError(
+            "DP603",
+            "there is no ledger here, and no limit was given to make one.",
+            why="a ledger without a limit could not refuse anything.",
+            fix="Ledger('visits.ledger', limit=Limit.filter(epsilon=1, delta=1e-6))",
+        )
+    about = {"ledger": secrets.token_hex(16), "unit": {"protects": "record", "relation": "add-remove"}}
+    about |= {"dataset": None} | given
+    state = Limit.from_dict(given["limit"]).start().to_dict()
+    with store.writing():
+        if not store.exists():  # somebody else may have been quicker
+            store.create()
+            store.append(chain.following(None, "open", time=chain.now(), state=state, about=about))
+
+
+def _unbroken(store: Store) -> Row:
+    """The last row, after the chain that leads to it was checked."""
+    last = store.last()
+    before = store.at(last.number - CHECKED)
+    for row in store.rows(max(0, last.number - CHECKED + 1)):
+        check_link(row, chain.read(row)["previous"], before)
+        before = row
+    if store.count() < last.number + 1:  # further back
+        raise chain.damaged("rows are missing.")
+    return last
+
+
+def check_link(row: Row, previous: str, before: Row | None) -> None:
+    """Refuse a row that does not come right after the one before it."""
+    number, known = (-1, chain.NOTHING) if before is None else (before.number, before.hash)
+    if row.number != number + 1 or previous != known:
+        raise chain.damaged(f"row {row.number} does not follow the one before it.")
+
+
+def total(limit: Limit, number: int, state: Mapping[str, Any]) -> State:
+    """The running total that row `number` carries, with an amount for everything that the limit counts."""
+    try:
+        known = State.from_dict(state)
+    except DiscreetError:
+        known = State({})
+    if not known.keys() >= limit.start().keys():
+        raise chain.damaged(f"row {number} carries a total that cannot be read.")
+    return known
+
+
+def _first(store: Store) -> dict[str, Any]:
+    """What the first row says about the ledger."""
+    row = store.at(0)
+    try:
+        about: dict[str, Any] = chain.read(row)["about"] if row is not None else {}
+        Limit.from_dict(about["limit"])
+        Unit(**about["unit"])
+        text(ledger=about["ledger"])
+        if about["dataset"] is not None:
+            text(dataset=about["dataset"])
+    except (DiscreetError, KeyError, TypeError) as error:
+        if isinstance(error, DiscreetError) and error.code == "DP402":
+            raise
+        raise chain.damaged("its first row does not say what it is for.") from None
+    return about
+
+
+def _belongs_elsewhere(name: str) -> LedgerError:
+    words = {"limit": "another limit", "unit": "another unit", "dataset": "another data set"}[name]
+    return LedgerError(
+        "DP603",
+        f"this ledger was made with {words}.",
+        why="what was spent was counted against that; counted against something else it would mean nothing.",
+        fix=f"leave out {name}=… (--{name}), or take a file of its own:  ledger='another.ledger'",
+    )

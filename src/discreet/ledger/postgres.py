@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A ledger on a PostgreSQL server, for many machines; one ledger in each schema.
+
+**Promise.** A writer holds one lock of the schema from the beginning of its transaction to the end, so that what it
+read is still the last row when it writes. COMMIT returns when the server has forced the row to disk
+(`synchronous_commit` is on, whatever the server's default is), as far as the server itself is honest about disks: one that
+runs with `fsync = off` is reported by `verify`.
+
+Triggers refuse to change, remove or truncate rows. A superuser can switch them off; the chain of hashes is for that.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from discreet.errors import LedgerError, MissingExtra
+from discreet.ledger import chain
+from discreet.ledger.store import Store, newer, out_of_reach
+
+if TYPE_CHECKING:
+    import psycopg
+
+__all__ = ["PostgreSQL"]
+
+LAYOUT = 1
+#: Seconds to wait for a connection, for other writers, and for a writer that has fallen silent.
+_CONNECT, PATIENCE, _SILENCE = 10, 30.0, 60
+
+_COMMENT = "a ledger of discreet, layout "
+_REFUSE = "BEGIN RAISE EXCEPTION 'a ledger is only ever added to'; END"
+_IN_ORDER = """BEGIN
+    IF NEW.number IS DISTINCT FROM (SELECT number + 1 FROM ledger_head) THEN
+        RAISE EXCEPTION 'a ledger is only ever added to';
+    END IF;
+    RETURN NEW;
+END"""
+_SCHEMA = (
+    """CREATE TABLE ledger_entries (
+    number bigint PRIMARY KEY,
+    kind text NOT NULL,
+    key text,
+    settles bigint,
+    body text NOT NULL,
+    hash text NOT NULL UNIQUE,
+    answer text)""",
+    "CREATE TABLE ledger_head (one integer PRIMARY KEY CHECK (one = 1), number bigint NOT NULL, hash text NOT NULL)",
+    "CREATE INDEX ledger_asked ON ledger_entries (key) WHERE key IS NOT NULL",
+    "CREATE UNIQUE INDEX ledger_answered ON ledger_entries (key) WHERE kind = 'committed'",
+    "CREATE UNIQUE INDEX ledger_settled ON ledger_entries (settles) WHERE settles IS NOT NULL",
+    f"CREATE FUNCTION ledger_refuse() RETURNS trigger LANGUAGE plpgsql AS $${_REFUSE}$$",
+    f"CREATE FUNCTION ledger_follow() RETURNS trigger LANGUAGE plpgsql AS $${_IN_ORDER}$$",
+    """CREATE TRIGGER ledger_never_changed BEFORE UPDATE OR DELETE ON ledger_entries
+    FOR EACH ROW EXECUTE FUNCTION ledger_refuse()""",
+    "CREATE TRIGGER ledger_never_emptied BEFORE TRUNCATE ON ledger_entries EXECUTE FUNCTION ledger_refuse()",
+    "CREATE TRIGGER ledger_in_order BEFORE INSERT ON ledger_entries FOR EACH ROW EXECUTE FUNCTION ledger_follow()",
+    """CREATE TRIGGER ledger_head_goes_forward BEFORE UPDATE ON ledger_head
+    FOR EACH ROW EXECUTE FUNCTION ledger_follow()""",
+    "CREATE TRIGGER ledger_head_stays BEFORE DELETE ON ledger_head FOR EACH ROW EXECUTE FUNCTION ledger_refuse()",
+    "CREATE TRIGGER ledger_head_kept BEFORE TRUNCATE ON ledger_head EXECUTE FUNCTION ledger_refuse()",
+    f"COMMENT ON TABLE ledger_head IS '{_COMMENT}{LAYOUT}'",
+)
+#: Looked up in tables, never by `to_regclass`, which may remember that there was nothing here before we had the lock.
+_OURS = """
+FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace AND n.nspname = current_schema()
+"""
+_TABLES = f"""
+SELECT t.relname, d.description {_OURS} LEFT JOIN pg_description d
+    ON d.objoid = t.oid AND d.objsubid = 0 AND d.classoid = 'pg_catalog.pg_class'::regclass
+WHERE t.relname IN ('ledger_entries', 'ledger_head') ORDER BY t.relname
+"""
+#: What the server says of the tables, as one list of texts.
+_CATALOGUE = f"""
+WITH ours AS (SELECT t.oid, t.relname {_OURS} WHERE t.relname IN ('ledger_entries', 'ledger_head'))
+SELECT concat_ws(' ', 'column', table_name, column_name, data_type, is_nullable)
+FROM information_schema.columns
+WHERE table_schema = current_schema() AND table_name IN ('ledger_entries', 'ledger_head')
+UNION ALL
+SELECT concat_ws(' ', 'trigger', o.relname, t.tgname, p.proname, t.tgtype::text, t.tgenabled::text)
+FROM pg_trigger t JOIN ours o ON o.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid
+WHERE NOT t.tgisinternal
+UNION ALL
+SELECT concat_ws(' ', 'function', p.proname, p.prosrc)
+FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace AND n.nspname = current_schema()
+WHERE p.proname IN ('ledger_refuse', 'ledger_follow')
+UNION ALL
+SELECT concat_ws(' ', 'index', c.relname, i.indisunique::text, (i.indpred IS NOT NULL)::text, i.indkey::text)
+FROM pg_index i JOIN ours o ON o.oid = i.indrelid JOIN pg_class c ON c.oid = i.indexrelid
+WHERE i.indisvalid
+"""  # noqa: S608 - only constants
+_EXPECTED = frozenset({
+    "column ledger_entries number bigint NO",
+    "column ledger_entries kind text NO",
+    "column ledger_entries key text YES",
+    "column ledger_entries settles bigint YES",
+    "column ledger_entries body text NO",
+    "column ledger_entries hash text NO",
+    "column ledger_entries answer text YES",
+    "column ledger_head one integer NO",
+    "column ledger_head number bigint NO",
+    "column ledger_head hash text NO",
+    # the number is what PostgreSQL calls tgtype: row 1, before 2, insert 4, delete 8, update 16, truncate 32
+    "trigger ledger_entries ledger_never_changed ledger_refuse 27 O",
+    "trigger ledger_entries ledger_never_emptied ledger_refuse 34 O",
+    "trigger ledger_entries ledger_in_order ledger_follow 7 O",
+    "trigger ledger_head ledger_head_goes_forward ledger_follow 19 O",
+    "trigger ledger_head ledger_head_stays ledger_refuse 11 O",
+    "trigger ledger_head ledger_head_kept ledger_refuse 34 O",
+    f"function ledger_refuse {_REFUSE}",
+    f"function ledger_follow {_IN_ORDER}",
+    "index ledger_entries_pkey true false 1",
+    "index ledger_entries_hash_key true false 6",
+    "index ledger_head_pkey true false 1",
+    "index ledger_asked false true 3",
+    "index ledger_answered true true 3",
+    "index ledger_settled true true 4",
+})  # fmt: skip
+
+
+class PostgreSQL(Store):
+    """The table of a ledger on a server."""
+
+    def __init__(self, dsn: str, patience: float = PATIENCE) -> None:
+        super().__init__()
+        self._driver = _driver()
+        self._dsn = dsn
+        self._patience = patience
+        self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._process = os.getpid()
+
+    def __del__(self) -> None:
+        if getattr(self, "_connection", None) is not None and self._process == os.getpid():
+            self.close()
+
+    @property
+    def place(self) -> str:
+        """Host, port, database and user."""
+        told: dict[str, Any] = {}
+        with suppress(self._driver.Error):
+            told = self._driver.conninfo.conninfo_to_dict(self._dsn)
+        return " ".join(
+            ["postgresql", *(f"{k}={told[k]}" for k in ("host", "port", "dbname", "user") if k in told)]
+        )
+
+    def execute(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """Execute one statement; the server's own words are never passed on, because they may quote a row."""
+        try:
+            found = self._connected().execute(sql.replace("?", "%s").encode(), values or None)
+            return found.fetchall() if found.description else []
+        except self._driver.Error as error:
+            raise self._translated(error, sql) from None
+
+    def begin(self) -> None:
+        """Take the lock of the schema; on a new connection if the old one has died since it was last used."""
+        patience = max(1, round(1000 * self._patience))
+        sql = f"""BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+            SET LOCAL lock_timeout = {patience};
+            SET LOCAL idle_in_transaction_session_timeout = '{_SILENCE}s';
+            SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+                WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true);
+            SELECT pg_advisory_xact_lock(hashtext('discreet ledger'), hashtext(current_schema()))"""
+        try:
+            self.run(sql)
+        except LedgerError:
+            if self._connection is None or not self._connection.broken:
+                self.abandon()
+                raise
+            self.close()
+            self.run(sql)
+
+    def abandon(self) -> None:
+        """Undo the transaction, if there is one."""
+        if self._connection is not None:
+            with suppress(self._driver.Error):
+                self._connection.execute("ROLLBACK")
+                return
+            self.close()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._connection is not None and self._process == os.getpid():
+            with suppress(self._driver.Error):
+                self._connection.close()
+        self._connection = None
+
+    def exists(self) -> bool:
+        """Whether the schema holds a ledger; tables of that name that are something else are refused."""
+        found = self.run(_TABLES)
+        if not found:
+            return False
+        layout = (found[-1][1] or "").removeprefix(_COMMENT)
+        if len(found) != 2 or not layout.isdecimal():
+            raise chain.damaged("its tables are something else.")
+        if int(layout) > LAYOUT:
+            raise newer(int(layout), LAYOUT)
+        return True
+
+    def create(self) -> None:
+        """Make the tables."""
+        for statement in _SCHEMA:
+            self.run(statement)
+        self.run("INSERT INTO ledger_head VALUES (1, -1, ?)", chain.NOTHING)
+
+    def check(self) -> None:
+        """Compare what the server says of columns, indexes, triggers and their functions."""
+        if {line for (line,) in self.run(_CATALOGUE)} != _EXPECTED:
+            raise chain.damaged("its tables, indexes or triggers are not those that were made.")
+
+    def weaknesses(self) -> list[str]:
+        """Settings of the server that let a power failure undo a charge."""
+        found = self.run(
+            "SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off'"
+        )
+        return [
+            f"the server runs with {name} = off: a power failure can undo what was charged"
+            for (name,) in found
+        ]
+
+    def _connected(self) -> psycopg.Connection[tuple[Any, ...]]:
+        if self._process != os.getpid():  # psycopg leaves a connection alone that came from a parent
+            self._connection, self._process = None, os.getpid()
+        if self._connection is None or self._connection.closed:
+            self._connection = self._driver.connect(
+                self._dsn,
+                autocommit=True,
+                connect_timeout=_CONNECT,
+                prepare_threshold=None,
+                application_name="discreet ledger",
+            )
+        return self._connection
+
+    def _translated(self, error: psycopg.Error, sql: str) -> LedgerError:
+        state = error.sqlstate or ""
+        if state == "55P03":
+            return out_of_reach("others kept it busy for too long.")
+        if state == "42501" or state.startswith("28"):
+            return out_of_reach("the server does not allow it.")
+        if isinstance(error, self._driver.IntegrityError) or state[:2] in {"42", "P0", "XX", "22"}:
+            return chain.damaged("PostgreSQL refuses a row that follows from the others, or its tables.")
+        return out_of_reach("the PostgreSQL server does not answer.", during=sql)
+
+
+def _driver() -> Any:
+    try:
+        import psycopg
+        import psycopg.conninfo
+    except ImportError as error:
+        raise MissingExtra(
+            "DP501",
+            "a ledger on a PostgreSQL server needs psycopg, and it is not installed.",
+            why="the core of discreet stays small; drivers of servers are an extra.",
+            fix="pip install 'discreet[postgres]'",
+        ) from error
+    return psycopg

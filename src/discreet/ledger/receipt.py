@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a ledger hands out: a receipt for what was charged, and the entries of its book."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from discreet.ledger import chain
+from discreet.ledger.chain import Row
+from discreet.ledger.lanes import Cost
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.wire import from_json
+
+__all__ = ["Entry", "Receipt"]
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """Proof that an answer was paid for before it was drawn.
+
+    **Promise.** Whoever holds a receipt finds the row `number` with this `hash` in the ledger, and its cost in the
+    total, also after a crash and after a power failure. `cost` is None for an answer that was paid for earlier and is
+    shown again.
+    """
+
+    number: int
+    hash: str
+    time: str
+    guarantee: Guarantee
+    cost: Cost | None
+    key: str | None = None
+
+    def __str__(self) -> str:
+        return f"#{self.number} · {self.time} · sha256:{self.hash[:16]}…"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of the book, in words.
+
+    `kind` is "open" (the first row: limit, unit and data set, in `about`), "reserved" (charged: `cost` was added, and `state`
+    is the total after it) or "committed" (the answer of the reserved row `settles`).
+    `guarantee` is JSON that `privacy.from_json` reads.
+    """
+
+    number: int
+    kind: str
+    time: str
+    analyst: str | None
+    project: str | None
+    purpose: str | None
+    question: str | None
+    mechanism: str | None
+    guarantee: str | None
+    cost: Mapping[str, Any] | None
+    state: Mapping[str, Any]
+    key: str | None
+    settles: int | None
+    answer: str | None
+    about: Mapping[str, Any] | None
+    version: str
+    previous: str
+    hash: str
+
+    @property
+    def receipt(self) -> Receipt | None:
+        """The receipt of a row that was charged, or of an answer that is shown again; None for the first row."""
+        if self.guarantee is None:
+            return None
+        cost = None if self.cost is None else Cost.from_dict(self.cost)
+        return Receipt(self.number, self.hash, self.time, from_json(self.guarantee), cost, self.key)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+
+def entry_of(row: Row) -> Entry:
+    """The entry that a row holds, after it was checked."""
+    body = chain.read(row)
+    try:
+        return Entry(**{**body, "answer": chain.answer_of(row), "hash": row.hash})
+    except TypeError:
+        raise chain.damaged(f"row {row.number} has other fields than were written.") from None

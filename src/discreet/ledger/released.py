@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was released: one line for each charge, in the order of the ledger.
+
+**Promise.** Each charge is listed, with or without an answer; what it added is the difference of the totals that the rows
+carry, so the lines add up to what was spent. Answers are left out unless they are asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from discreet.ledger.lanes import State
+from discreet.ledger.limit import Limit
+from discreet.ledger.receipt import Entry
+from discreet.privacy.show import least_epsilon
+from discreet.privacy.wire import from_json
+
+__all__ = ["released"]
+
+
+def released(entries: Sequence[Entry], limit: Limit, *, answers: bool = False) -> list[dict[str, Any]]:
+    """Every charge as plain JSON types."""
+    settled = {entry.settles: entry for entry in entries if entry.kind == "committed"}
+    before, lines = State.from_dict(entries[0].state), []
+    for entry in entries:
+        after = State.from_dict(entry.state)
+        if entry.kind == "reserved":
+            answer = settled.get(entry.number)
+            line = _line(entry, answer, before, after) | {"used_after": limit.left(after).share}
+            lines.append(line | ({"answer": answer.answer if answer else None} if answers else {}))
+        before = after
+    return lines
+
+
+def _line(entry: Entry, answer: Entry | None, before: State, after: State) -> dict[str, Any]:
+    return {
+        "number": entry.number,
+        "time": entry.time,
+        "question": entry.question or "",
+        "mechanism": entry.mechanism,
+        **_promised(entry.guarantee),
+        "added": _added(before, after),
+        "analyst": entry.analyst,
+        "project": entry.project,
+        "purpose": entry.purpose,
+        "status": "answered" if answer is not None else "charged; no answer was kept",
+        "hash": entry.hash,
+    }
+
+
+@lru_cache(maxsize=1024)
+def _promised(wire: str | None) -> Mapping[str, str]:
+    """The guarantee that was charged, and its ε for the eye."""
+    if wire is None:
+        return {"guarantee": "–", "epsilon": "–"}
+    guarantee = from_json(wire)
+    return {
+        "guarantee": repr(guarantee),
+        "epsilon": f"ε = {least_epsilon(guarantee)}".removesuffix(" at δ = 0"),
+    }
+
+
+def _added(before: State, after: State) -> dict[str, float | None]:
+    """What a charge added to each running total; a total that a new window put back to zero counts from there."""
+    grown = {}
+    for name, total in after.items():
+        start = before.get(name, 0)
+        added = total - start if total >= start and start != math.inf else total
+        if name not in ("number", "first") and added > 0:
+            grown[name] = None if added == math.inf else float(added)
+    return grown

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A statement as one HTML page that needs nothing else: no script, no font, no picture from elsewhere.
+
+**Promise.** Whatever stands in the ledger is shown as text and never becomes markup. Marks are words and shapes, not only
+colours; tables have captions, pictures have words; it prints, and follows a dark screen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from html import escape
+from typing import Any
+
+from discreet.ledger.claim import Claim
+from discreet.ledger.layers import ASSERTED, ENFORCED, NOT_COVERED
+from discreet.ledger.statement_markdown import LISTED, bounds, lane_words, percent
+from discreet.privacy.picture import hundred, tradeoff_svg
+
+__all__ = ["body", "page"]
+
+_MARKS = {ENFORCED: ("●", "enforced"), ASSERTED: ("◐", "asserted"), NOT_COVERED: ("○", "open")}
+_RIGHT = " class='number'"
+_STYLE = """
+:root{--ink:#1b1f24;--paper:#fff;--soft:#586069;--line:#d0d7de;--wash:#f6f8fa;--good:#116329;--fair:#7d4e00;--bad:#a40e26}
+@media (prefers-color-scheme:dark){:root{--ink:#e6edf3;--paper:#0d1117;--soft:#9da7b3;--line:#30363d;--wash:#161b22;
+--good:#56d364;--fair:#e3b341;--bad:#ff7b72}}
+:root{color-scheme:light dark}
+body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,sans-serif}
+.statement{max-width:62rem;margin:0 auto;padding:2rem 1.25rem 4rem}
+.statement h1{font-size:1.6rem;line-height:1.25;margin:0 0 .25rem}
+.statement h2{font-size:1.15rem;margin:2.5rem 0 .5rem;padding-top:.75rem;border-top:1px solid var(--line)}
+.statement .promise{font-size:1.35rem;line-height:1.35;margin:.75rem 0;font-weight:600}
+.statement .soft{color:var(--soft)}
+.statement .side{display:flex;gap:2rem;flex-wrap:wrap;align-items:flex-start}
+.statement .side>div{flex:1 1 22rem}
+.statement .scroll{overflow-x:auto}
+.statement table{border-collapse:collapse;width:100%;font-size:.9rem;margin:.5rem 0}
+.statement caption{text-align:left;color:var(--soft);padding:.25rem 0}
+.statement th,.statement td{text-align:left;vertical-align:top;padding:.35rem .75rem .35rem 0;border-bottom:1px solid var(--line)}
+.statement thead th{color:var(--soft);font-weight:600}
+.statement tbody th{font-weight:600}
+.statement .number{white-space:nowrap;text-align:right;font-variant-numeric:tabular-nums}
+.statement code{font:.85em/1.4 ui-monospace,monospace;overflow-wrap:anywhere}
+.statement .enforced{color:var(--good)}.statement .asserted{color:var(--fair)}.statement .open{color:var(--bad)}
+.statement .mark{white-space:nowrap;font-weight:600}
+.statement .bar{background:var(--wash);border:1px solid var(--line);height:.75rem;border-radius:.4rem;overflow:hidden;max-width:30rem}
+.statement .bar span{display:block;height:100%;background:#0072b2}
+.statement .layer{background:var(--wash);border:1px solid var(--line);border-radius:.5rem;padding:.25rem 1rem .5rem;margin:.5rem auto}
+.statement .layer h3{font-size:1rem;margin:.5rem 0 .25rem}
+.statement th[scope=row]{width:11rem}.statement td.mark{width:13.5rem}
+@media (max-width:40rem){.statement .layer{width:100%!important}.statement .layer th,.statement .layer td{display:block;width:auto;border:0;
+padding:.1rem 0}.statement .layer tr{display:block;border-bottom:1px solid var(--line);padding:.35rem 0}.statement th[scope=row]{width:auto}}
+@media print{body{font-size:10.5pt}.statement{max-width:none;padding:0}.statement .layer,.statement tr{break-inside:avoid}
+.statement .scroll{overflow:visible}.statement .bar span{print-color-adjust:exact}}
+"""
+
+
+def page(facts: Mapping[str, Any], claim: Claim) -> str:
+    """A whole document."""
+    name = escape(f"Privacy statement: {facts['dataset']}" if facts["dataset"] else "Privacy statement")
+    return (
+        f"<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>{name}</title>"
+        "<meta name='viewport' content='width=device-width,initial-scale=1'>"
+        f"</head><body>{body(facts, claim)}</body></html>\n"
+    )
+
+
+def body(facts: Mapping[str, Any], claim: Claim) -> str:
+    """The statement without the document around it, for a notebook or another page."""
+    parts = [
+        _top(facts, claim),
+        _section("What is claimed", _claim(facts, claim)),
+        _section("The limit and what is left", _budget(facts)),
+        _section("On what it rests", _layers(facts)),
+        _section("What was released", _released(facts)),
+        _section("What is known of the data", _description(facts)),
+        _section("For the registry of deployments", _registry(facts)),
+        _section("The ledger", _ledger(facts)),
+    ]
+    return f"<style>{_STYLE}</style><main class='statement'>{''.join(parts)}</main>"
+
+
+def _section(title: str, inside: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{inside}</section>"
+
+
+def _top(facts: Mapping[str, Any], claim: Claim) -> str:
+    name = escape(f": {facts['dataset']}" if facts["dataset"] else "")
+    made = f"<p class='soft'>Made {escape(facts['made'][:16].replace('T', ' '))} UTC by discreet {escape(facts['discreet']['version'])}.</p>"
+    head = f"<header><h1>Privacy statement{name}</h1><p class='promise'>{escape(facts['headline'])}</p>{made}</header>"
+    told = facts["words"]
+    if told is None or claim.guarantee is None:
+        return head + "<p>There is no limit, so there is no promise about the whole to put into words.</p>"
+    counted = math.ceil(100 * Fraction(told["guess"]["right"]))
+    words = f"Of 100 guesses at most {counted} are right; a coin has 50 right, above the line."
+    squares = f"<figure style='margin:0'>{hundred(counted, words)}<figcaption class='soft'>{escape(words)}</figcaption></figure>"
+    said = f"<h2 style='border:0;padding:0;margin-top:0'>In plain words</h2>{_list(told['sentences'])}"
+    limits = f"<details><summary>What is not protected</summary>{_list(told['not_protected'])}</details>"
+    return f"{head}<section class='side'><div style='flex:0 1 12rem'>{squares}</div><div>{said}{limits}</div></section>"
+
+
+def _claim(facts: Mapping[str, Any], claim: Claim) -> str:
+    rows = [
+        ("claim", facts["claim"]["what"] or "–"),
+        ("flavour", facts["claim"]["flavour"]),
+        ("protects", facts["unit"]["words"]),
+        ("theorem", facts["limit"]["theorem"]),
+    ]
+    said = f"<p>{escape(facts['claim']['why'])}</p>{_pairs(rows)}"
+    if claim.guarantee is None:
+        return said
+    points = [
+        (percent(at["false_alarm"]), f"{math.floor(at['misses_at_least'] * 10_000) / 100:.2f} %")
+        for at in facts["curve"]
+    ]
+    table = _table(
+        "The attacker's least miss rate", ("false alarms", "misses at least"), points, numbers={0, 1}
+    )
+    curve = tradeoff_svg({"": claim.guarantee}, size=320)
+    return f"{said}<div class='side'><div style='flex:0 1 20rem'>{curve}</div><div>{table}</div></div>"
+
+
+def _budget(facts: Mapping[str, Any]) -> str:
+    used = facts["budget"]["used"]
+    words = f"{percent(used)} of the limit is used"
+    bar = f"<p>{words}.</p><div class='bar' role='img' aria-label='{words}'><span style='width:{100 * used:.1f}%'></span></div>"
+    lanes = [lane_words(lane) for lane in facts["budget"]["lanes"]]
+    table = _table("Running totals", ("account", "total", "spent", "left"), lanes, numbers={1, 2, 3})
+    people = facts["budget"]["shares"]
+    if people:
+        rows = [(who["name"], who["group"], percent(who["share"]), percent(who["used"])) for who in people]
+        table += _table("Shares", ("who", "", "share", "used (all, or own)"), rows, numbers={2, 3})
+    notes = _list([f"{note}." for note in facts["budget"]["notes"]]) if facts["budget"]["notes"] else ""
+    return f"{_list(facts['limit']['says'])}{bar}{table}{notes}"
+
+
+def _layers(facts: Mapping[str, Any]) -> str:
+    """The pyramid: each layer a little wider than the one above, because it carries it."""
+    legend = " · ".join(
+        f"<span class='mark {kind}'>{sign} {escape(mark)}</span>" for mark, (sign, kind) in _MARKS.items()
+    )
+    found = []
+    for at, layer in enumerate(facts["layers"]):
+        rows = "".join(_layer_row(line) for line in layer["lines"])
+        width = 84 + 4 * at
+        found.append(
+            f"<div class='layer' style='width:min(100%,{width}%);box-sizing:border-box'><h3>{escape(layer['layer'])}</h3>"
+            f"<table><tbody>{rows}</tbody></table></div>"
+        )
+    return f"<p class='soft'>{legend}</p>{''.join(found)}"
+
+
+def _layer_row(line: Mapping[str, str]) -> str:
+    sign, kind = _MARKS[line["mark"]]
+    return (
+        f"<tr><th scope='row'>{escape(line['what'])}</th>"
+        f"<td class='mark {kind}'>{sign} {escape(line['mark'])}</td><td>{escape(line['words'])}</td></tr>"
+    )
+
+
+def _released(facts: Mapping[str, Any]) -> str:
+    lines = facts["released"]
+    if not lines:
+        return "<p>Nothing yet.</p>"
+    with_answers = "answer" in lines[0]
+    head = ["", "time (UTC)", "question", "cost", "mechanism", "limit used", "who, why", "status"]
+    rows = [_released_row(line, with_answers=with_answers) for line in lines[:LISTED]]
+    more = (
+        f"<p>{len(lines) - LISTED} more are in the JSON form of this statement.</p>"
+        if len(lines) > LISTED
+        else ""
+    )
+    caption = f"{len(lines)} charges, in their order"
+    return _table(caption, head + ["answer"] * with_answers, rows, numbers={5}, code={2, 4, 8}) + more
+
+
+def _released_row(line: Mapping[str, Any], *, with_answers: bool) -> list[str]:
+    who = ", ".join(line[name] for name in ("analyst", "project", "purpose") if line[name]) or "–"
+    shown = [f"#{line['number']}", line["time"][:16].replace("T", " "), line["question"] or "–"]
+    shown += [line["epsilon"], line["guarantee"], percent(line["used_after"]), who, line["status"]]
+    return [*shown, *([line["answer"] or "–"] if with_answers else [])]
+
+
+def _description(facts: Mapping[str, Any]) -> str:
+    described = facts["description"]
+    if described is None:
+        return "<p>No description was given with this statement.</p>"
+    parts = [f"<p>{escape(' '.join(str(described.get(key) or '') for key in ('name', 'version')))}</p>"]
+    for name, table in described.get("tables", {}).items():
+        kind = "private" if table.get("private", True) else "public"
+        columns = table.get("columns", {}).items()
+        rows = [(key, column["kind"], bounds(column), column.get("source") or "–") for key, column in columns]
+        parts.append(_table(f"Table {name} ({kind})", ("column", "type", "known", "from"), rows))
+    return "".join(parts)
+
+
+def _registry(facts: Mapping[str, Any]) -> str:
+    entry = facts["registry"]
+    loss = entry["privacy_loss"]
+    shown = entry | {"privacy_loss": f"{loss['unit']}-level; ε = {loss['epsilon']:g}, δ = {loss['delta']:g}"}
+    return _pairs(
+        [
+            (name.replace("_", " "), "(to be filled in)" if value is None else str(value))
+            for name, value in shown.items()
+        ]
+    )
+
+
+def _ledger(facts: Mapping[str, Any]) -> str:
+    kept = facts["ledger"]
+    rows = [
+        ("rows", f"{kept['rows']}, hash chain intact"),
+        ("opened", kept["opened"]),
+        ("anchor", kept["anchor"]),
+        ("id", kept["id"]),
+    ]
+    words = "Whoever keeps the anchor can tell later whether the ledger was put back, cut off or changed."
+    found = [f"{finding['code']}: {finding['text']}" for finding in kept["findings"]]
+    return f"{_pairs(rows)}<p class='soft'>{words}</p>{_list(found) if found else '<p>No findings.</p>'}"
+
+
+def _list(sentences: Iterable[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in sentences)}</ul>"
+
+
+def _pairs(rows: Iterable[tuple[str, str]]) -> str:
+    cells = "".join(
+        f"<tr><th scope='row'>{escape(name)}</th><td style='overflow-wrap:anywhere'>{escape(value)}</td></tr>"
+        for name, value in rows
+    )
+    return f"<table><tbody>{cells}</tbody></table>"
+
+
+def _table(
+    caption: str,
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    numbers: set[int] | None = None,
+    code: set[int] | None = None,
+) -> str:
+    """A table with a caption; `numbers` are set to the right, `code` as it was written."""
+    right = numbers or set()
+    named = "".join(
+        f"<th scope='col'{_RIGHT if at in right else ''}>{escape(name)}</th>" for at, name in enumerate(head)
+    )
+    filled = "".join(f"<tr>{_cells(row, right, code or set())}</tr>" for row in rows)
+    return (
+        f"<div class='scroll'><table><caption>{escape(caption)}</caption><thead><tr>{named}</tr></thead>"
+        f"<tbody>{filled}</tbody></table></div>"
+    )
+
+
+def _cells(row: Sequence[str], numbers: set[int], code: set[int]) -> str:
+    cells = []
+    for at, cell in enumerate(row):
+        text = f"<code>{escape(cell)}</code>" if at in code else escape(cell)
+        cells.append(f"<td{_RIGHT if at in numbers else ''}>{text}</td>")
+    return "".join(cells)

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A statement as Markdown; every figure is one of `Statement.to_dict`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+__all__ = ["bounds", "lane_words", "page", "percent"]
+
+#: Releases that are listed; all of them are in the JSON.
+LISTED = 500
+
+
+def page(facts: Mapping[str, Any]) -> str:
+    """The whole statement."""
+    sections = {
+        "In plain words": _words(facts),
+        "What is claimed": _claim(facts),
+        "The limit and what is left": _budget(facts),
+        "On what it rests": _layers(facts),
+        "What was released": _released(facts),
+        "What is known of the data": _description(facts),
+        "For the registry of deployments": _registry(facts),
+        "The ledger": _ledger(facts),
+    }
+    name = _safe(f": {facts['dataset']}") if facts["dataset"] else ""
+    lines = [f"# Privacy statement{name}", "", f"**{_safe(facts['headline'])}**"]
+    for title, body in sections.items():
+        lines += ["", f"## {title}", "", *body]
+    return "\n".join(lines) + "\n"
+
+
+def percent(share: float) -> str:
+    """A share of a limit, for the eye."""
+    return f"{share:.1%}".replace("%", " %")
+
+
+def lane_words(lane: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    """Name, total, spent and left of one running total."""
+    total = "no limit" if lane["total"] is None else f"{lane['total']:.6g}"
+    spent = "∞" if lane["spent"] is None else f"{lane['spent']:.6g}"
+    left = "closed" if lane["closed"] else ("–" if lane["left"] is None else f"{lane['left']:.6g}")
+    return lane["name"], total, spent, left
+
+
+def bounds(column: Mapping[str, Any]) -> str:
+    """What is known of a column, in a few words."""
+    known = []
+    if column.get("bounds"):
+        low, high = column["bounds"]
+        known.append(f"{low} … {high}")
+    if column.get("values"):
+        known.append(f"{column['values']} categories")
+    return "; ".join(known) or "–"
+
+
+def _words(facts: Mapping[str, Any]) -> Iterator[str]:
+    told = facts["words"]
+    if told is None:
+        yield "There is no limit, so there is no promise about the whole to put into words."
+        return
+    yield from (f"- {_safe(sentence)}" for sentence in told["sentences"])
+    yield from ("", "Not protected:", "")
+    yield from (f"- {_safe(sentence)}" for sentence in told["not_protected"])
+
+
+def _claim(facts: Mapping[str, Any]) -> Iterator[str]:
+    yield from (facts["claim"]["why"], "")
+    rows = [("claim", facts["claim"]["what"] or "–"), ("protects", facts["unit"]["words"])]
+    yield from _table(("", ""), [*rows, ("theorem", facts["limit"]["theorem"])])
+    if facts["curve"]:
+        yield from ("", "The best attacker, at every false-alarm rate:", "")
+        points = [(percent(at["false_alarm"]), _missed(at)) for at in facts["curve"]]
+        yield from _table(("false alarms", "misses at least"), points)
+
+
+def _missed(at: Mapping[str, float]) -> str:
+    return f"{int(at['misses_at_least'] * 10_000) / 100:.2f} %"
+
+
+def _budget(facts: Mapping[str, Any]) -> Iterator[str]:
+    yield from (f"- {_safe(sentence)}" for sentence in facts["limit"]["says"])
+    yield from ("", f"{percent(facts['budget']['used'])} of the limit is used.", "")
+    yield from _table(("account", "total", "spent", "left"), map(lane_words, facts["budget"]["lanes"]))
+    people = facts["budget"]["shares"]
+    if people:
+        rows = [(who["name"], who["group"], percent(who["share"]), percent(who["used"])) for who in people]
+        yield from ("", *_table(("who", "", "share", "used (all, or own)"), rows))
+    yield from (f"\n{_safe(note)}." for note in facts["budget"]["notes"])
+
+
+def _layers(facts: Mapping[str, Any]) -> Iterator[str]:
+    rows = [
+        (layer["layer"] if at == 0 else "", line["what"], line["mark"], line["words"])
+        for layer in facts["layers"]
+        for at, line in enumerate(layer["lines"])
+    ]
+    yield from _table(("layer", "", "", ""), rows)
+
+
+def _released(facts: Mapping[str, Any]) -> Iterator[str]:
+    lines = facts["released"]
+    if not lines:
+        yield "Nothing yet."
+        return
+    rows = [_charge(line) for line in lines[:LISTED]]
+    head = ("", "time (UTC)", "question", "cost", "mechanism", "limit used", "who, why", "status")
+    yield from _table(head, rows)
+    if len(lines) > LISTED:
+        yield f"\n{len(lines) - LISTED} more are in the JSON form of this statement."
+    if "answer" in lines[0]:
+        yield from ("", "Answers:", "")
+        yield from (f"- #{line['number']}: {_cell(_Code(line['answer'] or ''))}" for line in lines[:LISTED])
+
+
+def _charge(line: Mapping[str, Any]) -> tuple[str, ...]:
+    when, used = line["time"][:16].replace("T", " "), percent(line["used_after"])
+    asked, run = _Code(line["question"]), _Code(line["guarantee"])
+    return (f"#{line['number']}", when, asked, line["epsilon"], run, used, _who(line), line["status"])
+
+
+def _who(line: Mapping[str, Any]) -> str:
+    return ", ".join(line[name] for name in ("analyst", "project", "purpose") if line[name]) or "–"
+
+
+def _description(facts: Mapping[str, Any]) -> Iterator[str]:
+    described = facts["description"]
+    if described is None:
+        yield "No description was given with this statement."
+        return
+    yield _safe(f"{described.get('name', '')} {described.get('version', '')}".strip()) or "–"
+    for name, table in described.get("tables", {}).items():
+        kind = "private" if table.get("private", True) else "public"
+        columns = table.get("columns", {}).items()
+        rows = [(key, column["kind"], bounds(column), column.get("source") or "–") for key, column in columns]
+        yield from ("", _safe(f"Table {name} ({kind}):"), "")
+        yield from _table(("column", "type", "known", "from"), rows)
+
+
+def _registry(facts: Mapping[str, Any]) -> Iterator[str]:
+    entry = facts["registry"]
+    loss = entry["privacy_loss"]
+    shown = entry | {"privacy_loss": f"{loss['unit']}-level; ε = {loss['epsilon']:g}, δ = {loss['delta']:g}"}
+    yield from _table(("column", "entry"), [(name, _said(value)) for name, value in shown.items()])
+
+
+def _said(value: Any) -> str:
+    return "(to be filled in)" if value is None else str(value)
+
+
+def _ledger(facts: Mapping[str, Any]) -> Iterator[str]:
+    kept = facts["ledger"]
+    rows = [
+        ("rows", f"{kept['rows']}, hash chain intact"),
+        ("opened", kept["opened"]),
+        ("anchor", _Code(kept["anchor"])),
+        ("id", kept["id"]),
+        ("checked", f"{facts['made']}, by discreet {facts['discreet']['version']}"),
+    ]
+    yield from _table(("", ""), rows)
+    if kept["findings"]:
+        yield from ("", "Findings:", "")
+        yield from (f"- {finding['code']}: {_safe(finding['text'])}" for finding in kept["findings"])
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield "| " + " | ".join(head) + " |"
+    yield "|" + "---|" * len(head)
+    for row in rows:
+        yield "| " + " | ".join(_cell(cell) for cell in row) + " |"
+
+
+class _Code(str):
+    """Shown as it was written."""
+
+    __slots__ = ()
+
+
+def _cell(words: str | None) -> str:
+    """One cell: a question may hold line breaks, bars and anything else."""
+    line = " ".join((words or "").split()).replace("|", "\\|")
+    return f"`{line.replace('`', chr(39))}`" if isinstance(words, _Code) and line else _safe(line)
+
+
+def _safe(words: str) -> str:
+    """What somebody wrote into the ledger, so that it cannot become markup."""
+    return words.replace("&", "&amp;").replace("<", "&lt;").replace("[", "\\[").replace("`", "\\`")

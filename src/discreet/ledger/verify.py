@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checking a whole ledger: every hash, every cost and every total, computed anew from what is stored.
+
+**Promise.** `intact` means: every row is what was written and follows the one before it; the totals follow from the stored costs
+by the rules of the limit, and never exceed it; every answer belongs to a charge; and the row of the anchor, if one was given, is
+there. What is worth knowing and no damage is a finding that begins with W:
+
+    W1  charged, and no answer was kept: paid for, and perhaps seen
+    W2  a window ended: what holds for life is the lifetime limit, not the window's
+    W3  written by another version of discreet
+    W4  today's code finds a lower cost for the same mechanism
+    W5  today's code finds a greater cost for the same mechanism: less was charged than is proved today
+    W6  the database is set up so that a power failure could undo a charge
+    W9  the clock went backwards
+
+A lower cost today does not give anything back: `recomputed` is what the same charges would add up to, entry by entry, in
+the same lanes at the same orders, which is the only recomputation that is sound where questions were chosen adaptively.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from discreet.errors import DiscreetError, LedgerDamaged
+from discreet.ledger import chain
+from discreet.ledger.chain import Row
+from discreet.ledger.lanes import Cost, State
+from discreet.ledger.left import Left
+from discreet.ledger.limit import Limit
+from discreet.ledger.opening import check_link, hexadecimal, total
+from discreet.ledger.receipt import Entry, entry_of
+from discreet.ledger.store import Store
+from discreet.ledger.window import Windowed
+from discreet.privacy.wire import from_json
+
+__all__ = ["Finding", "Verification"]
+
+#: Numbers of rows that are listed in one finding.
+_LISTED = 8
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that an auditor should know; a code that begins with DP is damage."""
+
+    code: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.code}  {self.text}"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a check of the whole ledger found.
+
+    `spent` is what the last row says is left and spent; `recomputed` is the same with today's costs, or None if they do
+    not fit the limit. `anchor` is the hash of the last row: write it down elsewhere.
+    """
+
+    entries: int
+    intact: bool
+    findings: tuple[Finding, ...]
+    spent: Left
+    recomputed: Left | None
+    anchor: str
+
+    def __bool__(self) -> bool:
+        return self.intact
+
+    def __str__(self) -> str:
+        again = "beyond the limit" if self.recomputed is None else _line(self.recomputed)
+        return "\n".join(
+            [
+                f"{self.entries} entries · {'hash chain intact' if self.intact else 'DAMAGED'} · last sha256:{self.anchor}",
+                f"spent       {_line(self.spent)}",
+                f"recomputed  {again}",
+                *map(str, self.findings),
+            ]
+        )
+
+
+def verified(store: Store, limit: Limit, anchor: str | None = None) -> Verification:
+    """Check every row of a store against the limit."""
+    if anchor is not None:
+        hexadecimal(anchor)
+    walk = _Walk(limit)
+    with store.lock:
+        last = store.last()
+    for row in _up_to(last.number, store.rows()):
+        walk.see(row, is_anchor=row.hash == anchor)
+    if anchor is not None and not walk.anchored:
+        walk.damage("it does not hold the row of this anchor: it was put back, cut off or exchanged.")
+    findings = [*walk.findings(), *(Finding("W6", weakness) for weakness in store.weaknesses())]
+    return Verification(
+        walk.rows,
+        not walk.damages,
+        tuple(sorted(findings, key=lambda finding: finding.code)),
+        limit.left(walk.state),
+        None if walk.recomputed is None else limit.left(walk.recomputed),
+        last.hash,
+    )
+
+
+@dataclass
+class _Walk:
+    """What is known after some rows."""
+
+    limit: Limit
+    rows: int = 0
+    anchored: bool = False
+    before: Row | None = None
+    damages: list[str] = field(default_factory=list)
+    remarks: dict[str, list[int]] = field(default_factory=dict)
+    versions: dict[str, list[int]] = field(default_factory=dict)
+    unsettled: dict[int, str | None] = field(default_factory=dict)
+    answered: set[str] = field(default_factory=set)
+    latest: str = ""
+
+    def __post_init__(self) -> None:
+        self.state = self.limit.start()
+        self.recomputed: State | None = self.state
+        self.cost_today = cache(lambda wire: self.limit.cost(from_json(wire)))
+
+    def see(self, row: Row, *, is_anchor: bool) -> None:
+        """Check the next row."""
+        self.rows += 1
+        self.anchored |= is_anchor
+        try:
+            entry = entry_of(row)
+            self._link(row, entry)
+            self._follow(entry)
+            if entry.time < self.latest:
+                self._remark("W9", row.number)
+            self.latest = max(self.latest, entry.time)
+            if entry.version != chain.version():
+                self.versions.setdefault(entry.version, []).append(row.number)
+        except LedgerDamaged as error:
+            self.damages.append(error.what)
+        except (DiscreetError, KeyError, TypeError, AttributeError):
+            self.damage(f"row {self.rows - 1} says something that cannot be read.")
+        self.before = row
+
+    def _link(self, row: Row, entry: Entry) -> None:
+        try:
+            check_link(row, entry.previous, self.before)
+        except LedgerDamaged as error:  # what the row says is followed all the same
+            self.damages.append(error.what)
+
+    def damage(self, what: str) -> None:
+        self.damages.append(chain.damaged(what).what)
+
+    def findings(self) -> list[Finding]:
+        """Everything found, each kind once."""
+        found = [Finding("DP602", what) for what in dict.fromkeys(self.damages)]
+        found += [
+            Finding("W3", f"version {version} wrote {_numbers(rows)}")
+            for version, rows in self.versions.items()
+        ]
+        for number, key in self.unsettled.items():
+            self._remark("W1a" if key is not None and key in self.answered else "W1", number)
+        found += [
+            Finding(code[:2], _REMARKS[code].format(_numbers(rows))) for code, rows in self.remarks.items()
+        ]
+        return found
+
+    def _remark(self, code: str, number: int) -> None:
+        self.remarks.setdefault(code, []).append(number)
+
+    def _follow(self, entry: Entry) -> None:
+        """The total after this row, from the total before it."""
+        after = total(self.limit, entry.number, entry.state)
+        if entry.kind == "reserved":
+            self._charge(entry, after)
+        elif (entry.kind == "open") != (entry.number == 0) or entry.kind not in {"open", "committed"}:
+            self.damage(f"row {entry.number} is of a kind that has no place there.")
+        elif after != self.state:
+            self.damage(f"row {entry.number} changes the total without a charge.")
+        if entry.kind == "committed":
+            self._settle(entry)
+        self.state = after
+
+    def _charge(self, entry: Entry, after: State) -> None:
+        stored = Cost.from_dict(entry.cost or {})
+        about: dict[str, Any] = {"analyst": entry.analyst, "project": entry.project, "now": entry.time}
+        if self._admitted(self.state, stored, about) != after:
+            self.damage(
+                f"row {entry.number} has a total that does not follow from its cost, or exceeds the limit."
+            )
+        today = self.cost_today(entry.guarantee)
+        if today != stored:
+            self._remark("W4" if _not_above(today, stored) else "W5", entry.number)
+        if self.recomputed is not None:
+            self.recomputed = self._admitted(self.recomputed, today, about)
+        begun = self.state != self.limit.start()
+        if (
+            begun
+            and isinstance(self.limit, Windowed)
+            and self.limit.entered(self.state, entry.time) != self.state
+        ):
+            self._remark("W2", entry.number)
+        self.unsettled[entry.number] = entry.key
+
+    def _admitted(self, state: State, cost: Cost, about: dict[str, Any]) -> State | None:
+        try:
+            return self.limit.admit(state, cost, **about)
+        except DiscreetError:
+            return None
+
+    def _settle(self, entry: Entry) -> None:
+        if entry.settles not in self.unsettled:
+            self.damage(f"row {entry.number} answers a charge that there is not.")
+        elif entry.key in self.answered:
+            self.damage(f"row {entry.number} is a second answer for its key.")
+        else:
+            del self.unsettled[entry.settles]
+        if entry.key is not None:
+            self.answered.add(entry.key)
+
+
+_REMARKS = {
+    "W1": "no answer was kept for {}: charged, and perhaps seen",
+    "W1a": "no answer was kept for {}: charged, and another charge with the same key was quicker",
+    "W2": "a new window began at {}: what holds for life is the lifetime limit, not the window's",
+    "W4": "today's code finds a lower cost for {}",
+    "W5": "today's code finds a greater cost for {}: less was charged than is proved today",
+    "W9": "the clock went backwards at {}",
+}
+
+
+def _up_to(number: int, rows: Iterator[Row]) -> Iterable[Row]:
+    """The rows up to that number: those that are added while we read are left for the next time."""
+    for row in rows:
+        if row.number > number:
+            return
+        yield row
+
+
+def _not_above(today: Cost, stored: Cost) -> bool:
+    """Whether every way to pay that was stored is still there and costs no more."""
+    ways = {tuple(row.name for row in way): way for way in today.ways}
+    for way in stored.ways:
+        again = ways.get(tuple(row.name for row in way))
+        if again is None or any(
+            new.amounts.get(lane, 0) > old.amounts.get(lane, 0)
+            for new, old in zip(again, way, strict=True)
+            for lane in {*new.amounts, *old.amounts}
+        ):
+            return False
+    if today.lifetime is None or stored.lifetime is None:
+        return today.lifetime is stored.lifetime
+    return _not_above(today.lifetime, stored.lifetime)
+
+
+def _numbers(rows: list[int]) -> str:
+    shown = ", ".join(f"#{number}" for number in rows[:_LISTED])
+    return shown if len(rows) <= _LISTED else f"{shown} and {len(rows) - _LISTED} more"
+
+
+def _line(left: Left) -> str:
+    return "; ".join(map(str, left.lanes))

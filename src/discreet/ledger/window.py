@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits that renew by the calendar, under a limit for life.
+
+**Promise.** In each window all answers together keep the window's limit. Over a lifetime they keep the `lifetime` limit, to
+which every answer is charged as well, in lanes with orders of their own. Without a lifetime limit nothing is promised
+of more than one window but what `after(windows)` states: the windows composed, each as its (ε, δ).
+
+Why. Each limit is a filter of its own over all charges that reach it. The windows are fixed in advance by a public
+calendar (UTC), so how many there are says nothing about the data; K windows are K slots of a plan. A sum at the order
+of one window cannot be re-optimised for many windows afterwards, hence the separate lifetime lanes.
+
+The clock is a parameter. If it goes backwards, the later window stays: time that was seen once is not unseen. What would
+break the promise per window: a clock in the hands of the analyst. The lifetime limit does not depend on any clock.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+from discreet import check
+from discreet.errors import BadParameter
+from discreet.ledger.filters import Filter
+from discreet.ledger.lanes import Cost, State
+from discreet.ledger.left import LaneLeft, Left
+from discreet.ledger.limit import Limit, how_many
+from discreet.ledger.odometer import Odometer
+from discreet.ledger.shares import Shared
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.unit import Unit
+
+_WINDOW, _LIFETIME, _NUMBER, _FIRST = "window/", "lifetime/", "number", "first"
+_LENGTH = re.compile(r"(?:([1-9][0-9]{0,5}) )?(hour|day|week|month|year)s?")
+_HOURS = {"hour": 1, "day": 24, "week": 168}
+
+
+@dataclass(frozen=True)
+class Windowed(Limit):
+    """One limit for each window, and one for all of them."""
+
+    kind = "windowed"
+
+    each: Filter | Shared
+    length: str
+    lifetime: Filter | Odometer | None = None
+
+    def __post_init__(self) -> None:
+        _period(self.length)
+        if self.lifetime is not None and isinstance(self.each, Shared) and self.each.reserved:
+            raise _wrong(
+                "reserved shares and a lifetime limit exclude each other.",
+                "reserve shares of a limit for life, or do not reserve them",
+            )
+
+    @property
+    def theorem(self) -> str:
+        return self.each.theorem if self.lifetime is None else self.lifetime.theorem
+
+    def promise(self, unit: Unit) -> Guarantee | None:
+        """What holds for life; None without a lifetime limit."""
+        return None if self.lifetime is None else self.lifetime.promise(unit)
+
+    def after(self, windows: int, unit: Unit | None = None) -> Guarantee:
+        """What holds for somebody whose data were there for that many windows, by the windows' limits alone."""
+        return check.whole(windows=windows) * self.each.promise(unit or Unit())
+
+    def describe(self) -> list[str]:
+        lines = [f"In each window ({self.length}): {line}" for line in self.each.describe()]
+        if self.lifetime is None:
+            return [*lines, "Over a lifetime: no promise, but what so many windows add up to."]
+        return [*lines, *(f"Over a lifetime: {line}" for line in self.lifetime.describe())]
+
+    def start(self) -> State:
+        state = State({}).replaced(_WINDOW, self.each.start())
+        return state if self.lifetime is None else state.replaced(_LIFETIME, self.lifetime.start())
+
+    def cost(self, guarantee: Guarantee) -> Cost:
+        inner = self.each.cost(guarantee)
+        return Cost(inner.ways, None if self.lifetime is None else self.lifetime.cost(guarantee))
+
+    def admit(
+        self,
+        state: State,
+        cost: Cost,
+        *,
+        analyst: str | None = None,
+        project: str | None = None,
+        now: datetime | str | None = None,
+    ) -> State:
+        return self._charged(self.entered(state, now), cost, analyst=analyst, project=project)
+
+    def _charged(self, state: State, cost: Cost, *, analyst: str | None, project: str | None) -> State:
+        """To the window and to the lifetime; whichever refuses, nothing is charged to either."""
+        inside = self.each.admit(state.under(_WINDOW), Cost(cost.ways), analyst=analyst, project=project)
+        state = state.replaced(_WINDOW, inside)
+        if self.lifetime is None:
+            return state
+        if cost.lifetime is None:
+            raise _wrong("this cost was made by a limit without a lifetime.", "limit.cost(guarantee)")
+        return state.replaced(_LIFETIME, self.lifetime.admit(state.under(_LIFETIME), cost.lifetime))
+
+    def entered(self, state: State, now: datetime | str | None) -> State:
+        """The state in the window of that time, with nothing spent in it if it is a new one."""
+        number = Fraction(_number(self.length, _moment(now)))
+        if number <= state.get(_NUMBER, Fraction(-1)):
+            return state
+        first = state.get(_FIRST, number)
+        return State({**state.replaced(_WINDOW, self.each.start()), _NUMBER: number, _FIRST: first})
+
+    def left(
+        self,
+        state: State,
+        *,
+        analyst: str | None = None,
+        project: str | None = None,
+        now: datetime | str | None = None,
+    ) -> Left:
+        """What is left in the window of that time (of the last charge, if none is given), and for life."""
+        entered = state if now is None else self.entered(state, now)
+        views = [self.each.left(entered.under(_WINDOW), analyst=analyst, project=project)]
+        lanes = list(views[0].lanes)
+        if self.lifetime is not None:
+            views.append(self.lifetime.left(entered.under(_LIFETIME)))
+            lanes += [LaneLeft(f"lifetime: {lane.name}", lane.total, lane.spent) for lane in views[1].lanes]
+        begun = int(entered[_NUMBER] - entered[_FIRST]) + 1 if _NUMBER in entered else 0
+        notes = (f"{begun} windows begun", *(note for view in views for note in view.notes))
+        charge = partial(self._charged, analyst=analyst, project=project)
+        share = max(view.share for view in views)
+        return Left(tuple(lanes), share, lambda of: how_many(charge, entered, self.cost(of)), notes)
+
+    def fields(self) -> dict[str, Any]:
+        lifetime = None if self.lifetime is None else self.lifetime.to_dict()
+        return {"each": self.each.to_dict(), "length": self.length, "lifetime": lifetime}
+
+    @classmethod
+    def read(cls, fields: Mapping[str, Any]) -> Windowed:
+        inner, lifetime = Limit.from_dict(fields["each"]), fields["lifetime"]
+        return windowed(inner, fields["length"], None if lifetime is None else Limit.from_dict(lifetime))
+
+
+def windowed(each: Limit, length: Any, lifetime: Limit | None) -> Windowed:
+    """See `Limit.filter`.
+
+    >>> from discreet import privacy
+    >>> life = Limit.filter(epsilon=3)
+    >>> limit = Limit.filter(epsilon=1, window="month", lifetime=life)
+    >>> state = limit.admit(limit.start(), limit.cost(privacy.pure(0.9)), now="2030-01-31")
+    >>> [limit.left(state, now=day).like(privacy.pure(0.1)) for day in ("2030-01-31", "2030-02-01")]
+    [1, 10]
+    """
+    if not isinstance(each, Filter | Shared) or not isinstance(lifetime, Filter | Odometer | None):
+        raise _wrong(
+            "windows renew a filter, under a filter or an odometer for life.",
+            "Limit.filter(epsilon=1, delta=1e-6, window='month', lifetime=Limit.filter(epsilon=5, delta=1e-5))",
+        )
+    return Windowed(each, length, lifetime)
+
+
+def _period(length: Any) -> tuple[int, str]:
+    """How many of which unit of time."""
+    found = _LENGTH.fullmatch(length) if isinstance(length, str) else None
+    if found is None:
+        raise _wrong("a window is a length of time in words.", "window='30 days', window='month'")
+    return int(found[1] or 1), found[2]
+
+
+def _number(length: str, moment: datetime) -> int:
+    """The number of the window in which a moment lies, on a calendar that begins with the year 1."""
+    count, unit = _period(length)
+    if unit in _HOURS:
+        return (moment.toordinal() * 24 + moment.hour) // (count * _HOURS[unit])
+    months = moment.year * 12 + moment.month - 1
+    return months // (count if unit == "month" else 12 * count)
+
+
+def _moment(now: datetime | str | None) -> datetime:
+    """The time in UTC; a time without a zone is taken to be UTC."""
+    try:
+        moment = datetime.fromisoformat(now) if isinstance(now, str) else now
+        assert isinstance(moment, datetime)
+    except (ValueError, AssertionError) as error:
+        raise _wrong("a limit with windows needs the time.", "now=datetime.now(UTC)") from error
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _wrong(what: str, fix: str) -> BadParameter:
+    return BadParameter(
+        "DP107",
+        what,
+        why="which window an answer belongs to, and what holds beyond it, follows from a public calendar.",
+        fix=fix,
+    )

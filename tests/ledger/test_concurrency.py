@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many processes and threads charge one ledger: never above the limit, never a charge lost, in whatever order."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import nullcontext, suppress
+
+import pytest
+
+from discreet.errors import DiscreetError, OverBudget
+from discreet.ledger import Ledger, Limit
+from discreet.ledger.sqlite import SQLite
+from tests.ledger.workers import PIECE, run
+
+LIMIT = Limit.filter(epsilon=1)
+FIT = 40  # pieces that fit
+
+
+@pytest.fixture
+def made(where):
+    Ledger(where, limit=LIMIT).close()
+    return where
+
+
+def assert_spent_to_the_last_piece(where, said):
+    """Exactly as many receipts as fit, all different, each in the book; and nobody was told anything but DP601."""
+    receipts = [(line["number"], line["hash"]) for line in said if "number" in line]
+    assert [line for line in said if "error" in line] == []
+    assert len(receipts) == len(set(receipts)) == FIT
+    with Ledger(where) as ledger:
+        charged = {(entry.number, entry.hash) for entry in ledger.entries() if entry.kind == "reserved"}
+        assert charged == set(receipts)
+        assert ledger.spent["epsilon"] == 1
+        assert ledger.verify().intact
+
+
+def test_processes_together_spend_the_limit_and_no_more_and_show_one_answer(made):
+    """Six processes ask the same question with the same key, again and again."""
+    said = run("race", where=made, processes=6, key="k")
+    assert said[-1] == {"ended": [0] * 6}
+    assert_spent_to_the_last_piece(made, said)
+    with Ledger(made) as ledger:
+        assert {line["answer"] for line in said if "answer" in line} == {ledger.find("k").answer}
+
+
+def test_processes_that_inherit_a_ledger_in_use_spend_the_limit_and_no_more(made):
+    said = run("inherit", where=made, processes=3)
+    assert said[-1] == {"ended": [0] * 3}
+    assert_spent_to_the_last_piece(made, said)
+
+
+def test_threads_together_spend_the_limit_and_no_more(made):
+    said = []
+    with Ledger(made) as ledger:
+
+        def spend():
+            with suppress(OverBudget):
+                while True:
+                    receipt = ledger.charge(PIECE)
+                    said.append({"number": receipt.number, "hash": receipt.hash})
+
+        workers = [threading.Thread(target=spend) for _ in range(6)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+    assert_spent_to_the_last_piece(made, said)
+
+
+def test_processes_that_all_make_the_ledger_make_one(where):
+    said = run("make", where=where, processes=6, limit=LIMIT.to_dict())
+    assert said[-1] == {"ended": [0] * 6}
+    assert len({line["anchor"] for line in said[:-1]}) == 1
+
+
+def test_a_fork_waits_for_a_transaction_of_another_thread(tmp_path):
+    made = str(tmp_path / "a.ledger")
+    Ledger(made, limit=LIMIT).close()
+    said = run("fork_in_a_transaction", where=made)
+    assert {"forked_inside": False} in said
+    assert {"ended": [0]} in said
+    assert {"number": 1} in said
+    with Ledger(made) as ledger:
+        assert ledger.verify().intact
+
+
+def test_a_ledger_in_memory_does_not_come_along():
+    assert run("forget", limit=LIMIT.to_dict()) == [{"error": "DP607"}, {"ended": [1], "rows": 1}]
+
+
+def test_a_writer_keeps_others_out_from_its_first_look_to_its_last_write(made):
+    """The interleaving that overspends: both look, then both write. It must be impossible to begin."""
+    with Ledger(made) as first, Ledger(made) as second:
+        second._store._patience = 0.001
+        with first._store.writing():
+            first._store.last()
+            with pytest.raises(DiscreetError) as kept_out:
+                second.charge(PIECE)
+        assert kept_out.value.code == "DP606"
+        assert len(second) == 1
+
+
+def test_a_look_that_is_stale_never_becomes_a_row(tmp_path):
+    """The same interleaving with a store that forgets to keep others out: the database itself refuses the second row."""
+
+    class Careless(SQLite):
+        def turn(self):
+            return nullcontext()
+
+        def begin(self):
+            """Nothing: every statement is a transaction of its own."""
+
+        def run(self, sql, *values):
+            return [] if sql == "COMMIT" else super().run(sql, *values)
+
+    path = tmp_path / "a.ledger"
+    with Ledger(path, limit=LIMIT) as first, Ledger(Careless(path)) as careless:
+        looked = careless._last
+
+        def meanwhile():
+            seen = looked()
+            first.charge(PIECE)  # between the look and the write
+            return seen
+
+        careless._last = meanwhile
+        with pytest.raises(DiscreetError) as refused:
+            careless.charge(PIECE)
+        assert refused.value.code == "DP602"
+        assert len(first) == 2

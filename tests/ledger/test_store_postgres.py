@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A ledger on a server: rows stay, damage is noticed, and a server that does not answer is an error with a code."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from discreet import privacy
+from discreet.errors import DiscreetError, LedgerError, MissingExtra
+from discreet.ledger import Ledger, Limit
+from discreet.ledger.postgres import PostgreSQL
+from tests.postgres import schema
+
+psycopg = pytest.importorskip("psycopg")
+
+TENTH = privacy.pure(0.1)
+LIMIT = Limit.filter(epsilon=1)
+ANSWER = "a secret that nobody may see"
+OFF, ON = "SET session_replication_role = replica", "SET session_replication_role = origin"
+
+
+@pytest.fixture
+def place(postgres_dsn):
+    return schema(postgres_dsn)
+
+
+@pytest.fixture
+def ledger(place):
+    with Ledger(place, limit=LIMIT) as opened:
+        for key in ("a", "b", "c"):
+            opened.commit(opened.charge(TENTH, key=key), ANSWER)
+        yield opened
+
+
+def statements(dsn, *texts):
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for text in texts:
+            connection.execute(text)
+
+
+def refused(dsn, **named):
+    with pytest.raises(DiscreetError) as caught:
+        Ledger(dsn, **named)
+    assert ANSWER not in str(caught.value)
+    assert caught.value.__cause__ is None
+    return caught.value.code
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE ledger_entries SET body = ''",
+        "DELETE FROM ledger_entries WHERE number = 6",
+        "TRUNCATE ledger_entries",
+        "INSERT INTO ledger_entries VALUES (99, 'reserved', NULL, NULL, '{}', 'x', NULL)",
+        "UPDATE ledger_head SET number = 3",
+        "DELETE FROM ledger_head",
+        "TRUNCATE ledger_head",
+    ],
+)
+def test_rows_can_only_be_added(ledger, place, statement):
+    with pytest.raises(psycopg.errors.RaiseException, match="only ever added"):
+        statements(place, statement)
+    assert ledger.verify().intact
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE ledger_entries SET body = replace(body, '1/10', '1/99') WHERE number = 1",
+        "UPDATE ledger_entries SET answer = '\"other\"' WHERE number = 2",
+        "UPDATE ledger_entries SET key = 'other' WHERE number = 5",
+        "DELETE FROM ledger_entries WHERE number = 3",
+        "DELETE FROM ledger_entries WHERE number = 6",
+        "DELETE FROM ledger_entries",
+        "DELETE FROM ledger_head",
+        "ALTER TABLE ledger_entries DISABLE TRIGGER ledger_never_changed",
+        "DROP TRIGGER ledger_never_emptied ON ledger_entries",
+        "CREATE OR REPLACE FUNCTION ledger_refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+        "DROP INDEX ledger_answered",
+        "ALTER TABLE ledger_entries ADD COLUMN more text",
+        "DROP TABLE ledger_head",
+        "COMMENT ON TABLE ledger_head IS NULL",
+    ],
+)
+def test_what_was_changed_is_refused(ledger, place, change):
+    ledger.close()
+    statements(place, OFF, change, ON)
+    assert refused(place) == "DP602"
+
+
+def test_damage_under_an_open_ledger_is_noticed_at_the_next_charge(ledger, place):
+    statements(place, OFF, "DELETE FROM ledger_entries WHERE number = 6", ON)
+    with pytest.raises(LedgerError) as damaged:
+        ledger.charge(TENTH)
+    assert damaged.value.code == "DP602"
+
+
+def test_the_words_of_the_server_which_may_quote_a_row_are_not_passed_on(ledger, place):
+    statements(
+        place,
+        "ALTER TABLE ledger_entries ADD CHECK (answer IS NULL OR number < 8 OR length(answer) > 999)",
+    )
+    with pytest.raises(LedgerError) as refused_by_server:
+        ledger.commit(ledger.charge(TENTH), ANSWER)
+    assert ANSWER not in str(refused_by_server.value)
+    assert refused_by_server.value.__cause__ is None
+    assert refused_by_server.value.__suppress_context__
+
+
+def test_a_layout_from_the_future_is_refused(ledger, place):
+    statements(place, "COMMENT ON TABLE ledger_head IS 'a ledger of discreet, layout 2'")
+    assert refused(place) == "DP402"
+
+
+def test_each_schema_holds_a_ledger_of_its_own(ledger, postgres_dsn):
+    with Ledger(schema(postgres_dsn), limit=LIMIT) as other:
+        assert len(other) == 1
+        assert other.anchor() != ledger.anchor()
+    assert len(ledger) == 7
+
+
+def test_a_server_that_is_not_there_is_out_of_reach(tmp_path):
+    assert refused(f"postgresql://nobody:secret@/db?host={tmp_path}", limit=LIMIT) == "DP606"
+
+
+def test_a_password_is_not_shown(ledger, place):
+    with Ledger(place.replace("postgres@", "postgres:secret@")) as again:
+        assert "secret" not in repr(again) + str(again) + again.where
+        assert "user=postgres" in again.where
+
+
+def test_who_waits_too_long_is_told_and_has_spent_nothing(ledger, place):
+    with Ledger(PostgreSQL(place, patience=0.001)) as second:
+        with ledger._store.writing():
+            with pytest.raises(LedgerError) as busy:
+                second.charge(TENTH)
+            assert (busy.value.code, busy.value.spent) == ("DP606", "nothing")
+        assert second.charge(TENTH).number == 7
+
+
+def test_a_connection_that_died_in_the_meantime_is_replaced(ledger, place):
+    end_all = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'discreet ledger'"
+    )
+    statements(place, end_all)
+    assert ledger.charge(TENTH).number == 7
+
+
+def test_a_connection_that_dies_in_a_transaction_leaves_nothing(ledger, place, monkeypatch):
+    end_all = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'discreet ledger'"
+    )
+    append = ledger._store.append
+
+    def append_and_lose(row):
+        append(row)
+        statements(place, end_all)
+
+    monkeypatch.setattr(ledger._store, "append", append_and_lose)
+    with pytest.raises(LedgerError) as lost:
+        ledger.charge(TENTH)
+    assert lost.value.code == "DP606"
+    assert lost.value.spent != "nothing"  # it was lost while saying COMMIT: nobody can know
+    assert ledger.verify().intact
+    assert len(ledger) == 7
+
+
+def test_commits_wait_for_the_disk_whatever_the_server_prefers(place):
+    with Ledger(f"{place}%20-csynchronous_commit%3Doff", limit=LIMIT) as ledger:
+        assert ledger._store.run("SHOW synchronous_commit") == [("off",)]
+        with ledger._store.writing():
+            assert ledger._store.run("SHOW synchronous_commit") == [("on",)]
+
+
+def test_a_server_without_fsync_is_reported(ledger):
+    """The server of the tests is one."""
+    assert [finding.code for finding in ledger.verify().findings] == ["W6"]
+
+
+def test_without_the_driver_the_line_that_installs_it_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(MissingExtra) as missing:
+        PostgreSQL("postgresql:///x")
+    assert missing.value.fix == "pip install 'discreet[postgres]'"

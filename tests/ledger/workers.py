@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that charge a ledger, and are killed: run as  python -m tests.ledger.workers TASK ARGUMENTS.
+
+A task forks children and writes what happened as lines of JSON. It runs in a process of its own, so that the fork
+copies nothing of pytest; a child writes each receipt with one `write`, as soon as it has it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from discreet import privacy
+from discreet.errors import DiscreetError, OverBudget
+from discreet.ledger import Ledger
+from discreet.ledger.opening import store_at
+from discreet.ledger.postgres import PostgreSQL
+from discreet.ledger.sqlite import SQLite
+from discreet.ledger.store import Store
+
+ROOT = Path(__file__).resolve().parents[2]
+PIECE = privacy.pure(0.025)  # forty of these are 1
+
+
+def run(task: str, **arguments: Any) -> list[dict[str, Any]]:
+    """What a task says, line by line."""
+    words = [sys.executable, "-W", "ignore::DeprecationWarning", "-m", "tests.ledger.workers", task]
+    done = subprocess.run(
+        [*words, json.dumps(arguments)], capture_output=True, text=True, check=False, cwd=ROOT, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def say(**what: Any) -> None:
+    os.write(1, json.dumps(what).encode() + b"\n")
+
+
+def child(work: Callable[[], None]) -> int:
+    """Fork a process that does some work and ends; returns its number."""
+    process = os.fork()
+    if process:
+        return process
+    code = 1
+    try:
+        work()
+        code = 0
+    except DiscreetError as error:
+        say(error=error.code)
+    except Exception:  # noqa: BLE001 - whatever it is, the exit code tells
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def wait(*processes: int) -> list[int]:
+    """How each of them ended: an exit code, or the negative number of the signal that killed it."""
+    return [os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) for process in processes]
+
+
+# --- races ----------------------------------------------------------------------------------------------
+
+
+def spend(ledger: Ledger, key: str | None = None) -> None:
+    """Charge, draw and commit until the limit refuses."""
+    while True:
+        try:
+            receipt = ledger.charge(PIECE, question="q", key=key)
+        except OverBudget:
+            return
+        say(number=receipt.number, hash=receipt.hash)
+        if key is not None:
+            say(answer=ledger.commit(receipt, f"drawn by {os.getpid()}"))
+
+
+def race(where: str, processes: int, key: str | None = None) -> None:
+    """Each process opens the ledger for itself."""
+    say(ended=wait(*[child(lambda: spend(Ledger(where), key)) for _ in range(processes)]))
+
+
+def inherit(where: str, processes: int) -> None:
+    """The processes inherit a ledger that is in use."""
+    ledger = Ledger(where)
+    receipt = ledger.charge(PIECE)
+    say(number=receipt.number, hash=receipt.hash)
+    children = [child(lambda: spend(ledger)) for _ in range(processes)]
+    spend(ledger)
+    say(ended=wait(*children))
+
+
+def forget(limit: dict[str, Any]) -> None:
+    """A ledger in memory, used in a child."""
+    from discreet.ledger import Limit
+
+    ledger = Ledger(":memory:", limit=Limit.from_dict(limit))
+    say(ended=wait(child(lambda: spend(ledger))), rows=len(ledger))
+
+
+def make(where: str, processes: int, limit: dict[str, Any]) -> None:
+    """The processes find no ledger, and each makes one."""
+    from discreet.ledger import Limit
+
+    def work() -> None:
+        say(anchor=Ledger(where, limit=Limit.from_dict(limit)).anchor())
+
+    say(ended=wait(*[child(work) for _ in range(processes)]))
+
+
+def fork_in_a_transaction(where: str) -> None:
+    """One thread is in the middle of a transaction while another forks; the child charges."""
+    ledger = Ledger(where)
+    entered, forked, release = threading.Event(), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with ledger._store.writing():
+            entered.set()
+            release.wait()
+
+    def fork() -> None:
+        process = child(lambda: say(number=ledger.charge(PIECE).number))
+        forked.set()
+        say(ended=wait(process))
+
+    holder, forker = threading.Thread(target=hold), threading.Thread(target=fork)
+    holder.start()
+    entered.wait()
+    forker.start()
+    say(forked_inside=forked.wait(0.3))
+    release.set()
+    holder.join()
+    forker.join()
+
+
+def draw(processes: int) -> None:
+    """Parent and children draw noise from what they have in common."""
+    from discreet.mechanisms import Laplace
+
+    laplace = Laplace(epsilon=0.01, sensitivity=1)
+    laplace(0)  # the buffer is filled before the forks
+
+    def work() -> None:
+        say(drawn=[int(laplace(0).value * 1000) for _ in range(8)])
+
+    children = [child(work) for _ in range(processes)]
+    work()
+    say(ended=wait(*children))
+
+
+# --- kills ------------------------------------------------------------------------------------------------
+
+
+def killing(base: type[Store]) -> type[Store]:
+    """A store that kills its own process before or after one of its statements."""
+
+    class Killing(base):  # type: ignore[misc, valid-type]
+        left: int | None = None
+
+        def execute(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+            self.tick()
+            found = super().execute(sql, values)
+            self.tick()
+            return found
+
+        def tick(self) -> None:
+            if self.left is not None:
+                self.left -= 1
+                if self.left < 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+    return Killing
+
+
+def crash(where: str) -> None:
+    """Kill a charge and its commit at every point, one child for each."""
+    for point in _until_survived(where):
+        with Ledger(where) as ledger:
+            kinds = [entry.kind for entry in ledger.entries()]
+            found = ledger.verify()
+            say(
+                point=point,
+                intact=found.intact,
+                reserved=kinds.count("reserved"),
+                committed=kinds.count("committed"),
+                spent=str(ledger.spent["epsilon"]),
+            )
+
+
+def _until_survived(where: str) -> Iterator[int]:
+    store = killing(SQLite if isinstance(store_at(where), SQLite) else PostgreSQL)
+
+    def work(point: int) -> None:
+        armed: Any = store(where)  # type: ignore[call-arg]
+        ledger = Ledger(armed)
+        armed.left = point
+        receipt = ledger.charge(PIECE, key=f"point {point}")
+        say(point=point, number=receipt.number, hash=receipt.hash)
+        say(point=point, answer=ledger.commit(receipt, "drawn"))
+        armed.left = None
+
+    for point in range(200):
+        (ended,) = wait(child(lambda point=point: work(point)))
+        say(point=point, ended=ended)
+        yield point
+        if ended == 0:
+            return
+
+
+def make_and_crash(where: str, limit: dict[str, Any]) -> None:
+    """Kill the making of a ledger at every point; whoever comes next makes it, or finds it whole."""
+    from discreet.ledger import Limit
+
+    store = killing(SQLite if isinstance(store_at(where), SQLite) else PostgreSQL)
+
+    def work(point: int) -> None:
+        armed: Any = store(where)  # type: ignore[call-arg]
+        armed.left = point
+        Ledger(armed, limit=Limit.from_dict(limit))
+
+    for point in range(400):
+        (ended,) = wait(child(lambda point=point: work(point)))
+        found = store_at(where)
+        whole = found.exists()
+        if whole:
+            with Ledger(where) as ledger:
+                say(point=point, ended=ended, rows=len(ledger), intact=ledger.verify().intact)
+        else:
+            say(point=point, ended=ended, rows=0, intact=True)
+        found.close()
+        if ended == 0:
+            return
+
+
+def kill_at_any_time(where: str, kills: int) -> None:
+    """Kill a process right after it has handed out a receipt: it is somewhere in the middle of the next charge."""
+    for round_ in range(kills):
+        reading, writing = os.pipe()
+
+        def work(pipe: int = writing) -> None:
+            os.dup2(pipe, 1)
+            spend(Ledger(where))
+
+        process = child(work)
+        os.close(writing)
+        with os.fdopen(reading) as lines:
+            told = [lines.readline() for _ in range(1 + round_ % 3)]
+            os.kill(process, signal.SIGKILL)
+            told += lines.readlines()  # what it still wrote before it died
+        wait(process)
+        for line in told:
+            if line.endswith("\n"):
+                os.write(1, line.encode())
+
+
+TASKS = {
+    task.__name__: task
+    for task in (
+        race,
+        inherit,
+        forget,
+        draw,
+        make,
+        fork_in_a_transaction,
+        crash,
+        make_and_crash,
+        kill_at_any_time,
+    )
+}
+
+if __name__ == "__main__":
+    TASKS[sys.argv[1]](**json.loads(sys.argv[2]))
