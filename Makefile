@@ -1,6 +1,6 @@
 # Needs only python3 (3.11 or newer) and make. The environment is made once, on first use.
 #
-#   make demo     see the accountant at work
+#   make demo     open a private table, ask it five questions, and see what that costs
 #   make test     checks and tests
 #   make audit    audit everything that ships, at a size that means something (minutes)
 #   make check    lint, format, types
@@ -11,11 +11,13 @@ PYTHON ?= python3
 PYTEST_FLAGS ?= -n auto
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+READY := $(VENV)/.installed
+STAMP := $(VENV)/.installed-for-development
+INSTALL = $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: demo test audit check bench docs format clean
 
-demo: $(STAMP)
+demo: $(READY)
 	@$(BIN)/discreet demo
 
 test: check
@@ -43,9 +45,15 @@ format: $(STAMP)
 clean:
 	@rm -rf $(VENV) site build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-$(STAMP): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "discreet needs Python 3.11 or newer; try  make PYTHON=python3.12")'
 	@echo "installing into $(VENV) (once, a minute or two)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,plot]'
+	@$(INSTALL) --editable '.[tables,plot]'
+	@touch $@
+
+$(STAMP): $(READY)
+	@echo "installing what the tests need (once, a few minutes)"
+	@$(INSTALL) --editable '.[tables,postgres,spark,plot,dev]'
+	@scripts/postgres.sh || true
 	@touch $@

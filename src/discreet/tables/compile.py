@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A question about a table becomes one mechanism.
+
+    mechanism = compile_question(question, dataset, Spend(epsilon=0.2))
+    mechanism.promise; mechanism.error(); mechanism.preview()       # no data are touched
+    mechanism.draw(dataset)                                         # an Answer
+
+**Promise.** The mechanism's promise implies the spend, for one unit of the data set more or less (or another in its
+place), whatever the rows are and however many one unit has. Rows never leave the engine: bounded whole-number sums
+do, and nothing is shown of them but sums with noise, a private choice, or the names of groups that enough units share.
+
+Why it holds: compile.proof.md. What would break it: an engine that does not keep the promise of `plan.py`, a public
+table or public bounds that were read off private rows, a unit column that does not name whom it protects.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from discreet import check
+from discreet.errors import RefusedQuestion
+from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
+from discreet.noise.source import is_private
+from discreet.privacy.guarantee import Guarantee, compose
+from discreet.tables.answer import Answer, Noisy
+from discreet.tables.arrange import arrange
+from discreet.tables.contribution import Contribution
+from discreet.tables.dataset import Dataset
+from discreet.tables.distinct import DistinctRecipe
+from discreet.tables.groups import kept_rows, public_groups
+from discreet.tables.linear import LINEAR
+from discreet.tables.modes import ModeRecipe
+from discreet.tables.part import Recipe, Scope
+from discreet.tables.preview import Preview, bounding_notes, preview_of
+from discreet.tables.question import Aggregate, Question
+from discreet.tables.ranks import RANKED, RankRecipe
+from discreet.tables.spend import Spend
+from discreet.tables.split import divided
+from discreet.tables.totals import TotalsRecipe
+
+__all__ = ["Spend", "TableMechanism", "compile_question"]
+
+
+class TableMechanism(Mechanism):
+    """The mechanism that answers one question.
+
+    **Promise.** As the module's: `promise` is known before any data are seen, and implies what was to be spent.
+    """
+
+    def __init__(self, question: Question, contribution: Contribution, spend: Spend) -> None:
+        self.question, self.spend, self._contribution = question, spend, contribution
+        self.groups = public_groups(question)
+        if self.groups is not None:  # nobody is in more groups than there are
+            contribution = replace(contribution, groups=min(contribution.groups, max(1, len(self.groups))))
+        self.scope = Scope(kept_rows(question), tuple(key.of for key in question.keys), contribution)
+        _check(question, spend, found=self.groups is None)
+        ready = divided(self._recipes, self.scope, spend, found=self.groups is None)
+        self.parts, self.selection = ready.parts, ready.selection
+        found = [] if self.selection is None else [(self.selection.promise, 1)]
+        self._promise = compose([*found, *((part.promise, 1) for part in self.parts)])
+
+    @property
+    def promise(self) -> Guarantee:
+        return self._promise
+
+    def draw(self, data: Any) -> Answer:
+        """The answer; `data` is the data set that the mechanism was made for, or another version of it."""
+        groups = self.groups if self.selection is None else self.selection.draw(data.engine)
+        assert groups is not None
+        columns: dict[str, Noisy] = {}
+        for part in self.parts:
+            columns |= part.draw(data.engine, groups)
+        answer = Answer.of(
+            keys=[key.name for key in self.question.keys],
+            groups=groups,
+            columns={one.name: columns[one.name] for one in self.question.aggregates},
+            question=self.question.text,
+            notes=self.notes,
+            withheld="" if self.selection is None else self.selection.withheld,
+            guarantee=self.promise,
+            private=is_private(),
+        )
+        return arrange(answer, self.question)
+
+    def error(self, confidence: float = CONFIDENCE) -> dict[str, float | None]:
+        """How far each noisy column is off, at most; None where that depends on the data."""
+        check.inner_probability(confidence=confidence)
+        found: dict[str, float | None] = {}
+        for part in self.parts:
+            found |= part.errors(confidence)
+        return {one.name: found[one.name] for one in self.question.aggregates}
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What must be said with the answer: how units were bounded, and what has no interval."""
+        stated = [said.note for part in self.parts for said in part.stated(CONFIDENCE).values()]
+        return (*bounding_notes(self), *dict.fromkeys(note for note in stated if note))
+
+    def preview(self) -> Preview:
+        """Cost, expected error and cheaper ways to ask; touches no data."""
+        return preview_of(self)
+
+    def expected(self) -> dict[str, float]:
+        """A number for each column that grows with its error, for comparing ways to ask the same."""
+        found: dict[str, float] = {}
+        for part in self.parts:
+            found |= part.expected()
+        return found
+
+    def variant(self, question: Question | None = None, spend: Spend | None = None) -> TableMechanism:
+        """Another question, or another cost, for the same data set."""
+        return TableMechanism(question or self.question, self._contribution, spend or self.spend)
+
+    def _recipes(self, pure: bool) -> list[Recipe]:  # noqa: FBT001 - one of two currencies
+        return recipes(self.question, self.scope, pure=pure)
+
+
+def compile_question(
+    question: Question, dataset: Dataset, spend: Spend, cap: int | None = None
+) -> TableMechanism:
+    """The mechanism that answers a question at that cost.
+
+    `cap` is the number of rows of a unit that count in full, where the data set says "auto" and it was chosen before.
+    """
+    return TableMechanism(question, Contribution.of(dataset, cap), spend)
+
+
+def recipes(question: Question, scope: Scope, *, pure: bool) -> list[Recipe]:
+    """What is to be released, part by part; nothing that is asked twice is paid twice."""
+    found: list[Recipe] = []
+    sums = [one for one in question.aggregates if one.kind in LINEAR]
+    units = [one for one in question.aggregates if one.kind == "units"]
+    if units and (pure or not scope.keys):
+        found.append(DistinctRecipe(scope, tuple(units)))
+        units = []
+    if sums or units:
+        found.append(TotalsRecipe(scope, (*sums, *units)))
+    ranked: dict[Any, list[Aggregate]] = {}
+    for one in question.aggregates:
+        if one.kind in RANKED:
+            ranked.setdefault(one.of, []).append(one)
+        elif one.kind == "mode":
+            found.append(ModeRecipe(scope, one))
+    found += [RankRecipe(scope, of, tuple(asked)) for of, asked in ranked.items()]
+    return found
+
+
+def _check(question: Question, spend: Spend, *, found: bool) -> None:
+    if found and spend.delta is None:
+        names = ", ".join(key.name for key in question.keys if key.values is None)
+        raise RefusedQuestion(
+            "DP704",
+            f"the values of {names} are not public, and finding them needs a delta.",
+            why="a group that only one person is in must not be shown because of that person.",
+            fix="delta=1e-6, or state the values (bounds of a date or a whole number) of the column in the description",
+        )
+    if not found and not question.aggregates:
+        raise RefusedQuestion(
+            "DP706",
+            "nothing is asked of the data.",
+            why="every value of the answer is public already.",
+            fix="SELECT ward, COUNT(*) FROM visits GROUP BY ward",
+        )

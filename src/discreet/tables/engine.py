@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an engine must be able to do; `discreet.tables.engines` has four of them.
+
+**Promise.** Rows never leave the engine: only whole numbers per group do. Nothing that an engine says about data
+(an error, a warning) passes: `guarded` puts one constant text in its place.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from discreet.errors import DiscreetError, EngineFailed
+from discreet.tables.plan import Answer, Sizes, Sums
+
+__all__ = ["Engine", "guarded"]
+
+T = TypeVar("T")
+
+
+class Engine(Protocol):
+    """A place where tables lie and sums are made."""
+
+    name: str
+
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables."""
+
+    def columns(self, table: str) -> dict[str, str]:
+        """The columns of a table and their kinds: integer, real, decimal, text, boolean, date, timestamp, other.
+
+        From the schema alone; no row is read.
+        """
+
+    def sums(self, asked: Sums) -> Answer:
+        """The sums, exactly."""
+
+    def sizes(self, asked: Sizes) -> tuple[int, ...]:
+        """The numbers of units, exactly."""
+
+    def values(self, table: str, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
+        """The distinct values of columns of a PUBLIC table, sorted."""
+
+    def close(self) -> None:
+        """Forget what was prepared."""
+
+
+def guarded(work: Callable[[], T]) -> T:
+    """What `work` returns; where the engine fails, an error that says nothing of the data."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return work()
+    except DiscreetError:
+        raise
+    except Exception:  # noqa: BLE001 - an engine's error may quote a row
+        failed = EngineFailed(
+            "DP801",
+            "the data could not be counted.",
+            why="what the engine said is not shown, because it may quote the data; what was charged stays charged.",
+            fix="check the source without privacy: does it exist, is it readable, has it the columns described?",
+            spent="what this question costs",
+        )
+    raise failed

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all engines have in common: what is checked before anything is run, and how answers come back.
+
+**Promise.** A refusal depends on schemas, types, the question and public tables: it comes before a private row is
+read. Whatever an engine says when it fails is replaced by one constant text (`engine.guarded`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import RLock
+from typing import Any
+
+from discreet.errors import RefusedQuestion
+from discreet.tables.engine import guarded
+from discreet.tables.engines.results import answered, checked_keys, counted, in_order, value_of, whole_read
+from discreet.tables.engines.source import ROW, SourceTable
+from discreet.tables.engines.tree import lookups, private_tables, unit_of
+from discreet.tables.engines.widths import checked, checked_sizes
+from discreet.tables.expr import Read
+from discreet.tables.plan import Answer, Lookup, Relation, Sizes, Sums
+
+__all__ = ["Base", "known_table"]
+
+Found = Iterable[Sequence[Any]]
+
+
+def known_table(tables: Mapping[str, SourceTable], name: str, *, private: bool) -> SourceTable:
+    """A table that is private, or public, as it must be."""
+    table = tables.get(name)
+    if table is None or (table.unit is not None) != private:
+        raise RefusedQuestion(
+            "DP701",
+            f"there is no {'private' if private else 'public'} table {name}.",
+            why="which tables are private is part of the description of a data set.",
+            fix=f"one of: {', '.join(sorted(tables))}",
+        )
+    return table
+
+
+class Base(ABC):
+    """Tables somewhere. A subclass makes work of a question (which may be refused), and the work makes rows."""
+
+    name: str
+
+    def __init__(self, tables: Mapping[str, SourceTable]) -> None:
+        self._tables = dict(tables)
+        self._lock = RLock()  # one question at a time: what is prepared is shared
+
+    @abstractmethod
+    def _sums(self, asked: Sums) -> Callable[[], Found]:
+        """Work that gives keys and sums for each group."""
+
+    @abstractmethod
+    def _sizes(self, asked: Sizes) -> Callable[[], Found]:
+        """Work that gives bins and numbers of units."""
+
+    @abstractmethod
+    def _values(self, reads: Sequence[Read]) -> Callable[[], Found]:
+        """Work that gives the distinct cells of columns of one public table."""
+
+    @abstractmethod
+    def _copies(self, lookup: Lookup) -> Callable[[], bool]:
+        """Work that says whether a public table has a key of a lookup twice."""
+
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables."""
+        return tuple(self._tables)
+
+    def columns(self, table: str) -> dict[str, str]:
+        """The columns of a table and their kinds, from its schema."""
+        private = table in self._tables and self._tables[table].unit is not None
+        return {
+            name: column.kind
+            for name, column in known_table(self._tables, table, private=private).columns.items()
+        }
+
+    def check(self, asked: Sums | Sizes) -> None:
+        """Refuse what cannot be asked here; no private row is read."""
+        self._checked(asked)
+        if isinstance(asked, Sums):
+            self._sums(asked)
+        else:
+            self._sizes(asked)
+
+    def sums(self, asked: Sums) -> Answer:
+        """The sums, exactly."""
+        with self._lock:
+            self._checked(asked)
+            work = self._sums(asked)
+            return answered(asked, guarded(work))
+
+    def sizes(self, asked: Sizes) -> tuple[int, ...]:
+        """The numbers of units, exactly."""
+        with self._lock:
+            self._checked(asked)
+            work = self._sizes(asked)
+            return counted(len(asked.edges) + 1, guarded(work))
+
+    def values(self, table: str, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
+        """The distinct values of columns of a public table, sorted."""
+        source = known_table(self._tables, table, private=False)
+        reads = [whole_read(source, name) for name in columns]
+        with self._lock:
+            found = guarded(self._values(reads))
+        return in_order(
+            tuple(value_of(read, part) for read, part in zip(reads, row, strict=True)) for row in found
+        )
+
+    @abstractmethod
+    def close(self) -> None:
+        """Forget what was prepared, and let go of what was opened."""
+
+    def _single(self, rows: Relation) -> bool:
+        """Whether every row is a unit of its own."""
+        return unit_of(self._tables, rows) == ROW
+
+    def _checked(self, asked: Sums | Sizes) -> None:
+        for name in private_tables(asked.rows):
+            known_table(self._tables, name, private=True)
+        checked_keys(asked.keys)
+        if isinstance(asked, Sums):
+            checked(asked)
+        else:
+            checked_sizes(asked)
+        if not self._single(asked.rows):
+            return
+        for lookup in lookups(asked.rows):
+            known_table(self._tables, lookup.table, private=False)
+            if guarded(self._copies(lookup)):
+                raise RefusedQuestion(
+                    "DP703",
+                    f"the public table {lookup.table} has a key twice, and every row is protected for itself.",
+                    why="one row would become several, which could not be told from rows of others.",
+                    fix=f"keep one row for each key in {lookup.table}, or protect each value of a column",
+                )

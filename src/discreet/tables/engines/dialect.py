@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What differs between SQL engines: exact division, and how raw values become whole numbers.
+
+An engine's own rounding, calendar, collation and errors are never relied on; where one of its functions is used, its
+argument is made harmless first, because an engine may compute what a CASE then discards.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from sqlglot import exp
+
+from discreet.tables.engines import terms as t
+from discreet.tables.engines.source import SourceColumn
+from discreet.tables.engines.terms import Term
+
+__all__ = ["Dialect"]
+
+
+class Dialect(ABC):
+    """One engine's way to say it."""
+
+    name: ClassVar[str]  # as sqlglot calls it
+    wide: ClassVar[exp.DataType]  # whole numbers of 38 digits, or about as many
+    decimal_has_nan: ClassVar[bool] = False
+    has_infinite_dates: ClassVar[bool] = True
+
+    def sql(self, tree: Term) -> str:
+        """A tree as this engine's SQL."""
+        return tree.sql(dialect=self.name, copy=False)
+
+    def widened(self, term: Term) -> Term:
+        """A whole number as a wide one."""
+        return t.cast(term, self.wide)
+
+    def total(self, term: Term) -> Term:
+        """The exact sum of 64-bit numbers, as a wide one."""
+        return t.call("SUM", term)
+
+    def summand(self, term: Term) -> Term:
+        """A whole number of at most 22 bits, in the type whose sums are quickest."""
+        return term
+
+    def root(self, term: Term) -> Term:
+        """⌊√⌋ of a whole number below 2^63, in double: IEEE 754 rounds it the same everywhere."""
+        return t.cast(t.call("FLOOR", t.call("SQRT", t.cast(term, t.DOUBLE))), t.BIGINT)
+
+    def pattern(self, like: str) -> str:
+        """A pattern of LIKE in which a backslash is a character like any other."""
+        return like.replace("\\", "\\\\")
+
+    def is_nan(self, term: Term) -> Term:
+        """Whether a double is no number."""
+        return t.call("ISNAN", term)
+
+    @abstractmethod
+    def over(self, left: Term, right: Term, *, wide: bool = False) -> Term:
+        """⌊left / right⌋ of whole numbers that are not negative, right above zero."""
+
+    @abstractmethod
+    def matches(self, term: Term, pattern: str) -> Term:
+        """Whether a regular expression matches the whole of a text; the pattern needs no anchors."""
+
+    @abstractmethod
+    def exact_text(self, term: Term, column: SourceColumn) -> Term:
+        """A text that is compared byte by byte, whatever the column's collation."""
+
+    @abstractmethod
+    def fraction(self, term: Term, digits: int) -> Term:
+        """⌊(x - ⌊x⌋) · 10^digits⌋ of a decimal that has been clamped, as a BIGINT."""
+
+    @abstractmethod
+    def day_number(self, term: Term, column: SourceColumn) -> Term:
+        """Days since 1970-01-01 of a finite date, as a BIGINT."""
+
+    @abstractmethod
+    def micro_number(self, term: Term, column: SourceColumn) -> Term:
+        """Microseconds since 1970 of a finite moment, rounded down, as a BIGINT; without a time zone it is UTC."""

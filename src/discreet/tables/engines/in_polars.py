@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables in Polars, inside this process.
+
+**Promise.** As `engine`. The pairs of unit and group of the last few questions are kept, as a function of the frames
+that were opened; whatever is asked next of the same pairs is made from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import add
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from discreet.tables import plan
+from discreet.tables.engines.base import Base, Found, known_table
+from discreet.tables.engines.frozen import Frozen
+from discreet.tables.engines.pairs import Pairs
+from discreet.tables.engines.polars_write import PolarsWriter, cell, narrow, plain, wide
+from discreet.tables.engines.prepared import Prepared
+from discreet.tables.engines.source import ROW, SourceColumn, SourceTable, comparable, readable
+from discreet.tables.engines.tree import all_tables, normal, reads_of
+from discreet.tables.engines.widths import STEPS, is_narrow_product, is_narrow_sum
+from discreet.tables.expr import Read
+from discreet.tables.plan import Groups, Lookup, Norm, Once, Relation, Rows, Sizes, Sums
+from discreet.tables.schema import opened
+
+__all__ = ["Polars", "open_polars"]
+
+UNIT = "u"
+Needed = Mapping[Read, None]
+
+
+class Polars(Base):
+    """Tables in Polars."""
+
+    name: str = "polars"
+
+    def __init__(
+        self, frames: Mapping[str, pl.LazyFrame], tables: Mapping[str, SourceTable], frozen: Frozen
+    ) -> None:
+        super().__init__(tables)
+        self._frames, self._frozen = dict(frames), frozen
+        self._names: dict[Read, str] = {}
+        self._prepared: Prepared[Pairs, pl.DataFrame] = Prepared(lambda _: None)
+
+    def _name(self, read: Read) -> str:
+        return self._names.setdefault(normal(read), f"c{len(self._names)}")
+
+    def close(self) -> None:
+        """Forget the pairs that were kept."""
+        self._prepared.clear()
+
+    # --- rows --------------------------------------------------------------------------------------
+
+    def _rows(self, rows: Relation, needed: Needed) -> pl.LazyFrame:
+        """The unit, and the cells of what is needed."""
+        if isinstance(rows, plan.Private):
+            return self._private(rows.table, needed)
+        if isinstance(rows, plan.Filtered):
+            inner = self._rows(rows.rows, {**needed, **reads_of([rows.condition])})
+            return inner.filter(self._writer().write(rows.condition))
+        if isinstance(rows, Lookup):
+            return self._lookup(rows, needed)
+        return self._paired(rows, needed)
+
+    def _private(self, name: str, needed: Needed) -> pl.LazyFrame:
+        table = known_table(self._tables, name, private=True)
+        frame = self._frames[name]
+        cells = self._cells(table, needed)
+        if table.unit == ROW:
+            return frame.with_columns(**cells, one=narrow(1)).select(*cells, "one")
+        unit = comparable(table)
+        whose = plain(unit)
+        mine = whose.is_not_null() & whose.is_not_nan() if unit.kind == "real" else whose.is_not_null()
+        return frame.filter(mine).select(**cells, **{UNIT: whose})
+
+    def _lookup(self, rows: Lookup, needed: Needed) -> pl.LazyFrame:
+        table = known_table(self._tables, rows.table, private=False)
+        mine = {read: None for read in needed if read.table != rows.table}
+        left = self._rows(rows.rows, {**mine, **reads_of(one for one, _ in rows.on)})
+        reads = {**needed, **reads_of(other for _, other in rows.on)}
+        cells = self._cells(table, reads)
+        right = (
+            self._frames[rows.table].with_columns(**cells, one=narrow(1)).select(*cells, other=pl.col("one"))
+        )
+        return self._matched(left, right, rows.on, "left" if rows.keep else "inner")
+
+    def _paired(self, rows: plan.Paired, needed: Needed) -> pl.LazyFrame:
+        here, there = set(all_tables(rows.rows)), set(all_tables(rows.other))
+        wanted = {**needed, **reads_of(part for pair in rows.on for part in pair)}
+        left = self._rows(rows.rows, {read: None for read in wanted if read.table in here})
+        right = self._rows(rows.other, {read: None for read in wanted if read.table in there})
+        return self._matched(left, right.rename({UNIT: "v"}), rows.on, "inner", units=True)
+
+    def _matched(
+        self, left: pl.LazyFrame, right: pl.LazyFrame, on: Any, how: Any, *, units: bool = False
+    ) -> pl.LazyFrame:
+        """Equal parts of `on`; NULL equals nothing."""
+        write = self._writer().write
+        ours = {f"l{place}": write(one) for place, (one, _) in enumerate(on)}
+        theirs = {f"r{place}": write(other) for place, (_, other) in enumerate(on)}
+        left_on, right_on = [*ours, *([UNIT] if units else [])], [*theirs, *(["v"] if units else [])]
+        joined = left.with_columns(**ours).join(
+            right.with_columns(**theirs),
+            left_on=left_on,
+            right_on=right_on,
+            how=how,
+            nulls_equal=False,
+            coalesce=False,
+        )
+        return joined.drop(*ours, *right_on, *([] if units else ["other"]))
+
+    def _cells(self, table: SourceTable, needed: Needed) -> dict[str, pl.Expr]:
+        found = [read for read in needed if read.table == table.name]
+        return {self._name(read): cell(readable(table, read), read.of) for read in found}
+
+    def _writer(self) -> PolarsWriter:
+        return PolarsWriter(lambda read: pl.col(self._name(read)))
+
+    # --- pairs, weights, answers -------------------------------------------------------------------
+
+    def _pairs(self, pairs: Pairs) -> pl.LazyFrame:
+        """u, k0 …, n, v0 … for each unit and group."""
+        write = self._writer().write
+        frame = self._rows(pairs.rows, reads_of([*pairs.keys, *pairs.features]))
+        keys = {name: write(key) for key, name in zip(pairs.keys, pairs.key_names, strict=True)}
+        values = {}
+        for feature, name in zip(pairs.features, pairs.sum_names, strict=True):
+            value = write(feature).fill_null(narrow(0))
+            values[name] = value if is_narrow_sum(feature) else value.cast(pl.Int128)
+        valued = frame.with_columns(**keys, **values)
+        if self._single(pairs.rows):
+            return valued.with_columns(n=narrow(1)).select(*keys, "n", *values)
+        counted = pl.len().cast(pl.Int64).alias("n")
+        return valued.group_by(UNIT, *keys).agg(counted, *(pl.col(name).sum() for name in values))
+
+    def _kept(self, pairs: Pairs) -> Callable[[], pl.LazyFrame]:
+        """The pairs, from memory if they are there."""
+        plan_of = self._pairs(pairs)
+
+        def made() -> pl.LazyFrame:
+            self._frozen.check()
+            frame = self._prepared.get(pairs, plan_of.collect)
+            self._frozen.check()
+            return frame.lazy()
+
+        return made
+
+    def _sums(self, asked: Sums) -> Callable[[], Found]:
+        pairs = Pairs.of(asked)
+        made = self._kept(pairs)
+        return lambda: self._answer(asked, pairs, made()).collect().rows()
+
+    def _answer(self, asked: Sums, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
+        if isinstance(asked.scheme, Once):
+            sums = [pl.len().cast(pl.Int64).alias("s0")]
+            return frame.group_by(*pairs.key_names).agg(*sums) if asked.keys else frame.select(*sums)
+        weighted = self._weighted(asked, frame)
+        sums = _sums_of(asked)
+        return weighted.group_by(*pairs.key_names).agg(*sums) if asked.keys else weighted.select(*sums)
+
+    def _weighted(self, asked: Sums, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """The pairs, each with the weight of its unit."""
+        scheme = asked.scheme
+        measured = {"m": narrow(1)}
+        if isinstance(scheme, Norm):
+            steps = [_steps(scheme, place).cast(pl.Int128) for place in range(len(asked.features))]
+            if asked.present:
+                steps.append(wide(min(-(-asked.present // scheme.cells[-1]), STEPS)))
+            zero = [wide(0)]
+            measured = {
+                "length": reduce(add, steps or zero),
+                "square": reduce(add, [step * step for step in steps or zero]),
+            }
+        elif isinstance(scheme, Rows):
+            measured = {"m": pl.col("n")}
+        frame = frame.with_columns(**measured)
+        if self._single(asked.rows):
+            return frame.with_columns(w=_weight(scheme))
+        units = frame.group_by(UNIT).agg(*(pl.col(name).sum() for name in measured))
+        return frame.join(units.select(UNIT, w=_weight(scheme)), on=UNIT, how="inner")
+
+    def _sizes(self, asked: Sizes) -> Callable[[], Found]:
+        made = self._kept(Pairs.sized(asked))
+        measured = pl.col("n").sum() if asked.norm == 1 else (pl.col("n") * pl.col("n")).sum()
+        root = _root(pl.col("size"))
+        exact = pl.when(root * root == pl.col("size")).then(root).otherwise(root + narrow(1))
+        size = exact if asked.norm == 2 else pl.col("size")
+        edges = pl.lit(pl.Series(asked.edges, dtype=pl.Int64))
+        place = edges.search_sorted(size, side="left").cast(pl.Int64)
+
+        def work() -> Found:
+            frame = made()
+            single = self._single(asked.rows)
+            units = frame.select(size=pl.col("n")) if single else frame.group_by(UNIT).agg(size=measured)
+            return units.select(bin=place).group_by("bin").agg(pl.len()).collect().rows()
+
+        return work
+
+    def _values(self, reads: Sequence[Read]) -> Callable[[], Found]:
+        table = self._tables[reads[0].table]
+        cells = self._cells(table, reads_of(reads))
+        frame = self._frames[table.name].select(**cells).unique()
+        return lambda: frame.select(*(self._name(read) for read in reads)).collect().rows()
+
+    def _copies(self, lookup: Lookup) -> Callable[[], bool]:
+        cells = self._cells(self._tables[lookup.table], reads_of(other for _, other in lookup.on))
+        keys = self._frames[lookup.table].select(**cells).drop_nulls()
+        return lambda: keys.collect().is_duplicated().any()
+
+
+def _sums_of(asked: Sums) -> list[pl.Expr]:
+    weight = pl.col("w")
+    if isinstance(asked.scheme, Groups):
+        return [weight.cast(pl.Int128).sum().alias("s0")]
+    sums = []
+    for place in range(len(asked.features)):
+        value = pl.col(f"v{place}")
+        narrow_product = is_narrow_product(asked, place)
+        product = (
+            (weight * value).cast(pl.Int128)
+            if narrow_product
+            else weight.cast(pl.Int128) * value.cast(pl.Int128)
+        )
+        sums.append(product.sum().alias(f"s{place}"))
+    if asked.present:
+        sums.append((weight.cast(pl.Int128).sum() * wide(asked.present)).alias(f"s{len(sums)}"))
+    return sums
+
+
+def _steps(scheme: Norm, place: int) -> pl.Expr:
+    """⌈|v| / cells⌉, or 2^31 where it is more: then the unit is not counted anyway."""
+    cells = scheme.cells[place]
+    size = pl.col(f"v{place}").cast(pl.Int128).abs().clip(wide(0), wide(cells * STEPS))
+    return (size + wide(cells - 1)) // wide(cells)
+
+
+def _weight(scheme: plan.Scheme) -> pl.Expr:
+    """w, from the column m (rows or groups), or length and square."""
+    if isinstance(scheme, Rows):
+        few = pl.col("m") <= narrow(scheme.most)
+        return (
+            pl.when(few).then(narrow(scheme.fine)).otherwise(narrow(scheme.most * scheme.fine) // pl.col("m"))
+        )
+    if isinstance(scheme, Norm):
+        too_long = pl.col("length") >= wide(STEPS)
+        square = pl.when(too_long).then(wide(1)).otherwise(pl.col("square")).cast(pl.Int64)
+        shorter = narrow(scheme.most * scheme.fine) // (_root(square) + narrow(2))
+        short = pl.col("square") <= wide(scheme.most**2)
+        return pl.when(short).then(narrow(scheme.fine)).when(too_long).then(narrow(0)).otherwise(shorter)
+    assert isinstance(scheme, Groups)
+    share = narrow(scheme.fine if scheme.norm == 1 else scheme.fine**2) // pl.col("m")
+    kept = share if scheme.norm == 1 else _root(share)
+    return pl.when(pl.col("m") > narrow(scheme.most)).then(narrow(0)).otherwise(kept)
+
+
+def _root(value: pl.Expr) -> pl.Expr:
+    return value.cast(pl.Float64).sqrt().floor().cast(pl.Int64)
+
+
+def open_polars(tables: Mapping[str, Any], units: Mapping[str, str | None]) -> Polars:
+    """Take frames as they are, and scan files."""
+    frames, sources, files = {}, {}, []
+    for name, source in tables.items():
+        if isinstance(source, str | Path):
+            files.append(str(source))
+            frames[name] = opened(lambda at=str(source): _scanned(at))
+        else:
+            frames[name] = source.lazy()
+        schema = opened(lambda at=frames[name]: at.collect_schema())
+        columns = {key: column_of(key, kind) for key, kind in schema.items()}
+        sources[name] = SourceTable(name, columns, units.get(name))
+    return Polars(frames, sources, Frozen(files))
+
+
+def _scanned(path: str) -> pl.LazyFrame:
+    """A file; a text file is text, because a reader's guess at types would depend on the rows."""
+    if not path.lower().endswith((".csv", ".tsv")):
+        return pl.scan_parquet(path)
+    separator = "\t" if path.lower().endswith(".tsv") else ","
+    return pl.scan_csv(
+        path,
+        separator=separator,
+        infer_schema=False,
+        ignore_errors=True,
+        truncate_ragged_lines=True,
+        encoding="utf8-lossy",
+    )
+
+
+def column_of(name: str, kind: pl.DataType) -> SourceColumn:
+    """A column from Polars' schema."""
+    if isinstance(kind, pl.Decimal):
+        return SourceColumn(name, "decimal", "decimal", kind.precision or 38, kind.scale)
+    if isinstance(kind, pl.Datetime):
+        return SourceColumn(name, "timestamp", kind.time_unit, zoned=kind.time_zone is not None)
+    tests = {
+        "integer": kind.is_integer() and kind != pl.UInt128,
+        "real": kind.is_float(),
+        "text": isinstance(kind, pl.String | pl.Categorical | pl.Enum),
+        "boolean": kind == pl.Boolean,
+        "date": kind == pl.Date,
+    }
+    return SourceColumn(name, next((word for word, found in tests.items() if found), "other"), str(kind))

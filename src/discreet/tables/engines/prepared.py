@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was made for a question and may serve the next ones; only the latest few are kept."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Final, Generic, TypeVar
+
+__all__ = ["Prepared"]
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+#: More than this many are forgotten, the one first that was not used for longest.
+_MOST: Final = 3
+
+
+class Prepared(Generic[K, V]):
+    """Things by their key; `forget` is called with each one that goes."""
+
+    def __init__(self, forget: Callable[[V], object]) -> None:
+        self._kept: OrderedDict[K, V] = OrderedDict()
+        self._forget = forget
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """The thing of a key, made if it is not there."""
+        if key not in self._kept:
+            while len(self._kept) >= _MOST:
+                self._forget(self._kept.popitem(last=False)[1])
+            self._kept[key] = make()
+        self._kept.move_to_end(key)
+        return self._kept[key]
+
+    def forget(self, key: K) -> None:
+        """Forget one of them."""
+        self._forget(self._kept.pop(key))
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        while self._kept:
+            self._forget(self._kept.popitem()[1])

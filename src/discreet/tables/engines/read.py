@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A column where it is read: from whatever the source has to NULL or a whole number of cells, in SQL.
+
+**Promise.** `cell` is the meaning of `expr.Read`, exactly, and no value makes it fail: a value is clamped to numbers
+that every later step can hold before the step is taken. Reals: clamping to a double, multiplying by a power of two and
+rounding down are exact. Decimals and texts: the whole part and at most 18 digits after the point are whole numbers;
+digits after those lie below every grid that `source.readable` lets pass.
+
+NULL and NaN are asked for first. LEAST and GREATEST, which make a bound of them, then see neither; and should an engine
+compute a branch that it does not take, a bound is harmless.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from sqlglot import exp
+
+from discreet.tables.engines import terms as t
+from discreet.tables.engines.dialect import Dialect
+from discreet.tables.engines.source import MOST_DIGITS, SourceColumn
+from discreet.tables.engines.terms import Term
+from discreet.tables.types import NUMBER, TEXT, TRUTH, Type
+
+__all__ = ["NUMERAL", "cell", "clamped", "double_beyond", "plain"]
+
+#: What counts as a number where the source has text.
+NUMERAL = "[+-]?[0-9]{1,18}([.][0-9]{1,18})?"
+
+
+def cell(dialect: Dialect, column: SourceColumn, of: Type) -> Term:
+    """The value of a column as its cell."""
+    value = t.column(column.name)
+    if of.kind == TEXT:
+        return dialect.exact_text(value, column)
+    if of.kind == TRUTH:
+        return value
+    if of.kind != NUMBER:
+        return _moment(dialect, column, of)
+    reader = {"real": _real, "decimal": _decimal, "text": _text, "boolean": _boolean, "integer": _integer}
+    return reader[column.kind](dialect, column, of)
+
+
+def plain(dialect: Dialect, column: SourceColumn) -> Term:
+    """A column as it is, but that no text depends on a collation: for units, which are only ever equal or not."""
+    value = t.column(column.name)
+    return dialect.exact_text(value, column) if column.kind == "text" else value
+
+
+def clamped(value: Term, low: Term, high: Term) -> Term:
+    """A value that is not NULL, moved between two ends."""
+    return t.call("GREATEST", t.call("LEAST", value, high), low)
+
+
+def _between(value: Term, low: int, high: int) -> Term:
+    return clamped(value, t.number(low), t.number(high))
+
+
+def _where(known: Term, value: Term) -> Term:
+    return t.cases([(known, value)], t.nothing(t.BIGINT))
+
+
+def _present(column: SourceColumn) -> Term:
+    return t.negated(t.is_null(t.column(column.name)))
+
+
+def _shifted(whole: Term, places: int) -> Term:
+    return t.times(whole, t.number(1 << places)) if places else whole
+
+
+def _integer(_: Dialect, column: SourceColumn, of: Type) -> Term:
+    """Clamped in its own type, which may be wider than 64 bits or know no sign, and cast when it is small."""
+    value = t.column(column.name)
+    low, high = of.low >> of.places, -(-of.high >> of.places)
+    cells = _shifted(t.cast(_between(value, low, high), t.BIGINT), of.places)
+    return _where(_present(column), _between(cells, of.low, of.high) if of.places else cells)
+
+
+def _boolean(_: Dialect, column: SourceColumn, of: Type) -> Term:
+    low, high = (min(max(value << of.places, of.low), of.high) for value in (0, 1))
+    value = t.column(column.name)
+    return t.cases([(value, t.number(high)), (t.negated(value.copy()), t.number(low))], t.nothing(t.BIGINT))
+
+
+def _real(dialect: Dialect, column: SourceColumn, of: Type) -> Term:
+    """⌊clamp(x) · 2^places⌋. Ends that no double has are rounded outwards, and the cells clamped again."""
+    low, high = Fraction(of.low, 1 << of.places), Fraction(of.high, 1 << of.places)
+    below, above = double_beyond(low, -math.inf), double_beyond(high, math.inf)
+    value = t.cast(t.column(column.name), t.DOUBLE)
+    kept = clamped(value, t.real(below), t.real(above))
+    scaled = t.times(kept, t.real(float(1 << of.places))) if of.places else kept
+    cells = t.cast(t.call("FLOOR", scaled), t.BIGINT)
+    if Fraction(below) != low or Fraction(above) != high:
+        cells = _between(cells, of.low, of.high)
+    return _where(t.both([_present(column), t.negated(dialect.is_nan(value.copy()))]), cells)
+
+
+def double_beyond(end: Fraction, outwards: float) -> float:
+    """The double nearest to an end, or the next one beyond it if that is inside."""
+    near = float(end)
+    return near if (near <= end if outwards < 0 else near >= end) else math.nextafter(near, outwards)
+
+
+def _decimal(dialect: Dialect, column: SourceColumn, of: Type) -> Term:
+    low, high = of.low >> of.places, (of.high >> of.places) + 1
+    value, known = t.column(column.name), _present(column)
+    if dialect.decimal_has_nan:
+        known = t.both([known, t.negated(dialect.is_nan(value.copy()))])
+    if column.scale is None:
+        kept = clamped(value, t.number(low, dialect.wide), t.number(high, dialect.wide))
+        scaled = t.times(kept, t.number(1 << of.places, dialect.wide))
+        return _where(known, _between(t.cast(t.call("FLOOR", scaled), t.BIGINT), of.low, of.high))
+    kept = _in_own_type(value, column, low, high)
+    whole = t.cast(t.call("FLOOR", kept), t.BIGINT)
+    digits = min(column.scale, MOST_DIGITS)
+    cells = _shifted(whole, of.places)
+    if of.places and digits:
+        cells = t.add(cells, _over_ten(dialect, dialect.fraction(kept.copy(), digits), digits, of.places))
+    return _where(known, _between(cells, of.low, of.high))
+
+
+def _in_own_type(value: Term, column: SourceColumn, low: int, high: int) -> Term:
+    """A decimal clamped, but to ends that its digits cannot reach, because its type cannot hold them."""
+    assert column.digits is not None
+    assert column.scale is not None
+    own = f"DECIMAL({column.digits},{column.scale})"
+    reach = 10 ** (column.digits - column.scale)
+    if high < reach:
+        value = t.call("LEAST", value, t.number(max(high, 1 - reach), own))
+    return t.call("GREATEST", value, t.number(min(low, reach - 1), own)) if low > -reach else value
+
+
+def _over_ten(dialect: Dialect, digits: Term, count: int, places: int, more: Term | None = None) -> Term:
+    """⌊(digits · 2^places + more) / 10^count⌋, wide where 64 bits are not enough."""
+    wide = (10**count) << places >= 1 << 61
+    kind = dialect.wide if wide else t.BIGINT
+    scaled = t.times(t.cast(digits, kind), t.number(1 << places, kind))
+    top = scaled if more is None else t.add(scaled, t.cast(more, kind))
+    return t.cast(dialect.over(top, t.number(10**count, kind), wide=wide), t.BIGINT)
+
+
+def _text(dialect: Dialect, column: SourceColumn, of: Type) -> Term:
+    """A numeral by its parts. ⌊-y⌋ is -⌈y⌉: of a negative one the size is rounded up."""
+    raw = dialect.exact_text(t.column(column.name), column)
+    is_number = dialect.matches(raw, NUMERAL)
+    safe = t.cases([(is_number.copy(), raw.copy())], t.text("0"))
+    bare = t.call("REPLACE", t.call("REPLACE", safe, t.text("+"), t.text("")), t.text("-"), t.text(""))
+    whole = t.cast(t.call("SPLIT_PART", bare, t.text("."), t.number(1, "INT")), t.BIGINT)
+    after = t.call("SPLIT_PART", bare.copy(), t.text("."), t.number(2, "INT"))
+    digits = t.cast(t.call("RPAD", after, t.number(MOST_DIGITS, "INT"), t.text("0")), t.BIGINT)
+    negative = t.binary(exp.Like, raw.copy(), t.text("-%"))
+    upwards = t.cases([(negative.copy(), t.number(10**MOST_DIGITS - 1))], t.number(0))
+    part = _over_ten(dialect, digits, MOST_DIGITS, of.places, upwards)
+    most = (max(-of.low, of.high, 0) >> of.places) + 1
+    size = t.add(_shifted(t.call("LEAST", whole, t.number(most)), of.places), part)
+    cells = t.times(size, t.cases([(negative, t.number(-1))], t.number(1)))
+    return _where(is_number, _between(cells, of.low, of.high))
+
+
+def _moment(dialect: Dialect, column: SourceColumn, of: Type) -> Term:
+    """A date or a moment; the infinities that some engines have are clamped like any other."""
+    value = t.column(column.name)
+    count = dialect.day_number if column.kind == "date" else dialect.micro_number
+    if not dialect.has_infinite_dates:
+        return _where(_present(column), _between(count(value, column), of.low, of.high))
+    epoch = t.cast(t.date("1970-01-01"), exp.DataType.build(column.native, dialect=dialect.name))
+    finite = t.call("ISFINITE", value)
+    safe = t.cases([(finite.copy(), value.copy())], epoch)
+    late = t.binary(exp.GT, value.copy(), epoch.copy())
+    infinite = t.cases([(late, t.number(of.high))], t.number(of.low))
+    kept = t.cases([(finite, _between(count(safe, column), of.low, of.high))], infinite)
+    return _where(_present(column), kept)

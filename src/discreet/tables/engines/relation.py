@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of a plan as a SELECT: whose a row is, and one column of cells for each column that is read.
+
+**Promise.** Each operator acts on the rows of one unit and on public tables alone (`plan`): what is selected here has
+no window, no order, no limit and no random number. Rows of nobody are dropped where a private table is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import singledispatchmethod
+
+from sqlglot import exp
+
+from discreet.tables import plan
+from discreet.tables.engines import terms as t
+from discreet.tables.engines.base import known_table
+from discreet.tables.engines.dialect import Dialect
+from discreet.tables.engines.read import cell, plain
+from discreet.tables.engines.source import ROW, SourceTable, comparable, readable
+from discreet.tables.engines.terms import Term, named
+from discreet.tables.engines.tree import all_tables, normal, reads_of, unit_of
+from discreet.tables.engines.write import Writer
+from discreet.tables.expr import Read
+
+__all__ = ["UNIT", "Relations", "select"]
+
+UNIT = "u"
+
+
+class Relations:
+    """Writes the rows of plans over some tables; `places` says where each table lies."""
+
+    def __init__(
+        self, dialect: Dialect, tables: Mapping[str, SourceTable], places: Mapping[str, exp.Table]
+    ) -> None:
+        self.dialect, self.tables, self.places = dialect, tables, places
+        self._names: dict[Read, str] = {}
+
+    def name_of(self, read: Read) -> str:
+        """The name of a column of cells; a column that is read in two ways is two."""
+        return self._names.setdefault(normal(read), f"c{len(self._names)}")
+
+    @singledispatchmethod
+    def rows(self, rows: plan.Relation, needed: Mapping[Read, None]) -> exp.Select:
+        """SELECT the unit, and the cells of what is needed; columns are named by `name_of`."""
+        raise AssertionError(f"no engine knows {type(rows).__name__}")
+
+    @rows.register
+    def _private(self, rows: plan.Private, needed: Mapping[Read, None]) -> exp.Select:
+        table = known_table(self.tables, rows.table, private=True)
+        chosen = self._cells(table, needed)
+        if table.unit in {None, ROW}:
+            return chosen
+        unit = comparable(table)
+        mine = t.negated(t.is_null(t.column(unit.name)))
+        if unit.kind == "real":
+            mine = t.both([mine, t.negated(self.dialect.is_nan(t.column(unit.name)))])
+        whose = named(plain(self.dialect, unit), UNIT)
+        return chosen.select(whose, copy=False).where(mine, copy=False)
+
+    @rows.register
+    def _filtered(self, rows: plan.Filtered, needed: Mapping[Read, None]) -> exp.Select:
+        inner = self.rows(rows.rows, {**needed, **reads_of([rows.condition])})
+        kept = self._columns(rows, needed)
+        return select(kept, inner).where(self.writer().write(rows.condition), copy=False)
+
+    @rows.register
+    def _lookup(self, rows: plan.Lookup, needed: Mapping[Read, None]) -> exp.Select:
+        table = known_table(self.tables, rows.table, private=False)
+        mine = {read: None for read in needed if read.table != rows.table}
+        left = self.rows(rows.rows, {**mine, **reads_of(one for one, _ in rows.on)})
+        public = {read: None for read in needed if read.table == rows.table}
+        right = self._cells(table, {**public, **reads_of(other for _, other in rows.on)})
+        writer = self.writer()
+        match = t.both(t.binary(exp.EQ, writer.write(one), writer.write(other)) for one, other in rows.on)
+        return select(self._columns(rows, needed, "l"), left, "l").join(
+            right.subquery("r", copy=False), on=match, join_type="LEFT" if rows.keep else "INNER", copy=False
+        )
+
+    @rows.register
+    def _paired(self, rows: plan.Paired, needed: Mapping[Read, None]) -> exp.Select:
+        here, there = set(all_tables(rows.rows)), set(all_tables(rows.other))
+        wanted = {**needed, **reads_of(part for pair in rows.on for part in pair)}
+        left = self.rows(rows.rows, {read: None for read in wanted if read.table in here})
+        right = self.rows(rows.other, {read: None for read in wanted if read.table in there})
+        writer = self.writer()
+        same = t.binary(exp.EQ, t.column(UNIT, "l"), t.column(UNIT, "r"))
+        more = [t.binary(exp.EQ, writer.write(one), writer.write(other)) for one, other in rows.on]
+        return select(self._columns(rows, needed, "l"), left, "l").join(
+            right.subquery("r", copy=False), on=t.both([same, *more]), join_type="INNER", copy=False
+        )
+
+    def writer(self) -> Writer:
+        """Writes expressions on the columns of `rows`."""
+        return Writer(self.dialect, lambda read: t.column(self.name_of(read)))
+
+    def cells(self, table: str, reads: Mapping[Read, None]) -> exp.Select:
+        """Columns of a table where they are read, whoever they belong to."""
+        return self._cells(self.tables[table], reads)
+
+    def _cells(self, table: SourceTable, reads: Mapping[Read, None]) -> exp.Select:
+        found = [read for read in reads if read.table == table.name]
+        cells = [
+            named(cell(self.dialect, readable(table, read), read.of), self.name_of(read)) for read in found
+        ]
+        return select(cells or [named(t.number(1), "one")], self.places[table.name])
+
+    def _columns(
+        self, rows: plan.Relation, needed: Mapping[Read, None], side: str | None = None
+    ) -> list[Term]:
+        columns = [named(t.column(self.name_of(read)), self.name_of(read)) for read in needed]
+        if unit_of(self.tables, rows) != ROW:
+            columns.append(named(t.column(UNIT, side), UNIT))
+        return columns or [named(t.number(1), "one")]
+
+
+def select(columns: Iterable[Term], source: exp.Query | exp.Table, name: str = "t") -> exp.Select:
+    """SELECT columns FROM a subquery, or a table."""
+    origin = source.subquery(name, copy=False) if isinstance(source, exp.Query) else source.copy()
+    return exp.Select(expressions=list(columns)).from_(origin, copy=False)

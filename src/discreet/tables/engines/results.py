@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What comes back from an engine, as Python has it: whole numbers, and keys that mean what the plan says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime
+from typing import Any
+
+from discreet.errors import RefusedQuestion
+from discreet.tables.engines.source import SourceTable
+from discreet.tables.expr import Expr, Read
+from discreet.tables.plan import Answer, GroupKey, Groups, Once, Sums
+from discreet.tables.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros, read_back
+
+__all__ = ["answered", "checked_keys", "counted", "in_order", "value_of", "whole_read", "width"]
+
+_FIRST, _LAST = days(date.min), days(date.max)
+_EARLIEST = micros(datetime.min.replace(tzinfo=UTC))
+_LATEST = micros(datetime.max.replace(tzinfo=UTC))
+#: How each kind of source column is read when the values of a public table are asked for.
+_WHOLE = {
+    "integer": Type(NUMBER, -WIDEST, WIDEST),
+    "text": Type(TEXT),
+    "boolean": Type(TRUTH),
+    "date": Type(DATE, _FIRST, _LAST),
+    "timestamp": Type(MOMENT, _EARLIEST, _LATEST),
+}
+
+
+def width(asked: Sums) -> int:
+    """How many whole numbers a group has."""
+    return 1 if isinstance(asked.scheme, Groups | Once) else len(asked.features) + bool(asked.present)
+
+
+def answered(asked: Sums, rows: Iterable[Sequence[Any]]) -> Answer:
+    """Rows of keys and sums as an answer; a sum over nothing is 0."""
+    count = len(asked.keys)
+    answer = {
+        tuple(value_of(key, part) for key, part in zip(asked.keys, row[:count], strict=True)): tuple(
+            int(part or 0) for part in row[count : count + width(asked)]
+        )
+        for row in rows
+    }
+    return answer if answer or asked.keys else {(): (0,) * width(asked)}
+
+
+def value_of(key: Expr, part: Any) -> Any:
+    """One part of a key."""
+    if part is None:
+        return None
+    kind = key.type.kind
+    if kind == TEXT:
+        return str(part)
+    if kind == TRUTH:
+        return bool(part)
+    return read_back(int(part), key.type) if kind in {DATE, MOMENT} else int(part)
+
+
+def checked_keys(keys: Sequence[Expr]) -> None:
+    """Refuse keys that Python's calendar does not have."""
+    for key in keys:
+        kind = key.type
+        first, last = (_FIRST, _LAST) if kind.kind == DATE else (_EARLIEST, _LATEST)
+        if kind.kind in {DATE, MOMENT} and not first <= kind.low <= kind.high <= last:
+            raise RefusedQuestion(
+                "DP705",
+                "a key could be a date before the year 1 or after the year 9999.",
+                why="such a date has no name that everybody can read.",
+                fix="give the column bounds",
+            )
+
+
+def counted(bins: int, rows: Iterable[Sequence[Any]]) -> tuple[int, ...]:
+    """Rows of a bin and its count as one number for each bin."""
+    found = {int(row[0]): int(row[1]) for row in rows}
+    return tuple(found.get(place, 0) for place in range(bins))
+
+
+def whole_read(table: SourceTable, name: str) -> Read:
+    """A column of a public table as it is."""
+    kind = _WHOLE.get(table.column(name).kind)
+    if kind is not None:
+        return Read(table.name, name, kind)
+    raise RefusedQuestion(
+        "DP704",
+        f"column {name} of {table.name} is no whole number, text, truth value or date.",
+        why="a key must be equal to itself on every engine.",
+        fix="use another column as the key, or convert it in the source",
+    )
+
+
+def in_order(values: Iterable[GroupKey]) -> list[GroupKey]:
+    """Sorted, NULL last; whatever the engine's order was."""
+    return sorted(
+        set(values), key=lambda row: tuple((part is None, 0 if part is None else part) for part in row)
+    )

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an engine knows of a table before any row is read, and which columns can be read as what.
+
+A column's kind in the source need not be the kind that it is described as: a number may lie there as text, as a
+decimal or as a boolean. What cannot be read without guessing is refused, from the schema alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from discreet.errors import RefusedQuestion
+from discreet.tables.expr import Read
+from discreet.tables.types import DATE, MOMENT, NUMBER, TEXT, TRUTH
+
+__all__ = ["MOST_DIGITS", "ROW", "SourceColumn", "SourceTable", "comparable", "readable", "same_units"]
+
+#: In place of a unit's column: every row of the table is a unit of its own.
+ROW: Final = "\0row"
+
+#: The kinds of source column that each kind of value can be read from.
+_FROM = {
+    NUMBER: {"integer", "real", "decimal", "text", "boolean"},
+    TEXT: {"text"},
+    TRUTH: {"boolean"},
+    DATE: {"date"},
+    MOMENT: {"timestamp"},
+}
+#: Decimal digits after the point that are read exactly; more are cut off, which no grid of as few bits can notice.
+MOST_DIGITS: Final = 18
+#: A grid may be this fine: then a cell of a number within the bounds is within 64 bits at every step of its reading.
+MOST_PLACES: Final = 60
+
+
+@dataclass(frozen=True)
+class SourceColumn:
+    """A column as its engine has it: `native` is the engine's own word for its type.
+
+    A decimal has `digits` in all and `scale` of them after the point; None for both: any number of them, and arithmetic
+    on them is exact.
+    """
+
+    name: str
+    kind: str
+    native: str = ""
+    digits: int | None = None
+    scale: int | None = None
+    zoned: bool = False
+
+    @property
+    def whole_digits(self) -> int | None:
+        """How many digits a decimal has before the point."""
+        return None if self.digits is None or self.scale is None else self.digits - self.scale
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A table: its columns, and whose its rows are (a column, ROW, or None for a public table)."""
+
+    name: str
+    columns: Mapping[str, SourceColumn]
+    unit: str | None
+
+    def column(self, name: str) -> SourceColumn:
+        """The column of that name."""
+        if name not in self.columns:
+            raise RefusedQuestion(
+                "DP701",
+                f"table {self.name} has no column {name}.",
+                why="a question can only be put to columns that the source has.",
+                fix=f"one of its columns: {', '.join(sorted(self.columns))}",
+            )
+        return self.columns[name]
+
+
+def readable(table: SourceTable, read: Read) -> SourceColumn:
+    """The column that is read, if its kind and its grid allow it."""
+    column, wanted = table.column(read.column), read.of
+    kinds = _FROM[wanted.kind]
+    if column.kind not in kinds:
+        raise RefusedQuestion(
+            "DP705",
+            f"column {read.column} of {table.name} is of kind {column.kind} and cannot be read as a {wanted.kind}.",
+            why="a value that had to be guessed would differ from engine to engine.",
+            fix=f"a column of kind {', '.join(sorted(kinds))}; or convert it in the source",
+        )
+    if wanted.kind == NUMBER and not 0 <= wanted.places <= _finest(column):
+        raise RefusedQuestion(
+            "DP705",
+            f"column {read.column} of {table.name} cannot be put on a grid of 2^-{wanted.places}.",
+            why="its digits would not fit into 64 bits while it is read.",
+            fix=f"places = {_finest(column)}",
+        )
+    return column
+
+
+def comparable(table: SourceTable) -> SourceColumn:
+    """The unit's column, if its values are equal or not on every engine alike."""
+    unit = table.column(str(table.unit))
+    if unit.kind != "other":
+        return unit
+    raise RefusedQuestion(
+        "DP705",
+        f"the unit {unit.name} of {table.name} is of a kind that cannot be compared exactly.",
+        why="two people might be taken for one, or one for two.",
+        fix="store it as text or as a whole number",
+    )
+
+
+def _finest(column: SourceColumn) -> int:
+    """The finest grid that a column can be read on exactly: digits after the 18th are below a grid of 18 bits."""
+    exact = column.kind != "decimal" or column.scale is None or column.scale <= MOST_DIGITS
+    return MOST_PLACES if exact else MOST_DIGITS
+
+
+def same_units(one: SourceTable, other: SourceTable) -> None:
+    """Refuse to pair tables whose units cannot be compared exactly."""
+    for table in (one, other):
+        if table.unit in {None, ROW}:
+            raise RefusedQuestion(
+                "DP703",
+                f"table {table.name} has no column that says whose a row is.",
+                why="rows of two private tables are paired by their unit.",
+                fix="protect each value of a column, in both tables",
+            )
+    kinds = {table.column(str(table.unit)).kind for table in (one, other)}
+    if len(kinds) > 1 or "other" in kinds:
+        raise RefusedQuestion(
+            "DP703",
+            f"the units of {one.name} and {other.name} are of different kinds.",
+            why="7, '7' and 7.0 are compared differently by different engines.",
+            fix="store the unit in both tables with one type",
+        )

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bounded sums as SQL: pairs of unit and group, a weight for each unit, weighted sums for each group.
+
+    pairs       u, k0 …, n, v0 …     for each unit and group: its rows, and its exact sum of each feature
+    weights     u, w                 what the scheme makes of all pairs of the unit
+    answer      k0 …, s0 …           Σ w · v over the units of a group
+
+**Promise.** A unit's weight is a function of its own pairs, its pairs of its own rows. Whole numbers only; the one
+double is a square root that IEEE 754 rounds the same everywhere. Where every row is a unit, a pair is a row.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from discreet.tables.engines import terms as t
+from discreet.tables.engines.dialect import Dialect
+from discreet.tables.engines.pairs import Pairs
+from discreet.tables.engines.relation import UNIT, Relations, select
+from discreet.tables.engines.source import ROW
+from discreet.tables.engines.terms import Term, named
+from discreet.tables.engines.tree import reads_of, unit_of
+from discreet.tables.engines.widths import STEPS, is_narrow_product, is_narrow_sum
+from discreet.tables.engines.write import halved
+from discreet.tables.expr import Constant
+from discreet.tables.plan import Groups, Norm, Once, Relation, Rows, Scheme, Sizes, Sums
+from discreet.tables.types import WIDEST
+
+__all__ = ["Statements"]
+
+
+class Statements:
+    """Writes statements for one engine."""
+
+    def __init__(self, relations: Relations) -> None:
+        self.relations = relations
+        self.dialect: Dialect = relations.dialect
+
+    def is_single(self, rows: Relation) -> bool:
+        """Whether every row is a unit of its own."""
+        return unit_of(self.relations.tables, rows) == ROW
+
+    def rows(self, pairs: Pairs) -> exp.Select:
+        """u, k0 …, v0 … for each row; a feature that is NULL is 0."""
+        source = self.relations.rows(pairs.rows, reads_of([*pairs.keys, *pairs.features]))
+        return self.valued(pairs, source, [] if self.is_single(pairs.rows) else [t.column(UNIT)])
+
+    def valued(self, pairs: Pairs, source: exp.Select, first: list[Term]) -> exp.Select:
+        """Keys and features of rows whose columns have been read, after some columns that are there already."""
+        write = self.relations.writer().write
+        columns = list(first)
+        columns += [named(write(key), name) for key, name in zip(pairs.keys, pairs.key_names, strict=True)]
+        for feature, name in zip(pairs.features, pairs.sum_names, strict=True):
+            columns.append(named(t.call("COALESCE", write(feature), t.number(0)), name))
+        return select(columns or [named(t.number(1), "one")], source)
+
+    def pairs(self, pairs: Pairs, rows: exp.Select | None = None) -> exp.Select:
+        """u, k0 …, n, v0 … for each unit and group."""
+        rows = rows or self.rows(pairs)
+        keys = [t.column(name) for name in pairs.key_names]
+        if self.is_single(pairs.rows):
+            sums = [self._as_sum(pairs, place, t.column(name)) for place, name in enumerate(pairs.sum_names)]
+            return select([*keys, named(t.number(1), "n"), *sums], rows)
+        keys = [t.column(UNIT), *keys]
+        sums = [self._as_sum(pairs, place, self._total(pairs, place)) for place in range(len(pairs.features))]
+        chosen = select([*(key.copy() for key in keys), named(t.everyone(), "n"), *sums], rows)
+        return chosen.group_by(*keys, copy=False)
+
+    def _total(self, pairs: Pairs, place: int) -> Term:
+        """The exact sum of a feature; of a constant it is known from the number of rows."""
+        feature, value = pairs.features[place], t.column(pairs.sum_names[place])
+        if isinstance(feature, Constant) and feature.value is not None and is_narrow_sum(feature):
+            return t.times(t.everyone(), t.number(feature.value))
+        return t.call(
+            "SUM", self.dialect.summand(value) if is_narrow_sum(feature) else self.dialect.widened(value)
+        )
+
+    def _as_sum(self, pairs: Pairs, place: int, value: Term) -> Term:
+        kind = t.BIGINT if is_narrow_sum(pairs.features[place]) else self.dialect.wide
+        return named(t.cast(value, kind), pairs.sum_names[place])
+
+    # --- weights -----------------------------------------------------------------------------------
+
+    def weights(self, asked: Sums, source: exp.Table) -> exp.Select:
+        """u, w for each unit, from a table of pairs."""
+        scheme = asked.scheme
+        if isinstance(scheme, Norm):
+            units = self._norms(asked, source)
+            return select([t.column(UNIT), named(self.weight(scheme), "w")], units)
+        if isinstance(scheme, Rows):
+            measured = named(t.cast(t.call("SUM", t.column("n")), t.BIGINT), "n")
+        else:
+            measured = named(t.everyone(), "m")
+        units = select([t.column(UNIT), measured], source).group_by(t.column(UNIT), copy=False)
+        return select([t.column(UNIT), named(self.weight(scheme), "w")], units)
+
+    def _norms(self, asked: Sums, source: exp.Table) -> exp.Select:
+        """u, length, square: T and Q of `Norm` for each unit."""
+        names = [f"c{place}" for place in range(len(asked.features))]
+        steps = [named(self._steps(asked, place), name) for place, name in enumerate(names)]
+        stepped = select([t.column(UNIT), *steps], source)
+        lengths = [t.call("SUM", t.column(name)) for name in names]
+        squares = [self.dialect.total(t.times(t.column(name), t.column(name))) for name in names]
+        measured = self._measured(asked, lengths, squares, t.everyone())
+        return select([t.column(UNIT), *measured], stepped).group_by(t.column(UNIT), copy=False)
+
+    def weight(self, scheme: Scheme) -> Term:
+        """w, from the column n (rows), m (groups), or length and square."""
+        over = self.dialect.over
+        if isinstance(scheme, Rows):
+            few = t.binary(exp.LTE, t.column("n"), t.number(scheme.most))
+            # n is above zero in every row; where it is not used it may be anything
+            return t.cases(
+                [(few, t.number(scheme.fine))], over(t.number(scheme.most * scheme.fine), t.column("n"))
+            )
+        if isinstance(scheme, Norm):
+            return self._norm_weight(scheme)
+        assert isinstance(scheme, Groups)
+        many = t.binary(exp.GT, t.column("m"), t.number(scheme.most))
+        if scheme.norm == 1:
+            return t.cases([(many, t.number(0))], over(t.number(scheme.fine), t.column("m")))
+        return t.cases(
+            [(many, t.number(0))], self.dialect.root(over(t.number(scheme.fine**2), t.column("m")))
+        )
+
+    def _norm_weight(self, scheme: Norm) -> Term:
+        wide = self.dialect.wide
+        too_long = t.binary(exp.GTE, t.column("length"), t.number(STEPS, wide))
+        square = t.cast(t.cases([(too_long.copy(), t.number(1, wide))], t.column("square")), t.BIGINT)
+        short = t.binary(exp.LTE, t.column("square"), t.number(scheme.most**2, wide))
+        root = t.add(self.dialect.root(square), t.number(2))
+        shorter = self.dialect.over(t.number(scheme.most * scheme.fine), root)
+        return t.cases([(short, t.number(scheme.fine)), (too_long, t.number(0))], shorter)
+
+    def _measured(self, asked: Sums, lengths: list[Term], squares: list[Term], groups: Term) -> list[Term]:
+        """T and Q from their parts, with what `present` adds to them."""
+        wide = self.dialect.widened
+        if asked.present:
+            assert isinstance(asked.scheme, Norm)
+            step = min(-(-asked.present // asked.scheme.cells[-1]), STEPS)
+            lengths = [*lengths, t.times(groups, t.number(step))]
+            squares = [*squares, t.times(wide(groups.copy()), t.number(step * step, self.dialect.wide))]
+        nothing = [t.number(0)]
+        return [
+            named(t.add(*(wide(part) for part in parts or nothing)), name)
+            for parts, name in ((lengths, "length"), (squares, "square"))
+        ]
+
+    def _steps(self, asked: Sums, place: int) -> Term:
+        """⌈|v| / cells⌉, or 2^31 where it is more: then the unit is not counted anyway."""
+        assert isinstance(asked.scheme, Norm)
+        cells, narrow = asked.scheme.cells[place], is_narrow_sum(asked.features[place])
+        kind = t.BIGINT if narrow else self.dialect.wide
+        size = t.call("ABS", t.column(f"v{place}"))
+        if not narrow or cells * STEPS <= WIDEST:
+            most = t.number(cells * STEPS, kind)
+            size = t.cases([(t.binary(exp.GT, size, most), most.copy())], size.copy())
+        if cells == 1:
+            return t.cast(size, t.BIGINT)
+        up = t.add(size, t.number(cells - 1, kind))
+        return t.cast(self.dialect.over(up, t.number(cells, kind), wide=not narrow), t.BIGINT)
+
+    # --- answers -----------------------------------------------------------------------------------
+
+    def answer(self, asked: Sums, source: exp.Table) -> exp.Select:
+        """k0 …, s0 …: the weighted sums of a table of pairs."""
+        pairs = Pairs.of(asked)
+        keys = [t.column(name) for name in pairs.key_names]
+        if isinstance(asked.scheme, Once):
+            chosen = select([*keys, named(t.everyone(), "s0")], source)
+        elif self.is_single(asked.rows):
+            chosen = select([*keys, *self._sums(asked)], self._single(asked, pairs, source))
+        else:
+            weights = self.weights(asked, source).subquery("b", copy=False)
+            mine = t.binary(exp.EQ, t.column(UNIT, "a"), t.column(UNIT, "b"))
+            table = source.copy()
+            table.set("alias", exp.TableAlias(this=exp.to_identifier("a")))
+            chosen = select([*keys, *self._sums(asked)], table)
+            chosen = chosen.join(weights, on=mine, join_type="INNER", copy=False)
+        return chosen.group_by(*(key.copy() for key in keys), copy=False) if keys else chosen
+
+    def _single(self, asked: Sums, pairs: Pairs, source: exp.Table) -> exp.Select:
+        """Pairs with their weights where every row is a unit: n = m = 1, and T and Q are those of the row."""
+        measured: list[Term] = [named(t.number(1), "m")]
+        if isinstance(asked.scheme, Norm):
+            steps = [self._steps(asked, place) for place in range(len(asked.features))]
+            squares = [t.times(step.copy(), step.copy()) for step in steps]
+            measured = self._measured(asked, steps, squares, t.number(1))
+        kept = [t.column(name) for name in [*pairs.key_names, "n", *pairs.sum_names]]
+        inner = select([*kept, *measured], source)
+        weight = named(self.weight(asked.scheme), "w")
+        return select([*(part.copy() for part in kept), weight], inner)
+
+    def _sums(self, asked: Sums) -> list[Term]:
+        if isinstance(asked.scheme, Groups):
+            return [named(self.dialect.total(t.column("w")), "s0")]
+        sums = []
+        for place in range(len(asked.features)):
+            narrow = is_narrow_product(asked, place)
+            sums.append(named(self.product(t.column("w"), t.column(f"v{place}"), narrow=narrow), f"s{place}"))
+        if asked.present:
+            total = self.dialect.total(t.column("w"))
+            times = t.times(self.dialect.widened(total), t.number(asked.present, self.dialect.wide))
+            sums.append(named(times, f"s{len(sums)}"))
+        return sums
+
+    def product(self, weight: Term, value: Term, *, narrow: bool) -> Term:
+        """Σ w · v, in 64 bits for each unit where that is enough."""
+        if narrow:
+            return self.dialect.total(t.times(weight, value))
+        return t.call("SUM", t.times(self.dialect.widened(weight), self.dialect.widened(value)))
+
+    # --- sizes -------------------------------------------------------------------------------------
+
+    def sizes(self, asked: Sizes, source: exp.Table) -> exp.Select:
+        """bin, s0: how many units have a size in each bin, from a table of pairs."""
+        if asked.norm == 1:
+            measured = t.cast(t.call("SUM", t.column("n")), t.BIGINT)
+        else:
+            measured = t.cast(self.dialect.total(t.times(t.column("n"), t.column("n"))), t.BIGINT)
+        if self.is_single(asked.rows):
+            units = select([named(t.number(1), "size")], source)
+        else:
+            units = select([named(measured, "size")], source).group_by(t.column(UNIT), copy=False)
+        size: Term = t.column("size")
+        if asked.norm == 2:
+            root = self.dialect.root(t.column("size"))
+            exact = t.binary(exp.EQ, t.times(root.copy(), root.copy()), t.column("size"))
+            size = t.cases([(exact, root)], t.add(root.copy(), t.number(1)))
+        sized = select([named(size, "size")], units)
+        above = [edge + 1 for edge in asked.edges]  # a size is above an edge if it is at least one more
+        binned = select([named(halved(t.column("size"), above, 0, len(above)), "bin")], sized)
+        return select([t.column("bin"), named(t.everyone(), "s0")], binned).group_by(
+            t.column("bin"), copy=False
+        )

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How wide the numbers of a plan can be: decided before any row is read, from types and schemes alone.
+
+**Promise.** With at most 2^40 rows, no sum, product or weight that an engine makes leaves the type that is chosen for
+it here: 64 bits where that is proved, about 38 digits otherwise. What would not fit there is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from discreet.errors import RefusedQuestion
+from discreet.tables.expr import Expr
+from discreet.tables.plan import Groups, Norm, Rows, Sizes, Sums
+from discreet.tables.types import WIDEST
+
+__all__ = ["STEPS", "checked", "checked_sizes", "is_narrow_product", "is_narrow_sum"]
+
+#: No relation has more rows than this.
+MOST_ROWS: Final = 1 << 40
+#: A unit whose answer has more steps than this is not counted under `Norm`.
+STEPS: Final = 1 << 31
+#: Wide whole numbers hold 38 digits on every engine.
+_WIDE: Final = 10**37
+
+
+def is_narrow_sum(feature: Expr) -> bool:
+    """Whether the sum of a feature over all rows of a unit has 64 bits at most."""
+    return feature.type.reach * MOST_ROWS <= WIDEST
+
+
+def is_narrow_product(asked: Sums, place: int) -> bool:
+    """Whether weight times sum, for one unit in one group, has 64 bits at most."""
+    return is_narrow_sum(asked.features[place]) and _most_of_one(asked, place) <= WIDEST
+
+
+def _most_of_one(asked: Sums, place: int) -> int:
+    """What one unit adds to a coordinate, at most.
+
+    Rows: w · n ≤ most · fine. Norm: w · ⌈|v| / cells⌉ ≤ most · fine, because one coordinate is no longer than all.
+    """
+    scheme = asked.scheme
+    if isinstance(scheme, Rows):
+        return scheme.most * scheme.fine * max(asked.features[place].type.reach, 1)
+    assert isinstance(scheme, Norm)
+    return scheme.most * scheme.fine * scheme.cells[place]
+
+
+def checked(asked: Sums) -> None:
+    """Refuse a plan whose numbers could become too wide, and one that contradicts itself."""
+    scheme = asked.scheme
+    assert all(feature.type.places == 0 for feature in asked.features), "features are whole numbers"
+    if isinstance(scheme, Groups):
+        assert scheme.fine < 1 << 26
+        assert scheme.norm in {1, 2}
+    if not isinstance(scheme, Rows | Norm):
+        return
+    if isinstance(scheme, Norm):
+        assert len(scheme.cells) == len(asked.features) + bool(asked.present), "cells for every coordinate"
+        assert all(0 < cell <= WIDEST for cell in scheme.cells)
+        assert scheme.most < STEPS, "a coordinate is counted up to 2^31 steps"
+    most = max([_most_of_one(asked, place) for place in range(len(asked.features))], default=0)
+    most = max(most, scheme.fine * asked.present)
+    sums = max([feature.type.reach for feature in asked.features], default=0)
+    fits = scheme.most * scheme.fine <= WIDEST and max(most, sums) * MOST_ROWS <= _WIDE
+    if not fits:
+        raise RefusedQuestion(
+            "DP705",
+            "the sums could have more than 37 digits.",
+            why="no engine adds up wider whole numbers, and one that wrapped round would give a wrong answer.",
+            fix="narrow what is summed:  SUM(CLAMP(expression, 0, 1000000))",
+        )
+
+
+def checked_sizes(asked: Sizes) -> None:
+    """The edges of a histogram of sizes are increasing numbers above zero."""
+    assert asked.norm in {1, 2}
+    assert all(before < after for before, after in zip(asked.edges, asked.edges[1:], strict=False))

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expressions on cells as SQL: one method for each class of `expr`, and nothing that an engine decides.
+
+**Promise.** The SQL of an expression has the meaning of `expr`. Division and remainder are of numbers that are not
+negative, because engines disagree about the others. No term leaves 64 bits: every node of an expression is within
+±2^62 by its type, and so is what is made here on the way (see `_quotient`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import singledispatchmethod
+from itertools import pairwise
+from typing import Any
+
+from sqlglot import exp
+
+from discreet.errors import RefusedQuestion
+from discreet.tables import expr as e
+from discreet.tables.engines import terms as t
+from discreet.tables.engines.calendar import spelled_out
+from discreet.tables.engines.dialect import Dialect
+from discreet.tables.engines.read import clamped
+from discreet.tables.engines.terms import Term
+from discreet.tables.types import TEXT, TRUTH, WIDEST, Type
+
+__all__ = ["Writer", "halved", "speakable"]
+
+_SIGNS: dict[str, type[exp.Binary]] = {
+    "+": exp.Add,
+    "-": exp.Sub,
+    "*": exp.Mul,
+    "=": exp.EQ,
+    "<>": exp.NEQ,
+    "<": exp.LT,
+    "<=": exp.LTE,
+    ">": exp.GT,
+    ">=": exp.GTE,
+}
+
+
+class Writer:
+    """Writes expressions whose columns have been read already; `read` gives each of them."""
+
+    def __init__(self, dialect: Dialect, read: Callable[[e.Read], Term]) -> None:
+        self.dialect, self.read = dialect, read
+
+    def constant(self, value: Any, of: Type) -> Term:
+        """A public value."""
+        if value is None:
+            return t.nothing({TEXT: "TEXT", TRUTH: "BOOLEAN"}.get(of.kind, t.BIGINT))
+        if of.kind == TEXT:
+            return t.text(speakable(value))
+        return t.truth(value) if of.kind == TRUTH else t.number(value)
+
+    @singledispatchmethod
+    def write(self, expr: e.Expr) -> Term:
+        """An expression as SQL; a fresh tree every time."""
+        raise AssertionError(f"no engine knows {type(expr).__name__}")
+
+    @write.register
+    def _read(self, expr: e.Read) -> Term:
+        return self.read(expr)
+
+    @write.register
+    def _constant(self, expr: e.Constant) -> Term:
+        return self.constant(expr.value, expr.of)
+
+    @write.register
+    def _scaled(self, expr: e.Scaled) -> Term:
+        return t.times(self.write(expr.of), t.number(1 << (expr.places - expr.of.type.places)))
+
+    @write.register
+    def _arithmetic(self, expr: e.Arithmetic) -> Term:
+        return t.binary(_SIGNS[expr.op], self.write(expr.left), self.write(expr.right))
+
+    @write.register
+    def _quotient(self, expr: e.Quotient) -> Term:
+        ends, divisor = (expr.left.type.low << expr.shift, expr.left.type.high << expr.shift), expr.right
+        above = self.write(expr.left)
+        if expr.shift:
+            above = t.times(above, t.number(1 << expr.shift))
+        if isinstance(divisor, e.Constant) and divisor.value is not None and divisor.value > 0:
+            return self._over_constant(above, divisor.value, *ends)
+        below = self.write(divisor)
+        flipped = t.binary(exp.LT, below, t.number(0))
+        zero = t.number(0)
+        top = t.cases([(flipped, t.binary(exp.Sub, zero, above.copy()))], above)
+        bottom = t.cases(
+            [
+                (t.binary(exp.LT, below.copy(), t.number(0)), t.binary(exp.Sub, zero.copy(), below.copy())),
+                (t.binary(exp.EQ, below.copy(), t.number(0)), t.nothing(t.BIGINT)),
+            ],
+            below.copy(),
+        )
+        return self._rounded_down(top, bottom)
+
+    def _rounded_down(self, top: Term, bottom: Term) -> Term:
+        """⌊top / bottom⌋ for any top: of a negative one, minus the quotient rounded up."""
+        size = t.cases(
+            [(t.binary(exp.LT, top, t.number(0)), t.binary(exp.Sub, t.number(0), top.copy()))], top.copy()
+        )
+        up = t.add(t.binary(exp.Sub, bottom.copy(), t.number(1)), size.copy())
+        negative = t.binary(exp.Sub, t.number(0), self.dialect.over(up, bottom.copy()))
+        whens = [(t.binary(exp.LT, top.copy(), t.number(0)), negative)]
+        return t.cases(whens, self.dialect.over(size, bottom))
+
+    def _over_constant(self, top: Term, divisor: int, low: int, high: int) -> Term:
+        """By a positive constant: shifted by a multiple of it so that nothing is negative, if there is room."""
+        if divisor == 1:
+            return top
+        if low >= 0:
+            return self.dialect.over(top, t.number(divisor))
+        whole = -(low // divisor)
+        if high + whole * divisor >= 2 * WIDEST:
+            return self._rounded_down(top, t.number(divisor))
+        shifted = self.dialect.over(t.add(top, t.number(whole * divisor)), t.number(divisor))
+        return t.binary(exp.Sub, shifted, t.number(whole))
+
+    @write.register
+    def _modulo(self, expr: e.Modulo) -> Term:
+        first = t.binary(exp.Mod, self.write(expr.left), t.number(expr.divisor))
+        if expr.left.type.low >= 0:
+            return first
+        return t.binary(exp.Mod, t.add(first, t.number(expr.divisor)), t.number(expr.divisor))
+
+    @write.register
+    def _extreme(self, expr: e.Extreme) -> Term:
+        if len(expr.items) == 1:
+            return self.write(expr.items[0])
+        unknown = t.both([t.is_null(self.write(item)) for item in expr.items], exp.Or)
+        best = t.call(expr.op.upper(), *(self.write(item) for item in expr.items))
+        return t.cases([(unknown, t.nothing(t.BIGINT))], best)
+
+    @write.register
+    def _clamp(self, expr: e.Clamp) -> Term:
+        of = self.write(expr.of)
+        kept = clamped(of.copy(), t.number(expr.low), t.number(expr.high))
+        return t.cases([(t.is_null(of), t.nothing(t.BIGINT))], kept)
+
+    @write.register
+    def _compare(self, expr: e.Compare) -> Term:
+        return t.binary(_SIGNS[expr.op], self.write(expr.left), self.write(expr.right))
+
+    @write.register
+    def _is_in(self, expr: e.IsIn) -> Term:
+        of = self.write(expr.of)
+        if not expr.values:
+            return t.cases([(t.is_null(of), t.nothing("BOOLEAN"))], t.truth(False))
+        values = [self.constant(value, expr.of.type) for value in expr.values]
+        return exp.In(this=exp.Paren(this=of), expressions=values)
+
+    @write.register
+    def _like(self, expr: e.Like) -> Term:
+        return t.binary(exp.Like, self.write(expr.of), t.text(self.dialect.pattern(speakable(expr.pattern))))
+
+    @write.register
+    def _is_null(self, expr: e.IsNull) -> Term:
+        return t.is_null(self.write(expr.of))
+
+    @write.register
+    def _logic(self, expr: e.Logic) -> Term:
+        return t.both([self.write(item) for item in expr.items], exp.And if expr.op == "and" else exp.Or)
+
+    @write.register
+    def _not(self, expr: e.Not) -> Term:
+        return t.negated(self.write(expr.of))
+
+    @write.register
+    def _case(self, expr: e.Case) -> Term:
+        return t.cases([(self.write(w), self.write(v)) for w, v in expr.whens], self.write(expr.otherwise))
+
+    @write.register
+    def _coalesce(self, expr: e.Coalesce) -> Term:
+        return t.call("COALESCE", *(self.write(item) for item in expr.items))
+
+    @write.register
+    def _part(self, expr: e.Part) -> Term:
+        return self.write(spelled_out(expr))
+
+    @write.register
+    def _bucket(self, expr: e.Bucket) -> Term:
+        of, edges = self.write(expr.of), expr.edges
+        if not edges:
+            return t.cases([(t.is_null(of), t.nothing(t.BIGINT))], t.number(0))
+        steps = {after - before for before, after in pairwise(edges)}
+        even = len(steps) == 1 and max(steps) <= WIDEST // 2 and max(map(abs, edges)) <= WIDEST // 2
+        tree = self._even(of, edges, steps.pop()) if even else halved(of, edges, 0, len(edges))
+        return t.cases([(t.is_null(of.copy()), t.nothing(t.BIGINT))], tree)
+
+    def _even(self, of: Term, edges: tuple[int, ...], step: int) -> Term:
+        """Edges at equal distances: a division. Clamped first, so that what is divided is not negative."""
+        inside = clamped(of, t.number(edges[0] - step), t.number(edges[-1]))
+        return self.dialect.over(t.binary(exp.Sub, inside, t.number(edges[0] - step)), t.number(step))
+
+
+def halved(of: Term, edges: Sequence[int], first: int, last: int) -> Term:
+    """A search tree: how many edges are at or below, known to be between `first` and `last`."""
+    if first == last:
+        return t.number(first)
+    middle = (first + last) // 2
+    below = t.binary(exp.LT, of.copy(), t.number(edges[middle]))
+    return t.cases([(below, halved(of, edges, first, middle))], halved(of, edges, middle + 1, last))
+
+
+def speakable(value: str) -> str:
+    """A text that every engine can hold."""
+    if "\0" in value or any("\ud800" <= sign <= "\udfff" for sign in value):
+        raise RefusedQuestion(
+            "DP705",
+            "a text in the question has a character that not every engine can hold.",
+            why="what such a text equals would differ from engine to engine.",
+            fix="leave out the zero character, and halves of surrogate pairs",
+        )
+    return value

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an answer will cost and how wrong it will be, before it is drawn.
+
+**Promise.** Nothing here reads data: it is computed from the question, the public description and the noise.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from discreet.errors import DiscreetError
+from discreet.mechanisms.mechanism import CONFIDENCE
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.show import least_epsilon
+from discreet.tables.spend import Spend
+from discreet.tables.totals import Totals
+
+if TYPE_CHECKING:
+    from discreet.tables.compile import TableMechanism
+
+__all__ = ["ColumnPreview", "Preview", "bounding_notes", "preview_of"]
+
+_WORTH = 0.9  # a rewrite is mentioned if it leaves less than this of the error
+_FEW = 8  # aggregates of which each is left out in turn
+_DELTA = 1e-6  # the δ that is proposed where none was stated
+
+
+@dataclass(frozen=True)
+class ColumnPreview:
+    """One noisy column: its noise and its error, in words."""
+
+    name: str
+    text: str
+    noise: str
+    error: str
+
+
+@dataclass(frozen=True)
+class Preview:
+    """Cost and error of an answer that has not been drawn."""
+
+    question: str
+    cost: Guarantee
+    columns: tuple[ColumnPreview, ...]
+    groups: str
+    notes: tuple[str, ...]
+    cheaper: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain JSON types."""
+        return {
+            "question": self.question,
+            "cost": repr(self.cost),
+            "epsilon": least_epsilon(self.cost),
+            "protects": str(self.cost.unit),
+            "groups": self.groups,
+            "columns": [vars(column) for column in self.columns],
+            "notes": list(self.notes),
+            "cheaper": list(self.cheaper),
+        }
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """What is said, line by line."""
+        if self.question:
+            yield "question", self.question
+        yield "cost", f"{self.cost!r} for {self.cost.unit}"
+        yield "epsilon", least_epsilon(self.cost)
+        yield "groups", self.groups
+        for column in self.columns:
+            yield column.name, f"{column.error} ({CONFIDENCE:.0%}); {column.noise}"
+        yield from (("note", note) for note in self.notes)
+        yield from (("cheaper", sentence) for sentence in self.cheaper)
+
+    def __str__(self) -> str:
+        listed = list(self.lines())
+        width = max(len(name) for name, _ in listed)
+        return "\n".join(f"{name:<{width}}  {text}" for name, text in listed)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>"
+            for name, text in self.lines()
+        )
+        return f"<table>{rows}</table>"
+
+
+def preview_of(mechanism: TableMechanism) -> Preview:
+    """The preview of a mechanism."""
+    stated = {name: said for part in mechanism.parts for name, said in part.stated(CONFIDENCE).items()}
+    columns = tuple(
+        ColumnPreview(one.name, one.text, stated[one.name].noise, stated[one.name].error)
+        for one in mechanism.question.aggregates
+    )
+    return Preview(
+        mechanism.question.text,
+        mechanism.promise,
+        columns,
+        _groups(mechanism),
+        mechanism.notes,
+        tuple(_cheaper(mechanism)),
+    )
+
+
+def bounding_notes(mechanism: TableMechanism) -> tuple[str, ...]:
+    """How much of one unit counts, in words; the bias that this makes is not in the intervals."""
+    who = mechanism.scope.contribution
+    if who.alone:
+        return ()
+    word, notes = who.unit.protects, []
+    rows = f"{who.rows} row{'s' if who.rows > 1 else ''}"
+    if any(one.kind not in {"units", "mode"} for one in mechanism.question.aggregates):
+        notes.append(
+            f"Of one {word} {rows} count in full; those of a {word} with more count less, "
+            f"so that counts and sums can be too small. The intervals do not cover that."
+        )
+    if any(one.kind == "units" for one in mechanism.question.aggregates) and mechanism.question.keys:
+        few = f"{who.groups} group{'s' if who.groups > 1 else ''}"
+        notes.append(f"A {word} in more than {few} counts less than one in each of them.")
+    return tuple(notes)
+
+
+def _groups(mechanism: TableMechanism) -> str:
+    found = mechanism.selection
+    if found is None:
+        assert mechanism.groups is not None
+        many = len(mechanism.groups)
+        return "one answer" if not mechanism.question.keys else f"{many} public groups, all of them shown"
+    word = mechanism.scope.contribution.unit.protects
+    need = [f"{found.needed()} {word}s"]
+    if found.most > 1:
+        need.append(f"{found.needed(min(3, found.most))} if each is in {min(3, found.most)} groups")
+    return f"found privately: a group is shown as often as not if it has {', '.join(need)}"
+
+
+def _cheaper(mechanism: TableMechanism) -> Iterator[str]:
+    """Ways to ask that leave less error at the same cost, each of them computed."""
+    yield from _without_one(mechanism)
+    yield from _other_noise(mechanism)
+    yield from _total(mechanism)
+    who = mechanism.scope.contribution
+    if who.rows > 1 and any(isinstance(part, Totals) for part in mechanism.parts):
+        half = (who.rows + 1) // 2
+        yield (
+            f"with at_most={half} instead of {who.rows} the noise on counts and sums would be {half / who.rows:.0%} "
+            f"of this, and a {who.unit.protects} with more than {half} rows would count less."
+        )
+
+
+def _without_one(mechanism: TableMechanism) -> Iterator[str]:
+    aggregates = mechanism.question.aggregates
+    if not 2 <= len(aggregates) <= _FEW or mechanism.question.outputs:
+        return
+    best, dropped = _WORTH, None
+    for one in aggregates:
+        rest = tuple(other for other in aggregates if other is not one)
+        ratio = _ratio(mechanism, question=replace(mechanism.question, aggregates=rest))
+        if ratio < best:
+            best, dropped = ratio, one
+    if dropped is not None:
+        yield f"without {dropped.text or dropped.name} the others would be off by {best:.0%} of this."
+
+
+def _other_noise(mechanism: TableMechanism) -> Iterator[str]:
+    spend = mechanism.spend
+    if spend.epsilon is None or mechanism.selection is not None:
+        return
+    other = Spend(spend.epsilon, _DELTA if spend.is_pure else None)
+    ratio = _ratio(mechanism, spend=other)
+    if ratio < _WORTH:
+        how = (
+            f"with delta={_DELTA:g} too (Gaussian noise)"
+            if spend.is_pure
+            else "without delta (Laplace noise)"
+        )
+        yield f"{how} the columns would be off by {ratio:.0%} of this."
+
+
+def _total(mechanism: TableMechanism) -> Iterator[str]:
+    """What adding up the groups costs, against asking for the total."""
+    if not mechanism.question.keys or mechanism.groups is None or len(mechanism.groups) < 2:
+        return
+    counted = [one for one in mechanism.question.aggregates if one.kind in {"count", "sum", "count_of"}]
+    off = mechanism.error().get(counted[0].name) if counted else None
+    if off:
+        many = len(mechanism.groups)
+        yield (
+            f"the sum of {counted[0].name} over all {many} groups would be off by about {off * math.sqrt(many):.4g}; "
+            f"asked for without groups, by about {off:.4g}."
+        )
+
+
+def _ratio(mechanism: TableMechanism, **changed: Any) -> float:
+    """What a variant leaves of the errors that both have in common, in the geometric mean; ∞ where there is none."""
+    try:
+        new = mechanism.variant(**changed).expected()
+    except DiscreetError:
+        return math.inf
+    old = mechanism.expected()
+    logs = [math.log(new[name] / old[name]) for name in new if name in old]
+    return math.exp(sum(logs) / len(logs)) if logs else math.inf

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a table can lie, and how it is brought to the engine that will count it.
+
+    home        what it is                                                   counted by
+    file        the path (or pattern) of Parquet, CSV, TSV, Arrow files      DuckDB
+    arrow       an Arrow table, a pandas frame, a table of an SQLite file    DuckDB
+    duckdb      a relation, (connection, "table"), a DuckDB file             DuckDB
+    polars      a frame, a lazy frame                                        Polars
+    spark       a data frame                                                 Spark
+    postgres    an address, or a psycopg connection, with a table            PostgreSQL
+
+**Promise.** What a column is (its name, its kind) never depends on the rows. A text file is text, cast as the
+description says and to NULL where that fails (`texts.py`); so is a pandas column of Python objects, in which whatever
+is no `str` is NULL. A frame is taken as it is when it is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from discreet.errors import BadParameter
+from discreet.tables import rules, schema, texts
+from discreet.tables.dataset import Column
+
+__all__ = ["HOMES", "Found", "bring", "find"]
+
+#: Each home, and the engine that counts what lies there.
+HOMES = {
+    "file": "duckdb",
+    "arrow": "duckdb",
+    "duckdb": "duckdb",
+    "polars": "polars",
+    "spark": "spark",
+    "postgres": "postgres",
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """A table that has been found: its home, what an engine is handed, a name for it, and where it says it lies."""
+
+    home: str
+    handle: Any
+    name: str
+    label: str = ""  # no password is ever in it: it is shown
+    within: str = ""  # the name of the table in a database
+    address: str = ""  # of a database on a server, with its password
+
+
+def find(source: Any, table: str = "") -> Found:
+    """What somebody means by a source; nothing is opened yet but the catalogue of a database."""
+    if isinstance(source, str) and source.startswith(("postgresql://", "postgres://")):
+        name = _table(table, "postgresql://…")
+        return Found("postgres", name, name.rpartition(".")[2], _without_password(source), name, source)
+    if isinstance(source, str | Path):
+        return _file(Path(source), table)
+    if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
+        return _connected(source[0], source[1])
+    package = type(source).__module__.split(".")[0].removeprefix("_")
+    if package == "psycopg":
+        return _connected(source, _table(table, "connection"))
+    return _frame(source, package)
+
+
+def _file(path: Path, table: str) -> Found:
+    if not schema.is_database(path):
+        schema.check_kind(schema.first_file(path))
+        return Found("file", str(path), schema.first_file(path).stem, str(path))
+    names = schema.catalogue(schema.first_file(path))
+    if not table and len(names) == 1:
+        table = names[0]
+    if _table(table, path.name) not in names:
+        raise schema.unopened(f"{path.name} has no table {table}.", f'table="{rules.closest(table, names)}"')
+    if schema.is_sqlite(path):
+        return Found("arrow", texts.from_sqlite(path, table), table, str(path), table)
+    return Found("duckdb", (schema.connect(path), table), table, str(path), table)
+
+
+def _connected(connection: Any, table: str) -> Found:
+    package = type(connection).__module__.split(".")[0].removeprefix("_")
+    name = table.rpartition(".")[2]
+    if package == "duckdb":
+        return Found("duckdb", (connection, table), name)
+    if package == "psycopg":
+        told = schema.library("psycopg").conninfo
+        address = told.make_conninfo(connection.info.dsn, password=connection.info.password)
+        return Found("postgres", table, name, "", table, address)
+    raise _unknown()
+
+
+def _frame(source: Any, package: str) -> Found:
+    kind = type(source).__name__
+    if package == "pandas" and kind == "DataFrame":
+        return Found("arrow", texts.from_pandas(source), "data")
+    if package == "pyarrow" and kind == "Table":
+        return Found("arrow", source, "data")
+    if package == "polars" and kind in {"DataFrame", "LazyFrame"}:
+        return Found("polars", source, "data")
+    if package == "pyspark" and kind == "DataFrame":
+        return Found("spark", source, "data")
+    if package == "duckdb" and kind == "DuckDBPyRelation":
+        return Found("duckdb", source, "data")
+    raise _unknown()
+
+
+def bring(found: Found, engine: str, columns: Mapping[str, Column], session: Any = None) -> Any:
+    """A source as an engine takes it. What only another engine could read is refused."""
+    if HOMES[found.home] == engine and found.home != "file":
+        return found.handle
+    if found.home == "file" and engine in {"duckdb", "polars", "spark"}:
+        place = schema.first_file(found.handle)
+        if place.suffix.lower() in schema.DELIMITERS:
+            return _in_memory(texts.from_text_files(schema.files(found.handle), columns), engine, session)
+        if place.suffix.lower() in {".parquet", ".pq"} and engine != "spark":
+            schema.opened(lambda: schema.kinds(place))
+            return found.handle
+        return _in_memory(texts.from_arrow_files(schema.files(found.handle)), engine, session)
+    if found.home == "arrow" and engine in {"polars", "spark"}:
+        return _in_memory(found.handle, engine, session)
+    if found.home == "polars" and engine == "duckdb":
+        frame = found.handle.collect() if type(found.handle).__name__ == "LazyFrame" else found.handle
+        return frame.to_arrow()
+    raise BadParameter(
+        "DP107",
+        f"{found.name} lies where the engine {engine} cannot read it.",
+        why="all tables of a data set are counted in one place; rows are not copied out of a database.",
+        fix="put all tables into the same database, or open them all from files",
+    )
+
+
+def _in_memory(table: Any, engine: str, session: Any) -> Any:
+    if engine == "polars":
+        return schema.library("polars").from_arrow(table)
+    if engine == "spark":
+        types = schema.library("pyspark.sql.pandas.types").from_arrow_schema(table.schema)
+        rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+        return session.createDataFrame(list(rows), types)
+    return table
+
+
+def _without_password(address: str) -> str:
+    parts = urlsplit(address)
+    user, at, host = parts.netloc.rpartition("@")
+    options = urlencode([pair for pair in parse_qsl(parts.query) if pair[0] != "password"])
+    return urlunsplit((parts.scheme, user.partition(":")[0] + at + host, parts.path, options, ""))
+
+
+def _table(table: str, where: str) -> str:
+    if isinstance(table, str) and table:
+        return table
+    raise BadParameter(
+        "DP107",
+        "which table of the database is meant?",
+        why="a database has several, and each may belong to other people.",
+        fix=f'dp.open("{where}", table="visits", protect=…)',
+    )
+
+
+def _unknown() -> BadParameter:
+    return BadParameter(
+        "DP104",
+        "this is nothing that can be opened as a table.",
+        why="rows are counted in an engine, which must be able to read them.",
+        fix='dp.open("visits.parquet", protect=…), or a pandas, Polars, Arrow or Spark frame, a DuckDB relation',
+    )

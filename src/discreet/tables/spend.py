@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a question may cost: a pure ε, an (ε, δ), or a ρ.
+
+    Spend(epsilon=0.2)                  # Laplace noise: the promise is ε-differential privacy
+    Spend(epsilon=0.2, delta=1e-6)      # Gaussian noise; or Laplace noise where keys are found and that is better
+    Spend(rho=0.01)                     # Gaussian noise, zero-concentrated
+    Spend(rho=0.01, delta=1e-6)         # the same, and δ for finding keys that nobody has stated
+
+A spend is public: it says how much may be revealed, and nothing of what.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from discreet import check, privacy
+from discreet.errors import BadParameter
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.unit import Unit
+
+__all__ = ["Spend"]
+
+
+@dataclass(frozen=True)
+class Spend:
+    """The most that one answer may cost.
+
+    **Promise.** A mechanism that is made for a spend has a promise that implies it, never only nearly; a pure ε is
+    kept as the decimal that it prints as, so that ten questions at 0.1 fit a limit of 1.0.
+
+    >>> Spend(epsilon=0.5).target()
+    pure(epsilon=0.5)
+    >>> Spend(epsilon=1, delta=1e-6).is_pure
+    False
+    """
+
+    epsilon: float | None = None
+    delta: float | None = None
+    rho: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.epsilon is None) == (self.rho is None):
+            raise BadParameter(
+                "DP107",
+                "what an answer may cost must be stated in one way: epsilon, epsilon and delta, or rho.",
+                why="two statements could contradict each other, and without one there is no noise to add.",
+                fix="epsilon=0.2   (on the command line:  --epsilon 0.2)",
+            )
+        if self.epsilon is not None:
+            object.__setattr__(self, "epsilon", check.moderate(epsilon=self.epsilon))
+        if self.rho is not None:
+            object.__setattr__(self, "rho", check.moderate(rho=self.rho))
+        if self.delta is not None:
+            object.__setattr__(self, "delta", check.delta(delta=self.delta) or None)
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether no δ may be spent and ε is what counts."""
+        return self.rho is None and self.delta is None
+
+    def target(self, unit: Unit | None = None) -> Guarantee:
+        """The guarantee that every promise made for this spend implies."""
+        who = unit or Unit()
+        words: dict[str, Any] = {"relation": who.relation, "unit": who.protects}
+        if self.rho is not None:
+            if self.delta is None:
+                return privacy.concentrated(self.rho, **words)
+            return privacy.approximate_concentrated(self.delta, self.rho, **words)
+        assert self.epsilon is not None
+        if self.delta is None:
+            return privacy.pure(self.epsilon, **words)
+        return privacy.approximate(self.epsilon, self.delta, **words)

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The meaning of expressions and plans: an interpreter on lists of rows, exact and as simple as it can be.
+
+    tables      {"visits": [{"patient": 1, "days": 2.5}, …], …}
+    units       {"visits": "patient"}, or ROW where every row is a unit of its own
+
+Every engine is compared with this; nothing here is shared with them but the classes that are interpreted.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from functools import singledispatch
+from typing import Any
+
+from discreet.tables import expr as e
+from discreet.tables import plan as p
+from discreet.tables.types import DATE, MOMENT, NUMBER
+
+NUMERAL = re.compile(r"[+-]?[0-9]{1,18}([.][0-9]{1,18})?")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Row = dict[tuple[str, str], Any]
+
+
+# --- expressions -----------------------------------------------------------------------------------
+
+
+@singledispatch
+def value(expr: e.Expr, row: Row) -> Any:
+    raise TypeError(type(expr))
+
+
+@value.register
+def _(expr: e.Read, row: Row) -> Any:
+    raw, kind = row[expr.table, expr.column], expr.of
+    if raw is None or kind.kind not in {NUMBER, DATE, MOMENT}:
+        return raw
+    if kind.kind == DATE:
+        return clamp((raw - date(1970, 1, 1)).days, kind.low, kind.high)
+    if kind.kind == MOMENT:
+        aware = raw if raw.tzinfo else raw.replace(tzinfo=UTC)
+        return clamp((aware - EPOCH) // timedelta(microseconds=1), kind.low, kind.high)
+    number = exactly(raw)
+    if number is None or number in {math.inf, -math.inf}:
+        return {None: None, math.inf: kind.high, -math.inf: kind.low}[number]
+    return clamp(math.floor(number * 2**kind.places), kind.low, kind.high)
+
+
+def exactly(raw: Any) -> Any:
+    """A number, ±∞, or None for what is no number."""
+    if isinstance(raw, str):
+        return Fraction(raw) if NUMERAL.fullmatch(raw) else None
+    if isinstance(raw, float | Decimal) and not math.isfinite(raw):
+        return None if math.isnan(raw) else math.inf if raw > 0 else -math.inf
+    return Fraction(raw)
+
+
+def clamp(number: int, low: int, high: int) -> int:
+    return min(max(number, low), high)
+
+
+@value.register
+def _(expr: e.Constant, row: Row) -> Any:
+    return expr.value
+
+
+@value.register
+def _(expr: e.Scaled, row: Row) -> Any:
+    inner = value(expr.of, row)
+    return None if inner is None else inner * 2 ** (expr.places - expr.of.type.places)
+
+
+@value.register
+def _(expr: e.Arithmetic, row: Row) -> Any:
+    left, right = value(expr.left, row), value(expr.right, row)
+    if left is None or right is None:
+        return None
+    return {"+": left + right, "-": left - right, "*": left * right}[expr.op]
+
+
+@value.register
+def _(expr: e.Quotient, row: Row) -> Any:
+    left, right = value(expr.left, row), value(expr.right, row)
+    if left is None or right is None or right == 0:
+        return None
+    real = Fraction(left, 2**expr.left.type.places) / Fraction(right, 2**expr.right.type.places)
+    return math.floor(real * 2**expr.places)
+
+
+@value.register
+def _(expr: e.Modulo, row: Row) -> Any:
+    left = value(expr.left, row)
+    return None if left is None else left % expr.divisor
+
+
+@value.register
+def _(expr: e.Extreme, row: Row) -> Any:
+    items = [value(item, row) for item in expr.items]
+    return None if None in items else (min if expr.op == "least" else max)(items)
+
+
+@value.register
+def _(expr: e.Clamp, row: Row) -> Any:
+    inner = value(expr.of, row)
+    return None if inner is None else clamp(inner, expr.low, expr.high)
+
+
+@value.register
+def _(expr: e.Compare, row: Row) -> Any:
+    a, b = value(expr.left, row), value(expr.right, row)
+    if a is None or b is None:
+        return None
+    if expr.op in {"=", "<>"}:
+        return (a == b) == (expr.op == "=")
+    return {"<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}[expr.op]
+
+
+@value.register
+def _(expr: e.IsIn, row: Row) -> Any:
+    inner = value(expr.of, row)
+    return None if inner is None else inner in expr.values
+
+
+@value.register
+def _(expr: e.Like, row: Row) -> Any:
+    inner = value(expr.of, row)
+    parts = [{"%": ".*", "_": "."}.get(sign, re.escape(sign)) for sign in expr.pattern]
+    return None if inner is None else re.fullmatch("".join(parts), inner, re.DOTALL) is not None
+
+
+@value.register
+def _(expr: e.IsNull, row: Row) -> Any:
+    return value(expr.of, row) is None
+
+
+@value.register
+def _(expr: e.Logic, row: Row) -> Any:
+    items = [value(item, row) for item in expr.items]
+    decided = expr.op == "or"
+    return decided if decided in items else None if None in items else not decided
+
+
+@value.register
+def _(expr: e.Not, row: Row) -> Any:
+    inner = value(expr.of, row)
+    return None if inner is None else not inner
+
+
+@value.register
+def _(expr: e.Case, row: Row) -> Any:
+    for when, then in expr.whens:
+        if value(when, row) is True:
+            return value(then, row)
+    return value(expr.otherwise, row)
+
+
+@value.register
+def _(expr: e.Coalesce, row: Row) -> Any:
+    return next((found for item in expr.items if (found := value(item, row)) is not None), None)
+
+
+@value.register
+def _(expr: e.Part, row: Row) -> Any:
+    cells = value(expr.of, row)
+    if cells is None:
+        return None
+    moment = EPOCH + (timedelta(days=cells) if expr.of.type.kind == DATE else timedelta(microseconds=cells))
+    if expr.part == "isodow":
+        return moment.isoweekday()
+    return (moment.month + 2) // 3 if expr.part == "quarter" else getattr(moment, expr.part)
+
+
+@value.register
+def _(expr: e.Bucket, row: Row) -> Any:
+    inner = value(expr.of, row)
+    return None if inner is None else sum(edge <= inner for edge in expr.edges)
+
+
+# --- relations -------------------------------------------------------------------------------------
+
+
+class Reference:
+    """An engine in a few lines of Python."""
+
+    name = "reference"
+
+    def __init__(self, tables: dict[str, list[dict[str, Any]]], units: dict[str, str]) -> None:
+        self.tables, self.units = tables, units
+
+    def rows(self, rows: p.Relation) -> list[tuple[Any, Row]]:
+        """Pairs of a unit and its row."""
+        if isinstance(rows, p.Private):
+            return self._private(rows.table)
+        if isinstance(rows, p.Filtered):
+            return [(unit, row) for unit, row in self.rows(rows.rows) if value(rows.condition, row) is True]
+        if isinstance(rows, p.Lookup):
+            public = [spread(rows.table, row) for row in self.tables[rows.table]]
+            return [pair for unit, row in self.rows(rows.rows) for pair in matched(unit, row, public, rows)]
+        others = self.rows(rows.other)
+        return [
+            (unit, {**row, **other})
+            for unit, row in self.rows(rows.rows)
+            for whose, other in others
+            if unit == whose and all(equal(value(a, row), value(b, other)) for a, b in rows.on)
+        ]
+
+    def _private(self, table: str) -> list[tuple[Any, Row]]:
+        column = self.units[table]
+        found = []
+        for place, row in enumerate(self.tables[table]):
+            unit = row.get(column, place)
+            if unit is not None and unit == unit:  # noqa: PLR0124 - NaN is nobody
+                found.append((unit, spread(table, row)))
+        return found
+
+    def sums(self, asked: p.Sums) -> p.Answer:
+        vectors: dict[Any, dict[p.GroupKey, list[int]]] = defaultdict(dict)
+        sizes: Counter[Any] = Counter()
+        for unit, row in self.rows(asked.rows):
+            key = tuple(key_of(part, row) for part in asked.keys)
+            here = vectors[unit].setdefault(key, [0] * len(asked.features))
+            sizes[unit] += 1
+            for place, feature in enumerate(asked.features):
+                here[place] += value(feature, row) or 0
+        once = isinstance(asked.scheme, p.Groups | p.Once)
+        extra = [asked.present] if asked.present else []
+        answer: dict[p.GroupKey, list[int]] = {}
+        for unit, groups in vectors.items():
+            whole = {key: [1] if once else here + extra for key, here in groups.items()}
+            w = weight(asked.scheme, whole, sizes[unit])
+            for key, here in whole.items():
+                total = answer.setdefault(key, [0] * len(here))
+                answer[key] = [a + w * b for a, b in zip(total, here, strict=True)]
+        width = 1 if once else len(asked.features) + len(extra)
+        if not asked.keys:
+            answer.setdefault((), [0] * width)
+        return {key: tuple(total) for key, total in answer.items()}
+
+    def sizes(self, asked: p.Sizes) -> tuple[int, ...]:
+        groups: dict[Any, Counter[Any]] = defaultdict(Counter)
+        for unit, row in self.rows(asked.rows):
+            groups[unit][tuple(key_of(part, row) for part in asked.keys)] += 1
+        bins = [0] * (len(asked.edges) + 1)
+        for counts in groups.values():
+            size = sum(counts.values())
+            if asked.norm == 2:
+                size = math.isqrt(sum(count * count for count in counts.values()) - 1) + 1
+            bins[sum(edge < size for edge in asked.edges)] += 1
+        return tuple(bins)
+
+
+def spread(table: str, row: dict[str, Any]) -> Row:
+    return {(table, name): cell for name, cell in row.items()}
+
+
+def matched(unit: Any, row: Row, public: list[Row], rows: p.Lookup) -> list[tuple[Any, Row]]:
+    found = [
+        (unit, {**row, **other})
+        for other in public
+        if all(equal(value(a, row), value(b, other)) for a, b in rows.on)
+    ]
+    names = {name for other in public for name in other} | {(rows.table, read.column) for _, read in rows.on}
+    return found or ([(unit, {**row, **dict.fromkeys(names)})] if rows.keep else [])
+
+
+def equal(one: Any, other: Any) -> bool:
+    return one is not None and other is not None and one == other
+
+
+def key_of(expr: e.Expr, row: Row) -> Any:
+    cells = value(expr, row)
+    if cells is None or expr.type.kind not in {DATE, MOMENT}:
+        return cells
+    return (
+        date(1970, 1, 1) + timedelta(days=cells)
+        if expr.type.kind == DATE
+        else EPOCH + timedelta(microseconds=cells)
+    )
+
+
+def weight(scheme: p.Scheme, vector: dict[p.GroupKey, list[int]], rows: int) -> int:
+    """What one unit's vector is multiplied with."""
+    if isinstance(scheme, p.Once):
+        return 1
+    if isinstance(scheme, p.Rows):
+        return scheme.fine if rows <= scheme.most else scheme.most * scheme.fine // rows
+    if isinstance(scheme, p.Groups):
+        m = len(vector)
+        if m > scheme.most:
+            return 0
+        return scheme.fine // m if scheme.norm == 1 else math.isqrt(scheme.fine**2 // m)
+    steps = [
+        -(-abs(v) // cell) for here in vector.values() for v, cell in zip(here, scheme.cells, strict=True)
+    ]
+    square = sum(step * step for step in steps)
+    if square <= scheme.most**2:
+        return scheme.fine
+    if sum(steps) >= 2**31:
+        return 0
+    return scheme.most * scheme.fine // (math.floor(math.sqrt(square)) + 2)

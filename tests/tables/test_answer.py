@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An answer hands on what was released, with its intervals, and says what must be said."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from datetime import UTC, date, datetime
+
+import pytest
+
+from discreet import privacy
+from discreet.errors import BadDescription, BadParameter
+from discreet.tables.after import Column, Combined, Literal
+from discreet.tables.answer import Answer, Noisy
+from discreet.tables.arrange import arrange
+from discreet.tables.plan import Private
+from discreet.tables.question import Order, Output, Question
+
+
+def noisy(values, half=2.0, **more):
+    lo = tuple(None if value is None else value - half for value in values)
+    hi = tuple(None if value is None else value + half for value in values)
+    return Noisy(tuple(values), lo, hi, **more)
+
+
+def wards(**more) -> Answer:
+    columns = {
+        "count": noisy([10, -1, 7], whole=True, nonnegative=True, text="COUNT(*)", noise="Laplace"),
+        "avg_days": noisy([3.5, None, 1.25], 0.5, text="AVG(days)"),
+    }
+    said = {"question": "SELECT …", "notes": ("Values were moved between 0 and 60.",), "withheld": ""}
+    return Answer.of(
+        keys=["ward"],
+        groups=[("a",), ("b",), (None,)],
+        columns=columns,
+        **said | {"guarantee": privacy.pure(0.5)} | more,
+    )
+
+
+def asked(**more) -> Question:
+    return Question(Private("visits"), (), **more)
+
+
+COUNT, DAYS, WARD = Column("count"), Column("avg_days"), Column("ward")
+
+
+def test_every_noisy_column_has_its_two_ends():
+    assert wards().header == [
+        "ward",
+        "count",
+        "count_lo",
+        "count_hi",
+        "avg_days",
+        "avg_days_lo",
+        "avg_days_hi",
+    ]
+    assert wards().rows()[0] == ("a", 10, 8.0, 12.0, 3.5, 3.0, 4.0)
+    assert [row["ward"] for row in wards()] == ["a", "b", None]
+    assert len(wards()) == 3
+
+
+def test_the_text_shows_the_numbers_and_what_must_be_said():
+    text = str(wards(private=False, withheld="Groups of fewer than 20 are likely withheld."))
+    assert "NOT PRIVATE" in text
+    assert "fewer than 20" in text
+    assert "between 0 and 60" in text
+    assert "pure(epsilon=0.5)" in text
+    page = wards()._repr_html_()
+    assert page.count("<tr>") == 4
+    assert "<script>" not in Answer.of(keys=["<script>"], groups=[], columns={})._repr_html_()
+
+
+def test_one_number_is_a_value_and_several_are_not():
+    one = Answer.of(keys=[], groups=[()], columns={"count": noisy([5])})
+    assert one.value == 5
+    assert one.interval == (3.0, 7.0)
+    with pytest.raises(BadParameter) as refused:
+        wards().value  # noqa: B018
+    assert refused.value.code == "DP107"
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_frames_hold_the_table(library):
+    pytest.importorskip(library)
+    answer = wards()
+    table = {"pandas": answer.to_pandas, "polars": answer.to_polars, "pyarrow": answer.to_arrow}[library]()
+    names = list(table.columns) if library != "pyarrow" else table.column_names
+    assert names == answer.header
+    column = table["count"].to_pylist() if library == "pyarrow" else list(table["count"])
+    assert column == [10, -1, 7]
+
+
+def test_files_hold_the_table_and_what_is_said(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    answer = wards()
+    answer.to_csv(tmp_path / "wards.csv")
+    answer.to_parquet(tmp_path / "wards.parquet")
+    with (tmp_path / "wards.csv").open(encoding="utf-8") as file:
+        assert next(csv.reader(file)) == answer.header
+    metadata = parquet.read_schema(tmp_path / "wards.parquet").metadata
+    assert metadata[b"discreet.noise.count"] == b"Laplace"
+    assert privacy.from_json(metadata[b"discreet.guarantee"].decode()) == privacy.pure(0.5)
+    with pytest.raises(BadParameter) as refused:
+        answer.to_csv(tmp_path / "nowhere" / "wards.csv")
+    assert refused.value.code == "DP102"
+
+
+def test_json_brings_everything_back():
+    day, moment = date(2026, 11, 16), datetime(2026, 11, 16, 4, 5, 6, tzinfo=UTC)
+    answer = Answer.of(
+        keys=["day", "moment", "flag"],
+        groups=[(day, moment, True)],
+        columns={"count": Noisy((3,), (-math.inf,), (4,), deviation=1.5, step=0.5)},
+        guarantee=privacy.gaussian(2.0),
+        withheld="some",
+    )
+    back = Answer.from_json(answer.to_json())
+    assert back.groups == ((day, moment, True),)
+    assert back.columns["count"] == Noisy((3,), (None,), (4,), deviation=1.5, step=0.5)
+    assert (back.guarantee, back.withheld) == (privacy.gaussian(2.0), "some")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("", "DP401"),
+        ("[]", "DP401"),
+        ("{}", "DP401"),
+        ('{"discreet.answer": 99}', "DP402"),
+        (json.dumps({"discreet.answer": 1, "columns": {"x": {"values": [1], "odd": 2}}}), "DP401"),
+    ],
+)
+def test_what_is_no_answer_is_refused(text, code):
+    with pytest.raises(BadDescription) as refused:
+        Answer.from_json(text)
+    assert refused.value.code == code
+
+
+# --- outputs, HAVING, ORDER BY, LIMIT ---------------------------------------------------------------
+
+
+def test_outputs_are_renamed_and_computed_with_their_intervals():
+    per = Combined("*", (Combined("/", (DAYS, COUNT)), Literal(100)))
+    shown = arrange(wards(), asked(outputs=(Output("w", WARD), Output("n", COUNT), Output("per", per))))
+    assert shown.header == ["w", "n", "n_lo", "n_hi", "per", "per_lo", "per_hi"]
+    assert shown.columns["per"].values == (35.0, None, pytest.approx(1.25 / 7 * 100))
+    assert shown.columns["per"].lo[0] == pytest.approx(3.0 / 12 * 100)
+    assert shown.columns["per"].hi[0] == pytest.approx(4.0 / 8 * 100)
+
+
+def test_a_quotient_by_what_may_be_zero_says_nothing():
+    answer = Answer.of(keys=[], groups=[()], columns={"a": noisy([1]), "b": noisy([1])})
+    shown = arrange(answer, asked(outputs=(Output("q", Combined("/", (Column("a"), Column("b")))),)))
+    assert (shown.columns["q"].values, shown.columns["q"].lo, shown.columns["q"].hi) == (
+        (1.0,),
+        (None,),
+        (None,),
+    )
+
+
+def test_two_noisy_columns_are_taken_at_a_higher_confidence_each():
+    seen = []
+
+    def ends(confidence):
+        seen.append(confidence)
+        return (0,), (10,)
+
+    columns = {name: noisy([5], interval=ends) for name in "ab"}
+    answer = Answer.of(keys=[], groups=[()], columns=columns)
+    shown = arrange(answer, asked(outputs=(Output("s", Combined("+", (Column("a"), Column("b")))),)))
+    assert seen == pytest.approx([0.975, 0.975])
+    assert (shown.columns["s"].lo, shown.columns["s"].hi) == ((0,), (20,))
+
+
+@pytest.mark.parametrize(
+    ("op", "parts", "value", "ends"),
+    [
+        ("-", (COUNT,), -10, (-12, -8)),
+        ("-", (COUNT, Literal(1)), 9, (7, 11)),
+        ("abs", (Combined("-", (Literal(9), COUNT)),), 1, (0, 3)),
+        ("abs", (Combined("-", (Literal(1), COUNT)),), 9, (7, 11)),
+        ("round", (DAYS,), 4, (3, 4)),
+        ("round", (DAYS, Literal(1)), 3.5, (3.0, 4.0)),
+        ("least", (COUNT, Literal(9)), 9, (8, 9)),
+        ("greatest", (COUNT, Literal(11)), 11, (11, 12)),
+        ("*", (COUNT, Literal(-1)), -10, (-12, -8)),
+    ],
+)
+def test_the_interval_of_an_operator_is_its_hull(op, parts, value, ends):
+    shown = arrange(wards(), asked(outputs=(Output("x", Combined(op, parts)),)))
+    column = shown.columns["x"]
+    assert (column.values[0], column.lo[0], column.hi[0]) == (value, *ends)
+
+
+def test_having_order_and_limit_read_released_numbers_only():
+    few = Combined(">", (COUNT, Literal(0)))
+    shown = arrange(wards(), asked(having=few, order=(Order(COUNT),), limit=1))
+    assert shown.groups == ((None,),)
+    assert arrange(wards(), asked(order=(Order(COUNT, descending=True),))).groups == (("a",), (None,), ("b",))
+    assert arrange(wards(), asked(order=(Order(DAYS),))).groups == ((None,), ("a",), ("b",))
+    unknown = Combined(">", (DAYS, Literal(0)))
+    assert arrange(wards(), asked(having=unknown)).groups == (("a",), (None,))
+    either = Combined("or", (unknown, Combined("=", (WARD, Literal("b")))))
+    assert arrange(wards(), asked(having=either)).groups == (("a",), ("b",), (None,))
+    both = Combined("and", (few, Combined("not", (Combined("=", (WARD, Literal("a"))),))))
+    assert arrange(wards(), asked(having=both)).groups == ()
+
+
+# --- views --------------------------------------------------------------------------------------------
+
+
+def test_views_cut_and_round_and_say_so():
+    seen = wards().nonnegative().rounded()
+    assert seen.columns["count"].values == (10, 0, 7)
+    assert seen.columns["count"].lo == (8, 0, 5)
+    assert seen.columns["avg_days"] == wards().columns["avg_days"]
+    assert [note[:5] for note in seen.notes] == ["Value", "View:", "View:"]
+
+
+def test_a_rounded_interval_is_not_wider():
+    column = Noisy((1.5,), (0.2,), (2.9,), whole=True)
+    seen = Answer.of(keys=[], groups=[()], columns={"count": column}).rounded().columns["count"]
+    assert (seen.lo, seen.hi) == ((1,), (2,))
+
+
+def two_levels(leaf_deviation=5.0, total_deviation=5.0, *, gaussian=True):
+    leaves = Answer.of(
+        keys=["ward", "sex"],
+        groups=[(ward, sex) for ward in "ab" for sex in "fmx"],
+        columns={"count": noisy([10.0, 20, 30, 1, 2, 3], deviation=leaf_deviation, gaussian=gaussian)},
+    )
+    total = Answer.of(
+        keys=["ward"],
+        groups=[("a",), ("b",)],
+        columns={"count": noisy([66.0, 6], deviation=total_deviation, gaussian=gaussian)},
+    )
+    return leaves, total
+
+
+def test_numbers_are_moved_to_add_up_as_least_squares_says():
+    leaves, total = two_levels()
+    fitted = leaves.consistent(total)
+    assert fitted.columns["count"].values == pytest.approx((11.5, 21.5, 31.5, 1, 2, 3))
+    half = 1.959964 * 5 * math.sqrt(3 / 4)  # variance s² (1 - 1/(G + 1)) at equal deviations
+    assert fitted.columns["count"].hi[0] == pytest.approx(11.5 + half)
+    assert "least squares" in fitted.notes[-1]
+
+
+def test_a_perfect_total_is_met_and_other_noise_keeps_its_own_interval():
+    leaves, total = two_levels(total_deviation=0.0, gaussian=False)
+    fitted = leaves.consistent(total).columns["count"]
+    assert sum(fitted.values[:3]) == pytest.approx(66)
+    assert (fitted.lo, fitted.hi) == (leaves.columns["count"].lo, leaves.columns["count"].hi)
+
+
+def test_answers_that_do_not_add_up_are_refused():
+    leaves, total = two_levels()
+    for one, other in [(total, leaves), (leaves, leaves), (leaves, wards())]:
+        with pytest.raises(BadParameter) as refused:
+            one.consistent(other)
+        assert refused.value.code == "DP107"
+
+
+def test_a_picture_has_a_bar_for_each_interval():
+    pytest.importorskip("matplotlib")
+    from discreet import plot
+
+    figure = wards().plot()
+    assert "a 10 (8 to 12)" in plot.alt_text(figure)
+    with pytest.raises(BadParameter) as refused:
+        wards().plot("nothing")
+    assert refused.value.code == "DP105"
+    with pytest.raises(BadParameter):
+        plot.groups([], [], [], [])

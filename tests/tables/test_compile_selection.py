@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Naming groups: the exact law of what is named, on all small tables, against the promise."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from discreet.errors import RefusedQuestion
+from discreet.mechanisms.laws import LaplaceLaw
+from discreet.tables.compile import compile_question
+from discreet.tables.part import Scope
+from discreet.tables.plan import Groups
+from discreet.tables.selection import gaussian_selection, laplace_selection, threshold_for, weight_in
+from discreet.tables.spend import Spend
+from tests.tables.small import ROWS, WARD, contribution, dataset, engine, number, question
+
+WARDS = ("a", "b", "c")
+SETS = [tuple(s) for many in range(4) for s in itertools.combinations(WARDS, many)]
+LEAK = 0.05
+
+
+def tail(law, t):
+    """P(noise >= t), by textbook formulas."""
+    if isinstance(law, LaplaceLaw):
+        q = math.exp(-1 / law.scale)
+        return q**t / (1 + q) if t >= 1 else 1 - q ** (1 - t) / (1 + q)
+    return stats.norm.sf((t - 0.5) / law.scale)
+
+
+def law_of(selection, table):
+    """The probabilities of all eight sets of named groups."""
+    people = [tuple((ward, 1) for ward in held) for held in table]
+    weights = engine(people).sums(selection.sums)
+    shown = []
+    for ward in WARDS:
+        weight = weights.get((ward,), (0,))[0]
+        shown.append(tail(selection.law, selection.threshold - weight) if weight else 0.0)
+    return np.array(
+        [
+            math.prod(p if named else 1 - p for p, named in zip(shown, names, strict=True))
+            for names in itertools.product((True, False), repeat=3)
+        ]
+    )
+
+
+def selections(relation):
+    scope = Scope(ROWS, (WARD,), contribution(at_most=3, groups=2, relation=relation))
+    return [laplace_selection(scope, 1, LEAK), gaussian_selection(scope, 1.5, LEAK)]
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("which", [0, 1], ids=["laplace", "gaussian"])
+def test_what_is_named_keeps_the_promise(which, relation):
+    selection = selections(relation)[which]
+    epsilons = [0.0, 0.3, 0.7, 1.0, 1.5]
+    promised = [selection.promise.delta(epsilon) for epsilon in epsilons]
+    worst = np.zeros(len(epsilons))
+    for others in itertools.combinations_with_replacement(SETS, 2):
+        laws = [law_of(selection, (*others, held)) for held in SETS]
+        against = laws if relation == "replace" else [laws[0]]
+        for one, other in itertools.product(laws, against):
+            for p, q in ((one, other), (other, one)):
+                found = [np.maximum(p - math.exp(epsilon) * q, 0).sum() for epsilon in epsilons]
+                worst = np.maximum(worst, found)
+    assert (worst <= np.array(promised) * (1 + 1e-9)).all()
+    assert worst[-1] >= 0.5 * LEAK, "the leak is nowhere near what it may be"
+
+
+def test_a_threshold_one_lower_leaks_more():
+    scheme, law = Groups(3, 8, norm=1), LaplaceLaw(4.0)
+    threshold = threshold_for(scheme, law, LEAK)
+
+    def leak(at):
+        return max(1 - (1 - tail(law, at - weight_in(scheme, m))) ** m for m in (1, 2, 3))
+
+    assert leak(threshold) <= LEAK < leak(threshold - 1)
+
+
+def test_many_groups_are_bounded_by_doubling():
+    scheme, law = Groups(50_000, 4096, norm=2), LaplaceLaw(3000.0)
+    at = threshold_for(scheme, law, 1e-6)
+    for m in (1, 2, 1000, 1025, 1500, 2050, 4100, 30_000, 50_000):
+        assert -math.expm1(m * math.log1p(-tail(law, at - weight_in(scheme, m)))) <= 1e-6
+
+
+def test_nobody_is_named_by_somebody_in_too_many_groups():
+    everywhere = engine([(("a", 1), ("b", 1), ("c", 1))] * 100)
+    for selection in selections("add-remove"):
+        at_any_weight = replace(selection, threshold=-(10**9))
+        assert at_any_weight.draw(everywhere) == []
+        assert at_any_weight.draw(engine([(("b", 1),)])) == [("b",)]
+
+
+def test_large_groups_are_named_in_order_and_small_ones_are_not():
+    people = [(("b", 1),)] * 300 + [(("a", 1),)] * 300 + [((None, 1),)] * 300 + [(("c", 1),)]
+    asked = question(("count",), keys="unknown")
+    for spend in (Spend(epsilon=1, delta=1e-9), Spend(rho=0.5, delta=1e-9)):
+        mechanism = compile_question(asked, dataset(people, at_most=1), spend)
+        answer = mechanism.draw(dataset(people, at_most=1))
+        assert answer.groups == (("a",), ("b",), (None,))
+        assert "whether others exist is not said" in answer.withheld
+        assert mechanism.promise.implies(spend.target(mechanism.unit))
+
+
+def test_nothing_is_named_in_an_empty_table():
+    asked = question(("count",), ("mean", number(0, 5)), ("max", number(0, 5)), keys="unknown")
+    for spend in (Spend(epsilon=1, delta=1e-6), Spend(rho=0.5, delta=1e-6)):
+        answer = compile_question(asked, dataset(), spend).draw(dataset())
+        assert len(answer) == 0
+
+
+def test_stated_groups_are_what_counts():
+    for at_most, groups, most in ((1, 1, 1), (3, 5, 5), (3, None, 1000), (5000, None, 5000)):
+        scope = Scope(ROWS, (WARD,), contribution(at_most=at_most, groups=groups))
+        assert gaussian_selection(scope, 1.0, LEAK).most == most
+
+
+def test_finding_keys_needs_a_delta():
+    with pytest.raises(RefusedQuestion) as refused:
+        compile_question(question(("count",), keys="unknown"), dataset(), Spend(epsilon=1))
+    assert refused.value.code == "DP704"
+    assert "delta=1e-6" in refused.value.fix
+
+
+def test_names_alone_can_be_asked_for():
+    people = [(("b", 1),)] * 300
+    spend = Spend(epsilon=1, delta=1e-9)
+    mechanism = compile_question(question(keys="unknown"), dataset(people), spend)
+    assert mechanism.draw(dataset(people)).groups == (("b",),)

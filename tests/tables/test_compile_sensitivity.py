@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No unit moves the sums further than the noise is made for, and some unit moves them that far."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from discreet.mechanisms.laws import exactly
+from discreet.tables.compile import compile_question
+from discreet.tables.plan import Rows
+from discreet.tables.spend import Spend
+from discreet.tables.totals import Totals
+from tests.tables.small import dataset, engine, number, people, question, weighted
+
+VALUES = (-3, 0, 2, 9, None)
+AGGREGATES = {
+    "count": [("count",)],
+    "count_of": [("count_of", number(-2, 5))],
+    "sum": [("sum", number(-2, 5))],
+    "positive sum": [("sum", number(1, 5))],
+    "mean": [("mean", number(-2, 5))],
+    "all": [("count",), ("sum", number(-2, 5)), ("mean", number(-2, 5)), ("count_of", number(-2, 5))],
+    "variance": [("variance", number(-2, 5)), ("mean", number(-2, 5))],
+    "two columns": [("mean", number(-2, 5, null=False)), ("sum", number(0, 3)), ("count",)],
+    "units": [("units",)],
+    "units and rows": [("units",), ("count",), ("mean", number(-2, 5))],
+}
+PURE, GAUSSIAN = Spend(epsilon=1.0), Spend(rho=0.5)
+
+
+def distances(mechanism, relation):
+    """For every part: how far its farthest neighbours are apart, in noises, and what the promise is made for."""
+    for part in mechanism.parts:
+        assert isinstance(part, Totals)
+        gaussian = "gaussian" in repr(part.promise)
+        noise = np.array([law.scale for law in part.laws])
+        vectors = []
+        for person in people(VALUES, most=3):
+            moved = part.exact(engine((person,)))
+            nothing = (0,) * noise.size
+            vectors.append(np.array([moved.get(group, nothing) for group in mechanism.groups]) / noise)
+        found = np.unique([vector.ravel() for vector in vectors], axis=0)
+        others = found if relation == "replace" else np.zeros((1, found.shape[1]))
+        gaps = np.abs(found[:, None] - others[None])
+        yield float((gaps**2 if gaussian else gaps).sum(axis=2).max()), float(bound(part, gaussian=gaussian))
+
+
+def bound(part, *, gaussian):
+    """Σ Δ/scale, or 1/noise²: what the promise is calibrated to."""
+    if gaussian:
+        return 1 / exactly(part.promise.noise) ** 2
+    parts = part.promise.parts if hasattr(part.promise, "parts") else [(part.promise, 1)]
+    return sum(count * Fraction(one.sensitivity) / exactly(one.scale) for one, count in parts)
+
+
+@pytest.mark.parametrize("spend", [PURE, GAUSSIAN], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("keys", [None, ("a", "b"), ("a",)], ids=["total", "groups", "one group"])
+@pytest.mark.parametrize("asked", AGGREGATES.values(), ids=AGGREGATES)
+def test_no_unit_moves_the_sums_further_than_promised(asked, keys, relation, spend):
+    mechanism = compile_question(question(*asked, keys=keys), dataset(at_most=2, relation=relation), spend)
+    for worst, promised in distances(mechanism, relation):
+        assert worst <= promised * (1 + 1e-12)
+        assert worst >= promised / 4, "the noise is far more than any unit needs"
+
+
+@pytest.mark.parametrize("at_most", [1, 2, 3])
+def test_the_bound_is_attained(at_most):
+    data = dataset(at_most=at_most)
+    for asked, spend in [
+        ("count", PURE),
+        ("sum", PURE),
+        ("mean", PURE),
+        ("count", GAUSSIAN),
+        ("sum", GAUSSIAN),
+    ]:
+        mechanism = compile_question(question(*AGGREGATES[asked], keys=("a", "b")), data, spend)
+        ((worst, promised),) = distances(mechanism, "add-remove")
+        assert math.isclose(worst, promised, rel_tol=1e-6)
+    mechanism = compile_question(question(*AGGREGATES["mean"], keys=("a", "b")), data, GAUSSIAN)
+    ((worst, promised),) = distances(mechanism, "add-remove")
+    assert worst >= 0.97 * promised
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+def test_a_total_of_replaced_units_moves_by_one_unit(relation):
+    data = dataset(at_most=2, relation=relation)
+    for asked, spend in [("count", PURE), ("sum", PURE), ("positive sum", PURE), ("units", PURE)]:
+        mechanism = compile_question(question(*AGGREGATES[asked]), data, spend)
+        ((worst, promised),) = distances(mechanism, relation)
+        assert math.isclose(worst, promised, rel_tol=1e-6)
+
+
+@pytest.mark.parametrize("at_most", [1, 2, 3])
+@pytest.mark.parametrize("asked", AGGREGATES.values(), ids=AGGREGATES)
+def test_nobody_within_the_limit_is_weighed_down(asked, at_most):
+    mechanism = compile_question(question(*asked, keys=("a", "b")), dataset(at_most=at_most), GAUSSIAN)
+    for part in mechanism.parts:
+        in_full = replace(part.sums, scheme=Rows(10**6, part.sums.scheme.fine))
+        for person in people(VALUES, most=at_most):
+            assert weighted(part.sums, person) == weighted(in_full, person)
+
+
+def test_half_the_noise_is_found_out():
+    mechanism = compile_question(question(("count",), keys=("a", "b")), dataset(at_most=2), PURE)
+    (part,) = mechanism.parts
+    object.__setattr__(part.laws[0], "scale", part.laws[0].scale / 2)
+    ((worst, promised),) = distances(mechanism, "add-remove")
+    assert worst > promised
