@@ -128,7 +128,7 @@ def _tables(results: list[Result], *, cached: bool) -> Iterator[str]:
     arguments = shlex.join(sys.argv[1:])
     yield from report.heading(f"python benchmarks/accounting.py {arguments}".strip())
     yield ""
-    peers = (calls[-1][0] for name, calls in environments.REQUIREMENTS.items() if name != OURS)
+    peers = (environments.REQUIREMENTS[name][-1][0] for name in dict.fromkeys(e for e, _ in PEERS.values()))
     versions = ", ".join([*peers, *environments.NUMBERS])
     yield f"Peers: {versions}{'; answers of an earlier run were reused' if cached else ''}."
     yield f"CPU seconds after import, best of {REPEATS} or more (once if above 1 s); cold is the first call of a"

@@ -26,6 +26,12 @@ REQUIREMENTS: dict[str, list[list[str]]] = {
     "opendp": [["opendp==0.16.0", "numpy"]],
     "diffprivlib": [["diffprivlib==0.6.6", "scikit-learn<=1.7.2"]],
     "tmlt": [["tmlt.core==0.20.0"]],
+    # tables
+    "opendp-tables": [["opendp[polars]==0.16.0", "pyarrow==26.0.1"]],
+    "qrlew": [["pyqrlew==0.9.27", "duckdb==2.0.0"]],
+    "smartnoise": [["smartnoise-sql==1.0.10", "pyarrow==26.0.1", "psycopg2-binary==2.9.13"]],
+    "pipeline-dp": [["pipeline-dp==0.3.1", "pyarrow==26.0.1"]],
+    "tmlt-analytics": [["tmlt.analytics==0.21.0", "pyspark==3.5.9"]],
     "discreet": [["--editable", str(ROOT)]],
 }
 

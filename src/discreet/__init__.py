@@ -3,6 +3,9 @@
 
 A map of the library, in the order in which a newcomer meets it:
 
+    open        a private table, with what is publicly known of it; `each`, `each_row`, `column` and `col` help
+    Session     the one door to it: SQL and expressions, charged first and then answered
+    Limit       how much may be spent in all; Ledger, the file that remembers what was
     Laplace     noise on a number or a vector; likewise Gaussian, Geometric, DiscreteGaussian
     noisy_max   a choice among candidates; likewise exponential_mechanism and permute_and_flip
     mechanisms  all mechanisms: queries, choices, thresholds, quantiles, local reports, how to combine them
@@ -17,6 +20,10 @@ A map of the library, in the order in which a newcomer meets it:
 
     import discreet as dp
     from discreet import privacy
+
+    data = dp.open("visits.parquet", protect=dp.each("patient_id", at_most=20))
+    session = dp.Session(data, limit=dp.Limit.filter(epsilon=1, delta=1e-6), ledger="visits.ledger")
+    session.sql("SELECT COUNT(*) FROM visits", epsilon=0.1)
 
     dp.Laplace(epsilon=1, sensitivity=1)(42).value
 
@@ -43,6 +50,8 @@ if TYPE_CHECKING:
     from discreet import mechanisms as mechanisms
     from discreet import plot as plot
     from discreet import privacy as privacy
+    from discreet.ledger.ledger import Ledger as Ledger
+    from discreet.ledger.limit import Limit as Limit
     from discreet.mechanisms import ptr as ptr
     from discreet.mechanisms import smooth as smooth
     from discreet.mechanisms.additive import DiscreteGaussian as DiscreteGaussian
@@ -55,6 +64,12 @@ if TYPE_CHECKING:
     from discreet.privacy.calibrate import calibrate as calibrate
     from discreet.privacy.guarantee import Guarantee as Guarantee
     from discreet.privacy.unit import Unit as Unit
+    from discreet.session import Session as Session
+    from discreet.tables.formula import col as col
+    from discreet.tables.open import column as column
+    from discreet.tables.open import each as each
+    from discreet.tables.open import each_row as each_row
+    from discreet.tables.open import open as open
 
 __version__ = "0.1.0"
 
@@ -64,15 +79,23 @@ __all__ = [
     "Geometric",
     "Guarantee",
     "Laplace",
+    "Ledger",
+    "Limit",
+    "Session",
     "Unit",
     "__version__",
     "audit",
     "calibrate",
+    "col",
+    "column",
+    "each",
+    "each_row",
     "errors",
     "exponential_mechanism",
     "graphs",
     "mechanisms",
     "noisy_max",
+    "open",
     "permute_and_flip",
     "plot",
     "privacy",
@@ -93,6 +116,14 @@ _HOMES = {
     "Guarantee": "discreet.privacy.guarantee",
     "Unit": "discreet.privacy.unit",
     "calibrate": "discreet.privacy.calibrate",
+    "Ledger": "discreet.ledger.ledger",
+    "Limit": "discreet.ledger.limit",
+    "Session": "discreet.session",
+    "col": "discreet.tables.formula",
+    "column": "discreet.tables.open",
+    "each": "discreet.tables.open",
+    "each_row": "discreet.tables.open",
+    "open": "discreet.tables.open",
 }
 
 

@@ -58,7 +58,23 @@ def test_the_help_of_dpsgd_lists_every_flag(discreet):
 def test_the_help_lists_every_command(discreet, line):
     done = discreet(line)
     assert done.code == 0
-    assert [name for name in ("account", "demo", "version") if name not in done.out] == []
+    commands = (
+        "demo",
+        "describe",
+        "plan",
+        "query",
+        "release",
+        "budget",
+        "ledger",
+        "statement",
+        "account",
+        "audit",
+    )
+    assert [name for name in (*commands, "version") if name not in done.out] == []
+
+
+def test_the_help_of_ledger_lists_what_can_be_read(discreet):
+    assert [name for name in ("show", "verify", "export") if name not in discreet("ledger --help").out] == []
 
 
 def test_the_version(discreet):
@@ -67,11 +83,13 @@ def test_the_version(discreet):
     assert discreet("version --json").object["discreet"] == number
 
 
-def test_help_loads_no_numerics():
+@pytest.mark.parametrize("command", ["account", "query", "release", "statement"])
+def test_help_loads_no_numerics(command):
     program = (
         "import sys\nfrom discreet.cli import main\n"
-        "try:\n    main(['account', '--help'])\nexcept SystemExit:\n    pass\n"
-        "sys.exit(' '.join({'numpy', 'scipy', 'discreet.privacy'} & set(sys.modules)) or 0)"
+        f"try:\n    main(['{command}', '--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'numpy', 'scipy', 'duckdb', 'discreet.privacy', 'discreet.ledger', 'discreet.tables'}\n"
+        "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -5,6 +5,8 @@ A comment at the end of an expression is a claim:
 
     train.epsilon(delta=1e-6)     # → 2.48          equal to the digits shown
     a + b                         # raises DP201    refused with that code
+
+A block of TOML that is named is a file, which the commands of its page find.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from discreet.errors import DiscreetError
 from tests.house.project import DOCS, ROOT
 
 _FENCE = re.compile(r"^( *)```(\w+)[^\n]*\n(.*?)^\1```$", flags=re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"^```toml title=\"([\w.-]+)\"\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 _CLAIM = re.compile(r"#\s*(→|raises)\s*(.+?)\s*$")
 
 
@@ -43,6 +46,11 @@ def blocks(text: str, language: str) -> list[Block]:
             code = "\n".join(line.removeprefix(indent) for line in body.splitlines())
             found.append(Block(kind, code, text.count("\n", 0, match.start(3)) + 1))
     return found
+
+
+def files(text: str) -> dict[str, str]:
+    """The files that a page shows, by name; its commands find them beside them."""
+    return dict(_FILE.findall(text))
 
 
 def run(block: Block, names: dict[str, Any], page: str = "page") -> None:

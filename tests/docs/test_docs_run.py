@@ -10,19 +10,27 @@ import sys
 
 import pytest
 
-from tests.docs.blocks import Block, agrees, blocks, pages, run
+from tests.docs.blocks import Block, agrees, blocks, files, pages, run
 from tests.house.project import ROOT, read, relative
 
 PAGES = {relative(path): read(path) for path in pages()}
 WITH_PYTHON = [page for page, text in PAGES.items() if blocks(text, "python")]
+WITH_FILES = [page for page, text in PAGES.items() if files(text)]
 COMMAND = re.compile(r"^\$ (.+)$", flags=re.MULTILINE)
-COMMANDS = sorted(
-    {
-        command
-        for text in PAGES.values()
-        for block in blocks(text, "console")
-        for command in COMMAND.findall(block.text)
-    }
+
+
+def told(page):
+    """The commands of a page, block by block."""
+    return [tuple(COMMAND.findall(block.text)) for block in blocks(PAGES[page], "console")]
+
+
+def ours(commands):
+    return tuple(command for command in commands if command.startswith("discreet "))
+
+
+COMMANDS = sorted({command for page in PAGES for block in told(page) for command in block})
+BLOCKS = sorted(
+    {ours(block) for page in PAGES if page not in WITH_FILES for block in told(page) if ours(block)}
 )
 
 
@@ -35,12 +43,29 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch)
     assert len(names) > 2, "the page imports nothing"
 
 
-@pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith("discreet ")])
-def test_a_command_of_the_documentation_runs(command, tmp_path):
-    words = [sys.executable, "-m", *shlex.split(command)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+@pytest.mark.parametrize("commands", BLOCKS, ids=lambda commands: commands[0])
+def test_the_commands_of_a_block_run_in_their_order(commands, tmp_path):
+    assert failed(commands, tmp_path) == []
+
+
+@pytest.mark.parametrize("page", WITH_FILES)
+def test_the_commands_of_a_page_with_files_run_in_their_order(page, tmp_path):
+    for name, text in files(PAGES[page]).items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    commands = [command for block in told(page) for command in ours(block)]
+    assert commands
+    assert failed(commands, tmp_path) == []
+
+
+def failed(commands, folder):
+    """Those of the commands that fail, or say nothing, one after another in one folder."""
+    found = []
+    for command in commands:
+        words = [sys.executable, "-m", *shlex.split(command)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=folder)
+        if done.returncode or not done.stdout.strip():
+            found.append((command, done.returncode, done.stderr))
+    return found
 
 
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith("make ")])
@@ -55,7 +80,10 @@ def test_the_documentation_shows_no_other_kind_of_command():
 @pytest.mark.parametrize("page", PAGES)
 def test_no_code_hides_in_a_fence_that_is_not_run(page):
     fences = re.findall(r"^ *```(\S*)", PAGES[page], flags=re.MULTILINE)
-    assert set(fences[::2]) <= {"python", "console", "text", "json"}, "name the language of every fence"
+    assert set(fences[::2]) <= {"python", "console", "text", "json", "toml"}, (
+        "name the language of every fence"
+    )
+    assert fences.count("toml") == len(files(PAGES[page])), "name the file that it is"
     assert set(fences[1::2]) <= {""}
 
 

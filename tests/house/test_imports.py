@@ -16,10 +16,11 @@ from tests.house.project import PACKAGE, SRC, module_name, relative, source_file
 ARROWS: dict[str, tuple[str, ...]] = {
     "errors": (),
     "check": ("errors",),
+    "data": ("errors",),
     "noise": ("check",),
     "privacy": ("check",),
     "mechanisms": ("noise", "privacy"),
-    "tables": ("mechanisms",),
+    "tables": ("mechanisms", "plot"),
     "graphs": ("mechanisms",),
     "learn": ("mechanisms",),
     "ledger": ("privacy",),
@@ -27,7 +28,8 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "plot": ("mechanisms",),
     "audit": ("mechanisms", "plot"),
     "testing": ("noise",),
-    "cli": ("session", "audit"),
+    "data": ("errors",),
+    "cli": ("session", "audit", "data"),
     "server": ("session", "audit"),
     "__main__": ("cli",),
     "__init__": (),  # the façade loads its names lazily and is imported by nobody
@@ -35,7 +37,7 @@ ARROWS: dict[str, tuple[str, ...]] = {
 
 # Third-party modules, and the only places where they may be named.
 HOMES: dict[str, tuple[str, ...]] = {
-    "numpy": ("privacy", "noise", "mechanisms", "tables", "graphs", "learn", "audit", "plot", "cli"),
+    "numpy": ("privacy", "noise", "mechanisms", "tables", "graphs", "learn", "audit", "plot", "session", "cli"),
     "scipy": ("privacy", "noise", "mechanisms", "graphs", "learn", "audit"),
     "cryptography": ("noise", "ledger"),
     "typer": ("cli",),

@@ -2,27 +2,42 @@
 """All commands together, and what they have in common: errors with a code, and exit codes.
 
 0  done
-2  bad input: an argument is wrong, missing or contradicts another            DP1xx, DP4xx
-3  refused: no theorem, no certified bound, or a dependency is not installed  DP2xx, DP3xx, DP5xx
-5  an audit refuted a claim
+2  bad input: an argument is wrong, missing or contradicts another            DP1xx, DP4xx, DP603, DP604, DP802
+3  refused: over the limit; no theorem, no certified bound, a part is missing DP601, DP2xx, DP3xx, DP5xx, DP6xx, DP801
+4  refused: the question is not one that can be proved private                DP7xx
+5  an audit refuted a claim, or a ledger is damaged                           DP602
 """
 
 from __future__ import annotations
 
 import io
 import sys
+from difflib import get_close_matches
 from typing import Annotated, cast
 
 import typer
 
 from discreet.cli.account import Ordered, account
 from discreet.cli.audit import audit
+from discreet.cli.budget import budget
 from discreet.cli.demo import demo
+from discreet.cli.describe import describe
 from discreet.cli.dpsgd import dpsgd
-from discreet.cli.report import print_json
+from discreet.cli.ledger import export, show, verify
+from discreet.cli.plan import plan
+from discreet.cli.query import query
+from discreet.cli.release import release
+from discreet.cli.report import error_object, print_json
+from discreet.cli.statement import statement
 from discreet.cli.terminal import print_error
 from discreet.cli.version import version
-from discreet.errors import BadDescription, BadParameter, CannotCertify, DiscreetError
+from discreet.errors import (
+    BadDescription,
+    BadParameter,
+    DiscreetError,
+    LedgerDamaged,
+    RefusedQuestion,
+)
 
 #: What Typer raises for words that it cannot parse; its name has moved between versions of it.
 _UsageError = cast("type[Exception]", typer.BadParameter.__base__)
@@ -43,9 +58,26 @@ _account = typer.Typer(
     add_completion=False,
 )
 _account.command("dpsgd")(dpsgd)
+_ledger = typer.Typer(
+    help="Read a ledger: what was charged, whether it is intact, every row.",
+    no_args_is_help=True,
+    context_settings=_SETTINGS,
+    add_completion=False,
+)
+_ledger.command("show")(show)
+_ledger.command("verify")(verify)
+_ledger.command("export")(export)
+
+app.command("demo")(demo)
+app.command("describe")(describe)
+app.command("plan")(plan)
+app.command("query")(query)
+app.command("release")(release)
+app.command("budget")(budget)
+app.add_typer(_ledger, name="ledger")
+app.command("statement")(statement)
 app.add_typer(_account, name="account")
 app.command("audit")(audit)
-app.command("demo")(demo)
 app.command("version")(version)
 
 
@@ -57,7 +89,7 @@ def _root(
 ) -> None:
     """Differential privacy from the description to the promise.
 
-    Start with  discreet demo  or  discreet account --help.
+    Start with  discreet demo  or  discreet describe visits.parquet.
     """
     if show_version:
         version()
@@ -85,26 +117,38 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _unreadable(error: Exception) -> BadParameter:
     """Words that are no command, in the voice of every other error."""
-    missing = type(error).__name__ in {"BadOptionUsage", "MissingParameter"}
+    missing = type(error).__name__ in {"BadOptionUsage", "MissingParameter", "NoArgsIsHelpError"}
     message = " ".join(str(getattr(error, "format_message", error.__str__)()).split()).rstrip(".?")
+    message = message or "the command is not complete"
     command = getattr(getattr(error, "ctx", None), "command_path", "discreet")
+    meant = f"{word}   or   " if (word := _meant(error)) else ""
     return BadParameter(
         "DP107" if missing else "DP105",
         f"{message[:1].lower()}{message[1:]}{'?' if 'Did you mean' in message else '.'}",
         why="a flag that is dropped in silence would describe something else than what was run.",
-        fix=f"{command} --help  lists what there is",
+        fix=f"{meant}{command} --help  lists what there is",
     )
+
+
+def _meant(error: Exception) -> str:
+    """The flag or the command that was probably meant: one that begins like it, or is close to it."""
+    word = str(getattr(error, "option_name", "") or getattr(error, "cmd_name", "") or "")
+    known = [str(one) for one in getattr(error, "possibilities", None) or ()]
+    begins = [one for one in known if word and one.startswith(word)]
+    return (begins or get_close_matches(word, known, n=1, cutoff=0.0) or [""])[0]
 
 
 def _refuse(error: DiscreetError, words: list[str]) -> int:
     if "--json" in words:
-        print_json({"error": _as_object(error)})
+        print_json({"error": error_object(error)})
     else:
         print_error(error)
-    return 2 if isinstance(error, BadParameter | BadDescription) else 3
+    return _exit_code(error)
 
 
-def _as_object(error: DiscreetError) -> dict[str, object]:
-    bracket = error.bracket if isinstance(error, CannotCertify) else None
-    said = {name: getattr(error, name) for name in ("code", "what", "why", "fix", "spent")}
-    return said | {"bracket": list(bracket) if bracket else None}
+def _exit_code(error: DiscreetError) -> int:
+    if isinstance(error, BadParameter | BadDescription) or error.code in {"DP603", "DP604", "DP802"}:
+        return 2
+    if isinstance(error, LedgerDamaged):
+        return 5
+    return 4 if isinstance(error, RefusedQuestion) else 3

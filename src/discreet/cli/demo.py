@@ -1,119 +1,173 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`discreet demo`: one page of what the accountant can do, computed while you watch."""
+"""`discreet demo`: a private table, five questions, what they cost, and a refusal."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from discreet.cli.terminal import (
-    at_least_percent,
-    at_most_percent,
-    console,
-    down,
-    print_rows,
-    print_table,
-    rounded,
-    up,
-    working,
-)
+import typer
+
+from discreet.cli.files import folder, whole, write_text
+from discreet.cli.terminal import console, print_rows, working
+from discreet.errors import OverBudget
 
 if TYPE_CHECKING:
-    from discreet.privacy.guarantee import Guarantee
+    from discreet.session import Session
+    from discreet.tables.answer import Answer
 
-
-def demo() -> None:
-    """One page of what the accountant can do, in a few seconds."""
-    for title, section in (
-        ("1. What an attacker can see: four mechanisms of a lecture", _four_mechanisms),
-        ("2. A race of theorems: 100 randomized responses at ε = 0.1", _race),
-        ("3. A training run, proved from both sides", _training),
-        ("4. Far out in the tail", _tail),
-        ("5. How much noise, how many steps", _calibration),
-    ):
-        console().print(f"\n[bold]{title}[/bold]")
-        section()
-    console().print("\nAccount for your own:  discreet account --help")
-    console().print("Run the tests:         make test")
-
-
-def _four_mechanisms() -> None:
-    from discreet.privacy import constructors as known
-
-    alarms = (0.01, 0.05, 0.2, 0.5)
-    mechanisms = {
-        "randomized response, ε = 1": known.randomized_response(1.0),
-        "leaky, δ = 0.1": known.leaky(0.1),
-        "leaky randomized response, both": known.leaky_randomized_response(1.0, 0.1),
-        "Laplace, scale 1": known.laplace(1.0),
-    }
-    lines = [
-        [name, *(at_most_percent(1 - mechanism.tradeoff(alarm)) for alarm in alarms)]
-        for name, mechanism in mechanisms.items()
-    ]
-    heads = [f"{100 * alarm:g} %" for alarm in alarms]
-    print_table(["detected at most, with false alarms of", *heads], lines, numbers={1, 2, 3, 4})
-
-
-def _race() -> None:
-    from discreet.privacy.constructors import randomized_response
-
-    table = (100 * randomized_response(0.1)).compare(delta=1e-6)
-    lines = [(row.route, up(row.upper), row.theorem) for row in table]
-    print_table(["route", "ε at δ = 1e-06", "theorem"], lines, numbers={1})
-
-
-def _training() -> None:
-    train = _train(1.0, 977)
-    bound = train.bound(delta=1e-6)
-    print_rows(
-        [
-            ("what was run", repr(train)),
-            ("in words", "50,000 records, batches of about 512, noise 1, 10 epochs"),
-            ("ε at δ = 1e-06", f"{down(bound.lower)} ≤ ε ≤ {up(bound.upper)}"),
-            (
-                "an attacker",
-                f"with 1 % false alarms misses at least {at_least_percent(train.tradeoff(0.01))}",
-            ),
-        ]
-    )
-
-
-def _tail() -> None:
-    """Beside the run a composition that has a closed form, so that the numerics can be checked where few look."""
-    from discreet.privacy.constructors import gaussian
-
-    train, known = _train(1.0, 977), 100 * gaussian(10.0)
-    lines = [
+_FOLDER = "discreet-demo"
+#: What is asked: in words, in SQL, and at what cost.
+QUESTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("How many people?", "SELECT sex, COUNT(*) FROM adult GROUP BY sex", {"epsilon": 0.05}),
+    (
+        "How long do they work? The bounds of a mean are in the description.",
+        "SELECT education, AVG(hours_per_week) AS hours FROM adult GROUP BY education ORDER BY hours DESC LIMIT 5",
+        {"epsilon": 0.2},
+    ),
+    (
+        "Who earns more than 50,000 a year? In percent.",
         (
-            f"{delta:g}",
-            up(train.epsilon(delta)),
-            up(known.epsilon(delta, route="loss distribution"), 9),
-            up(known.epsilon(delta, route="gdp"), 9),
-        )
-        for delta in (1e-6, 1e-15, 1e-50, 1e-100)
-    ]
-    print_table(
-        ["δ", "ε of that run", "100 gaussian(10), numerically", "closed form"], lines, numbers={1, 2, 3}
+            "SELECT occupation, AVG(CASE WHEN over_50k THEN 100 ELSE 0 END) AS percent FROM adult"
+            " GROUP BY occupation ORDER BY percent DESC LIMIT 5"
+        ),
+        {"epsilon": 0.2},
+    ),
+    ("What is the median age?", "SELECT MEDIAN(age) AS age FROM adult", {"epsilon": 0.05}),
+    (
+        "Which gains do many report? Groups are found privately; those of few stay hidden.",
+        (
+            "SELECT capital_gain, COUNT(*) FROM adult WHERE capital_gain > 0 GROUP BY capital_gain"
+            " ORDER BY count DESC LIMIT 5"
+        ),
+        {"epsilon": 0.2, "delta": 5e-8},
+    ),
+)
+_TOO_MUCH = "SELECT age, sex, COUNT(*) FROM adult GROUP BY age, sex"
+_SIGNS = {"epsilon": "ε", "delta": "δ"}
+_SHOWN = 5
+
+Accountant = Annotated[
+    bool, typer.Option("--accountant", help="Instead: one page of what the accountant can do.")
+]
+Out = Annotated[str, typer.Option("--out", metavar="FOLDER", help="Where ledger, statement and picture go.")]
+
+
+def demo(*, accountant: Accountant = False, out: Out = _FOLDER) -> None:
+    """Open a private table, ask it five questions in SQL, and see what that costs. Under a minute."""
+    if accountant:
+        from discreet.cli.tour import tour
+
+        tour()
+        return
+    place = folder(out)
+    ledger = next(path for path in _fresh(place) if not path.exists())
+    session = _session(ledger)
+    answers = [_ask(number, session) for number in range(len(QUESTIONS))]
+    _overspend(session)
+    _hand_out(session, answers[1], place, ledger)
+
+
+def _session(ledger: Path) -> Session:
+    from discreet import data
+    from discreet.ledger import Limit
+    from discreet.session import Session
+    from discreet.tables.open import open as opened
+
+    people = opened(data.path("adult.toml"))
+    session = Session(
+        people, limit=Limit.filter(epsilon=1, delta=1e-6), ledger=ledger, purpose="demonstration"
     )
-
-
-def _calibration() -> None:
-    from discreet.privacy.calibrate import calibrate
-    from discreet.privacy.constructors import approximate
-
-    target = approximate(1.0, 1e-6)
-    with working("searching"):
-        noise = rounded(calibrate(lambda z: _train(z, 977), to=target), upwards=True)
-        steps = calibrate(lambda k: _train(1.0, k), to=target, integer=True)
+    _title("A census extract of 48,842 people (UCI Adult). Each person is protected.")
     print_rows(
         [
-            ("least noise for ε = 1", f"{noise:.7g}, which gives ε = {up(_train(noise, 977).epsilon(1e-6))}"),
-            ("most steps at noise 1", f"{steps}, which give ε = {up(_train(1.0, int(steps)).epsilon(1e-6))}"),
+            ("limit", "ε = 1 at δ = 1e-06 for all answers together, whatever is asked"),
+            ("ledger", f"{ledger}: what is spent is in this file before an answer is drawn."),
+            ("", "A new one for every demonstration; real data have one for good."),
+        ]
+    )
+    return session
+
+
+def _fresh(place: Path) -> Iterator[Path]:
+    """Names for a ledger."""
+    return (place / f"adult-{number}.ledger" for number in count(1))
+
+
+def _ask(number: int, session: Session) -> Answer:
+    words, sql, spend = QUESTIONS[number]
+    _title(f"{number + 1}. {words}")
+    _say(sql, style="dim")
+    with working("asking"):
+        answer: Answer = session.sql(sql, **spend)
+    _print_table(answer)
+    cost = ", ".join(f"{_SIGNS[name]} = {value:g}" for name, value in spend.items())
+    _say(f"cost {cost}; {1 - session.left().share:.0%} of the limit is left", style="dim")
+    return answer
+
+
+def _print_table(answer: Answer) -> None:
+    """Keys, and each noisy number with the interval that holds the exact one, 95 times in 100."""
+    for row in list(answer)[:_SHOWN]:
+        keys = "".join(f"{row[key]!s:<20}" for key in answer.keys)
+        _say(keys + "".join(_with_error(row, name) for name in answer.columns))
+    if answer.withheld:
+        _say(answer.withheld)
+
+
+def _with_error(row: dict[str, Any], name: str) -> str:
+    value, low, high = (row[f"{name}{end}"] for end in ("", "_lo", "_hi"))
+    if value is None:
+        return "–"
+    ends = "" if low is None or high is None else f"   {low:,.1f} to {high:,.1f}"
+    return f"{value:>10,.1f}{ends}"
+
+
+def _overspend(session: Session) -> None:
+    _title("6. One question too many")
+    _say(_TOO_MUCH, style="dim")
+    try:
+        session.sql(_TOO_MUCH, epsilon=1.0)
+    except OverBudget as refusal:
+        for line in str(refusal).splitlines():
+            _say(line)
+
+
+def _hand_out(session: Session, answer: Answer, place: Path, ledger: Path) -> None:
+    from importlib.util import find_spec
+
+    _title("To keep, and to try next")
+    page = place / "statement.html"
+    write_text(page, session.statement().to_html())
+    rows = [("statement", f"{page}: what was promised, to whom, and on what it rests")]
+    if find_spec("matplotlib") is not None:
+        from discreet import plot
+
+        picture = place / "hours.svg"
+        whole(picture, lambda path: plot.save(answer.plot(), path))
+        rows.append(("picture", f"{picture}: working hours, with error bars"))
+    question = '"SELECT race, COUNT(*) FROM adult GROUP BY race"'
+    print_rows(
+        [
+            *rows,
+            ("what is left", f"discreet budget --ledger {ledger}"),
+            ("check it", f"discreet ledger verify {ledger}"),
+            ("ask more", f"discreet query {question} --data adult --epsilon 0.05 --ledger {ledger}"),
+            ("your data", "discreet describe visits.parquet --out visits.toml"),
+            ("the theory", "discreet demo --accountant"),
         ]
     )
 
 
-def _train(noise: float, steps: int) -> Guarantee:
-    from discreet.privacy.constructors import gaussian
+def _title(words: str) -> None:
+    console().print(f"\n[bold]{words}[/bold]")
 
-    return steps * gaussian(noise).sampled(512 / 50_000)
+
+def _say(words: str, style: str = "") -> None:
+    """A line under a title; a long one continues under itself."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console().print(Padding(Text(words, style=style), (0, 0, 0, 3)))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli.terminal import at_least_percent, down, print_rows, print_table, up, whole_of, working
+from discreet.errors import CannotCertify, DiscreetError
 
 if TYPE_CHECKING:
     from discreet.privacy.bound import Bound
@@ -84,6 +85,13 @@ def explained(guarantee: Guarantee, *, asked: bool) -> dict[str, Any] | None:
 def print_json(found: dict[str, Any]) -> None:
     """One JSON object on stdout."""
     print(json.dumps(_finite(found), ensure_ascii=False, allow_nan=False, indent=2))
+
+
+def error_object(error: DiscreetError) -> dict[str, object]:
+    """An error for JSON."""
+    bracket = error.bracket if isinstance(error, CannotCertify) else None
+    said = {name: getattr(error, name) for name in ("code", "what", "why", "fix", "spent")}
+    return said | {"bracket": list(bracket) if bracket else None}
 
 
 def _finite(value: Any) -> Any:

@@ -52,6 +52,8 @@ class Additive(Mechanism):
     def __init__(
         self, amount: dict[str, Any], sensitivity: Any, dimension: int | None, relation: str, unit: str
     ) -> None:
+        if sensitivity is None:
+            raise _no_sensitivity()
         self._stated = {**amount, "sensitivity": sensitivity, "dimension": dimension}
         self._stated |= {"relation": relation, "unit": unit}
         self._given = {name: _amount(name, value) for name, value in amount.items() if value is not None}
@@ -206,7 +208,7 @@ class Laplace(Additive):
     def __init__(
         self,
         *,
-        sensitivity: Any,
+        sensitivity: Any = None,
         epsilon: float | None = None,
         scale: float | None = None,
         dimension: int | None = None,
@@ -257,7 +259,7 @@ class Gaussian(Additive):
     def __init__(
         self,
         *,
-        sensitivity: Any,
+        sensitivity: Any = None,
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
@@ -322,7 +324,16 @@ def _one_amount(amount: dict[str, Any], *ways: tuple[str, ...]) -> dict[str, Any
         "DP107",
         f"the amount of noise must be stated in one way: {forms}.",
         why="two statements could contradict each other, and without one there is no noise to add.",
-        fix=" , ".join(f"{name}=1e-6" if name == "delta" else f"{name}=1.0" for name in ways[0]),
+        fix=", ".join(f"{name}=1e-6" if name == "delta" else f"{name}=1.0" for name in ways[0]),
+    )
+
+
+def _no_sensitivity() -> BadParameter:
+    return BadParameter(
+        "DP107",
+        "sensitivity is missing: how far can one protected unit move the value?",
+        why="the noise is in proportion to it; without it there is no promise.",
+        fix="sensitivity=1   for a count; of a sum the greatest value that one of them can add",
     )
 
 

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`discreet budget`: what is left, by lane, by share, in the window and for life."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from discreet.cli import asking, options
+from discreet.cli.places import data_at, exists, ledger_at, session_for
+from discreet.cli.report import print_json
+from discreet.cli.terminal import print_rows, print_table
+from discreet.errors import BadParameter
+
+
+def budget(
+    *,
+    ledger: asking.LedgerFile = None,
+    data: asking.MaybeData = None,
+    json: options.Json = False,
+) -> None:
+    """What is left of the limit: of every lane, of every share, in this window and for life. Spends nothing.
+
+    discreet budget --ledger visits.ledger
+
+    discreet budget --data visits.toml
+    """
+    book, begun = _book(ledger, data)
+    from discreet.ledger.overview import budget as view
+    from discreet.ledger.overview import shares
+
+    found = {
+        "command": "budget",
+        "ledger": book.where if begun else None,
+        "dataset": book.dataset,
+        "protects": str(book.unit),
+        "limit": book.limit.describe(),
+        "theorem": book.limit.theorem,
+        "rows": len(book) if begun else 0,
+        **view(book.left()),
+        "shares": shares(book),
+    }
+    if json:
+        print_json(found)
+    else:
+        _show(found)
+
+
+def _book(ledger: str | None, data: str | None) -> tuple[Any, bool]:
+    """The ledger, and whether it has been made yet."""
+    if ledger is not None:
+        return ledger_at(ledger), True
+    if data is None:
+        raise BadParameter(
+            "DP107",
+            "--ledger or --data is missing.",
+            why="what is left is known from the ledger alone.",
+            fix="discreet budget --ledger visits.ledger",
+        )
+    opened = data_at(data)
+    place = opened.budget.get("ledger")
+    session = session_for(opened, None, None, {}, only_looking=True)
+    return session.ledger, place is not None and exists(place)
+
+
+def _show(found: dict[str, Any]) -> None:
+    place = found["ledger"] or "not made yet: the first answer makes it"
+    print_rows(
+        [
+            ("ledger", place),
+            ("protects", found["protects"] + (f" in {found['dataset']}" if found["dataset"] else "")),
+            *(("limit" if at == 0 else "", line) for at, line in enumerate(found["limit"])),
+            ("used", f"{found['used']:.1%}"),
+            *(("", note) for note in found["notes"]),
+        ]
+    )
+    print()
+    print_lanes(found["lanes"])
+    for who in found["shares"]:
+        print(f"\n{who['group']} {who['name']}: a share of {who['share']:.0%}")
+        print_lanes([lane for lane in who["lanes"] if lane["name"].startswith(f"{who['name']}: ")])
+
+
+def print_lanes(lanes: list[Mapping[str, Any]]) -> None:
+    """Running totals as a table."""
+    from discreet.ledger.statement_markdown import lane_words
+
+    rows = [(*lane_words(lane), f"{lane['used']:.1%}") for lane in lanes]
+    print_table(["account", "total", "spent", "left", "used"], rows, numbers={1, 2, 3, 4})

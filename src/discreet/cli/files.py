@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that are whole or not there.
+
+**Promise.** A place is checked before anything is paid for. What is written appears under its name all at once: whoever
+stops the command in the middle finds the old file, or none.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet.errors import BadParameter, DiscreetError, MissingExtra
+
+if TYPE_CHECKING:
+    from discreet.tables.answer import Answer
+
+#: The endings of tables, and what writes them.
+TABLES = ("csv", "parquet", "json")
+PICTURES = ("svg", "png", "pdf")
+
+
+def checked(path: str, endings: Iterable[str], flag: str) -> Path:
+    """A place for a file of one of these kinds, in a folder that exists."""
+    place, known = Path(path), tuple(endings)
+    if place.suffix.removeprefix(".").lower() not in known:
+        raise BadParameter(
+            "DP105",
+            f"{flag} must end in one of {', '.join(f'.{ending}' for ending in known)}.",
+            why="the ending chooses the format.",
+            fix=f"{flag} {place.stem or 'answer'}.{known[0]}",
+        )
+    if place.is_dir() or not os.access(place.parent, os.W_OK):
+        raise unwritable(place, "there is no such folder, or it is not yours")
+    return place
+
+
+def can_draw(path: Path | None) -> None:
+    """Refuse a picture that could not be drawn, before an answer is paid for."""
+    if path is None:
+        return
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") is None:
+        raise MissingExtra(
+            "DP501",
+            "--plot needs matplotlib, which is not installed.",
+            why="the picture would be missed only after the answer was paid for.",
+            fix="pip install 'discreet[plot]'",
+        )
+
+
+def can_write(places: Iterable[Path]) -> None:
+    """Refuse a table that could not be written, before an answer is paid for."""
+    from importlib.util import find_spec
+
+    if any(place.suffix == ".parquet" for place in places) and find_spec("pyarrow") is None:
+        raise MissingExtra(
+            "DP501",
+            "a .parquet file needs pyarrow, which is not installed.",
+            why="the file would be missed only after the answer was paid for.",
+            fix="pip install 'discreet[tables]', or write .csv",
+        )
+
+
+def write_answer(answer: Answer, place: Path) -> None:
+    """A table in the format that its ending says."""
+    kinds: dict[str, Callable[[Any], None]] = {".csv": answer.to_csv, ".parquet": answer.to_parquet}
+    write = kinds.get(place.suffix.lower(), lambda path: _write_text(path, answer.to_json() + "\n"))
+    whole(place, write)
+
+
+def write_text(place: Path, words: str) -> None:
+    """A text, all at once."""
+    whole(place, lambda path: _write_text(path, words))
+
+
+def whole(place: Path, write: Callable[[Path], None]) -> None:
+    """Let something write a file beside the place, and move it there when it is done."""
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{place.stem}.", suffix=place.suffix, dir=place.parent)
+        os.close(handle)
+    except OSError as error:
+        raise unwritable(place, error.strerror or "the system refuses") from None
+    beside = Path(name)
+    try:
+        write(beside)
+        beside.chmod(0o644)
+        beside.replace(place)
+    except OSError as error:
+        raise unwritable(place, error.strerror or "the system refuses") from None
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def folder(path: str) -> Path:
+    """A folder to write into, made if need be."""
+    place = Path(path)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritable(place, error.strerror or "the system refuses") from None
+    if not os.access(place, os.W_OK):
+        raise unwritable(place, "it is not yours")
+    return place
+
+
+def paid(error: DiscreetError, spent: str) -> DiscreetError:
+    """The same error, for something that went wrong after an answer was paid for."""
+    return type(error)(error.code, error.what, why=error.why, fix=error.fix, spent=spent)
+
+
+def unwritable(place: Path, reason: str) -> BadParameter:
+    """The error for a place that cannot be written."""
+    return BadParameter(
+        "DP102",
+        f"{place} cannot be written: {reason}.",
+        why="what is asked for needs a place to go.",
+        fix=f"{place.name or 'answer.csv'}  in a folder that exists and is yours",
+    )
+
+
+def _write_text(path: Path, words: str) -> None:
+    path.write_text(words, encoding="utf-8")

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`discreet ledger show|verify|export`: reading a ledger. Nothing here writes into one."""
+
+from __future__ import annotations
+
+import json as text
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from discreet import check
+from discreet.cli import asking, options
+from discreet.cli.files import unwritable, write_text
+from discreet.cli.numbers import whole
+from discreet.cli.places import ledger_at
+from discreet.cli.report import print_json
+from discreet.cli.terminal import print_rows, print_table
+
+#: A damaged ledger is what an audit would call a violation.
+DAMAGED = 5
+
+Book = Annotated[str, typer.Argument(metavar="LEDGER", help="A file, or postgresql://….")]
+Last = Annotated[str | None, typer.Option("--last", metavar="N", help="Only the last N charges.")]
+Out = Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write it there.")]
+
+
+def show(
+    ledger: Book, *, last: Last = None, answers: asking.Answers = False, json: options.Json = False
+) -> None:
+    """What was charged, when, by whom and for what; answers only with --answers.
+
+    discreet ledger show visits.ledger --last 20
+    """
+    from discreet.ledger.released import released
+
+    book = ledger_at(ledger)
+    lines = released(list(book.entries()), book.limit, answers=answers)
+    if last is not None:
+        lines = lines[-whole("--last", last, check.whole, "--last 20") :]
+    if json:
+        found: dict[str, Any] = {"command": "ledger show", "ledger": book.where, "protects": str(book.unit)}
+        print_json(found | {"charges": lines, "anchor": book.anchor()})
+        return
+    heads = ["#", "time (UTC)", "who", "question", "cost", "used"]
+    rows = [
+        [
+            str(line["number"]),
+            line["time"][:16].replace("T", " "),
+            line["analyst"] or line["project"] or "–",
+            line["question"] + ("" if line["status"] == "answered" else f"  [{line['status']}]"),
+            line["epsilon"],
+            f"{line['used_after']:.1%}",
+        ]
+        for line in lines
+    ]
+    print_table(heads, rows, numbers={0, 5})
+    for line in lines if answers else ():
+        print(f"\n#{line['number']}  {line['answer'] or 'no answer was kept'}")
+    print(f"\nanchor  {book.anchor()}")
+
+
+def verify(ledger: Book, *, anchor: asking.Anchor = None, json: options.Json = False) -> None:
+    """Recompute every hash, cost and total from what is stored. Leaves with 5 if the ledger is damaged.
+
+    discreet ledger verify visits.ledger --anchor 2f0c…
+    """
+    book = ledger_at(ledger)
+    found = book.verify(anchor=anchor)
+    if json:
+        from discreet.ledger.overview import budget
+
+        print_json(
+            {
+                "command": "ledger verify",
+                "ledger": book.where,
+                "entries": found.entries,
+                "intact": found.intact,
+                "anchor": found.anchor,
+                "findings": [{"code": one.code, "text": one.text} for one in found.findings],
+                "spent": budget(found.spent),
+                "recomputed": None if found.recomputed is None else budget(found.recomputed),
+            }
+        )
+    else:
+        _print_checked(found)
+    if not found.intact:
+        raise typer.Exit(DAMAGED)
+
+
+def _print_checked(found: Any) -> None:
+    again = "beyond the limit" if found.recomputed is None else "; ".join(map(str, found.recomputed.lanes))
+    print_rows(
+        [
+            ("rows", f"{found.entries}, {'hash chain intact' if found.intact else 'DAMAGED'}"),
+            ("ledger says", "; ".join(map(str, found.spent.lanes))),
+            ("recomputed", again),
+            ("anchor", found.anchor),
+            *((one.code, one.text) for one in found.findings),
+        ]
+    )
+
+
+def export(ledger: Book, *, out: Out = None, json: options.Json = False) -> None:
+    """Every row with its hash, as lines of JSON, answers included; one document with --json.
+
+    discreet ledger export visits.ledger --out visits.jsonl
+    """
+    lines = list(ledger_at(ledger).export())
+    if json:
+        lines = [text.dumps([text.loads(line) for line in lines], ensure_ascii=False, indent=2)]
+    written = "".join(f"{line}\n" for line in lines)
+    if out is None:
+        sys.stdout.write(written)
+        return
+    if not Path(out).parent.is_dir():
+        raise unwritable(Path(out), "there is no such folder")
+    write_text(Path(out), written)
+    print(out)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What questions would cost, and whether all of them fit what is left; nothing is charged and no row is read.
+
+**Promise.** The check is the ledger's own: every cost is admitted to a copy of its running total, one after another. What
+is true of the copy is true of the ledger as long as nobody else charges it meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from discreet.cli.places import has_limit
+from discreet.cli.terminal import at_most_percent
+from discreet.errors import OverBudget
+
+if TYPE_CHECKING:
+    from discreet.ledger import Left
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.session import Session
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What is left after some charges, or the refusal of the first that does not fit."""
+
+    left: Left
+    refusal: OverBudget | None
+
+
+def fits(session: Session, costs: Iterable[Guarantee], analyst: str | None, project: str | None) -> Fit:
+    """Whether these costs fit, one after another, for whoever asks."""
+    from discreet.ledger import chain
+
+    book, now = session.ledger, chain.now()
+    who = {"analyst": analyst, "project": project}
+    state, refusal = book.spent, None
+    try:
+        for cost in costs:
+            state = book.limit.admit(state, book.limit.cost(cost), now=now, **who)
+    except OverBudget as error:
+        refusal = error
+    return Fit(book.limit.left(state, now=now, **who), refusal)
+
+
+def first_choice(session: Session, spend: dict[str, Any]) -> list[Guarantee]:
+    """What the private choice of at_most="auto" will cost, if it has not been made."""
+    if session.data.protect.at_most != "auto":
+        return []
+    cost = session.choice(**spend)
+    return [] if cost is None else [cost]
+
+
+def resolved(session: Session, question: Any, spend: dict[str, Any]) -> dict[str, Any] | None:
+    """The cost that an error asks for; None if it depends on a first, small answer."""
+    if "error" not in spend:
+        return spend
+    from discreet.tables.accuracy import least_spend
+    from discreet.tables.spend import Spend
+
+    error, more = spend["error"], {name: value for name, value in spend.items() if name != "error"}
+    found = least_spend(question, session.data, error, **more)
+    if not isinstance(found, Spend):
+        return None
+    stated = {"epsilon": found.epsilon, "delta": found.delta, "rho": found.rho}
+    return {name: value for name, value in stated.items() if value is not None}
+
+
+def budget_rows(session: Session, fit: Fit, costs: list[Guarantee]) -> list[tuple[str, str]]:
+    """What these costs mean for what is left, and for an attacker."""
+    from discreet.privacy.guarantee import compose
+
+    together = compose([(cost, 1) for cost in costs])
+    guess = at_most_percent(together.explain().right)
+    rows = [("an attacker", f"from this alone guesses right at most {guess} of the time; a coin 50 %")]
+    if not has_limit(session):
+        return [*rows, ("limit", "none is known: name a --ledger, or a --limit to compare with")]
+    before = session.left()
+    used = (
+        f"{before.share:.1%} now, {fit.left.share:.1%} after it" if fit.refusal is None else "it does not fit"
+    )
+    rows.append(("limit used", used))
+    claim = session.ledger.limit.promise(session.ledger.unit)
+    if claim is not None:
+        most = at_most_percent(claim.explain().right)
+        rows.append(("at the limit", f"an attacker guesses right at most {most} of the time"))
+    return rows
+
+
+def budget_facts(session: Session, fit: Fit, costs: list[Guarantee]) -> dict[str, Any]:
+    """The same for JSON."""
+    from discreet.ledger.overview import budget
+    from discreet.privacy.guarantee import compose
+
+    together = compose([(cost, 1) for cost in costs])
+    known = has_limit(session)
+    return {
+        "cost": repr(together),
+        "guess": together.explain().right,
+        "fits": fit.refusal is None if known else None,
+        "used": session.left().share if known else None,
+        "used_after": fit.left.share if known and fit.refusal is None else None,
+        "left": budget(session.left()) if known else None,
+    }

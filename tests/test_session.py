@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A session charges before it draws, and nothing comes out that was not paid for."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+import discreet as dp
+from discreet import errors, mechanisms, privacy, testing
+from discreet.mechanisms.mechanism import Refusal
+from discreet.session import limit_of
+from discreet.tables.cap import CapMechanism
+
+WARDS = ("a", "b", "c")
+COUNT = "SELECT ward, COUNT(*) FROM visits GROUP BY ward"
+
+
+def visits(people=200, rows_each=3):
+    rows = [(p, WARDS[p % 3], (7 * p + r) % 61) for p in range(people) for r in range(rows_each)]
+    person, ward, days = zip(*rows, strict=True)
+    return pa.table({"patient_id": person, "ward": ward, "days": days})
+
+
+def data(protect=None, **more):
+    return dp.open(
+        visits(),
+        name="visits",
+        protect=protect or dp.each("patient_id", at_most=3),
+        columns={"ward": dp.column(values=WARDS), "days": dp.column(bounds=(0, 60))},
+        **more,
+    )
+
+
+def session(epsilon=1.0, delta=None, **more):
+    return dp.Session(more.pop("data", None) or data(), limit=dp.Limit.filter(epsilon, delta), **more)
+
+
+class Watched:
+    """An engine that tells what it was asked, and can be made to fail."""
+
+    def __init__(self, inner, then=None):
+        self.inner, self.asked, self.then = inner, 0, then
+        self.name = inner.name
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def sums(self, asked):
+        self.asked += 1
+        if self.then is not None:
+            self.then()
+        return self.inner.sums(asked)
+
+
+def watched(then=None):
+    plain = data()
+    engine = Watched(plain.engine, then)
+    return replace(plain, engine=engine), engine
+
+
+def spent(one):
+    return one.ledger.spent["epsilon"]
+
+
+def refusal(code, work):
+    with pytest.raises(errors.DiscreetError) as refused:
+        work()
+    assert refused.value.code == code
+    return refused.value
+
+
+# --- charge first -------------------------------------------------------------------------------------
+
+
+def test_an_answer_is_charged_kept_and_near_the_truth():
+    one = session()
+    answer = one.sql(COUNT, epsilon=1)
+    assert answer.groups == (("a",), ("b",), ("c",))
+    for value, exact in zip(answer.columns["count"].values, (201, 201, 198), strict=True):
+        assert abs(value - exact) < 3 * 40  # P(|Laplace noise| > 40 scales) < 1e-17
+    assert answer.guarantee.epsilon(delta=0) <= 1
+    assert [entry.kind for entry in one.ledger.entries()] == ["open", "reserved", "committed"]
+    assert answer.receipt.number == 1
+    assert answer.private
+
+
+def test_what_fails_after_the_charge_stays_charged_and_says_nothing_of_the_data():
+    def fail():
+        raise RuntimeError("Could not convert string 'Ana Smith'")
+
+    described, _ = watched(fail)
+    one = session(data=described)
+    error = refusal("DP801", lambda: one.sql(COUNT, epsilon=0.25))
+    assert "Ana" not in str(error)
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    assert 0 < spent(one) <= 0.25
+
+
+def test_the_charge_is_written_before_the_engine_is_asked():
+    seen = []
+    described, _ = watched(lambda: seen.append(len(one.ledger)))
+    one = session(data=described)
+    one.sql(COUNT, epsilon=0.25)
+    assert set(seen) == {2}
+
+
+def test_ten_times_a_tenth_fits_and_the_eleventh_draws_nothing():
+    described, engine = watched()
+    one = session(data=described)
+    for _ in range(10):
+        one.sql(COUNT, epsilon=0.1)
+    asked = engine.asked
+    error = refusal("DP601", lambda: one.sql(COUNT, epsilon=0.1))
+    assert error.spent == "nothing"
+    assert engine.asked == asked
+    assert spent(one) <= 1
+
+
+def test_a_repeatable_source_is_refused():
+    one = session()
+    with testing.seeded(1):
+        assert refusal("DP605", lambda: one.sql(COUNT, epsilon=0.1))
+    assert spent(one) == 0
+
+
+def test_a_session_is_no_value_to_copy():
+    one = session()
+    for work in (lambda: copy.copy(one), lambda: copy.deepcopy(one), lambda: pickle.dumps(one)):
+        assert refusal("DP607", work)
+
+
+# --- keys -----------------------------------------------------------------------------------------------
+
+
+def test_a_retry_gives_the_same_answer_and_pays_nothing(tmp_path):
+    place = tmp_path / "visits.ledger"
+    first = session(ledger=place).sql(COUNT, epsilon=0.5, key="monday")
+    again = session(ledger=place)
+    before = spent(again)
+    assert again.sql(COUNT, epsilon=0.5, key="monday").rows() == first.rows()
+    assert spent(again) == before
+    assert again.sql(COUNT, epsilon=0.5).rows() != first.rows()
+
+
+def test_a_key_stands_for_one_question_at_one_price():
+    one = session()
+    one.sql(COUNT, epsilon=0.25, key="monday")
+    assert refusal("DP604", lambda: one.sql("SELECT COUNT(*) FROM visits", epsilon=0.25, key="monday"))
+    assert refusal("DP604", lambda: one.sql(COUNT, epsilon=0.3, key="monday"))
+
+
+# --- asking by error --------------------------------------------------------------------------------------
+
+
+def test_the_least_loss_that_keeps_an_error_is_found():
+    one = session(epsilon=10.0)
+    answer = one.sql("SELECT COUNT(*) FROM visits", error="±20")
+    low, high = answer.interval
+    assert high - low <= 40.01
+    assert one.preview("SELECT COUNT(*) FROM visits", error="±20").cost == answer.guarantee
+
+
+def test_an_error_of_a_mean_takes_two_steps_that_are_both_paid():
+    one = session(epsilon=50.0)
+    asked = "SELECT AVG(CLAMP(days, 0, 60)) AS m FROM visits"
+    assert "two steps" in str(one.preview(asked, error="±8", pilot=dp_spend(1.0)))
+    answer = one.sql(asked, error="±8", pilot=dp_spend(1.0), key="m")
+    assert answer.header == ["m", "m_lo", "m_hi"]
+    assert sum(entry.kind == "reserved" for entry in one.ledger.entries()) == 2
+    before = spent(one)
+    assert one.sql(asked, error="±8", pilot=dp_spend(1.0), key="m").value == answer.value
+    assert spent(one) == before
+
+
+def dp_spend(epsilon):
+    from discreet.tables.spend import Spend
+
+    return Spend(epsilon=epsilon)
+
+
+# --- at_most="auto" ------------------------------------------------------------------------------------
+
+
+def test_a_cap_is_chosen_once_and_paid_once():
+    one = session(epsilon=30.0, data=data(protect=dp.each("patient_id", at_most="auto")))
+    assert "not chosen yet" in str(one.preview(COUNT, epsilon=10))
+    assert len(one.ledger) == 1
+    one.sql(COUNT, epsilon=10)
+    one.sql(COUNT, epsilon=10)
+    charged = [entry.mechanism for entry in one.ledger.entries() if entry.kind == "reserved"]
+    assert charged.count(CapMechanism.__name__) == 1
+    assert charged[0] == CapMechanism.__name__
+    assert "not chosen yet" not in str(one.preview(COUNT, epsilon=10))
+
+
+# --- previews spend nothing -----------------------------------------------------------------------------
+
+
+def test_a_preview_touches_no_data_and_spends_nothing():
+    described, engine = watched()
+    one = session(data=described)
+    shown = [
+        one.preview(COUNT, epsilon=0.1),
+        one.sql(f"EXPLAIN PRIVACY {COUNT}", epsilon=0.1),
+        one.preview(described.group_by("ward").count(), epsilon=0.1),
+    ]
+    assert len({str(preview.cost) for preview in shown}) == 1
+    assert engine.asked == 0
+    assert len(one.ledger) == 1
+
+
+# --- other mechanisms ----------------------------------------------------------------------------------
+
+
+def test_a_mechanism_is_charged_like_a_question():
+    one = session(data=data(protect=dp.each("patient_id", at_most=3, word="patient")))
+    mechanism = dp.Laplace(epsilon=0.25, sensitivity=1, unit="patient")
+    release = one.release(mechanism, 42, key="laplace")
+    assert one.release(mechanism, 42, key="laplace").value == release.value
+    assert release.interval[0] < release.value < release.interval[1]
+    assert release.receipt.number == 1
+    assert spent(one) == pytest.approx(0.25)
+    vector = one.release(
+        dp.Laplace(epsilon=0.25, sensitivity=1, unit="patient", dimension=3), [1, 2, 3], key="v"
+    )
+    assert vector.value.shape == (3,)
+
+
+def test_a_refusal_of_a_mechanism_is_paid_for_and_kept():
+    class Shy(mechanisms.Mechanism):
+        promise = privacy.pure(0.5, unit="patient_id")
+
+        def draw(self, data):
+            return Refusal("not stable")
+
+    one = session()
+    assert one.release(Shy(), [], key="shy").refused
+    assert one.release(Shy(), [], key="shy").refused
+    assert spent(one) == 0.5
+
+
+def test_a_guarantee_about_somebody_else_is_refused():
+    one = session()
+    assert refusal("DP201", lambda: one.release(dp.Laplace(epsilon=0.25, sensitivity=1), 42))
+    assert refusal("DP201", lambda: one.charge(privacy.pure(0.1), question="a training run"))
+    receipt = one.charge(privacy.pure(0.1, unit="patient_id"), question="a training run")
+    assert receipt.number == 1
+
+
+# --- the account ------------------------------------------------------------------------------------------
+
+
+def test_what_is_left_is_said_in_numbers_and_words():
+    one = session()
+    one.sql(COUNT, epsilon=0.25)
+    assert one.left().share == pytest.approx(0.25)
+    said = one.describe()
+    assert "one patient_id added or removed" in said
+    assert "in memory" in said
+    assert said.splitlines()[0].startswith("1. ")
+    assert one._repr_html_().count("<li>") == len(said.splitlines())
+    assert "visits" in repr(one)
+
+
+def test_a_description_brings_its_own_budget(tmp_path):
+    budget = {"epsilon": 0.5, "ledger": str(tmp_path / "own.ledger"), "per_analyst": {"ana": 0.5}}
+    one = dp.Session(data(budget=budget), analyst="ana")
+    one.sql(COUNT, epsilon=0.25)
+    assert refusal("DP601", lambda: one.sql(COUNT, epsilon=0.25))
+    assert (tmp_path / "own.ledger").exists()
+
+
+def test_a_budget_becomes_a_limit():
+    assert limit_of({}) is None
+    assert limit_of({"epsilon": 1, "delta": 1e-6}) == dp.Limit.filter(1, 1e-6)
+    assert limit_of({"rho": 0.5, "window": "none"}) == dp.Limit.filter(rho=0.5)
+    monthly = limit_of({"epsilon": 1, "window": "month", "lifetime": {"epsilon": 5}})
+    assert monthly == dp.Limit.filter(1, window="month", lifetime=dp.Limit.filter(5))
+    assert refusal("DP107", lambda: limit_of({"epsilon": 1, "per_analyst": 0.25}))
+
+
+def test_a_session_without_any_limit_is_refused():
+    assert refusal("DP603", lambda: dp.Session(data()))
+
+
+# --- wrong input ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spend", "code"),
+    [
+        ({}, "DP107"),
+        ({"epsilon": 0}, "DP102"),
+        ({"epsilon": -1}, "DP102"),
+        ({"epsilon": float("nan")}, "DP101"),
+        ({"epsilon": float("inf")}, "DP101"),
+        ({"epsilon": True}, "DP104"),
+        ({"epsilon": "1"}, "DP104"),
+        ({"epsilon": 1, "rho": 1}, "DP107"),
+        ({"epsilon": 1, "delta": 1}, "DP102"),
+        ({"epsilon": 1, "delta": -1}, "DP102"),
+        ({"eps": 1}, "DP105"),
+        ({"error": "about"}, "DP104"),
+        ({"error": -5}, "DP102"),
+    ],
+)
+def test_a_cost_that_makes_no_sense_is_refused_and_nothing_is_spent(spend, code):
+    one = session()
+    assert refusal(code, lambda: one.sql(COUNT, **spend))
+    assert refusal(code, lambda: one.preview(COUNT, **spend))
+    assert len(one.ledger) == 1
+
+
+def test_what_is_no_question_and_no_data_set_is_refused():
+    one = session()
+    assert refusal("DP104", lambda: one.release(42, epsilon=0.1))
+    assert refusal("DP104", lambda: one.preview(None, epsilon=0.1))
+    assert refusal("DP104", lambda: dp.Session("visits.parquet", limit=dp.Limit.filter(1)))
