@@ -199,6 +199,16 @@ def test_a_cap_is_chosen_once_and_paid_once():
     assert "not chosen yet" not in str(one.preview(COUNT, epsilon=10))
 
 
+def test_a_cap_is_not_shared_where_shares_are_reserved(tmp_path):
+    described = data(protect=dp.each("patient_id", at_most="auto"))
+    limit = dp.Limit.filter(40, 1e-6, analysts={"ana": 0.5, "ben": 0.5}, reserved=True)
+    for analyst in ("ana", "ben"):
+        dp.Session(described, limit, tmp_path / "shared.ledger", analyst=analyst).sql(COUNT, epsilon=1)
+    entries = dp.Ledger(tmp_path / "shared.ledger").entries()
+    charged = [entry.analyst for entry in entries if entry.mechanism == CapMechanism.__name__]
+    assert charged == ["ana", "ana", "ben", "ben"]  # reserved and committed, for each
+
+
 # --- previews spend nothing -----------------------------------------------------------------------------
 
 

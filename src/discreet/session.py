@@ -267,7 +267,7 @@ class Session:
         """The number that was chosen for at_most="auto", or one to show figures for."""
         if self.data.protect.at_most != "auto":
             return None, ""
-        if (kept := self.ledger.find(_CAP)) is not None:
+        if (kept := self.ledger.find(self._cap_key)) is not None:
             return int(_value(kept.answer)), ""
         said = f"at_most is not chosen yet: figures are for {_GUESS}. The first answer chooses it, for a tenth more."
         return _GUESS, said
@@ -276,12 +276,20 @@ class Session:
         """How many rows of one unit count, where the description says "auto": chosen once, and paid for once."""
         mechanism = self._choice(amount)
         if mechanism is not None:
-            return int(self._release(mechanism, self.data, _CAP).value)
-        kept = self.ledger.find(_CAP) if self.data.protect.at_most == "auto" else None
+            return int(self._release(mechanism, self.data, self._cap_key).value)
+        kept = self.ledger.find(self._cap_key) if self.data.protect.at_most == "auto" else None
         return None if kept is None else int(_value(kept.answer))
 
+    @property
+    def _cap_key(self) -> str:
+        """One choice for all; but where shares are reserved, nobody may see what only another has paid for."""
+        limit = self.ledger.limit
+        reserved = getattr(getattr(limit, "each", limit), "reserved", False)
+        whose = self._who["analyst"] or self._who["project"] or ""
+        return f"{_CAP} for {whose}" if reserved else _CAP
+
     def _choice(self, amount: Spend) -> CapMechanism | None:
-        if self.data.protect.at_most != "auto" or self.ledger.find(_CAP) is not None:
+        if self.data.protect.at_most != "auto" or self.ledger.find(self._cap_key) is not None:
             return None
         from discreet.tables.cap import CapMechanism
 

@@ -17,7 +17,7 @@ TESTS = ROOT / "tests"
 DOCS = ROOT / "docs"
 
 _TEXT = {".py", ".md", ".toml", ".txt", ".yml", ".json", ".css", ".js", ".html", ".csv", ""}
-_FOLDERS = ("src", "tests", "docs", "benchmarks", ".ci")
+_FOLDERS = ("src", "tests", "docs", "benchmarks", "scripts", ".ci")
 _LAYOUT = {
     tokenize.COMMENT,
     tokenize.NL,

@@ -49,7 +49,6 @@ HOMES: dict[str, tuple[str, ...]] = {
     "pyarrow": ("tables",),
     "sqlglot": ("tables",),
     "pyspark": ("tables",),
-    "sqlalchemy": ("ledger",),
     "psycopg": ("ledger", "tables"),
     "sklearn": ("learn",),
     "torch": ("learn",),
