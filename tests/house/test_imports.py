@@ -44,7 +44,6 @@ HOMES: dict[str, tuple[str, ...]] = {
     "rich": ("cli",),
     "matplotlib": ("plot", "audit"),
     "duckdb": ("tables",),
-    "ibis": ("tables",),
     "polars": ("tables",),
     "pyarrow": ("tables",),
     "sqlglot": ("tables",),
