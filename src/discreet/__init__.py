@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from discreet.tables.open import column as column
     from discreet.tables.open import each as each
     from discreet.tables.open import each_row as each_row
-    from discreet.tables.open import open as open
+    from discreet.tables.open import open as open  # noqa: A004 - as a person says it: dp.open(…)
 
 __version__ = "0.1.0"
 

@@ -28,7 +28,6 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "plot": ("mechanisms",),
     "audit": ("mechanisms", "plot"),
     "testing": ("noise",),
-    "data": ("errors",),
     "cli": ("session", "audit", "data"),
     "server": ("session", "audit"),
     "__main__": ("cli",),
