@@ -50,7 +50,9 @@ def test_every_part_is_on_the_map():
     assert {part for part in parts if f"`{part}`" not in read(MAP)} == set()
 
 
-@pytest.mark.parametrize("part", ["noise", "privacy", "mechanisms", "tables", "graphs", "ledger", "audit", "plot"])
+@pytest.mark.parametrize(
+    "part", ["noise", "privacy", "mechanisms", "tables", "graphs", "ledger", "audit", "plot"]
+)
 def test_every_file_of_a_part_is_on_the_map(part):
     files = {path.name for path in (PACKAGE / part).glob("*.py")} - {"__init__.py"}
     section = read(MAP).split(f"## Inside `{part}`")[1].split("\n## ")[0]

@@ -36,7 +36,18 @@ ARROWS: dict[str, tuple[str, ...]] = {
 
 # Third-party modules, and the only places where they may be named.
 HOMES: dict[str, tuple[str, ...]] = {
-    "numpy": ("privacy", "noise", "mechanisms", "tables", "graphs", "learn", "audit", "plot", "session", "cli"),
+    "numpy": (
+        "privacy",
+        "noise",
+        "mechanisms",
+        "tables",
+        "graphs",
+        "learn",
+        "audit",
+        "plot",
+        "session",
+        "cli",
+    ),
     "scipy": ("privacy", "noise", "mechanisms", "graphs", "learn", "audit"),
     "cryptography": ("noise", "ledger"),
     "typer": ("cli",),

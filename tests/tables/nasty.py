@@ -178,6 +178,20 @@ WARDS = [
 ]
 CODES = [{"number": n, "label": f"code {n}"} for n in (-7, 0, 1, 2, 3, 7, None, None)]
 
+#: Answers that are long in one sense and not in another: 2^31 steps in all, and 2^30 or a little more in length.
+LONG = [
+    *((1, group, 2**29) for group in "abcd"),
+    *((2, group, 2**29 + (group == "d")) for group in "abcd"),
+    *((3, group, -(2**29)) for group in "abc"),
+    (4, "a", 2**31 - 1),
+    (5, "a", 2**31),
+    (6, "b", 2**62),
+    (6, "c", 2**62),
+    (7, "d", -(2**62)),
+    (7, "d", -(2**62)),
+    (8, "d", 3),
+]
+
 COLUMNS = {
     "rid": pa.int64(),
     "u": pa.int64(),
@@ -234,6 +248,7 @@ TABLES = {
     "points": [{"x": x, "n": n, "g": g} for x, n, g in zip(REALS * 2, SMALL * 4, GROUPS * 7, strict=False)],
     "wards": WARDS,
     "codes": CODES,
+    "long": [{"u": u, "y": y, "g": g} for u, g, y in LONG],
     "nothing": [],
     "nobody": [{"u": None, "y": 1, "g": "a"}, {"u": None, "y": 2, "g": None}],
 }
@@ -251,6 +266,7 @@ SCHEMAS = {
         "price": pa.float64(),
     },
     "codes": {"number": pa.int64(), "label": pa.string()},
+    "long": {"u": pa.int64(), "y": pa.int64(), "g": pa.string()},
     "nothing": {"u": pa.int64(), "y": pa.int64(), "g": pa.string()},
     "nobody": {"u": pa.int64(), "y": pa.int64(), "g": pa.string()},
 }
@@ -260,6 +276,7 @@ UNITS = {
     "notes": "who",
     "gauges": "who",
     "points": ROW,
+    "long": "u",
     "nothing": "u",
     "nobody": "u",
 }

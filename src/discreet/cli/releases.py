@@ -99,6 +99,10 @@ _SIGNS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 
 def read(file: Path) -> Release:
     """What a release file says, checked; paths in it are taken from where it lies."""
+    if not file.is_file():
+        from discreet.tables.schema import beside
+
+        raise wrong(file.name, "there is no such file.", beside(file))
     try:
         told = tomllib.loads(file.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:

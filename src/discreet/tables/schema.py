@@ -21,6 +21,7 @@ from discreet.tables import rules, sqlite
 __all__ = [
     "DELIMITERS",
     "arrow_kind",
+    "beside",
     "catalogue",
     "check_kind",
     "files",
@@ -90,7 +91,7 @@ def files(path: str | Path) -> list[Path]:
     found = [Path(name) for name in sorted(glob(str(path), recursive=True))]  # noqa: PTH207 - it may be absolute
     if found and all(place.is_file() for place in found):
         return found
-    raise unopened(f"there is no file {path}.", _beside(Path(path)))
+    raise unopened(f"there is no file {path}.", beside(Path(path)))
 
 
 def header(path: str | Path) -> list[str]:
@@ -165,7 +166,7 @@ def unopened(what: str, fix: str = "check the path, the address and the name of 
     return EngineFailed("DP802", what, why="no row was read and nothing was charged.", fix=fix)
 
 
-def _beside(path: Path) -> str:
+def beside(path: Path) -> str:
     """The file that was probably meant."""
     if path.is_dir():
         return f'dp.open("{path}/*.parquet", …)   for all files of a folder'

@@ -29,7 +29,9 @@ Recipes = Callable[[bool], list[Recipe]]
 _LEAK = 0.25  # of δ for the selection, where Gaussian noise needs the rest
 _ALL = 1 - 1e-9  # where nothing else needs δ; the rest is for rounding
 _TOLERANCE = 1e-9
-_FINDING = 2.0  # the weight of finding groups: one that is not shown loses its whole number, others only some noise
+_FINDING = (
+    2.0  # the weight of finding groups: one that is not shown loses its whole number, others only some noise
+)
 
 
 @dataclass(frozen=True)
@@ -74,12 +76,17 @@ def _gaussian(recipes: Sequence[Recipe], scope: Scope, spend: Spend, *, found: b
     def promised(noise: float) -> Guarantee:
         parts = [recipe.promised(noise * share) for recipe, share in zip(recipes, shares, strict=True)]
         if found:
-            parts += [privacy.leaky(leak, **words), privacy.gaussian(noise * math.sqrt(total / _FINDING), **words)]
+            parts += [
+                privacy.leaky(leak, **words),
+                privacy.gaussian(noise * math.sqrt(total / _FINDING), **words),
+            ]
         return compose([(part, 1) for part in parts])
 
     noise = calibrate(promised, to=spend.target(scope.contribution.unit), tolerance=_TOLERANCE)
     parts = tuple(recipe.gaussian(noise * share) for recipe, share in zip(recipes, shares, strict=True))
-    return Ready(parts, gaussian_selection(scope, noise * math.sqrt(total / _FINDING), leak) if found else None)
+    return Ready(
+        parts, gaussian_selection(scope, noise * math.sqrt(total / _FINDING), leak) if found else None
+    )
 
 
 def _badness(ready: Ready) -> float:

@@ -130,7 +130,7 @@ class Statements:
         short = t.binary(exp.LTE, t.column("square"), t.number(scheme.most**2, wide))
         root = t.add(self.dialect.root(square), t.number(2))
         shorter = self.dialect.over(t.number(scheme.most * scheme.fine), root)
-        return t.cases([(too_long, t.number(0)), (short, t.number(scheme.fine))], shorter)
+        return t.cases([(short, t.number(scheme.fine)), (too_long, t.number(0))], shorter)
 
     def _measured(self, asked: Sums, lengths: list[Term], squares: list[Term], groups: Term) -> list[Term]:
         """T and Q from their parts, with what `present` adds to them."""
