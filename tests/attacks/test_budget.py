@@ -45,7 +45,7 @@ ODD = [
     1j,
     [1.0],
     np.array([1.0]),
-    object(),
+    Ellipsis,
 ]
 
 

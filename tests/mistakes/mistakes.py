@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A mistake, what it must be answered with, and what it must not cost.
+
+A `Mistake` is what a beginner writes, the code of the error, the words of its Fix line that are to be pasted, and the
+corrected text, which holds those words. `check_mistake` runs both in a `Place` and claims four things: the code; that the
+fix, applied, works; that nothing was spent and no row was read; that no value of the data is in the error.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pytest
+
+from discreet.errors import CODES, DiscreetError
+
+_WORD = re.compile(r"[\w.@-]+")
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """`right` holds `fix`; or the fix is to leave something out, and `left_out` is that part of `wrong`."""
+
+    wrong: str
+    code: str
+    fix: str
+    right: str = ""
+    left_out: str = ""
+    first: str = ""  # what was done before, rightly
+
+    def __post_init__(self) -> None:
+        assert self.code in CODES
+        assert self.fix
+        if self.left_out:
+            assert not self.right
+            assert self.left_out in self.wrong
+        else:
+            assert self.fix in self.right, (self.fix, self.right)
+            assert self.right != self.wrong
+
+    @property
+    def corrected(self) -> str:
+        """What the beginner writes after having read the error."""
+        return self.right or self.wrong.replace(self.left_out, "", 1)
+
+    def __str__(self) -> str:
+        return f"{self.code} {' '.join(self.wrong.split())[:70]}"
+
+
+class Place(Protocol):
+    """Where a text is run."""
+
+    secrets: frozenset[str]
+
+    def run(self, text: str) -> Any:
+        """Run it; a refusal is raised."""
+
+    def spent(self) -> Any:
+        """The rows in the ledger, and how often rows of the data were read."""
+
+
+def mistakes(*several: Mistake) -> pytest.MarkDecorator:
+    """A test for each; no two of them are the same."""
+    assert len({one.wrong for one in several}) == len(several)
+    return pytest.mark.parametrize("mistake", several, ids=str)
+
+
+def check_mistake(mistake: Mistake, place: Place) -> DiscreetError:
+    """The four claims; gives back the error, for whoever claims more."""
+    if mistake.first:
+        place.run(mistake.first)
+    before = place.spent()
+    with pytest.raises(DiscreetError) as refused:
+        place.run(mistake.wrong)
+    error = refused.value
+    assert error.code == mistake.code, str(error)
+    assert mistake.fix in error.fix, str(error)
+    assert error.spent == "nothing", str(error)
+    assert place.spent() == before, "a mistake was paid for, or read rows"
+    assert not place.secrets & shown(error, mistake.wrong), str(error)
+    place.run(mistake.corrected)
+    return error
+
+
+def shown(error: DiscreetError, wrong: str) -> set[str]:
+    """The words of an error, without those that the beginner wrote."""
+    return {word.strip(".") for word in _WORD.findall(str(error))} - set(_WORD.findall(wrong))

@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions in SQL, as people write them who have asked databases before."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mistakes.clinic import Asked
+from tests.mistakes.mistakes import Mistake, check_mistake, mistakes
+
+COUNT = "SELECT COUNT(*) FROM visits"
+BY_WARD = "SELECT ward, COUNT(*) FROM visits GROUP BY ward"
+LOOKED_UP = "FROM visits JOIN wards ON visits.ward = wards.ward"
+PEOPLE = "SELECT COUNT(DISTINCT patient_id) FROM visits"
+
+
+@pytest.fixture
+def asked(two_tables):
+    return Asked(data=two_tables)
+
+
+@mistakes(
+    Mistake("SELECT * FROM visits", "DP702", COUNT, COUNT),
+    Mistake("SELECT ward FROM visits", "DP706", BY_WARD, BY_WARD),
+    Mistake("SELECT ward, COUNT(*) FROM visits", "DP706", BY_WARD, BY_WARD),
+    Mistake(
+        "SELECT ward, days, COUNT(*) FROM visits GROUP BY ward",
+        "DP706",
+        "SELECT ward, days, COUNT(*) FROM visits GROUP BY ward, days",
+        "SELECT ward, days, COUNT(*) FROM visits GROUP BY ward, days",
+    ),
+    Mistake("SELECT DISTINCT ward FROM visits", "DP702", BY_WARD, BY_WARD),
+    Mistake("SELECT ward FROM visits GROUP BY ward", "DP706", BY_WARD, BY_WARD),
+    Mistake("SELECT patient_id FROM visits", "DP706", "COUNT(DISTINCT patient_id)", PEOPLE),
+    Mistake(
+        "SELECT patient_id, COUNT(*) FROM visits GROUP BY patient_id",
+        "DP706",
+        "COUNT(DISTINCT patient_id)",
+        PEOPLE,
+    ),
+    Mistake(
+        f"{COUNT} WHERE patient_id = 7", "DP706", "leave patient_id out", left_out=" WHERE patient_id = 7"
+    ),
+    Mistake("SELECT COUNT(DISTINCT ward) FROM visits", "DP706", "COUNT(DISTINCT patient_id)", PEOPLE),
+    Mistake("SELECT SUM(DISTINCT days) FROM visits", "DP706", "leave DISTINCT out", left_out="DISTINCT "),
+    Mistake(
+        "SELECT cost, COUNT(*) FROM visits GROUP BY cost",
+        "DP704",
+        "GROUP BY BUCKET(cost, 0, 10, 20, 50)",
+        "SELECT COUNT(*) FROM visits GROUP BY BUCKET(cost, 0, 10, 20, 50)",
+    ),
+    Mistake(
+        "SELECT AVG(name) FROM visits",
+        "DP705",
+        "CASE WHEN ward = 'A' THEN 1 ELSE 0 END",
+        "SELECT AVG(CASE WHEN ward = 'A' THEN 1 ELSE 0 END) FROM visits",
+    ),
+    Mistake(
+        "SELECT AVG(weight) FROM visits",
+        "DP104",
+        "AVG(CLAMP(weight, 0, 500))",
+        "SELECT AVG(CLAMP(weight, 0, 500)) FROM visits",
+    ),
+    Mistake(
+        "SELECT AVG(CLAMP(days, 60, 0)) FROM visits",
+        "DP705",
+        "CLAMP(days, 0, 60)",
+        "SELECT AVG(CLAMP(days, 0, 60)) FROM visits",
+    ),
+    Mistake(
+        "SELECT AVG(CLAMP(days)) FROM visits",
+        "DP702",
+        "CLAMP(days, 0, 60)",
+        "SELECT AVG(CLAMP(days, 0, 60)) FROM visits",
+    ),
+    Mistake("SELECT AVG(dais) FROM visits", "DP701", "days", "SELECT AVG(days) FROM visits"),
+    Mistake("SELECT COUNT(*) FROM visit", "DP701", "visits", COUNT),
+    Mistake("SELECT AVG(visit.days) FROM visits", "DP701", "visits", "SELECT AVG(visits.days) FROM visits"),
+    Mistake("SELEC COUNT(*) FROM visits", "DP702", COUNT, COUNT),
+    Mistake(
+        "SELECT ward, COUNT(* FROM visits WHERE days > 2 GROUP BY ward",
+        "DP702",
+        "SELECT ward, COUNT(*) AS n FROM visits WHERE days > 2 GROUP BY ward",
+        "SELECT ward, COUNT(*) AS n FROM visits WHERE days > 2 GROUP BY ward",
+    ),
+    Mistake("SELECT COUNT(*)", "DP702", "FROM visits", COUNT),
+    Mistake("how many visits are there?", "DP702", COUNT, COUNT),
+    Mistake(f"{COUNT}; DROP TABLE visits", "DP702", "one by one", left_out="; DROP TABLE visits"),
+    Mistake("DELETE FROM visits", "DP702", COUNT, COUNT),
+    Mistake("SELECT AVERAGE(days) FROM visits", "DP702", "AVG", "SELECT AVG(days) FROM visits"),
+    Mistake("SELECT STDEV(days) FROM visits", "DP702", "STDDEV", "SELECT STDDEV(days) FROM visits"),
+    Mistake(
+        "SELECT VAR_SAMP(days) FROM visits", "DP706", "VAR_POP(days)", "SELECT VAR_POP(days) FROM visits"
+    ),
+    Mistake(
+        "SELECT QUANTILE(days, 90) FROM visits",
+        "DP706",
+        "QUANTILE(days, 0.9)",
+        "SELECT QUANTILE(days, 0.9) FROM visits",
+    ),
+    Mistake("SELECT STRING_AGG(name, ',') FROM visits", "DP706", "COUNT(*)", COUNT),
+    Mistake(
+        "SELECT AVG(SQRT(days)) FROM visits",
+        "DP705",
+        "BUCKET(days, 1, 10, 100, 1000)",
+        "SELECT BUCKET(days, 1, 10, 100, 1000), COUNT(*) FROM visits GROUP BY 1",
+    ),
+    Mistake(
+        "SELECT SUM(days / cost) FROM visits",
+        "DP705",
+        "days / CLAMP(cost, 1, 1000)",
+        "SELECT SUM(days / CLAMP(cost, 1, 1000)) FROM visits",
+    ),
+    Mistake(
+        "SELECT BUCKET(days, 20, 10), COUNT(*) FROM visits GROUP BY 1",
+        "DP705",
+        "BUCKET(days, 10, 20)",
+        "SELECT BUCKET(days, 10, 20), COUNT(*) FROM visits GROUP BY 1",
+    ),
+    Mistake(
+        "SELECT ward, COUNT(*) FROM visits WHERE COUNT(*) > 100 GROUP BY ward",
+        "DP706",
+        "HAVING COUNT(*) > 100",
+        f"{BY_WARD} HAVING COUNT(*) > 100",
+    ),
+    Mistake(f"{BY_WARD} HAVING n > 100", "DP701", "count", f"{BY_WARD} HAVING count > 100"),
+    Mistake(
+        f"{COUNT} ORDER BY days",
+        "DP706",
+        "SELECT days, COUNT(*) FROM visits GROUP BY days",
+        "SELECT days, COUNT(*) FROM visits GROUP BY days ORDER BY days",
+    ),
+    Mistake(f"{BY_WARD} LIMIT 1.5", "DP705", "LIMIT 1", f"{BY_WARD} LIMIT 1"),
+    Mistake(
+        "SELECT ward, COUNT(*) FROM visits GROUP BY 3",
+        "DP705",
+        "GROUP BY 1",
+        "SELECT ward, COUNT(*) FROM visits GROUP BY 1",
+    ),
+    Mistake(f'{COUNT} WHERE ward = "A"', "DP701", "'A'", f"{COUNT} WHERE ward = 'A'"),
+    Mistake(f"{COUNT} WHERE days = NULL", "DP705", "days IS NULL", f"{COUNT} WHERE days IS NULL"),
+    Mistake(f"{COUNT} WHERE ward = 3", "DP705", "ward = 'A'", f"{COUNT} WHERE ward = 'A'"),
+    Mistake(f"{COUNT} WHERE days", "DP705", "days > 3", f"{COUNT} WHERE days > 3"),
+    Mistake(
+        f"{COUNT} WHERE UPPER(ward) = 'A'", "DP705", "ward IN ('A', 'a')", f"{COUNT} WHERE ward IN ('A', 'a')"
+    ),
+    Mistake(
+        f"{COUNT} WHERE came_on > 2026-01-01",
+        "DP705",
+        "came_on > DATE '2026-01-01'",
+        f"{COUNT} WHERE came_on > DATE '2026-01-01'",
+    ),
+    Mistake(
+        f"{COUNT} WHERE came_on < CURRENT_DATE",
+        "DP702",
+        ">= DATE '2026-01-01'",
+        f"{COUNT} WHERE came_on >= DATE '2026-01-01'",
+    ),
+    Mistake(
+        "SELECT AVG(days) FROM visits WHERE days > (SELECT AVG(days) FROM visits)",
+        "DP702",
+        "SELECT AVG(days) FROM visits",
+        "SELECT AVG(days) FROM visits\nSELECT AVG(days) FROM visits WHERE days > 31",
+    ),
+    Mistake(
+        f"{COUNT} WHERE ward IN (SELECT ward FROM wards)",
+        "DP702",
+        "ward IN ('A', 'B')",
+        f"{COUNT} WHERE ward IN ('A', 'B')",
+    ),
+    Mistake(
+        "SELECT AVG(n) FROM (SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward) AS t",
+        "DP702",
+        "SELECT AVG(days) FROM (SELECT days FROM visits WHERE ward = 'A') AS v",
+        "SELECT AVG(days) FROM (SELECT days FROM visits WHERE ward = 'A') AS v",
+    ),
+    Mistake("SELECT RANK() OVER (ORDER BY days) FROM visits", "DP702", BY_WARD, BY_WARD),
+    Mistake(
+        f"{COUNT} UNION SELECT COUNT(*) FROM patients",
+        "DP702",
+        COUNT,
+        f"{COUNT}\nSELECT COUNT(*) FROM patients",
+    ),
+    Mistake(
+        f"{COUNT} JOIN patients ON visits.ward = patients.ward",
+        "DP703",
+        "JOIN patients USING (patient_id)",
+        f"{COUNT} JOIN patients USING (patient_id)",
+    ),
+    Mistake(f"{COUNT}, wards", "DP703", LOOKED_UP, f"SELECT COUNT(*) {LOOKED_UP}"),
+    Mistake(f"{COUNT} CROSS JOIN wards", "DP703", LOOKED_UP, f"SELECT COUNT(*) {LOOKED_UP}"),
+    Mistake(
+        f"{COUNT} AS a JOIN visits AS b ON a.patient_id = b.patient_id",
+        "DP703",
+        "COUNT(DISTINCT patient_id)",
+        PEOPLE,
+    ),
+    Mistake(
+        "SELECT COUNT(*) FROM wards",
+        "DP703",
+        "FROM visits LEFT JOIN wards ON ",
+        f"{COUNT} LEFT JOIN wards ON visits.ward = wards.ward",
+    ),
+    Mistake(
+        "SELECT ward, COUNT(*) FROM visits JOIN patients USING (patient_id) GROUP BY ward",
+        "DP701",
+        "visits.ward",
+        "SELECT visits.ward, COUNT(*) FROM visits JOIN patients USING (patient_id) GROUP BY visits.ward",
+    ),
+    Mistake("SELECT COUNT(*) FROM 'visits.parquet'", "DP701", "visits", COUNT),
+    Mistake("SELECT COUNT(*) FROM read_parquet('visits.parquet')", "DP702", "FROM visits", COUNT),
+    Mistake(f"{COUNT} TABLESAMPLE 10 PERCENT", "DP702", "leave it out", left_out=" TABLESAMPLE 10 PERCENT"),
+    Mistake(
+        f"{COUNT} WITH (eps = 0.1)", "DP702", f"{COUNT} WITH (epsilon = 0.1)", f"{COUNT} WITH (epsilon = 0.1)"
+    ),
+)
+def test_asking_in_sql(mistake, asked):
+    error = check_mistake(mistake, asked)
+    assert error.what

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opening a data set and a session: whom it protects, where it lies, what is known of its columns."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from tests.mistakes.clinic import Here
+from tests.mistakes.mistakes import Mistake, check_mistake, mistakes
+
+PROTECT = 'protect=dp.each("patient_id", at_most=20)'
+OPEN = f'dp.open("visits.parquet", {PROTECT}'
+NUMBER = 'dp.column("integer", bounds = [0, 60])'
+
+
+@pytest.fixture
+def here(visits, folder):
+    with sqlite3.connect(folder / "clinic.sqlite") as database:
+        database.execute("CREATE TABLE visits (patient_id INTEGER, days INTEGER)")
+        database.execute("CREATE TABLE beds (patient_id INTEGER)")
+    database.close()
+    (folder / "visits.xlsx").write_text("Quill07", encoding="utf-8")
+    return Here(data=visits)
+
+
+@mistakes(
+    Mistake('dp.open("visits.parquet")', "DP107", OPEN + ")", OPEN + ")"),
+    Mistake('dp.open("visits.parquet", protect="patient_id")', "DP107", PROTECT, OPEN + ")"),
+    Mistake(
+        'dp.each("patient_id")',
+        "DP107",
+        'dp.each("patient_id", at_most=20)',
+        'dp.each("patient_id", at_most=20)',
+    ),
+    Mistake('dp.each("patient_id", at_most=0)', "DP102", "at_most=1", 'dp.each("patient_id", at_most=1)'),
+    Mistake(
+        'dp.each("patient_id", at_most="20")', "DP103", "at_most=10", 'dp.each("patient_id", at_most=10)'
+    ),
+    Mistake('dp.each(["patient_id", "ward"], at_most=20)', "DP104", PROTECT, OPEN + ")"),
+    Mistake(
+        'dp.each("patient_id", at_most=20, relation="swap")',
+        "DP105",
+        "relation='add-remove'",
+        """dp.each("patient_id", at_most=20, relation='add-remove')""",
+    ),
+    Mistake(
+        'dp.open("visits.parquet", protect=dp.each("patientid", at_most=20))',
+        "DP403",
+        'protect=dp.each("patient_id", at_most=',
+        OPEN + ")",
+    ),
+    Mistake(f'dp.open("visit.parquet", {PROTECT})', "DP802", "visits.parquet", OPEN + ")"),
+    Mistake(f'dp.open("visits.xlsx", {PROTECT})', "DP802", "visits.parquet", OPEN + ")"),
+    Mistake(f'dp.open(table["days"], {PROTECT})', "DP104", 'dp.open("visits.parquet", protect=', OPEN + ")"),
+    Mistake(
+        f'dp.open("clinic.sqlite", {PROTECT})',
+        "DP107",
+        'dp.open("clinic.sqlite", table="visits", protect=',
+        f'dp.open("clinic.sqlite", table="visits", {PROTECT})',
+    ),
+    Mistake(
+        f'dp.open("clinic.sqlite", table="visit", {PROTECT})',
+        "DP802",
+        'table="visits"',
+        f'dp.open("clinic.sqlite", table="visits", {PROTECT})',
+    ),
+    Mistake(f'{OPEN}, engine="DuckDB")', "DP105", 'engine="duckdb"', f'{OPEN}, engine="duckdb")'),
+    Mistake(
+        f'{OPEN}, columns=["days"])',
+        "DP403",
+        'columns={"days": dp.column(bounds=(0, 60))}',
+        f'{OPEN}, columns={{"days": dp.column(bounds=(0, 60))}})',
+    ),
+    Mistake(
+        f'{OPEN}, columns={{"days": (0, 60)}})',
+        "DP403",
+        'dp.column("integer", bounds=(0, 60))',
+        f'{OPEN}, columns={{"days": dp.column("integer", bounds=(0, 60))}})',
+    ),
+    Mistake(
+        f'{OPEN}, columns={{"dais": {NUMBER}}})',
+        "DP403",
+        'columns={"days": dp.column(',
+        f'{OPEN}, columns={{"days": {NUMBER}}})',
+    ),
+    Mistake('dp.column("integer", bounds=(60, 0))', "DP403", "bounds = [0, 60]", NUMBER),
+    Mistake('dp.column("integer", bounds=("0", "60"))', "DP403", "bounds = [0, 60]", NUMBER),
+    Mistake('dp.column("integer", bounds=60)', "DP403", "bounds = [0, 60]", NUMBER),
+    Mistake(
+        'dp.column("real", bounds=(0, nan))',
+        "DP403",
+        "bounds = [0, 500]",
+        'dp.column("real", bounds = [0, 500])',
+    ),
+    Mistake("dp.column((0, 60))", "DP403", 'dp.column("integer"', NUMBER),
+    Mistake(
+        f'dp.open("visits.csv", {PROTECT}, columns={{"days": dp.column(bounds=(0, 60))}})',
+        "DP403",
+        'dp.column("integer", ',
+        f'dp.open("visits.csv", {PROTECT}, columns={{"days": dp.column("integer", bounds=(0, 60))}})',
+    ),
+    Mistake(
+        'dp.column("text", values="north")',
+        "DP403",
+        'values = ["north", "south"]',
+        'dp.column("text", values = ["north", "south"])',
+    ),
+    Mistake(
+        f'{OPEN}, public=["wards.csv"])',
+        "DP403",
+        'public={"wards": "wards.csv"}',
+        f'{OPEN}, public={{"wards": "wards.csv"}})',
+    ),
+    Mistake(
+        "dp.Session(table, limit=Limit.filter(epsilon=1))",
+        "DP104",
+        f'data = dp.open("visits.parquet", {PROTECT})',
+        f'data = dp.open("visits.parquet", {PROTECT}); dp.Session(data, limit=Limit.filter(epsilon=1))',
+    ),
+    Mistake(
+        "dp.Session(data)",
+        "DP603",
+        "limit=Limit.filter(epsilon=1, delta=1e-6)",
+        "dp.Session(data, limit=Limit.filter(epsilon=1, delta=1e-6))",
+    ),
+    Mistake(
+        "dp.Session(data, limit=1)",
+        "DP104",
+        "limit=Limit.filter(epsilon=1, delta=1e-6)",
+        "dp.Session(data, limit=Limit.filter(epsilon=1, delta=1e-6))",
+    ),
+)
+def test_opening(mistake, here):
+    error = check_mistake(mistake, here)
+    assert error.what
