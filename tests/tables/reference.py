@@ -294,7 +294,10 @@ def weight(scheme: p.Scheme, vector: dict[p.GroupKey, list[int]], rows: int) -> 
         m = len(vector)
         if m > scheme.most:
             return 0
-        return scheme.fine // m if scheme.norm == 1 else math.isqrt(scheme.fine**2 // m)
+        if m <= scheme.full:
+            return scheme.fine
+        shared = scheme.full * scheme.fine**scheme.norm // m
+        return shared if scheme.norm == 1 else math.isqrt(shared)
     steps = [
         -(-abs(v) // cell) for here in vector.values() for v, cell in zip(here, scheme.cells, strict=True)
     ]

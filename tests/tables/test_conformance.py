@@ -265,6 +265,7 @@ def schemes(features):
         for fine in (1, 1000, 2**26 - 1)
         for norm in (1, 2)
     )
+    yield from ((Groups(most, 4096, norm, full), 0) for most in (2, 9) for norm in (1, 2) for full in (2, 3))
     yield Once(), 0
 
 

@@ -104,14 +104,16 @@ class Norm:
 
 @dataclass(frozen=True)
 class Groups:
-    """Every unit counts once in each of its groups: with m groups w = ⌊fine / m⌋ (norm 1) or ⌊√⌊fine² / m⌋⌋ (norm 2).
+    """Every unit counts once in each of its groups, in full in up to `full` of them.
 
-    0 if m > most. So its vector has norm `fine` at most, whatever m is. fine < 2^26. Features are not used.
+    With m groups w = fine if m ≤ full, else ⌊full · fine / m⌋ (norm 1) or ⌊√⌊full · fine² / m⌋⌋ (norm 2); 0 if m > most.
+    So its vector has norm full · fine (norm 1) or √full · fine (norm 2) at most. For norm 2, full · fine² < 2^52. Features are not used.
     """
 
     most: int
     fine: int
     norm: int
+    full: int = 1
 
 
 @dataclass(frozen=True)

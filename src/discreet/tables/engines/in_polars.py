@@ -253,9 +253,10 @@ def _weight(scheme: plan.Scheme) -> pl.Expr:
         short = pl.col("square") <= wide(scheme.most**2)
         return pl.when(short).then(narrow(scheme.fine)).when(too_long).then(narrow(0)).otherwise(shorter)
     assert isinstance(scheme, Groups)
-    share = narrow(scheme.fine if scheme.norm == 1 else scheme.fine**2) // pl.col("m")
+    share = narrow(scheme.full * scheme.fine**scheme.norm) // pl.col("m")
     kept = share if scheme.norm == 1 else _root(share)
-    return pl.when(pl.col("m") > narrow(scheme.most)).then(narrow(0)).otherwise(kept)
+    many, few = pl.col("m") > narrow(scheme.most), pl.col("m") <= narrow(scheme.full)
+    return pl.when(many).then(narrow(0)).when(few).then(narrow(scheme.fine)).otherwise(kept)
 
 
 def _root(value: pl.Expr) -> pl.Expr:

@@ -117,11 +117,12 @@ class Statements:
             return self._norm_weight(scheme)
         assert isinstance(scheme, Groups)
         many = t.binary(exp.GT, t.column("m"), t.number(scheme.most))
+        few = t.binary(exp.LTE, t.column("m"), t.number(scheme.full))
+        known = [(many, t.number(0)), (few, t.number(scheme.fine))]
         if scheme.norm == 1:
-            return t.cases([(many, t.number(0))], over(t.number(scheme.fine), t.column("m")))
-        return t.cases(
-            [(many, t.number(0))], self.dialect.root(over(t.number(scheme.fine**2), t.column("m")))
-        )
+            return t.cases(known, over(t.number(scheme.full * scheme.fine), t.column("m")))
+        shared = over(t.number(scheme.full * scheme.fine**2), t.column("m"))
+        return t.cases(known, self.dialect.root(shared))
 
     def _norm_weight(self, scheme: Norm) -> Term:
         wide = self.dialect.wide

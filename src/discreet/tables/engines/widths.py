@@ -51,8 +51,8 @@ def checked(asked: Sums) -> None:
     scheme = asked.scheme
     assert all(feature.type.places == 0 for feature in asked.features), "features are whole numbers"
     if isinstance(scheme, Groups):
-        assert scheme.fine < 1 << 26
         assert scheme.norm in {1, 2}
+        assert scheme.norm == 1 or scheme.full * scheme.fine**2 < 1 << 52, "its root is exact in double"
     if not isinstance(scheme, Rows | Norm):
         return
     if isinstance(scheme, Norm):
