@@ -52,11 +52,12 @@ def test_a_description_of_a_database_is_read_back(clinic, tmp_path):
         assert counted(again) == (UNITS, DAYS_IN_ALL)
 
 
-def test_rows_are_not_copied_out_of_a_database(clinic):
+def test_rows_are_not_copied_out_of_a_database(clinic, tmp_path):
+    (tmp_path / "wards.csv").write_text("ward\na\n", encoding="utf-8")
     with pytest.raises(BadParameter, match="cannot read it"):
         open(clinic, PATIENT, table="clinic.visits", engine="duckdb")
     with pytest.raises(BadParameter, match="cannot read it"):
-        open(clinic, PATIENT, table="clinic.visits", public={"wards": __file__})
+        open(clinic, PATIENT, table="clinic.visits", public={"wards": tmp_path / "wards.csv"})
 
 
 def test_what_is_not_there_is_refused_without_a_word_of_it(clinic):
