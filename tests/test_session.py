@@ -199,6 +199,17 @@ def test_a_cap_is_chosen_once_and_paid_once():
     assert "not chosen yet" not in str(one.preview(COUNT, epsilon=10))
 
 
+def test_a_refusal_says_what_had_been_paid_before_it():
+    auto = session(epsilon=1.05, data=data(protect=dp.each("patient_id", at_most="auto")))
+    assert refusal("DP601", lambda: auto.sql(COUNT, epsilon=1)).spent == "what choosing at_most cost"
+    assert refusal("DP601", lambda: auto.sql(COUNT, epsilon=1)).spent == "nothing"
+    two_steps = session(epsilon=1.01)
+    asked = "SELECT AVG(CLAMP(days, 0, 60)) AS m FROM visits"
+    error = refusal("DP601", lambda: two_steps.sql(asked, error="±1", pilot=dp_spend(1.0)))
+    assert error.spent == "what the first step cost"
+    assert "Spent  what the first step cost." in str(error)
+
+
 def test_a_cap_is_not_shared_where_shares_are_reserved(tmp_path):
     described = data(protect=dp.each("patient_id", at_most="auto"))
     limit = dp.Limit.filter(40, 1e-6, analysts={"ana": 0.5, "ben": 0.5}, reserved=True)

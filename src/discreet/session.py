@@ -19,14 +19,15 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from discreet.errors import BadParameter, DiscreetError
+from discreet.errors import BadParameter, DiscreetError, OverBudget
 from discreet.ledger import Ledger, Limit
 from discreet.mechanisms.mechanism import Mechanism, Refusal, Release
 from discreet.noise.source import is_private
@@ -174,13 +175,15 @@ class Session:
         """Compiled, charged, drawn, kept; an answer that is kept already is shown again and costs nothing."""
         text = named or question.text
         mechanism = self._compiled(question, amount, self._cap_or_guess()[0])  # refused here, if it is
+        before = "what choosing at_most cost" if self._choice(amount) is not None else ""
         if self.data.protect.at_most == "auto":
             mechanism = self._compiled(question, amount, self._cap(amount))
         if key is not None:
             kept = self.ledger.find(key, text, guarantee=mechanism.promise, **self._who)
             if kept is not None:
                 return _again(kept)
-        receipt = self._paid(mechanism, text, key)
+        with _having_spent(before):
+            receipt = self._paid(mechanism, text, key)
         answer = _drawn(mechanism, self.data)
         written = answer.to_json()
         shown = self.ledger.commit(receipt, written)
@@ -207,7 +210,8 @@ class Session:
         if isinstance(plan, Spend):
             return self._answer(question, key, plan, named)
         pilot = self._answer(plan.question, None, plan.pilot, f"{named}, first step")
-        return self._answer(question, key, plan.then(pilot), named)
+        with _having_spent("what the first step cost"):
+            return self._answer(question, key, plan.then(pilot), named)
 
     def _release(self, mechanism: Mechanism, data: Any, key: str | None) -> Release:
         """A mechanism of any kind, on data that are not tables."""
@@ -319,6 +323,16 @@ def limit_of(budget: Mapping[str, Any]) -> Limit | None:
         window=None if window == "none" else window,
         lifetime=None if lifetime is None else Limit.filter(**lifetime),
     )
+
+
+@contextmanager
+def _having_spent(before: str) -> Iterator[None]:
+    """A refusal for want of budget says what had been paid before it."""
+    try:
+        yield
+    except OverBudget as refused:
+        refused.spent = before or refused.spent
+        raise
 
 
 def _question(asked: Any) -> Question:
