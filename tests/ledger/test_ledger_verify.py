@@ -49,6 +49,22 @@ def test_a_sound_book_has_no_findings(ledger):
     assert "7 entries · hash chain intact" in str(found)
 
 
+def test_an_index_that_was_changed_is_damage(ledger, tmp_path):
+    ledger.commit(ledger.charge(TENTH, key="visits by ward"), "[1]")
+    ledger.close()
+    file = tmp_path / "a.ledger"
+    content = file.read_bytes()
+    places = [at for at in range(len(content)) if content.startswith(b"visits by ward", at)]
+    caught = 0
+    for at in places:  # in the rows and in the indexes, wherever they lie
+        file.write_bytes(content[:at] + b"w" + content[at + 1 :])
+        try:
+            caught += not Ledger(file).verify().intact
+        except LedgerDamaged:
+            caught += 1
+    assert caught == len(places) > 4
+
+
 @pytest.fixture
 def rewritten(ledger, monkeypatch):
     """A way to change old rows of a ledger of five; opening looks at the last two only."""

@@ -147,6 +147,10 @@ class SQLite(Store):
         if {sql for (sql,) in found} != set(_SCHEMA):
             raise chain.damaged("its tables are not those that were made.")
 
+    def is_consistent(self) -> bool:
+        """An answer is found by its key: an index that was changed would hide it, and no hash covers an index."""
+        return self.run("PRAGMA integrity_check(1)") == [("ok",)]
+
     def _header(self) -> tuple[int, int, int]:
         """How many tables there are, whose file it is, and its layout."""
         questions = ("SELECT count(*) FROM sqlite_master", "PRAGMA application_id", "PRAGMA user_version")

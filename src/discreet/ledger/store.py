@@ -80,6 +80,10 @@ class Store(ABC):
         """Our turn to write, where the database has no queue of its own."""
         return nullcontext()
 
+    def is_consistent(self) -> bool:
+        """Whether the database finds by its indexes what its rows hold; looks at all of it."""
+        return True
+
     def weaknesses(self) -> list[str]:
         """What in the settings of the database weakens the promise, in words."""
         return []

@@ -2,7 +2,7 @@
 """Checking a whole ledger: every hash, every cost and every total, computed anew from what is stored.
 
 **Promise.** `intact` means: every row is what was written and follows the one before it; the totals follow from the stored costs
-by the rules of the limit, and never exceed it; every answer belongs to a charge; and the row of the anchor, if one was given, is
+by the rules of the limit, and never exceed it; every answer belongs to a charge and is found by its key; and the row of the anchor, if one was given, is
 there. What is worth knowing and no damage is a finding that begins with W:
 
     W1  charged, and no answer was kept: paid for, and perhaps seen
@@ -94,6 +94,8 @@ def verified(store: Store, limit: Limit, anchor: str | None = None) -> Verificat
         walk.see(row, is_anchor=row.hash == anchor)
     if anchor is not None and not walk.anchored:
         walk.damage("it does not hold the row of this anchor: it was put back, cut off or exchanged.")
+    if not store.is_consistent():
+        walk.damage("its indexes do not agree with its rows.")
     findings = [*walk.findings(), *(Finding("W6", weakness) for weakness in store.weaknesses())]
     return Verification(
         walk.rows,
