@@ -55,3 +55,14 @@ def _every_charge_is_in_the_ledger(folder):
 def _a_second_run_has_a_ledger_of_its_own(discreet, folder):
     assert discreet("demo").code == 0
     assert (folder / "adult-2.ledger").exists()
+
+
+def test_what_to_try_next_can_be_typed_as_it_stands(monkeypatch, tmp_path):
+    from discreet.cli.demo import _command
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", [str(tmp_path / ".venv" / "bin" / "discreet"), "demo"])
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    assert _command() == ".venv/bin/discreet"
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    assert _command() == "discreet"

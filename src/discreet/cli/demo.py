@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -148,17 +151,26 @@ def _hand_out(session: Session, answer: Answer, place: Path, ledger: Path) -> No
         picture = place / "hours.svg"
         whole(picture, lambda path: plot.save(answer.plot(), path))
         rows.append(("picture", f"{picture}: working hours, with error bars"))
+    command = _command()
     question = '"SELECT race, COUNT(*) FROM adult GROUP BY race"'
     print_rows(
         [
             *rows,
-            ("what is left", f"discreet budget --ledger {ledger}"),
-            ("check it", f"discreet ledger verify {ledger}"),
-            ("ask more", f"discreet query {question} --data adult --epsilon 0.05 --ledger {ledger}"),
-            ("your data", "discreet describe visits.parquet --out visits.toml"),
-            ("the theory", "discreet demo --accountant"),
+            ("what is left", f"{command} budget --ledger {ledger}"),
+            ("check it", f"{command} ledger verify {ledger}"),
+            ("ask more", f"{command} query {question} --data adult --epsilon 0.05 --ledger {ledger}"),
+            ("your data", f"{command} describe visits.parquet --out visits.toml"),
+            ("the theory", f"{command} demo --accountant"),
         ]
     )
+
+
+def _command() -> str:
+    """How this program is called again: by its name, or by where it lies, if it is not on the path."""
+    own = Path(sys.argv[0])
+    if shutil.which("discreet") is not None or own.name != "discreet":
+        return "discreet"
+    return os.path.relpath(own)
 
 
 def _title(words: str) -> None:
