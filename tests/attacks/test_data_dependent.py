@@ -25,10 +25,8 @@ from tests.statistical.constants import ALPHA
 DELTA = 0.05  # larger than anybody should state, so that a few thousand runs can measure it
 
 
-def must_not_accuse(subject, pair, **settings):
-    report = audit(subject, *pair, confidence=1 - ALPHA, **settings)
-    assert not report.refutes(), str(report)
-    return report
+def audited(subject, pair, **settings):
+    return audit(subject, *pair, confidence=1 - ALPHA, **settings)
 
 
 # --- smooth sensitivity ---------------------------------------------------------------------------------
@@ -96,7 +94,8 @@ def local_sensitivity(records):
 def test_the_law_of_a_smooth_release_is_not_accused(family, pair):
     mechanism = smooth_median(family)
     claim = mechanism.guarantee()
-    report = must_not_accuse(meant(mechanism), pair, claim=claim, look_at="values")
+    report = audited(meant(mechanism), pair, claim=claim, look_at="values")
+    assert not report.refutes(), str(report)
     assert pair is not CROSSES or report.mu_at_least > 0.2  # it was looked at
 
 
@@ -151,20 +150,20 @@ DRAWN_NAMES = [
 
 @pytest.mark.parametrize(("mechanism", "pair"), DRAWN, ids=DRAWN_NAMES)
 def test_a_smooth_release_is_not_accused(mechanism, pair):
-    must_not_accuse(mechanism, pair, trials=300)
+    assert not audited(mechanism, pair, trials=300).refutes()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("mechanism", "pair"), DRAWN, ids=DRAWN_NAMES)
 def test_a_smooth_release_is_not_accused_by_many_runs(mechanism, pair):
-    must_not_accuse(mechanism, pair, trials=10_000)
+    assert not audited(mechanism, pair, trials=10_000).refutes()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS)
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
 def test_no_family_is_accused_by_many_runs(family, pair):
-    must_not_accuse(smooth_median(family), pair, trials=2_000)
+    assert not audited(smooth_median(family), pair, trials=2_000).refutes()
 
 
 # --- propose-test-release and stable values -------------------------------------------------------------
@@ -211,13 +210,13 @@ STABLE_NAMES = [name for name, _, _ in STABLE]
 
 @pytest.mark.parametrize(("name", "mechanism", "pair"), STABLE, ids=STABLE_NAMES)
 def test_a_tested_release_is_not_accused(name, mechanism, pair):
-    must_not_accuse(mechanism, pair, trials=300)
+    assert not audited(mechanism, pair, trials=300).refutes()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "mechanism", "pair"), STABLE, ids=STABLE_NAMES)
 def test_a_tested_release_is_not_accused_by_many_runs(name, mechanism, pair):
-    must_not_accuse(mechanism, pair, trials=10_000)
+    assert not audited(mechanism, pair, trials=10_000).refutes()
 
 
 def threshold_without_delta(records, count):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -56,6 +56,7 @@ PARTS = {
 }
 
 
+@dataclass(frozen=True)
 class Expr(ABC):
     """One value for each row."""
 
@@ -64,10 +65,11 @@ class Expr(ABC):
     def type(self) -> Type:
         """What it can be."""
 
-    @property
+    @cached_property
     def parts(self) -> tuple[Expr, ...]:
-        """What it is made of."""
-        return ()
+        """The expressions that it is made of, in their order."""
+        held = (getattr(self, field.name) for field in fields(self))
+        return tuple(inner for value in held for inner in _inside(value))
 
 
 def leaves(expr: Expr) -> Iterator[Read]:
@@ -121,10 +123,6 @@ class Scaled(Expr):
             raise ValueError("a grid is only ever refined")
         return Type(NUMBER, old.low << shift, old.high << shift, self.places, old.null)
 
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.of,)
-
 
 @dataclass(frozen=True)
 class Arithmetic(Expr):
@@ -147,10 +145,6 @@ class Arithmetic(Expr):
         if self.op == "+":
             return Type(NUMBER, a.low + b.low, a.high + b.high, a.places, null)
         return Type(NUMBER, a.low - b.high, a.high - b.low, a.places, null)
-
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.left, self.right)
 
 
 @dataclass(frozen=True)
@@ -180,10 +174,6 @@ class Quotient(Expr):
         """By how many bits the numerator is shifted before it is divided."""
         return self.places + self.right.type.places - self.left.type.places
 
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.left, self.right)
-
 
 @dataclass(frozen=True)
 class Modulo(Expr):
@@ -197,10 +187,6 @@ class Modulo(Expr):
         assert self.left.type.places == 0
         assert self.divisor > 0
         return Type(NUMBER, 0, self.divisor - 1, 0, self.left.type.null)
-
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.left,)
 
 
 @dataclass(frozen=True)
@@ -217,10 +203,6 @@ class Extreme(Expr):
         low, high = pick(p.type.low for p in self.items), pick(p.type.high for p in self.items)
         return Type(first.kind, low, high, first.places, any(p.type.null for p in self.items))
 
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return self.items
-
 
 @dataclass(frozen=True)
 class Clamp(Expr):
@@ -236,10 +218,6 @@ class Clamp(Expr):
         low, high = (min(max(end, self.low), self.high) for end in (old.low, old.high))
         return Type(old.kind, low, high, old.places, old.null)
 
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.of,)
-
 
 @dataclass(frozen=True)
 class Compare(Expr):
@@ -253,10 +231,6 @@ class Compare(Expr):
     def type(self) -> Type:
         return Type(TRUTH, null=self.left.type.null or self.right.type.null)
 
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.left, self.right)
-
 
 @dataclass(frozen=True)
 class IsIn(Expr):
@@ -268,10 +242,6 @@ class IsIn(Expr):
     @cached_property
     def type(self) -> Type:
         return Type(TRUTH, null=self.of.type.null)
-
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.of,)
 
 
 @dataclass(frozen=True)
@@ -285,10 +255,6 @@ class Like(Expr):
     def type(self) -> Type:
         return Type(TRUTH, null=self.of.type.null)
 
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.of,)
-
 
 @dataclass(frozen=True)
 class IsNull(Expr):
@@ -299,10 +265,6 @@ class IsNull(Expr):
     @property
     def type(self) -> Type:
         return Type(TRUTH, null=False)
-
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.of,)
 
 
 @dataclass(frozen=True)
@@ -316,10 +278,6 @@ class Logic(Expr):
     def type(self) -> Type:
         return Type(TRUTH, null=any(part.type.null for part in self.items))
 
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return self.items
-
 
 @dataclass(frozen=True)
 class Not(Expr):
@@ -330,10 +288,6 @@ class Not(Expr):
     @cached_property
     def type(self) -> Type:
         return Type(TRUTH, null=self.of.type.null)
-
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.of,)
 
 
 @dataclass(frozen=True)
@@ -347,10 +301,6 @@ class Case(Expr):
     def type(self) -> Type:
         return _hull([value for _, value in self.whens] + [self.otherwise])
 
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (*(part for pair in self.whens for part in pair), self.otherwise)
-
 
 @dataclass(frozen=True)
 class Coalesce(Expr):
@@ -361,10 +311,6 @@ class Coalesce(Expr):
     @cached_property
     def type(self) -> Type:
         return _hull(list(self.items)).with_null(all(part.type.null for part in self.items))
-
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return self.items
 
 
 @dataclass(frozen=True)
@@ -383,10 +329,6 @@ class Part(Expr):
             low, high = PARTS[self.part]
         return Type(NUMBER, low, high, 0, old.null)
 
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.of,)
-
 
 @dataclass(frozen=True)
 class Bucket(Expr):
@@ -399,15 +341,19 @@ class Bucket(Expr):
     def type(self) -> Type:
         return Type(NUMBER, 0, len(self.edges), 0, self.of.type.null)
 
-    @property
-    def parts(self) -> tuple[Expr, ...]:
-        return (self.of,)
-
 
 def aligned(*exprs: Expr) -> tuple[Expr, ...]:
     """The same numbers, all on the finest of their grids."""
     finest = max(expr.type.places for expr in exprs)
     return tuple(expr if expr.type.places == finest else Scaled(expr, finest) for expr in exprs)
+
+
+def _inside(value: Any) -> Iterator[Expr]:
+    if isinstance(value, Expr):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _inside(part)
 
 
 def _hull(values: list[Expr]) -> Type:
