@@ -64,6 +64,6 @@ def open_table(path: str, question: Question, variant: str) -> _Table:
 def ask(opened: _Table, question: Question) -> Answer:
     text = f"SELECT {question.group}, {_SELECT[question.key]} FROM orders GROUP BY {question.group}"
     delta = {} if opened.pure and question.keys_are_public else {"delta": DELTA}
-    found = opened.session.sql(text, epsilon=EPSILON, **delta).to_arrow().to_pydict()
-    names = [question.group, *"abc"[: len(question.columns)]]
-    return as_answer(list(zip(*(found[name] for name in names), strict=True)))
+    found = opened.session.sql(text, epsilon=EPSILON, **delta)
+    places = [found.header.index(name) for name in (question.group, *"abc"[: len(question.columns)])]
+    return as_answer([tuple(row[place] for place in places) for row in found.rows()])

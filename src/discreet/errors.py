@@ -12,7 +12,8 @@
     │   ├── OverBudget        DP601  the limit would be exceeded
     │   └── LedgerDamaged     DP602  what is stored is not what was written
     ├── RefusedQuestion       DP7xx  the question is not one that can be proved private
-    └── EngineFailed          DP8xx  the data could not be read or counted; the text never says why
+    ├── EngineFailed          DP8xx  the data could not be read or counted; the text never says why
+    └── RefusedTraining       DP9xx  a training loop is not one that can be proved private
 
 Each error has a code, says what happened, why it matters, how to fix it (a line to paste) and what was
 spent. No error ever contains a value that was read from private data: parameters are public, records
@@ -57,6 +58,14 @@ CODES = {
     "DP706": "an aggregate is not answered in this form",
     "DP801": "the data could not be counted",
     "DP802": "the data could not be opened",
+    "DP911": "a step has no private gradient",
+    "DP912": "the loss is not one number for each record",
+    "DP913": "batches are not of a kind that can be accounted for",
+    "DP914": "a checkpoint does not fit its run",
+    "DP915": "the weights do not move",
+    "DP916": "an optimizer does not fit its run",
+    "DP921": "a gradient cannot be clipped record by record",
+    "DP922": "a model mixes its records",
 }
 
 
@@ -119,3 +128,7 @@ class RefusedQuestion(DiscreetError, ValueError):
 
 class EngineFailed(DiscreetError):
     """The data could not be opened or counted. What the engine said is never shown: it may quote the data."""
+
+
+class RefusedTraining(DiscreetError):
+    """A training loop is not one that can be proved private. The text speaks of the loop, never of a record."""

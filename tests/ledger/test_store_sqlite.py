@@ -184,7 +184,7 @@ def test_no_byte_can_be_changed_to_spend_more(book, tmp_path):
     for at in range(0, len(original), 211):
         copy.write_bytes(original[:at] + bytes([original[at] ^ 0x55]) + original[at + 1 :])
         found.append(_what_it_says(copy))
-    assert set(found) <= {"DP602", "DP606", "DP402", "damaged", Fraction(4, 5)}
+    assert set(found) <= {"DP602", "DP603", "DP606", "DP402", "damaged", Fraction(4, 5)}
     assert found.count("DP602") + found.count("damaged") > 25
 
 
@@ -201,28 +201,40 @@ def _what_it_says(path):
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "code"),
     [
-        b"not a database, by any means" * 400,
-        b"\0" * 5000,
-        b"x",
-        b"SQLite format 3\0",
-        b"SQLite format 3\0" + b"\7" * 9000,
+        (b"not a database, by any means" * 400, "DP603"),
+        (b"\0" * 5000, "DP603"),
+        (b"x", "DP603"),
+        (b"SQLite format 3\0", "DP602"),
+        (b"SQLite format 3\0" + b"\7" * 9000, "DP602"),
     ],
     ids=["text", "zeros", "one byte", "header", "header and garbage"],
 )
-def test_a_file_that_is_no_ledger_is_refused_and_left_alone(tmp_path, content):
+def test_a_file_that_is_no_ledger_is_refused_and_left_alone(tmp_path, content, code):
     path = tmp_path / "a.ledger"
     path.write_bytes(content)
-    assert refused(path, limit=LIMIT) == "DP602"
+    assert refused(path, limit=LIMIT) == code
     assert path.read_bytes() == content
+
+
+def test_a_file_of_another_kind_is_not_called_damaged(tmp_path):
+    """Somebody names the data where the ledger belongs."""
+    path = tmp_path / "visits.parquet"
+    path.write_bytes(b"PAR1" + b"\7" * 900 + b"PAR1")
+    with pytest.raises(LedgerError) as caught:
+        Ledger(path, limit=LIMIT)
+    assert "visits.parquet is no ledger" in str(caught.value)
+    assert "damaged" not in str(caught.value)
+    assert "visits.ledger" in caught.value.fix
+    Ledger(tmp_path / "visits.ledger", limit=LIMIT).close()
 
 
 def test_a_huge_file_is_refused_at_once(tmp_path):
     path = tmp_path / "a.ledger"
     with path.open("wb") as file:
         file.truncate(1 << 40)  # a terabyte of nothing
-    assert refused(path, limit=LIMIT) == "DP602"
+    assert refused(path, limit=LIMIT) == "DP603"
 
 
 @pytest.mark.parametrize("keep", [0.2, 0.5, 0.9, 0.99])

@@ -204,6 +204,25 @@ RELATIONS = {
     "no keys": (VISITS, (), (ONE, AMOUNT, SMALL)),
     "filtered": (Filtered(VISITS, Compare(">", SMALL, whole(0))), (G, B), (ONE, SMALL)),
     "filtered twice": (Filtered(Filtered(VISITS, B), Like(G, "n%")), (G,), (ONE, SMALL)),
+    "some keys": (Filtered(Filtered(VISITS, B), IsIn(G, ("north", "nörd", "nowhere"))), (G,), (ONE, SMALL)),
+    "some keys of two": (
+        Filtered(
+            Filtered(
+                Filtered(VISITS, IsIn(G, ("north", "nörd"))), IsIn(T, ("a", "A", "", "O'Reilly", COMPOSED))
+            ),
+            IsIn(G, ("north",)),
+        ),
+        (T, G),
+        (ONE, SMALL),
+    ),
+    "no such key": (Filtered(VISITS, IsIn(G, ("nowhere",))), (G,), (ONE, SMALL)),
+    "some keys or none": (
+        Filtered(VISITS, Logic("or", (IsIn(G, ("north",)), IsNull(G)))),
+        (G,),
+        (ONE, SMALL),
+    ),
+    "constants": (VISITS, (G,), (whole(-3), NULL, AMOUNT, whole(10**9), whole(-3))),
+    "constants, no keys": (VISITS, (), (whole(0), whole(10**9))),
     "nothing left": (Filtered(VISITS, Compare(">", SMALL, whole(50))), (G,), (ONE, SMALL)),
     "nothing left, no keys": (Filtered(VISITS, Compare(">", SMALL, whole(50))), (), (ONE, SMALL)),
     "dates": (VISITS, (D, TZ), (ONE, SMALL)),
@@ -223,6 +242,11 @@ RELATIONS = {
         (LABEL,),
         (ONE, SMALL),
     ),
+    "lookup, some keys": (
+        Filtered(Lookup(VISITS, "wards", WARD, keep=True), IsIn(LABEL, ("N", "O'W"))),
+        (LABEL, G),
+        (ONE, BEDS),
+    ),
     "paired": (Paired(VISITS, CALLS), (G, H), (ONE, Arithmetic("*", SMALL, Y))),
     "paired on more": (Paired(Filtered(VISITS, B), CALLS, ((G, H),)), (G,), (ONE, Y)),
     "paired and looked up": (Lookup(Paired(VISITS, CALLS), "wards", ((H, WARD[0][1]),)), (LABEL,), (ONE, Y)),
@@ -232,6 +256,11 @@ RELATIONS = {
     "empty, no keys": (Private("nothing"), (), (ONE, number("y", -5, 5, table="nothing"))),
     "nobody": (Private("nobody"), (word("g", "nobody"),), (ONE, number("y", -5, 5, table="nobody"))),
     "rows": (POINTS, (word("g", "points"),), (ONE, number("x", 0, 500, table="points"))),
+    "rows, some keys": (
+        Filtered(POINTS, IsIn(word("g", "points"), ("north", "a"))),
+        (word("g", "points"),),
+        (whole(7), number("x", 0, 500, table="points")),
+    ),
     "rows, no keys": (POINTS, (), (ONE, number("n", -5, 5, table="points"))),
     "rows looked up": (
         Lookup(

@@ -117,7 +117,7 @@ def test_a_million_rows_of_one_person_and_any_number_of_threads():
     expected = {scheme: closed_form(table, scheme) for scheme in asked}
     for threads in (1, 4):
         engine = engines.duckdb({"t": table}, units={"t": "u"})
-        engine._connection.execute(f"SET threads = {threads}")
+        engine._temporary.connection.execute(f"SET threads = {threads}")
         assert {scheme: engine.sums(sums) for scheme, sums in asked.items()} == expected
         engine.close()
     engine = opened("polars", {"t": table}, {"t": "u"})
@@ -221,16 +221,16 @@ def test_what_was_prepared_serves_the_next_question():
     group, amount = word("g"), number("small", -9, 9)
     rows = Sums(Private("visits"), (group,), (ONE, amount), Rows(3, 4096))
     engine.sums(rows)
-    made = engine._made
+    made = engine._temporary.made
     engine.sums(Sums(Private("visits"), (), (amount,), Rows(1, 64)))
-    assert engine._made == made
+    assert engine._temporary.made == made
     engine.sums(Sums(Private("visits"), (word("t"),), (ONE,), Rows(3, 4096)))  # one more column: made again
-    assert engine._made > made
+    assert engine._temporary.made > made
     engine.sums(rows)
     pairs = Sums(Private("visits"), (group,), (ONE,), Norm(3, 64, (1,)))
-    first, made = engine.sums(pairs), engine._made
+    first, made = engine.sums(pairs), engine._temporary.made
     assert engine.sums(pairs) == first
-    assert engine._made == made
+    assert engine._temporary.made == made
     for most in range(8):  # only the last few are kept
         engine.sums(
             Sums(
@@ -238,21 +238,57 @@ def test_what_was_prepared_serves_the_next_question():
             )
         )
     kept = "SELECT COUNT(*) FROM duckdb_tables() WHERE temporary"
-    assert engine._connection.execute(kept).fetchone()[0] <= 7
+    assert engine._temporary.connection.execute(kept).fetchone()[0] <= 7
+    engine.close()
+
+
+def test_whatever_counts_rows_or_units_in_the_same_groups_is_made_from_the_same_pairs():
+    engine, group = opened("duckdb", nasty.arrows(), nasty.UNITS), word("g")
+    reference = Reference(nasty.TABLES, nasty.UNITS)
+
+    def made(features, scheme, present=0):
+        """How many tables a question makes; its answer is right."""
+        asked = Sums(Private("visits"), (group,), features, scheme, present)
+        before = engine._temporary.made
+        assert engine.sums(asked) == reference.sums(asked)
+        return engine._temporary.made - before
+
+    made((ONE,), Norm(3, 64, (1,)))
+    assert made((ONE,), Norm(3, 64, (1,))) == 0
+    assert made((), Norm(2, 64, (1,)), present=1) == 1  # other weights, of the same pairs
+    assert made((), Groups(3, 64, 2)) == 1  # rows and groups of each unit
+    assert made((), Groups(2, 4096, 1)) == 0
+    assert made((ONE,), Rows(2, 64)) == 0
+    assert made((), Once()) == 0
+    sizes = Sizes(Private("visits"), (group,), (1, 2, 4), 2)
+    before = engine._temporary.made
+    assert engine.sizes(sizes) == reference.sizes(sizes)
+    assert engine._temporary.made == before
+    engine.close()
+
+
+@pytest.mark.parametrize("texts", [9_999, 10_001])
+def test_keys_are_chosen_with_and_without_a_list_of_texts(texts):
+    table = pa.table({"u": [place % 7 for place in range(texts)], "g": [f"{n}" for n in range(texts)]})
+    engine, group = engines.duckdb({"t": table}, units={"t": "u"}), word("g", "t")
+    some = Filtered(Private("t"), IsIn(group, ("0", "7", "14", "8", "x")))
+    asked = Sums(some, (group,), (ONE,), Norm(1, 4096, (1,)))
+    weights = {"0": 4096 // 3, "7": 4096 // 3, "14": 4096 // 3, "8": 4096}  # ⌊√3⌋ + 2 is 3
+    assert engine.sums(asked) == {(text,): (weight,) for text, weight in weights.items()}
     engine.close()
 
 
 def test_no_statement_has_a_window_a_random_number_or_an_order(monkeypatch):
     engine = opened("duckdb", nasty.arrows(), nasty.UNITS)
     said = []
-    connection = engine._connection
+    connection = engine._temporary.connection
 
     class Listening:
         def execute(self, statement):
             said.append(statement.upper())
             return connection.execute(statement)
 
-    monkeypatch.setattr(engine, "_connection", Listening())
+    monkeypatch.setattr(engine._temporary, "connection", Listening())
     for asked in every(23).values():
         engine.sums(asked)
     assert len(said) > 20
@@ -350,7 +386,7 @@ def test_a_failing_engine_says_nothing_of_the_data():
 
 def test_a_check_refuses_without_reading_a_row():
     engine = opened("duckdb", nasty.arrows(), nasty.UNITS)
-    engine._connection.close()
+    engine._temporary.connection.close()
     with pytest.raises(RefusedQuestion):
         engine.check(Sums(Private("visits"), (number("nothing", 0, 1),), (ONE,), Rows(1, 1)))
     engine.check(Sums(Private("visits"), (word("g"),), (ONE,), Rows(1, 1)))

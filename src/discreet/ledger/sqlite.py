@@ -30,6 +30,7 @@ __all__ = ["SQLite"]
 MEMORY = ":memory:"
 #: "dsct" in the header of the file: this SQLite file is a ledger; and the layout of its tables.
 APPLICATION, LAYOUT = 0x64736374, 1
+_MAGIC = b"SQLite format 3\0"
 #: Seconds to wait for other writers before giving up.
 PATIENCE = 30.0
 
@@ -122,6 +123,8 @@ class SQLite(Store):
         self._creating = self._path == MEMORY or not Path(self._path).exists()
         if self._creating and self._connection is None:
             return False
+        if Path(self._path).is_file():
+            _check_kind(Path(self._path))
         if self._header()[:2] == (0, 0) and (self._path == MEMORY or Path(self._path).stat().st_size == 0):
             return False
         _, application, layout = self._header()  # somebody may have made it just now
@@ -244,6 +247,19 @@ _REFUSED_BY_THE_SYSTEM = {
     sqlite3.SQLITE_NOLFS: "the file system does not hold files of this size.",
     sqlite3.SQLITE_MISUSE: "its connection was closed by something else.",
 }
+
+
+def _check_kind(path: Path) -> None:
+    """Refuse a file that SQLite never wrote: nothing of it was ever a ledger, and nothing is damaged."""
+    with suppress(OSError), path.open("rb") as file:  # what cannot be read, SQLite explains
+        start = file.read(len(_MAGIC))
+        if start and start != _MAGIC:
+            raise LedgerError(
+                "DP603",
+                f"{path.name} is no ledger but a file of another kind.",
+                why="a ledger is a file of its own, and what is in this one would be lost; it is left as it is.",
+                fix=f"ledger='{path.stem}.ledger'   (if it was a ledger once, put back a copy of it)",
+            )
 
 
 def _sync_folder(folder: Path) -> None:

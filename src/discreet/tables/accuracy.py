@@ -29,6 +29,7 @@ from discreet.tables.compile import TableMechanism, compile_question
 from discreet.tables.dataset import Dataset
 from discreet.tables.estimate import Estimate
 from discreet.tables.question import Aggregate, Question
+from discreet.tables.selection import Selection
 from discreet.tables.spend import Spend
 from discreet.tables.totals import Totals
 
@@ -82,7 +83,7 @@ def least_spend(
     pilot: Spend | None = None,
     cap: int | None = None,
 ) -> Spend | TwoSteps:
-    """What a question with that error costs; `delta` asks for Gaussian noise, `pilot` pays for the first of two steps."""
+    """What a question with that error costs; `delta` allows Gaussian noise, `pilot` pays for the first of two steps."""
     size, share = read_error(error)
     beta = 1 - check.inner_probability(confidence=confidence)
     for one in question.aggregates:
@@ -125,7 +126,8 @@ def _wide(mechanism: TableMechanism, rows: float, beta: float) -> float:
 
 
 def _estimates(mechanism: TableMechanism) -> list[Estimate]:
-    return [one for part in mechanism.parts if isinstance(part, Totals) for one in part.estimates.values()]
+    parts = (part for part in mechanism.stating if isinstance(part, Totals | Selection))
+    return [one for part in parts for one in part.estimates.values()]
 
 
 def _search(keeps: Callable[[Spend], bool], delta: float | None) -> Spend:

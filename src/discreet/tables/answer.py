@@ -38,7 +38,8 @@ class Noisy:
 
     `deviation` is the standard deviation of the noise on each number where it is the same for all of them, `gaussian`
     whether that noise is Gaussian and `step` the cell that it is rounded to; `whole` whether the exact numbers are known to be whole, `nonnegative` to be zero
-    or more. `interval(confidence)` gives the ends at another confidence; it is not kept when an answer is stored.
+    or more. `interval(confidence)` gives the ends at another confidence; it is not kept when an answer is stored, nor is
+    `together`: columns with the same one have intervals that hold at the same time.
     """
 
     values: Numbers
@@ -52,6 +53,7 @@ class Noisy:
     whole: bool = False
     nonnegative: bool = False
     interval: Interval | None = field(default=None, compare=False, repr=False)
+    together: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,8 @@
 """The columns that were asked for, from the numbers that were released: arithmetic, HAVING, ORDER BY, LIMIT.
 
 **Promise.** Only released numbers and public values are read. The interval of an arithmetic expression is that of
-interval arithmetic on intervals whose joint confidence is 95 % (each at 1 - 5 %/k for k noisy columns).
+interval arithmetic on intervals whose joint confidence is 95 % (each at 1 - 5 %/k for k noisy columns, where those that
+hold together count as one).
 """
 
 from __future__ import annotations
@@ -97,7 +98,8 @@ def _sorted(answer: Answer, order: Order, chosen: list[int]) -> list[int]:
 
 def _values(answer: Answer, expression: After) -> list[Value]:
     noisy = sorted(set(_noisy_names(answer, expression)))
-    confidence = 1 - (1 - CONFIDENCE) / max(1, len(noisy))
+    apart = {answer.columns[name].together or name for name in noisy}
+    confidence = 1 - (1 - CONFIDENCE) / len(apart) if len(apart) > 1 else CONFIDENCE
     known = {name: _at(answer.columns[name], confidence) for name in noisy}
     known |= {
         name: [Value(group[at], group[at], group[at]) for group in answer.groups]

@@ -15,6 +15,7 @@ table or public bounds that were read off private rows, a unit column that does 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -32,10 +33,12 @@ from discreet.tables.distinct import DistinctRecipe
 from discreet.tables.groups import kept_rows, public_groups
 from discreet.tables.linear import LINEAR
 from discreet.tables.modes import ModeRecipe
-from discreet.tables.part import Recipe, Scope
+from discreet.tables.part import Part, Recipe, Scope
+from discreet.tables.plan import GroupKey
 from discreet.tables.preview import Preview, bounding_notes, preview_of
 from discreet.tables.question import Aggregate, Question
 from discreet.tables.ranks import RANKED, RankRecipe
+from discreet.tables.selection import Selection
 from discreet.tables.spend import Spend
 from discreet.tables.split import divided
 from discreet.tables.totals import TotalsRecipe
@@ -58,6 +61,7 @@ class TableMechanism(Mechanism):
         _check(question, spend, found=self.groups is None)
         ready = divided(self._recipes, self.scope, spend, found=self.groups is None)
         self.parts, self.selection = ready.parts, ready.selection
+        self.stating: list[Part | Selection] = [*self.parts, *([self.selection] if self.selection else [])]
         found = [] if self.selection is None else [(self.selection.promise, 1)]
         self._promise = compose([*found, *((part.promise, 1) for part in self.parts)])
 
@@ -67,9 +71,7 @@ class TableMechanism(Mechanism):
 
     def draw(self, data: Any) -> Answer:
         """The answer; `data` is the data set that the mechanism was made for, or another version of it."""
-        groups = self.groups if self.selection is None else self.selection.draw(data.engine)
-        assert groups is not None
-        columns: dict[str, Noisy] = {}
+        groups, columns = self._named(data)
         for part in self.parts:
             columns |= part.draw(data.engine, groups)
         answer = Answer.of(
@@ -88,14 +90,14 @@ class TableMechanism(Mechanism):
         """How far each noisy column is off, at most; None where that depends on the data."""
         check.inner_probability(confidence=confidence)
         found: dict[str, float | None] = {}
-        for part in self.parts:
+        for part in self.stating:
             found |= part.errors(confidence)
         return {one.name: found[one.name] for one in self.question.aggregates}
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What must be said with the answer: how units were bounded, and what has no interval."""
-        stated = [said.note for part in self.parts for said in part.stated(CONFIDENCE).values()]
+        stated = [said.note for part in self.stating for said in part.stated(CONFIDENCE).values()]
         return (*bounding_notes(self), *dict.fromkeys(note for note in stated if note))
 
     def preview(self) -> Preview:
@@ -105,13 +107,21 @@ class TableMechanism(Mechanism):
     def expected(self) -> dict[str, float]:
         """A number for each column that grows with its error, for comparing ways to ask the same."""
         found: dict[str, float] = {}
-        for part in self.parts:
+        for part in self.stating:
             found |= part.expected()
         return found
 
     def variant(self, question: Question | None = None, spend: Spend | None = None) -> TableMechanism:
         """Another question, or another cost, for the same data set."""
         return TableMechanism(question or self.question, self._contribution, spend or self.spend)
+
+    def _named(self, data: Any) -> tuple[Sequence[GroupKey], dict[str, Noisy]]:
+        """The groups that are answered, and the columns that finding them has answered already."""
+        if self.selection is None:
+            assert self.groups is not None
+            return self.groups, {}
+        named = self.selection.draw(data.engine)
+        return named.groups, named.columns
 
     def _recipes(self, pure: bool) -> list[Recipe]:  # noqa: FBT001 - one of two currencies
         return recipes(self.question, self.scope, pure=pure)

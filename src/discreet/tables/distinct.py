@@ -34,7 +34,7 @@ class DistinctRecipe:
     """Numbers of units."""
 
     scope: Scope
-    asked: tuple[Aggregate, ...]
+    aggregates: tuple[Aggregate, ...]
 
     @property
     def weight(self) -> float:
@@ -66,4 +66,4 @@ class DistinctRecipe:
     def _read(self, law: Law, fine: int) -> dict[str, Estimate]:
         moments = Moments(count={0: Fraction(1, fine)})
         whole = self.scope.contribution.alone or not self.scope.keys
-        return {one.name: Estimate(one, moments, Noise((law,)), whole=whole) for one in self.asked}
+        return {one.name: Estimate(one, moments, Noise((law,)), whole=whole) for one in self.aggregates}

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import DiscreetError
+from discreet.mechanisms.laws import LaplaceLaw
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import least_epsilon
@@ -90,7 +91,7 @@ class Preview:
 
 def preview_of(mechanism: TableMechanism) -> Preview:
     """The preview of a mechanism."""
-    stated = {name: said for part in mechanism.parts for name, said in part.stated(CONFIDENCE).items()}
+    stated = {name: said for part in mechanism.stating for name, said in part.stated(CONFIDENCE).items()}
     columns = tuple(
         ColumnPreview(one.name, one.text, stated[one.name].noise, stated[one.name].error)
         for one in mechanism.question.aggregates
@@ -108,9 +109,10 @@ def preview_of(mechanism: TableMechanism) -> Preview:
 def bounding_notes(mechanism: TableMechanism) -> tuple[str, ...]:
     """How much of one unit counts, in words; the bias that this makes is not in the intervals."""
     who = mechanism.scope.contribution
+    notes = list(_chosen_noise(mechanism))
     if who.alone:
-        return ()
-    word, notes = who.unit.protects, []
+        return tuple(notes)
+    word = who.unit.protects
     rows = f"{who.rows} row{'s' if who.rows > 1 else ''}"
     if any(one.kind not in {"units", "mode"} for one in mechanism.question.aggregates):
         notes.append(
@@ -121,6 +123,18 @@ def bounding_notes(mechanism: TableMechanism) -> tuple[str, ...]:
         few = f"{who.groups} group{'s' if who.groups > 1 else ''}"
         notes.append(f"A {word} in more than {few} counts less than one in each of them.")
     return tuple(notes)
+
+
+def _chosen_noise(mechanism: TableMechanism) -> Iterator[str]:
+    """That Laplace noise was taken where Gaussian noise could have been."""
+    laws = [law for part in mechanism.parts if isinstance(part, Totals) for law in part.laws]
+    if mechanism.spend.delta is None or not laws or not all(isinstance(law, LaplaceLaw) for law in laws):
+        return
+    delta = "uses no delta" if mechanism.selection is None else "needs delta for finding groups only"
+    yield (
+        f"The noise is Laplace noise, which leaves less error here than Gaussian noise would and {delta}. "
+        "Over many questions Gaussian noise adds up to less; rho=… asks for it."
+    )
 
 
 def _groups(mechanism: TableMechanism) -> str:
@@ -165,18 +179,21 @@ def _without_one(mechanism: TableMechanism) -> Iterator[str]:
 
 
 def _other_noise(mechanism: TableMechanism) -> Iterator[str]:
+    """A delta that is missing; or that Laplace noise would be less, where it was not taken for what it cuts off."""
     spend = mechanism.spend
     if spend.epsilon is None or mechanism.selection is not None:
         return
-    other = Spend(spend.epsilon, _DELTA if spend.is_pure else None)
-    ratio = _ratio(mechanism, spend=other)
-    if ratio < _WORTH:
-        how = (
-            f"with delta={_DELTA:g} too (Gaussian noise)"
-            if spend.is_pure
-            else "without delta (Laplace noise)"
+    ratio = _ratio(mechanism, spend=Spend(spend.epsilon, _DELTA if spend.is_pure else None))
+    if ratio >= _WORTH:
+        return
+    if spend.is_pure:
+        yield f"with delta={_DELTA:g} too (Gaussian noise) the columns would be off by {ratio:.0%} of this."
+    else:
+        word = mechanism.scope.contribution.unit.protects
+        yield (
+            f"without delta (Laplace noise) the noise would be {ratio:.0%} of this, and more would be cut off the counts "
+            f"and sums of a {word} with many rows in several groups."
         )
-        yield f"{how} the columns would be off by {ratio:.0%} of this."
 
 
 def _total(mechanism: TableMechanism) -> Iterator[str]:
@@ -200,5 +217,5 @@ def _ratio(mechanism: TableMechanism, **changed: Any) -> float:
     except DiscreetError:
         return math.inf
     old = mechanism.expected()
-    logs = [math.log(new[name] / old[name]) for name in new if name in old]
+    logs = [math.log(new[name] / old[name]) for name in new if old.get(name) and new[name]]
     return math.exp(sum(logs) / len(logs)) if logs else math.inf

@@ -5,11 +5,14 @@
 groups and the bins, and what a choice reveals of a unit is proportional to its weight there. Three or more quantiles of
 one column cost ⌈log₂(s + 1)⌉ choices: the middle one first, then those on either side (Kaplan, Schnapp, Stemmer 2022).
 
+One more choice finds the intervals of all quantiles of a column together (`brackets`).
+
 MIN and MAX of all rows would show one person's value, so a rank is answered instead: the value that about t rows lie
-beyond, where t is public and so large that with 95 % confidence somebody is at it or beyond.
+beyond, where t is public and so large that with 95 % confidence somebody is at it or beyond. So the extreme lies between
+it and the bound of the column, and nothing narrower can be said: one person at the bound must not be seen.
 
 Why it holds: compile.proof.md, § 7. How far a choice misses its rank is known before; how far that is in values
-depends on the data, so there is no interval.
+depends on the data.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.mechanisms.quantile import spread
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.tables.answer import Noisy
+from discreet.tables.brackets import Brackets, Counts
 from discreet.tables.engine import Engine, guarded
 from discreet.tables.expr import Arithmetic, Constant, Expr, IsNull, Not, Quotient
 from discreet.tables.linear import whole
@@ -45,6 +49,7 @@ _BINS = 4096
 _LOTS = 16  # finer points in a bin, over which its rows are spread evenly where a choice divides them
 _FINEST = 10**6  # the largest denominator of a share
 Ints = npt.NDArray[Any]
+Chosen = tuple[int, int, int]  # a bin, and the first and the last bin of its interval
 
 
 @dataclass(frozen=True)
@@ -71,8 +76,14 @@ class Bins:
 
     def value(self, place: int) -> Any:
         """The middle of a bin."""
-        cells = self.kind.low + place * self.width + (self.width - 1) // 2
-        return read_back(min(cells, self.kind.high), self.kind)
+        return self._read(place * self.width + (self.width - 1) // 2)
+
+    def ends(self, low: int, high: int) -> tuple[Any, Any]:
+        """What the bins from one to another hold; a number that is no whole one was rounded down to its cell."""
+        return self._read(low * self.width), self._read((high + 1) * self.width - (not self.kind.places))
+
+    def _read(self, cells: int) -> Any:
+        return read_back(min(self.kind.low + cells, self.kind.high), self.kind)
 
 
 @dataclass(frozen=True)
@@ -99,10 +110,10 @@ class RankRecipe:
 
     @property
     def choices(self) -> int:
-        """How many exponential mechanisms are paid for."""
+        """How many exponential mechanisms are paid for: one of them is for the intervals of all quantiles."""
         many = len(self.shares)
         extremes = len({one.kind for one in self.asked} & {"min", "max"})
-        return (many.bit_length() if many > 2 else many) + extremes
+        return (many.bit_length() if many > 2 else many) + (many > 0) + extremes
 
     @property
     def weight(self) -> float:
@@ -181,6 +192,19 @@ class Ranks:
         odds = max(1.0, (self.bins.count - 1) * CONFIDENCE / (1 - CONFIDENCE))
         return math.floor(float(self._scale(None, 1)) * math.log(odds) * (1 + 1e-12)) + 1
 
+    @property
+    def _fine(self) -> int:
+        return self.sums.scheme.fine  # type: ignore[union-attr]
+
+    def _widest_scale(self, fine: int) -> Fraction:
+        """The scale of the scores of intervals, in units of 1/(common denominator) of a cell."""
+        who, shares = self.recipe.scope.contribution, self.recipe.shares
+        times = math.lcm(*(share.denominator for share in shares))
+        apart = 2 * max(max(share, 1 - share) for share in shares) * times
+        if who.replaces:
+            apart = 2 * apart if self.recipe.scope.keys else Fraction(2 * times)
+        return who.rows * fine * apart / exactly(self.epsilon)
+
     def _scale(self, share: Fraction | None, fine: int) -> Fraction:
         """The scale of the scores, in units of 1/denominator of a cell of a weight (compile.proof.md, § 7)."""
         who = self.recipe.scope.contribution
@@ -190,27 +214,47 @@ class Ranks:
             apart = 2 * (1 if share is None else share.denominator) if single else 2 * apart
         return who.rows * fine * apart / exactly(self.epsilon)
 
-    def _one(self, held: list[tuple[int, int]]) -> dict[Any, int]:
-        """The bins that are chosen for one group, by share or by the word min or max."""
-        places = np.array([place for place, _ in held], np.int64)
-        weights = np.array([weight for _, weight in held], object)
-        fine, last = self.sums.scheme.fine, self.bins.count - 1  # type: ignore[union-attr]
-        total, found = int(sum(weights)), {}
+    def _one(self, held: list[tuple[int, int]]) -> dict[Any, Chosen]:
+        """What is chosen for one group, by share or by the word min or max: a bin, and those where its interval ends."""
+        last = self.bins.count - 1
+        found: dict[Any, Chosen] = {}
         for word in {one.kind for one in self.recipe.asked} & {"min", "max"}:
-            target = self.beyond * fine if word == "min" else total - self.beyond * fine
-            found[word] = _choose(places, weights, (0, last), (target, 1), self._scale(None, fine))
+            place = self._extreme(dict(held), word)
+            found[word] = (place, 0, place) if word == "min" else (place, place, last)
         shares = self.recipe.shares
+        if not shares:
+            return found
+        counts = Counts(*_columns(held), self._fine)
+        drawn = self._drawn(counts)
+        ends = Brackets(drawn, shares, last, self._widest_scale(self._fine), 1 - CONFIDENCE).draw(counts)
+        return found | {share: (place, *both) for share, place, both in zip(shares, drawn, ends, strict=True)}
+
+    def _drawn(self, counts: Counts) -> tuple[int, ...]:
+        """The bins of all quantiles, in order."""
+        shares, places, total = self.recipe.shares, counts.places, counts.sums[-1]
         if len(shares) > 2:
             fine_places = (places[:, None] * _LOTS + np.arange(_LOTS)).ravel()
-            chosen = self._between(
-                fine_places, np.repeat(weights, _LOTS), (0, self.bins.count * _LOTS - 1), shares, (0, 1)
-            )
-            return found | {share: place // _LOTS for share, place in zip(shares, chosen, strict=True)}
-        drawn = sorted(
-            _choose(places, weights, (0, last), (s.numerator * total, s.denominator), self._scale(s, fine))
-            for s in shares
+            ends = (0, self.bins.count * _LOTS - 1)
+            chosen = self._between(fine_places, np.repeat(counts.weights, _LOTS), ends, shares, (0, 1))
+            return tuple(place // _LOTS for place in chosen)
+        ends = (0, self.bins.count - 1)
+        targets = ((share.numerator * total, share.denominator) for share in shares)
+        each = zip(targets, shares, strict=True)
+        return tuple(
+            sorted(_choose(places, counts.weights, ends, t, self._scale(s, self._fine)) for t, s in each)
         )
-        return found | dict(zip(shares, drawn, strict=True))
+
+    def _extreme(self, held: dict[int, int], word: str) -> int:
+        """The bin that is answered for MIN or MAX.
+
+        `beyond` public rows are added at the far end, so that a group with fewer rows than that is answered too, with
+        the far bound; they lie beyond no other bin.
+        """
+        extra, last = self.beyond * self._fine, self.bins.count - 1
+        far = last if word == "min" else 0
+        places, weights = _columns(sorted({**held, far: held.get(far, 0) + extra}.items()))
+        target = extra if word == "min" else int(sum(weights)) - extra
+        return _choose(places, weights, (0, last), (target, 1), self._scale(None, self._fine))
 
     def _between(
         self, places: Ints, weights: Ints, ends: tuple[int, int], shares: Sequence[Fraction], within: Any
@@ -223,7 +267,7 @@ class Ranks:
         share = shares[middle]
         here = Fraction((share - floor) / (ceiling - floor)).limit_denominator(_FINEST)
         target = (here.numerator * int(sum(weights)), here.denominator)
-        scale = self._scale(here, self.sums.scheme.fine * _LOTS)  # type: ignore[union-attr]
+        scale = self._scale(here, self._fine * _LOTS)
         found = _choose(places, weights, ends, target, scale)
         cut = int(np.searchsorted(places, found, side="right"))
         yield from self._between(places[:cut], weights[:cut], (low, found), shares[:middle], (floor, share))
@@ -231,11 +275,26 @@ class Ranks:
         right = (found, high), shares[middle + 1 :], (share, ceiling)
         yield from self._between(places[cut:], weights[cut:], *right)
 
-    def _column(self, one: Aggregate, drawn: Sequence[dict[Any, int]]) -> Noisy:
-        which = _share(one) if one.kind == "quantile" else one.kind
-        nothing = (None,) * len(drawn)
-        values = tuple(self.bins.value(chosen[which]) for chosen in drawn)
-        return Noisy(values=values, lo=nothing, hi=nothing, text=one.text, noise=self._stated(one).noise)
+    def _column(self, one: Aggregate, drawn: Sequence[dict[Any, Chosen]]) -> Noisy:
+        chosen = [found[_share(one) if one.kind == "quantile" else one.kind] for found in drawn]
+        values = tuple(self.bins.value(place) for place, _, _ in chosen)
+        pairs = [self.bins.ends(low, high) for _, low, high in chosen]
+        ends = tuple(low for low, _ in pairs), tuple(high for _, high in pairs)
+
+        def interval(confidence: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+            """What was chosen holds at 95 %; more confidence than that was not paid for, and gives the bounds."""
+            everything = self.bins.ends(0, self.bins.count - 1)
+            return ends if confidence <= CONFIDENCE else tuple((end,) * len(chosen) for end in everything)  # type: ignore[return-value]
+
+        together = ", ".join(other.name for other in self.recipe.asked if other.kind == "quantile")
+        return Noisy(
+            values,
+            *ends,
+            text=one.text,
+            noise=self._stated(one).noise,
+            interval=interval,
+            together=together if one.kind == "quantile" else "",
+        )
 
     def _stated(self, one: Aggregate, confidence: float = CONFIDENCE) -> Stated:
         word = one.text or one.name
@@ -244,13 +303,31 @@ class Ranks:
             t, side = self.beyond, "above" if one.kind == "max" else "below"
             most = f"{t} rows are {side} it, about, and at most {2 * t} with {confidence:.0%} confidence"
             note = (
-                f"{word} is not the extreme value, which would be one person's, but a value such that {most}."
+                f"{word} is not the extreme value, which would be one person's, but a value such that {most}. "
+                "The extreme lies between it and the bound, as the interval says."
             )
             return Stated(law, f"{t} rows are {side} it, about", note)
         rows = self.rank_error(one, confidence)
-        off = "not stated in advance" if rows is None else f"at most {rows:.4g} rows from its rank"
-        note = f"{word} has no interval: how far a rank is off in values depends on the data ({off})."
-        return Stated(law, off, note)
+        off = "" if rows is None else f"at most {rows:.4g} rows from its rank, "
+        many = "s of all quantiles of it" if len(self.recipe.shares) > 1 else ""
+        law += f", and the same cost again for the interval{many}"
+        return Stated(law, f"{off}interval to about {self.rows_around:.4g} rows on either side")
+
+    @property
+    def rows_around(self) -> float:
+        """About how many rows an interval reaches beyond the rank, on either side, where rows lie close together.
+
+        The choice likes rungs that are too wide by about as much as the target is more than a row.
+        """
+        shares = self.recipe.shares
+        brackets = Brackets((0,) * len(shares), shares, 0, self._widest_scale(1), 1 - CONFIDENCE)
+        return 2 * brackets.target(1) / brackets.denominator - 1
+
+
+def _columns(held: Sequence[tuple[int, int]]) -> tuple[Ints, Ints]:
+    """Places and weights, each as an array."""
+    places, weights = [place for place, _ in held], [weight for _, weight in held]
+    return np.array(places, np.int64), np.array(weights, object)
 
 
 def _choose(

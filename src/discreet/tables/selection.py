@@ -8,28 +8,42 @@ whose noisy weight reaches a threshold are named, and everything else of the ans
 Gaussian (Laplace) noise on vectors of length one does, in however many groups a unit is. Units in more than `most`
 groups name none. A group without weight is never named.
 
+Where a unit can be in one group only, its weight is one and the noisy weight of a group that is named is a number of units:
+it is released too, for nothing more, and Laplace noise is cut off where δ says, which names a group at the fewest
+units that any mechanism can (Desfontaines, Voss, Gipson, Mandayam 2022).
+
 Why it holds: compile.proof.md, § 4: given that none of a unit's lone groups is named, only shifts of the others by a vector
 of norm `fine` remain. The idea of weights: Gopi, Gulhane, Kulkarni, Shen, Shokouhi, Yekhanin 2020.
-What would break it: a threshold on rows, a strict for an inclusive comparison, a group that exists without a unit.
+What would break it: a threshold on rows, a strict for an inclusive comparison, a group that exists without a unit; a
+second noise on the number that was compared.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+
+import numpy as np
 
 from discreet import privacy
 from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw, Law, exactly, float_above, float_below, widest
+from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee
+from discreet.tables.answer import Noisy
 from discreet.tables.contribution import ROOT_TWO
+from discreet.tables.cut import CutLaplaceLaw, cut_for
 from discreet.tables.engine import Engine, guarded
+from discreet.tables.estimate import Estimate
 from discreet.tables.groups import in_order
-from discreet.tables.part import Scope
+from discreet.tables.intervals import Noise
+from discreet.tables.linear import Moments
+from discreet.tables.part import Scope, Stated
 from discreet.tables.plan import GroupKey, Groups, Sums
+from discreet.tables.question import Aggregate
 
-__all__ = ["Selection", "gaussian_selection", "laplace_selection"]
+__all__ = ["Named", "Selection", "counts_units", "gaussian_selection", "laplace_selection"]
 
 _FINE = 4096
 _USUAL = 1000  # groups of a unit that count, where nobody has stated how many matter
@@ -38,36 +52,99 @@ _DOWN = 1 - 1e-12  # far more than the rounding of expm1 and log1p
 
 
 @dataclass(frozen=True)
+class Named:
+    """The groups that were named, sorted by their keys, and the columns that came with them."""
+
+    groups: list[GroupKey]
+    columns: dict[str, Noisy]
+
+
+@dataclass(frozen=True)
 class Selection:
-    """A threshold on noisy weights of groups."""
+    """A threshold on noisy weights of groups; `estimates` are the columns that are read off the same noisy weights."""
 
     sums: Sums
     law: Law
     threshold: int  # in cells; reached by those at it
     promise: Guarantee
     unit: str
+    estimates: dict[str, Estimate] = field(default_factory=dict)
 
-    def draw(self, engine: Engine) -> list[GroupKey]:
-        """The groups that may be named, sorted by their keys."""
+    def draw(self, engine: Engine) -> Named:
+        """The groups that may be named."""
         weights = guarded(lambda: engine.sums(self.sums))
         held = in_order(group for group, (weight,) in weights.items() if weight > 0)
-        noises = self.law.draw(len(held)).tolist()
-        pairs = zip(held, noises, strict=True)
-        return [group for group, extra in pairs if weights[group][0] + extra >= self.threshold]
+        noisy = [
+            (group, weights[group][0] + extra)
+            for group, extra in zip(held, self.law.draw(len(held)).tolist(), strict=True)
+        ]
+        shown = [(group, weight) for group, weight in noisy if weight >= self.threshold]
+        table = [weight for _, weight in shown]
+        columns = {name: self._column(estimate, table) for name, estimate in self.estimates.items()}
+        return Named([group for group, _ in shown], columns)
+
+    def errors(self, confidence: float = CONFIDENCE) -> dict[str, float | None]:
+        """How far each column is off, at most."""
+        return {name: estimate.half(confidence) for name, estimate in self.estimates.items()}
+
+    def stated(self, confidence: float = CONFIDENCE) -> dict[str, Stated]:
+        return {name: self._stated(estimate, confidence) for name, estimate in self.estimates.items()}
+
+    def expected(self) -> dict[str, float]:
+        return {name: estimate.half_for(1.0) for name, estimate in self.estimates.items()}
+
+    def _stated(self, estimate: Estimate, confidence: float) -> Stated:
+        said = estimate.stated(confidence)
+        word = estimate.asked.text or estimate.asked.name
+        note = (
+            f"{word} is the noisy number by which groups were found, and costs nothing more. A group near the threshold is "
+            "seen only where its noise is high; the interval allows for that."
+        )
+        return Stated(f"{said.noise}, that of finding the groups", said.error, note)
+
+    def _column(self, estimate: Estimate, table: list[int]) -> Noisy:
+        """A column of the numbers that reached the threshold."""
+
+        def interval(confidence: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
+            half, beta = self.law.reach(1 - confidence), 1 - confidence
+            lows = {seen: self._least(seen, half, beta) for seen in set(table)}
+            return tuple(lows[seen] for seen in table), tuple(seen + half for seen in table)
+
+        low, high = interval(CONFIDENCE)
+        numbers = np.array(table, np.float64).reshape(-1, 1)
+        return replace(estimate.noisy(numbers), lo=low, hi=high, interval=interval)
+
+    def _least(self, seen: int, half: int, beta: float) -> int:
+        """The lower end for a number that is seen because it reached the threshold (compile.proof.md, § 6)."""
+
+        def too_small(units: int) -> bool:
+            """Whether a group of so many units that is named at all has a number as great as that too seldom."""
+            return self._tail(seen - units) < beta / 2 * self._tail(self.threshold - units) * (1 - 1e-9)
+
+        low, high = 0, max(1, seen - half)  # a group that is named has a unit
+        if too_small(high - 1):
+            return high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if too_small(middle) else (low, middle)
+        return high
+
+    def _tail(self, least: int) -> float:
+        """P(noise >= least)."""
+        return self.law.tail(least) / 2 if least > 0 else 1 - self.law.tail(1 - least) / 2
 
     def chance(self, units: int, groups: int = 1) -> float:
         """About how likely a group of so many units is named, each of whom is in so many groups."""
-        missing = self.threshold - units * weight_in(self._scheme, groups)
-        return self.law.tail(missing) / 2 if missing > 0 else 1 - self.law.tail(1 - missing) / 2
+        return self._tail(self.threshold - units * weight_in(self.scheme, groups))
 
     def needed(self, groups: int = 1) -> int:
         """How many units a group needs to be named as often as not, each of whom is in so many groups."""
-        return -(-self.threshold // max(1, weight_in(self._scheme, groups)))
+        return -(-self.threshold // max(1, weight_in(self.scheme, groups)))
 
     @property
     def most(self) -> int:
         """In how many groups a unit may be and still count."""
-        return self._scheme.most
+        return self.scheme.most
 
     @property
     def withheld(self) -> str:
@@ -78,27 +155,44 @@ class Selection:
         )
 
     @property
-    def _scheme(self) -> Groups:
+    def scheme(self) -> Groups:
+        """How much a unit gives to each of its groups."""
         assert isinstance(self.sums.scheme, Groups)
         return self.sums.scheme
 
 
-def gaussian_selection(scope: Scope, noise: float, delta: float) -> Selection:
-    """Groups named with Gaussian noise of `noise` sensitivities, and a leak of δ."""
-    who, scheme = scope.contribution, Groups(_most_groups(scope), _FINE, norm=2)
+def counts_units(scope: Scope, one: Aggregate) -> bool:
+    """Whether the weights by which groups are found are this number."""
+    return _most_groups(scope) == 1 and (
+        one.kind == "units" or (one.kind == "count" and scope.contribution.alone)
+    )
+
+
+def gaussian_selection(
+    scope: Scope, noise: float, delta: float, counted: Sequence[Aggregate] = ()
+) -> Selection:
+    """Groups named with Gaussian noise of `noise` sensitivities, and a leak of δ; `counted` come with them."""
+    who, scheme = scope.contribution, _scheme(scope, 2)
     stretch = ROOT_TWO if who.replaces else Fraction(1)
     law = GaussianLaw(float_above(widest(noise) * stretch * scheme.fine))
     promise = privacy.leaky(delta, **who.words) + privacy.gaussian(noise, **who.words)
-    return _ready(scope, scheme, law, promise, delta)
+    chosen = _Chosen(scheme, law, threshold_for(scheme, law, delta), promise)
+    return chosen.of(scope, counted)
 
 
-def laplace_selection(scope: Scope, epsilon: Fraction, delta: float) -> Selection:
-    """Groups named with Laplace noise that costs ε, and a leak of δ."""
-    who, scheme = scope.contribution, Groups(min(_FINE, _most_groups(scope)), _FINE, norm=1)
+def laplace_selection(
+    scope: Scope, epsilon: Fraction, delta: float, counted: Sequence[Aggregate] = ()
+) -> Selection:
+    """Groups named with Laplace noise that costs ε, and a leak of δ; `counted` come with them."""
+    who, scheme = scope.contribution, _scheme(scope, 1)
     moved = who.stretch_l1() * scheme.fine
     law = LaplaceLaw(float_above(moved / exactly(float_below(epsilon))))
     promise = privacy.leaky(delta, **who.words) + privacy.discrete_laplace(law.scale, moved, **who.words)
-    return _ready(scope, scheme, law, promise, delta)
+    if scheme.most > 1:
+        return _Chosen(scheme, law, threshold_for(scheme, law, delta), promise).of(scope, counted)
+    # whoever is replaced moves two numbers, and each of them may be where only one of the two laws is
+    most = cut_for(law.scale, _for_each(delta, who.stretch_l1()))
+    return _Chosen(scheme, CutLaplaceLaw(law.scale, most), most + 1, promise).of(scope, counted)
 
 
 def weight_in(scheme: Groups, groups: int) -> int:
@@ -137,6 +231,23 @@ def _most_groups(scope: Scope) -> int:
     return who.stated_groups or max(who.rows, _USUAL)
 
 
-def _ready(scope: Scope, scheme: Groups, law: Law, promise: Guarantee, delta: float) -> Selection:
-    sums = Sums(scope.rows, scope.keys, (), scheme)
-    return Selection(sums, law, threshold_for(scheme, law, delta), promise, scope.contribution.unit.protects)
+def _scheme(scope: Scope, norm: int) -> Groups:
+    """A weight is a share of `fine`; one that can only be all or nothing is 1 or 0."""
+    most = _most_groups(scope)
+    return Groups(min(most, _FINE) if norm == 1 else most, _FINE if most > 1 else 1, norm)
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """The numbers of a selection."""
+
+    scheme: Groups
+    law: Law
+    threshold: int
+    promise: Guarantee
+
+    def of(self, scope: Scope, counted: Sequence[Aggregate]) -> Selection:
+        sums, moments = Sums(scope.rows, scope.keys, (), self.scheme), Moments(count={0: Fraction(1)})
+        estimates = {one.name: Estimate(one, moments, Noise((self.law,)), whole=True) for one in counted}
+        word = scope.contribution.unit.protects
+        return Selection(sums, self.law, self.threshold, self.promise, word, estimates)

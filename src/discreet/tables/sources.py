@@ -116,7 +116,6 @@ def bring(found: Found, engine: str, columns: Mapping[str, Column], session: Any
         if place.suffix.lower() in schema.DELIMITERS:
             return _in_memory(texts.from_text_files(schema.files(found.handle), columns), engine, session)
         if place.suffix.lower() in {".parquet", ".pq"} and engine != "spark":
-            schema.opened(lambda: schema.kinds(place))
             return found.handle
         return _in_memory(texts.from_arrow_files(schema.files(found.handle)), engine, session)
     if found.home == "arrow" and engine in {"polars", "spark"}:

@@ -2,7 +2,7 @@
 """What a question may cost: a pure ε, an (ε, δ), or a ρ.
 
     Spend(epsilon=0.2)                  # Laplace noise: the promise is ε-differential privacy
-    Spend(epsilon=0.2, delta=1e-6)      # Gaussian noise; or Laplace noise where keys are found and that is better
+    Spend(epsilon=0.2, delta=1e-6)      # Gaussian noise, or Laplace noise where that leaves less error
     Spend(rho=0.01)                     # Gaussian noise, zero-concentrated
     Spend(rho=0.01, delta=1e-6)         # the same, and δ for finding keys that nobody has stated
 

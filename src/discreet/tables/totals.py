@@ -25,7 +25,7 @@ from discreet.tables.answer import Noisy
 from discreet.tables.contribution import Contribution, NormFit, fit_norm
 from discreet.tables.engine import Engine, guarded
 from discreet.tables.estimate import Estimate
-from discreet.tables.expr import Arithmetic
+from discreet.tables.expr import Arithmetic, Constant, Expr
 from discreet.tables.intervals import Form, Noise
 from discreet.tables.linear import Layout, Moments, columns_of, laid_out_l1, laid_out_l2, whole
 from discreet.tables.part import Scope, Stated
@@ -125,16 +125,21 @@ def gaussian_totals(asked: TotalsRecipe, noise: float) -> Totals:
     draft = _finest(asked.scope.contribution, lambda bits, fine: _gaussian_draft(asked, noise, bits, fine))
     fit, fine = draft.fit, draft.fine
     assert fit is not None
-    features = tuple(
-        feature if times == 1 else Arithmetic("*", whole(times), feature)
-        for feature, times in zip(draft.layout.features, fit.times, strict=True)
-    )
+    features = tuple(map(_times, draft.layout.features, fit.times))
     sums = Sums(asked.scope.rows, asked.scope.keys, features, Norm(fit.most, fine, fit.cells), fit.present)
     units = [Fraction(1, fine * times) for times in fit.times]
     units += [Fraction(1, fine * fit.present)] if fit.present else []
     laws = tuple(GaussianLaw(scale) for scale in draft.scales)
     promise = privacy.gaussian(noise, **asked.scope.contribution.words)
     return Totals(sums, laws, promise, _estimates(asked, draft.layout, laws, units))
+
+
+def _times(feature: Expr, times: int) -> Expr:
+    if times == 1:
+        return feature
+    if isinstance(feature, Constant):  # it stays one: an engine knows its sum from the number of rows
+        return whole(times * feature.value)
+    return Arithmetic("*", whole(times), feature)
 
 
 @dataclass(frozen=True)

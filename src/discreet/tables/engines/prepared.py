@@ -23,6 +23,9 @@ class Prepared(Generic[K, V]):
         self._kept: OrderedDict[K, V] = OrderedDict()
         self._forget = forget
 
+    def __contains__(self, key: K) -> bool:
+        return key in self._kept
+
     def get(self, key: K, make: Callable[[], V]) -> V:
         """The thing of a key, made if it is not there."""
         if key not in self._kept:

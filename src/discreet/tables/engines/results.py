@@ -35,12 +35,10 @@ def width(asked: Sums) -> int:
 
 def answered(asked: Sums, rows: Iterable[Sequence[Any]]) -> Answer:
     """Rows of keys and sums as an answer; a sum over nothing is 0."""
-    count = len(asked.keys)
+    count, keys = len(asked.keys), asked.keys
+    end = count + width(asked)
     answer = {
-        tuple(value_of(key, part) for key, part in zip(asked.keys, row[:count], strict=True)): tuple(
-            int(part or 0) for part in row[count : count + width(asked)]
-        )
-        for row in rows
+        tuple(map(value_of, keys, row)): tuple([int(part or 0) for part in row[count:end]]) for row in rows
     }
     return answer if answer or asked.keys else {(): (0,) * width(asked)}
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounded sums as SQL: pairs of unit and group, a weight for each unit, weighted sums for each group.
+"""Bounded sums as SQL: pairs of unit and group, what the scheme makes of each unit, weighted sums for each group.
 
-    pairs       u, k0 …, n, v0 …     for each unit and group: its rows, and its exact sum of each feature
-    weights     u, w                 what the scheme makes of all pairs of the unit
-    answer      k0 …, s0 …           Σ w · v over the units of a group
+    pairs       u, k0 …, n, v0 …            for each unit and group: its rows, and its exact sum of each feature
+    measured    k0 …, n, v0 …, and r, m     pairs with what the weight of their unit is made from: its rows and groups;
+                or w                        under `Norm` the weight itself
+    answer      k0 …, s0 …                  Σ w · v over the units of a group
 
 **Promise.** A unit's weight is a function of its own pairs, its pairs of its own rows. Whole numbers only; the one
 double is a square root that IEEE 754 rounds the same everywhere. Where every row is a unit, a pair is a row.
@@ -67,32 +68,56 @@ class Statements:
         return chosen.group_by(*keys, copy=False)
 
     def _total(self, pairs: Pairs, place: int) -> Term:
-        """The exact sum of a feature; of a constant it is known from the number of rows."""
-        feature, value = pairs.features[place], t.column(pairs.sum_names[place])
-        if isinstance(feature, Constant) and feature.value is not None and is_narrow_sum(feature):
-            return t.times(t.everyone(), t.number(feature.value))
-        return t.call(
-            "SUM", self.dialect.summand(value) if is_narrow_sum(feature) else self.dialect.widened(value)
-        )
+        """The exact sum of a feature."""
+        value, narrow = t.column(pairs.sum_names[place]), is_narrow_sum(pairs.features[place])
+        return t.call("SUM", self.dialect.summand(value) if narrow else self.dialect.widened(value))
 
     def _as_sum(self, pairs: Pairs, place: int, value: Term) -> Term:
         kind = t.BIGINT if is_narrow_sum(pairs.features[place]) else self.dialect.wide
         return named(t.cast(value, kind), pairs.sum_names[place])
 
+    def value(self, asked: Sums, place: int, rows: Term) -> Term:
+        """A unit's sum of a feature in a group; of a constant it is known from the number of rows there."""
+        feature = asked.features[place]
+        if not isinstance(feature, Constant):
+            return t.column(Pairs.of(asked).name_of(feature))
+        kind = t.BIGINT if is_narrow_sum(feature) else self.dialect.wide
+        return t.times(t.cast(rows, kind), t.number(feature.value or 0, kind))
+
     # --- weights -----------------------------------------------------------------------------------
 
-    def weights(self, asked: Sums, source: exp.Table) -> exp.Select:
-        """u, w for each unit, from a table of pairs."""
-        scheme = asked.scheme
-        if isinstance(scheme, Norm):
-            units = self._norms(asked, source)
-            return select([t.column(UNIT), named(self.weight(scheme), "w")], units)
-        if isinstance(scheme, Rows):
-            measured = named(t.cast(t.call("SUM", t.column("n")), t.BIGINT), "n")
-        else:
-            measured = named(t.everyone(), "m")
-        units = select([t.column(UNIT), measured], source).group_by(t.column(UNIT), copy=False)
-        return select([t.column(UNIT), named(self.weight(scheme), "w")], units)
+    def measured(self, asked: Sums, source: exp.Table) -> exp.Select:
+        """A table of pairs, each with what the weight of its unit is made from."""
+        pairs = Pairs.of(asked)
+        names = [*pairs.key_names, "n", *pairs.sum_names]
+        if self.is_single(asked.rows):
+            return self._lone(asked, source, names)
+        names += ["w"] if isinstance(asked.scheme, Norm) else ["r", "m"]
+        table = source.copy()
+        table.set("alias", exp.TableAlias(this=exp.to_identifier("a")))
+        units = self.units(asked, source).subquery("b", copy=False)
+        mine = t.binary(exp.EQ, t.column(UNIT, "a"), t.column(UNIT, "b"))
+        chosen = select([t.column(name) for name in names], table)
+        return chosen.join(units, on=mine, join_type="INNER", copy=False)
+
+    def units(self, asked: Sums, source: exp.Table) -> exp.Select:
+        """u, w of `Norm`, or u, r, m: rows and groups of each unit, from a table of pairs."""
+        if isinstance(asked.scheme, Norm):
+            weight = named(self._norm_weight(asked.scheme), "w")
+            return select([t.column(UNIT), weight], self._norms(asked, source))
+        rows = named(t.cast(t.call("SUM", t.column("n")), t.BIGINT), "r")
+        measured = [t.column(UNIT), rows, named(t.everyone(), "m")]
+        return select(measured, source).group_by(t.column(UNIT), copy=False)
+
+    def _lone(self, asked: Sums, source: exp.Table, names: list[str]) -> exp.Select:
+        """The same where every row is a unit: r = m = 1, and T and Q are those of the row."""
+        kept = [t.column(name) for name in names]
+        if not isinstance(asked.scheme, Norm):
+            return select([*kept, named(t.number(1), "r"), named(t.number(1), "m")], source)
+        steps = [self._steps(asked, place) for place in range(len(asked.features))]
+        squares = [t.times(step.copy(), step.copy()) for step in steps]
+        inner = select([*kept, *self._measured(asked, steps, squares, t.number(1))], source)
+        return select([*(part.copy() for part in kept), named(self._norm_weight(asked.scheme), "w")], inner)
 
     def _norms(self, asked: Sums, source: exp.Table) -> exp.Select:
         """u, length, square: T and Q of `Norm` for each unit."""
@@ -105,16 +130,16 @@ class Statements:
         return select([t.column(UNIT), *measured], stepped).group_by(t.column(UNIT), copy=False)
 
     def weight(self, scheme: Scheme) -> Term:
-        """w, from the column n (rows), m (groups), or length and square."""
+        """w, from the column r (rows of the unit), m (groups) or w."""
         over = self.dialect.over
-        if isinstance(scheme, Rows):
-            few = t.binary(exp.LTE, t.column("n"), t.number(scheme.most))
-            # n is above zero in every row; where it is not used it may be anything
-            return t.cases(
-                [(few, t.number(scheme.fine))], over(t.number(scheme.most * scheme.fine), t.column("n"))
-            )
         if isinstance(scheme, Norm):
-            return self._norm_weight(scheme)
+            return t.column("w")
+        if isinstance(scheme, Rows):
+            few = t.binary(exp.LTE, t.column("r"), t.number(scheme.most))
+            # r is above zero in every row; where it is not used it may be anything
+            return t.cases(
+                [(few, t.number(scheme.fine))], over(t.number(scheme.most * scheme.fine), t.column("r"))
+            )
         assert isinstance(scheme, Groups)
         many = t.binary(exp.GT, t.column("m"), t.number(scheme.most))
         few = t.binary(exp.LTE, t.column("m"), t.number(scheme.full))
@@ -125,6 +150,7 @@ class Statements:
         return t.cases(known, self.dialect.root(shared))
 
     def _norm_weight(self, scheme: Norm) -> Term:
+        """w, from the columns length and square."""
         wide = self.dialect.wide
         too_long = t.binary(exp.GTE, t.column("length"), t.number(STEPS, wide))
         square = t.cast(t.cases([(too_long.copy(), t.number(1, wide))], t.column("square")), t.BIGINT)
@@ -152,7 +178,7 @@ class Statements:
         assert isinstance(asked.scheme, Norm)
         cells, narrow = asked.scheme.cells[place], is_narrow_sum(asked.features[place])
         kind = t.BIGINT if narrow else self.dialect.wide
-        size = t.call("ABS", t.column(f"v{place}"))
+        size = t.call("ABS", self.value(asked, place, t.column("n")))
         if not narrow or cells * STEPS <= WIDEST:
             most = t.number(cells * STEPS, kind)
             size = t.cases([(t.binary(exp.GT, size, most), most.copy())], size.copy())
@@ -165,47 +191,29 @@ class Statements:
 
     def answer(self, asked: Sums, source: exp.Table) -> exp.Select:
         """k0 …, s0 …: the weighted sums of a table of pairs."""
-        pairs = Pairs.of(asked)
-        keys = [t.column(name) for name in pairs.key_names]
         if isinstance(asked.scheme, Once):
-            chosen = select([*keys, named(t.everyone(), "s0")], source)
-        elif self.is_single(asked.rows):
-            chosen = select([*keys, *self._sums(asked)], self._single(asked, pairs, source))
-        else:
-            weights = self.weights(asked, source).subquery("b", copy=False)
-            mine = t.binary(exp.EQ, t.column(UNIT, "a"), t.column(UNIT, "b"))
-            table = source.copy()
-            table.set("alias", exp.TableAlias(this=exp.to_identifier("a")))
-            chosen = select([*keys, *self._sums(asked)], table)
-            chosen = chosen.join(weights, on=mine, join_type="INNER", copy=False)
-        return chosen.group_by(*(key.copy() for key in keys), copy=False) if keys else chosen
+            keys = [t.column(name) for name in Pairs.of(asked).key_names]
+            return _grouped(select([*keys, named(t.everyone(), "s0")], source), keys)
+        return self.summed(asked, self.measured(asked, source), t.column("n"))
 
-    def _single(self, asked: Sums, pairs: Pairs, source: exp.Table) -> exp.Select:
-        """Pairs with their weights where every row is a unit: n = m = 1, and T and Q are those of the row."""
-        measured: list[Term] = [named(t.number(1), "m")]
-        if isinstance(asked.scheme, Norm):
-            steps = [self._steps(asked, place) for place in range(len(asked.features))]
-            squares = [t.times(step.copy(), step.copy()) for step in steps]
-            measured = self._measured(asked, steps, squares, t.number(1))
-        kept = [t.column(name) for name in [*pairs.key_names, "n", *pairs.sum_names]]
-        inner = select([*kept, *measured], source)
-        weight = named(self.weight(asked.scheme), "w")
-        return select([*(part.copy() for part in kept), weight], inner)
-
-    def _sums(self, asked: Sums) -> list[Term]:
+    def summed(self, asked: Sums, measured: exp.Select | exp.Table, rows: Term) -> exp.Select:
+        """k0 …, s0 …: the weighted sums of pairs that were measured, each of which stands for some rows."""
+        keys = [t.column(name) for name in Pairs.of(asked).key_names]
+        weight = self.weight(asked.scheme)
         if isinstance(asked.scheme, Groups):
-            return [named(self.dialect.total(t.column("w")), "s0")]
+            return _grouped(select([*keys, named(self.dialect.total(weight), "s0")], measured), keys)
         sums = []
         for place in range(len(asked.features)):
-            narrow = is_narrow_product(asked, place)
-            sums.append(named(self.product(t.column("w"), t.column(f"v{place}"), narrow=narrow), f"s{place}"))
+            value, narrow = self.value(asked, place, rows.copy()), is_narrow_product(asked, place)
+            sums.append(self._product(weight.copy(), value, narrow=narrow))
         if asked.present:
-            total = self.dialect.total(t.column("w"))
-            times = t.times(self.dialect.widened(total), t.number(asked.present, self.dialect.wide))
-            sums.append(named(times, f"s{len(sums)}"))
-        return sums
+            total = self.dialect.widened(self.dialect.total(weight.copy()))
+            sums.append(t.times(total, t.number(asked.present, self.dialect.wide)))
+        return _grouped(
+            select([*keys, *(named(total, f"s{place}") for place, total in enumerate(sums))], measured), keys
+        )
 
-    def product(self, weight: Term, value: Term, *, narrow: bool) -> Term:
+    def _product(self, weight: Term, value: Term, *, narrow: bool) -> Term:
         """Σ w · v, in 64 bits for each unit where that is enough."""
         if narrow:
             return self.dialect.total(t.times(weight, value))
@@ -234,3 +242,7 @@ class Statements:
         return select([t.column("bin"), named(t.everyone(), "s0")], binned).group_by(
             t.column("bin"), copy=False
         )
+
+
+def _grouped(chosen: exp.Select, keys: list[Term]) -> exp.Select:
+    return chosen.group_by(*(key.copy() for key in keys), copy=False) if keys else chosen

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns in as few bytes as their types allow, and texts as places in a list.
+
+Grouping by a place is several times as fast as by text. The list of a column holds every text that it has, and rows find
+their places by a join with it: a cast of every row takes twice as long.
+
+**Promise.** What is packed has the rows of its source and means the same. A list is made of rows and stays where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from sqlglot import exp
+
+from discreet.tables.engines import terms as t
+from discreet.tables.engines.pairs import Pairs
+from discreet.tables.engines.relation import UNIT, Relations, select
+from discreet.tables.engines.temporary import Temporary
+from discreet.tables.engines.terms import Term, named
+from discreet.tables.engines.tree import normal
+from discreet.tables.engines.write import Writer
+from discreet.tables.expr import IsIn, Read
+from discreet.tables.plan import Filtered
+from discreet.tables.types import TEXT, TRUTH
+
+__all__ = ["Packer"]
+
+#: Texts with no more values than this are kept as places in a list.
+_LISTED = 10_000
+_WIDTHS = {"TINYINT": 7, "SMALLINT": 15, "INT": 31}
+
+Among = Mapping[str, Sequence[IsIn]]
+
+
+class Packer:
+    """Packs rows of some tables; those that are `live` may get texts that no list has."""
+
+    def __init__(self, relations: Relations, temporary: Temporary, live: Container[str]) -> None:
+        self._relations, self._temporary, self._live = relations, temporary, live
+        self._lists: dict[Read, exp.Table | None] = {}
+
+    def packed(
+        self, columns: Mapping[str, Read | None], source: exp.Select, among: Among = MappingProxyType({})
+    ) -> exp.Select:
+        """The columns of a source; those without a type as they are.
+
+        Rows whose text is not `among` some values find no place in the list and are dropped.
+        """
+        chosen: list[Term] = []
+        lists: list[tuple[str, exp.Table]] = []
+        for name, read in columns.items():
+            value = t.column(name, "t")
+            listed = self._list_of(read) if read and read.of.kind == TEXT else None
+            if listed is not None:
+                value = t.column("place", f"l{len(lists)}")
+                lists.append((name, listed))
+            chosen.append(named(_small(read, value) if read else value, name))
+        packed = select(chosen, source)
+        for number, (name, listed) in enumerate(lists):
+            places = self._chosen(listed, among.get(name, ())).subquery(f"l{number}", copy=False)
+            same = t.binary(exp.EQ, t.column(name, "t"), t.column("text", f"l{number}"))
+            packed.join(places, on=same, join_type="INNER" if among.get(name) else "LEFT", copy=False)
+        return packed
+
+    def unfiltered(self, pairs: Pairs) -> tuple[Pairs, dict[str, Read | None], Among]:
+        """Pairs, their columns, and "this key is one of …" where the join with a list says as much as the filter."""
+        columns: dict[str, Read | None] = dict.fromkeys((UNIT, *pairs.key_names, *pairs.sum_names))
+        texts: dict[Read, str] = {}
+        for key, name in zip(pairs.keys, pairs.key_names, strict=True):
+            if isinstance(key, Read) and key.of.kind == TEXT:
+                columns[name] = normal(key)
+                texts[normal(key)] = name
+        rows, among = pairs.rows, {name: list[IsIn]() for name in texts.values()}
+        while isinstance(rows, Filtered) and isinstance(rows.condition, IsIn):
+            read = rows.condition.of
+            if not isinstance(read, Read) or normal(read) not in texts or not self._list_of(normal(read)):
+                break
+            among[texts[normal(read)]].append(rows.condition)
+            rows = rows.rows
+        return replace(pairs, rows=rows), columns, among
+
+    def unpacked(self, table: exp.Table, kept: Mapping[Read, None]) -> exp.Select:
+        """Packed rows with their numbers in 64 bits, so that arithmetic on them has room."""
+        columns: list[Term] = [t.column("r")]
+        for read in kept:
+            value = t.column(self._relations.name_of(read))
+            small = read.of.kind in {TEXT, TRUTH}
+            columns.append(named(value if small else t.cast(value, t.BIGINT), self._relations.name_of(read)))
+        return select(columns, table)
+
+    def _chosen(self, listed: exp.Table, among: Sequence[IsIn]) -> exp.Select:
+        """The part of a list that some conditions leave."""
+        writer = Writer(self._relations.dialect, lambda _: t.column("text"))
+        chosen = select([t.column("text"), t.column("place")], listed)
+        return chosen.where(*(writer.write(condition) for condition in among), copy=False)
+
+    def _list_of(self, read: Read) -> exp.Table | None:
+        """The texts of a column with their places; None if they are too many, or may become more."""
+        if read.table in self._live:
+            return None
+        if read not in self._lists:
+            self._lists[read] = self._listing(read)
+        return self._lists[read]
+
+    def _listing(self, read: Read) -> exp.Table | None:
+        column = t.column(self._relations.name_of(read))
+        texts = select([column], self._relations.cells(read.table, {read: None})).distinct(copy=False)
+        texts = select([column.copy()], texts).where(t.negated(t.is_null(column.copy())), copy=False)
+        table = self._temporary.store(texts.limit(_LISTED + 1, copy=False))
+        listed = None
+        if 0 < self._temporary.count(table) <= _LISTED:
+            name = f"discreet_list_{len(self._lists)}"
+            place = t.cast(column.copy(), self._temporary.enumerate(name, select([column.copy()], table)))
+            listed = self._temporary.store(
+                select([named(column.copy(), "text"), named(place, "place")], table)
+            )
+        self._temporary.drop(table)
+        return listed
+
+
+def _small(read: Read, value: Term) -> Term:
+    if read.of.kind in {TEXT, TRUTH}:
+        return value
+    bits = max(read.of.high, -read.of.low - 1, 0).bit_length()
+    return t.cast(value, next((kind for kind, most in _WIDTHS.items() if bits <= most), t.BIGINT))
