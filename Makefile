@@ -54,6 +54,6 @@ $(READY): pyproject.toml constraints.txt
 
 $(STAMP): $(READY)
 	@echo "installing what the tests need (once, a few minutes)"
-	@$(INSTALL) --editable '.[tables,postgres,spark,plot,dev]'
+	@$(INSTALL) --editable '.[tables,postgres,spark,learn,torch,plot,dev]'
 	@scripts/postgres.sh || true
 	@touch $@

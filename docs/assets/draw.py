@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -63,6 +64,7 @@ def draw(folder: Path = HERE) -> None:
     """Write every picture into a folder."""
     plot.save(FOUR, folder / "roc-four.svg", kind="roc")
     plot.save(trimmed_mean(), folder / "smooth-trimmed-mean.svg")
+    plot.save(sample_size(), folder / "sample-size.svg")
 
 
 def trimmed_mean() -> Any:
@@ -95,6 +97,34 @@ def least(families: list[smooth.Family], budget: dict[str, float]) -> float:
         for family in families
     )
     return min(mechanism.error_on(RECORDS) for mechanism in planned)
+
+
+def sample_size() -> Any:
+    """The excess risk of noisy descent along n, d and ε: every run that benchmarks/sample_size.py has kept."""
+    kept = json.loads((HERE / "sample-size.json").read_text(encoding="utf-8"))
+    first = axes_for(None, (10.5, 4.4))
+    figure = first.figure
+    first.remove()
+    panels = figure.subplots(1, 3, sharey=True)
+    for ax, (along, label) in zip(panels, {"n": "n", "d": "d", "epsilon": "ε"}.items(), strict=True):
+        found = [one for one in kept if one["along"] == along]
+        values = [one[along] for one in found]
+        ax.plot(values, [math.sqrt(2 / one["steps"]) for one in found], color=GREY, label="bound")
+        for number, task in enumerate(("hard", "usual")):
+            look = style(number)
+            for value, one in zip(values, found, strict=True):
+                ax.plot([value] * len(one[task]), one[task], ".", color=look["color"], markersize=2)
+            ax.plot(values, [sum(one[task]) / len(one[task]) for one in found], label=f"{task} task", **look)
+        ax.set(xscale="log", yscale="log", xlabel=label)
+        ax.set_xticks(values, [f"{value:g}" for value in values])
+        ax.minorticks_off()
+        ends = [f"{one[along]:g}: {np.mean(one['hard']):.3g}" for one in (found[0], found[-1])]
+        finish(
+            ax, f"Excess risk against {label}", f"Mean on the hard task at {label} = {ends[0]}, at {ends[1]}."
+        )
+        ax.legend(frameon=False, fontsize="small")
+    panels[0].set_ylabel("excess risk on the records")
+    return figure
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "scipy": ("privacy", "noise", "mechanisms", "graphs", "learn", "audit"),
     "cryptography": ("noise", "ledger"),
     "typer": ("cli",),
-    "rich": ("cli",),
+    "rich": ("cli", "learn"),
     "matplotlib": ("plot", "audit"),
     "duckdb": ("tables",),
     "polars": ("tables",),

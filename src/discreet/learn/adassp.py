@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Least squares from perturbed sums with a ridge that adapts to them (Wang 2018), by an exact split of the budget.
+
+**Promise.** Three Gaussian releases and nothing else: the least eigenvalue of Σ x xᵀ (a twentieth of the
+budget), Σ x xᵀ (a half) and Σ x y (the rest). Together they are the Gaussian mechanism that the budget
+allows.
+
+Why it holds (joint.proof.md, 6): for ‖x‖ <= 1 and |y| <= 1 one record moves the first by 1 (Weyl's
+inequality, also if a record is replaced), the second by 1 (√2) in the Frobenius norm, the third by 1 (2). The
+eigenvalue is found by Cholesky factorisations in floats, whose error is counted in as long as n d² <= 2**45
+for n rows of d features.
+
+What would break it: more rows than that: 10¹¹ of ten features, 10⁷ of 1,800.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import noise as exact
+from discreet.learn.budget import Budget
+from discreet.learn.features import BITS
+from discreet.learn.moments import symmetric_noise
+from discreet.learn.problem import Fit, Problem, Solver
+from discreet.learn.sums import only_least_squares, rows_with_targets
+from discreet.mechanisms.laws import exactly
+from discreet.privacy.guarantee import Guarantee
+
+__all__ = ["AdaSSP"]
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_SHARES = (0.05, 0.5, 0.45)  # of the budget: the least eigenvalue, Σ x xᵀ, Σ x y
+_STEP = 2.0**-5  # of the grid on which the least eigenvalue is found, and a bound of its error in floats
+_QUANTILE = (
+    1.645  # the released eigenvalue is lowered by so many spreads: below the true one in 95 of 100 cases
+)
+_UP = 1 + 1e-12
+
+
+class AdaSSP(Solver):
+    """Perturb the sufficient statistics."""
+
+    name = "adassp"
+
+    def guarantee(self, problem: Problem) -> Guarantee:
+        only_least_squares(problem, self.name)
+        least, squares, products = problem.budget.shares(*_SHARES)
+        gaussian = problem.budget.gaussian
+        return gaussian(least) + gaussian(squares) + gaussian(products)
+
+    def fit(self, problem: Problem) -> Fit:
+        total = np.zeros((problem.box.width + 1,) * 2, np.int64)
+        for rows in rows_with_targets(problem):  # at most 2**19 rows of products below 2**28: sums are exact
+            total += (rows.T @ rows).astype(np.int64)
+        of_least, of_squares, of_products = _spreads(problem.budget)
+        width = problem.box.width
+        squares = total[:-1, :-1] + symmetric_noise(width, of_squares * 4.0**BITS)
+        products = total[:-1, -1] + exact.rounded_gaussian(exactly(of_products * 4.0**BITS), width)
+        edge = math.sqrt(2 * width) * of_squares
+        steps = least_steps(total[:-1, :-1] / 4.0**BITS, math.ceil((edge + 10 * of_least) / _STEP))
+        noisy = steps + exact.rounded_gaussian(exactly(of_least / _STEP))
+        least = max(noisy * _STEP - _QUANTILE * of_least, 0.0)
+        ridge = problem.penalty + max(0.0, edge - least)
+        values, vectors = np.linalg.eigh(squares / 4.0**BITS)
+        kept = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        floor = np.finfo(float).eps * max(float(np.abs(values).max()), 1.0)
+        weights = np.linalg.solve(kept + np.diag(ridge + floor), products / 4.0**BITS)
+        return Fit(weights[:, None])
+
+    def story(self, problem: Problem) -> list[str]:
+        return [
+            "Sums of products of features, their least eigenvalue, and products with the target got Gaussian noise.",
+            "A ridge was added where noise could hide a direction.",
+        ]
+
+
+def _spreads(budget: Budget) -> tuple[float, float, float]:
+    """Standard deviations for rows and targets of length 1."""
+    least, squares, products = budget.shares(*_SHARES)
+    twice = budget.relation == "replace"
+    return (
+        least * (1 + 3 * _STEP) * _UP,
+        squares * (math.sqrt(2) if twice else 1.0) * _UP,
+        products * (2.0 if twice else 1.0) * _UP,
+    )
+
+
+def least_steps(matrix: Reals, most: int) -> int:
+    """How many steps the least eigenvalue of a positive semidefinite matrix has; `most` if it has more.
+
+    The answer m is between λ / step - 2 and λ / step + 1, for λ as in exact arithmetic (joint.proof.md, 6).
+    """
+    below, above = 0, most + 1
+    while above - below > 1:
+        middle = (below + above) // 2
+        if _is_positive(matrix - middle * _STEP * np.eye(len(matrix))):
+            below = middle
+        else:
+            above = middle
+    return below
+
+
+def _is_positive(matrix: Reals) -> bool:
+    """Whether Cholesky's factorisation runs to its end: it does if λ > η, and not if λ < -η, for a small η."""
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return True

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows in a ball, with distances as they are in the raw features: what clusters and components are about.
+
+    ball = Ball.of(2, bounds=([0, 0], [10, 1]), norm=None)       # steps of one length in all features
+    ball.cells(X)
+
+**Promise.** That of `Box`: a row becomes whole numbers by itself, no longer than 2**bits.
+
+A `Box` with bounds stretches every feature to [-1, 1], which is what a linear model wants, and which would
+change what the nearest centre and the largest variance are. Here one factor serves all features: half the
+diagonal of the bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from discreet import check
+from discreet.learn.budget import Budget
+from discreet.learn.features import BITS, Box, blocks, ends
+from discreet.learn.moments import Moments
+from discreet.learn.whitened import count_of
+
+__all__ = ["Ball", "Centred"]
+
+Reals = npt.NDArray[np.float64]
+
+_FAR = 1e100  # stands for an infinity where there are no bounds: its square is finite
+
+
+@dataclass(frozen=True)
+class Centred:
+    """Count, mean and covariance of rows in units of a ball's size, and the spread of the noise in sums."""
+
+    count: float
+    mean: Reals
+    covariance: Reals
+    spread: float
+
+
+@dataclass(frozen=True)
+class Ball:
+    """A box of equal steps, and the bounds to which features are clipped before."""
+
+    box: Box
+    low: Reals
+    high: Reals
+
+    @classmethod
+    def of(cls, features: int, *, bounds: Any, norm: Any, constant: float = 0.0) -> Ball:
+        """Read what a user declared: bounds, or the greatest distance from their middle (from zero), or both."""
+        far = np.full(features, _FAR)
+        if bounds is None:
+            return cls(Box.of(features, norm=norm, constant=constant), -far, far)
+        low, high = ends(bounds, features)
+        half = high / 2 - low / 2
+        largest = float(half.max())
+        reach = largest * float(np.linalg.norm(half / largest))
+        radius = 1.0 if norm is None else min(1.0, check.moderate(norm=norm) / reach)
+        return cls(
+            Box(low / 2 + high / 2, np.full(features, reach), 1.0, radius, constant * radius), low, high
+        )
+
+    @property
+    def size(self) -> float:
+        """The length of a row of 2**bits cells in the units of the features."""
+        return self.box.length * float(self.box.half[0])
+
+    @property
+    def reach(self) -> float:
+        """The greatest distance of a row from the middle, in the units of the features."""
+        return self.box.radius * float(self.box.half[0])
+
+    def clipped(self, rows: Any) -> Reals:
+        """Rows with every feature between its bounds; NaN is the middle of them."""
+        dense = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, np.float64)
+        return np.clip(np.where(np.isnan(dense), self.box.middle, dense), self.low, self.high)
+
+    def cells(self, block: Any, bits: int = BITS) -> Reals:
+        """Rows in whole steps of 2**-bits of `size` from the middle."""
+        return self.box.cells(self.clipped(block), bits)
+
+    def release(self, data: Any, *, noise: float, budget: Budget) -> Centred:
+        """Draw the moments: one Gaussian mechanism of this multiplier (joint.proof.md, 3). It needs a constant."""
+        box = self.box
+        released = Moments.release(
+            (self.cells(data[part]) for part in blocks(data)),
+            box.width,
+            bits=BITS,
+            noise=noise,
+            relation=budget.relation,
+        )
+        count = count_of(released, box, data.shape[0] if budget.relation == "replace" else None)
+        mean = released.matrix[:-1, -1] * (box.length / box.constant) / count
+        mean /= max(1.0, float(np.linalg.norm(mean)) * box.length / box.radius)
+        return Centred(count, mean, released.matrix[:-1, :-1] / count - np.outer(mean, mean), released.spread)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a fit may cost, and how that is shared among the Gaussian releases that it makes.
+
+    budget = Budget.of(epsilon=1, delta=1e-5)
+    matrix, steps = budget.shares(0.2, 0.8)        # noise multipliers: standard deviation / sensitivity
+
+**Promise.** Gaussian releases with these multipliers compose to a guarantee that implies (ε, δ).
+
+Why it holds: Gaussian mechanisms of parameter μ₁, μ₂, … compose exactly to one of parameter √(μ₁² + μ₂² + …), also
+if each is chosen after seeing the earlier outputs (Dong, Roth, Su 2022, Corollary 3.3). Shares add up to one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from discreet import check, privacy
+from discreet.errors import BadParameter
+from discreet.privacy.guarantee import Guarantee
+
+__all__ = ["Budget"]
+
+_MOST = 2.0**20  # of noise, in sensitivities: more cannot be drawn on the grids of this package
+_UP = 1 + 1e-12  # covers the rounding of the square roots below
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The least Gaussian noise multiplier that (ε, δ) allows, and to whom it is promised."""
+
+    epsilon: float
+    delta: float
+    relation: str
+    unit: str
+
+    @classmethod
+    def of(cls, *, epsilon: Any, delta: Any, relation: str = "add-remove", unit: str = "record") -> Budget:
+        """Check what a user asked for."""
+        for name, value in (("epsilon", epsilon), ("delta", delta)):
+            if value is None:
+                raise BadParameter(
+                    "DP107",
+                    f"{name} is missing.",
+                    why="how much a model may reveal is a decision, so there is no default.",
+                    fix="pass epsilon=1, delta=1e-5 (delta well below one over the number of people)",
+                )
+        budget = cls(
+            check.positive(epsilon=epsilon),
+            check.inner_probability(delta=delta),
+            check.choice(("add-remove", "replace"), relation=relation),
+            unit,
+        )
+        if budget.noise > _MOST:
+            raise BadParameter(
+                "DP102",
+                "epsilon and delta are too small to learn anything.",
+                why=f"the noise would be more than {_MOST:g} times what a record can change.",
+                fix="pass epsilon=1, delta=1e-5",
+            )
+        return budget
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation over sensitivity of one Gaussian release that takes the whole budget."""
+        return _least_noise(self.epsilon, self.delta, self.relation)
+
+    @property
+    def mu(self) -> float:
+        """The same as the parameter of Gaussian differential privacy."""
+        return 1 / self.noise
+
+    def shares(self, *parts: float) -> tuple[float, ...]:
+        """Noise multipliers of releases that take these parts of the budget; the parts add up to at most one."""
+        if not math.fsum(parts) <= 1 + 1e-9:
+            raise ValueError("shares of a budget add up to more than the budget")
+        return tuple(self.noise / math.sqrt(part) * _UP for part in parts)
+
+    def gaussian(self, noise: float) -> Guarantee:
+        """The guarantee of one release with this multiplier."""
+        return privacy.gaussian(noise, relation=self.relation, unit=self.unit)
+
+
+@lru_cache(maxsize=256)
+def _least_noise(epsilon: float, delta: float, relation: str) -> float:
+    target = privacy.approximate(epsilon, delta, relation=relation)
+    return (
+        privacy.calibrate(lambda z: privacy.gaussian(z, relation=relation), to=target, tolerance=1e-9)
+        * (1 + 3e-9)  # shares that add up to one in real numbers may exceed it in floats
+    )

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every feature by itself on [-1, 1], and the sums of features and of their squares, released together.
+
+    cube = Cube.of(2, bounds=([0, 0], [120, 1e5]))
+    cube.release(X, groups, noise=4.0, relation="add-remove")     # count, Σx and Σx² of each group
+
+**Promise.** The sums of all groups are a function of one Gaussian mechanism with this noise multiplier, if
+each row is in one group at most. NaN counts as the middle of its bounds, an infinity as the bound on its
+side.
+
+Why it holds (joint.proof.md, 1): a row adds (1, x, x² - ½) to its group, of norm at most √(1 + 5d/4); of two
+rows in one group the difference is at most 2√d, of two in different groups at most √2 times the norm. A
+feature becomes a whole number of steps by an operation on that feature alone, and sums of whole numbers are
+exact.
+
+What would break it: bounds that were read off the data, or groups of a row that depend on other rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from discreet import noise as exact
+from discreet.errors import BadParameter
+from discreet.learn.features import blocks, ends
+from discreet.mechanisms.laws import exactly
+
+__all__ = ["Cube", "Sums", "sensitivity"]
+
+Reals = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+_BITS = 12  # a feature in steps of 2**-12 of half its range, its square in steps of 2**-24
+_UP = 1 + 1e-12
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Of each group: how many rows, Σx and Σx² on [-1, 1], each with Gaussian noise of this spread."""
+
+    count: Reals
+    first: Reals
+    second: Reals
+    spread: float
+
+
+@dataclass(frozen=True)
+class Cube:
+    """The middle and half the range of each feature, as declared."""
+
+    middle: Reals
+    half: Reals
+
+    @classmethod
+    def of(cls, features: int, bounds: Any) -> Cube:
+        """Read the bounds that a user declared."""
+        if bounds is None:
+            raise BadParameter(
+                "DP107",
+                "bounds are missing.",
+                why="one row without limit moves a sum without limit, and limits read off the data leak it.",
+                fix="pass bounds=(low, high), one number each or one per feature",
+            )
+        low, high = ends(bounds, features)
+        return cls(low / 2 + high / 2, high / 2 - low / 2)
+
+    def scaled(self, block: Any) -> Reals:
+        """Rows in [-1, 1], each number by itself."""
+        values = np.array(block.toarray() if sparse.issparse(block) else block, np.float64)
+        values -= self.middle
+        values /= self.half
+        values[np.isnan(values)] = 0.0
+        return np.clip(values, -1.0, 1.0, out=values)
+
+    def release(self, data: Any, groups: Bools, *, noise: float, relation: str) -> Sums:
+        """Draw the sums of each group; `groups` has one column for each, and a row at most one True."""
+        count, width = groups.shape[1], len(self.middle)
+        sizes = groups.sum(axis=0, dtype=np.int64)
+        first, second = np.zeros((count, width), np.int64), np.zeros((count, width), np.int64)
+        for part in blocks(data):
+            steps = np.rint(self.scaled(data[part]) * 2.0**_BITS)
+            inside = groups[part].T.astype(
+                np.float64
+            )  # 2**19 rows at most, of squares up to 2**24: sums are exact
+            first += (inside @ steps).astype(np.int64)
+            second += (inside @ (steps * steps)).astype(np.int64)
+        second -= sizes[:, None] << (2 * _BITS - 1)
+        spread = noise * sensitivity(width, count, relation)
+        noisy = _noisy(sizes, spread)
+        squares = _noisy(second, spread * 4.0**_BITS) / 4.0**_BITS + noisy[:, None] / 2
+        return Sums(noisy, _noisy(first, spread * 2.0**_BITS) / 2.0**_BITS, squares, spread)
+
+
+def sensitivity(features: int, groups: int, relation: str) -> float:
+    """How far one row moves (1, x, x² - ½), summed up in its group (joint.proof.md, 1)."""
+    alone = math.sqrt(1 + 1.25 * features)
+    if relation == "add-remove":
+        return alone * _UP
+    inside = 2 * math.sqrt(features)
+    return (inside if groups == 1 else max(inside, math.sqrt(2) * alone)) * _UP
+
+
+def _noisy(total: npt.NDArray[np.int64], spread: float) -> Reals:
+    return np.asarray(total + exact.rounded_gaussian(exactly(spread), total.shape), np.float64)

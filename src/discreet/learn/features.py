@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of private numbers as vectors of whole numbers, no longer than what was declared.
+
+    box = Box.of(2, bounds=([0, 0], [120, 1e5]))      # what is publicly known of a row
+    box.cells(X)                                      # rows in steps of 2**-14 of the greatest norm
+
+**Promise.** Each row of the result is a function of that row and of public numbers alone, to the last bit: it does
+not depend on where the row stands or on how many there are. Its norm is at most 2**bits, exactly. NaN counts as the
+middle of its bounds (as 0 where there are none) and an infinity as the bound on its side; no value is an error.
+
+Why it holds: each feature is mapped to [-1, 1] and truncated to whole numbers before anything is added up, so sums
+along a row are exact in whatever order the hardware adds. The row is then shortened to the declared norm and
+truncated towards zero, which lengthens nothing. A row that rounding has left too long by a last bit is shortened once
+more, and set to zero if that does not help.
+
+What would break it: bounds or a norm that were read off the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from discreet import check
+from discreet.errors import BadParameter
+
+__all__ = ["BITS", "Box", "as_column", "as_matrix", "as_target", "blocks", "within"]
+
+Reals = npt.NDArray[np.float64]
+
+BITS = 14  # cells of a row: steps of 2**-14 of the greatest norm
+CONSTANT = 0.7  # the column of the intercept, as a share of the norm of the rest
+_FARTHEST = 1e100  # of a bound
+_AT_ONCE = 1 << 19  # numbers that are worked on at once
+
+
+@dataclass(frozen=True)
+class Box:
+    """Where rows may lie: middle ± cap·half in each feature, `radius` in norm after that; then `constant` is appended."""
+
+    middle: Reals
+    half: Reals
+    cap: float
+    radius: float
+    constant: float
+
+    @classmethod
+    def of(cls, features: int, *, bounds: Any = None, norm: Any = None, constant: float = CONSTANT) -> Box:
+        """Read the bounds and the norm that a user declared; at least one of them is needed."""
+        if bounds is None and norm is None:
+            raise BadParameter(
+                "DP107",
+                "bounds are missing, and so is norm.",
+                why="one row without limit moves a model without limit, and limits read off the data leak it.",
+                fix="pass bounds=(low, high), one number each or one per feature, or norm=1.0",
+            )
+        widest = math.sqrt(features)
+        radius = widest if norm is None else check.moderate(norm=norm)
+        if bounds is None:
+            middle, half, cap = np.zeros(features), np.ones(features), radius
+        else:
+            low, high = ends(bounds, features)
+            middle, half, cap = low / 2 + high / 2, high / 2 - low / 2, 1.0
+            radius = min(radius, widest)
+        return cls(middle, half, cap, radius, constant * radius)
+
+    @property
+    def width(self) -> int:
+        """How many numbers a row has, the constant included."""
+        return len(self.middle) + (self.constant > 0)
+
+    @property
+    def length(self) -> float:
+        """The greatest norm of a row, by which it is divided."""
+        return math.hypot(self.radius, self.constant)
+
+    @property
+    def keeps_zeros(self) -> bool:
+        """Whether a zero stays a zero, so that a sparse row stays sparse."""
+        return not self.middle.any()
+
+    def cells(self, block: Any, bits: int = BITS) -> Reals:
+        """Rows in whole steps of 2**-bits, as floats that hold them exactly; ‖row‖ <= 2**bits exactly."""
+        scaled = np.array(block.toarray() if sparse.issparse(block) else block, np.float64)
+        with np.errstate(over="ignore"):  # a warning would tell of a value
+            scaled -= self.middle
+        self._whole(scaled, self.half)
+        squares = np.einsum("ij,ij->i", scaled, scaled)
+        scaled *= self._shrink(squares, bits)[:, None]
+        shortened = within(scaled, self._room(bits))
+        if not self.constant:
+            return shortened
+        return np.concatenate([shortened, np.full((len(scaled), 1), self._last(bits))], axis=1)
+
+    def sparse_cells(self, block: Any, bits: int = BITS) -> Any:
+        """The same of a sparse block whose zeros stay zeros, without making it dense."""
+        out = sparse.csr_array(block, dtype=np.float64, copy=True)
+        out.sum_duplicates()
+        owner, count = np.repeat(np.arange(out.shape[0]), np.diff(out.indptr)), out.shape[0]
+        self._whole(out.data, self.half[out.indices])
+        squares = np.bincount(owner, out.data**2, count).astype(np.float64)
+        out.data = np.trunc(out.data * self._shrink(squares, bits)[owner])
+        out.data[(np.bincount(owner, out.data**2, count) > self._room(bits))[owner]] = 0.0
+        if not self.constant:
+            return out
+        return sparse.hstack([out, sparse.csr_array(np.full((count, 1), self._last(bits)))], format="csr")
+
+    def _whole(self, values: Reals, half: Reals) -> None:
+        """Clip to the bounds and truncate to whole numbers, fine enough that what follows does not notice."""
+        with np.errstate(over="ignore"):
+            values /= half
+        values[np.isnan(values)] = 0.0
+        np.clip(values, -self.cap, self.cap, out=values)
+        np.trunc(np.multiply(values, 2.0**self._fine / self.cap, out=values), out=values)
+
+    def _shrink(self, squares: Reals, bits: int) -> Reals:
+        """By what a row of whole numbers is multiplied so that it becomes at most `radius` long, then 2**bits."""
+        unit = self.cap / 2.0**self._fine
+        longest = np.maximum(np.sqrt(squares) * unit, self.radius)
+        return self.radius / longest * (unit / self.length * 2.0**bits)
+
+    @property
+    def _fine(self) -> int:
+        """Bits of a feature such that squares of a whole row add up exactly in float64."""
+        return min(20, (52 - len(self.middle).bit_length()) // 2)
+
+    def _last(self, bits: int) -> float:
+        return math.floor(self.constant / self.length * 2.0**bits)
+
+    def _room(self, bits: int) -> float:
+        """The greatest square of the norm that the constant leaves to the features."""
+        return 4.0**bits - self._last(bits) ** 2
+
+    def coefficients(self, weights: Reals) -> tuple[Reals, Reals]:
+        """Weights on rows as weights on the raw features, and the intercept; the last axis runs along a row."""
+        inner = weights / self.length
+        slopes = inner[..., : len(self.middle)] / self.half
+        intercept = -slopes @ self.middle
+        if self.constant:
+            intercept = intercept + inner[..., -1] * self.constant
+        return slopes, np.asarray(intercept)
+
+
+def within(rows: Reals, room: float) -> Reals:
+    """Truncate rows towards zero to whole numbers whose squares add up to at most `room`, exactly."""
+    cells = np.trunc(rows)
+    long = np.einsum("ij,ij->i", cells, cells) > room  # sums of whole numbers below 2**53: exact
+    if long.any():
+        again = np.trunc(rows[long] * (1 - 2.0**-8))
+        again[np.einsum("ij,ij->i", again, again) > room] = 0.0
+        cells[long] = again
+    return cells
+
+
+def blocks(matrix: Any) -> Iterator[slice]:
+    """Slices of rows that fit into a fast memory."""
+    count, width = matrix.shape
+    step = max(1, _AT_ONCE // max(1, width))
+    return (slice(start, min(start + step, count)) for start in range(0, count, step))
+
+
+def as_matrix(values: Any) -> Any:
+    """A table of numbers as it lies in memory, dense or CSR; what is no number in a column of objects is NaN."""
+    if sparse.issparse(values):
+        matrix: Any = sparse.csr_array(values)
+    else:
+        matrix = _numbers(values)
+    if matrix.ndim != 2:
+        raise BadParameter(
+            "DP104",
+            f"X must have two dimensions, rows and features, not {matrix.ndim}. Reshape your data.",
+            why="each row is one record, and each column one feature with bounds of its own.",
+            fix="X.reshape(-1, 1) if there is one feature, X.reshape(1, -1) if there is one record",
+        )
+    if matrix.shape[1] == 0:
+        raise BadParameter(
+            "DP102",
+            f"X has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required.",
+            why="there is nothing to learn from.",
+            fix="pass at least one column",
+        )
+    return matrix
+
+
+def as_target(values: Any, rows: int) -> Reals:
+    """One number for each row."""
+    return _numbers(as_column(values, rows)).astype(np.float64)
+
+
+def as_column(values: Any, rows: int) -> npt.NDArray[Any]:
+    """One value for each row, whatever it is. Only the shape is looked at."""
+    if values is None:
+        raise BadParameter(
+            "DP107",
+            "this estimator requires y to be passed, but the target y is None.",
+            why="there is nothing to predict.",
+            fix="fit(X, y)",
+        )
+    column = np.asarray(values)
+    if column.ndim == 2 and column.shape[1] == 1:
+        column = column[:, 0]
+    if column.ndim != 1 or len(column) != rows:
+        raise BadParameter(
+            "DP104",
+            "y must hold one value for each row of X; the shapes are inconsistent.",
+            why="a record is a row and its target together.",
+            fix="y.ravel(), with as many values as X has rows",
+        )
+    return column
+
+
+def ends(bounds: Any, features: int) -> tuple[Reals, Reals]:
+    """The lower and upper bounds of each feature."""
+    try:
+        low, high = (np.broadcast_to(np.asarray(end, np.float64), (features,)) for end in bounds)
+    except (TypeError, ValueError):
+        raise BadParameter(
+            "DP104",
+            f"bounds must be (low, high), each one number or {features} numbers.",
+            why="every feature is clipped to bounds that are known without the data.",
+            fix="bounds=(0, 1), or bounds=([0, 18], [1, 90]) with one entry per feature",
+        ) from None
+    if not (np.abs([low, high]) <= _FARTHEST).all():
+        raise BadParameter(
+            "DP101",
+            f"bounds must be finite, and not beyond {_FARTHEST:g}.",
+            why="noise is in proportion to their width.",
+            fix="bounds=(0, 1)",
+        )
+    if not (low < high).all():
+        raise BadParameter(
+            "DP102",
+            "every lower bound must be below its upper bound.",
+            why="between equal bounds nothing can be learned, and the data may not be asked for others.",
+            fix="bounds=(0, 1)",
+        )
+    return low, high
+
+
+def _numbers(values: Any) -> npt.NDArray[Any]:
+    array = np.asarray(values)
+    if array.dtype.kind in "biuf":
+        return array
+    if array.dtype.kind == "O":
+        flat = [_number(value) for value in array.ravel()]
+        return np.array(flat, np.float64).reshape(array.shape)
+    raise BadParameter(
+        "DP104",
+        "the data must be numbers. Complex data not supported, neither is text.",
+        why="every feature is scaled by its bounds.",
+        fix="encode categories as numbers with a public list of them, such as OneHotEncoder(categories=…)",
+    )
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan

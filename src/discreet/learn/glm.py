@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Linear models: what is common to classifiers and regressions whose score is linear in the features.
+
+**Promise.** `fit` charges what its solver will reveal, then draws it; the coefficients are a function of that alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from discreet.errors import BadParameter
+from discreet.learn.base import PrivateEstimator, declared_classes, members
+from discreet.learn.features import Box, as_target, ends
+from discreet.learn.losses import Loss
+from discreet.learn.problem import Fit, Problem, Solver
+from discreet.learn.solvers import CLASSIFIERS, REGRESSORS, solver_named
+
+__all__ = ["LinearClassifier", "LinearModel", "LinearRegressor"]
+
+Reals = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+
+class LinearModel(PrivateEstimator):
+    """Scores that are linear in the features."""
+
+    bounds: Any
+    norm: Any
+    solver: str
+
+    coef_: Reals
+    intercept_: Any
+    n_features_in_: int
+
+    _solvers: tuple[str, ...]
+    _sentences: list[str]
+    _fit_: Fit
+
+    def _learn(self, matrix: Any, targets: Reals, keep: Bools, loss: Loss) -> tuple[Reals, Reals]:
+        """Slopes and intercepts on the raw features, one row for each score."""
+        box = Box.of(matrix.shape[1], bounds=self.bounds, norm=self.norm)
+        solver = solver_named(self.solver, self._solvers)
+        problem = Problem(box, matrix, targets, keep, loss, self._budget(), self._penalty(box), self._shown())
+        self._charge(solver.guarantee(problem))
+        self._fit_ = solver.fit(problem)
+        self._sentences = self._said(box, solver, problem)
+        return box.coefficients(self._fit_.weights.T)
+
+    def _penalty(self, box: Box) -> Reals:
+        return np.zeros(box.width)
+
+    def _said(self, box: Box, solver: Solver, problem: Problem) -> list[str]:
+        limited = "" if self.bounds is None else "Features were clipped to their declared bounds. "
+        return [
+            f"{limited}Rows longer than {box.radius:.4g} in norm were shortened to it.",
+            *solver.story(problem),
+            *self._fit_.notes,
+        ]
+
+    def _story(self) -> list[str]:
+        return self._sentences
+
+    def _scores(self, X: Any) -> Reals:
+        """The scores of new rows, which are clipped to the bounds as in fitting; NaN is the middle of its bounds."""
+        check_is_fitted(self, "privacy_")
+        matrix = self._matrix(X, reset=False)
+        if self.bounds is not None:
+            low, high = ends(self.bounds, matrix.shape[1])
+            dense = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+            matrix = np.clip(np.where(np.isnan(dense), low / 2 + high / 2, dense), low, high)
+        scores: Reals = np.asarray(matrix @ self.coef_.T) + self.intercept_
+        return np.nan_to_num(scores)
+
+
+class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]  # scikit-learn has no types
+    """Classes by the sign of one score, or by the greatest of several."""
+
+    classes: Any
+    classes_: npt.NDArray[Any]
+    _solvers: tuple[str, ...] = CLASSIFIERS
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any = None,
+        delta: Any = None,
+        bounds: Any = None,
+        norm: Any = None,
+        classes: Any = None,
+        solver: str = "whitened",
+        relation: str = "add-remove",
+        session: Any = None,
+        unit: str = "record",
+        progress: Any = None,
+    ) -> None:
+        self.epsilon, self.delta = epsilon, delta
+        self.bounds, self.norm, self.classes = bounds, norm, classes
+        self.solver, self.relation = solver, relation
+        self.session, self.unit, self.progress = session, unit, progress
+
+    def decision_function(self, X: Any) -> Reals:
+        """The score of each class, or of the second of two."""
+        scores = self._scores(X)
+        return np.asarray(scores[:, 0]) if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The most likely class of each row."""
+        scores = self.decision_function(X)
+        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[chosen])
+
+    def _classify(self, X: Any, y: Any, loss: Loss, *, low: float) -> None:
+        """Fit one score for two classes, one for each of more; targets are 1 for members and `low` for others."""
+        self.classes_ = declared_classes(self.classes)
+        matrix = self._matrix(X, reset=True)
+        belongs = members(y, self.classes_, matrix.shape[0])
+        columns = belongs[:, 1:] if len(self.classes_) == 2 else belongs
+        targets = np.where(columns, 1.0, low)
+        self.coef_, self.intercept_ = self._learn(matrix, targets, np.asarray(belongs.any(axis=1)), loss)
+
+
+class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]  # scikit-learn has no types
+    """A number by one linear score; targets are clipped to declared bounds, NaN counts as their middle."""
+
+    target_bounds: Any
+    _solvers: tuple[str, ...] = REGRESSORS
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any = None,
+        delta: Any = None,
+        bounds: Any = None,
+        norm: Any = None,
+        target_bounds: Any = None,
+        solver: str = "whitened",
+        relation: str = "add-remove",
+        session: Any = None,
+        unit: str = "record",
+        progress: Any = None,
+    ) -> None:
+        self.epsilon, self.delta = epsilon, delta
+        self.bounds, self.norm, self.target_bounds = bounds, norm, target_bounds
+        self.solver, self.relation = solver, relation
+        self.session, self.unit, self.progress = session, unit, progress
+
+    def predict(self, X: Any) -> Reals:
+        """The expected target of each row."""
+        return self._scores(X)
+
+    def _regress(self, X: Any, y: Any, loss: Loss) -> None:
+        low, high = target_ends(self.target_bounds)
+        middle, half = low / 2 + high / 2, high / 2 - low / 2
+        matrix = self._matrix(X, reset=True)
+        with np.errstate(over="ignore"):  # a warning would tell of a value
+            scaled = (as_target(y, matrix.shape[0]) - middle) / half
+        scaled[np.isnan(scaled)] = 0.0
+        targets = np.clip(scaled, -1.0, 1.0)[:, None]
+        slopes, intercept = self._learn(matrix, targets, np.ones(len(targets), bool), loss)
+        self.coef_, self.intercept_ = slopes[0] * half, float(intercept[0] * half + middle)
+
+
+def target_ends(target_bounds: Any) -> tuple[float, float]:
+    """The declared bounds of a target."""
+    if target_bounds is None:
+        raise BadParameter(
+            "DP107",
+            "target_bounds are missing.",
+            why="one target without limit moves a model without limit, and limits read off the data leak it.",
+            fix="target_bounds=(0, 100)",
+        )
+    low, high = ends(target_bounds, 1)
+    return float(low[0]), float(high[0])

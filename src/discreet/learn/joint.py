@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Least squares from one release of all products of features and target: the solver that yields intervals.
+
+**Promise.** The weights, their covariance and the number of rows are a function of one Gaussian mechanism,
+which takes the whole budget: Σ z zᵀ with symmetric noise for z = (x, y), ‖x‖ <= 1 and |y| <= 1
+(joint.proof.md, 4).
+
+Why it holds: ‖z zᵀ‖ = ‖x‖² + y² <= 2 in the Frobenius norm, and ‖z zᵀ - z'z'ᵀ‖ <= 2√2.
+
+What the covariance means: if targets are linear in the features with errors of one variance, and nothing was
+clipped, then weights are normal about the true ones, to first order in the noise. Where the noise is not
+small, there is none: the weights are then shrunk and biased. That decision is made on the released matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.learn.features import BITS
+from discreet.learn.moments import Moments
+from discreet.learn.problem import Fit, Problem, Solver
+from discreet.learn.sums import only_least_squares, rows_with_targets
+from discreet.learn.whitened import count_of
+from discreet.privacy.guarantee import Guarantee
+
+__all__ = ["Joint"]
+
+Reals = npt.NDArray[np.float64]
+
+_CLEAR = 3.0  # eigenvalues above so many edges of the noise make a first-order covariance good
+_SQUARE = 2 * (1 + 1e-12)  # of the norm of (x, y); the rest covers rounding
+_RIDGE = 0.5  # of the edge of the noise, where they are not
+
+
+class Joint(Solver):
+    """Solve the normal equations of one noisy matrix."""
+
+    name = "joint"
+
+    def guarantee(self, problem: Problem) -> Guarantee:
+        only_least_squares(problem, self.name)
+        return problem.budget.gaussian(problem.budget.noise)
+
+    def fit(self, problem: Problem) -> Fit:
+        width = problem.box.width
+        released = Moments.release(
+            rows_with_targets(problem),
+            width + 1,
+            bits=BITS,
+            noise=_SQUARE * problem.budget.noise,
+            relation=problem.budget.relation,
+        )
+        squares, products = released.matrix[:-1, :-1], released.matrix[:-1, -1]
+        features = replace(released, matrix=squares)
+        count = count_of(features, problem.box, problem.known_count)
+        if problem.penalty.any() or np.linalg.eigvalsh(squares)[0] < _CLEAR * features.edge:
+            weights = _shrunk(squares, products, problem.penalty, _RIDGE * features.edge)
+            return Fit(weights[:, None], count, notes=(_NO_INTERVALS,))
+        weights = np.asarray(np.linalg.solve(squares, products), np.float64)
+        return Fit(weights[:, None], count, covariance=_covariance(released, weights, count))
+
+    def story(self, problem: Problem) -> list[str]:
+        return [
+            "The sums of products of features and target were released once, with symmetric Gaussian noise."
+        ]
+
+
+_NO_INTERVALS = (
+    "The weights were shrunk, by a penalty or because noise hides some direction: there are no intervals."
+)
+
+
+def _shrunk(squares: Reals, products: Reals, penalty: Reals, ridge: float) -> Reals:
+    values, vectors = np.linalg.eigh(squares)
+    kept = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return np.asarray(np.linalg.solve(kept + np.diag(penalty + ridge), products))
+
+
+def _covariance(released: Moments, weights: Reals, count: float) -> Reals:
+    """S⁻¹ (σ² S + V) S⁻¹, V the covariance of the noise in Xᵀy - S w (joint.proof.md, 5)."""
+    squares, products = released.matrix[:-1, :-1], released.matrix[:-1, -1]
+    inverse = np.linalg.inv(squares)
+    of_noise = (
+        released.spread**2 / 2 * ((1 + weights @ weights) * np.eye(len(weights)) + np.outer(weights, weights))
+    )
+    left = released.matrix[-1, -1] - weights @ products + np.trace(inverse @ of_noise)
+    variance = max(left, 0.0) / max(count - len(weights), 1.0)
+    return np.asarray(variance * inverse + inverse @ of_noise @ inverse)

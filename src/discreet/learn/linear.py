@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Private least squares, with and without a penalty."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import check
+from discreet.learn.features import Box
+from discreet.learn.glm import LinearRegressor
+from discreet.learn.losses import Squared
+
+if TYPE_CHECKING:
+    from discreet.learn.intervals import Intervals
+
+__all__ = ["LinearRegression", "Ridge"]
+
+Reals = npt.NDArray[np.float64]
+
+
+class LinearRegression(LinearRegressor):
+    """Least squares whose coefficients reveal at most (epsilon, delta) about any one record.
+
+    **Promise.** `privacy_` holds for the coefficients and everything computed from them: adding or removing one row
+    (`relation="replace"`: exchanging one) changes no probability by more than e^ε, but for δ. Bounds of features and of
+    the target are declared and never read off the data; what lies outside is clipped, NaN counts as the middle.
+
+    Why it holds: the proof of the solver: `whitened` (the default), `gradient`, `joint` (one release from which
+    confidence intervals follow) or `adassp`.
+
+    What would break it: bounds that were read off the data.
+
+    >>> import numpy as np
+    >>> X = np.linspace(-1, 1, 2000).reshape(-1, 1)
+    >>> model = LinearRegression(epsilon=1, delta=1e-5, bounds=(-1, 1), target_bounds=(-2, 2))
+    >>> bool(abs(model.fit(X, 2 * X[:, 0]).coef_[0] - 2) < 0.3)
+    True
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Charge, then fit."""
+        self._regress(X, y, Squared())
+        return self
+
+    def conf_int(self, confidence: float = 0.95) -> Intervals:
+        """Confidence intervals of the coefficients and the intercept, after a fit with `solver="joint"`.
+
+        They allow for the noise as well as for the sample, if errors have one variance and no target was clipped;
+        where the release does not support any, they are refused (DP301).
+        """
+        from discreet.learn.intervals import confidence_intervals
+
+        return confidence_intervals(self, confidence)
+
+
+class Ridge(LinearRegression):
+    """Least squares with a penalty `alpha` on the squared length of the coefficients, as scikit-learn writes it.
+
+    **Promise.** That of LinearRegression; the penalty is public.
+
+    >>> Ridge(alpha=0.5, epsilon=1, delta=1e-5, bounds=(0, 1), target_bounds=(0, 1)).alpha
+    0.5
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: Any = 1.0,
+        epsilon: Any = None,
+        delta: Any = None,
+        bounds: Any = None,
+        norm: Any = None,
+        target_bounds: Any = None,
+        solver: str = "whitened",
+        relation: str = "add-remove",
+        session: Any = None,
+        unit: str = "record",
+        progress: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        super().__init__(
+            epsilon=epsilon,
+            delta=delta,
+            bounds=bounds,
+            norm=norm,
+            target_bounds=target_bounds,
+            solver=solver,
+            relation=relation,
+            session=session,
+            unit=unit,
+            progress=progress,
+        )
+
+    def _penalty(self, box: Box) -> Reals:
+        """Of weights on rows: a coefficient is such a weight over the length of a row and half the bounds."""
+        penalty = np.zeros(box.width)
+        penalty[: len(box.half)] = check.not_negative(alpha=self.alpha) / (box.length * box.half) ** 2
+        return penalty

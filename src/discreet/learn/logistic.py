@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Private logistic regression, binary and multinomial."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, softmax
+
+from discreet.learn.glm import LinearClassifier
+from discreet.learn.losses import Logistic, Softmax
+
+__all__ = ["LogisticRegression"]
+
+Reals = npt.NDArray[np.float64]
+
+
+class LogisticRegression(LinearClassifier):
+    """Logistic regression whose coefficients reveal at most (epsilon, delta) about any one record.
+
+    **Promise.** `privacy_` holds for the coefficients and everything computed from them: adding or removing one row
+    (`relation="replace"`: exchanging one) changes no probability by more than e^ε, but for δ. Which labels exist and
+    where features lie is declared (`classes`, `bounds` or `norm`) and never read off the data; a row with another
+    label is left out, NaN counts as the middle of its bounds, and no data value is an error.
+
+    Why it holds: the proof of the solver, `whitened` (the default), `gradient`, `objective` or `output`; see the
+    files of that name. With a `session` the whole cost is charged before the data are read.
+
+    What would break it: bounds, classes or a choice of ε that were read off the data; a fit that was repeated until it
+    looked good (use `select_best`, which pays for that).
+
+    >>> import numpy as np
+    >>> X = np.linspace(-1, 1, 2000).reshape(-1, 1)
+    >>> model = LogisticRegression(epsilon=1, delta=1e-5, bounds=(-1, 1), classes=[0, 1])
+    >>> bool(model.fit(X, X[:, 0] > 0).score(X, X[:, 0] > 0) > 0.9)
+    True
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Charge, then fit."""
+        self._classify(X, y, Logistic() if _is_binary(self.classes) else Softmax(), low=0.0)
+        return self
+
+    def predict_proba(self, X: Any) -> Reals:
+        """How likely each class is; of two classes with a correction for the clipping of gradients."""
+        scores = self.decision_function(X)
+        if scores.ndim == 2:
+            return np.asarray(softmax(scores, axis=1))
+        second = _likely(scores, self._fit_.slope)
+        return np.stack([1 - second, second], axis=1)
+
+    def predict_log_proba(self, X: Any) -> Reals:
+        """Their logarithms."""
+        return np.log(self.predict_proba(X))
+
+
+def _likely(scores: Reals, slope: float | None) -> Reals:
+    """P(second class) by a score that was learned with slopes clipped at `slope`.
+
+    Where clipping binds, the score s of the best model has σ(-|s|) η = slope (1 - η), η the probability of the likelier
+    class, and no score in between is preferred. Records are clipped by different amounts, so half of this link and
+    half of the usual one is taken; on simulated data it lowers the log-loss by up to a third.
+    """
+    plain = np.asarray(expit(scores))
+    if slope is None:
+        return plain
+    unlikely = np.asarray(expit(-np.abs(scores)))
+    likelier = np.where(unlikely < slope, slope / (slope + unlikely), 0.5)
+    return (plain + np.where(scores > 0, likelier, 1 - likelier)) / 2
+
+
+def _is_binary(classes: Any) -> bool:
+    return np.size(classes) == 2

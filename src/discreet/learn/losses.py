@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Losses of linear models by their slope: how a record pushes the score that the model gives it.
+
+A slope is a function of one record's score and target, so it may be anything at all: privacy rests on clipping it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, softmax
+
+__all__ = ["Hinge", "Huber", "Logistic", "Loss", "Softmax", "Squared"]
+
+Reals = npt.NDArray[np.float64]
+
+
+class Loss(ABC):
+    """d loss / d score, for one score or one per class; targets have the shape of the scores."""
+
+    #: The greatest second derivative, which sets the length of a step …
+    curvature: float
+    #: … and by how much: less where the curvature is the same everywhere, because longer steps only add noise.
+    pace: float = 0.5
+
+    @abstractmethod
+    def slopes(self, scores: Reals, targets: Reals) -> Reals:
+        """One slope for each score."""
+
+
+class Logistic(Loss):
+    """log(1 + exp(-score)) of a target 1, log(1 + exp(score)) of a target 0."""
+
+    curvature = 0.25
+
+    def slopes(self, scores: Reals, targets: Reals) -> Reals:
+        return np.asarray(expit(scores)) - targets
+
+
+class Softmax(Loss):
+    """The negative log-likelihood of the class, by one score for each."""
+
+    curvature = 0.5
+
+    def slopes(self, scores: Reals, targets: Reals) -> Reals:
+        return np.asarray(softmax(scores, axis=1)) - targets
+
+
+class Squared(Loss):
+    """Half the square of the error."""
+
+    curvature = 1.0
+    pace = 0.15
+
+    def slopes(self, scores: Reals, targets: Reals) -> Reals:
+        return scores - targets
+
+
+@dataclass(frozen=True)
+class Huber(Loss):
+    """Half the square of a small error, linear beyond `width`."""
+
+    width: float
+    curvature = 1.0
+    pace = 0.15
+
+    def slopes(self, scores: Reals, targets: Reals) -> Reals:
+        return np.clip(scores - targets, -self.width, self.width)
+
+
+class Hinge(Loss):
+    """The hinge with its corner rounded over a width of 1: 0 from score 1.5 on, slope -1 below 0.5; targets are ±1."""
+
+    curvature = 1.0
+
+    def slopes(self, scores: Reals, targets: Reals) -> Reals:
+        return -targets * np.clip(1.5 - targets * scores, 0.0, 1.0)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Naive Bayes with normal features, by counts, means and variances that are released once."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import logsumexp
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from discreet.errors import BadParameter
+from discreet.learn.base import PrivateEstimator, declared_classes, members
+from discreet.learn.cube import Cube, Sums
+
+__all__ = ["GaussianNB"]
+
+Reals = npt.NDArray[np.float64]
+
+# Chosen among 26 variants on iris, wine and six synthetic sets, by the mean accuracy at ε = 0.1, 0.5, 1 and 4.
+_FEWEST = 8.0  # spreads of the noise: no class is taken to be smaller
+_TRUST = 4.0  # a class of so many spreads has a variance half of its own, half of all classes
+_LEAST = 0.003  # of a variance on [-1, 1]
+
+
+class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Naive Bayes with normal features that reveals at most (epsilon, delta) about any one record.
+
+    **Promise.** `class_count_`, `class_prior_`, `theta_` and `var_` together, and every prediction, satisfy
+    `privacy_`. Classes and bounds are declared; a row with an undeclared label is left out, a feature outside
+    its bounds counts as the bound, NaN as the middle. Any number of classes costs what one costs, because a
+    row is in one class only.
+
+    Why it holds: one Gaussian mechanism on (count, Σx, Σx²) of every class and feature (joint.proof.md, 1).
+    Variances that few rows support are drawn towards the variance over all classes, which is post-processing.
+
+    What would break it: bounds or classes that were read off the data.
+
+    >>> import numpy as np
+    >>> X = np.concatenate([np.full((500, 2), -0.5), np.full((500, 2), 0.5)])
+    >>> model = GaussianNB(epsilon=1, delta=1e-5, bounds=(-1, 1), classes=["low", "high"])
+    >>> str(model.fit(X, ["low"] * 500 + ["high"] * 500).predict([[0.5, 0.4]])[0])
+    'high'
+    """
+
+    bounds: Any
+    classes: Any
+    priors: Any
+
+    classes_: npt.NDArray[Any]
+    class_count_: Reals
+    class_prior_: Reals
+    theta_: Reals
+    var_: Reals
+    n_features_in_: int
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any = None,
+        delta: Any = None,
+        bounds: Any = None,
+        classes: Any = None,
+        priors: Any = None,
+        relation: str = "add-remove",
+        session: Any = None,
+        unit: str = "record",
+        progress: Any = None,
+    ) -> None:
+        self.epsilon, self.delta, self.bounds = epsilon, delta, bounds
+        self.classes, self.priors = classes, priors
+        self.relation, self.session, self.unit, self.progress = relation, session, unit, progress
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Charge, then release the counts, means and variances."""
+        self.classes_ = declared_classes(self.classes)
+        priors = _declared_priors(self.priors, len(self.classes_))
+        matrix = self._matrix(X, reset=True)
+        cube, budget = Cube.of(matrix.shape[1], self.bounds), self._budget()
+        belongs = members(y, self.classes_, matrix.shape[0])
+        self._charge(budget.gaussian(budget.noise))
+        sums = cube.release(matrix, belongs, noise=budget.noise, relation=budget.relation)
+        counts, means, variances = _laws(sums)
+        self.class_count_ = np.maximum(sums.count, 0.0)
+        self.class_prior_ = counts / counts.sum() if priors is None else priors
+        self.theta_ = cube.middle + cube.half * means
+        self.var_ = cube.half**2 * variances
+        self._cube = cube
+        return self
+
+    def predict_joint_log_proba(self, X: Any) -> Reals:
+        """log P(class) + log density of a row in the class; rows are clipped as in fitting."""
+        check_is_fitted(self, "privacy_")
+        scaled = self._cube.scaled(self._matrix(X, reset=False))
+        means = (self.theta_ - self._cube.middle) / self._cube.half
+        variances = self.var_ / self._cube.half**2
+        fits = [
+            -0.5
+            * ((scaled - mean) ** 2 / variance + np.log(2 * np.pi * variance * self._cube.half**2)).sum(
+                axis=1
+            )
+            for mean, variance in zip(means, variances, strict=True)
+        ]
+        with np.errstate(divide="ignore"):  # a declared prior of 0 rules a class out
+            return np.stack(fits, axis=1) + np.log(self.class_prior_)
+
+    def predict_log_proba(self, X: Any) -> Reals:
+        """The logarithm of the probability of each class."""
+        joint = self.predict_joint_log_proba(X)
+        return np.asarray(joint - logsumexp(joint, axis=1, keepdims=True))
+
+    def predict_proba(self, X: Any) -> Reals:
+        """The probability of each class."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """The most likely class of each row."""
+        chosen = self.predict_joint_log_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[chosen])
+
+    def _story(self) -> list[str]:
+        return [
+            "Features were clipped to their declared bounds; rows with undeclared labels were left out.",
+            "Counts and sums of features and of squares of each class were released once, with Gaussian noise.",
+            "Variances that few rows support were drawn towards the variance over all classes.",
+        ]
+
+
+def _laws(sums: Sums) -> tuple[Reals, Reals, Reals]:
+    """Counts, means and variances on [-1, 1], from released sums."""
+    counts = np.maximum(sums.count, _FEWEST * sums.spread)
+    means = np.clip(sums.first / counts[:, None], -1.0, 1.0)
+    variances = np.clip(sums.second / counts[:, None] - means**2, 0.0, 1.0)
+    pooled = counts @ variances / counts.sum()
+    trust = (counts / (counts + _TRUST * sums.spread))[:, None]
+    least = np.maximum(sums.spread / counts, _LEAST)[
+        :, None
+    ]  # the noise in a variance: below it all are alike
+    return counts, means, np.maximum(trust * variances + (1 - trust) * pooled, least)
+
+
+def _declared_priors(priors: Any, count: int) -> Reals | None:
+    if priors is None:
+        return None
+    try:
+        found = np.asarray(priors, np.float64)
+    except (TypeError, ValueError):
+        found = np.zeros(0)
+    if found.shape == (count,) and (found >= 0).all() and abs(found.sum() - 1) < 1e-6:
+        return np.asarray(found / found.sum())
+    raise BadParameter(
+        "DP102",
+        "priors must be one probability for each class, and add up to 1.",
+        why="they are the chances of the classes before a row is seen.",
+        fix=f"priors=[{', '.join([f'{1 / count:.3g}'] * count)}], or leave them out",
+    )

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Output perturbation: minimise the regularised loss, then add noise to the answer.
+
+**Promise.** A noisy count of the rows (a fiftieth of the budget; none where the number of rows is public), then the
+minimiser of Σ loss + (Λ/2)·‖w‖² on a grid with Gaussian noise; Λ follows from that count and from public numbers.
+Together they are the Gaussian mechanism that the budget allows (output.proof.md).
+
+Why it holds: the objective is Λ-strongly convex and one record pulls with at most L, so it moves the minimiser by at
+most L/Λ, and a point whose gradient is at most τ by (L + 2τ)/Λ; (2L + 2τ)/Λ if it is replaced. L is 1 for the logistic
+loss, √2 for the softmax, √k for k hinge losses, the width for Huber's. The squared loss has no such L and is refused.
+
+When to use it: when a proof has to fit on a page. Noise does not shrink as rows agree, so other solvers are better.
+What would break it: a Λ that was read off the data, an intercept without penalty, an answer without a certificate.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import noise as exact
+from discreet.errors import UnsupportedGuarantee
+from discreet.learn.descent import Rows
+from discreet.learn.features import BITS
+from discreet.learn.minimiser import MOST_WEIGHTS, Minimum, Point, refuse_beyond, steepest
+from discreet.learn.problem import Fit, Problem, Solver
+from discreet.mechanisms.laws import exactly
+from discreet.noise.grid import Grid
+from discreet.privacy.guarantee import Guarantee
+
+__all__ = ["Output", "blurred", "refuse_wide"]
+
+Reals = npt.NDArray[np.float64]
+
+_WITHIN = 2.0**-18  # of the pull of one record: the greatest norm of the gradient at the answer
+_COUNTING = 0.02  # of the budget
+_LEAST_RIDGE = 1e-3
+_UP = 1 + 1e-12
+
+
+class Output(Solver):
+    """Minimise, then add noise."""
+
+    name = "output"
+
+    def guarantee(self, problem: Problem) -> Guarantee:
+        refuse_wide(problem.box.width * problem.scores)
+        if math.isinf(steepest(problem.loss, problem.scores)):
+            raise UnsupportedGuarantee(
+                "DP203",
+                "output perturbation is not proved for the squared loss.",
+                why="a record pulls in proportion to its error, and that has no limit.",
+                fix="solver='whitened', or HuberRegression(solver='output')",
+            )
+        if problem.known_count is not None:
+            refuse_beyond(problem.known_count, problem.loss, problem.scores, _within(problem))
+        counting, answer = _noises(problem)
+        main = problem.budget.gaussian(answer)
+        return main if counting is None else problem.budget.gaussian(counting) + main
+
+    def fit(self, problem: Problem) -> Fit:
+        counting, answer = _noises(problem)
+        refuse_beyond(int(problem.keep.sum()), problem.loss, problem.scores, _within(problem))
+        count = float(max(problem.known_count or 0, 1))
+        if counting is not None:
+            noisy = int(problem.keep.sum()) + exact.rounded_gaussian(exactly(counting))
+            count = max(float(noisy), 2 * counting, 1.0)
+        ridge = _ridge(problem, count)
+        rows = Rows.of(problem.cells(), size=2.0**-BITS, width=problem.box.width)
+        start = np.zeros((problem.box.width, problem.scores))
+        found = Minimum(rows, problem.loss, ridge, start).within(_within(problem))
+        pull = Fraction(steepest(problem.loss, problem.scores)) * (
+            2 if problem.budget.relation == "replace" else 1
+        )
+        distance = (pull + 2 * Fraction(_within(problem))) / Fraction(ridge)
+        return Fit(
+            blurred(found, distance, answer),
+            count,
+            notes=(f"The penalty was {ridge:.4g}/2 times the squared weights.",),
+        )
+
+    def story(self, problem: Problem) -> list[str]:
+        counted = ["The number of rows was released with noise."] if problem.known_count is None else []
+        return [
+            *counted,
+            "The minimiser of the sum of losses and a penalty on the weights was computed with a certified error.",
+            "It was released with Gaussian noise in proportion to how far one record can move it.",
+        ]
+
+
+def blurred(point: Point, distance: Fraction, noise: float) -> Reals:
+    """A point on a grid with Gaussian noise; neighbours' points are at most `distance` apart."""
+    size = point.coarse.size
+    grid = Grid.for_noise(distance * exactly(noise), distance, size, norm=2)
+    spread = grid.sensitivity_l2(distance, size) * noise * _UP
+    cells = point.cells(grid) + exact.rounded_gaussian(exactly(spread), point.coarse.shape)
+    return np.asarray(grid.reals(cells))
+
+
+def refuse_wide(weights: int) -> None:
+    """The minimiser is found with a matrix of as many rows and columns as there are weights."""
+    if weights > MOST_WEIGHTS:
+        raise UnsupportedGuarantee(
+            "DP203",
+            f"this solver is for models of at most {MOST_WEIGHTS} weights.",
+            why="it has to come provably near to a minimiser, and holds a matrix of second derivatives for that.",
+            fix="solver='gradient'",
+        )
+
+
+def _noises(problem: Problem) -> tuple[float | None, float]:
+    if problem.known_count is not None:
+        return None, problem.budget.shares(1.0)[0]
+    counting, answer = problem.budget.shares(_COUNTING, 1 - _COUNTING)
+    return counting, answer
+
+
+def _within(problem: Problem) -> float:
+    return _WITHIN * steepest(problem.loss, problem.scores)
+
+
+def _ridge(problem: Problem, count: float) -> float:
+    """Λ that balances what the noise and what the penalty add to the sum of losses (output.proof.md)."""
+    reach = steepest(problem.loss, problem.scores) / problem.budget.mu
+    return float(
+        max((count * problem.loss.curvature * reach**2 / problem.box.width) ** (1 / 3), _LEAST_RIDGE)
+    )

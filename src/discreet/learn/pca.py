@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Principal components of a mean and a second-moment matrix that are released once."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from discreet import check
+from discreet.errors import BadParameter
+from discreet.learn.ball import Ball
+from discreet.learn.base import PrivateEstimator
+
+__all__ = ["PCA"]
+
+Reals = npt.NDArray[np.float64]
+
+_CONSTANT = 0.3  # the column from which mean and count are read, as a share of the norm of the rest
+_LEAST = 1e-12  # of a variance that whitening divides by, as a part of the largest
+
+
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Principal components that reveal at most (epsilon, delta) about any one record.
+
+    **Promise.** All attributes together, and everything computed from them, satisfy `privacy_`. Features are
+    clipped to their `bounds`, rows to a distance of `norm` from the middle of them (from zero without
+    bounds); one of the two is needed. NaN counts as the middle.
+
+    Why it holds: one Gaussian mechanism on Σ(x, v)(x, v)ᵀ for a constant v (joint.proof.md, 3); mean, count,
+    covariance and components are read from it.
+
+    What would break it: bounds that were read off the data. The rows that `transform` returns are as private
+    as those it was given. Noise adds to the variances of weak components: those below about √(2d) times its
+    spread are not to be believed.
+
+    `n_components` is a number of components, a share of the variance between 0 and 1, or None for all.
+
+    >>> import numpy as np
+    >>> X = np.linspace(-1, 1, 3000)[:, None] * [1.0, 0.5]
+    >>> pca = PCA(1, epsilon=1, delta=1e-5, bounds=(-1, 1)).fit(X)
+    >>> bool(abs(pca.components_[0, 1] / pca.components_[0, 0] - 0.5) < 0.2)
+    True
+    """
+
+    n_components: Any
+    whiten: bool
+    bounds: Any
+    norm: Any
+
+    components_: Reals
+    explained_variance_: Reals
+    explained_variance_ratio_: Reals
+    mean_: Reals
+    n_components_: int
+    n_samples_: int
+    n_features_in_: int
+
+    def __init__(
+        self,
+        n_components: Any = None,
+        *,
+        whiten: bool = False,
+        epsilon: Any = None,
+        delta: Any = None,
+        bounds: Any = None,
+        norm: Any = None,
+        relation: str = "add-remove",
+        session: Any = None,
+        unit: str = "record",
+        progress: Any = None,
+    ) -> None:
+        self.n_components, self.whiten = n_components, whiten
+        self.epsilon, self.delta, self.bounds, self.norm = epsilon, delta, bounds, norm
+        self.relation, self.session, self.unit, self.progress = relation, session, unit, progress
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Charge, then release the moments; `y` is not looked at."""
+        check.flag(whiten=self.whiten)
+        matrix = self._matrix(X, reset=True)
+        wanted = _wanted(self.n_components, matrix.shape[1])
+        ball = Ball.of(matrix.shape[1], bounds=self.bounds, norm=self.norm, constant=_CONSTANT)
+        budget = self._budget()
+        self._charge(budget.gaussian(budget.noise))
+        found = ball.release(matrix, noise=budget.noise, budget=budget)
+        values, vectors = np.linalg.eigh(found.covariance)
+        variances = np.maximum(values[::-1], 0.0) * ball.size**2
+        shares = variances / max(float(variances.sum()), np.finfo(float).tiny)
+        kept = wanted if isinstance(wanted, int) else int(np.searchsorted(np.cumsum(shares), wanted)) + 1
+        self.n_components_ = min(kept, len(variances))
+        self.components_ = _upright(vectors[:, ::-1].T[: self.n_components_])
+        self.explained_variance_ = variances[: self.n_components_]
+        self.explained_variance_ratio_ = shares[: self.n_components_]
+        self.mean_ = ball.box.middle + ball.size * found.mean
+        self.n_samples_ = round(found.count)
+        self._ball = ball
+        return self
+
+    def transform(self, X: Any) -> Reals:
+        """The coordinates of rows along the components; rows are clipped to the bounds as in fitting."""
+        check_is_fitted(self, "privacy_")
+        rows = self._ball.clipped(self._matrix(X, reset=False)) - self.mean_
+        turned: Reals = rows @ self.components_.T
+        return turned / self._lengths() if self.whiten else turned
+
+    def inverse_transform(self, X: Any) -> Reals:
+        """The rows in the space of the components that have these coordinates."""
+        check_is_fitted(self, "privacy_")
+        turned = np.asarray(X, np.float64)
+        if turned.ndim != 2 or turned.shape[1] != self.n_components_:
+            raise BadParameter(
+                "DP104",
+                f"X must have {self.n_components_} columns, one for each component.",
+                why="rows are put together from components.",
+                fix="pass what transform returned",
+            )
+        return np.asarray(
+            (turned * self._lengths() if self.whiten else turned) @ self.components_ + self.mean_
+        )
+
+    def get_covariance(self) -> Reals:
+        """The covariance of the features along the components that were kept."""
+        check_is_fitted(self, "privacy_")
+        return np.asarray(self.components_.T * self.explained_variance_ @ self.components_)
+
+    def _lengths(self) -> Reals:
+        largest = max(float(self.explained_variance_.max()), np.finfo(float).tiny)
+        return np.sqrt(np.maximum(self.explained_variance_, _LEAST * largest))
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    def _story(self) -> list[str]:
+        return [
+            f"Rows further than {self._ball.reach:.4g} from the middle were moved to that distance.",
+            "Count, sum and sums of products of features were released once, with Gaussian noise.",
+        ]
+
+
+def _wanted(components: Any, features: int) -> int | float:
+    """How many components, or the share of the variance that they explain."""
+    if components is None:
+        return features
+    if isinstance(components, float | np.floating):
+        return check.inner_probability(n_components=components)
+    wanted = check.whole(n_components=components)
+    if wanted > features:
+        raise BadParameter(
+            "DP102",
+            f"n_components must be at most {features}, the number of features.",
+            why="there are no more directions than features.",
+            fix=f"n_components={features}",
+        )
+    return wanted
+
+
+def _upright(rows: Reals) -> Reals:
+    """Each row with the sign that makes its largest entry positive, so that a direction has one name."""
+    largest = np.abs(rows).argmax(axis=1)
+    return np.asarray(rows * np.sign(rows[np.arange(len(rows)), largest])[:, None])

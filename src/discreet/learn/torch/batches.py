@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches as a loop sees them: one after the other, in micro-batches if they are too large for the memory.
+
+A batch is never made smaller than it was drawn: leaving records out would change what was promised. One without records
+is shown as one blank of weight zero, so that the loop runs and the step is noise alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from discreet.errors import RefusedTraining
+from discreet.learn.torch.canaries import Canaries
+from discreet.learn.torch.plan import Plan
+from discreet.learn.torch.records import Records
+from discreet.learn.torch.sampler import Places, draw
+
+__all__ = ["Batch", "Batches", "Drawn", "Loaded"]
+
+_NONE: Places = np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A micro-batch: what the loop is shown, how many rows that has, and whether they count."""
+
+    shown: Any
+    rows: int
+    first: bool = True
+    last: bool = True
+    blank: bool = False
+    places: Places = field(default_factory=lambda: _NONE)  # canaries are those from `population` on
+    population: int = 0
+
+
+class Batches(Protocol):
+    """Where batches come from."""
+
+    def draw(self) -> Iterator[Batch]:
+        """The micro-batches of the next step."""
+        ...
+
+    def rounds(self, steps: int) -> int:
+        """How many rounds of the plan so many steps were."""
+        ...
+
+
+class Drawn:
+    """Batches that are drawn here, in secret."""
+
+    def __init__(self, plan: Plan, records: Records, physical: int | None, canaries: Canaries | None) -> None:
+        self._plan, self._records, self._physical, self._canaries = plan, records, physical, canaries
+
+    def draw(self) -> Iterator[Batch]:
+        population = len(self._records)
+        more = self._canaries.count if self._canaries is not None else 0
+        places = draw(self._plan, population + more)
+        if self._canaries is not None:
+            places = self._canaries.kept(places, population)
+        size = self._physical or max(1, places.size)
+        starts = range(0, max(1, places.size), size)
+        for start in starts:
+            part = places[start : start + size]
+            ends = {"first": start == 0, "last": start == starts[-1]}
+            yield self._batch(part, population, **ends)
+
+    def _batch(self, part: Places, population: int, *, first: bool, last: bool) -> Batch:
+        real = part[part < population]
+        blanks = max(
+            1 - real.size, part.size - real.size
+        )  # one for each canary, and one if there is nothing else
+        shown = self._records.batch(real, blanks)
+        return Batch(shown, real.size + blanks, first, last, part.size == 0, part, population)
+
+    def rounds(self, steps: int) -> int:
+        return steps
+
+
+class Loaded:
+    """Batches of a loader that somebody else made. An epoch that was begun is paid for."""
+
+    def __init__(self, plan: Plan, loader: DataLoader[Any]) -> None:
+        self._plan, self._loader = plan, loader
+        self._epoch: Iterator[Any] = iter(())
+        self._begun = 0
+
+    def draw(self) -> Iterator[Batch]:
+        shown = next(self._epoch, None)
+        if shown is None:
+            if self._begun == self._plan.rounds:
+                raise _short()
+            self._begun, self._epoch = self._begun + 1, iter(self._loader)
+            shown = next(self._epoch)
+        yield Batch(shown, _rows(shown))
+
+    def rounds(self, steps: int) -> int:
+        return self._begun
+
+
+def _rows(shown: Any) -> int:
+    """The length of the first tensor in a batch, whatever it is packed in."""
+    if isinstance(shown, Tensor) and shown.dim():
+        return int(shown.shape[0])
+    parts = shown.values() if isinstance(shown, dict) else shown if isinstance(shown, tuple | list) else ()
+    return next((rows for rows in map(_rows, parts) if rows), 0)
+
+
+def _short() -> RefusedTraining:
+    return RefusedTraining(
+        "DP913",
+        "the loader gave fewer batches than its length says.",
+        why="another epoch was not planned, and every epoch that is begun costs.",
+        fix="private(model, optimizer, loader.dataset, …)",
+        spent="what the epochs before it cost",
+    )

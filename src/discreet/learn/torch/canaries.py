@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Canaries: made-up records whose gradients are known, each in the data by the toss of a coin, to audit a run by itself.
+
+    run = private(model, optimizer, data, …, canaries=1000)
+    …                                                                 # the loop as always
+    dp.audit.one_run(run.canaries.included, run.canaries.scores, delta=1e-5).refutes(run.privacy)
+
+Canary j has a gradient along a direction of its own, much longer than the clipping norm, in a parameter that is watched
+like all others and that no optimizer moves. It is drawn into batches, clipped, summed, and hidden by noise as a record is;
+its score is the sum of the released gradients along its direction. If the run keeps its promise the scores say little
+about which coins came up heads, and `audit.one_run` says how little. What it catches: noise that is missing or too small,
+a divisor that takes noise away, gradients that are clipped after they were averaged, a batch that is drawn too often.
+
+Canaries use fresh coins and no record, so the audit costs no privacy; but they take a part of every batch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import Module, Parameter
+
+from discreet import check
+from discreet.learn.torch.sampler import Places
+from discreet.noise.source import current
+
+__all__ = ["Canaries"]
+
+_LONG = 1000.0  # the norm of a canary's gradient, in clipping norms
+
+
+class Canaries(Module):
+    """So many canaries. `included` are the coins; `scores` what the run has shown of each so far."""
+
+    def __init__(self, count: int, clip: float, device: torch.device) -> None:
+        super().__init__()
+        self.count = check.whole(at_least=2, canaries=count)
+        words = current().words(self.count)
+        self.included: npt.NDArray[np.bool_] = (words & np.uint64(1)).astype(np.bool_)
+        self.weight = Parameter(torch.zeros(self.count + 1, 1, device=device))
+        self._long = _LONG * clip
+        self._seen = torch.zeros(self.count, dtype=torch.float64, device=device)
+
+    @property
+    def scores(self) -> npt.NDArray[np.float64]:
+        """For each canary, how far the released gradients went along its direction."""
+        return self._seen.cpu().numpy().copy()
+
+    def kept(self, places: Places, records: int) -> Places:
+        """The places without those of canaries that are not in the data."""
+        ours = places >= records
+        return places[~ours | self.included[np.where(ours, places - records, 0)]]
+
+    def losses(self, losses: Tensor, places: Places, records: int) -> Tensor:
+        """The losses of the records; a canary, which has a blank for a record, gets its own instead."""
+        if places.size == 0:
+            return losses
+        ours = torch.from_numpy(places >= records).to(losses.device, non_blocking=True)
+        which = np.where(places >= records, places - records, self.count)
+        rows = torch.from_numpy(which).to(losses.device, non_blocking=True)
+        long = torch.nn.functional.embedding(rows, self.weight, padding_idx=self.count).sum(1) * self._long
+        return torch.where(ours, -long, losses)
+
+    def note(self) -> None:
+        """Remember what the last release shows of each. A canary's loss falls along its direction, hence the sign."""
+        gradient: Any = self.weight.grad
+        self._seen -= gradient[: self.count, 0].double()

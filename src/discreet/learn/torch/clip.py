@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sum of clipped gradients, one for each record, in one backward pass.
+
+    clipper = Clipper(model)
+    with clipper.watch():
+        losses = loss_function(model(x), y, reduction="none")       # one loss for each record
+        found = clipper.clipped_sum(losses, clip=1.0)
+    found.gradients[parameter]                                      # Σ_i c_i g_i
+
+Layers keep their inputs and the gradients at their outputs; from these the norm of every record's gradient is found
+without that gradient, and once the factors are known one product with scaled output gradients gives the sum
+(book-keeping: Bu, Wang, Zha, Karypis 2023).
+
+**Promise.** What record i adds to `gradients`, all parameters together, has norm at most `clip`, in the arithmetic and
+under the conditions of clip.proof.md; a record whose gradient is not finite, or whose weight is 0, adds exactly 0 and
+changes nothing for the others. Nothing waits for the device and nothing depends on a value: no branch, no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import Parameter
+
+from discreet import check
+from discreet.errors import BadParameter, RefusedTraining
+from discreet.learn.torch import guards
+from discreet.learn.torch.rules.piece import Measure, Share
+from discreet.learn.torch.rules.table import dispatch
+from discreet.learn.torch.tape import Tape
+from discreet.learn.torch.watched import unwatch, watch
+
+__all__ = ["ClippedSum", "Clipper"]
+
+#: The accuracy that sums in float32 (and in float64) are taken to have, relative to the sum of absolute values.
+_SUMS = {torch.float32: 2.0**-18, torch.float64: 2.0**-40}
+
+
+@dataclass(frozen=True)
+class ClippedSum:
+    """Sums over records, by parameter, in float32 or wider. The other fields are secret: they leave only with noise.
+
+    `norms` holds what each record was measured at, `factors` what it was multiplied by.
+    """
+
+    gradients: dict[Parameter, Tensor]
+    norms: Tensor
+    clip: float | Tensor
+    factors: Tensor
+
+    @property
+    def below(self) -> Tensor:
+        """How many records took part with a norm of at most the clip."""
+        return ((self.norms <= self.clip) & (self.factors > 0)).sum()
+
+
+class Clipper:
+    """Watches a model and clips the gradient of each record.
+
+    **Promise.** As in the head of this file. Why it holds: clip.proof.md. What would break it: a model that mixes
+    records, which `guards.check` looks for.
+
+    >>> model = nn.Linear(2, 1, bias=False)
+    >>> clipper = Clipper(model)
+    >>> with clipper.watch():
+    ...     losses = model(torch.tensor([[3.0, 4.0], [0.0, 0.5]])).squeeze(1)
+    ...     found = clipper.clipped_sum(losses, clip=1.0)
+    >>> found.gradients[model.weight].round(decimals=3).tolist()
+    [[0.6, 1.3]]
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        if not isinstance(model, nn.Module):
+            raise BadParameter(
+                "DP104",
+                "model must be a torch.nn.Module.",
+                why="the parameters to be trained are found in it.",
+                fix="Clipper(torch.nn.Linear(10, 2))",
+            )
+        self.model = model
+        names = {p: name for name, p in model.named_parameters() if p.requires_grad}
+        if not names:
+            raise BadParameter(
+                "DP107",
+                "the model has no parameter that requires a gradient.",
+                why="there is nothing to train, so nothing to protect.",
+                fix="model.requires_grad_(True)",
+            )
+        self._parameters, self._tape = list(names), Tape(names)
+        self._open = False
+
+    @property
+    def parameters(self) -> list[Parameter]:
+        """The parameters that are trained."""
+        return self._parameters
+
+    def name(self, parameter: Parameter) -> str:
+        """What the model calls a parameter."""
+        return self._tape.names[id(parameter)]
+
+    def allow_merged(self, *, allowed: bool) -> None:
+        """Whether linear layers may see records and positions as one axis: for the guards to say."""
+        self._tape.merged = allowed
+
+    def check(self, *inputs: Tensor, loss: guards.Loss | None = None) -> None:
+        """Refuse a model that mixes records or hides a parameter: tests on made-up records (see guards.py)."""
+        guards.check(self, inputs, loss)
+
+    def open(self) -> Self:
+        """Put the parameters under watch until `close`. Ordinary backward passes then give them no gradient."""
+        if not self._open:
+            for parameter in self.parameters:
+                watch(parameter, self._tape, dispatch)
+            self._open = True
+        return self
+
+    def close(self) -> None:
+        """Give the model back as it was."""
+        if self._open:
+            for parameter in self.parameters:
+                unwatch(parameter)
+            self._open = False
+
+    @contextmanager
+    def watch(self) -> Iterator[Self]:
+        """`open` for the length of a block."""
+        was_open = self._open
+        try:
+            yield self.open()
+        finally:
+            if not was_open:
+                self.close()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """For the length of a block the parameters are ordinary ones, for what a watched one would slow down or hide."""
+        was_open = self._open
+        self.close()
+        try:
+            yield
+        finally:
+            if was_open:
+                self.open()
+
+    def clipped_sum(
+        self, losses: Tensor, *, clip: float | Tensor, weights: Tensor | None = None
+    ) -> ClippedSum:
+        """The sum over records of their clipped gradients, from one backward pass.
+
+        `weights` between 0 and 1 multiply what each record adds; a weight of 0 (or NaN) removes it exactly.
+        """
+        _check_losses(losses)
+        bound = clip if isinstance(clip, Tensor) else _check_clip(clip)
+        with _full_precision(losses.device.type):
+            self._tape.listen(losses)
+            with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001
+                norms = _norms(self._tape.measures, losses)
+                share = _shares(norms, bound, weights)
+                found = self._tape.totals(share)
+                gradients = {
+                    parameter: found[id(parameter)] if id(parameter) in found else torch.zeros_like(parameter)
+                    for parameter in self.parameters
+                }
+        return ClippedSum(gradients, norms, bound, share.factors)
+
+
+def _full_precision(kind: str) -> AbstractContextManager[Any]:
+    """Norms and sums are not for automatic mixed precision to narrow."""
+    return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
+
+
+def _norms(measures: list[Measure], losses: Tensor) -> Tensor:
+    """A number not below the norm of what each record adds at factor 1 (clip.proof.md, Theorem 1)."""
+    if not measures:
+        return torch.zeros_like(losses, dtype=torch.float32)
+    squares = torch.stack([measure.squares for measure in measures])
+    accuracy = _SUMS[squares.dtype]
+    if all(measure.masses is measure.squares for measure in measures):
+        unit = max(measure.unit for measure in measures)
+        return squares.sum(0).sqrt_().mul_(1 + 2 * accuracy + unit)
+    units = _column(
+        tuple((measure.unit + accuracy) ** 2 for measure in measures), squares.dtype, squares.device
+    )
+    masses = torch.stack([measure.masses for measure in measures])
+    norms = squares.sum(0).mul_(1 + accuracy).add_(masses.sum(0), alpha=accuracy).sqrt_()
+    return norms.add_(masses.mul_(units).sum(0).sqrt_())
+
+
+@lru_cache(maxsize=64)
+def _column(numbers: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Numbers on the device: remembered, because bringing them there would wait for it."""
+    return torch.tensor(numbers, dtype=dtype, device=device)[:, None]
+
+
+def _shares(norms: Tensor, clip: float | Tensor, weights: Tensor | None) -> Share:
+    """min(1, clip/norm), and 0 where the norm is not finite: clip/NaN is NaN, and clip/inf is 0 already."""
+    factors = (clip / norms).clamp_(max=1.0).nan_to_num_(0.0)
+    if weights is not None:
+        factors = factors * weights.to(norms).nan_to_num(0.0).clamp_(0.0, 1.0)
+    return Share(factors)
+
+
+def _check_clip(clip: float) -> float:
+    """A clip at which squares of norms are far from the ends of float32."""
+    if 2.0**-40 <= check.positive(clip=clip) <= 2.0**40:
+        return float(clip)
+    raise BadParameter(
+        "DP102",
+        f"clip must lie between 2^-40 and 2^40, not {clip!r}.",
+        why="beyond that the square of a norm is rounded to zero or to infinity.",
+        fix="clip=1.0",
+    )
+
+
+def _check_losses(losses: Tensor) -> None:
+    if isinstance(losses, Tensor) and losses.dim() == 1 and losses.requires_grad:
+        return
+    raise RefusedTraining(
+        "DP912",
+        "losses must be one number for each record, made by the watched model.",
+        why="each record is clipped by its own gradient; a mean over the batch has lost them.",
+        fix='torch.nn.functional.cross_entropy(model(x), y, reduction="none")',
+    )

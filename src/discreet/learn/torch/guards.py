@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of a model on made-up records, before it sees a real one: are its records kept apart, and is all of it covered?
+
+- *Records apart, forward*: what the model says of a record does not change when the other records are replaced, turn
+  into NaN, or leave. NaN spreads through every mean and every norm, however small its part in the result.
+- *Records apart, backward*: what it says of a record has no gradient at another record.
+- *Buffers*: what a forward pass writes into the model does not depend on the records.
+- *Coverage*: for each record the clipped gradient and the norm are those that autograd finds for its loss alone, for
+  every parameter and for batches of two sizes.
+
+**Promise.** A model that fails is refused by name, with a fix, and is left as it was. These are tests on a few records,
+not proofs: code that mixes records only for inputs that were not tried is not found (`clip.proof.md`, assumption 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
+
+from discreet.errors import BadParameter, RefusedTraining
+from discreet.learn.torch.tape import not_by_record
+
+if TYPE_CHECKING:
+    from discreet.learn.torch.clip import Clipper
+
+__all__ = ["check", "example"]
+
+Loss = Callable[..., Tensor]
+#: Relative differences that are rounding: between passes of the same shape, and of different shapes or kernels.
+_SAME, _LIKE = 1e-5, 2e-2
+_HUGE = 2.0**40  # a clip that does not bind
+
+
+def example(*record: Tensor, count: int = 3) -> tuple[Tensor, ...]:
+    """Made-up records of the shape and type of one: normal numbers, and ids that are 0 or 1.
+
+    >>> [tuple(t.shape) for t in example(torch.zeros(28, 28), torch.zeros((), dtype=torch.long))]
+    [(3, 28, 28), (3,)]
+    """
+    generator = torch.Generator().manual_seed(1)
+    made = []
+    for one in record:
+        shape = (count, *one.shape)
+        if one.is_floating_point():
+            made.append(torch.randn(shape, generator=generator).to(one))
+        else:
+            made.append(torch.randint(0, 2, shape, generator=generator).to(one))
+    return tuple(made)
+
+
+def check(clipper: Clipper, inputs: Sequence[Tensor], loss: Loss | None = None) -> None:
+    """Run all tests. `inputs` are what the model is called with, for a few public records; `loss(model, *inputs)`, one
+    number for each record, may be given if the output of the model says too little about it.
+    """
+    inputs = tuple(inputs)
+    if not inputs or any(not isinstance(each, Tensor) or each.dim() == 0 or len(each) < 3 for each in inputs):
+        raise BadParameter(
+            "DP104",
+            "the example must be tensors of three records or more.",
+            why="whether records are kept apart is seen by changing one and looking at another.",
+            fix="check(clipper, guards.example(record))",
+        )
+    inputs = tuple(each[:3] for each in inputs)
+    model = clipper.model
+    with _quiet(model, inputs[0].device):
+        with clipper.paused():
+            _buffers(model, inputs)
+            judged = loss or _judge(model, inputs)
+            _forward(model, inputs, judged)
+            _backward(model, inputs, judged)
+        clipper.allow_merged(allowed=True)
+        passed = False
+        try:
+            for count in (3, 2):
+                _covered(clipper, tuple(each[:count] for each in inputs), judged)
+            passed = True
+        finally:
+            clipper.allow_merged(allowed=passed)
+
+
+def _judge(model: nn.Module, inputs: tuple[Tensor, ...]) -> Loss:
+    """A loss for each record that depends on every number that the model says of it."""
+    with torch.no_grad():
+        three, two = (_outputs(model(*(each[:count] for each in inputs))) for count in (3, 2))
+    own = [
+        place
+        for place, (one, other) in enumerate(zip(three, two, strict=False))
+        if one.is_floating_point() and one.dim() and (len(one), len(other)) == (3, 2)
+    ]
+    if not own:
+        raise mixed("no axis of its output is the record")
+
+    def judged(model: nn.Module, *inputs: Tensor) -> Tensor:
+        outputs = _outputs(model(*inputs))
+        rows = torch.cat(
+            [
+                outputs[place].flatten(1) if outputs[place].dim() > 1 else outputs[place][:, None]
+                for place in own
+            ],
+            1,
+        )
+        ramp = torch.arange(rows.shape[1], device=rows.device).cos().to(rows.dtype)
+        return (rows * ramp).sum(1) + rows.square().mean(1)
+
+    return judged
+
+
+def _outputs(out: Any) -> list[Tensor]:
+    leaves = tree_leaves(dict(out) if isinstance(out, Mapping) else out)
+    return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+
+
+def _buffers(model: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+    """Refuse buffers that a pass writes from the records."""
+    before = {name: buffer.clone() for name, buffer in model.named_buffers()}
+
+    def after(inputs: tuple[Tensor, ...]) -> dict[str, Tensor]:
+        with torch.no_grad():
+            model(*inputs)
+        found = {name: buffer.clone() for name, buffer in model.named_buffers()}
+        _restore(model, before)
+        return found
+
+    one, other = after(inputs), after(tuple(_replaced(each, slice(None)) for each in inputs))
+    written = [name for name in one if name not in other or not torch.equal(one[name], other[name])]
+    if written:
+        raise mixed(f"a forward pass writes what it saw into the buffer {written[0]}")
+
+
+def _restore(model: nn.Module, before: dict[str, Tensor]) -> None:
+    with torch.no_grad():
+        for name, buffer in model.named_buffers():
+            if name in before:
+                buffer.copy_(before[name])
+
+
+def _forward(model: nn.Module, inputs: tuple[Tensor, ...], judged: Loss) -> None:
+    """Refuse a model whose loss of one record changes with the others."""
+    with torch.no_grad():
+        first = judged(model, *inputs)
+        if first.shape != (3,):
+            raise RefusedTraining(
+                "DP912",
+                "the loss is not one number for each record.",
+                why="each record is clipped by its own gradient; a mean over the batch has lost them.",
+                fix='torch.nn.functional.cross_entropy(model(x), y, reduction="none")',
+            )
+        for kept, others in ((0, slice(1, None)), (2, slice(0, 2))):
+            changed = judged(model, *(_replaced(each, others) for each in inputs))
+            _same(first[kept], changed[kept], _SAME, "it changes when other records change")
+            spoiled = judged(model, *(_spoiled(each, others) for each in inputs))
+            _same(first[kept], spoiled[kept], _SAME, "it changes when other records are not numbers")
+            alone = _alone(model, tuple(each[kept : kept + 1] for each in inputs), judged)
+            _same(first[kept], alone[0], _LIKE, "it changes when other records leave")
+
+
+def _alone(model: nn.Module, inputs: tuple[Tensor, ...], judged: Loss) -> Tensor:
+    try:
+        return judged(model, *inputs)
+    except (ValueError, RuntimeError) as failure:
+        raise mixed("it has no answer for a record that is alone") from failure
+
+
+def _backward(model: nn.Module, inputs: tuple[Tensor, ...], judged: Loss) -> None:
+    """Refuse a model whose loss of one record has a gradient at the others."""
+    given = tuple(each.clone().requires_grad_() if each.is_floating_point() else each for each in inputs)
+    sources = [each for each in given if each.requires_grad]
+    if not sources:
+        return
+    losses = judged(model, *given)
+    for kept, others in ((0, slice(1, None)), (2, slice(0, 2))):
+        found = torch.autograd.grad(losses[kept], sources, retain_graph=True, allow_unused=True)
+        if any(each is not None and bool(each[others].any()) for each in found):
+            raise mixed("the loss of a record has a gradient at another record")
+
+
+def _covered(clipper: Clipper, inputs: tuple[Tensor, ...], judged: Loss) -> None:
+    """Refuse parameters whose gradient, record by record, is not what autograd finds."""
+    parameters, count = clipper.parameters, len(inputs[0])
+    with clipper.paused():
+        losses = judged(clipper.model, *inputs)
+        truth = [
+            torch.autograd.grad(each, parameters, retain_graph=True, allow_unused=True)
+            for each in losses.unbind()
+        ]
+    norms = [torch.stack([g.double().norm() for g in each if g is not None]).norm() for each in truth]
+    size = max(norms)
+    for record in range(count):
+        only = torch.zeros(count, device=inputs[0].device)
+        only[record] = 1.0
+        with clipper.watch():
+            found = clipper.clipped_sum(judged(clipper.model, *inputs), clip=_HUGE, weights=only)
+        for parameter, gradient in zip(parameters, truth[record], strict=True):
+            wanted = torch.zeros_like(found.gradients[parameter]) if gradient is None else gradient
+            if (found.gradients[parameter] - wanted).double().norm() > _LIKE * size:
+                raise not_by_record(
+                    clipper.name(parameter), "a part of the model uses it in a way that is not seen"
+                )
+        if found.norms[record] < norms[record] * (1 - _LIKE):
+            raise mixed("the norm of a record is not that of its gradient")
+
+
+def _replaced(tensor: Tensor, rows: slice) -> Tensor:
+    """Other numbers in some rows, far from those that were there; other ids, 0 for 1."""
+    changed = tensor.clone()
+    changed[rows] = (
+        tensor[rows] * -50 + 3 if tensor.is_floating_point() else (tensor[rows] == 0).to(tensor.dtype)
+    )
+    return changed
+
+
+def _spoiled(tensor: Tensor, rows: slice) -> Tensor:
+    changed = tensor.clone()
+    if tensor.is_floating_point():
+        changed[rows] = torch.nan
+    return changed
+
+
+def _same(one: Tensor, other: Tensor, tolerance: float, because: str) -> None:
+    """Refuse if two numbers differ by more than rounding; NaN differs from everything."""
+    if not bool((one - other).abs() <= tolerance * (1 + one.abs())):
+        raise mixed(f"what it says of a record is not its own: {because}")
+
+
+def mixed(because: str) -> RefusedTraining:
+    """The refusal of a model that does not keep its records apart."""
+    return RefusedTraining(
+        "DP922",
+        f"the model mixes records: {because}.",
+        why="one record then changes the gradients of all others, so clipping each of them bounds nothing.",
+        fix="replace batch statistics by statistics of one record, for example BatchNorm by torch.nn.GroupNorm",
+    )
+
+
+class _NoDropout(TorchFunctionMode):
+    """Chance would hide what the tests look for."""
+
+    _names = frozenset(
+        [
+            "dropout",
+            "dropout1d",
+            "dropout2d",
+            "dropout3d",
+            "alpha_dropout",
+            "feature_alpha_dropout",
+            "feature_dropout",
+            "dropout_",
+        ]
+    )
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        name = getattr(func, "__name__", "")
+        if name in self._names:
+            return args[0] if args else kwargs["input"]
+        if func is functional.scaled_dot_product_attention:
+            if len(args) > 4:
+                args = (*args[:4], 0.0, *args[5:])
+            else:
+                kwargs["dropout_p"] = 0.0
+        elif func is functional.multi_head_attention_forward:
+            kwargs["training"] = False
+        return func(*args, **kwargs)
+
+
+@contextmanager
+def _quiet(model: nn.Module, device: torch.device) -> Iterator[None]:
+    """No dropout; afterwards buffers and the generators of torch are as if nothing had been."""
+    recurrent = [module for module in model.modules() if isinstance(module, nn.RNNBase)]
+    rates = [module.dropout for module in recurrent]
+    for module in recurrent:
+        module.dropout = 0.0
+    devices = [device] if device.type == "cuda" else []
+    before = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    try:
+        with torch.random.fork_rng(devices=devices), _NoDropout():
+            yield
+    finally:
+        for module, rate in zip(recurrent, rates, strict=True):
+            module.dropout = rate
+        _restore(model, before)

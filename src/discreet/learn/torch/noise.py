@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gaussian noise for sums of gradients, on a grid, from a cryptographic source, on whatever device they live.
+
+    noise = Noise()
+    noise.add_(buffer, scales_for(noise=1.1, clip=1.0, dimension=buffer.numel()), divide=256.0)
+
+**Promise.** A buffer S becomes (round(S/γ) + round(N))·γ/divide, N normal, where γ is a power of two: the low bits of a
+released number are a function of a whole number of cells, so they tell nothing else about S. The noise is so much wider as
+rounding S can move it: standard deviation noise·(clip + √d·γ) for d numbers. No word of noise is used twice, and neither
+`torch.manual_seed` nor a checkpoint can repeat one.
+
+Why it holds: rounding moves two neighbouring sums apart by γ in each coordinate at most, so by √d·γ in all; a whole number
+plus a rounded normal is a function of that number plus the normal (post-processing). On a CPU words come from
+`discreet.noise.source`; on a GPU from ChaCha20 (`chacha`) under a key that is drawn from there, made anew in a forked
+process, and never stored; the counter is (turn, element), and the
+turn goes up with every buffer.
+
+What would break it: normal numbers are computed in double precision, good to about fifteen digits but not exact, so that
+this is a promise in real arithmetic. `exact.py` has one that is not.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from importlib.util import find_spec
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from discreet.learn.torch.chacha import Words32, fresh_key
+from discreet.noise.source import current
+
+__all__ = ["Noise", "Scales", "normals", "scales_for"]
+
+Number = float | torch.Tensor
+
+_FINE = 30  # γ is the noise divided by 2**30, or a little less
+_LAST_TURN = 2**31 - 1  # then a new key
+_CHUNK = 1 << 15  # elements at a time on a CPU: the scratch arrays stay in the cache
+
+
+class Scales(NamedTuple):
+    """Cells per unit, the standard deviation in cells, and the cell; numbers, or tensors on the device of the sums."""
+
+    per_cell: Number
+    spread: Number
+    cell: Number
+
+
+def scales_for(*, noise: float, clip: Number, dimension: int) -> Scales:
+    """The grid for noise of so many clipping norms on `dimension` numbers; of a tensor without waiting for its value."""
+    root = math.sqrt(dimension) * (1 + 1e-12)
+    cell: Number
+    if isinstance(clip, torch.Tensor):
+        cell = torch.exp2(torch.frexp(clip.double() * noise)[1].double() - (_FINE + 1))
+    else:
+        cell = math.ldexp(1.0, math.frexp(clip * noise)[1] - (_FINE + 1))
+    return Scales(1 / cell, noise * (clip / cell + root), cell)
+
+
+def normals(count: int) -> torch.Tensor:
+    """Independent standard normals in double precision, from the library's own source."""
+    half = (count + 1) // 2
+    words = current().words(2 * half)
+    uniform = words[:half].astype(np.float64)
+    uniform += 0.5
+    radius = torch.from_numpy(uniform).mul_(2.0**-64).log_().mul_(-2).sqrt_()
+    angle = torch.from_numpy(words[half:].view(np.int64)).double().mul_(math.pi * 2.0**-63)
+    out = torch.empty(2, half, dtype=torch.float64)
+    torch.mul(radius, torch.cos(angle), out=out[0])
+    torch.mul(radius, angle.sin_(), out=out[1])
+    return out.view(-1)[:count]
+
+
+class Noise:
+    """The noise of one run: a key for each device, counters that never go back."""
+
+    def __init__(self) -> None:
+        self._keys: dict[torch.device, torch.Tensor] = {}
+        self._birth, self._turn = os.getpid(), 0
+
+    def add_(self, buffer: torch.Tensor, scales: Scales, *, divide: float) -> None:
+        """Fresh noise on a flat buffer, in place."""
+        if buffer.device.type == "cuda" and find_spec("triton") is not None:
+            self._on_gpu(buffer, scales, divide)
+        elif buffer.device.type == "cpu":
+            _on_cpu(buffer, scales, divide)
+        else:  # no kernel for this kind of device: the noise is made here and sent there
+            here = buffer.cpu()
+            _on_cpu(here, Scales(*(_plain(scale) for scale in scales)), divide)
+            buffer.copy_(here)
+
+    def _on_gpu(self, buffer: torch.Tensor, scales: Scales, divide: float) -> None:
+        from discreet.learn.torch.kernel import add_noise
+
+        if self._birth != os.getpid() or self._turn == _LAST_TURN:
+            self._keys, self._birth, self._turn = {}, os.getpid(), 0
+        self._turn += 1
+        key = self._keys.get(buffer.device)
+        if key is None:
+            key = self._keys[buffer.device] = _sent(fresh_key(), buffer.device)
+        add_noise(buffer, key, self._turn, _together(scales, divide, buffer.device))
+
+
+def _on_cpu(buffer: torch.Tensor, scales: Scales, divide: float) -> None:
+    back = scales.cell / divide
+    for part in torch.split(buffer, _CHUNK):
+        cells = part.double().nan_to_num_(0.0, 0.0, 0.0).mul_(scales.per_cell).round_()
+        cells += normals(part.numel()).mul_(scales.spread).round_()
+        part.copy_(cells.mul_(back))
+
+
+def _sent(key: Words32, device: torch.device) -> torch.Tensor:
+    return torch.from_numpy(key.view(np.int32)).to(device)
+
+
+def _together(scales: Scales, divide: float, device: torch.device) -> torch.Tensor:
+    """What the kernel reads: the three numbers in one tensor, without a wait if they are on the device already."""
+    parts = (scales.per_cell, scales.spread, scales.cell / divide)
+    if isinstance(scales.cell, torch.Tensor):
+        return torch.stack([torch.as_tensor(part, device=device).double().reshape(()) for part in parts])
+    return torch.tensor(parts, dtype=torch.float64).to(device, non_blocking=True)
+
+
+def _plain(scale: Number) -> float:
+    return float(scale)

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a training run will do, in public numbers, and what that promises.
+
+    plan = plan_of(size=60_000, batch=256, epochs=10, epsilon=3, delta=1e-5)
+    plan.noise, plan.steps, plan.guarantee()
+
+**Promise.** `guarantee(rounds)` is that of so many noisy sums of clipped gradients over batches that are drawn as
+`sampling` says. Noise is measured in clipping norms, whatever the relation: one more record moves the sum by one clipping
+norm, a replaced record by two.
+
+Why it holds, for each way to make batches:
+
+- "poisson": every record is in a batch independently with probability `rate`; `privacy.sampling` has the theorem;
+- "fixed": so many of n records, n public, without replacement; likewise;
+- "full": every record is in every batch, so nothing is sampled and Gaussian steps compose exactly;
+- "loader": batches that somebody else makes. Each record is in one batch of an epoch at most, so an epoch is one Gaussian
+  step for it, and nothing is gained from chance: shuffled batches are no Poisson samples.
+
+What would break it: steps that were drawn in another way than the plan says. So `Run` draws them itself.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from discreet import check, privacy
+from discreet.errors import BadParameter
+from discreet.mechanisms.laws import exactly
+from discreet.privacy.calibrate import calibrate
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.unit import RELATIONS, Unit
+
+__all__ = ["SAMPLINGS", "Plan", "plan_of"]
+
+SAMPLINGS = ("poisson", "fixed", "full")
+_LOADER = "loader"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The public numbers of a run. `steps` are taken in all, `per_epoch` of them in an epoch."""
+
+    sampling: str
+    relation: str
+    unit: str
+    size: int
+    batch: int
+    steps: int
+    per_epoch: int
+    noise: float
+
+    @cached_property
+    def rate(self) -> float:
+        """The probability that a record is in a batch; Poisson batches are drawn with this very number, or a little less."""
+        if self.sampling in ("full", _LOADER):
+            return 1.0
+        share = Fraction(self.batch, self.size)
+        near = float(share)
+        up = self.sampling == "fixed" and Fraction(near) < share  # what is drawn then is the share itself
+        return math.nextafter(near, 1.0) if up else near
+
+    @property
+    def rounds(self) -> int:
+        """How many times the guarantee of `one_round` is paid: for every step, or for every epoch of a loader."""
+        return self.rounds_of(self.steps)
+
+    def rounds_of(self, steps: int) -> int:
+        """The rounds that so many steps begin."""
+        return -(-steps // self.per_epoch) if self.sampling == _LOADER else steps
+
+    def one_round(self) -> Guarantee:
+        """The guarantee of one noisy sum."""
+        if self.sampling in SAMPLINGS[:2]:
+            scheme = "poisson" if self.sampling == "poisson" else "without-replacement"
+            return privacy.gaussian(self.noise, unit=self.unit).sampled(self.rate, scheme, self.relation)
+        if self.relation == "replace":  # one record leaves and another comes: two clipping norms
+            return privacy.gaussian(self.noise / 2, relation="replace", unit=self.unit)
+        return privacy.gaussian(self.noise, unit=self.unit)
+
+    def guarantee(self, rounds: int | None = None) -> Guarantee:
+        """The guarantee of so many rounds, or of the whole plan."""
+        return (self.rounds if rounds is None else rounds) * self.one_round()
+
+
+def plan_of(
+    *,
+    size: int,
+    batch: int | None = None,
+    epochs: float | None = None,
+    steps: int | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    noise: float | None = None,
+    sampling: str = "poisson",
+    relation: str | None = None,
+    unit: str = "record",
+    per_epoch: int | None = None,
+) -> Plan:
+    """A checked plan, with the least noise that (ε, δ) allows if no noise is given."""
+    loader = per_epoch is not None
+    sampling = _LOADER if loader else check.choice(SAMPLINGS, sampling=sampling)
+    size = check.whole(size=size)
+    batch = size if batch is None and sampling == "full" else check.whole(batch=_given("batch", batch, 256))
+    if batch > size and sampling != "full":
+        raise _contradiction(
+            f"a batch of {batch} cannot be drawn from {size} records", "batch=256, size=60_000"
+        )
+    every = per_epoch or (1 if sampling == "full" else max(1, round(size / batch)))
+    taken = _steps(epochs, steps, Fraction(size, batch) if sampling in SAMPLINGS[:2] else Fraction(every))
+    whose = Unit(unit, _relation(relation, sampling))
+    plan = Plan(sampling, whose.relation, whose.protects, size, batch, taken, every, noise=1.0)
+    return replace(plan, noise=_noise(plan, epsilon, delta, noise))
+
+
+def _relation(relation: str | None, sampling: str) -> str:
+    """Only where the number of records does not show can one more of them be a neighbour."""
+    if sampling in ("poisson", "full"):
+        return check.choice(RELATIONS, relation=relation or "add-remove")
+    if relation in (None, "replace"):
+        return "replace"
+    raise _contradiction(
+        f"{sampling} batches show how many records there are, so one more record is no neighbour",
+        "relation='replace'   or  sampling='poisson'",
+    )
+
+
+def _steps(epochs: float | None, steps: int | None, epoch: Fraction) -> int:
+    """The number of steps, rounded up to cover the epochs."""
+    if (epochs is None) == (steps is None):
+        raise _contradiction("either epochs or steps says how long to train", "epochs=10")
+    if steps is not None:
+        return check.whole(steps=steps)
+    return check.whole(steps=math.ceil(exactly(check.positive(epochs=epochs)) * epoch))
+
+
+def _noise(plan: Plan, epsilon: float | None, delta: float | None, noise: float | None) -> float:
+    if noise is not None:
+        if epsilon is not None:
+            raise _contradiction("noise and epsilon are both given", "epsilon=3, delta=1e-5   or  noise=1.0")
+        return check.moderate(noise=noise)
+    if epsilon is None or delta is None:
+        raise _contradiction("how much a model may reveal is not stated", "epsilon=3, delta=1e-5")
+    target = privacy.approximate(
+        check.positive(epsilon=epsilon),
+        check.inner_probability(delta=delta),
+        relation=plan.relation,
+        unit=plan.unit,
+    )
+    return calibrate(lambda z: replace(plan, noise=z).guarantee(), to=target)
+
+
+def _given(name: str, value: Any, example: int) -> Any:
+    if value is not None:
+        return value
+    raise _contradiction(f"{name} is missing", f"{name}={example}")
+
+
+def _contradiction(what: str, fix: str) -> BadParameter:
+    return BadParameter(
+        "DP107",
+        f"{what}.",
+        why="the promise of a run follows from its batches, its noise and its steps, and from nothing less.",
+        fix=fix,
+    )

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records by place, as the batches that a training loop sees.
+
+Data are tensors (`(x, y)`, or a TensorDataset), which are indexed where they lie, or any data set with a length, whose
+records are collated one by one. A *blank* is a record of zeros of the public shape: it stands in where a batch has no
+record, so that the loop runs as always, and counts for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    TensorDataset,
+    default_collate,
+)
+
+from discreet.errors import BadParameter, RefusedTraining
+from discreet.learn.torch.sampler import Places
+
+__all__ = ["Records", "check_loader", "records_of"]
+
+
+class Records(Protocol):
+    """Something that has records."""
+
+    def __len__(self) -> int: ...
+
+    def batch(self, places: Places, blanks: int) -> Any:
+        """The records at these places, and so many blanks after them."""
+        ...
+
+
+class _Tensors:
+    """Tensors whose first axis counts records."""
+
+    def __init__(self, tensors: tuple[torch.Tensor, ...], *, alone: bool) -> None:
+        self._tensors, self._alone = tensors, alone
+
+    def __len__(self) -> int:
+        return int(self._tensors[0].shape[0])
+
+    def batch(self, places: Places, blanks: int) -> Any:
+        found = tuple(_rows(tensor, places, blanks) for tensor in self._tensors)
+        return found[0] if self._alone else found
+
+
+class _Items:
+    """A data set that gives records one by one."""
+
+    def __init__(self, items: Any, collate: Callable[[list[Any]], Any] | None, example: Any) -> None:
+        self._items, self._collate = items, collate or default_collate
+        self._blank = _blank(items[0] if example is None else example)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def batch(self, places: Places, blanks: int) -> Any:
+        return self._collate([self._items[int(place)] for place in places] + [self._blank] * blanks)
+
+
+def records_of(data: Any, collate: Callable[[list[Any]], Any] | None = None, example: Any = None) -> Records:
+    """The records of a data set."""
+    if isinstance(data, torch.Tensor):
+        return _Tensors((data,), alone=True)
+    if isinstance(data, TensorDataset):
+        data = data.tensors
+    if isinstance(data, tuple | list) and data and all(isinstance(part, torch.Tensor) for part in data):
+        if len({part.shape[0] if part.ndim else -1 for part in data}) == 1 and data[0].ndim:
+            return _Tensors(tuple(data), alone=False)
+        raise _no_records("tensors of one data set must have the same length.")
+    if isinstance(data, IterableDataset) or not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
+        raise _no_records("data must have a length and give records by their place.")
+    if len(data) == 0 and example is None:
+        raise _no_records("an empty data set says nothing about the shape of a record; pass example=.")
+    return _Items(data, collate, example)
+
+
+def check_loader(loader: DataLoader[Any]) -> None:
+    """Refuse a loader that may give a record more than once in an epoch, or of which that cannot be known.
+
+    What it is made of is public: the kind of its sampler, not what that draws.
+    """
+    known = isinstance(loader.sampler, SequentialSampler) or (
+        isinstance(loader.sampler, RandomSampler) and not loader.sampler.replacement
+    )
+    plain = loader.batch_size is not None and isinstance(loader.dataset, Dataset)
+    if known and plain and not isinstance(loader.dataset, IterableDataset):
+        return
+    raise RefusedTraining(
+        "DP913",
+        "this loader makes batches in a way that no theorem here covers.",
+        why="a record that comes twice in an epoch costs twice, and the loader does not say whether one does.",
+        fix="private(model, optimizer, loader.dataset, …)   draws batches itself, and gains from their being secret",
+    )
+
+
+def _rows(tensor: torch.Tensor, places: Places, blanks: int) -> torch.Tensor:
+    found = tensor[torch.from_numpy(places).to(tensor.device, non_blocking=True)]
+    return torch.cat([found, tensor.new_zeros(blanks, *tensor.shape[1:])]) if blanks else found
+
+
+def _blank(example: Any) -> Any:
+    """The same kind of thing, of zeros."""
+    if isinstance(example, torch.Tensor):
+        return torch.zeros_like(example)
+    if isinstance(example, np.ndarray | np.generic):
+        return np.zeros_like(example)
+    if isinstance(example, dict):
+        return {name: _blank(part) for name, part in example.items()}
+    if isinstance(example, tuple | list):
+        parts = [_blank(part) for part in example]
+        return type(example)(*parts) if hasattr(example, "_fields") else type(example)(parts)
+    return type(example)()  # 0, 0.0, "", False
+
+
+def _no_records(what: str) -> BadParameter:
+    return BadParameter(
+        "DP104",
+        what,
+        why="every step draws records of its own, by their places.",
+        fix="private(model, optimizer, TensorDataset(x, y), …)",
+    )

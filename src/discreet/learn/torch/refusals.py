@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Refusals of a training loop: what was done, why it is not private, and the line that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from torch import Tensor
+from torch.nn import Parameter
+
+from discreet.errors import RefusedTraining
+
+__all__ = ["check_losses", "no_gradient", "refuse_ordinary_gradients"]
+
+_LOOP = "for x, y in run: run.backward(loss(model(x), y)); optimizer.step()"
+
+
+def no_gradient(what: str, fix: str = _LOOP) -> RefusedTraining:
+    """The refusal of a step that would not be private."""
+    return RefusedTraining(
+        "DP911",
+        what,
+        why="a step must use every record of its batch once, clipped, with noise, and nothing else.",
+        fix=fix,
+        spent="what the steps before it cost",
+    )
+
+
+def check_losses(losses: Any, records: int) -> Tensor:
+    """One loss for each record of the batch, or a refusal that does not say how many there are."""
+    if not isinstance(losses, Tensor) or losses.dim() != 1 or losses.shape[0] != records:
+        raise RefusedTraining(
+            "DP912",
+            "run.backward needs one loss for each record of the batch, in one dimension.",
+            why="a mean or a sum over the batch has lost what each record contributes, so none can be clipped.",
+            fix='loss = F.cross_entropy(model(x), y, reduction="none")   (several terms: losses.view(len(x), -1).sum(1))',
+            spent="what the steps before it cost",
+        )
+    if not losses.requires_grad:
+        raise no_gradient(
+            "these losses do not depend on the parameters of the model.",
+            "compute them inside the loop, with run.model, and not under torch.no_grad()",
+        )
+    return losses
+
+
+def refuse_ordinary_gradients(parameters: Iterable[Parameter]) -> list[Any]:
+    """Make `loss.backward()` fail on these parameters; the handles undo it."""
+
+    def refuse(parameter: Tensor) -> None:
+        parameter.grad = None
+        raise no_gradient("loss.backward() was called, which does not clip and adds no noise.")
+
+    return [_hooked(parameter, refuse) for parameter in parameters]
+
+
+def _hooked(parameter: Any, hook: Any) -> Any:
+    return parameter.register_post_accumulate_grad_hook(hook)

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions in one, two or three dimensions, with any stride, padding, dilation and groups, and their transposes.
+
+A convolution is a linear layer on patches: the gradient of a record is Σ_t g_t u_tᵀ with u_t the patch under position
+t. Of a transposed convolution the patches are those of the gradient, and the input takes the place of g.
+"""
+
+# ruff: noqa: PLR0917 - the arguments of a rule are those of the function of torch
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from discreet.learn.torch.rules.outer import KEEP
+from discreet.learn.torch.rules.piece import Dense, Measure, Piece, Share, finite, matmul, unit_of, wide
+from discreet.learn.torch.rules.use import Use
+
+__all__ = ["convolution", "transposed_convolution"]
+
+
+@dataclass(frozen=True)
+class _Window:
+    """How a kernel moves over its input; one number for each dimension."""
+
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    dilation: tuple[int, ...]
+    groups: int
+
+    def padded(self, x: Tensor) -> Tensor:
+        pads = [side for pair in reversed(self.padding) for side in pair]
+        return functional.pad(x, pads) if any(pads) else x
+
+    def patches(self, x: Tensor) -> Tensor:
+        """(records · groups, numbers in a patch, positions)."""
+        x = self.padded(x)
+        n = len(self.kernel)
+        for axis, (size, step, gap) in enumerate(
+            zip(self.kernel, self.stride, self.dilation, strict=True), 2
+        ):
+            x = x.unfold(axis, gap * (size - 1) + 1, step)[..., ::gap]
+        order = (0, 1, *range(2 + n, 2 + 2 * n), *range(2, 2 + n))
+        width = x.shape[1] // self.groups * prod(self.kernel)
+        return x.permute(order).reshape(x.shape[0] * self.groups, width, -1)
+
+    def backward(self, source: Tensor, signal: Tensor, weight: Tensor, groups: int) -> Tensor:
+        """The gradient at a weight of that shape; the source is padded already."""
+        zeros = [0] * len(self.kernel)
+        rest = self.stride, zeros, self.dilation, False, zeros, groups, [False, True, False]
+        found: Tensor = torch.ops.aten.convolution_backward(signal, source, weight, None, *rest)[1]
+        return found
+
+
+def convolution(
+    use: Use,
+    x: Tensor,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    x = use.narrowed(x)
+    out = use.function(x, use.value(weight), use.value(bias), stride, padding, dilation, groups)
+    window = _window(tuple(weight.shape[2:]), stride, padding, dilation, groups)
+
+    def pieces(gradient: Tensor, *saved: Tensor) -> tuple[Piece | None, Piece | None]:
+        use.fits(gradient, weight if use.watches(weight) else bias)
+        of_weight = Patched(saved[0].to(gradient.dtype), gradient, window) if saved else None
+        return of_weight, _bias(gradient) if use.watches(bias) else None
+
+    return use.tap(out, (weight, bias), pieces, *([x] if use.watches(weight) else []))
+
+
+def transposed_convolution(
+    use: Use,
+    x: Tensor,
+    weight: Any,
+    bias: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
+) -> Tensor:
+    x = use.narrowed(x)
+    out = use.function(
+        x, use.value(weight), use.value(bias), stride, padding, output_padding, groups, dilation
+    )
+    window = _window(tuple(weight.shape[2:]), stride, padding, dilation, groups)
+
+    def pieces(gradient: Tensor, *saved: Tensor) -> tuple[Piece | None, Piece | None]:
+        use.fits(gradient, weight if use.watches(weight) else bias)
+        of_weight = Patched(gradient, saved[0].to(gradient.dtype), window) if saved else None
+        return of_weight, _bias(gradient) if use.watches(bias) else None
+
+    return use.tap(out, (weight, bias), pieces, *([x] if use.watches(weight) else []))
+
+
+class Patched(Piece):
+    """Σ_t g_t u_tᵀ of each record, u_t the patches of `source`; a few records at a time, for patches are large."""
+
+    def __init__(self, source: Tensor, signal: Tensor, window: _Window) -> None:
+        self._source, self._signal, self._window = source, signal, window
+        self._shape = (signal.shape[1], source.shape[1] // window.groups, *window.kernel)
+        self._positions = prod(signal.shape[2:])
+        self._kept: Tensor | None = None
+
+    def measure(self) -> Measure:
+        width, outputs = prod(self._shape[1:]), self._shape[0] // self._window.groups
+        if self._positions * (width + outputs) < width * outputs:
+            parts = [_ghost(patches, signal) for patches, signal in self._parts()]
+            squares, masses = (self._by_record(_one(each)) for each in zip(*parts, strict=True))
+            return Measure(squares, masses, unit_of(self._signal))
+        gradients = self._gradients()
+        squares = torch.linalg.vector_norm(gradients.flatten(1), dim=1).square_()
+        unit = unit_of(gradients)
+        if gradients.numel() <= KEEP:
+            self._kept = gradients
+            self._source = self._signal = gradients[:0]  # what is no longer needed is freed
+            return Measure(squares, squares, unit)
+        masses = self._by_record(_one([_masses(*part) for part in self._parts()]))
+        return Measure(squares, masses, unit_of(self._signal))
+
+    def total(self, share: Share) -> Tensor:
+        if self._kept is not None:
+            return Dense(self._kept).total(share)
+        window, kind = self._window, wide(self._signal.dtype)
+        signal, source = share.scaled(self._signal).to(kind), window.padded(finite(self._source).to(kind))
+        return window.backward(source, signal, signal.new_empty(()).expand(self._shape), window.groups)
+
+    def dense(self) -> Tensor:
+        return self._gradients()
+
+    def _gradients(self) -> Tensor:
+        if not self._source.is_cuda and 2 * self._positions >= prod(self._shape[1:]):
+            return self._grouped()
+        return _one([matmul(signal, patches.mT) for patches, signal in self._parts()]).view(-1, *self._shape)
+
+    def _grouped(self) -> Tensor:
+        """One convolution in which every record is a group: faster than patches on a CPU, if positions are many."""
+        window, kind = self._window, wide(self._source.dtype)
+        records, groups = self._source.shape[0], self._source.shape[0] * self._window.groups
+        source, signal = window.padded(self._source.to(kind)), self._signal.to(kind)
+        weight = source.new_empty(()).expand(records * self._shape[0], *self._shape[1:])
+        found = window.backward(
+            source.reshape(1, -1, *source.shape[2:]), signal.reshape(1, -1, *signal.shape[2:]), weight, groups
+        )
+        return found.view(records, *self._shape)
+
+    def _parts(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Patches and signals, (records · groups, numbers, positions), of so many records that they fit."""
+        size = max(1, KEEP // (self._positions * self._window.groups * prod(self._shape[1:])))
+        for source, signal in zip(
+            torch.split(self._source, size), torch.split(self._signal, size), strict=True
+        ):
+            groups = self._window.groups
+            folded = signal.reshape(signal.shape[0] * groups, signal.shape[1] // groups, -1)
+            yield self._window.patches(source), folded
+
+    def _by_record(self, values: Tensor) -> Tensor:
+        return values.view(-1, self._window.groups).sum(1)
+
+
+def _one(parts: Sequence[Tensor]) -> Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(list(parts))
+
+
+def _ghost(patches: Tensor, signal: Tensor) -> tuple[Tensor, Tensor]:
+    """Squared norms and squared masses by Gram matrices, whose diagonals are the squared norms of the positions."""
+    of_patches, of_signal = matmul(patches.mT, patches), matmul(signal.mT, signal)
+    return of_patches.mul_(of_signal).sum((1, 2)).clamp_(min=0), _masses(patches, signal)
+
+
+def _masses(patches: Tensor, signal: Tensor) -> Tensor:
+    """(Σ_t ‖g_t‖‖u_t‖)²; groups are disjoint coordinates, so their squares add."""
+    kind = wide(signal.dtype)
+    norms: Tensor = torch.linalg.vector_norm(patches, dim=1, dtype=kind)
+    return norms.mul_(torch.linalg.vector_norm(signal, dim=1, dtype=kind)).sum(1).square_()
+
+
+def _bias(gradient: Tensor) -> Piece:
+    return Dense(gradient.flatten(2).sum(2, dtype=wide(gradient.dtype)))
+
+
+def _window(kernel: tuple[int, ...], stride: Any, padding: Any, dilation: Any, groups: int) -> _Window:
+    gaps = _each(dilation, kernel)
+    if padding == "same":
+        whole = [gap * (size - 1) for gap, size in zip(gaps, kernel, strict=True)]
+        sides = tuple((side // 2, side - side // 2) for side in whole)
+    else:
+        sides = tuple((side, side) for side in _each(0 if padding == "valid" else padding, kernel))
+    return _Window(kernel, _each(stride, kernel), sides, gaps, groups)
+
+
+def _each(number: Any, kernel: tuple[int, ...]) -> tuple[int, ...]:
+    """One number for each dimension of the kernel."""
+    several = (number,) if isinstance(number, int) else tuple(number)
+    return several * len(kernel) if len(several) == 1 else several

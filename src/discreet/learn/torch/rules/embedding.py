@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Embeddings, whose ids belong to records, or to positions that all records share."""
+
+# ruff: noqa: PLR0917, FBT001, FBT002, ARG001 - the arguments of a rule are those of the function of torch
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+from torch.nn import functional
+
+from discreet.learn.torch.rules.piece import Piece
+from discreet.learn.torch.rules.rows import Rows
+from discreet.learn.torch.rules.use import Use
+from discreet.learn.torch.tape import Found, not_by_record
+from discreet.learn.torch.watched import Derived
+
+__all__ = ["Looked", "embedding"]
+
+
+def embedding(
+    use: Use,
+    ids: Tensor,
+    weight: Any,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Rows of a table, by id."""
+    if max_norm is not None or scale_grad_by_freq or sparse:
+        raise not_by_record(use.name(weight), "max_norm, scale_grad_by_freq and sparse gradients mix records")
+    if padding_idx is not None and padding_idx < 0:
+        padding_idx += weight.shape[0]
+    out = functional.embedding(ids, use.value(weight))
+    if ids.dim() > 1 and ids.shape[0] > 1:
+        return _tapped(use, out, ids, weight, padding_idx)
+    looked = out.as_subclass(Looked)
+    looked.tape, looked.dispatch, looked.value, looked.parameters = use.tape, weight.dispatch, out, [weight]
+    looked.use, looked.ids, looked.padding = use, ids, padding_idx
+    return looked
+
+
+def _tapped(use: Use, out: Tensor, ids: Tensor, weight: Any, padding: int | None) -> Tensor:
+    def pieces(gradient: Tensor, ids: Tensor) -> tuple[Piece]:
+        records = use.fits(gradient, weight)
+        rows = gradient.reshape(records, -1, gradient.shape[-1])
+        return (Rows(ids.reshape(records, -1), rows, weight.shape[0], padding),)
+
+    return use.tap(out, (weight,), pieces, ids)
+
+
+class Looked(Derived):
+    """Rows looked up by ids that may be positions, the same for all records, or the ids of one record each.
+
+    Which of the two shows when it meets another tensor: if it has to grow a first axis, that axis is the record.
+    """
+
+    use: Use
+    ids: Tensor
+    padding: int | None
+
+    def traced(self, gradients: Tensor) -> Found:
+        records, (parameter,) = gradients.shape[0], self.parameters
+        ids = self.ids.reshape(1, -1).expand(records, -1)
+        rows = gradients.reshape(records, -1, gradients.shape[-1])
+        return [(parameter, Rows(ids, rows, parameter.shape[0], self.padding))]
+
+    def grows(self, shape: Sequence[int]) -> bool:
+        return len(shape) > self.value.dim() or shape[0] != self.value.shape[0]
+
+    def settled(self) -> Tensor:
+        """Its first axis is the record after all."""
+        return _tapped(self.use, self.value.detach(), self.ids, self.parameters[0], self.padding)
+
+    def lifted(self) -> Looked:
+        """The same with one more axis in front."""
+        again = embedding(self.use, self.ids[None], self.parameters[0], self.padding)
+        assert isinstance(again, Looked)
+        return again

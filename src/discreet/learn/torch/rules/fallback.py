@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions without a rule: the gradient of every record by torch.func, for functions that keep records apart.
+
+The call is repeated for one record at a time, all records at once (vmap), and differentiated there. It is slower and
+takes memory for the gradient of every record, but it needs to know nothing about the function except that the first
+axis of its inputs and of its output is the record. The guards test that.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from discreet.learn.torch.rules.piece import Dense, Piece
+from discreet.learn.torch.rules.use import Use
+from discreet.learn.torch.tape import not_by_record
+
+__all__ = ["by_record"]
+
+
+def by_record(use: Use, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result of the call, tapped so that each record's gradient is found by differentiating it alone."""
+    flat, shape = tree_flatten((args, kwargs))
+    watched = [index for index, leaf in enumerate(flat) if use.watches(leaf)]
+    given = [index for index, leaf in enumerate(flat) if isinstance(leaf, Tensor) and index not in watched]
+    arguments, tensors = [flat[index] for index in watched], [flat[index] for index in given]
+    plain = [use.value(leaf) for leaf in flat]
+    args, kwargs = tree_unflatten(plain, shape)
+    out = use.function(*args, **kwargs)
+    if not isinstance(out, Tensor):
+        raise not_by_record(use.name(arguments[0]), f"there is no rule for {_name(use)}")
+    if not out.is_floating_point():
+        return out
+    records = out.shape[0] if out.dim() else 0
+
+    def called(weights: Sequence[Tensor], rows: Sequence[Tensor]) -> Tensor:
+        filled = list(plain)
+        for index, value in [*zip(watched, weights, strict=True), *zip(given, rows, strict=True)]:
+            filled[index] = value
+        args, kwargs = tree_unflatten(filled, shape)
+        result: Tensor = use.function(*args, **kwargs)
+        return result
+
+    def pieces(gradient: Tensor, *tensors: Tensor) -> list[Piece]:
+        use.fits(gradient, arguments[0])
+        axes = [0 if each.dim() and each.shape[0] == records else None for each in tensors]
+        weights = [use.value(argument) for argument in arguments]
+
+        def one(signal: Tensor, *rows: Tensor) -> Any:
+            single = [row if axis is None else row[None] for row, axis in zip(rows, axes, strict=True)]
+            pull = torch.func.vjp(lambda *weights: called(weights, single), *weights)[1]
+            return pull(signal[None])
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that a function is slow here is known
+            found = torch.func.vmap(one, in_dims=(0, *axes))(gradient, *tensors)
+        return [Dense(each) for each in found]
+
+    return use.tap(out, arguments, pieces, *tensors)
+
+
+def _name(use: Use) -> str:
+    return str(getattr(use.function, "__name__", "this function"))

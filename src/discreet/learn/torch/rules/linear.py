@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Linear layers, by whatever name they are called: linear, matmul, addmm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from discreet.learn.torch.rules.outer import Outer, Signal, bias_piece
+from discreet.learn.torch.rules.piece import Piece
+from discreet.learn.torch.rules.use import Use
+
+__all__ = ["addmm", "linear", "matmul"]
+
+
+def linear(use: Use, x: Any, weight: Any, bias: Any = None) -> Tensor:
+    """x Wᵀ + b."""
+    x = use.narrowed(x)
+    out = functional.linear(x, use.value(weight), use.value(bias))
+    return _tapped(use, out, x, weight, bias, transposed=False)
+
+
+def matmul(use: Use, x: Any, weight: Any) -> Tensor | None:
+    """x W, where W is a matrix and x is not made of parameters; other products have no rule here."""
+    if use.watches(x) or weight.dim() != 2 or x.dim() < 2:
+        return None
+    x = use.narrowed(x)
+    return _tapped(use, torch.matmul(x, use.value(weight)), x, weight, None, transposed=True)
+
+
+def addmm(use: Use, bias: Any, x: Any, weight: Any, *, beta: float = 1, alpha: float = 1) -> Tensor | None:
+    """x W + b."""
+    if use.watches(x) or (beta, alpha) != (1, 1) or bias.dim() != 1:
+        return None
+    x = use.narrowed(x)
+    out = torch.addmm(use.value(bias), x, use.value(weight))
+    return _tapped(use, out, x, weight, bias, transposed=True)
+
+
+def _tapped(use: Use, out: Tensor, x: Tensor, weight: Any, bias: Any, *, transposed: bool) -> Tensor:
+    def pieces(gradient: Tensor, *saved: Tensor) -> tuple[Piece | None, Piece | None]:
+        records = use.fits(gradient, weight if use.watches(weight) else bias, rows=gradient.dim() == 2)
+        signal = Signal(gradient.reshape(records, -1, gradient.shape[-1]))
+        of_weight = None
+        if saved:
+            inputs = saved[0].reshape(records, -1, saved[0].shape[-1]).to(gradient.dtype)
+            of_weight = Outer(inputs, signal, transposed=transposed)
+        return of_weight, bias_piece(signal) if use.watches(bias) else None
+
+    return use.tap(out, (weight, bias), pieces, *([x] if use.watches(weight) else []))

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers that scale and shift: layer, group, instance and root-mean-square norms, and PReLU.
+
+out = x̂·w + b with x̂ a function of one record. The gradient of a record is Σ_t g_t·x̂_t for w and Σ_t g_t for b:
+as small as the parameter, so it is kept whole. x̂ is made again in the backward pass, not kept.
+"""
+
+# ruff: noqa: PLR0917, FBT001, FBT002 - the arguments of a rule are those of the function of torch
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from discreet.errors import RefusedTraining
+from discreet.learn.torch.rules.piece import Dense, Piece, wide
+from discreet.learn.torch.rules.use import Use
+
+__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "prelu", "rms_norm"]
+
+
+def layer_norm(
+    use: Use, x: Tensor, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Tensor:
+    def normal(x: Tensor) -> Tensor:
+        return functional.layer_norm(x, shape, None, None, eps)
+
+    out = functional.layer_norm(x, shape, use.value(weight), use.value(bias), eps)
+    return _scaled(use, out, x, weight, bias, normal, tuple(range(x.dim() - len(shape), x.dim())))
+
+
+def rms_norm(use: Use, x: Tensor, shape: Any, weight: Any = None, eps: float | None = None) -> Tensor:
+    def normal(x: Tensor) -> Tensor:
+        return functional.rms_norm(x, shape, None, eps)
+
+    out = functional.rms_norm(x, shape, use.value(weight), eps)
+    return _scaled(use, out, x, weight, None, normal, tuple(range(x.dim() - len(shape), x.dim())))
+
+
+def group_norm(
+    use: Use, x: Tensor, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Tensor:
+    def normal(x: Tensor) -> Tensor:
+        return functional.group_norm(x, groups, None, None, eps)
+
+    return _scaled(
+        use,
+        functional.group_norm(x, groups, use.value(weight), use.value(bias), eps),
+        x,
+        weight,
+        bias,
+        normal,
+        (1,),
+    )
+
+
+def instance_norm(
+    use: Use,
+    x: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Any = None,
+    bias: Any = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    if running_mean is not None and use_input_stats:
+        raise mixes_records(use, weight, "instance_norm with running statistics", "track_running_stats=False")
+
+    def normal(x: Tensor) -> Tensor:
+        return functional.instance_norm(
+            x, running_mean, running_var, None, None, use_input_stats, momentum, eps
+        )
+
+    out = functional.instance_norm(
+        x, running_mean, running_var, use.value(weight), use.value(bias), use_input_stats, momentum, eps
+    )
+    return _scaled(use, out, x, weight, bias, normal, (1,))
+
+
+def batch_norm(
+    use: Use,
+    x: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """With statistics that are constants it is a scale and a shift; with those of the batch it is refused."""
+    if training or running_mean is None:
+        raise mixes_records(
+            use, weight, "batch_norm", "torch.nn.GroupNorm(32, channels) in its place, or .eval()"
+        )
+
+    def normal(x: Tensor) -> Tensor:
+        return functional.batch_norm(x, running_mean, running_var, None, None, False, momentum, eps)
+
+    out = functional.batch_norm(
+        x, running_mean, running_var, use.value(weight), use.value(bias), False, momentum, eps
+    )
+    return _scaled(use, out, x, weight, bias, normal, (1,))
+
+
+def prelu(use: Use, x: Tensor, weight: Any) -> Tensor:
+    out = torch.prelu(x, use.value(weight))
+
+    def pieces(gradient: Tensor, x: Tensor) -> tuple[Piece, None]:
+        use.fits(gradient, weight)
+        slopes = gradient * x.clamp(max=0)
+        if weight.numel() == 1:
+            return Dense(slopes.flatten(1).sum(1, dtype=wide(x.dtype))[:, None]), None
+        return Dense(_summed(slopes, (1,))), None
+
+    return use.tap(out, (weight, None), pieces, x)
+
+
+def _scaled(
+    use: Use,
+    out: Tensor,
+    x: Tensor,
+    weight: Any,
+    bias: Any,
+    normal: Callable[[Tensor], Tensor],
+    axes: tuple[int, ...],
+) -> Tensor:
+    """Tap an output x̂·w + b, where `axes` are those of the parameters."""
+
+    def pieces(gradient: Tensor, x: Tensor) -> tuple[Piece | None, Piece | None]:
+        use.fits(gradient, weight if weight is not None else bias)
+        of_weight = Dense(_summed(gradient * normal(x), axes)) if use.watches(weight) else None
+        return of_weight, Dense(_summed(gradient, axes)) if use.watches(bias) else None
+
+    return use.tap(out, (weight, bias), pieces, x)
+
+
+def _summed(values: Tensor, axes: tuple[int, ...]) -> Tensor:
+    """The sum over all axes but the record and those named."""
+    others = [axis for axis in range(1, values.dim()) if axis not in axes]
+    kept = values.to(wide(values.dtype))
+    return kept.sum(others) if others else kept
+
+
+def mixes_records(use: Use, parameter: Any, what: str, instead: str) -> RefusedTraining:
+    """The refusal of a layer that computes with several records at once."""
+    return RefusedTraining(
+        "DP922",
+        f"{use.name(parameter)} belongs to {what}, which mixes records.",
+        why="one record then changes the gradients of all others, so clipping each of them bounds nothing.",
+        fix=instead,
+    )

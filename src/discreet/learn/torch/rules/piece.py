@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A piece: what every record adds to the gradient of one parameter, kept in the form that is cheapest to add up.
+
+A piece answers three questions without ever looping over records:
+
+- `measure()`: the squared norm of each record's gradient, and a bound on what rounding can add to it;
+- `total(share)`: the sum over records of factor times gradient;
+- `dense()`: the gradients themselves, one row for each record, for those who need them whole.
+
+**Promise.** `total` adds, for record i, a vector within `unit · mass_i · factor_i` of factor_i times a vector whose
+squared norm is `squares_i` up to the accuracy of float32 sums; a record of factor 0 adds exactly nothing,
+whatever its numbers are. The proof of what follows from that is clip.proof.md.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+__all__ = ["Dense", "Measure", "Piece", "Share", "exact_unit", "finite", "matmul", "unit_of", "wide"]
+
+#: How far the product of rounded operands is from the product of the operands, relatively (clip.proof.md, Lemma 2).
+_FLOAT64, _FLOAT32, _TF32, _HALF, _BF16 = 2.0**-52, 2.0**-23, 2.0**-9, 2.0**-10, 2.0**-7 + 2.0**-14
+
+
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """The type in which norms and sums over records are kept."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def unit_of(operand: Tensor) -> float:
+    """How far, relatively, the product of rounded operands may be from the product of the operands.
+
+    On a GPU products of float32 are taken to be made in TF32, whatever the settings say: environment variables can
+    turn it on, and convolutions have it on by default.
+    """
+    if operand.dtype == torch.float32:
+        return _TF32 if operand.is_cuda else _CPU.get(_cpu_products(), _FLOAT32)
+    return {torch.float64: _FLOAT64, torch.bfloat16: _BF16, torch.float16: _HALF}[operand.dtype]
+
+
+#: What products of float32 are made of on a CPU, in the words of torch, new and old.
+_CPU = {"tf32": _TF32, "high": _TF32, "bf16": _BF16, "medium": _BF16}
+
+
+def _cpu_products() -> str:
+    settings = getattr(torch.backends.mkldnn, "matmul", None)
+    return str(getattr(settings, "fp32_precision", None) or torch.get_float32_matmul_precision())
+
+
+def exact_unit(dtype: torch.dtype) -> float:
+    """The same for sums without products of matrices, where operands are rounded to their own type only."""
+    return _FLOAT64 if dtype == torch.float64 else _FLOAT32
+
+
+def matmul(left: Tensor, right: Tensor) -> Tensor:
+    """A product of two (batches of) matrices whose result is never narrower than float32."""
+    out = wide(left.dtype)
+    if left.dtype == out:
+        return left @ right
+    if not left.is_cuda:
+        return left.to(out) @ right.to(out)
+    product = torch.bmm if left.dim() == 3 else torch.mm
+    return product(left, right, out_dtype=out)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The squared norm of each record, the square of its mass, and the rounding unit of the sum."""
+
+    squares: Tensor
+    masses: Tensor
+    unit: float
+
+
+@dataclass(frozen=True)
+class Share:
+    """What each record may add: its factor, between 0 and 1, and 0 if any of its numbers is not finite."""
+
+    factors: Tensor
+
+    def scaled(self, values: Tensor) -> Tensor:
+        """Factor times value, by record. Only records of factor 0 have NaN here (0 · NaN), and NaN becomes 0."""
+        factors = self.factors.to(values.dtype).view((-1,) + (1,) * (values.dim() - 1))
+        return (values * factors).nan_to_num_(0.0, 0.0, 0.0)
+
+
+def finite(values: Tensor) -> Tensor:
+    """The values, with 0 for what is not finite: only records of factor 0 have any."""
+    return values.nan_to_num(0.0, 0.0, 0.0)
+
+
+class Piece(ABC):
+    """The gradient of one parameter for every record, not yet added up."""
+
+    @abstractmethod
+    def measure(self) -> Measure:
+        """Norm and mass of every record. May drop what `total` does not need."""
+
+    @abstractmethod
+    def total(self, share: Share) -> Tensor:
+        """The sum over records of factor · gradient, in the parameter's shape and in wide numbers."""
+
+    @abstractmethod
+    def dense(self) -> Tensor:
+        """The gradient of every record: (records, *shape of the parameter)."""
+
+
+class Dense(Piece):
+    """Gradients that are small enough to be kept whole: biases, scales, tokens, and all that has no better form."""
+
+    def __init__(self, gradients: Tensor) -> None:
+        self._shape = gradients.shape[1:]
+        self.rows = gradients.to(wide(gradients.dtype)).reshape(gradients.shape[0], -1)
+
+    @classmethod
+    def bundle(cls, pieces: Sequence[Dense]) -> Dense:
+        """All of them as one."""
+        return cls(torch.cat([piece.rows for piece in pieces], 1))
+
+    @property
+    def width(self) -> int:
+        """Numbers for each record."""
+        return self.rows.shape[1]
+
+    @property
+    def shape(self) -> torch.Size:
+        """Of the parameter."""
+        return self._shape
+
+    def measure(self) -> Measure:
+        squares = torch.linalg.vector_norm(self.rows, dim=1).square_()
+        return Measure(squares, squares, unit_of(self.rows))
+
+    def total(self, share: Share) -> Tensor:
+        return (share.factors @ finite(self.rows)).view(self._shape)
+
+    def dense(self) -> Tensor:
+        return self.rows.view(-1, *self._shape)

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of rules, and how a call finds the one that answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.utils._pytree import tree_leaves
+
+from discreet.learn.torch.rules import (
+    attention,
+    convolution,
+    derived,
+    embedding,
+    fallback,
+    linear,
+    norms,
+    recurrent,
+)
+from discreet.learn.torch.rules.use import Use
+from discreet.learn.torch.tape import Tape
+
+__all__ = ["dispatch"]
+
+Rule = Callable[..., Any]
+
+_RULES: dict[Any, Rule] = {
+    functional.linear: linear.linear,
+    torch.matmul: linear.matmul,
+    torch.mm: linear.matmul,
+    Tensor.matmul: linear.matmul,
+    Tensor.mm: linear.matmul,
+    Tensor.__matmul__: linear.matmul,
+    torch.addmm: linear.addmm,
+    **dict.fromkeys((torch.conv1d, torch.conv2d, torch.conv3d), convolution.convolution),
+    **dict.fromkeys(
+        (torch.conv_transpose1d, torch.conv_transpose2d, torch.conv_transpose3d),
+        convolution.transposed_convolution,
+    ),
+    functional.embedding: embedding.embedding,
+    functional.layer_norm: norms.layer_norm,
+    functional.rms_norm: norms.rms_norm,
+    functional.group_norm: norms.group_norm,
+    functional.instance_norm: norms.instance_norm,
+    functional.batch_norm: norms.batch_norm,
+    torch.prelu: norms.prelu,
+    functional.multi_head_attention_forward: attention.multi_head_attention,
+    torch.lstm: recurrent.lstm,
+    torch.gru: recurrent.gru,
+    torch.rnn_tanh: recurrent.rnn_tanh,
+    torch.rnn_relu: recurrent.rnn_relu,
+    torch.lstm_cell: recurrent.lstm_cell,
+    torch.gru_cell: recurrent.gru_cell,
+    torch.rnn_tanh_cell: recurrent.rnn_tanh_cell,
+    torch.rnn_relu_cell: recurrent.rnn_relu_cell,
+}
+_SPREAD = {Tensor.expand, Tensor.expand_as, Tensor.broadcast_to, torch.broadcast_to}
+
+_BY_NUMBER = {
+    getattr(home, name)
+    for name in (
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "true_divide",
+        "rsub",
+        "where",
+        "maximum",
+        "minimum",
+        "pow",
+        "lerp",
+    )
+    for home in (torch, Tensor)
+    if hasattr(home, name)
+} | {
+    getattr(Tensor, name)
+    for name in (
+        "add_",
+        "sub_",
+        "mul_",
+        "div_",
+        "__radd__",
+        "__rsub__",
+        "__rmul__",
+        "__rtruediv__",
+        "__pow__",
+        "__rpow__",
+    )
+    if hasattr(Tensor, name)
+}
+
+#: Questions about a tensor, and ways to say that no gradient is wanted.
+_QUIET = {
+    getattr(Tensor, name)
+    for name in [
+        "size",
+        "dim",
+        "numel",
+        "stride",
+        "is_contiguous",
+        "is_floating_point",
+        "is_complex",
+        "data_ptr",
+        "detach",
+        "requires_grad_",
+        "element_size",
+        "storage_offset",
+        "__len__",
+        "__hash__",
+        "__repr__",
+        "__format__",
+        "__deepcopy__",
+        "item",
+        "tolist",
+        "cpu",
+        "numpy",
+        "__dlpack__",
+        "untyped_storage",
+        "is_shared",
+        "share_memory_",
+        "ndimension",
+        "nelement",
+        "get_device",
+        "type_as",
+    ]
+    if hasattr(Tensor, name)
+}
+_LIFTS = {Tensor.unsqueeze, torch.unsqueeze, Tensor.__getitem__}
+_TURNS = {"T", "mT", "H", "mH"}
+
+
+def dispatch(tape: Tape, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Answer a call that has a watched parameter among its arguments."""
+    rule = _RULES.get(function)
+    if rule is not None and args and not Use.watches(args[0]):  # a layer and its input: nearly every call
+        out = rule(Use(tape, function), *args, **kwargs)
+        return out if out is not None else fallback.by_record(Use(tape, function), args, kwargs)
+    if _is_question(function):
+        return function(*args, **kwargs)
+    use, leaves = Use(tape, function), tree_leaves((args, kwargs))
+    if function in _SPREAD:
+        return derived.expanded(use, *args, **kwargs)
+    if function in _BY_NUMBER and not derived.alone(leaves):
+        return derived.broadcast(use, args, kwargs)
+    if any(isinstance(leaf, embedding.Looked) for leaf in leaves):
+        if function in _LIFTS and args[1] in {0, None}:
+            return args[0].lifted()
+        return _again(tape, function, *derived.settled((args, kwargs)))
+    if function is not functional.embedding and derived.alone(leaves):
+        return derived.derived(use, args, kwargs)
+    out = rule(use, *args, **kwargs) if rule else None
+    return out if out is not None else fallback.by_record(use, args, kwargs)
+
+
+def _is_question(function: Any) -> bool:
+    """Whether a call asks about a tensor, or says that no gradient is wanted."""
+    name = getattr(function, "__name__", "")
+    if name == "__get__":
+        return function.__self__.__name__ not in _TURNS
+    return name == "__set__" or function in _QUIET
+
+
+def _again(tape: Tape, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The call with other arguments, of which perhaps none is watched any more."""
+    if any(Use.watches(leaf) for leaf in tree_leaves((args, kwargs))):
+        return dispatch(tape, function, args, kwargs)
+    return function(*args, **kwargs)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One parameter, several uses: the gradients of the uses add up before the norm is taken.
+
+Leaving out the cross terms would make the norm wrong in either direction, so a record could add more than the clip.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from discreet.learn.torch.rules.outer import Outer, Signal
+from discreet.learn.torch.rules.piece import Dense, Measure, Piece, Share
+from discreet.learn.torch.rules.rows import Rows
+
+__all__ = ["Tied", "joined"]
+
+
+def joined(pieces: Sequence[Piece]) -> Piece:
+    """One piece that stands for the sum of all."""
+    if len(pieces) == 1:
+        return pieces[0]
+    outers = [piece for piece in pieces if isinstance(piece, Outer) and not piece.transposed]
+    rows = [piece for piece in pieces if isinstance(piece, Rows)]
+    if len(outers) + len(rows) < len(pieces):
+        whole = pieces[0].dense()
+        for piece in pieces[1:]:
+            whole = whole + piece.dense()
+        return Dense(whole)
+    if not rows:
+        return _one_outer(outers)
+    return Tied(_one_rows(rows), _one_outer(outers)) if outers else _one_rows(rows)
+
+
+def _one_outer(outers: Sequence[Outer]) -> Outer:
+    """Uses one behind the other, as if they were positions: all cross terms are those between positions."""
+    if len(outers) == 1:
+        return outers[0]
+    inputs = torch.cat([outer.inputs for outer in outers], 1)
+    return Outer(inputs, Signal(torch.cat([outer.signal.gradient for outer in outers], 1)))
+
+
+def _one_rows(rows: Sequence[Rows]) -> Rows:
+    if len(rows) == 1:
+        return rows[0]
+    ids, gradient = torch.cat([each.ids for each in rows], 1), torch.cat([each.gradient for each in rows], 1)
+    return Rows(ids, gradient, rows[0].height)
+
+
+class Tied(Piece):
+    """An embedding table E that is also the weight of a linear layer H: ‖E + H‖² = ‖E‖² + ‖H‖² + 2⟨E, H⟩."""
+
+    def __init__(self, rows: Rows, outer: Outer) -> None:
+        self._rows, self._outer = rows, outer
+
+    def measure(self) -> Measure:
+        rows, outer = self._rows.measure(), self._outer.measure()
+        roots = outer.masses.sqrt()
+        squares = (rows.squares + outer.squares).add_(self._cross(), alpha=2).clamp_(min=0)
+        # H is measured as it is rounded, ⟨E, H⟩ as it is: they differ by unit · mass of H · ‖E‖ at most, twice
+        squares = squares.addcmul_(roots, rows.squares.sqrt(), value=2 * outer.unit)
+        return Measure(squares, (roots + rows.masses.sqrt()).square_(), max(rows.unit, outer.unit))
+
+    def _cross(self) -> Tensor:
+        """⟨E, H⟩ = Σ_{s,t} (g_s · a_t) h_t[id_s], in float64, for its terms may cancel."""
+        ids, inputs, signal = self._rows.ids, self._outer.inputs, self._outer.signal.gradient
+        products = self._rows.gradient.double() @ inputs.double().mT
+        places = ids[:, None, :].expand(-1, signal.shape[1], -1)
+        return (
+            products.mul_(signal.gather(2, places).mT)
+            .sum((1, 2))
+            .to(torch.promote_types(signal.dtype, torch.float32))
+        )
+
+    def total(self, share: Share) -> Tensor:
+        return self._rows.added(self._outer.total(share), share)
+
+    def dense(self) -> Tensor:
+        return self._rows.dense() + self._outer.dense()

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One use of parameters by a function of torch: what a rule may ask, and how it tells what the gradient means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from discreet.learn.torch.rules.piece import Piece
+from discreet.learn.torch.tape import Found, Tape
+from discreet.learn.torch.watched import Derived, Watched, is_watched
+
+__all__ = ["Pieces", "Use"]
+
+#: The pieces of the parameters of a use, in their order, from the gradient at its output and what was saved.
+Pieces = Callable[..., Sequence[Piece | None]]
+
+
+class Use:
+    """A call of a function of torch with at least one watched parameter among its arguments."""
+
+    def __init__(self, tape: Tape, function: Callable[..., Any]) -> None:
+        self.tape, self.function = tape, function
+
+    @staticmethod
+    def value(argument: Any) -> Any:
+        """The numbers of an argument, without watching and without a path for gradients to the parameter."""
+        if not is_watched(argument):
+            return argument
+        return argument.value.detach() if isinstance(argument, Derived) else argument.detach()
+
+    watches = staticmethod(is_watched)
+
+    @staticmethod
+    def narrowed(x: Tensor) -> Tensor:
+        """The input as automatic mixed precision would hand it to a product, so that this is what is kept."""
+        kind = x.device.type
+        if x.dtype == torch.float32 and torch.is_autocast_enabled(kind):
+            return x.to(torch.get_autocast_dtype(kind))
+        return x
+
+    def tap(self, out: Tensor, arguments: Sequence[Any], pieces: Pieces, *saved: Tensor) -> Tensor:
+        """The output; when its gradient comes, `pieces` tells what it means for each of the arguments."""
+
+        def make(gradient: Tensor, *saved: Tensor) -> Found:
+            parts = zip(arguments, pieces(gradient, *saved), strict=True)
+            return [one for argument, piece in parts if piece is not None for one in _traced(argument, piece)]
+
+        parameters = [parameter for argument in arguments for parameter in _parameters(argument)]
+        return self.tape.tap(out, parameters, make, *saved) if parameters else out
+
+    def fits(self, tensor: Tensor, argument: Any, *, rows: bool = False) -> int:
+        """The number of records, if the first axis of the tensor is the record; see `Tape.fits`."""
+        return self.tape.fits(tensor, _parameters(argument)[0], rows=rows)
+
+    def name(self, argument: Any) -> str:
+        """What the user calls the parameter."""
+        return (
+            " and ".join(self.tape.names[id(parameter)] for parameter in _parameters(argument))
+            or "a constant"
+        )
+
+
+def _traced(argument: Any, piece: Piece) -> Found:
+    """The piece of an argument as pieces of the parameters that it was made of."""
+    if type(argument) is Watched:
+        return [(argument, piece)]
+    return argument.traced(piece.dense()) if isinstance(argument, Derived) else []
+
+
+def _parameters(argument: Any) -> list[Watched]:
+    if type(argument) is Watched:
+        return [argument]
+    return argument.parameters if isinstance(argument, Derived) else []

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which records are in a batch: drawn in secret, afresh for every step, from the library's cryptographic source.
+
+    draw(plan, 60_000)          # the places of the records of one batch, in ascending order
+
+**Promise.** "poisson": each place is drawn independently, with a probability that is at most `plan.rate` and below it by
+2**-64 at most. "fixed": every set of `plan.batch` places is equally likely, exactly. "full": all of them.
+
+Why it holds: a record is in if a fresh word of 64 bits is below floor(rate·2**64); a lesser rate reveals no more. A set
+that is filled by uniform draws, repeats left out, treats all places alike until it is full, so all sets of that size
+are equally likely.
+
+What would break it: showing the batch. Its size is a secret too, so a step never divides by it, and a batch without
+records is a step like any other.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.learn.torch.plan import Plan
+from discreet.noise.integer import uniform
+from discreet.noise.source import current
+
+__all__ = ["Places", "draw"]
+
+Places = npt.NDArray[np.int64]
+
+
+def draw(plan: Plan, records: int) -> Places:
+    """The places of one batch among so many records."""
+    if plan.sampling == "full" or plan.rate == 1.0:
+        return np.arange(records)
+    if plan.sampling == "fixed":
+        return _fixed(records, plan.batch)
+    threshold = np.uint64(math.floor(Fraction(plan.rate) * 2**64))
+    return np.flatnonzero(current().words(records) < threshold)
+
+
+def _fixed(records: int, count: int) -> Places:
+    """A set of that size; of more than half of them, the complement of the rest."""
+    if 2 * count > records:
+        rest = np.ones(records, np.bool_)
+        rest[_fixed(records, records - count)] = False
+        return np.flatnonzero(rest)
+    chosen = np.zeros(records, np.bool_)
+    missing = count
+    while missing:
+        chosen[uniform(records, missing)] = True
+        missing = count - int(chosen.sum())
+    return np.flatnonzero(chosen)

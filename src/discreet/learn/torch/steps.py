@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The user's own optimizers, whose `step` becomes the private step, and whose schedulers keep its time.
+
+The patch is a bound method on the instance, as learning-rate schedulers expect; whether a scheduler was made before or after it
+does not matter, and closing the run leaves both as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import MethodType
+from typing import Any
+from weakref import WeakSet
+
+from torch.nn import Parameter
+from torch.optim import Optimizer
+
+from discreet.errors import BadParameter, RefusedTraining
+
+__all__ = ["Patched", "optimizers_of", "settings_of"]
+
+#: What is called instead of a step: it gets the optimizer and a way to make the real step.
+Instead = Callable[[Optimizer, Callable[[], Any], Any], Any]
+
+_OPEN: WeakSet[Optimizer] = WeakSet()
+
+
+class Patched:
+    """An optimizer whose step is ours until it is closed."""
+
+    def __init__(self, optimizer: Optimizer, instead: Instead) -> None:
+        if optimizer in _OPEN:
+            raise RefusedTraining(
+                "DP916",
+                "this optimizer belongs to a run that is still open.",
+                why="a step of two runs would be counted by one of them only.",
+                fix="run.close()   (or with private(…) as run: …)",
+            )
+        _OPEN.add(optimizer)
+        self.optimizer, self._open = optimizer, True
+        self._own = vars(optimizer).get("step")
+        real = optimizer.step
+
+        def step(inner: Optimizer, closure: Any = None) -> Any:
+            return instead(inner, real, closure) if self._open else real(closure)
+
+        vars(step).update(getattr(real, "__dict__", {}))  # a scheduler looks for its own mark there
+        self._step = MethodType(step, optimizer)
+        optimizer.step = self._step  # type: ignore[method-assign]
+
+    def close(self) -> None:
+        self._open = False
+        _OPEN.discard(self.optimizer)
+        if vars(self.optimizer).get("step") is self._step:
+            del self.optimizer.step
+            if self._own is not None:
+                self.optimizer.step = self._own  # type: ignore[method-assign]
+
+
+def optimizers_of(given: Any, parameters: Iterable[Parameter]) -> tuple[Optimizer, ...]:
+    """One optimizer or several, all of whose parameters are the model's."""
+    found = tuple(given) if isinstance(given, list | tuple) else (given,)
+    if not found or not all(isinstance(one, Optimizer) for one in found):
+        raise BadParameter(
+            "DP104",
+            "optimizer must be a torch optimizer, or a list of them.",
+            why="its step becomes the private step.",
+            fix="optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
+        )
+    known = set(parameters)
+    for one in found:
+        check_parameters(one, known)
+    return found
+
+
+def check_parameters(optimizer: Optimizer, known: set[Parameter]) -> None:
+    """Refuse an optimizer that moves what is not the model's: such a parameter would get no private gradient."""
+    held = {parameter for group in optimizer.param_groups for parameter in group["params"]}
+    if any(parameter.requires_grad or parameter.grad is not None for parameter in held - known):
+        raise RefusedTraining(
+            "DP916",
+            "an optimizer holds trainable parameters that are not those of the model.",
+            why="their gradients would be neither clipped nor noisy, and a step would release them.",
+            fix="put every trainable parameter into one module, and make the optimizer of model.parameters()",
+        )
+    if held.isdisjoint(known):
+        raise RefusedTraining(
+            "DP916",
+            "an optimizer holds none of the trainable parameters of the model.",
+            why="it would step without moving anything: often it was made before the model was replaced.",
+            fix="optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
+        )
+
+
+def settings_of(optimizer: Optimizer) -> list[dict[str, Any]]:
+    """The settings of every group that are plain numbers and words, to see whether they change."""
+    plain = (int, float, str, tuple, type(None))
+    return [
+        {name: value for name, value in group.items() if isinstance(value, plain)}
+        for group in optimizer.param_groups
+    ]

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums of clipped gradients, micro-batch by micro-batch, and their release: noise, the public divisor, `.grad`.
+
+**Promise.** `release` gives every parameter (sum of what was added since the last release + noise)/divisor, and nothing of
+the sum stays anywhere else. A parameter that took no part in a forward pass gets noise all the same.
+
+Why it holds: the noise has the norm of *all* parameters together for its unit (`noise.scales_for`), and one record moves
+the sum by one clipping norm at most, which is what `Clipper` promises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import Module, Parameter
+
+from discreet.learn.torch import guards
+from discreet.learn.torch.clip import Clipper
+from discreet.learn.torch.noise import Noise, Number, scales_for
+
+__all__ = ["Clipping", "FloatSums", "Sums"]
+
+
+class Clipping(Protocol):
+    """What clips: `discreet.learn.torch.clip.Clipper`, or the plain one that the tests compare it with."""
+
+    def open(self) -> Any: ...
+
+    def clipped_sum(self, losses: Tensor, *, clip: Number, weights: Tensor | None = None) -> Any: ...
+
+    def paused(self) -> AbstractContextManager[None]: ...
+
+    def close(self) -> None: ...
+
+
+class Sums(Protocol):
+    """A sum that is built up, released with noise, and begun again."""
+
+    level: str
+
+    def begin(self) -> None:
+        """Start at zero, whatever was added before; `.grad` is empty until the release."""
+        ...
+
+    def add(self, losses: Tensor, *, clip: Number, weights: Tensor | None) -> Any:
+        """Add the clipped gradients of some records; how many of them were below the clipping norm."""
+        ...
+
+    def release(self, *, noise: float, clip: Number, divide: float) -> None:
+        """Noise and division, into `.grad`."""
+        ...
+
+    def test(self, model: Module, inputs: tuple[Tensor, ...]) -> None:
+        """Refuse a model that mixes records, seen on made-up ones."""
+        ...
+
+    def paused(self) -> AbstractContextManager[None]:
+        """While an optimizer steps."""
+        ...
+
+    def close(self) -> None:
+        """Give the parameters back as they were."""
+        ...
+
+
+class _Flat:
+    """The parameters of one device and one precision, as parts of one buffer."""
+
+    def __init__(self, parameters: Sequence[Parameter], device: torch.device, dtype: torch.dtype) -> None:
+        self.parameters, self._dtypes = parameters, [p.dtype for p in parameters]
+        self.buffer = torch.zeros(sum(p.numel() for p in parameters), device=device, dtype=dtype)
+        parts = torch.split(self.buffer, [p.numel() for p in parameters])
+        self.views = [part.view(p.shape) for part, p in zip(parts, parameters, strict=True)]
+
+    def add(self, gradients: dict[Parameter, Tensor]) -> None:
+        pairs = [
+            (v, gradients[p]) for v, p in zip(self.views, self.parameters, strict=True) if p in gradients
+        ]
+        if pairs:
+            torch._foreach_add_([view for view, _ in pairs], [found for _, found in pairs])
+
+    def write(self) -> None:
+        """A cast to the precision of the parameter comes last, of the finished number."""
+        for parameter, view, dtype in zip(self.parameters, self.views, self._dtypes, strict=True):
+            parameter.grad = view if view.dtype == dtype else view.to(dtype)
+
+
+class FloatSums:
+    """Sums in floating point, with noise on a grid."""
+
+    level = "C"
+
+    def __init__(self, clipper: Clipping, parameters: Iterable[Parameter], noise: Noise) -> None:
+        self._clipper, self._noise = clipper, noise
+        parameters = list(parameters)
+        clipper.open()
+        groups: dict[tuple[torch.device, torch.dtype], list[Parameter]] = {}
+        for parameter in parameters:
+            wide = torch.float64 if parameter.dtype == torch.float64 else torch.float32
+            groups.setdefault((parameter.device, wide), []).append(parameter)
+        self._flats = [_Flat(group, *kind) for kind, group in groups.items()]
+        self._dimension = sum(flat.buffer.numel() for flat in self._flats)
+
+    @torch.no_grad()
+    def begin(self) -> None:
+        for flat in self._flats:
+            flat.buffer.zero_()
+            for (
+                parameter
+            ) in flat.parameters:  # what was released before is a view of the buffer, which fills up again
+                parameter.grad = None
+
+    @torch.no_grad()
+    def add(self, losses: Tensor, *, clip: Number, weights: Tensor | None) -> Any:
+        with torch.enable_grad():
+            found = self._clipper.clipped_sum(losses, clip=clip, weights=weights)
+        for flat in self._flats:
+            flat.add(found.gradients)
+        return found.below
+
+    @torch.no_grad()
+    def release(self, *, noise: float, clip: Number, divide: float) -> None:
+        scales = scales_for(noise=noise, clip=clip, dimension=self._dimension)
+        for flat in self._flats:
+            self._noise.add_(flat.buffer, scales, divide=divide)
+            flat.write()
+
+    def test(self, model: Module, inputs: tuple[Tensor, ...]) -> None:
+        ours = self._clipper
+        if isinstance(ours, Clipper) and ours.model is model:
+            guards.check(ours, inputs)
+        else:
+            with ours.paused():
+                guards.check(Clipper(model), inputs)
+
+    def paused(self) -> AbstractContextManager[None]:
+        return self._clipper.paused()
+
+    def close(self) -> None:
+        self._clipper.close()

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tape: hears, in one backward pass, what each use of each parameter contributes for each record.
+
+A use of a parameter is tapped: its output passes through an identity whose backward pass notes the gradient that
+arrives there beside the inputs that were saved. The parameters themselves take no part in autograd, so the
+backward pass computes gradients of activations only.
+
+**Promise.** It holds, for every parameter, one piece for each use whose output the losses depend on, and no
+gradient reaches a parameter in any other way. Every piece has exactly `records` records: a layer whose first axis
+is not the record is refused.
+"""
+
+# ruff: noqa: PLR0917, ARG004 - autograd functions take what they are applied to
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+
+from discreet.errors import RefusedTraining
+from discreet.learn.torch.rules.piece import Dense, Measure, Piece, Share
+from discreet.learn.torch.rules.tied import joined
+
+__all__ = ["Found", "Make", "Tape"]
+
+#: Pieces of up to this many numbers for each record are measured and added up together.
+_SMALL = 2**14
+
+#: The pieces that one use contributes, by parameter.
+Found = Sequence[tuple[Parameter, Piece]]
+#: Makes them from the gradient at the output of the use and the tensors that it saved.
+Make = Callable[..., Found]
+
+
+class Tape:
+    """What is known of the pass under way. Used by one thread, for one backward pass at a time."""
+
+    def __init__(self, names: dict[Parameter, str]) -> None:
+        self.names = {id(parameter): name for parameter, name in names.items()}
+        self.records = 0  # of the backward pass under way; 0 outside of one
+        self.merged = False  # whether positions may stand behind their record in one axis: the guards say
+        self.measures: list[Measure] = []
+        # all by the id of the parameter, because a tensor is slow to hash
+        self._pieces: dict[int, Piece] = {}
+        self._small: dict[int, Dense] = {}
+        self._heard: defaultdict[int, list[Piece]] = defaultdict(list)
+        self._awaited: defaultdict[int, int] = defaultdict(int)
+        self._bundle: Dense | None = None
+        self._anchor = torch.zeros((), requires_grad=True)
+
+    def tap(self, out: Tensor, parameters: Sequence[Parameter], make: Make, *saved: Tensor) -> Tensor:
+        """The same output; when its gradient comes, `make(gradient, *saved)` says what it means."""
+        self._expect(parameters)
+        if out._is_view():  # noqa: SLF001 - autograd copies the gradients of views that are marked as changed
+            out = torch.ops.aten._unsafe_view(out, out.shape)  # noqa: SLF001
+        tapped: Tensor = _Tap.apply(out, self._anchor, self, make, saved)  # type: ignore[no-untyped-call]
+        return tapped
+
+    def spread(
+        self, value: Tensor, shape: Sequence[int], parameters: Sequence[Parameter], make: Make
+    ) -> Tensor:
+        """A value without records, shown to every record: expanded to `shape`, whose first axis is the record."""
+        self._expect(parameters)
+        shown: Tensor = _Spread.apply(value, self._anchor, self, make, tuple(shape))  # type: ignore[no-untyped-call]
+        return shown
+
+    def hear(self, make: Make, gradient: Tensor, saved: Sequence[Tensor]) -> None:
+        """Note one use. A parameter of which all uses were heard is measured at once, so that memory is freed."""
+        if not self.records:
+            return
+        for parameter, piece in make(gradient, *saved):
+            key = id(parameter)
+            self._heard[key].append(piece)
+            self._awaited[key] -= 1
+            if self._awaited[key] == 0:
+                self._settle(key)
+
+    def _expect(self, parameters: Sequence[Parameter]) -> None:
+        for parameter in parameters:
+            self._awaited[id(parameter)] += 1
+
+    def listen(self, losses: Tensor) -> None:
+        """One backward pass from losses, one for each record; afterwards all pieces are settled."""
+        self.forget()
+        self.records = losses.shape[0]
+        try:
+            torch.autograd.backward([losses], [torch.ones_like(losses)])
+            for key in list(self._heard):
+                self._settle(key)
+            if self._small:
+                self._bundle = Dense.bundle(list(self._small.values()))
+                self.measures.append(self._bundle.measure())
+        finally:
+            self.records = 0
+            self._heard.clear()
+            self._awaited.clear()
+
+    def totals(self, share: Share) -> dict[int, Tensor]:
+        """The sums over records, by the id of the parameter; what was heard is dropped, so that its memory is free."""
+        small, bundle, large = self._small, self._bundle, self._pieces
+        self.forget()
+        found = {}
+        if bundle is not None:
+            sums = bundle.total(share).split_with_sizes([piece.width for piece in small.values()])
+            found = {key: each.view(small[key].shape) for key, each in zip(small, sums, strict=True)}
+        while large:
+            key, piece = large.popitem()
+            found[key] = piece.total(share)
+        return found
+
+    def forget(self) -> None:
+        """Drop what was heard."""
+        self._pieces, self.measures, self._small, self._bundle = {}, [], {}, None
+
+    def fits(self, tensor: Tensor, parameter: Parameter, *, rows: bool = False) -> int:
+        """The number of records, if the first axis of the tensor is the record.
+
+        With `rows` it may also be records times positions, as a reshape to a matrix makes it, if the guards have
+        seen that this is what the model does.
+        """
+        length = tensor.shape[0] if tensor.dim() else 0
+        if length == self.records or (rows and self.merged and length and length % self.records == 0):
+            return self.records
+        raise not_by_record(self.names[id(parameter)], "its layer's first axis is not the record")
+
+    def _settle(self, key: int) -> None:
+        heard = self._heard.pop(key, None)
+        if not heard:
+            return
+        if key in self._pieces or key in self._small:
+            raise not_by_record(self.names[key], "it is used again in a later part of the pass")
+        piece = joined(heard)
+        if isinstance(piece, Dense) and piece.width <= _SMALL:
+            self._small[key] = piece
+        else:
+            self._pieces[key] = piece
+            self.measures.append(piece.measure())
+
+
+def not_by_record(name: str, because: str) -> RefusedTraining:
+    """The refusal of a parameter whose gradient cannot be told apart by record."""
+    return RefusedTraining(
+        "DP921",
+        f"the gradient of {name} cannot be clipped record by record: {because}.",
+        why="a record whose part is not known cannot be bounded, and without a bound no noise is enough.",
+        fix="keep the record as the first axis of every tensor (batch_first=True), or freeze the parameter: "
+        f"model.get_parameter({name!r}).requires_grad_(False)",
+    )
+
+
+class _Tap(torch.autograd.Function):
+    """The identity, which tells the tape what gradient came by."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, out: Tensor, anchor: Tensor, tape: Tape, make: Make, saved: tuple[Tensor, ...]
+    ) -> Tensor:
+        ctx.tape, ctx.make = tape, make
+        ctx.save_for_backward(*saved)
+        ctx.mark_dirty(out)
+        ctx.set_materialize_grads(False)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        (gradient,) = gradients
+        if gradient is not None:
+            ctx.tape.hear(ctx.make, gradient, ctx.saved_tensors)
+        return gradient, None, None, None, None
+
+
+class _Spread(torch.autograd.Function):
+    """Expansion of a value to every record."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, value: Tensor, anchor: Tensor, tape: Tape, make: Make, shape: tuple[int, ...]
+    ) -> Tensor:
+        ctx.tape, ctx.make = tape, make
+        ctx.set_materialize_grads(False)
+        return value.expand(shape)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[None, ...]:
+        (gradient,) = gradients
+        if gradient is not None:
+            ctx.tape.hear(ctx.make, gradient, ())
+        return None, None, None, None, None

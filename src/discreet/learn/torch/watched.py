@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters that tell who uses them, and tensors that were made of parameters alone.
+
+While a model is watched its trainable parameters have the class `Watched`: same object, same memory, but every
+function of torch that gets one is handed to the rules first. So it does not matter whether a weight is used by its
+own layer, by another one, or by a bare function; a use for which there is no rule is refused where it happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+
+from discreet.learn.torch.rules.piece import Dense
+
+if TYPE_CHECKING:
+    from discreet.learn.torch.tape import Found, Tape
+
+__all__ = ["Derived", "Watched", "is_watched", "unwatch", "watch"]
+
+#: How a call that has a watched parameter among its arguments is answered.
+Dispatch = Callable[["Tape", Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+
+
+class Watched(Parameter):
+    """A parameter under watch. It never requires a gradient, so that none reaches it but through the tape."""
+
+    tape: Tape
+    dispatch: Dispatch
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Callable[..., Any], types: Iterable[type], args: Any = (), kwargs: Any = None
+    ) -> Any:
+        with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - the documented way to call through
+            if not torch.is_grad_enabled():
+                return func(*args, **(kwargs or {}))
+            first = _first(args) if kwargs is None else _first((*args, *kwargs.values()))
+            if first is None:
+                return func(*args, **(kwargs or {}))
+            return first.dispatch(first.tape, func, args, kwargs or {})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
+        """A copy is an ordinary parameter: nobody watches it."""
+        with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001
+            copy = Parameter(self.detach().clone(), requires_grad=True)
+        memo[id(self)] = copy
+        return copy
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """What is stored is an ordinary parameter too."""
+        with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001
+            return Parameter, (self.detach(), True)
+
+
+class Derived(Tensor):
+    """A value made of parameters and constants alone: it has no records until it meets some.
+
+    `value` is the tensor with its own little graph back to `leaves`, which stand for the parameters.
+    """
+
+    tape: Tape
+    dispatch: Dispatch
+    value: Tensor
+    parameters: list[Watched]
+    leaves: list[Tensor]
+
+    __torch_function__ = Watched.__torch_function__
+
+    def grows(self, shape: Sequence[int]) -> bool:
+        """Whether the record is a new axis of a result of this shape: always, for a value that has no records."""
+        return True
+
+    def settled(self) -> Tensor:
+        """The value as a tensor whose first axis is the record."""
+        return self.value
+
+    def traced(self, gradients: Tensor) -> Found:
+        """From the gradient at the value, one for each record, the gradients at the parameters."""
+        found = torch.autograd.grad(
+            self.value, self.leaves, gradients.to(self.value.dtype), is_grads_batched=True, retain_graph=True
+        )
+        return [(parameter, Dense(each)) for parameter, each in zip(self.parameters, found, strict=True)]
+
+
+def is_watched(argument: Any) -> bool:
+    """Whether an argument is a parameter under watch, or made of some; `isinstance` is slow for parameters."""
+    kind = type(argument)
+    return kind is Watched or (kind is not Tensor and issubclass(kind, Derived))
+
+
+def watch(parameter: Parameter, tape: Tape, dispatch: Dispatch) -> None:
+    """Put a parameter under watch."""
+    parameter.requires_grad_(False)
+    parameter.tape, parameter.dispatch = tape, dispatch  # type: ignore[attr-defined]
+    parameter.__class__ = Watched
+
+
+def unwatch(parameter: Parameter) -> None:
+    """Make it an ordinary trainable parameter again."""
+    parameter.__class__ = Parameter
+    del parameter.tape, parameter.dispatch  # type: ignore[attr-defined]
+    parameter.requires_grad_(True)
+
+
+def _first(arguments: Iterable[Any]) -> Watched | Derived | None:
+    for argument in arguments:
+        if is_watched(argument):
+            found: Watched | Derived = argument
+            return found
+        if type(argument) in {list, tuple}:
+            inner = _first(argument)
+            if inner is not None:
+                return inner
+    return None

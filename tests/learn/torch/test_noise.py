@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Noise has its law, lies on its grid, and listens to nobody's seed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+
+from discreet import testing
+from discreet.learn.torch.chacha import blocks, fresh_key, reference_normals
+from discreet.learn.torch.noise import Noise, normals, scales_for
+from tests.statistical import fit
+from tests.statistical.constants import ALPHA, WRONG
+
+COUNT = 100_000
+
+
+def test_the_block_function_gives_the_vector_of_the_rfc():
+    """RFC 8439, section 2.3.2."""
+    key = np.arange(32, dtype=np.uint8).view(np.uint32)
+    wanted = (
+        "e4e7f110 15593bd1 1fdd0f50 c47120a3 c7f4d1c7 0368c033 9aaa2204 4e6cd4c3 "
+        "466482d2 09aa9f07 05d7c214 a2028bd9 d19c12b5 b94e16de e883d0cb 4e3c50a2"
+    )
+    found = blocks(key, [1], (0x09000000, 0x4A000000, 0))
+    assert [f"{word:08x}" for word in found[0]] == wanted.split()
+
+
+def test_the_block_function_is_that_of_another_implementation():
+    key, counters, nonce = fresh_key(), np.arange(5, 12), (7, 8, 9)
+    told = np.array([5, *nonce], np.uint32).tobytes()
+    stream = Cipher(algorithms.ChaCha20(key.tobytes(), told), None).encryptor().update(bytes(64 * 7))
+    assert blocks(key, counters, nonce).tobytes() == stream
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [lambda: normals(COUNT).numpy(), lambda: reference_normals(fresh_key(), COUNT, 3)],
+    ids=["cpu", "cipher"],
+)
+def test_normals_are_normal_and_of_unit_width(drawn):
+    sample = drawn()
+    cells = np.rint(sample * 10).astype(np.int64)
+    assert fit.p_value(cells, lambda k: fit.rounded_gaussian(k, 10.0)) > ALPHA
+    for factor in (1 - WRONG, 1 + WRONG):
+        assert fit.p_value(cells, lambda k, factor=factor: fit.rounded_gaussian(k, 10.0 * factor)) < ALPHA
+    halves = sample[: COUNT // 2], sample[COUNT // 2 :]
+    assert abs(np.corrcoef(*halves)[0, 1]) < 6.2 / math.sqrt(
+        COUNT // 2
+    )  # the pairs of one radius are independent
+
+
+def test_an_odd_number_of_normals_is_that_number():
+    assert [normals(count).numel() for count in (0, 1, 5)] == [0, 1, 5]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_what_is_released_lies_on_the_grid_whatever_the_sum(dtype):
+    buffer = torch.full((1000,), 1 / 3, dtype=dtype)
+    scales = scales_for(noise=1.0, clip=1.0, dimension=1000)
+    assert scales.cell == 2.0**-30
+    Noise().add_(buffer, scales, divide=1.0)
+    cells = buffer.double() / scales.cell
+    assert torch.equal(cells, cells.round())
+    assert buffer.unique().numel() > 990
+
+
+def test_rounding_is_paid_for_by_more_noise():
+    """Two sums at distance 1 may be 1 + √d·γ apart after rounding."""
+    scales = scales_for(noise=2.0, clip=1.0, dimension=10**6)
+    assert scales.spread * scales.cell >= 2.0 * (1.0 + 1000 * scales.cell)
+    assert scales.spread * scales.cell < 2.0 * (1.0 + 1001 * scales.cell)
+
+
+@pytest.mark.parametrize("clip", [0.37, 1.0, 1.5, 1e-3])
+def test_a_clipping_norm_on_a_device_makes_the_same_grid(clip):
+    told = torch.tensor(clip, dtype=torch.float64)
+    one, other = (
+        scales_for(noise=1.1, clip=clip, dimension=50),
+        scales_for(noise=1.1, clip=told, dimension=50),
+    )
+    assert [float(part) for part in other] == pytest.approx(list(one), rel=1e-15)
+
+
+def test_the_noise_has_the_width_that_was_asked_for():
+    buffer = torch.zeros(COUNT)
+    Noise().add_(buffer, scales_for(noise=2.0, clip=3.0, dimension=COUNT), divide=6.0)
+    cells = np.rint(buffer.numpy() * 10).astype(np.int64)
+    assert fit.p_value(cells, lambda k: fit.rounded_gaussian(k, 10.0)) > ALPHA
+    assert fit.p_value(cells, lambda k: fit.rounded_gaussian(k, 8.0)) < ALPHA
+
+
+def test_what_is_not_a_number_does_not_come_through():
+    buffer = torch.tensor([math.nan, math.inf, -math.inf, 0.0])
+    Noise().add_(buffer, scales_for(noise=1.0, clip=1.0, dimension=4), divide=1.0)
+    assert bool(torch.isfinite(buffer).all())
+    assert float(buffer.abs().max()) < 40
+
+
+def test_the_seed_of_torch_has_no_say_and_is_not_used_up():
+    drawn = []
+    for _ in range(2):
+        torch.manual_seed(0)
+        before = torch.get_rng_state()
+        drawn.append(normals(10))
+        assert torch.equal(torch.get_rng_state(), before)
+    assert not torch.equal(*drawn)
+
+
+def test_the_seed_of_a_test_has():
+    drawn = []
+    for _ in range(2):
+        with testing.seeded(7):
+            drawn.append((normals(10), fresh_key()))
+    assert torch.equal(drawn[0][0], drawn[1][0])
+    assert (drawn[0][1] == drawn[1][1]).all()
+
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+
+
+@needs_gpu
+@pytest.mark.parametrize("count", [1, 7, 8, 1000, 1_000_003])
+def test_the_kernel_adds_what_the_reference_says(count):
+    noise, scales = Noise(), scales_for(noise=1.0, clip=1.0, dimension=count)
+    for turn in (1, 2):
+        buffer = torch.zeros(count, device="cuda", dtype=torch.float64)
+        noise.add_(buffer, scales, divide=4.0)
+        key = noise._keys[buffer.device].cpu().numpy().view(np.uint32)
+        wanted = np.rint(reference_normals(key, count, turn) * scales.spread) * scales.cell / 4.0
+        assert np.abs(buffer.cpu().numpy() - wanted).max() <= 2 * scales.cell
+
+
+@needs_gpu
+def test_the_kernel_keeps_the_sum_and_the_grid():
+    buffer = torch.full((4097,), 1 / 3, device="cuda")
+    scales = scales_for(noise=1.0, clip=torch.tensor(1.0, device="cuda"), dimension=4097)
+    Noise().add_(buffer, scales, divide=1.0)
+    cells = buffer.double() / float(scales.cell)
+    assert torch.equal(cells, cells.round())
+    assert abs(float(buffer.mean()) - 1 / 3) < 0.2

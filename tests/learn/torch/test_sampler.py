@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches are drawn as the plan says: exactly so where that can be seen, and statistically where it cannot."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from discreet import testing
+from discreet.learn.torch.plan import plan_of
+from discreet.learn.torch.sampler import draw
+from tests.statistical import fit
+from tests.statistical.constants import ALPHA, FEW, WRONG
+
+
+def plan(**settings):
+    return plan_of(**({"size": 10, "batch": 3, "steps": 1, "noise": 1.0} | settings))
+
+
+@pytest.mark.parametrize(("batch", "size"), [(3, 10), (1, 3), (256, 60_000), (7, 8)])
+def test_a_word_decides_to_the_last_bit_and_never_too_often(batch, size):
+    made = plan(batch=batch, size=size)
+    threshold = int(Fraction(made.rate) * 2**64)
+    assert Fraction(batch, size) <= Fraction(plan(batch=batch, size=size, sampling="fixed").rate)
+    assert Fraction(threshold, 2**64) <= Fraction(made.rate)
+    with testing.using(testing.ScriptedSource(words=[threshold - 1, threshold, 0, 2**64 - 1])):
+        assert draw(made, 4).tolist() == [0, 2]
+
+
+def test_poisson_batches_have_their_rate_at_every_place_and_are_independent():
+    made, trials = plan(batch=3, size=10), FEW
+    seen = np.zeros((trials, 4), np.int64)
+    for row in seen:
+        row[draw(made, 4)] = 1
+    codes = seen @ np.array([8, 4, 2, 1])
+
+    def law(rate):
+        return lambda k: np.array(
+            [rate ** int(c).bit_count() * (1 - rate) ** (4 - int(c).bit_count()) for c in k]
+        )
+
+    assert fit.p_value(codes, law(0.3)) > ALPHA
+    for factor in (1 - WRONG, 1 + WRONG):
+        assert fit.p_value(codes, law(0.3 * factor)) < ALPHA
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_every_set_of_fixed_size_is_equally_likely(count):
+    made = plan(sampling="fixed", size=5, batch=count)
+    sets = {each: place for place, each in enumerate(itertools.combinations(range(5), count))}
+    found = np.array([sets[tuple(draw(made, 5).tolist())] for _ in range(3000)])
+    assert fit.p_value(found, lambda k: np.full(k.size, 1 / len(sets))) > ALPHA
+
+
+def test_a_full_batch_has_everything():
+    assert draw(plan(sampling="full", batch=None, size=7), 7).tolist() == list(range(7))
+    assert draw(plan(batch=10, size=10), 4).tolist() == [0, 1, 2, 3]
+
+
+def test_how_many_records_there_are_need_not_be_what_is_said():
+    """With a public size the rate is public, and a data set of another size is sampled at that rate."""
+    made = plan(batch=5, size=10)
+    sizes = [draw(made, 1000).size for _ in range(50)]
+    assert stats.binomtest(sum(sizes), 50_000, 0.5).pvalue > ALPHA
+    assert draw(made, 0).size == 0
+
+
+def test_a_batch_is_in_order_and_has_nobody_twice():
+    for made in (plan(batch=4, size=8), plan(sampling="fixed", batch=4, size=8)):
+        drawn = draw(made, 8)
+        assert (np.diff(drawn) > 0).all()
+        assert Counter(drawn.tolist()).most_common(1)[0][1] == 1 if drawn.size else True
