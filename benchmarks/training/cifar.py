@@ -18,7 +18,9 @@ import models
 from scattering import features
 
 LINEAR = fit.Recipe(models.linear, 8192, 350, clip=0.1, rate=400.0, rates=(100.0, 200.0, 400.0, 800.0))
-CONVOLUTIONAL = fit.Recipe(models.convolutional, 8192, 350, clip=0.1, rate=4.0, rates=(1.0, 2.0, 4.0, 8.0))
+CONVOLUTIONAL = fit.Recipe(
+    models.convolutional, 16_384, 350, clip=0.3, rate=1.5, rates=(0.75, 1.5, 3.0), average=0.98
+)
 
 
 def data(part: str, device: str) -> fit.Data:

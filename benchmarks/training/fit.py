@@ -15,6 +15,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "peers"))
@@ -39,11 +40,12 @@ class Recipe:
     rate: float
     rates: tuple[float, ...]
     momentum: float = 0.9
+    average: float = 0.0  # of the weights over steps: how much of the average is kept in each
 
     def __str__(self) -> str:
         return (
             f"batches of {self.batch}, {self.steps} steps, clipping norm {self.clip:g}, "
-            f"rate {self.rate:g}, momentum {self.momentum:g}"
+            f"rate {self.rate:g}, momentum {self.momentum:g}, averaging {self.average:g}"
         )
 
 
@@ -65,6 +67,7 @@ def trained(records: Data, recipe: Recipe, scored: Data) -> Outcome:
     start, (rows, classes) = time.perf_counter(), records
     model = recipe.model(rows.shape[1]).to(rows.device)
     optimizer = torch.optim.SGD(model.parameters(), lr=recipe.rate, momentum=recipe.momentum)
+    averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(recipe.average))
     run = private(
         model, optimizer, (rows, classes), epsilon=EPSILON, delta=DELTA, size=len(rows),
         batch=recipe.batch, steps=recipe.steps, clip=recipe.clip,
@@ -73,9 +76,10 @@ def trained(records: Data, recipe: Recipe, scored: Data) -> Outcome:
         losses = functional.cross_entropy(model(inputs), targets, reduction="none")
         run.backward(losses)
         optimizer.step()
+        averaged.update_parameters(model)  # a function of what was released: it costs nothing
     run.close()
     spent = time.perf_counter() - start
-    return Outcome(accuracy(model, scored), run.epsilon(DELTA), run.plan.noise, spent)
+    return Outcome(accuracy(averaged, scored), run.epsilon(DELTA), run.plan.noise, spent)
 
 
 def accuracy(model: nn.Module, scored: Data) -> float:

@@ -274,7 +274,9 @@ def test_a_loader_that_says_less_than_it_gives():
 
 
 @pytest.mark.parametrize(
-    "bad", [None, 3, Stream(), iter([]), (torch.zeros(3), torch.zeros(4)), (torch.tensor(1.0),)], ids=str
+    "bad",
+    [None, 3, Stream(), iter([]), (torch.zeros(3), torch.zeros(4)), (torch.tensor(1.0),)],
+    ids=lambda bad: type(bad).__name__,
 )
 def test_what_has_no_records(bad):
     model = small()
