@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pytest
-from mpmath import mp, mpf, ncdf, quad
+from mpmath import mp, mpf, ncdf, quad, workdps
 from scipy.special import expit, softmax
 
 from discreet import privacy
@@ -104,9 +104,9 @@ def test_the_condition_on_the_ridge_is_needed() -> None:
     assert found <= LogisticCurve(mu, kappa - mu * mu / 2).delta(epsilon)
 
 
+@workdps(30)
 def test_the_part_of_the_curve_below_its_bend_is_the_integral_that_it_stands_for() -> None:
     """E(1 - e^{ε - g(A)})₊ for A ~ N(μ²/2, μ²) and g(A) = max over s in [0, 1] of sA + s(1 - s)·bend."""
-    mp.dps = 30
     for mu, bend in ((0.27, 1.0), (1.0, 2.0), (2.0, 0.5)):
         for epsilon in (0.0, 0.3 * bend, 0.9 * bend):
 
@@ -251,8 +251,8 @@ def test_it_survives_storage() -> None:
     assert (found.unit.relation, found.unit.protects) == ("replace", "patient")
 
 
+@workdps(40)
 def test_normal_tails_of_the_module_are_those_of_the_oracle() -> None:
-    mp.dps = 40
     for mu, epsilon in ((0.3, 1.0), (1.0, 0.5), (0.05, 0.2)):
         truth = ncdf(-mpf(epsilon) / mu + mpf(mu) / 2) - mp.exp(epsilon) * ncdf(
             -mpf(epsilon) / mu - mpf(mu) / 2

@@ -110,6 +110,26 @@ def test_sparse_rows_give_the_same_sums() -> None:
     ).all()
 
 
+def test_long_blocks_are_cut_and_nothing_is_lost() -> None:
+    rng = np.random.default_rng(8)
+    cells, targets = np.trunc(rng.normal(size=(5000, 70)) * 1000), rng.choice([0.0, 1.0], (5000, 1))
+    weights = rng.normal(size=(70, 1))
+    cut = Rows.of([(cells, targets)], size=2.0**-12, width=70)
+    single = (Rows.of([(cells[[k]], targets[[k]])], size=2.0**-12, width=70) for k in range(5000))
+    assert len(cut.parts) > 2
+    total = sum(clipped_sum(rows, Logistic(), weights, 0.2)[0] for rows in single)
+    assert (clipped_sum(cut, Logistic(), weights, 0.2)[0] == total).all()
+
+
+@given(st.lists(st.integers(0, 2**42), min_size=1, max_size=50))
+def test_the_limit_of_a_row_is_checked_in_whole_numbers(squares: list[int]) -> None:
+    rows = Rows((), (np.array(squares, np.float64),), (), 1.0, 4)
+    for square, limit in zip(squares, rows.limits[0], strict=True):
+        assert limit == int(limit)
+        assert int(limit) ** 2 * square <= CLIP**2
+        assert (int(limit) + 2) ** 2 * max(square, 1) > CLIP**2
+
+
 def run(relation: str = "add-remove", **changed: Any) -> np.ndarray:
     rows = Rows.of([(np.zeros((0, 300)), np.zeros((0, 2)))], size=2.0**-12, width=300)
     kept: dict[str, Any] = {
@@ -134,13 +154,14 @@ def test_progress_counts_steps() -> None:
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
-def test_a_penalty_pulls_towards_zero() -> None:
+@pytest.mark.parametrize("shape", [(1, 1), (1,)], ids=["matrix", "diagonal"])
+def test_a_penalty_pulls_towards_zero(shape: tuple[int, ...]) -> None:
     rows = Rows.of([(np.full((1, 1), 2.0**12), np.ones((1, 1)))], size=2.0**-12, width=1)
 
     def fitted(penalty: float) -> float:
         found = descend(
             rows, Squared(), np.zeros((1, 1)), clip=1.0, noise=1e-7, steps=200, rate=0.1, momentum=0.0,
-            penalty=np.full((1, 1), penalty), count=1.0, relation="add-remove",
+            penalty=np.full(shape, penalty), count=1.0, relation="add-remove",
         )  # fmt: skip
         return float(found[0, 0])
 

@@ -13,7 +13,8 @@ from hypothesis.extra import numpy as arrays
 from scipy import sparse
 
 from discreet.errors import BadParameter
-from discreet.learn.features import BITS, Box, as_matrix, as_target, blocks, ends, within
+from discreet.learn.features import BITS, Box, blocks, ends, stored_blocks, within
+from discreet.learn.reading import as_matrix, as_target
 
 anything = st.floats(width=64, allow_nan=True, allow_infinity=True)
 tables = arrays.arrays(np.float64, st.tuples(st.integers(0, 6), st.just(3)), elements=anything)
@@ -82,6 +83,18 @@ def test_coefficients_go_back_to_the_raw_features() -> None:
     assert np.allclose(box.cells(raw) / 2**BITS @ weights, raw @ slopes + intercept, atol=1e-3)
 
 
+@pytest.mark.parametrize("stored", [0, 3, 900])
+def test_sparse_rows_are_cut_by_what_they_store(stored: int) -> None:
+    indptr = np.arange(0, stored * 2001, stored) if stored else np.zeros(2001, int)
+    table = sparse.csr_array(
+        (np.ones(stored * 2000), np.arange(stored * 2000) % 10**4, indptr), (2000, 10**4)
+    )
+    covered = list(stored_blocks(table))
+    assert [part.start for part in covered] == [0, *(part.stop for part in covered[:-1])]
+    assert covered[-1].stop == 2000
+    assert len(covered) == (1 if stored < 10 else 4)
+
+
 def test_blocks_cover_every_row_once() -> None:
     table = np.empty((1_000_003, 7), np.int8)
     covered = list(blocks(table))
@@ -116,7 +129,9 @@ def test_bad_bounds_are_refused(bounds: object, norm: object, code: str) -> None
     assert refused.value.code == code
 
 
-@pytest.mark.parametrize("values", [np.zeros(3), np.zeros((2, 0)), [["a", "b"]], np.zeros((2, 2), complex)])
+@pytest.mark.parametrize(
+    "values", [np.zeros(3), np.zeros((2, 0)), np.array([["a", "b"]]), np.zeros((2, 2), complex)]
+)
 def test_what_is_no_table_of_numbers_is_refused(values: object) -> None:
     with pytest.raises(BadParameter, match="DP10") as refused:
         as_matrix(values)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from mpmath import mp, mpf
+from mpmath import mp, mpf, workdps
 from scipy.linalg import LinAlgError
 
 from discreet.errors import UnsupportedGuarantee
@@ -18,7 +18,7 @@ from discreet.learn import minimiser
 from discreet.learn.descent import Rows
 from discreet.learn.features import BITS
 from discreet.learn.losses import Hinge, Huber, Logistic, Loss, Softmax, Squared
-from discreet.learn.minimiser import Minimum, Point, most_rows, refuse_beyond, steepest
+from discreet.learn.minimiser import MOST_ROWS, Minimum, Point, _slack, reachable, refuse_beyond, steepest
 from discreet.noise.grid import Grid
 
 Reals = npt.NDArray[np.float64]
@@ -62,9 +62,9 @@ def _slopes(loss: Loss, scores: list[mpf], targets: list[float]) -> list[mpf]:
     return [1 / (1 + mp.exp(-scores[0])) - targets[0]]
 
 
+@workdps(60)
 def _gradient(problem: Minimum, point: Point) -> list[list[mpf]]:
     """With 60 digits, entry by entry."""
-    mp.dps = 60
     high, low = point.floats
     width, scores = problem.push.shape
     weights = [[mpf(high[j, k]) + mpf(low[j, k]) for k in range(scores)] for j in range(width)]
@@ -72,6 +72,8 @@ def _gradient(problem: Minimum, point: Point) -> list[list[mpf]]:
         [mpf(problem.ridge) * weights[j][k] + mpf(problem.push[j, k]) for k in range(scores)]
         for j in range(width)
     ]
+    if not problem.rows.parts:
+        return out
     cells, targets = problem.rows.parts[0], problem.rows.targets[0]
     for row, target in zip(cells.tolist(), targets.tolist(), strict=True):
         x = [mpf(cell) / 2**BITS for cell in row]
@@ -191,9 +193,17 @@ def test_how_far_a_record_pulls() -> None:
     assert steepest(Squared(), 1) == math.inf
 
 
+@pytest.mark.parametrize(
+    ("loss", "scores"), [(Logistic(), 1), (Softmax(), 1000), (Huber(1e-6), 1), (Hinge(), 50)]
+)
+def test_what_is_certified_is_in_reach_of_every_number_of_rows(loss: Loss, scores: int) -> None:
+    """Otherwise a refusal would tell how many rows there are."""
+    assert reachable(loss, scores, 0.0) == 4 * MOST_ROWS * _slack(loss, scores)
+    assert reachable(loss, scores, 1.0) == 1.0
+    assert reachable(loss, scores, 0.0) < 0.01
+
+
 def test_more_rows_than_proved_are_refused() -> None:
-    most = most_rows(Logistic(), 1, 2.0**-24)
-    assert most == 2**24
-    refuse_beyond(most, Logistic(), 1, 2.0**-24)
-    with pytest.raises(UnsupportedGuarantee, match="at most 16777216 rows"):
-        refuse_beyond(most + 1, Logistic(), 1, 2.0**-24)
+    refuse_beyond(MOST_ROWS)
+    with pytest.raises(UnsupportedGuarantee, match="at most 2147483648 rows"):
+        refuse_beyond(MOST_ROWS + 1)

@@ -157,6 +157,25 @@ def test_sparse_rows_are_learned_from() -> None:
     assert np.abs(dense.coef_[0]).argmax() == 0
 
 
+def test_sparse_rows_give_the_fit_of_the_same_dense_rows() -> None:
+    stored = sparse.random_array((3000, 30), density=0.2, format="csr", rng=np.random.default_rng(2))
+    labels = (np.arange(3000) % 3 == 0).astype(int)
+    model = LogisticRegression(epsilon=8.0, delta=1e-5, norm=1.5, classes=[0, 1], solver="gradient")
+    assert same(fitted_with(4, model, stored, labels), fitted_with(4, model, stored.toarray(), labels))
+
+
+def test_plain_gradients_learn_more_than_the_larger_class() -> None:
+    """Many features, short rows, and 70 % of the records in one class."""
+    rng = np.random.default_rng(3)
+    table, slopes = rng.normal(size=(8000, 300)), rng.normal(size=300)
+    line = table @ slopes
+    labels = (line > np.quantile(line, 0.7)).astype(int)
+    model = LogisticRegression(**BOUNDED, classes=[0, 1], solver="gradient")
+    assert model.fit(table, labels).score(table, labels) > 0.78
+    bounds: dict[str, Any] = {"target_bounds": (-60, 60), "solver": "gradient"}
+    assert LinearRegression(**BOUNDED, **bounds).fit(table, line).score(table, line) > 0.7
+
+
 def test_features_may_be_columns_of_a_frame() -> None:
     import pandas as pd
 
@@ -281,7 +300,13 @@ def test_bad_parameters_of_a_regression_are_refused(changed: dict[str, Any], cod
 
 @named(
     ("data", "labels"),
-    [(X, HALF[:-1]), (X[:, 0], HALF), (X, np.stack([HALF, HALF], 1)), (X, None), ([["secret"]], [0])],
+    [
+        (X, HALF[:-1]),
+        (X[:, 0], HALF),
+        (X, np.stack([HALF, HALF], 1)),
+        (X, None),
+        (np.array([["secret"]]), [0]),
+    ],
 )
 def test_bad_shapes_are_refused_without_a_word_of_the_data(data: Any, labels: Any) -> None:
     with pytest.raises(BadParameter) as refused:

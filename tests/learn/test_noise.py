@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet import noise
-from discreet.learn import PCA, GaussianNB, KMeans, LinearRegression, StandardScaler
+from discreet.learn import PCA, GaussianNB, KMeans, LinearRegression, LogisticRegression, StandardScaler
 from discreet.learn.budget import Budget
 
 GIVEN: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "bounds": (-1, 1)}
@@ -58,6 +58,16 @@ def test_products_with_the_target(scales: list[float], relation: str) -> None:
     LinearRegression(**GIVEN, target_bounds=(0, 1), solver="joint", relation=relation).fit(X, Y)
     spread = 2 * Z[relation] * SWAP[relation] * 4**14
     assert scales == pytest.approx([spread / math.sqrt(2), spread], rel=1e-9)
+
+
+@relations
+def test_plain_gradients(scales: list[float], relation: str) -> None:
+    LogisticRegression(**GIVEN, classes=[0, 1], solver="gradient", relation=relation).fit(X, Y)
+    fact = Z[relation] / math.sqrt(0.02)
+    most = (4**14 - math.floor(0.7 / math.hypot(1, 0.7) * 2**14) ** 2) // 2**10  # without the constant
+    first = [fact * 2**10, fact * most] if relation == "add-remove" else [fact * most]
+    each = Z[relation] * math.sqrt(100 / (1 - 0.02 * len(first))) * (2 if relation == "replace" else 1)
+    assert scales == pytest.approx([*first, *[each * 2**24] * 100], rel=1e-9)
 
 
 @relations

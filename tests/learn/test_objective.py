@@ -13,10 +13,11 @@ from sklearn.linear_model import LogisticRegression as Plain
 
 from discreet import audit, noise, privacy
 from discreet.errors import UnsupportedGuarantee
-from discreet.learn import objective
+from discreet.learn import minimiser, objective
 from discreet.learn.budget import Budget
 from discreet.learn.logistic import LogisticRegression
 from discreet.learn.losses import Hinge, Huber, Logistic, Loss, Softmax, Squared
+from discreet.learn.minimiser import reachable
 from discreet.learn.objective import WITHIN, Objective, _planned
 from discreet.learn.svc import LinearSVC
 from tests.learn.test_output import problem_of
@@ -57,6 +58,9 @@ def test_the_promise_is_within_the_budget_and_uses_it(loss: Loss, relation: str)
     assert privacy.from_json(promise.to_json()) == promise
 
 
+TAU = reachable(Logistic(), 1, WITHIN)
+
+
 def test_the_promise_is_made_without_the_data() -> None:
     one, other = problem_of([], [], Logistic()), problem_of([[1.0, 1.0]] * 50, [1] * 50, Logistic())
     assert Objective().guarantee(one) == Objective().guarantee(other)
@@ -92,7 +96,7 @@ def test_the_push_is_added_as_it_was_drawn(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(noise, "rounded_gaussian", ones)
     weights = Objective().fit(problem).weights
     step = plan.sigma / float(scales[0])
-    assert math.sqrt(3) * step / 2 <= WITHIN / 4
+    assert math.sqrt(3) * step / 2 <= TAU / 4
     assert math.frexp(step)[0] == pytest.approx(0.5, rel=1e-12)
     assert np.allclose(weights, -(10**6) * step / plan.ridge, atol=1e-6)
     assert float(scales[1]) > plan.blur * math.sqrt(3)
@@ -109,7 +113,7 @@ def test_the_blur_is_for_the_distance_between_two_answers(monkeypatch: pytest.Mo
     problem = problem_of([[0.3, 0.4]], [1], Logistic())
     monkeypatch.setattr(objective, "blurred", keep)
     Objective().fit(problem)
-    assert seen[0] == pytest.approx(2 * 1.25 * WITHIN / _planned(problem).ridge, rel=1e-12)
+    assert seen[0] == pytest.approx(2 * 1.25 * TAU / _planned(problem).ridge, rel=1e-12)
     parts = dict(Objective().guarantee(problem).parts)  # type: ignore[attr-defined]
     assert parts[privacy.gaussian(noise=seen[1])] == 1
     assert len(parts) == 2
@@ -133,7 +137,7 @@ def test_what_is_not_proved_is_refused() -> None:
 def test_too_many_rows_are_refused_before_anything_is_paid_where_their_number_is_public(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(objective, "WITHIN", 2.0**-48)
+    monkeypatch.setattr(minimiser, "MOST_ROWS", 1)
     with pytest.raises(UnsupportedGuarantee, match="at most 1 rows"):
         Objective().guarantee(problem_of([[0.0, 0.0]] * 2, [1, 0], Logistic(), relation="replace"))
 

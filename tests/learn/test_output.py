@@ -19,7 +19,7 @@ from discreet.learn import output
 from discreet.learn.budget import Budget
 from discreet.learn.features import Box
 from discreet.learn.losses import Hinge, Huber, Logistic, Loss, Softmax, Squared
-from discreet.learn.minimiser import Minimum, Point, steepest
+from discreet.learn.minimiser import Minimum, Point, reachable, steepest
 from discreet.learn.output import Output, blurred
 from discreet.learn.problem import Problem
 from discreet.noise.grid import Grid
@@ -152,7 +152,8 @@ def test_the_noise_is_for_the_distance_of_the_theorem(
     monkeypatch.setattr(output, "blurred", keep)
     fit = Output().fit(problem)
     pull = steepest(loss, scores)
-    expected = (pulls * pull + 2 * 2.0**-18 * pull) / output._ridge(problem, fit.count or 0.0)
+    tau = reachable(loss, scores, 2.0**-18 * pull)
+    expected = (pulls * pull + 2 * tau) / output._ridge(problem, fit.count or 0.0)
     assert float(seen[0][0]) == pytest.approx(expected, rel=1e-12)
     promised = privacy.gaussian(noise=seen[0][1], relation=relation)
     counted = [] if relation == "replace" else [problem.budget.gaussian(problem.budget.shares(0.02)[0])]

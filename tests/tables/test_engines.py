@@ -163,7 +163,7 @@ def _deeper(inner):
     truths = st.one_of(
         _TRUTHS,
         st.tuples(st.sampled_from(["=", "<>", "<", "<=", ">", ">="]), pair).map(
-            lambda x: Compare(x[0], *x[1])
+            lambda x: made(Compare)(x[0], *x[1])
         ),
         st.tuples(inner, st.lists(st.integers(-9, 9), max_size=4)).map(lambda x: IsIn(x[0], tuple(x[1]))),
     )

@@ -2,6 +2,7 @@
 """Learning from private records: scikit-learn estimators, and DP-SGD for PyTorch in `discreet.learn.torch`.
 
 budget.py        Budget: (ε, δ) as Gaussian noise, and its shares
+reading.py, labels.py      X and y as arrays, one record at a time; the class of a record
 features.py      Box: rows as whole numbers of bounded norm                             ◄ read this first
 ball.py, cube.py       other shapes of rows: in a ball, and feature by feature
 moments.py, sums.py, lloyd.py      sums over rows, released once            + moments.proof.md, joint.proof.md

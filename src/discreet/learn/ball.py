@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from discreet import check
 from discreet.learn.budget import Budget
 from discreet.learn.features import BITS, Box, blocks, ends
 from discreet.learn.moments import Moments
+from discreet.learn.reading import as_floats
 from discreet.learn.whitened import count_of
 
 __all__ = ["Ball", "Centred"]
@@ -78,7 +78,7 @@ class Ball:
 
     def clipped(self, rows: Any) -> Reals:
         """Rows with every feature between its bounds; NaN is the middle of them."""
-        dense = np.asarray(rows.toarray() if sparse.issparse(rows) else rows, np.float64)
+        dense = as_floats(rows)
         return np.clip(np.where(np.isnan(dense), self.box.middle, dense), self.low, self.high)
 
     def cells(self, block: Any, bits: int = BITS) -> Reals:

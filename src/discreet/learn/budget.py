@@ -23,7 +23,7 @@ from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["Budget"]
 
-_MOST = 2.0**20  # of noise, in sensitivities: more cannot be drawn on the grids of this package
+_MOST = 2.0**15  # of noise, in sensitivities: more cannot be drawn on the grids of this package
 _UP = 1 + 1e-12  # covers the rounding of the square roots below
 
 

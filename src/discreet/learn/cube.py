@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from discreet import noise as exact
 from discreet.errors import BadParameter
 from discreet.learn.features import blocks, ends
+from discreet.learn.reading import as_floats
 from discreet.mechanisms.laws import exactly
 
 __all__ = ["Cube", "Sums", "sensitivity"]
@@ -72,9 +72,10 @@ class Cube:
 
     def scaled(self, block: Any) -> Reals:
         """Rows in [-1, 1], each number by itself."""
-        values = np.array(block.toarray() if sparse.issparse(block) else block, np.float64)
-        values -= self.middle
-        values /= self.half
+        values = as_floats(block)
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            values -= self.middle
+            values /= self.half
         values[np.isnan(values)] = 0.0
         return np.clip(values, -1.0, 1.0, out=values)
 

@@ -19,8 +19,9 @@ What would break it: a score that depends on other records, a step size that was
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ Ints = npt.NDArray[np.int64]
 LARGEST = 1 << 20  # of one number in a row: single precision holds it, and squares add up exactly
 _CLIP = 1 << 24  # the greatest norm of a record's gradient in cells
 _SAFE = 1 - 2.0**-40
+_AT_ONCE = 1 << 17  # numbers of a dense block, so that it stays in a cache
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Rows:
     def of(cls, parts: Iterable[tuple[Any, Reals]], *, size: float, width: int) -> Rows:
         """From (cells, targets) of each block; |cell| <= 2**20. Dense blocks are kept in single precision."""
         kept, squares, targets = [], [], []
-        for cells, target in parts:
+        for cells, target in (small for part in parts for small in _cut(*part)):
             dense = isinstance(cells, np.ndarray)
             kept.append(cells.astype(np.float32) if dense else cells)
             squares.append(
@@ -63,27 +65,46 @@ class Rows:
             targets.append(target if target.ndim == 2 else target[:, None])
         return cls(tuple(kept), tuple(squares), tuple(targets), size, width)
 
+    @cached_property
+    def limits(self) -> tuple[Reals, ...]:
+        """The greatest whole A of each row such that A² · square <= 2**48 exactly."""
+        return tuple(_limit(squares) for squares in self.squares)
+
+
+def _cut(cells: Any, targets: Reals) -> Iterator[tuple[Any, Reals]]:
+    step = max(1, _AT_ONCE // max(1, cells.shape[1])) if isinstance(cells, np.ndarray) else cells.shape[0]
+    for start in range(0, cells.shape[0], max(1, step)):
+        yield cells[start : start + step], targets[start : start + step]
+
+
+def _limit(squares: Reals) -> Reals:
+    limit = np.trunc(_CLIP / np.sqrt(np.maximum(squares, 1.0)) * _SAFE)
+    limit[limit * limit * squares > float(_CLIP) ** 2] = 0.0
+    return limit
+
 
 def clipped_sum(rows: Rows, loss: Loss, weights: Reals, clip: float) -> tuple[Ints, float]:
     """Σ of clipped gradients in whole cells, and the size of a cell; no record is longer than 2**24 cells."""
     exponent = _exponent(weights, rows.width)
     whole = np.rint(np.ldexp(weights, exponent))
+    step = math.ldexp(rows.size, -exponent)  # of a score
     unit = clip / (rows.size * _CLIP)  # of a slope
     total = np.zeros(weights.shape, np.int64)
-    for cells, squares, targets in zip(rows.parts, rows.squares, rows.targets, strict=True):
-        wide = cells.astype(np.float64)
-        scores = np.ldexp(wide @ whole, -exponent) * rows.size
-        pushes = loss.slopes(scores, targets) / unit
-        np.nan_to_num(pushes, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
-        total += (wide.T @ _limited(pushes, squares)).astype(np.int64)
+    blocks = zip(rows.parts, rows.squares, rows.limits, rows.targets, strict=True)
+    for cells, squares, limits, targets in blocks:
+        wide = cells.astype(np.float64, copy=False)
+        pushes = loss.slopes((wide @ whole) * step, targets) / unit
+        pushes[~np.isfinite(pushes)] = 0.0
+        total += (wide.T @ _limited(pushes, squares, limits)).astype(np.int64)
     return total, unit * rows.size
 
 
-def _limited(pushes: Reals, squares: Reals) -> Reals:
+def _limited(pushes: Reals, squares: Reals, limits: Reals) -> Reals:
     """Whole numbers A, one row each, such that ‖A‖² · square <= 2**48 exactly."""
-    longest = _CLIP / np.sqrt(np.maximum(squares, 1.0)) * _SAFE
-    norms = np.sqrt((pushes * pushes).sum(axis=1)) if pushes.shape[1] > 1 else np.abs(pushes[:, 0])
-    out = np.trunc(pushes * (longest / np.maximum(norms, longest))[:, None])
+    if pushes.shape[1] == 1:
+        return np.trunc(np.minimum(np.maximum(pushes, -limits[:, None]), limits[:, None]))
+    norms = np.sqrt((pushes * pushes).sum(axis=1))
+    out: Reals = np.trunc(pushes * (limits / np.maximum(norms, np.maximum(limits, 1.0)))[:, None])
     out[(out * out).sum(axis=1) * squares > float(_CLIP) ** 2] = 0.0
     return out
 
@@ -105,14 +126,15 @@ def descend(
 ) -> Reals:
     """The average of the last half of the noisy steps on the mean loss plus ½ wᵀ penalty w.
 
-    `count` is a released or a public number of rows.
+    `count` is a released or a public number of rows; `penalty` is a matrix, or the diagonal of one.
     """
     spread = noise * _CLIP * (2 if relation == "replace" else 1)
     weights, speed, average = start.copy(), np.zeros_like(start), np.zeros_like(start)
     for step in range(steps):
         total, cell = clipped_sum(rows, loss, weights, clip)
         noisy = total + exact.rounded_gaussian(exactly(spread), total.shape)
-        gradient = noisy * (cell / count) + penalty @ weights
+        pull = penalty @ weights if penalty.ndim == 2 else penalty[:, None] * weights
+        gradient = noisy * (cell / count) + pull
         speed = momentum * speed + gradient
         weights = weights - rate * speed
         average += weights if step >= steps // 2 else 0.0

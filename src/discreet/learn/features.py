@@ -19,6 +19,7 @@ What would break it: bounds or a norm that were read off the data.
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -29,14 +30,17 @@ from scipy import sparse
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.learn.reading import as_floats
+from discreet.mechanisms.exact import number
 
-__all__ = ["BITS", "Box", "as_column", "as_matrix", "as_target", "blocks", "within"]
+__all__ = ["BITS", "Box", "blocks", "ends", "stored_blocks", "within"]
 
 Reals = npt.NDArray[np.float64]
 
 BITS = 14  # cells of a row: steps of 2**-14 of the greatest norm
 CONSTANT = 0.7  # the column of the intercept, as a share of the norm of the rest
 _FARTHEST = 1e100  # of a bound
+_NARROWEST = 1e-100  # of half the distance of two bounds
 _AT_ONCE = 1 << 19  # numbers that are worked on at once
 
 
@@ -87,33 +91,34 @@ class Box:
 
     def cells(self, block: Any, bits: int = BITS) -> Reals:
         """Rows in whole steps of 2**-bits, as floats that hold them exactly; ‖row‖ <= 2**bits exactly."""
-        scaled = np.array(block.toarray() if sparse.issparse(block) else block, np.float64)
-        with np.errstate(over="ignore"):  # a warning would tell of a value
+        scaled = as_floats(block)
+        with np.errstate(all="ignore"):  # a warning would tell of a value
             scaled -= self.middle
         self._whole(scaled, self.half)
         squares = np.einsum("ij,ij->i", scaled, scaled)
         scaled *= self._shrink(squares, bits)[:, None]
-        shortened = within(scaled, self._room(bits))
+        shortened = within(scaled, self.room(bits))
         if not self.constant:
             return shortened
-        return np.concatenate([shortened, np.full((len(scaled), 1), self._last(bits))], axis=1)
+        return np.concatenate([shortened, np.full((len(scaled), 1), self.last(bits))], axis=1)
 
     def sparse_cells(self, block: Any, bits: int = BITS) -> Any:
         """The same of a sparse block whose zeros stay zeros, without making it dense."""
-        out = sparse.csr_array(block, dtype=np.float64, copy=True)
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            out = sparse.csr_array(block, dtype=np.float64, copy=True)
         out.sum_duplicates()
         owner, count = np.repeat(np.arange(out.shape[0]), np.diff(out.indptr)), out.shape[0]
         self._whole(out.data, self.half[out.indices])
         squares = np.bincount(owner, out.data**2, count).astype(np.float64)
         out.data = np.trunc(out.data * self._shrink(squares, bits)[owner])
-        out.data[(np.bincount(owner, out.data**2, count) > self._room(bits))[owner]] = 0.0
+        out.data[(np.bincount(owner, out.data**2, count) > self.room(bits))[owner]] = 0.0
         if not self.constant:
             return out
-        return sparse.hstack([out, sparse.csr_array(np.full((count, 1), self._last(bits)))], format="csr")
+        return sparse.hstack([out, sparse.csr_array(np.full((count, 1), self.last(bits)))], format="csr")
 
     def _whole(self, values: Reals, half: Reals) -> None:
         """Clip to the bounds and truncate to whole numbers, fine enough that what follows does not notice."""
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             values /= half
         values[np.isnan(values)] = 0.0
         np.clip(values, -self.cap, self.cap, out=values)
@@ -130,12 +135,13 @@ class Box:
         """Bits of a feature such that squares of a whole row add up exactly in float64."""
         return min(20, (52 - len(self.middle).bit_length()) // 2)
 
-    def _last(self, bits: int) -> float:
+    def last(self, bits: int) -> float:
+        """The constant in steps of 2**-bits."""
         return math.floor(self.constant / self.length * 2.0**bits)
 
-    def _room(self, bits: int) -> float:
+    def room(self, bits: int) -> float:
         """The greatest square of the norm that the constant leaves to the features."""
-        return 4.0**bits - self._last(bits) ** 2
+        return 4.0**bits - self.last(bits) ** 2
 
     def coefficients(self, weights: Reals) -> tuple[Reals, Reals]:
         """Weights on rows as weights on the raw features, and the intercept; the last axis runs along a row."""
@@ -165,60 +171,17 @@ def blocks(matrix: Any) -> Iterator[slice]:
     return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
 
-def as_matrix(values: Any) -> Any:
-    """A table of numbers as it lies in memory, dense or CSR; what is no number in a column of objects is NaN."""
-    if sparse.issparse(values):
-        matrix: Any = sparse.csr_array(values)
-    else:
-        matrix = _numbers(values)
-    if matrix.ndim != 2:
-        raise BadParameter(
-            "DP104",
-            f"X must have two dimensions, rows and features, not {matrix.ndim}. Reshape your data.",
-            why="each row is one record, and each column one feature with bounds of its own.",
-            fix="X.reshape(-1, 1) if there is one feature, X.reshape(1, -1) if there is one record",
-        )
-    if matrix.shape[1] == 0:
-        raise BadParameter(
-            "DP102",
-            f"X has 0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required.",
-            why="there is nothing to learn from.",
-            fix="pass at least one column",
-        )
-    return matrix
-
-
-def as_target(values: Any, rows: int) -> Reals:
-    """One number for each row."""
-    return _numbers(as_column(values, rows)).astype(np.float64)
-
-
-def as_column(values: Any, rows: int) -> npt.NDArray[Any]:
-    """One value for each row, whatever it is. Only the shape is looked at."""
-    if values is None:
-        raise BadParameter(
-            "DP107",
-            "this estimator requires y to be passed, but the target y is None.",
-            why="there is nothing to predict.",
-            fix="fit(X, y)",
-        )
-    column = np.asarray(values)
-    if column.ndim == 2 and column.shape[1] == 1:
-        column = column[:, 0]
-    if column.ndim != 1 or len(column) != rows:
-        raise BadParameter(
-            "DP104",
-            "y must hold one value for each row of X; the shapes are inconsistent.",
-            why="a record is a row and its target together.",
-            fix="y.ravel(), with as many values as X has rows",
-        )
-    return column
+def stored_blocks(matrix: Any) -> Iterator[slice]:
+    """Slices of rows of a sparse table with about so many stored numbers each."""
+    count = matrix.shape[0]
+    step = min(_AT_ONCE, max(1, _AT_ONCE * count // max(1, matrix.nnz)))
+    return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
 
 def ends(bounds: Any, features: int) -> tuple[Reals, Reals]:
     """The lower and upper bounds of each feature."""
     try:
-        low, high = (np.broadcast_to(np.asarray(end, np.float64), (features,)) for end in bounds)
+        low, high = (np.broadcast_to(_reals(end), (features,)) for end in bounds)
     except (TypeError, ValueError):
         raise BadParameter(
             "DP104",
@@ -240,26 +203,19 @@ def ends(bounds: Any, features: int) -> tuple[Reals, Reals]:
             why="between equal bounds nothing can be learned, and the data may not be asked for others.",
             fix="bounds=(0, 1)",
         )
+    if not (high / 2 - low / 2 >= _NARROWEST).all():
+        raise BadParameter(
+            "DP102",
+            f"bounds must be {2 * _NARROWEST:g} or more apart.",
+            why="features are divided by the distance, and coefficients too, whose squares would have no meaning.",
+            fix="bounds=(0, 1), in another unit of the feature",
+        )
     return low, high
 
 
-def _numbers(values: Any) -> npt.NDArray[Any]:
-    array = np.asarray(values)
-    if array.dtype.kind in "biuf":
-        return array
-    if array.dtype.kind == "O":
-        flat = [_number(value) for value in array.ravel()]
-        return np.array(flat, np.float64).reshape(array.shape)
-    raise BadParameter(
-        "DP104",
-        "the data must be numbers. Complex data not supported, neither is text.",
-        why="every feature is scaled by its bounds.",
-        fix="encode categories as numbers with a public list of them, such as OneHotEncoder(categories=…)",
-    )
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
+def _reals(end: Any) -> Reals:
+    """A bound, or several, as floats; an infinity where an int is too large."""
+    listed = np.array(end, object)
+    if not all(isinstance(value, numbers.Real) and not isinstance(value, bool) for value in listed.flat):
+        raise TypeError
+    return np.array([number(value) for value in listed.flat], np.float64).reshape(listed.shape)

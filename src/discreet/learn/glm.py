@@ -14,10 +14,12 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from discreet.errors import BadParameter
-from discreet.learn.base import PrivateEstimator, declared_classes, members
-from discreet.learn.features import Box, as_target, ends
+from discreet.learn.base import PrivateEstimator
+from discreet.learn.features import Box, ends
+from discreet.learn.labels import declared_classes, members
 from discreet.learn.losses import Loss
 from discreet.learn.problem import Fit, Problem, Solver
+from discreet.learn.reading import as_floats, as_target
 from discreet.learn.solvers import CLASSIFIERS, REGRESSORS, solver_named
 
 __all__ = ["LinearClassifier", "LinearModel", "LinearRegressor"]
@@ -66,14 +68,18 @@ class LinearModel(PrivateEstimator):
         return self._sentences
 
     def _scores(self, X: Any) -> Reals:
-        """The scores of new rows, which are clipped to the bounds as in fitting; NaN is the middle of its bounds."""
+        """The scores of new rows, clipped to the bounds as in fitting; NaN is the middle of them, 0 if there are none."""
         check_is_fitted(self, "privacy_")
         matrix = self._matrix(X, reset=False)
         if self.bounds is not None:
             low, high = ends(self.bounds, matrix.shape[1])
-            dense = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+            dense = as_floats(matrix)
             matrix = np.clip(np.where(np.isnan(dense), low / 2 + high / 2, dense), low, high)
-        scores: Reals = np.asarray(matrix @ self.coef_.T) + self.intercept_
+        with np.errstate(all="ignore"):  # an infinity without bounds is an infinite score, not a warning
+            matrix = matrix.astype(np.float64)
+            stored = matrix if isinstance(matrix, np.ndarray) else matrix.data
+            stored[np.isnan(stored)] = 0.0
+            scores: Reals = np.asarray(matrix @ self.coef_.T) + self.intercept_
         return np.nan_to_num(scores)
 
 
@@ -157,7 +163,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]  # sci
         low, high = target_ends(self.target_bounds)
         middle, half = low / 2 + high / 2, high / 2 - low / 2
         matrix = self._matrix(X, reset=True)
-        with np.errstate(over="ignore"):  # a warning would tell of a value
+        with np.errstate(all="ignore"):  # a warning would tell of a value
             scaled = (as_target(y, matrix.shape[0]) - middle) / half
         scaled[np.isnan(scaled)] = 0.0
         targets = np.clip(scaled, -1.0, 1.0)[:, None]

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plain noisy gradient descent on all rows: no matrix is released, so it is the solver for many or sparse features.
 
-**Promise.** One noisy count (a fiftieth of the budget; none where the number of rows is public) and 100 noisy
-gradients; together they are the Gaussian mechanism that the budget allows.
+**Promise.** A noisy count and a noisy sum of squared norms (a fiftieth of the budget each; no count where the number of
+rows is public) and 100 noisy gradients; together they are the Gaussian mechanism that the budget allows.
 
 Why it holds: see descent.proof.md. Rows stay sparse where zero stays zero, that is, with `norm=` and no bounds.
+
+Why it works: bounds say little about how long rows of many features are. The mean of their squared norms does: steps
+are so long and gradients clipped so early as it says, and the column of constants is a fifth of a typical row, or the intercept
+would be learned long before the slopes, and every row given to the larger class.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +24,7 @@ from scipy import sparse
 
 from discreet import noise as exact
 from discreet.learn.descent import Rows, descend
-from discreet.learn.features import BITS, blocks
+from discreet.learn.features import BITS, Box, stored_blocks
 from discreet.learn.losses import Huber, Squared
 from discreet.learn.problem import Fit, Problem, Solver
 from discreet.mechanisms.laws import exactly
@@ -29,12 +34,12 @@ __all__ = ["Gradient"]
 
 Reals = npt.NDArray[np.float64]
 
-_COUNTING = 0.02  # of the budget
+_FACTS = 0.02  # of the budget, for the count and for the squares each
 _STEPS = 100
 _MOMENTUM = 0.8
-_PACE = (
-    3.0  # rows are at most 1 long, so that a step of 3 over the curvature is still stable with this momentum
-)
+_PACE = 3.0  # over the curvature along a typical row: still stable with this momentum
+_CONSTANT = 0.2  # of the norm of a typical row
+_COARSE = 2**10  # squares of cells that make one step of their sum
 
 
 class Gradient(Solver):
@@ -43,59 +48,93 @@ class Gradient(Solver):
     name = "gradient"
 
     def guarantee(self, problem: Problem) -> Guarantee:
-        counting, each = _noises(problem)
-        steps = _STEPS * problem.budget.gaussian(each)
-        return steps if counting is None else problem.budget.gaussian(counting) + steps
+        fact, each = _noises(problem)
+        facts = 1 if problem.known_count is not None else 2
+        return facts * problem.budget.gaussian(fact) + _STEPS * problem.budget.gaussian(each)
 
     def fit(self, problem: Problem) -> Fit:
-        counting, each = _noises(problem)
-        count = float(max(problem.known_count or 0, 1))
-        if counting is not None:
-            scale = counting * 2**10
-            noisy = (int(problem.keep.sum()) << 10) + exact.rounded_gaussian(exactly(scale))
-            count = max(noisy / 2**10, 2 * counting, 1.0)
-        width, loss = problem.box.width, problem.loss
+        fact, each = _noises(problem)
+        rows = Rows.of(_parts(problem), size=2.0**-BITS, width=problem.box.width)
+        count, last = _count(problem, fact), problem.box.last(BITS)
+        square = _square(rows, problem.box, count, fact)
+        constant = min(last, max(1.0, math.floor(_CONSTANT * math.sqrt(square) / rows.size)))
+        length = math.hypot(math.sqrt(square), constant * rows.size)
+        scale = np.ones(problem.box.width)  # of the columns, against those of the box
+        scale[-1] = constant / last
+        penalty = problem.penalty * scale**2 / count
         found = descend(
-            Rows.of(_parts(problem), size=2.0**-BITS, width=width),
-            loss,
-            np.zeros((width, problem.scores)),
-            clip=_clip(problem, count),
+            _with_constant(rows, last, constant),
+            problem.loss,
+            np.zeros((problem.box.width, problem.scores)),
+            clip=_slope(problem, count) * length,
             noise=each,
             steps=_STEPS,
-            rate=_PACE / (loss.curvature + float(problem.penalty.max()) / count),
+            rate=_PACE / (problem.loss.curvature * length**2 + float(penalty.max())),
             momentum=_MOMENTUM,
-            penalty=np.diag(problem.penalty / count),
+            penalty=penalty,
             count=count,
             relation=problem.budget.relation,
             progress=problem.progress,
         )
-        return Fit(found, count)
+        return Fit(found * scale[:, None], count)
 
     def story(self, problem: Problem) -> list[str]:
-        counted = "The number of rows was released with noise." if problem.known_count is None else ""
+        facts = "the number of rows and " if problem.known_count is None else ""
         return [
-            *([counted] if counted else []),
+            f"First {facts}the sum of their squared norms came with noise: from them follows the length of the steps.",
             f"{_STEPS} gradients over all rows were released with noise.",
         ]
 
 
-def _clip(problem: Problem, count: float) -> float:
-    """More where there is more to learn from; chosen on simulated data. Errors of regressions have no bound of their own."""
+def _slope(problem: Problem, count: float) -> float:
+    """Where slopes are clipped: more where there is more to learn from, or more features, which are learned slowly.
+
+    Chosen on simulated data. Errors of regressions have no bound of their own.
+    """
+    width = problem.box.width
     least = 0.03 if isinstance(problem.loss, Squared | Huber) else 0.1
-    return min(0.3, max(least, 0.05 * math.sqrt(count * problem.budget.mu / problem.box.width)))
+    return min(0.5, max(least, 0.05 * math.sqrt(count * problem.budget.mu / width), 0.02 * math.sqrt(width)))
 
 
-def _noises(problem: Problem) -> tuple[float | None, float]:
+def _noises(problem: Problem) -> tuple[float, float]:
+    facts = 1 if problem.known_count is not None else 2
+    fact, each = (problem.budget.shares(part)[0] for part in (_FACTS, (1 - facts * _FACTS) / _STEPS))
+    return fact, each
+
+
+def _count(problem: Problem, noise: float) -> float:
     if problem.known_count is not None:
-        return None, problem.budget.shares(1 / _STEPS)[0]
-    counting, each = (problem.budget.shares(part)[0] for part in (_COUNTING, (1 - _COUNTING) / _STEPS))
-    return counting, each
+        return float(max(problem.known_count, 1))
+    noisy = (int(problem.keep.sum()) << 10) + exact.rounded_gaussian(exactly(noise * 2**10))
+    return float(max(noisy / 2**10, 2 * noise, 1.0))
+
+
+def _square(rows: Rows, box: Box, count: float, noise: float) -> float:
+    """The mean of the squared norms of rows without their constants, rather too great than too small; at most the box's.
+
+    A record adds a whole number from 0 to `most`, so that replacing it changes the sum by no more than adding it.
+    """
+    most, constant = box.room(BITS) // _COARSE, box.last(BITS) ** 2
+    total = sum(int(((squares - constant) // _COARSE).sum()) for squares in rows.squares)
+    spread = noise * most
+    noisy = total + exact.rounded_gaussian(exactly(spread))
+    return float(min((max(noisy, 0) + 2 * spread) / count, most)) * _COARSE * rows.size**2
+
+
+def _with_constant(rows: Rows, old: float, new: float) -> Rows:
+    """The same rows with another number in the last column, in place."""
+    for part in rows.parts:
+        if isinstance(part, np.ndarray):
+            part[:, -1] = new
+        else:
+            part.data[part.indptr[1:] - 1] = new  # the last that each row stores
+    return replace(rows, squares=tuple(squares + (new**2 - old**2) for squares in rows.squares))
 
 
 def _parts(problem: Problem) -> Iterator[tuple[Any, Reals]]:
     if not (sparse.issparse(problem.data) and problem.box.keeps_zeros):
         yield from problem.cells()
         return
-    for part in blocks(problem.data):
+    for part in stored_blocks(problem.data):
         kept = np.flatnonzero(problem.keep[part])
         yield problem.box.sparse_cells(problem.data[part])[kept], problem.targets[part][kept]

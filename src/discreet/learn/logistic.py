@@ -29,7 +29,7 @@ class LogisticRegression(LinearClassifier):
     files of that name. With a `session` the whole cost is charged before the data are read.
 
     What would break it: bounds, classes or a choice of ε that were read off the data; a fit that was repeated until it
-    looked good (use `select_best`, which pays for that).
+    looked good (use `tune`, which pays for that).
 
     >>> import numpy as np
     >>> X = np.linspace(-1, 1, 2000).reshape(-1, 1)

@@ -37,13 +37,14 @@ from discreet.learn.descent import Rows
 from discreet.learn.losses import Hinge, Huber, Logistic, Loss, Softmax
 from discreet.noise.grid import Grid
 
-__all__ = ["MOST_WEIGHTS", "Minimum", "Point", "most_rows", "steepest"]
+__all__ = ["MOST_ROWS", "MOST_WEIGHTS", "Minimum", "Point", "reachable", "refuse_beyond", "steepest"]
 
 Reals = npt.NDArray[np.float64]
 
 MOST_WEIGHTS = (
     1 << 12
 )  # the matrix of second derivatives is held in memory, and sums of fine parts stay exact
+MOST_ROWS = 1 << 31
 _COARSE, _FINE = 37, 31  # bits of the two parts of a weight
 _LIMB = 18  # bits of each of the three parts of a slope: times a cell, 2**19 rows add up exactly
 _PATIENCE = 200  # steps of Newton's method before plain gradient steps, which need no factorisation
@@ -64,9 +65,12 @@ def steepest(loss: Loss, scores: int) -> float:
     return math.inf
 
 
-def most_rows(loss: Loss, scores: int, within: float) -> int:
-    """How many rows there may be for the certificate to be in reach; far more than fit into memory here."""
-    return int(within / (4 * _slack(loss, scores)))
+def reachable(loss: Loss, scores: int, wanted: float) -> float:
+    """A gradient norm that can be certified for every data set of at most 2**31 rows, from `wanted` on.
+
+    So it is a function of public numbers, and no number of rows that fits into memory is refused.
+    """
+    return max(wanted, 4 * MOST_ROWS * _slack(loss, scores))
 
 
 def _slack(loss: Loss, scores: int) -> float:
@@ -230,13 +234,12 @@ def _bends(loss: Loss, scores: Reals, targets: Reals) -> dict[tuple[int, int], R
     return {(k, k): second[:, k] for k in each}
 
 
-def refuse_beyond(rows: int, loss: Loss, scores: int, within: float) -> None:
-    """The promise is made for data sets of up to this many rows; where rows come and go, a refusal tells of more."""
-    most = most_rows(loss, scores, within)
-    if rows > most:
+def refuse_beyond(rows: int) -> None:
+    """The promise is made for data sets of up to so many rows."""
+    if rows > MOST_ROWS:
         raise UnsupportedGuarantee(
             "DP203",
-            f"this solver is proved for data sets of at most {most} rows.",
+            f"this solver is proved for data sets of at most {MOST_ROWS} rows.",
             why="beyond that, rounding in double precision hides how near its answer is to the minimiser.",
             fix="solver='whitened', or solver='gradient'",
             spent="what this fit costs; it was charged before the rows were counted",

@@ -12,8 +12,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from discreet.errors import BadParameter
-from discreet.learn.base import PrivateEstimator, declared_classes, members
+from discreet.learn.base import PrivateEstimator
 from discreet.learn.cube import Cube, Sums
+from discreet.learn.labels import declared_classes, members
 
 __all__ = ["GaussianNB"]
 

@@ -31,7 +31,7 @@ from discreet.learn.curves import CornerCurve, Curve, LogisticCurve, guarantee_o
 from discreet.learn.descent import Rows
 from discreet.learn.features import BITS
 from discreet.learn.losses import Hinge, Huber, Logistic, Loss, Softmax
-from discreet.learn.minimiser import Minimum, refuse_beyond
+from discreet.learn.minimiser import Minimum, reachable, refuse_beyond
 from discreet.learn.output import blurred, refuse_wide
 from discreet.learn.problem import Fit, Problem, Solver
 from discreet.mechanisms.laws import exactly
@@ -39,7 +39,9 @@ from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["Objective"]
 
-WITHIN = 2.0**-24  # the greatest norm of the gradient at the answer, rows having norm at most 1
+WITHIN = (
+    2.0**-24
+)  # the norm of the gradient at the answer that is wanted; what can be certified is a little more
 _BLUR = 1 / 400  # of the budget, for the distance to the exact minimiser
 _BENT = 0.25  # about this part of ε is for the determinant, where it adds up with the rest
 _MOST = 100.0  # a greater ε is spent only up to here
@@ -66,15 +68,16 @@ class Objective(Solver):
 
     def fit(self, problem: Problem) -> Fit:
         plan, width, scores = _planned(problem), problem.box.width, problem.scores
-        refuse_beyond(int(problem.keep.sum()), problem.loss, scores, WITHIN)
+        refuse_beyond(int(problem.keep.sum()))
+        within = reachable(problem.loss, scores, WITHIN)
         finest = max(
-            WITHIN, plan.sigma * 2.0**-28
+            within, plan.sigma * 2.0**-28
         )  # √d steps together, so that the push is off by an eighth of it
         step = 2.0 ** (math.frexp(finest / math.sqrt(width * scores))[1] - 3)
         pushes = exact.rounded_gaussian(exactly(plan.sigma) / Fraction(step), (width, scores))
         rows = Rows.of(problem.cells(), size=2.0**-BITS, width=width)
-        found = Minimum(rows, problem.loss, plan.ridge, pushes * step).within(WITHIN)
-        off = Fraction(WITHIN) + Fraction(finest) / 4  # the gradient, and the rounding of the push
+        found = Minimum(rows, problem.loss, plan.ridge, pushes * step).within(within)
+        off = Fraction(within) + Fraction(finest) / 4  # the gradient, and the rounding of the push
         return Fit(blurred(found, 2 * off / Fraction(plan.ridge), plan.blur))
 
     def story(self, problem: Problem) -> list[str]:
@@ -96,7 +99,7 @@ def _planned(problem: Problem) -> _Plan:
             fix="solver='whitened', or solver='output' for several hinge losses",
         )
     if problem.known_count is not None:
-        refuse_beyond(problem.known_count, problem.loss, problem.scores, WITHIN)
+        refuse_beyond(problem.known_count)
     return _plan(problem.loss, problem.scores, problem.budget)
 
 

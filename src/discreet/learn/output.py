@@ -25,7 +25,7 @@ from discreet import noise as exact
 from discreet.errors import UnsupportedGuarantee
 from discreet.learn.descent import Rows
 from discreet.learn.features import BITS
-from discreet.learn.minimiser import MOST_WEIGHTS, Minimum, Point, refuse_beyond, steepest
+from discreet.learn.minimiser import MOST_WEIGHTS, Minimum, Point, reachable, refuse_beyond, steepest
 from discreet.learn.problem import Fit, Problem, Solver
 from discreet.mechanisms.laws import exactly
 from discreet.noise.grid import Grid
@@ -56,14 +56,14 @@ class Output(Solver):
                 fix="solver='whitened', or HuberRegression(solver='output')",
             )
         if problem.known_count is not None:
-            refuse_beyond(problem.known_count, problem.loss, problem.scores, _within(problem))
+            refuse_beyond(problem.known_count)
         counting, answer = _noises(problem)
         main = problem.budget.gaussian(answer)
         return main if counting is None else problem.budget.gaussian(counting) + main
 
     def fit(self, problem: Problem) -> Fit:
         counting, answer = _noises(problem)
-        refuse_beyond(int(problem.keep.sum()), problem.loss, problem.scores, _within(problem))
+        refuse_beyond(int(problem.keep.sum()))
         count = float(max(problem.known_count or 0, 1))
         if counting is not None:
             noisy = int(problem.keep.sum()) + exact.rounded_gaussian(exactly(counting))
@@ -119,7 +119,7 @@ def _noises(problem: Problem) -> tuple[float | None, float]:
 
 
 def _within(problem: Problem) -> float:
-    return _WITHIN * steepest(problem.loss, problem.scores)
+    return reachable(problem.loss, problem.scores, _WITHIN * steepest(problem.loss, problem.scores))
 
 
 def _ridge(problem: Problem, count: float) -> float:

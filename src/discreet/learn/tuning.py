@@ -22,13 +22,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import validate_data
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
-from discreet.learn.base import PrivateEstimator
+from discreet.learn.base import PrivateEstimator, paying
 from discreet.learn.budget import Budget
-from discreet.learn.features import as_column, as_matrix
 from discreet.learn.glm import target_ends
+from discreet.learn.labels import members
+from discreet.learn.reading import as_column, as_matrix, as_target
 from discreet.mechanisms.combine import select_best
 from discreet.mechanisms.laws import exactly
 from discreet.mechanisms.mechanism import Mechanism
@@ -60,11 +62,18 @@ def tune(
     matrix = as_matrix(X)
     column = as_column(y, matrix.shape[0])
     share = check.inner_probability(held_out=held_out)
-    trials = [Trial.of(estimator, matrix.shape[1], share) for estimator in _checked(estimators)]
+    candidates = _checked(estimators)
+    payer = _payer(candidates, session)
+    trials = [Trial.of(candidate, matrix.shape[1], share) for candidate in candidates]
     search = select_best(candidates=trials, score=lambda tried: tried.score, mean_runs=mean_runs)
-    receipt = None if session is None else session.charge(search.guarantee(), question="learn.tune")
+    receipt = None if payer is None else payer.charge(search.guarantee(), question="learn.tune")
     best = search.draw((matrix, column)).value.model
-    best.privacy_, best.receipt_ = search.guarantee(), receipt
+    best.privacy_, best.receipt_, best.session = search.guarantee(), receipt, payer
+    best._search_ = (
+        "It is the best of a secret number of trials, judged by records that it did not learn from.",
+    )
+    if hasattr(X, "columns"):  # the trials saw rows without names
+        validate_data(best, X, reset=True, skip_check_array=True)
     return best
 
 
@@ -88,7 +97,7 @@ class Trial(Mechanism):
     @classmethod
     def of(cls, estimator: PrivateEstimator, features: int, held_out: float) -> Trial:
         """What a fit costs is known from a fit on no records: it does not depend on them."""
-        alone = clone(estimator).set_params(session=None)
+        alone = clone(estimator).set_params(session=None, progress=None)
         alone.fit(np.empty((0, features)), np.empty(0))
         budget = Budget.of(epsilon=alone.epsilon, delta=alone.delta, unit=alone.unit)
         return cls(estimator, alone.privacy_, budget, held_out)
@@ -100,7 +109,11 @@ class Trial(Mechanism):
     def draw(self, data: Any) -> Tried:
         matrix, column = data
         judging = np.asarray(noise.bernoulli(self.held_out, size=len(column)), bool)
-        model = clone(self.estimator).set_params(session=None).fit(matrix[~judging], column[~judging])
+        model = (
+            clone(self.estimator)
+            .set_params(session=None, progress=None)
+            .fit(matrix[~judging], column[~judging])
+        )
         gains = _gains(model, matrix[judging], column[judging]) if judging.any() else np.zeros(0)
         total = int(np.trunc(gains * _CELLS).astype(np.int64).sum())
         noisy = total + noise.rounded_gaussian(exactly(self.budget.noise * _CELLS))
@@ -111,16 +124,21 @@ def _gains(model: Any, matrix: Any, column: Any) -> Any:
     """Between -1 and 1 for each record: right or wrong; or how small the squared error is within the target's bounds."""
     predicted = model.predict(matrix)
     if is_classifier(model):
-        return np.where(predicted == column, 1.0, -1.0)
+        said, is_in = (members(labels, model.classes_, len(column)) for labels in (predicted, column))
+        return np.where((said & is_in).any(axis=1), 1.0, -1.0)
     low, high = target_ends(model.target_bounds)
     with np.errstate(over="ignore", invalid="ignore"):
-        gain = 1 - 2 * ((predicted - np.clip(column, low, high)) / (high / 2 - low / 2)) ** 2
+        targets = np.clip(as_target(column, len(column)), low, high)
+        gain = 1 - 2 * ((predicted - targets) / (high / 2 - low / 2)) ** 2
     return np.clip(np.nan_to_num(gain, nan=-1.0), -1.0, 1.0)
 
 
 def _checked(estimators: Any) -> list[PrivateEstimator]:
     many = list(estimators) if isinstance(estimators, list | tuple) else []
-    if many and all(isinstance(one, PrivateEstimator) and hasattr(one, "predict") for one in many):
+    if many and all(
+        isinstance(one, PrivateEstimator) and (is_classifier(one) or hasattr(one, "target_bounds"))
+        for one in many
+    ):
         if all(one.relation == "add-remove" for one in many):
             return many
         raise BadParameter(
@@ -131,7 +149,22 @@ def _checked(estimators: Any) -> list[PrivateEstimator]:
         )
     raise BadParameter(
         "DP104",
-        "estimators must be a list of private estimators that predict.",
+        "estimators must be a list of private classifiers or regressions.",
         why="a trial costs what its estimator promises, and others promise nothing.",
         fix="tune([LogisticRegression(epsilon=1, …), LogisticRegression(epsilon=1, norm=2, …)], X, y)",
+    )
+
+
+def _payer(candidates: list[PrivateEstimator], session: Any) -> Any:
+    """The session that pays: the one that is named, or the one that all candidates have."""
+    if session is not None:
+        return paying(session)
+    sessions = {id(candidate.session): candidate.session for candidate in candidates}
+    if len(sessions) == 1:
+        return paying(next(iter(sessions.values())))
+    raise BadParameter(
+        "DP107",
+        "the candidates have different sessions.",
+        why="one search is one charge, and it has to be clear who pays it.",
+        fix="tune([…], X, y, session=session)",
     )

@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import LedgerError
+from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger import chain
 from discreet.ledger.queue import in_line
 from discreet.ledger.store import Store, newer, out_of_reach
@@ -30,7 +30,6 @@ __all__ = ["SQLite"]
 MEMORY = ":memory:"
 #: "dsct" in the header of the file: this SQLite file is a ledger; and the layout of its tables.
 APPLICATION, LAYOUT = 0x64736374, 1
-_MAGIC = b"SQLite format 3\0"
 #: Seconds to wait for other writers before giving up.
 PATIENCE = 30.0
 
@@ -123,9 +122,9 @@ class SQLite(Store):
         self._creating = self._path == MEMORY or not Path(self._path).exists()
         if self._creating and self._connection is None:
             return False
-        if Path(self._path).is_file():
-            _check_kind(Path(self._path))
-        if self._header()[:2] == (0, 0) and (self._path == MEMORY or Path(self._path).stat().st_size == 0):
+        if self._first_header()[:2] == (0, 0) and (
+            self._path == MEMORY or Path(self._path).stat().st_size == 0
+        ):
             return False
         _, application, layout = self._header()  # somebody may have made it just now
         if application != APPLICATION:
@@ -133,6 +132,18 @@ class SQLite(Store):
         if layout > LAYOUT:
             raise newer(layout, LAYOUT)
         return True
+
+    def _first_header(self) -> tuple[int, int, int]:
+        """The header; of a file that SQLite cannot read and whose name is not a ledger's, that it is no ledger.
+
+        The file is asked through SQLite alone: to open and close it beside SQLite would end the locks of this process.
+        """
+        try:
+            return self._header()
+        except LedgerDamaged:
+            if Path(self._path).suffix == ".ledger":
+                raise
+            raise _another_kind(Path(self._path)) from None
 
     def create(self) -> None:
         """Make the tables; the folder is forced to disk, so that the new file cannot vanish from it."""
@@ -249,17 +260,13 @@ _REFUSED_BY_THE_SYSTEM = {
 }
 
 
-def _check_kind(path: Path) -> None:
-    """Refuse a file that SQLite never wrote: nothing of it was ever a ledger, and nothing is damaged."""
-    with suppress(OSError), path.open("rb") as file:  # what cannot be read, SQLite explains
-        start = file.read(len(_MAGIC))
-        if start and start != _MAGIC:
-            raise LedgerError(
-                "DP603",
-                f"{path.name} is no ledger but a file of another kind.",
-                why="a ledger is a file of its own, and what is in this one would be lost; it is left as it is.",
-                fix=f"ledger='{path.stem}.ledger'   (if it was a ledger once, put back a copy of it)",
-            )
+def _another_kind(path: Path) -> LedgerError:
+    return LedgerError(
+        "DP603",
+        f"{path.name} is no ledger but a file of another kind.",
+        why="a ledger is a file of its own, and what is in this one would be lost; it is left as it is.",
+        fix=f"ledger='{path.stem}.ledger'   (if it was a ledger once, put back a copy of it)",
+    )
 
 
 def _sync_folder(folder: Path) -> None:

@@ -42,7 +42,7 @@ class NotClipped(Whole):
 
 
 def without_noise(monkeypatch):
-    monkeypatch.setattr(noise, "normals", lambda count: torch.zeros(count, dtype=torch.float64))
+    monkeypatch.setattr(noise, "normals", lambda count, *_: torch.zeros(count, dtype=torch.float64))
 
 
 def with_noise_for_the_mean(monkeypatch):

@@ -11,8 +11,9 @@ from torch import nn
 
 from discreet.errors import BadParameter, RefusedTraining
 from discreet.learn.torch.clip import Clipper, _norms, _shares
+from discreet.learn.torch.rules.convolution import Patched, _window
 from discreet.learn.torch.rules.outer import Outer, Signal
-from discreet.learn.torch.rules.piece import Share, unit_of
+from discreet.learn.torch.rules.piece import Measure, Share, unit_of
 from tests.learn.torch.brute import clipped, wavy
 
 
@@ -50,19 +51,43 @@ def test_what_cancelling_tokens_add_is_within_the_clip(dtype, inputs, outputs):
 def test_errors_that_all_point_the_same_way_are_within_the_margin():
     """All entries alike, so that rounding errs the same way in each: the worst case that the margin is made for."""
     size = torch.linspace(1, 2, 200)[:, None, None].expand(-1, 1, 64)
-    gradient = torch.cat([size, -size * (1 - 2.0**-6)], 1).to(torch.bfloat16)
-    outer = Outer(torch.ones(200, 2, 64, dtype=torch.bfloat16), Signal(gradient))
+    inputs = torch.cat([size, -size * (1 - 2.0**-6)], 1).to(torch.bfloat16)
+    outer = Outer(inputs, Signal(torch.ones(200, 2, 64, dtype=torch.bfloat16)))
     measure = outer.measure()
-    naive = added(outer, (1.0 / (measure.squares + 2.0**-18 * measure.masses).sqrt()).clamp(max=1.0))
+    naive = added(
+        outer, (1.0 / (measure.norms.square() + 2.0**-18 * measure.masses.square()).sqrt()).clamp(max=1.0)
+    )
     found = added(outer, _shares(_norms([measure], torch.zeros(200)), 1.0, None).factors)
     assert float(found.max()) <= 1.0
     assert float(naive.max()) > 1.1
 
 
+def test_what_cancels_to_nothing_is_measured_by_its_mass():
+    """√κ of the mass may hide below a Gram matrix, and (unit + κ) of it in the sum (Theorem 1)."""
+    found = _norms([Measure(torch.zeros(2), torch.tensor([1.0, 3.0]), 2.0**-9)], torch.zeros(2))
+    torch.testing.assert_close(found, torch.tensor([1.0, 3.0]) * (2.0**-9 + 2.0**-9 + 2.0**-18))
+
+
+def test_a_tiny_signal_on_a_huge_input_is_not_lost():
+    outer = Outer(torch.full((1, 3), 1e18), Signal(torch.full((1, 2), 1e-23)))
+    assert float(outer.measure().norms) >= 1e-5 * math.sqrt(6)  # though 1e-46 is 0 in float32
+
+
+@pytest.mark.parametrize(
+    ("groups", "stride", "padding", "gap"), [(1, 1, 1, 1), (2, 2, 1, 1), (3, 1, 2, 2), (1, 3, 0, 1)]
+)
+def test_the_mass_of_a_convolution_is_that_of_its_patches(groups, stride, padding, gap):
+    x, weight = torch.randn(4, 6, 9, 8), torch.randn(6, 6 // groups, 3, 2)
+    g = torch.randn_like(nn.functional.conv2d(x, weight, None, stride, padding, gap, groups))
+    window = _window((3, 2), stride, padding, gap, groups)
+    each = window.patches(x).norm(dim=1) * g.reshape(4 * groups, 6 // groups, -1).norm(dim=1)
+    torch.testing.assert_close(Patched(x, g, window)._masses(), each.sum(1).view(4, groups).norm(dim=1))
+
+
 def test_without_the_margin_cancelling_tokens_exceed_the_clip():
     a, g = cancelling(64, 16, 64, 64, torch.bfloat16)
     outer = Outer(a, Signal(g))
-    factors = (1.0 / outer.measure().squares.sqrt()).clamp(max=1.0)
+    factors = (1.0 / outer.measure().norms).clamp(max=1.0)
     assert float(added(outer, factors).max()) > 1.0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 import torch
@@ -13,6 +14,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from discreet import testing
 from discreet.learn.torch.chacha import blocks, fresh_key, reference_normals
 from discreet.learn.torch.noise import Noise, normals, scales_for
+from discreet.noise.source import current
 from tests.statistical import fit
 from tests.statistical.constants import ALPHA, WRONG
 
@@ -52,6 +54,40 @@ def test_normals_are_normal_and_of_unit_width(drawn):
     assert abs(np.corrcoef(*halves)[0, 1]) < 6.2 / math.sqrt(
         COUNT // 2
     )  # the pairs of one radius are independent
+
+
+def drawn_from(words: list[int]) -> np.ndarray:
+    with testing.using(testing.ScriptedSource(words=[word % 2**64 for word in words])):
+        return normals(len(words)).numpy()
+
+
+def test_normals_are_those_of_box_and_muller_to_fifteen_digits():
+    """The formula in forty digits: r² = -ln(w²/2**126 + 2**-128) is exponential, and the angle is π v/2**63."""
+    with testing.seeded(3):
+        words = current().words(400).view(np.int64).tolist()
+    found = drawn_from(words).reshape(2, -1).T
+    with mpmath.workdps(40):
+        for w, v, pair in zip(words[:200], words[200:], found, strict=True):
+            radius = mpmath.sqrt(-mpmath.log(mpmath.mpf(w) ** 2 / 2**126 + mpmath.mpf(2) ** -128))
+            angle = mpmath.pi * v / 2**63
+            assert abs(radius * mpmath.cos(angle) - pair[0]) < 5e-15
+            assert abs(radius * mpmath.sin(angle) - pair[1]) < 5e-15
+
+
+@pytest.mark.parametrize("word", [0, 1, -1, 2**62, 2**63 - 1, -(2**63)])
+def test_no_word_makes_a_normal_that_is_no_number(word):
+    radius = np.hypot(*drawn_from([word, 12345]))
+    chance = max((word / 2**63) ** 2, 2.0**-128)
+    assert radius == pytest.approx(math.sqrt(-math.log(chance)), abs=0.1)
+    assert radius < 9.5
+
+
+def test_a_spread_is_in_the_normals():
+    with testing.seeded(1):
+        one = normals(1000)
+    for spread in (2.0**31 / 3, torch.tensor(2.0**31 / 3, dtype=torch.float64)):
+        with testing.seeded(1):
+            assert torch.allclose(normals(1000, spread), one * spread, rtol=1e-14, atol=0)
 
 
 def test_an_odd_number_of_normals_is_that_number():

@@ -101,6 +101,23 @@ def test_a_batch_that_is_skipped(skipped):
     assert_refused("DP911", next, batches)
 
 
+@pytest.mark.parametrize("bands", [1, 2])
+def test_two_loops_at_once(bands):
+    """The rest of a batch, after another was released, would be added to what was released: a step without noise."""
+    run, optimizer = started(steps=4, batch=30, physical=2, bands=bands)
+
+    def body(x, y):
+        run.backward(losses(run, x, y))
+        optimizer.step()
+
+    one, other = run.batches(1), run.batches(2)
+    body(*next(one))
+    while not run.stepped:
+        body(*next(other))
+    with pytest.raises(DiscreetError, match="DP911"):
+        next(one)
+
+
 def test_after_the_last_step_there_is_none():
     run, optimizer = started(steps=1)
     loop(run, optimizer)

@@ -17,6 +17,7 @@ Read in this order:
     clip.py        the sum of clipped gradients; rules/, tape.py, watched.py, guards.py: how it knows each record's
     sums.py        sums, noise, the divisor; exact.py: the same in whole numbers
     noise.py       noise on a grid; chacha.py, kernel.py: on a GPU
+    banded.py      noise that later steps partly take back; bands.py: its numbers
     adaptive.py    a clipping norm that follows the norms
     adam.py        Adam that knows the noise
     steps.py       optimizers whose step is ours; look.py, moving.py, refusals.py: what is refused

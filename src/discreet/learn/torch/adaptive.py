@@ -31,6 +31,7 @@ from discreet.noise.integer import rounded_gaussian
 
 __all__ = ["Adaptive"]
 
+_MOST = 2.0**40  # above it squares of norms leave the range of float32
 _UP = 1 + 1e-12  # covers the rounding of the square root
 
 
@@ -78,5 +79,6 @@ class Adaptive:
         drawn = rounded_gaussian(2 * Fraction(self.spread(noise, batch)))
         share = (twice + drawn) / (2 * batch) + 0.5
         if not isinstance(clip, torch.Tensor):
-            return max(self.least, clip * math.exp(-self.rate * (float(share) - self.quantile)))
-        return torch.clamp(clip * torch.exp(-self.rate * (share - self.quantile)), min=self.least)
+            grown = min(80.0, -self.rate * (float(share) - self.quantile))  # e^80 is past every clip there is
+            return min(_MOST, max(self.least, clip * math.exp(grown)))
+        return torch.clamp(clip * torch.exp(-self.rate * (share - self.quantile)), min=self.least, max=_MOST)

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from discreet.errors import RefusedTraining
+from discreet.learn.torch.banded import Cycle
 from discreet.learn.torch.canaries import Canaries
 from discreet.learn.torch.plan import Plan
 from discreet.learn.torch.records import Records
@@ -54,13 +55,23 @@ class Batches(Protocol):
 class Drawn:
     """Batches that are drawn here, in secret."""
 
-    def __init__(self, plan: Plan, records: Records, physical: int | None, canaries: Canaries | None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        records: Records,
+        physical: int | None,
+        canaries: Canaries | None,
+        cycle: Cycle | None = None,
+    ) -> None:
         self._plan, self._records, self._physical, self._canaries = plan, records, physical, canaries
+        self._cycle = cycle
 
     def draw(self) -> Iterator[Batch]:
         population = len(self._records)
         more = self._canaries.count if self._canaries is not None else 0
         places = draw(self._plan, population + more)
+        if self._cycle is not None:
+            places = self._cycle.kept(places)
         if self._canaries is not None:
             places = self._canaries.kept(places, population)
         size = self._physical or max(1, places.size)
@@ -79,7 +90,7 @@ class Drawn:
         return Batch(shown, real.size + blanks, first, last, part.size == 0, part, population)
 
     def rounds(self, steps: int) -> int:
-        return steps
+        return self._plan.rounds_of(steps)
 
 
 class Loaded:

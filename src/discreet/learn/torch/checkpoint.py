@@ -34,6 +34,7 @@ class Past:
     steps: int = 0
     guarantee: Guarantee | None = None
     clip: float | None = None
+    bands: int = 1
 
 
 def state_of(run: Run) -> dict[str, Any]:
@@ -55,8 +56,9 @@ def past_of(state: Any) -> Past:
     try:
         if state["discreet"] != _VERSION:
             raise KeyError
-        told = state["guarantee"]
-        return Past(int(state["steps"]), None if told is None else from_json(told), float(state["clip"]))
+        told, bands = state["guarantee"], dict(state["plan"]).get("bands", 1)
+        spent = None if told is None else from_json(told)
+        return Past(int(state["steps"]), spent, float(state["clip"]), int(bands))
     except (KeyError, TypeError, ValueError, DiscreetError):
         raise _unfit("this is not what run.state_dict() returned.", "resume=torch.load(path)") from None
 
@@ -65,6 +67,11 @@ def rest_of(plan: Plan, past: Past, target: Guarantee | None) -> Plan:
     """The plan for the steps that are left, if what was run before leaves room for them."""
     if past.steps == 0:
         return plan
+    if plan.bands > 1 or past.bands > 1:
+        raise _unfit(
+            "a run with bands is not resumed: its noise goes on from noise that is never stored.",
+            "bands=1 in both runs, or a new run without resume=",
+        )
     if past.steps >= plan.steps:
         raise _unfit(
             "all steps of this run were taken before.", "epochs=20   plans a longer run, with more noise"

@@ -33,7 +33,7 @@ from discreet.errors import BadParameter, RefusedTraining
 from discreet.learn.torch import guards
 from discreet.learn.torch.rules.piece import Measure, Share
 from discreet.learn.torch.rules.table import dispatch
-from discreet.learn.torch.tape import Tape
+from discreet.learn.torch.tape import Learned, Tape
 from discreet.learn.torch.watched import unwatch, watch
 
 __all__ = ["ClippedSum", "Clipper"]
@@ -104,9 +104,21 @@ class Clipper:
         """What the model calls a parameter."""
         return self._tape.names[id(parameter)]
 
-    def allow_merged(self, *, allowed: bool) -> None:
-        """Whether linear layers may see records and positions as one axis: for the guards to say."""
-        self._tape.merged = allowed
+    @contextmanager
+    def learning(self) -> Iterator[None]:
+        """For the guards: what the model does in this block is what it may do, if the block ends well."""
+        tape, before = self._tape, self._tape.learned
+        tape.learning, tape.learned = True, Learned()
+        passed = False
+        try:
+            yield
+            passed = True
+        finally:
+            tape.learning, tape.learned = False, before + tape.learned if passed else before
+
+    def trust(self, tested: Clipper) -> None:
+        """Let the model do what it was seen to do under another clipper."""
+        self._tape.learned += tested._tape.learned
 
     def check(self, *inputs: Tensor, loss: guards.Loss | None = None) -> None:
         """Refuse a model that mixes records or hides a parameter: tests on made-up records (see guards.py)."""
@@ -117,11 +129,16 @@ class Clipper:
         if not self._open:
             for parameter in self.parameters:
                 watch(parameter, self._tape, dispatch)
+            self._tape.calls.open(self.model)
             self._open = True
         return self
 
     def close(self) -> None:
         """Give the model back as it was."""
+        self._unwatch()
+        self._tape.calls.close()
+
+    def _unwatch(self) -> None:
         if self._open:
             for parameter in self.parameters:
                 unwatch(parameter)
@@ -141,12 +158,16 @@ class Clipper:
     def paused(self) -> Iterator[None]:
         """For the length of a block the parameters are ordinary ones, for what a watched one would slow down or hide."""
         was_open = self._open
-        self.close()
+        self._unwatch()
         try:
             yield
         finally:
             if was_open:
                 self.open()
+
+    def probe(self, losses: Tensor) -> None:
+        """Refuse losses that mix records, as far as one backward pass shows (see probe.py)."""
+        self._tape.probe(losses)
 
     def clipped_sum(
         self, losses: Tensor, *, clip: float | Tensor, weights: Tensor | None = None
@@ -179,17 +200,17 @@ def _norms(measures: list[Measure], losses: Tensor) -> Tensor:
     """A number not below the norm of what each record adds at factor 1 (clip.proof.md, Theorem 1)."""
     if not measures:
         return torch.zeros_like(losses, dtype=torch.float32)
-    squares = torch.stack([measure.squares for measure in measures])
-    accuracy = _SUMS[squares.dtype]
-    if all(measure.masses is measure.squares for measure in measures):
+    norms = torch.stack([measure.norms for measure in measures])
+    norm: Tensor = torch.linalg.vector_norm(norms, dim=0)
+    accuracy = _SUMS[norms.dtype]
+    if all(measure.masses is measure.norms for measure in measures):
         unit = max(measure.unit for measure in measures)
-        return squares.sum(0).sqrt_().mul_(1 + 2 * accuracy + unit)
-    units = _column(
-        tuple((measure.unit + accuracy) ** 2 for measure in measures), squares.dtype, squares.device
-    )
+        return norm.mul_(1 + 2 * accuracy + unit)
+    units = _column(tuple(measure.unit + accuracy for measure in measures), norms.dtype, norms.device)
     masses = torch.stack([measure.masses for measure in measures])
-    norms = squares.sum(0).mul_(1 + accuracy).add_(masses.sum(0), alpha=accuracy).sqrt_()
-    return norms.add_(masses.mul_(units).sum(0).sqrt_())
+    mass = torch.linalg.vector_norm(masses, dim=0)
+    squares = norm.square_().mul_(1 + accuracy).addcmul_(mass, mass, value=accuracy)
+    return squares.sqrt_().add_(torch.linalg.vector_norm(masses.mul_(units), dim=0))
 
 
 @lru_cache(maxsize=64)
@@ -198,9 +219,16 @@ def _column(numbers: tuple[float, ...], dtype: torch.dtype, device: torch.device
     return torch.tensor(numbers, dtype=dtype, device=device)[:, None]
 
 
+@lru_cache(maxsize=64)
+def _number(number: float) -> Tensor:
+    """A number as a tensor without axes, which any device takes; dividing it is one pass, a number's would be two."""
+    return torch.tensor(number, dtype=torch.float64)
+
+
 def _shares(norms: Tensor, clip: float | Tensor, weights: Tensor | None) -> Share:
     """min(1, clip/norm), and 0 where the norm is not finite: clip/NaN is NaN, and clip/inf is 0 already."""
-    factors = (clip / norms).clamp_(max=1.0).nan_to_num_(0.0)
+    bound = clip if isinstance(clip, Tensor) else _number(clip)
+    factors = torch.div(bound, norms).clamp_(max=1.0).nan_to_num_(0.0)
     if weights is not None:
         factors = factors * weights.to(norms).nan_to_num(0.0).clamp_(0.0, 1.0)
     return Share(factors)

@@ -24,16 +24,15 @@ One pass for each record is slow: this is for small models.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from fractions import Fraction
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import Module, Parameter
 
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, RefusedTraining
 from discreet.learn.torch import guards
 from discreet.learn.torch.clip import Clipper
 from discreet.learn.torch.noise import Number
@@ -56,6 +55,13 @@ class ExactSums:
     def __init__(self, parameters: Iterable[Parameter], *, noise: float) -> None:
         self._parameters, self._noise = list(parameters), noise
         self._total = torch.zeros(sum(p.numel() for p in self._parameters), dtype=torch.int64)
+        if any(p._post_accumulate_grad_hooks for p in self._parameters):  # noqa: SLF001
+            raise RefusedTraining(
+                "DP916",
+                "the parameters belong to a run that is still open, or have hooks for gradients of their own.",
+                why="a step of two runs would be counted by one of them only.",
+                fix="run.close()   (or with private(…) as run: …)",
+            )
         self._handles = refuse_ordinary_gradients(self._parameters)
 
     def begin(self) -> None:
@@ -63,7 +69,7 @@ class ExactSums:
         for parameter in self._parameters:
             parameter.grad = None
 
-    def add(self, losses: Tensor, *, clip: Number, weights: Tensor | None) -> Any:
+    def add(self, losses: Tensor, *, clip: Number, weights: Tensor | None) -> Callable[[], Tensor]:
         gradient = _gradient(losses, self._parameters)
         finite = torch.isfinite(gradient).all()
         counts = finite if weights is None else finite & (weights.cpu() > 0).all()
@@ -71,7 +77,8 @@ class ExactSums:
         norm, bound = gradient.norm(), float(clip)
         shrunk = gradient * (bound / torch.clamp(norm, min=bound))
         self._total += whole(shrunk, _longest(clip, self._noise))
-        return (counts & (norm <= bound)).sum()
+        below: Tensor = counts & (norm <= bound)
+        return below.sum
 
     def release(self, *, noise: float, clip: Number, divide: float) -> None:
         cell, bound = _cell(clip, self._noise), Fraction(float(clip))

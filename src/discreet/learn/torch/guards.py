@@ -30,7 +30,7 @@ from discreet.learn.torch.tape import not_by_record
 if TYPE_CHECKING:
     from discreet.learn.torch.clip import Clipper
 
-__all__ = ["check", "example"]
+__all__ = ["check", "example", "mixed"]
 
 Loss = Callable[..., Tensor]
 #: Relative differences that are rounding: between passes of the same shape, and of different shapes or kernels.
@@ -75,14 +75,9 @@ def check(clipper: Clipper, inputs: Sequence[Tensor], loss: Loss | None = None) 
             judged = loss or _judge(model, inputs)
             _forward(model, inputs, judged)
             _backward(model, inputs, judged)
-        clipper.allow_merged(allowed=True)
-        passed = False
-        try:
+        with clipper.learning():
             for count in (3, 2):
                 _covered(clipper, tuple(each[:count] for each in inputs), judged)
-            passed = True
-        finally:
-            clipper.allow_merged(allowed=passed)
 
 
 def _judge(model: nn.Module, inputs: tuple[Tensor, ...]) -> Loss:
@@ -137,7 +132,7 @@ def _buffers(model: nn.Module, inputs: tuple[Tensor, ...]) -> None:
 def _restore(model: nn.Module, before: dict[str, Tensor]) -> None:
     with torch.no_grad():
         for name, buffer in model.named_buffers():
-            if name in before:
+            if name in before and not torch.equal(buffer, before[name]):  # what is not written stays so
                 buffer.copy_(before[name])
 
 
@@ -151,6 +146,13 @@ def _forward(model: nn.Module, inputs: tuple[Tensor, ...], judged: Loss) -> None
                 "the loss is not one number for each record.",
                 why="each record is clipped by its own gradient; a mean over the batch has lost them.",
                 fix='torch.nn.functional.cross_entropy(model(x), y, reduction="none")',
+            )
+        if not bool(first.isfinite().all()):
+            raise BadParameter(
+                "DP104",
+                "what the model says of the example is not finite.",
+                why="NaN differs from everything, so nothing can be compared.",
+                fix="check(clipper, inputs that the model has an answer for)",
             )
         for kept, others in ((0, slice(1, None)), (2, slice(0, 2))):
             changed = judged(model, *(_replaced(each, others) for each in inputs))

@@ -32,8 +32,7 @@ class Watch:
     @contextmanager
     def looking_at(self, optimizer: Optimizer) -> Iterator[None]:
         """Compare the parameters of an optimizer before and after."""
-        warm = any(float(group.get("lr", 1.0)) > 0 for group in optimizer.param_groups)
-        if self.done or not warm:  # a schedule may begin at zero
+        if self.done or not _warm(optimizer):
             yield
             return
         before = _sample(optimizer)
@@ -47,6 +46,11 @@ class Watch:
                 fix="raise lr; keep weights in float32; make the optimizer after model.to(device)",
                 spent="one step",
             )
+
+
+def _warm(optimizer: Optimizer) -> bool:
+    """Whether a step would move anything: a schedule may begin at zero."""
+    return any(float(group.get("lr", 1.0)) > 0 for group in optimizer.param_groups)
 
 
 @torch.no_grad()

@@ -23,8 +23,9 @@ from __future__ import annotations
 
 import math
 import os
+from functools import lru_cache
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -38,7 +39,8 @@ Number = float | torch.Tensor
 
 _FINE = 30  # γ is the noise divided by 2**30, or a little less
 _LAST_TURN = 2**31 - 1  # then a new key
-_CHUNK = 1 << 15  # elements at a time on a CPU: the scratch arrays stay in the cache
+_CHUNK = 1 << 16  # elements at a time on a CPU: the scratch arrays stay in the cache, and calls cost little
+_LEAST = torch.tensor(2.0**-128, dtype=torch.float64)
 
 
 class Scales(NamedTuple):
@@ -60,18 +62,21 @@ def scales_for(*, noise: float, clip: Number, dimension: int) -> Scales:
     return Scales(1 / cell, noise * (clip / cell + root), cell)
 
 
-def normals(count: int) -> torch.Tensor:
-    """Independent standard normals in double precision, from the library's own source."""
+def normals(count: int, spread: Number = 1.0) -> torch.Tensor:
+    """Independent normals in double precision, from the library's own source: a pair from two words (Box and Muller).
+
+    A word w is read with its sign. |w|·2**-63 is uniform on [0, 1]; what is added to its square keeps it from zero, and the
+    greatest radius is 9.4 standard deviations.
+    """
     half = (count + 1) // 2
-    words = current().words(2 * half)
-    uniform = words[:half].astype(np.float64)
-    uniform += 0.5
-    radius = torch.from_numpy(uniform).mul_(2.0**-64).log_().mul_(-2).sqrt_()
-    angle = torch.from_numpy(words[half:].view(np.int64)).double().mul_(math.pi * 2.0**-63)
-    out = torch.empty(2, half, dtype=torch.float64)
-    torch.mul(radius, torch.cos(angle), out=out[0])
-    torch.mul(radius, angle.sin_(), out=out[1])
-    return out.view(-1)[:count]
+    pairs = torch.from_numpy(current().words(2 * half).view(np.int64)).double().view(2, half)
+    radius, angle = pairs
+    torch.addcmul(_LEAST, radius, radius, value=2.0**-126, out=radius).log_().mul_(-spread * spread)
+    np.sqrt(radius.numpy(), out=radius.numpy())
+    cosine = torch.cos(angle.mul_(math.pi * 2.0**-63))
+    angle.sin_().mul_(radius)
+    radius.mul_(cosine)
+    return pairs.view(-1)[:count]
 
 
 class Noise:
@@ -108,7 +113,7 @@ def _on_cpu(buffer: torch.Tensor, scales: Scales, divide: float) -> None:
     back = scales.cell / divide
     for part in torch.split(buffer, _CHUNK):
         cells = part.double().nan_to_num_(0.0, 0.0, 0.0).mul_(scales.per_cell).round_()
-        cells += normals(part.numel()).mul_(scales.spread).round_()
+        cells += normals(part.numel(), scales.spread).round_()
         part.copy_(cells.mul_(back))
 
 
@@ -118,10 +123,16 @@ def _sent(key: Words32, device: torch.device) -> torch.Tensor:
 
 def _together(scales: Scales, divide: float, device: torch.device) -> torch.Tensor:
     """What the kernel reads: the three numbers in one tensor, without a wait if they are on the device already."""
-    parts = (scales.per_cell, scales.spread, scales.cell / divide)
+    parts: tuple[Any, ...] = (scales.per_cell, scales.spread, scales.cell / divide)
     if isinstance(scales.cell, torch.Tensor):
         return torch.stack([torch.as_tensor(part, device=device).double().reshape(()) for part in parts])
-    return torch.tensor(parts, dtype=torch.float64).to(device, non_blocking=True)
+    return _remembered(parts, device)
+
+
+@lru_cache(maxsize=16)
+def _remembered(parts: tuple[float, ...], device: torch.device) -> torch.Tensor:
+    """Numbers on the device, sent there once."""
+    return torch.tensor(parts, dtype=torch.float64).to(device)
 
 
 def _plain(scale: Number) -> float:

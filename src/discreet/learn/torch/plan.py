@@ -11,6 +11,8 @@ norm, a replaced record by two.
 Why it holds, for each way to make batches:
 
 - "poisson": every record is in a batch independently with probability `rate`; `privacy.sampling` has the theorem;
+- "poisson" with `bands`: every record is in one of so many groups, steps go round the groups, and the noise of steps is
+  correlated; so many steps are one round for it (`banded.proof.md`);
 - "fixed": so many of n records, n public, without replacement; likewise;
 - "full": every record is in every batch, so nothing is sampled and Gaussian steps compose exactly;
 - "loader": batches that somebody else makes. Each record is in one batch of an epoch at most, so an epoch is one Gaussian
@@ -29,6 +31,7 @@ from typing import Any
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
+from discreet.learn.torch import bands as numbers
 from discreet.mechanisms.laws import exactly
 from discreet.privacy.calibrate import calibrate
 from discreet.privacy.guarantee import Guarantee
@@ -38,6 +41,7 @@ __all__ = ["SAMPLINGS", "Plan", "plan_of"]
 
 SAMPLINGS = ("poisson", "fixed", "full")
 _LOADER = "loader"
+_MOST_BANDS = 64  # that "auto" chooses: each costs as much memory as the sums
 
 
 @dataclass(frozen=True)
@@ -52,25 +56,39 @@ class Plan:
     steps: int
     per_epoch: int
     noise: float
+    bands: int = 1
 
     @cached_property
     def rate(self) -> float:
-        """The probability that a record is in a batch; Poisson batches are drawn with this very number, or a little less."""
+        """The probability that a record is in a batch of its turn; Poisson batches are drawn with this number, or a little less."""
         if self.sampling in ("full", _LOADER):
             return 1.0
-        share = Fraction(self.batch, self.size)
+        share = Fraction(self.bands * self.batch, self.size)
         near = float(share)
         up = self.sampling == "fixed" and Fraction(near) < share  # what is drawn then is the share itself
         return math.nextafter(near, 1.0) if up else near
 
     @property
     def rounds(self) -> int:
-        """How many times the guarantee of `one_round` is paid: for every step, or for every epoch of a loader."""
+        """How many times the guarantee of `one_round` is paid: for every step, every turn of all bands, or every epoch of a loader."""
         return self.rounds_of(self.steps)
 
     def rounds_of(self, steps: int) -> int:
         """The rounds that so many steps begin."""
-        return -(-steps // self.per_epoch) if self.sampling == _LOADER else steps
+        return -(-steps // (self.per_epoch if self.sampling == _LOADER else self.bands))
+
+    @property
+    def error(self) -> float:
+        """The root mean square error that noise makes in a sum of gradients over 1, 2, … steps, in clipping norms."""
+        return self.noise * numbers.prefix_error(self.bands, self.steps)
+
+    def widening(self, step: int) -> float:
+        """The variance of the noise of a step, counted from zero, where that of independent noise is one."""
+        return 1.0 if self.bands == 1 else self._variances[step]
+
+    @cached_property
+    def _variances(self) -> list[float]:
+        return [float(each) for each in numbers.variances(self.bands, self.steps)]
 
     def one_round(self) -> Guarantee:
         """The guarantee of one noisy sum."""
@@ -99,8 +117,12 @@ def plan_of(
     relation: str | None = None,
     unit: str = "record",
     per_epoch: int | None = None,
+    bands: int | str = 1,
 ) -> Plan:
-    """A checked plan, with the least noise that (ε, δ) allows if no noise is given."""
+    """A checked plan, with the least noise that (ε, δ) allows if no noise is given.
+
+    `bands="auto"` are 1, 2, 4 … 64 bands, whichever has the least `error` for (ε, δ).
+    """
     loader = per_epoch is not None
     sampling = _LOADER if loader else check.choice(SAMPLINGS, sampling=sampling)
     size = check.whole(size=size)
@@ -113,7 +135,38 @@ def plan_of(
     taken = _steps(epochs, steps, Fraction(size, batch) if sampling in SAMPLINGS[:2] else Fraction(every))
     whose = Unit(unit, _relation(relation, sampling))
     plan = Plan(sampling, whose.relation, whose.protects, size, batch, taken, every, noise=1.0)
-    return replace(plan, noise=_noise(plan, epsilon, delta, noise))
+    if bands != "auto":
+        plan = _banded(plan, check.whole(bands=bands))
+        return replace(plan, noise=_noise(plan, epsilon, delta, noise))
+    if noise is not None:
+        raise _contradiction(
+            "how many bands are best depends on epsilon", "epsilon=3, delta=1e-5   or  bands=8"
+        )
+    return _least_error(plan, epsilon, delta)
+
+
+def _banded(plan: Plan, bands: int) -> Plan:
+    if bands > 1 and plan.sampling != "poisson":
+        raise _contradiction("noise with bands needs Poisson batches", "sampling='poisson'   or  bands=1")
+    if bands * plan.batch > plan.size and bands > 1:
+        raise _contradiction(
+            f"a batch of {plan.batch} cannot be drawn from one of {bands} groups of {plan.size} records",
+            f"bands={plan.size // plan.batch}",
+        )
+    return replace(plan, bands=bands)
+
+
+def _least_error(plan: Plan, epsilon: float | None, delta: float | None) -> Plan:
+    """Twice as many bands, as long as that makes the error less."""
+    best = replace(plan, noise=_noise(plan, epsilon, delta, None))
+    most = min(plan.size // plan.batch, plan.steps, _MOST_BANDS) if plan.sampling == "poisson" else 1
+    while 2 * best.bands <= most:
+        more = replace(plan, bands=2 * best.bands)
+        more = replace(more, noise=_noise(more, epsilon, delta, None))
+        if more.error >= best.error:
+            break
+        best = more
+    return best
 
 
 def _relation(relation: str | None, sampling: str) -> str:

@@ -49,7 +49,11 @@ class _Tensors:
         return int(self._tensors[0].shape[0])
 
     def batch(self, places: Places, blanks: int) -> Any:
-        found = tuple(_rows(tensor, places, blanks) for tensor in self._tensors)
+        if places.size == len(self) and not blanks:  # places ascend, so these are all of them, as they lie
+            found = self._tensors
+        else:
+            index = torch.from_numpy(places)
+            found = tuple(_rows(tensor, index, blanks) for tensor in self._tensors)
         return found[0] if self._alone else found
 
 
@@ -58,13 +62,16 @@ class _Items:
 
     def __init__(self, items: Any, collate: Callable[[list[Any]], Any] | None, example: Any) -> None:
         self._items, self._collate = items, collate or default_collate
-        self._blank = _blank(items[0] if example is None else example)
+        self._example = example
 
     def __len__(self) -> int:
         return len(self._items)
 
     def batch(self, places: Places, blanks: int) -> Any:
-        return self._collate([self._items[int(place)] for place in places] + [self._blank] * blanks)
+        if self._example is None:  # not before a record is wanted, which is after it is paid for
+            self._example = self._items[0]
+        filling = [_blank(self._example)] * blanks if blanks else []
+        return self._collate([self._items[int(place)] for place in places] + filling)
 
 
 def records_of(data: Any, collate: Callable[[list[Any]], Any] | None = None, example: Any = None) -> Records:
@@ -89,11 +96,19 @@ def check_loader(loader: DataLoader[Any]) -> None:
 
     What it is made of is public: the kind of its sampler, not what that draws.
     """
-    known = isinstance(loader.sampler, SequentialSampler) or (
-        isinstance(loader.sampler, RandomSampler) and not loader.sampler.replacement
+    sampler: Any = loader.sampler
+    known = type(sampler) is SequentialSampler or (
+        type(sampler) is RandomSampler
+        and not sampler.replacement
+        and len(sampler) <= len(sampler.data_source)
     )
     plain = loader.batch_size is not None and isinstance(loader.dataset, Dataset)
-    if known and plain and not isinstance(loader.dataset, IterableDataset):
+    if (
+        known
+        and plain
+        and sampler.data_source is loader.dataset
+        and not isinstance(loader.dataset, IterableDataset)
+    ):
         return
     raise RefusedTraining(
         "DP913",
@@ -103,8 +118,8 @@ def check_loader(loader: DataLoader[Any]) -> None:
     )
 
 
-def _rows(tensor: torch.Tensor, places: Places, blanks: int) -> torch.Tensor:
-    found = tensor[torch.from_numpy(places).to(tensor.device, non_blocking=True)]
+def _rows(tensor: torch.Tensor, places: torch.Tensor, blanks: int) -> torch.Tensor:
+    found = tensor.index_select(0, places.to(tensor.device, non_blocking=True))
     return torch.cat([found, tensor.new_zeros(blanks, *tensor.shape[1:])]) if blanks else found
 
 

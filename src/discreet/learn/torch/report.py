@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from discreet.learn.torch.refusals import UNTESTED
+
 if TYPE_CHECKING:
     from discreet.learn.torch.run import Run
 
@@ -20,9 +22,11 @@ _BATCHES = {
     "full": "Each step uses every {unit}.",
     "loader": "Batches come from a loader; each {unit} is in one of an epoch at most, and nothing is gained from chance.",
 }
-_UNTESTED = (
-    "The model could not be tested on made-up records, so that it keeps records apart is taken on trust."
+_BANDED = (
+    "Each {unit} belongs in secret to one of {bands} groups. Steps go round the groups; each draws its batch afresh and in secret, every "
+    "{unit} of the group being in it with probability {rate:.6g}."
 )
+_CORRELATED = "Each step takes back a part of the noise of the {lags} before it; that noise is kept in memory, and never stored."
 
 
 def report(run: Run) -> str:
@@ -47,9 +51,14 @@ def report(run: Run) -> str:
 
 def _numbers(run: Run) -> list[str]:
     plan = run.plan
+    kept = 8 * (plan.bands - 1) * sum(parameter.numel() for parameter in run.parameters)
+    held = (
+        [f"{plan.bands} bands: the noise of {plan.bands - 1} steps is kept, {kept:,} bytes"] if kept else []
+    )
     return [
         f"{plan.steps:,} steps, about {plan.per_epoch:,} in an epoch; batches of {plan.batch:,} {plan.unit}s on average",
         f"noise: {plan.noise:.6g} × the clipping norm on a sum, {plan.noise / plan.batch:.3g} × on its mean",
+        *held,
         f"the whole run: {plan.guarantee()!r}",
     ]
 
@@ -59,13 +68,14 @@ def explain(run: Run) -> str:
     plan = run.plan
     said = [
         f"Training has taken {run.past.steps + run.steps:,} steps; {plan.steps - run.steps:,} more are planned.",
-        _BATCHES[plan.sampling].format(unit=plan.unit, rate=plan.rate, batch=plan.batch),
+        (_BANDED if plan.bands > 1 else _BATCHES[plan.sampling]).format(**vars(plan) | {"rate": plan.rate}),
         f"The gradient of each {plan.unit} is clipped, and noise of {plan.noise:.6g} times the clipping norm hides their sum.",
+        *([_CORRELATED.format(lags=plan.bands - 1)] if plan.bands > 1 else []),
         f"The sum is divided by {plan.batch:,}, whatever the size of the batch, which stays secret.",
         _LEVELS[run.level],
         *_promised(run),
         *(f"This takes for granted that {words}." for words in run.assumes),
-        *([_UNTESTED] if run.tested is False else []),
+        *([UNTESTED] if run.tested is False or (run.steps and not run.tested) else []),
         "Whatever else is shown is not covered: training losses, batches, and how long a step took.",
     ]
     if not run.private:

@@ -12,9 +12,9 @@ run.privacy, run.epsilon(1e-5)
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, NoReturn, Self
 
 from torch import Tensor
@@ -28,11 +28,12 @@ from discreet.learn.torch.adam import CorrectedAdam
 from discreet.learn.torch.adaptive import Adaptive
 from discreet.learn.torch.batches import Batch, Batches
 from discreet.learn.torch.canaries import Canaries
-from discreet.learn.torch.look import FirstLook
+from discreet.learn.torch.guards import mixed
+from discreet.learn.torch.look import FirstLook, refuse_statistics
 from discreet.learn.torch.moving import Watch
 from discreet.learn.torch.noise import Number
 from discreet.learn.torch.plan import Plan
-from discreet.learn.torch.refusals import check_losses, no_gradient
+from discreet.learn.torch.refusals import UNTESTED, check_losses, no_gradient
 from discreet.learn.torch.steps import Patched, check_parameters, settings_of
 from discreet.learn.torch.sums import Sums
 from discreet.noise.source import is_private
@@ -58,6 +59,7 @@ class Parts:
     receipt: Any = None
     assumes: tuple[str, ...] = ()
     progress: Callable[[Run], None] | None = None
+    parted: bool = False  # whether batches may come in micro-batches
     past: checkpoint.Past = field(default_factory=checkpoint.Past)
 
 
@@ -67,6 +69,8 @@ class _Turn:
 
     batch: Batch
     used: bool = False
+    buffers: tuple[Any, ...] = ()  # their versions when the batch was shown
+    summed: bool = False  # whether the backward pass came to its end
     stepped: set[Optimizer] = field(default_factory=set)
 
 
@@ -104,12 +108,14 @@ class Run:
         self.private = is_private()
         self.receipt, self.canaries, self.level = parts.receipt, parts.canaries, parts.sums.level
         self.assumes, self.delta, self.parameters = parts.assumes, parts.delta, tuple(parts.parameters)
+        self._known = set(map(id, self.parameters))
         self._turn: _Turn | None = None
-        self._settings: list[Any] = []
+        self._settings: dict[Optimizer, Any] = {}
         self._below: Any = 0
         self._released = False
         self._moving = Watch()
-        self._look = FirstLook(self.model, partial(parts.sums.test, self.model))
+        self._closed = False
+        self._look = FirstLook(self.model, parts.sums.test)
         self._patched = [Patched(optimizer, self._step) for optimizer in parts.optimizers]
 
     # --- the loop ------------------------------------------------------------------------------------
@@ -121,18 +127,23 @@ class Run:
     def batches(self, steps: int) -> Iterator[Any]:
         """The batches of so many steps, of those that are left: `run.batches(run.plan.per_epoch)` is about an epoch."""
         steps = check.whole(at_least=0, steps=steps)
-        for _ in range(min(steps, self.plan.steps - self.steps)):
+        for _ in range(steps):
+            self._check_open()
+            if self.steps >= self.plan.steps:
+                break
             self._parts.sums.begin()
             self._below, self._released = 0, False
             for batch in self._parts.batches.draw():
-                self._turn, self.stepped = _Turn(batch), False
+                turn = self._turn = _Turn(batch, buffers=self._buffers())
+                self.stepped = False
                 self.private = self.private and is_private()
                 yield batch.shown
-                self._finished()
+                self._finished(turn)
         self._turn = None
 
     def backward(self, losses: Tensor) -> None:
         """One backward pass: every record's gradient, clipped, is added to the sum. Wants one loss for each record."""
+        self._check_open()
         turn = self._turn
         if turn is None or turn.used:
             raise no_gradient("run.backward was called without a fresh batch.")
@@ -140,22 +151,29 @@ class Run:
         if self.canaries is not None:
             losses = self.canaries.losses(losses, turn.batch.places, turn.batch.population)
         turn.used = True
+        refuse_statistics(self.model)
+        if turn.buffers != self._buffers():
+            raise mixed(
+                "it writes into a buffer, in every micro-batch, and how many there are depends on the records"
+            )
         weights = losses.new_zeros(turn.batch.rows) if turn.batch.blank else None
-        below = self._parts.sums.add(losses, clip=self.clip, weights=weights)
-        self._below = self._below + 2 * below - (0 if turn.batch.blank else turn.batch.rows)
+        count_below = self._parts.sums.add(losses, clip=self.clip, weights=weights)
+        turn.summed = True
+        if self._parts.adaptive is not None:
+            self._below = self._below + 2 * count_below() - (0 if turn.batch.blank else turn.batch.rows)
 
     def _step(self, optimizer: Optimizer, real: Callable[[], Any], closure: Any) -> Any:
         """What `optimizer.step()` does now: nothing within a batch, and the private step at its end."""
         turn = self._turn
         if closure is not None:
             raise no_gradient("a step with a closure computes gradients of its own.", "optimizer.step()")
-        if turn is None or not turn.used or optimizer in turn.stepped:
+        if turn is None or not turn.summed or optimizer in turn.stepped:
             raise no_gradient("optimizer.step() was called without a private gradient.")
         turn.stepped.add(optimizer)
-        self._check_settings(turn.batch)
+        self._check_settings(optimizer, turn.batch)
         if not turn.batch.last:
             return None
-        check_parameters(optimizer, set(self._parts.parameters))
+        check_parameters(optimizer, self._known)
         if not self._released:
             self._release()
         result = self._moved(optimizer, real)
@@ -169,10 +187,14 @@ class Run:
         parts, plan = self._parts, self.plan
         noise = plan.noise if parts.adaptive is None else parts.adaptive.split(plan.noise, plan.batch)
         self.steps, self._released = self.steps + 1, True
+        self.private = self.private and is_private()
+        if self.steps == 1 and self.tested is not True:
+            warnings.warn(UNTESTED, stacklevel=4)
         parts.sums.release(noise=noise, clip=self.clip, divide=float(plan.batch))
         for optimizer in parts.optimizers:
             if isinstance(optimizer, CorrectedAdam):
-                optimizer.noise_variance = _variance(noise, self.clip, plan.batch)
+                wide = plan.widening(self.steps - 1)
+                optimizer.noise_variance = _variance(noise, self.clip, plan.batch) * wide
         if self.canaries is not None:
             self.canaries.note()
         if parts.adaptive is not None:
@@ -182,18 +204,25 @@ class Run:
         with self._parts.sums.paused(), self._moving.looking_at(optimizer):
             return real()
 
-    def _finished(self) -> None:
-        """Between two batches: the loop must have done what it was given the batch for."""
-        turn = self._turn
-        if turn is None or not turn.used or not turn.stepped:
+    def _finished(self, turn: _Turn) -> None:
+        """Between two batches: the loop must have done what it was given the batch for, and no other loop was in between."""
+        if self._turn is not turn or not turn.summed or not turn.stepped:
             raise no_gradient("a batch was left without run.backward(loss) and optimizer.step().")
 
-    def _check_settings(self, batch: Batch) -> None:
+    def _buffers(self) -> tuple[Any, ...]:
+        """Changes if one is written, if batches come in micro-batches."""
+        return tuple((id(b), b._version) for b in self.model.buffers()) if self._parts.parted else ()  # noqa: SLF001
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise no_gradient("this run is closed.", "private(model, optimizer, …) begins another")
+
+    def _check_settings(self, optimizer: Optimizer, batch: Batch) -> None:
         """Within one batch nothing may count micro-batches: their number depends on the records."""
         if batch.first and batch.last:
             return
-        now = [settings_of(optimizer) for optimizer in self._parts.optimizers]
-        if not batch.first and now != self._settings:
+        now = settings_of(optimizer)
+        if not batch.first and now != self._settings.get(optimizer):
             raise RefusedTraining(
                 "DP916",
                 "a setting of the optimizer changed between micro-batches of one batch.",
@@ -201,7 +230,7 @@ class Run:
                 fix="run.follow(scheduler)   or  if run.stepped: scheduler.step()",
                 spent="what the steps before it cost",
             )
-        self._settings = now
+        self._settings[optimizer] = now
 
     def follow(self, scheduler: Any) -> None:
         """Let a scheduler keep the time of private steps: within a batch its `step` does nothing."""
@@ -259,7 +288,7 @@ class Run:
             patched.close()
         self._look.close()
         self._parts.sums.close()
-        self._turn = None
+        self._turn, self._closed = None, True
 
     def __enter__(self) -> Self:
         return self

@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader
 from discreet import check, privacy
 from discreet.errors import BadParameter
 from discreet.learn.torch.adaptive import Adaptive
+from discreet.learn.torch.banded import BandedNoise, Cycle
 from discreet.learn.torch.batches import Drawn, Loaded
 from discreet.learn.torch.canaries import Canaries
 from discreet.learn.torch.checkpoint import past_of, rest_of
@@ -34,6 +35,11 @@ _COUNT = "how many records there are is public: a neighbour has one record blank
 _ONCE = (
     "the loader gives each record at most once in an epoch, and makes its batches without looking at values"
 )
+_STOP = (
+    "the run is as long as was fixed beforehand; if it was stopped because of what it showed, the promise is that of the "
+    "whole plan, run.plan.guarantee()"
+)
+_PRECISIONS = (torch.float32, torch.float64, torch.bfloat16)
 _NO_RECORDS = records_of(torch.empty(0))
 _REAL = "sums of gradients are taken to be those of real arithmetic (level C); exact=True needs no such word"
 
@@ -54,6 +60,7 @@ def private(
     sampling: str = "poisson",
     relation: str | None = None,
     unit: str = "record",
+    bands: int | str = 1,
     physical: int | None = None,
     exact: bool = False,
     adaptive: Adaptive | bool = False,
@@ -73,7 +80,8 @@ def private(
     `data` are tensors or a data set, of which batches are drawn here; with `size`, the public number of records that the rate is
     computed from, one more or one less record is a neighbour; without it their number is taken for public. A DataLoader makes
     its own batches, and gains nothing from chance. `batch` is the expected size and the divisor; `physical` bounds how
-    many records are in memory at once. `exact=True` is level A: whole numbers from end to end, the loop being shown one
+    many records are in memory at once. `bands` correlates the noise of so many steps (`banded`), "auto" as many as make the error of
+    running sums least; each costs the memory of one more sum. `exact=True` is level A: whole numbers from end to end, the loop being shown one
     record at a time, for small models.
 
     Why it holds, and what would break it: see `Run`. `clipper` makes what clips, of a model; by default `clip.Clipper`.
@@ -95,25 +103,24 @@ def private(
         delta=delta,
         noise=noise,
         unit=unit,
+        bands=bands,
     )
     past = past_of(resume)
     plan = rest_of(plan, past, _target(plan, epsilon, delta))
-    adapted = _adapted(plan, adaptive=adaptive)
+    adapted = _adapted(plan, adaptive=adaptive, exact=check.flag(exact=exact))
     bound = check.moderate(clip=clip if adapted is None or past.clip is None else past.clip)
     birds = _birds(canaries, bound, parameters, loader)
-    most = None if physical is None else check.whole(physical=physical)
-    if check.flag(exact=exact):
-        most = _one_by_one(loader)
-        check_grid(bound, plan.noise)
+    most = _shown_at_once(physical, loader, bound, plan, exact=exact)
     receipt = None if session is None else session.charge(plan.guarantee(), question=_question(plan))
+    cycle = Cycle(plan.bands, len(records) + (birds.count if birds else 0)) if plan.bands > 1 else None
     return Run(
         Parts(
             model,
             optimizers,
             parameters,
             plan,
-            Drawn(plan, records, most, birds) if loader is None else Loaded(plan, loader),
-            _sums(model, parameters, plan, birds, clipper, exact=exact),
+            Drawn(plan, records, most, birds, cycle) if loader is None else Loaded(plan, loader),
+            _sums(model, parameters, plan, clipper, birds=birds, cycle=cycle, exact=exact),
             _start(bound, adapted, parameters, exact=exact),
             delta=delta,
             adaptive=adapted,
@@ -121,6 +128,7 @@ def private(
             receipt=receipt,
             assumes=_assumed(size, loader, plan, exact=exact),
             progress=progress,
+            parted=most is not None,
             past=past,
         )
     )
@@ -135,6 +143,13 @@ def _trainable(model: Any) -> list[Parameter]:
             fix="private(torch.nn.Linear(10, 2), optimizer, data, …)",
         )
     found = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    if any(parameter.dtype not in _PRECISIONS for parameter in found):
+        raise BadParameter(
+            "DP104",
+            "a trainable parameter is not float32, float64 or bfloat16.",
+            why="float16 overflows at 65504, and how gradients are clipped in it is not proved.",
+            fix="model.float()   and  torch.autocast(device, torch.bfloat16)   in the loop",
+        )
     if found:
         return found
     raise BadParameter(
@@ -184,16 +199,34 @@ def _target(plan: Plan, epsilon: float | None, delta: float | None) -> Guarantee
     return privacy.approximate(epsilon, delta, relation=plan.relation, unit=plan.unit)
 
 
-def _adapted(plan: Plan, *, adaptive: Adaptive | bool) -> Adaptive | None:
+def _adapted(plan: Plan, *, adaptive: Adaptive | bool, exact: bool) -> Adaptive | None:
     found = (Adaptive() if adaptive else None) if isinstance(adaptive, bool) else adaptive
     if found is not None:
         found.split(plan.noise, plan.batch)  # refused now, if it is
+    _unbanded(plan, found, exact=exact)
     return found
 
 
-def _one_by_one(loader: DataLoader[Any] | None) -> int:
-    """How many records are shown at once on level A."""
+def _unbanded(plan: Plan, adapted: Adaptive | None, *, exact: bool) -> None:
+    """Refuse what is proved for independent noise only."""
+    if plan.bands > 1 and (adapted is not None or exact):
+        raise BadParameter(
+            "DP107",
+            f"{'exact=True' if exact else 'an adaptive clipping norm'} and bands={plan.bands} do not go together.",
+            why="with bands the noise of a step belongs to the grid and the clipping norm of the steps before it.",
+            fix="bands=1",
+        )
+
+
+def _shown_at_once(
+    physical: int | None, loader: DataLoader[Any] | None, clip: float, plan: Plan, *, exact: bool
+) -> int | None:
+    """The most records of a micro-batch; on level A there is one, on a grid that must be fit for it."""
+    most = None if physical is None else check.whole(physical=physical)
+    if not exact:
+        return most
     if loader is None:
+        check_grid(clip, plan.noise)
         return 1
     raise _contradiction("exact=True shows records one at a time, and a loader shows batches.", "exact=False")
 
@@ -217,9 +250,10 @@ def _sums(
     model: Module,
     parameters: list[Parameter],
     plan: Plan,
-    birds: Canaries | None,
     clipper: Callable[[Module], Clipping] | None,
     *,
+    birds: Canaries | None,
+    cycle: Cycle | None,
     exact: bool,
 ) -> Sums:
     """The sums of the model's parameters, and of the canaries' if there are some."""
@@ -227,7 +261,8 @@ def _sums(
     all_of_them = parameters if birds is None else [*parameters, birds.weight]
     if exact:
         return ExactSums(all_of_them, noise=plan.noise)
-    return FloatSums((clipper or Clipper)(watched), all_of_them, Noise())
+    noise = Noise() if cycle is None else BandedNoise(cycle)
+    return FloatSums((clipper or Clipper)(watched), all_of_them, noise)
 
 
 def _start(clip: float, adapted: Adaptive | None, parameters: list[Parameter], *, exact: bool) -> Number:
@@ -238,11 +273,14 @@ def _start(clip: float, adapted: Adaptive | None, parameters: list[Parameter], *
 
 
 def _assumed(size: int | None, loader: DataLoader[Any] | None, plan: Plan, *, exact: bool) -> tuple[str, ...]:
-    words = [_RECORDWISE, _SHAPES]
+    words = [_RECORDWISE, _SHAPES, _STOP]
     words += [_ONCE] if loader is not None else []
     words += [_COUNT] if size is None and plan.relation == "add-remove" else []
     return (*words, *([] if exact else [_REAL]))
 
 
 def _question(plan: Plan) -> str:
-    return f"DP-SGD: {plan.steps} steps, {plan.sampling} batches of {plan.batch}, noise {plan.noise:.6g} × the clipping norm"
+    noise = f"noise {plan.noise:.6g} × the clipping norm" + (
+        f" in {plan.bands} bands" if plan.bands > 1 else ""
+    )
+    return f"DP-SGD: {plan.steps} steps, {plan.sampling} batches of {plan.batch}, {noise}"

@@ -12,6 +12,7 @@ from types import MethodType
 from typing import Any
 from weakref import WeakSet
 
+from torch import Tensor
 from torch.nn import Parameter
 from torch.optim import Optimizer
 
@@ -67,23 +68,27 @@ def optimizers_of(given: Any, parameters: Iterable[Parameter]) -> tuple[Optimize
             why="its step becomes the private step.",
             fix="optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
         )
-    known = set(parameters)
+    known = set(map(id, parameters))
     for one in found:
         check_parameters(one, known)
     return found
 
 
-def check_parameters(optimizer: Optimizer, known: set[Parameter]) -> None:
-    """Refuse an optimizer that moves what is not the model's: such a parameter would get no private gradient."""
-    held = {parameter for group in optimizer.param_groups for parameter in group["params"]}
-    if any(parameter.requires_grad or parameter.grad is not None for parameter in held - known):
+def check_parameters(optimizer: Optimizer, known: set[int]) -> None:
+    """Refuse an optimizer that moves what is not the model's: such a parameter would get no private gradient.
+
+    `known` has the ids of the parameters of the model: a tensor is slow to hash.
+    """
+    held = {id(parameter): parameter for group in optimizer.param_groups for parameter in group["params"]}
+    others = [parameter for key, parameter in held.items() if key not in known]
+    if any(parameter.requires_grad or parameter.grad is not None for parameter in others):
         raise RefusedTraining(
             "DP916",
             "an optimizer holds trainable parameters that are not those of the model.",
             why="their gradients would be neither clipped nor noisy, and a step would release them.",
             fix="put every trainable parameter into one module, and make the optimizer of model.parameters()",
         )
-    if held.isdisjoint(known):
+    if len(others) == len(held):
         raise RefusedTraining(
             "DP916",
             "an optimizer holds none of the trainable parameters of the model.",
@@ -96,6 +101,10 @@ def settings_of(optimizer: Optimizer) -> list[dict[str, Any]]:
     """The settings of every group that are plain numbers and words, to see whether they change."""
     plain = (int, float, str, tuple, type(None))
     return [
-        {name: value for name, value in group.items() if isinstance(value, plain)}
+        {
+            name: value.tolist() if isinstance(value, Tensor) else value
+            for name, value in group.items()
+            if isinstance(value, plain) or (isinstance(value, Tensor) and value.numel() == 1)
+        }
         for group in optimizer.param_groups
     ]

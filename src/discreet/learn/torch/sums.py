@@ -10,7 +10,7 @@ the sum by one clipping norm at most, which is what `Clipper` promises.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -21,6 +21,7 @@ from torch.nn import Module, Parameter
 from discreet.learn.torch import guards
 from discreet.learn.torch.clip import Clipper
 from discreet.learn.torch.noise import Noise, Number, scales_for
+from discreet.learn.torch.watched import unheard
 
 __all__ = ["Clipping", "FloatSums", "Sums"]
 
@@ -46,8 +47,8 @@ class Sums(Protocol):
         """Start at zero, whatever was added before; `.grad` is empty until the release."""
         ...
 
-    def add(self, losses: Tensor, *, clip: Number, weights: Tensor | None) -> Any:
-        """Add the clipped gradients of some records; how many of them were below the clipping norm."""
+    def add(self, losses: Tensor, *, clip: Number, weights: Tensor | None) -> Callable[[], Any]:
+        """Add the clipped gradients of some records; the answer counts those below the clipping norm, if it is called."""
         ...
 
     def release(self, *, noise: float, clip: Number, divide: float) -> None:
@@ -84,9 +85,10 @@ class _Flat:
             torch._foreach_add_([view for view, _ in pairs], [found for _, found in pairs])
 
     def write(self) -> None:
-        """A cast to the precision of the parameter comes last, of the finished number."""
-        for parameter, view, dtype in zip(self.parameters, self.views, self._dtypes, strict=True):
-            parameter.grad = view if view.dtype == dtype else view.to(dtype)
+        """A copy, because the buffer fills up again. A cast to the precision of the parameter comes last."""
+        parts = torch.split(self.buffer.clone(), [p.numel() for p in self.parameters])
+        for parameter, part, dtype in zip(self.parameters, parts, self._dtypes, strict=True):
+            parameter.grad = part.view(parameter.shape).to(dtype)
 
 
 class FloatSums:
@@ -95,7 +97,7 @@ class FloatSums:
     level = "C"
 
     def __init__(self, clipper: Clipping, parameters: Iterable[Parameter], noise: Noise) -> None:
-        self._clipper, self._noise = clipper, noise
+        self._clipper, self._noise, self._probed = clipper, noise, False
         parameters = list(parameters)
         clipper.open()
         groups: dict[tuple[torch.device, torch.dtype], list[Parameter]] = {}
@@ -105,29 +107,29 @@ class FloatSums:
         self._flats = [_Flat(group, *kind) for kind, group in groups.items()]
         self._dimension = sum(flat.buffer.numel() for flat in self._flats)
 
-    @torch.no_grad()
     def begin(self) -> None:
-        for flat in self._flats:
-            flat.buffer.zero_()
-            for (
-                parameter
-            ) in flat.parameters:  # what was released before is a view of the buffer, which fills up again
-                parameter.grad = None
+        with unheard():
+            for flat in self._flats:
+                flat.buffer.zero_()
+                for parameter in flat.parameters:
+                    parameter.grad = None
 
-    @torch.no_grad()
-    def add(self, losses: Tensor, *, clip: Number, weights: Tensor | None) -> Any:
-        with torch.enable_grad():
-            found = self._clipper.clipped_sum(losses, clip=clip, weights=weights)
-        for flat in self._flats:
-            flat.add(found.gradients)
-        return found.below
+    def add(self, losses: Tensor, *, clip: Number, weights: Tensor | None) -> Callable[[], Any]:
+        if not self._probed and losses.shape[0] > 1 and isinstance(self._clipper, Clipper):
+            self._clipper.probe(losses)
+            self._probed = True
+        found = self._clipper.clipped_sum(losses, clip=clip, weights=weights)
+        with unheard():
+            for flat in self._flats:
+                flat.add(found.gradients)
+        return lambda: found.below
 
-    @torch.no_grad()
     def release(self, *, noise: float, clip: Number, divide: float) -> None:
         scales = scales_for(noise=noise, clip=clip, dimension=self._dimension)
-        for flat in self._flats:
-            self._noise.add_(flat.buffer, scales, divide=divide)
-            flat.write()
+        with unheard():
+            for flat in self._flats:
+                self._noise.add_(flat.buffer, scales, divide=divide)
+                flat.write()
 
     def test(self, model: Module, inputs: tuple[Tensor, ...]) -> None:
         ours = self._clipper
@@ -135,7 +137,10 @@ class FloatSums:
             guards.check(ours, inputs)
         else:
             with ours.paused():
-                guards.check(Clipper(model), inputs)
+                tested = Clipper(model)
+                guards.check(tested, inputs)
+            if isinstance(ours, Clipper):
+                ours.trust(tested)
 
     def paused(self) -> AbstractContextManager[None]:
         return self._clipper.paused()

@@ -15,7 +15,8 @@ is not the record is refused.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -23,10 +24,12 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from discreet.errors import RefusedTraining
+from discreet.learn.torch.calls import Calls
+from discreet.learn.torch.probe import Probe, refuse_strangers
 from discreet.learn.torch.rules.piece import Dense, Measure, Piece, Share
 from discreet.learn.torch.rules.tied import joined
 
-__all__ = ["Found", "Make", "Tape"]
+__all__ = ["Found", "Learned", "Make", "Tape"]
 
 #: Pieces of up to this many numbers for each record are measured and added up together.
 _SMALL = 2**14
@@ -37,13 +40,33 @@ Found = Sequence[tuple[Parameter, Piece]]
 Make = Callable[..., Found]
 
 
+@dataclass(frozen=True)
+class Learned:
+    """What the guards have seen the model do, and found right: only that may be done with records.
+
+    `merged` has the ids of parameters whose layer saw records and positions as one axis. `axes` has, for tensors that a
+    function without a rule was given, pairs of a number of records and the length of the first axis that it had then.
+    """
+
+    merged: set[int] = field(default_factory=set)
+    axes: dict[Hashable, set[tuple[int, int]]] = field(default_factory=dict)
+
+    def __add__(self, other: Learned) -> Learned:
+        keys = self.axes.keys() | other.axes.keys()
+        return Learned(
+            self.merged | other.merged,
+            {key: self.axes.get(key, set()) | other.axes.get(key, set()) for key in keys},
+        )
+
+
 class Tape:
     """What is known of the pass under way. Used by one thread, for one backward pass at a time."""
 
     def __init__(self, names: dict[Parameter, str]) -> None:
         self.names = {id(parameter): name for parameter, name in names.items()}
         self.records = 0  # of the backward pass under way; 0 outside of one
-        self.merged = False  # whether positions may stand behind their record in one axis: the guards say
+        self.calls, self.learned = Calls(), Learned()
+        self.learning = False  # while the guards look on
         self.measures: list[Measure] = []
         # all by the id of the parameter, because a tensor is slow to hash
         self._pieces: dict[int, Piece] = {}
@@ -52,6 +75,7 @@ class Tape:
         self._awaited: defaultdict[int, int] = defaultdict(int)
         self._bundle: Dense | None = None
         self._anchor = torch.zeros((), requires_grad=True)
+        self._probe: Probe | None = None
 
     def tap(self, out: Tensor, parameters: Sequence[Parameter], make: Make, *saved: Tensor) -> Tensor:
         """The same output; when its gradient comes, `make(gradient, *saved)` says what it means."""
@@ -71,14 +95,19 @@ class Tape:
 
     def hear(self, make: Make, gradient: Tensor, saved: Sequence[Tensor]) -> None:
         """Note one use. A parameter of which all uses were heard is measured at once, so that memory is freed."""
+        if self._probe is not None:
+            self._probe.hear(gradient)
         if not self.records:
             return
         for parameter, piece in make(gradient, *saved):
             key = id(parameter)
+            self._awaited[key] = awaited = self._awaited[key] - 1
+            if awaited == 0 and key not in self._heard:
+                self._settle(key, piece)
+                continue
             self._heard[key].append(piece)
-            self._awaited[key] -= 1
-            if self._awaited[key] == 0:
-                self._settle(key)
+            if awaited == 0:
+                self._settle(key, joined(self._heard.pop(key)))
 
     def _expect(self, parameters: Sequence[Parameter]) -> None:
         for parameter in parameters:
@@ -89,9 +118,9 @@ class Tape:
         self.forget()
         self.records = losses.shape[0]
         try:
-            torch.autograd.backward([losses], [torch.ones_like(losses)])
+            torch.autograd.backward([losses], [torch.ones_like(losses)], inputs=[self._anchor])
             for key in list(self._heard):
-                self._settle(key)
+                self._settle(key, joined(self._heard.pop(key)))
             if self._small:
                 self._bundle = Dense.bundle(list(self._small.values()))
                 self.measures.append(self._bundle.measure())
@@ -99,6 +128,17 @@ class Tape:
             self.records = 0
             self._heard.clear()
             self._awaited.clear()
+
+    def probe(self, losses: Tensor) -> None:
+        """Refuse losses that mix records, or that depend on trainable parameters that nobody watches."""
+        refuse_strangers(losses, self._anchor)
+        awaited = self._awaited.copy()
+        self._probe = Probe(losses)
+        try:
+            torch.autograd.backward([losses], [self._probe.signal], inputs=[self._anchor], retain_graph=True)
+            self._probe.judge()
+        finally:
+            self._probe, self._awaited = None, awaited
 
     def totals(self, share: Share) -> dict[int, Tensor]:
         """The sums over records, by the id of the parameter; what was heard is dropped, so that its memory is free."""
@@ -117,24 +157,26 @@ class Tape:
         """Drop what was heard."""
         self._pieces, self.measures, self._small, self._bundle = {}, [], {}, None
 
-    def fits(self, tensor: Tensor, parameter: Parameter, *, rows: bool = False) -> int:
+    def fits(self, tensor: Tensor, parameter: Parameter, *, rows: int = 0) -> int:
         """The number of records, if the first axis of the tensor is the record.
 
-        With `rows` it may also be records times positions, as a reshape to a matrix makes it, if the guards have
-        seen that this is what the model does.
+        It may also be records times positions, as a reshape to a matrix makes it, in a call of the model with as many
+        `rows` as there are records, if the guards have seen that this is what the layer does.
         """
         length = tensor.shape[0] if tensor.dim() else 0
-        if length == self.records or (rows and self.merged and length and length % self.records == 0):
+        if length == self.records:
             return self.records
+        if length and length % self.records == 0 and rows == self.records:
+            if self.learning:
+                self.learned.merged.add(id(parameter))
+            if id(parameter) in self.learned.merged:
+                return self.records
         raise not_by_record(self.names[id(parameter)], "its layer's first axis is not the record")
 
-    def _settle(self, key: int) -> None:
-        heard = self._heard.pop(key, None)
-        if not heard:
-            return
+    def _settle(self, key: int, piece: Piece) -> None:
+        """Measure what a parameter gets, all uses together."""
         if key in self._pieces or key in self._small:
             raise not_by_record(self.names[key], "it is used again in a later part of the pass")
-        piece = joined(heard)
         if isinstance(piece, Dense) and piece.width <= _SMALL:
             self._small[key] = piece
         else:
@@ -153,6 +195,17 @@ def not_by_record(name: str, because: str) -> RefusedTraining:
     )
 
 
+def _refuse_second_order() -> None:
+    """The tape hears gradients, and not what depends on them; a backward pass has a graph only if one is asked for."""
+    if torch.is_grad_enabled():
+        raise RefusedTraining(
+            "DP921",
+            "a gradient was asked for with create_graph=True.",
+            why="how a loss depends on a gradient, as a gradient penalty does, is not seen record by record.",
+            fix="leave the penalty out   or  private(…, exact=True), which takes records one at a time",
+        )
+
+
 class _Tap(torch.autograd.Function):
     """The identity, which tells the tape what gradient came by."""
 
@@ -169,6 +222,7 @@ class _Tap(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
         (gradient,) = gradients
+        _refuse_second_order()
         if gradient is not None:
             ctx.tape.hear(ctx.make, gradient, ctx.saved_tensors)
         return gradient, None, None, None, None
@@ -188,6 +242,7 @@ class _Spread(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[None, ...]:
         (gradient,) = gradients
+        _refuse_second_order()
         if gradient is not None:
             ctx.tape.hear(ctx.make, gradient, ())
         return None, None, None, None, None

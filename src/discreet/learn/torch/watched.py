@@ -8,19 +8,24 @@ own layer, by another one, or by a bare function; a use for which there is no ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from types import MethodWrapperType
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor
 from torch.nn import Parameter
 
+from discreet.errors import RefusedTraining
 from discreet.learn.torch.rules.piece import Dense
 
 if TYPE_CHECKING:
     from discreet.learn.torch.tape import Found, Tape
 
-__all__ = ["Derived", "Watched", "is_watched", "unwatch", "watch"]
+__all__ = ["Derived", "Watched", "compiled", "is_watched", "unheard", "unwatch", "watch"]
+
+_FREEZE = "run.close(), freeze it, and private(…) again"
 
 #: How a call that has a watched parameter among its arguments is answered.
 Dispatch = Callable[["Tape", Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
@@ -36,13 +41,24 @@ class Watched(Parameter):
     def __torch_function__(
         cls, func: Callable[..., Any], types: Iterable[type], args: Any = (), kwargs: Any = None
     ) -> Any:
+        if torch.compiler.is_compiling():
+            raise compiled()
         with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - the documented way to call through
+            if _is_attribute(func):
+                _refuse_freezing(func)
+                return func(*args, **(kwargs or {}))
             if not torch.is_grad_enabled():
                 return func(*args, **(kwargs or {}))
             first = _first(args) if kwargs is None else _first((*args, *kwargs.values()))
             if first is None:
                 return func(*args, **(kwargs or {}))
             return first.dispatch(first.tape, func, args, kwargs or {})
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:  # noqa: FBT001, FBT002 - as torch has it
+        """Refused, if it freezes the parameter: the run would go on to move it."""
+        if not requires_grad:
+            raise _refused("a parameter was frozen while a run trains it", _FREEZE)
+        return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         """A copy is an ordinary parameter: nobody watches it."""
@@ -87,6 +103,13 @@ class Derived(Tensor):
         return [(parameter, Dense(each)) for parameter, each in zip(self.parameters, found, strict=True)]
 
 
+@contextmanager
+def unheard() -> Iterator[None]:
+    """For the length of a block: no gradients, and calls with watched parameters go straight to torch."""
+    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001
+        yield
+
+
 def is_watched(argument: Any) -> bool:
     """Whether an argument is a parameter under watch, or made of some; `isinstance` is slow for parameters."""
     kind = type(argument)
@@ -105,6 +128,37 @@ def unwatch(parameter: Parameter) -> None:
     parameter.__class__ = Parameter
     del parameter.tape, parameter.dispatch  # type: ignore[attr-defined]
     parameter.requires_grad_(True)
+
+
+def _refuse_freezing(function: Any) -> None:
+    if function.__name__ == "__set__" and function.__self__.__name__ == "requires_grad":
+        raise _refused("requires_grad was set on a parameter while a run trains it", _FREEZE)
+
+
+def compiled() -> RefusedTraining:
+    """The refusal of a model that torch.compile has rewritten: which uses of parameters are seen then is not known."""
+    return _refused(
+        "a model that is being trained was compiled", "train the model as it is, and compile it afterwards"
+    )
+
+
+def _refused(what: str, fix: str) -> RefusedTraining:
+    return RefusedTraining(
+        "DP921",
+        f"{what}.",
+        why="which parameters are clipped, and how they are used, is settled when the run begins.",
+        fix=fix,
+        spent="what the steps before it cost",
+    )
+
+
+def _is_attribute(function: Any) -> bool:
+    """Whether a call reads or sets an attribute, and not one that is the matrix turned."""
+    return (
+        type(function) is MethodWrapperType
+        and function.__name__ in {"__get__", "__set__"}
+        and function.__self__.__name__ not in {"T", "mT", "H", "mH"}  # type: ignore[attr-defined]
+    )
 
 
 def _first(arguments: Iterable[Any]) -> Watched | Derived | None:

@@ -18,11 +18,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from discreet.learn.torch.rules.outer import KEEP
-from discreet.learn.torch.rules.piece import Dense, Measure, Piece, Share, finite, matmul, unit_of, wide
+from discreet.learn.torch.rules.piece import Dense, Measure, Piece, Share, lengths, matmul, unit_of, wide
 from discreet.learn.torch.rules.use import Use
 
 __all__ = ["convolution", "transposed_convolution"]
+
+#: So many numbers of patches are made at a time.
+_PATCHES = 2**25
 
 
 @dataclass(frozen=True)
@@ -52,9 +54,11 @@ class _Window:
         return x.permute(order).reshape(x.shape[0] * self.groups, width, -1)
 
     def backward(self, source: Tensor, signal: Tensor, weight: Tensor, groups: int) -> Tensor:
-        """The gradient at a weight of that shape; the source is padded already."""
-        zeros = [0] * len(self.kernel)
-        rest = self.stride, zeros, self.dilation, False, zeros, groups, [False, True, False]
+        """The gradient at a weight of that shape."""
+        zeros, sides = [0] * len(self.kernel), [left for left, _ in self.padding]
+        if any(left != right for left, right in self.padding):
+            source, sides = self.padded(source), zeros
+        rest = self.stride, sides, self.dilation, False, zeros, groups, [False, True, False]
         found: Tensor = torch.ops.aten.convolution_backward(signal, source, weight, None, *rest)[1]
         return found
 
@@ -100,7 +104,9 @@ def transposed_convolution(
 
     def pieces(gradient: Tensor, *saved: Tensor) -> tuple[Piece | None, Piece | None]:
         use.fits(gradient, weight if use.watches(weight) else bias)
-        of_weight = Patched(gradient, saved[0].to(gradient.dtype), window) if saved else None
+        of_weight = None
+        if saved:
+            of_weight = Patched(gradient, saved[0].to(gradient.dtype), window, transposed=True)
         return of_weight, _bias(gradient) if use.watches(bias) else None
 
     return use.tap(out, (weight, bias), pieces, *([x] if use.watches(weight) else []))
@@ -109,8 +115,8 @@ def transposed_convolution(
 class Patched(Piece):
     """Σ_t g_t u_tᵀ of each record, u_t the patches of `source`; a few records at a time, for patches are large."""
 
-    def __init__(self, source: Tensor, signal: Tensor, window: _Window) -> None:
-        self._source, self._signal, self._window = source, signal, window
+    def __init__(self, source: Tensor, signal: Tensor, window: _Window, *, transposed: bool = False) -> None:
+        self._source, self._signal, self._window, self._transposed = source, signal, window, transposed
         self._shape = (signal.shape[1], source.shape[1] // window.groups, *window.kernel)
         self._positions = prod(signal.shape[2:])
         self._kept: Tensor | None = None
@@ -118,25 +124,41 @@ class Patched(Piece):
     def measure(self) -> Measure:
         width, outputs = prod(self._shape[1:]), self._shape[0] // self._window.groups
         if self._positions * (width + outputs) < width * outputs:
-            parts = [_ghost(patches, signal) for patches, signal in self._parts()]
-            squares, masses = (self._by_record(_one(each)) for each in zip(*parts, strict=True))
-            return Measure(squares, masses, unit_of(self._signal))
+            squares = _one([_ghost(patches, signal) for patches, signal in self._parts()])
+            norms = squares.view(-1, self._window.groups).sum(1).sqrt_()
+            return Measure(norms, self._masses(), unit_of(self._signal))
         gradients = self._gradients()
-        squares = torch.linalg.vector_norm(gradients.flatten(1), dim=1).square_()
-        unit = unit_of(gradients)
-        if gradients.numel() <= KEEP:
+        norms = torch.linalg.vector_norm(gradients.flatten(1), dim=1)
+        if gradients.numel() <= self._source.numel() + self._signal.numel():  # then keeping them frees memory
             self._kept = gradients
-            self._source = self._signal = gradients[:0]  # what is no longer needed is freed
-            return Measure(squares, squares, unit)
-        masses = self._by_record(_one([_masses(*part) for part in self._parts()]))
-        return Measure(squares, masses, unit_of(self._signal))
+            self._source = self._signal = gradients[:0]
+            return Measure(norms, norms, unit_of(gradients))
+        return Measure(norms, self._masses(), unit_of(self._signal))
+
+    def _masses(self) -> Tensor:
+        """Σ_t ‖g_t‖‖u_t‖; groups are disjoint coordinates, so their squares add."""
+        groups = self._window.groups
+        source, signal = (
+            lengths(each.reshape(each.shape[0], groups, -1, *each.shape[2:]), 2)
+            for each in (self._source, self._signal)
+        )
+        patches = torch.linalg.vector_norm(self._window.patches(source), dim=1)
+        masses: Tensor = patches.mul_(signal.reshape(patches.shape)).sum(1).view(-1, groups)
+        return masses[:, 0] if groups == 1 else masses.norm(dim=1)
 
     def total(self, share: Share) -> Tensor:
         if self._kept is not None:
             return Dense(self._kept).total(share)
-        window, kind = self._window, wide(self._signal.dtype)
-        signal, source = share.scaled(self._signal).to(kind), window.padded(finite(self._source).to(kind))
-        return window.backward(source, signal, signal.new_empty(()).expand(self._shape), window.groups)
+        # the activations have the factors, in a copy, for somebody may still look at them
+        if (
+            self._transposed
+        ):  # and a gradient may have places that no patch covers, which nothing has measured
+            source, signal = self._source.nan_to_num(0.0, 0.0, 0.0), share.scaled(self._signal)
+        else:
+            source, signal = share.scaled(self._source), share.cleared(self._signal)
+        kind, window = wide(signal.dtype), self._window
+        weight = share.factors.new_empty((), dtype=kind).expand(self._shape)
+        return window.backward(source.to(kind), signal.to(kind), weight, window.groups)
 
     def dense(self) -> Tensor:
         return self._gradients()
@@ -150,7 +172,7 @@ class Patched(Piece):
         """One convolution in which every record is a group: faster than patches on a CPU, if positions are many."""
         window, kind = self._window, wide(self._source.dtype)
         records, groups = self._source.shape[0], self._source.shape[0] * self._window.groups
-        source, signal = window.padded(self._source.to(kind)), self._signal.to(kind)
+        source, signal = self._source.to(kind), self._signal.to(kind)
         weight = source.new_empty(()).expand(records * self._shape[0], *self._shape[1:])
         found = window.backward(
             source.reshape(1, -1, *source.shape[2:]), signal.reshape(1, -1, *signal.shape[2:]), weight, groups
@@ -159,7 +181,7 @@ class Patched(Piece):
 
     def _parts(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Patches and signals, (records · groups, numbers, positions), of so many records that they fit."""
-        size = max(1, KEEP // (self._positions * self._window.groups * prod(self._shape[1:])))
+        size = max(1, _PATCHES // (self._positions * self._window.groups * prod(self._shape[1:])))
         for source, signal in zip(
             torch.split(self._source, size), torch.split(self._signal, size), strict=True
         ):
@@ -167,25 +189,14 @@ class Patched(Piece):
             folded = signal.reshape(signal.shape[0] * groups, signal.shape[1] // groups, -1)
             yield self._window.patches(source), folded
 
-    def _by_record(self, values: Tensor) -> Tensor:
-        return values.view(-1, self._window.groups).sum(1)
-
 
 def _one(parts: Sequence[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(list(parts))
 
 
-def _ghost(patches: Tensor, signal: Tensor) -> tuple[Tensor, Tensor]:
-    """Squared norms and squared masses by Gram matrices, whose diagonals are the squared norms of the positions."""
-    of_patches, of_signal = matmul(patches.mT, patches), matmul(signal.mT, signal)
-    return of_patches.mul_(of_signal).sum((1, 2)).clamp_(min=0), _masses(patches, signal)
-
-
-def _masses(patches: Tensor, signal: Tensor) -> Tensor:
-    """(Σ_t ‖g_t‖‖u_t‖)²; groups are disjoint coordinates, so their squares add."""
-    kind = wide(signal.dtype)
-    norms: Tensor = torch.linalg.vector_norm(patches, dim=1, dtype=kind)
-    return norms.mul_(torch.linalg.vector_norm(signal, dim=1, dtype=kind)).sum(1).square_()
+def _ghost(patches: Tensor, signal: Tensor) -> Tensor:
+    """Squared norms by Gram matrices."""
+    return matmul(patches.mT, patches).mul_(matmul(signal.mT, signal)).sum((1, 2)).clamp_(min=0)
 
 
 def _bias(gradient: Tensor) -> Piece:

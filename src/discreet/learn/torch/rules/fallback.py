@@ -36,7 +36,7 @@ def by_record(use: Use, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         raise not_by_record(use.name(arguments[0]), f"there is no rule for {_name(use)}")
     if not out.is_floating_point():
         return out
-    records = out.shape[0] if out.dim() else 0
+    axes = _axes(use, out, arguments, tensors)
 
     def called(weights: Sequence[Tensor], rows: Sequence[Tensor]) -> Tensor:
         filled = list(plain)
@@ -48,7 +48,6 @@ def by_record(use: Use, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
     def pieces(gradient: Tensor, *tensors: Tensor) -> list[Piece]:
         use.fits(gradient, arguments[0])
-        axes = [0 if each.dim() and each.shape[0] == records else None for each in tensors]
         weights = [use.value(argument) for argument in arguments]
 
         def one(signal: Tensor, *rows: Tensor) -> Any:
@@ -62,6 +61,36 @@ def by_record(use: Use, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return [Dense(each) for each in found]
 
     return use.tap(out, arguments, pieces, *tensors)
+
+
+def _axes(use: Use, out: Tensor, arguments: Sequence[Any], tensors: Sequence[Tensor]) -> list[int | None]:
+    """Which tensors have the record as their first axis: as the guards have seen it, and never by its length alone."""
+    records = out.shape[0] if out.dim() else 0
+    lengths = [each.shape[0] if each.dim() else -1 for each in tensors]
+    keys = [(use.function, use.name(arguments[0]), place, len(tensors)) for place in range(len(tensors))]
+    seen = use.tape.learned.axes
+    if use.tape.learning:
+        for key, length in zip(keys, lengths, strict=True):
+            seen.setdefault(key, set()).add((records, length))
+    found = [
+        _is_record(seen.get(key), records, length, sure=use.tape.learning or lengths.count(records) < 2)
+        for key, length in zip(keys, lengths, strict=True)
+    ]
+    if None in found:
+        raise not_by_record(use.name(arguments[0]), f"which inputs of {_name(use)} have records is not known")
+    return [0 if record else None for record in found]
+
+
+def _is_record(seen: set[tuple[int, int]] | None, records: int, length: int, *, sure: bool) -> bool | None:
+    """Whether an axis counts records; None if that is not known. One seen at two numbers of records is known."""
+    if length != records:
+        same = seen is None or len({own for own, _ in seen}) < 2 or any(own != given for own, given in seen)
+        return False if same else None
+    if seen is None or len({own for own, _ in seen}) < 2:
+        return True if sure else None
+    if all(own == given for own, given in seen):
+        return True
+    return False if {given for _, given in seen} == {length} else None
 
 
 def _name(use: Use) -> str:

@@ -43,11 +43,19 @@ def addmm(use: Use, bias: Any, x: Any, weight: Any, *, beta: float = 1, alpha: f
 def _tapped(use: Use, out: Tensor, x: Tensor, weight: Any, bias: Any, *, transposed: bool) -> Tensor:
     def pieces(gradient: Tensor, *saved: Tensor) -> tuple[Piece | None, Piece | None]:
         records = use.fits(gradient, weight if use.watches(weight) else bias, rows=gradient.dim() == 2)
-        signal = Signal(gradient.reshape(records, -1, gradient.shape[-1]))
+        signal = Signal(_by_record(gradient, records))
         of_weight = None
         if saved:
-            inputs = saved[0].reshape(records, -1, saved[0].shape[-1]).to(gradient.dtype)
+            inputs = _by_record(saved[0], records)
+            inputs = inputs if inputs.dtype == gradient.dtype else inputs.to(gradient.dtype)
             of_weight = Outer(inputs, signal, transposed=transposed)
         return of_weight, bias_piece(signal) if use.watches(bias) else None
 
     return use.tap(out, (weight, bias), pieces, *([x] if use.watches(weight) else []))
+
+
+def _by_record(values: Tensor, records: int) -> Tensor:
+    """(records, positions, features), or (records, features) as they are."""
+    if values.dim() == 2 and values.shape[0] == records:
+        return values
+    return values.reshape(records, -1, values.shape[-1])

@@ -3,12 +3,12 @@
 
 A piece answers three questions without ever looping over records:
 
-- `measure()`: the squared norm of each record's gradient, and a bound on what rounding can add to it;
+- `measure()`: the norm of each record's gradient, and a bound on what rounding can add to it;
 - `total(share)`: the sum over records of factor times gradient;
 - `dense()`: the gradients themselves, one row for each record, for those who need them whole.
 
 **Promise.** `total` adds, for record i, a vector within `unit · mass_i · factor_i` of factor_i times a vector whose
-squared norm is `squares_i` up to the accuracy of float32 sums; a record of factor 0 adds exactly nothing,
+norm is `norms_i` up to the accuracy of float32 sums; a record of factor 0 adds exactly nothing,
 whatever its numbers are. The proof of what follows from that is clip.proof.md.
 """
 
@@ -21,10 +21,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["Dense", "Measure", "Piece", "Share", "exact_unit", "finite", "matmul", "unit_of", "wide"]
+from discreet.learn.torch.passes import clear, large, scaled
+
+__all__ = ["Dense", "Measure", "Piece", "Share", "exact_unit", "lengths", "matmul", "unit_of", "wide"]
 
 #: How far the product of rounded operands is from the product of the operands, relatively (clip.proof.md, Lemma 2).
 _FLOAT64, _FLOAT32, _TF32, _HALF, _BF16 = 2.0**-52, 2.0**-23, 2.0**-9, 2.0**-10, 2.0**-7 + 2.0**-14
+
+#: A norm of up to 2**22 numbers misses at most this where their squares are below 2**-126 (clip.proof.md, Lemma 1).
+_LOST = 2.0**-52
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
@@ -68,11 +73,18 @@ def matmul(left: Tensor, right: Tensor) -> Tensor:
     return product(left, right, out_dtype=out)
 
 
+def lengths(values: Tensor, axis: int = -1) -> Tensor:
+    """Norms along an axis, in wide numbers, to be multiplied by others: so much larger as squares may have been lost."""
+    kind = wide(values.dtype)
+    found: Tensor = torch.linalg.vector_norm(values, dim=axis, dtype=None if values.dtype == kind else kind)
+    return found.add_(_LOST)
+
+
 @dataclass(frozen=True)
 class Measure:
-    """The squared norm of each record, the square of its mass, and the rounding unit of the sum."""
+    """The norm of each record, its mass, and the rounding unit of the sum."""
 
-    squares: Tensor
+    norms: Tensor
     masses: Tensor
     unit: float
 
@@ -85,13 +97,22 @@ class Share:
 
     def scaled(self, values: Tensor) -> Tensor:
         """Factor times value, by record. Only records of factor 0 have NaN here (0 · NaN), and NaN becomes 0."""
-        factors = self.factors.to(values.dtype).view((-1,) + (1,) * (values.dim() - 1))
-        return (values * factors).nan_to_num_(0.0, 0.0, 0.0)
+        if large(values):
+            return scaled(values, self.factors)
+        factors = self.factors if self.factors.dtype == values.dtype else self.factors.to(values.dtype)
+        shape = (-1,) + (1,) * (values.dim() - 1)
+        return (values * factors.view(shape)).nan_to_num_(0.0, 0.0, 0.0)
 
+    def cleared(self, values: Tensor) -> Tensor:
+        """The values, with 0 for what is not finite. They may be overwritten: what nobody else reads any more.
 
-def finite(values: Tensor) -> Tensor:
-    """The values, with 0 for what is not finite: only records of factor 0 have any."""
-    return values.nan_to_num(0.0, 0.0, 0.0)
+        Every one of them must have been measured: then only records of factor 0 have any that is not finite, and it
+        is enough to look at the factors.
+        """
+        if large(values):
+            clear(values, self.factors)
+            return values
+        return values.nan_to_num(0.0, 0.0, 0.0)
 
 
 class Piece(ABC):
@@ -133,11 +154,11 @@ class Dense(Piece):
         return self._shape
 
     def measure(self) -> Measure:
-        squares = torch.linalg.vector_norm(self.rows, dim=1).square_()
-        return Measure(squares, squares, unit_of(self.rows))
+        norms = torch.linalg.vector_norm(self.rows, dim=1)
+        return Measure(norms, norms, unit_of(self.rows))
 
     def total(self, share: Share) -> Tensor:
-        return (share.factors @ finite(self.rows)).view(self._shape)
+        return (share.factors @ share.cleared(self.rows)).view(self._shape)
 
     def dense(self) -> Tensor:
         return self.rows.view(-1, *self._shape)

@@ -26,7 +26,7 @@ class Rows(Piece):
     def measure(self) -> Measure:
         gradient = self.gradient.to(wide(self.gradient.dtype))
         norms = torch.linalg.vector_norm(gradient, dim=-1)
-        masses = norms.sum(1).square_()
+        masses = norms.sum(1)
         if self.ids.shape[1] == 1:
             return Measure(masses, masses, exact_unit(gradient.dtype))
         ids, order = self.ids.sort(dim=1)
@@ -36,8 +36,8 @@ class Rows(Piece):
         records = torch.arange(ids.shape[0], device=ids.device)[:, None] * ids.shape[1]
         sums = torch.zeros_like(gradient).flatten(0, 1)
         sums.index_add_(0, (segment + records).flatten(), gradient.flatten(0, 1))
-        squares = torch.linalg.vector_norm(sums.view(ids.shape[0], -1), dim=1).square_()
-        return Measure(squares, masses, exact_unit(gradient.dtype))
+        norms = torch.linalg.vector_norm(sums.view(ids.shape[0], -1), dim=1)
+        return Measure(norms, masses, exact_unit(gradient.dtype))
 
     def total(self, share: Share) -> Tensor:
         table = share.factors.new_zeros(self.height, self.gradient.shape[-1])

@@ -131,18 +131,17 @@ _QUIET = {
     if hasattr(Tensor, name)
 }
 _LIFTS = {Tensor.unsqueeze, torch.unsqueeze, Tensor.__getitem__}
-_TURNS = {"T", "mT", "H", "mH"}
 
 
 def dispatch(tape: Tape, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Answer a call that has a watched parameter among its arguments."""
-    rule = _RULES.get(function)
+    rule, use = _RULES.get(function), Use(tape, function)
     if rule is not None and args and not Use.watches(args[0]):  # a layer and its input: nearly every call
-        out = rule(Use(tape, function), *args, **kwargs)
-        return out if out is not None else fallback.by_record(Use(tape, function), args, kwargs)
-    if _is_question(function):
+        out = rule(use, *args, **kwargs)
+        return out if out is not None else fallback.by_record(use, args, kwargs)
+    if function in _QUIET:
         return function(*args, **kwargs)
-    use, leaves = Use(tape, function), tree_leaves((args, kwargs))
+    leaves = tree_leaves((args, kwargs))
     if function in _SPREAD:
         return derived.expanded(use, *args, **kwargs)
     if function in _BY_NUMBER and not derived.alone(leaves):
@@ -155,14 +154,6 @@ def dispatch(tape: Tape, function: Callable[..., Any], args: tuple[Any, ...], kw
         return derived.derived(use, args, kwargs)
     out = rule(use, *args, **kwargs) if rule else None
     return out if out is not None else fallback.by_record(use, args, kwargs)
-
-
-def _is_question(function: Any) -> bool:
-    """Whether a call asks about a tensor, or says that no gradient is wanted."""
-    name = getattr(function, "__name__", "")
-    if name == "__get__":
-        return function.__self__.__name__ not in _TURNS
-    return name == "__set__" or function in _QUIET
 
 
 def _again(tape: Tape, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -22,7 +22,7 @@ def joined(pieces: Sequence[Piece]) -> Piece:
     """One piece that stands for the sum of all."""
     if len(pieces) == 1:
         return pieces[0]
-    outers = [piece for piece in pieces if isinstance(piece, Outer) and not piece.transposed]
+    outers = [piece.with_positions() for piece in pieces if isinstance(piece, Outer) and not piece.transposed]
     rows = [piece for piece in pieces if isinstance(piece, Rows)]
     if len(outers) + len(rows) < len(pieces):
         whole = pieces[0].dense()
@@ -56,12 +56,12 @@ class Tied(Piece):
         self._rows, self._outer = rows, outer
 
     def measure(self) -> Measure:
-        rows, outer = self._rows.measure(), self._outer.measure()
-        roots = outer.masses.sqrt()
-        squares = (rows.squares + outer.squares).add_(self._cross(), alpha=2).clamp_(min=0)
+        cross, rows, outer = self._cross(), self._rows.measure(), self._outer.measure()
+        squares = torch.addcmul(rows.norms.square(), outer.norms, outer.norms)
+        squares = squares.add_(cross, alpha=2).clamp_(min=0)
         # H is measured as it is rounded, ⟨E, H⟩ as it is: they differ by unit · mass of H · ‖E‖ at most, twice
-        squares = squares.addcmul_(roots, rows.squares.sqrt(), value=2 * outer.unit)
-        return Measure(squares, (roots + rows.masses.sqrt()).square_(), max(rows.unit, outer.unit))
+        squares = squares.addcmul_(outer.masses, rows.norms, value=2 * outer.unit)
+        return Measure(squares.sqrt_(), outer.masses + rows.masses, max(rows.unit, outer.unit))
 
     def _cross(self) -> Tensor:
         """⟨E, H⟩ = Σ_{s,t} (g_s · a_t) h_t[id_s], in float64, for its terms may cancel."""

@@ -23,38 +23,44 @@ class Use:
     """A call of a function of torch with at least one watched parameter among its arguments."""
 
     def __init__(self, tape: Tape, function: Callable[..., Any]) -> None:
-        self.tape, self.function = tape, function
+        self.tape, self.function, self.rows = tape, function, tape.calls.rows
 
     @staticmethod
     def value(argument: Any) -> Any:
         """The numbers of an argument, without watching and without a path for gradients to the parameter."""
-        if not is_watched(argument):
-            return argument
-        return argument.value.detach() if isinstance(argument, Derived) else argument.detach()
+        if type(argument) is Watched:
+            return argument.detach() if argument.requires_grad else argument
+        return argument.value.detach() if isinstance(argument, Derived) else argument
 
     watches = staticmethod(is_watched)
 
     @staticmethod
     def narrowed(x: Tensor) -> Tensor:
         """The input as automatic mixed precision would hand it to a product, so that this is what is kept."""
-        kind = x.device.type
-        if x.dtype == torch.float32 and torch.is_autocast_enabled(kind):
-            return x.to(torch.get_autocast_dtype(kind))
+        if x.dtype == torch.float32 and torch.is_autocast_enabled(x.device.type):
+            return x.to(torch.get_autocast_dtype(x.device.type))
         return x
 
     def tap(self, out: Tensor, arguments: Sequence[Any], pieces: Pieces, *saved: Tensor) -> Tensor:
         """The output; when its gradient comes, `pieces` tells what it means for each of the arguments."""
 
         def make(gradient: Tensor, *saved: Tensor) -> Found:
-            parts = zip(arguments, pieces(gradient, *saved), strict=True)
-            return [one for argument, piece in parts if piece is not None for one in _traced(argument, piece)]
+            found: list[tuple[Any, Piece]] = []
+            for argument, piece in zip(arguments, pieces(gradient, *saved), strict=True):
+                if type(argument) is Watched and piece is not None:
+                    found.append((argument, piece))
+                elif isinstance(argument, Derived) and piece is not None:
+                    found.extend(argument.traced(piece.dense()))
+            return found
 
-        parameters = [parameter for argument in arguments for parameter in _parameters(argument)]
+        parameters = [
+            parameter for argument in arguments if argument is not None for parameter in _parameters(argument)
+        ]
         return self.tape.tap(out, parameters, make, *saved) if parameters else out
 
     def fits(self, tensor: Tensor, argument: Any, *, rows: bool = False) -> int:
         """The number of records, if the first axis of the tensor is the record; see `Tape.fits`."""
-        return self.tape.fits(tensor, _parameters(argument)[0], rows=rows)
+        return self.tape.fits(tensor, _parameters(argument)[0], rows=self.rows if rows else 0)
 
     def name(self, argument: Any) -> str:
         """What the user calls the parameter."""
@@ -62,13 +68,6 @@ class Use:
             " and ".join(self.tape.names[id(parameter)] for parameter in _parameters(argument))
             or "a constant"
         )
-
-
-def _traced(argument: Any, piece: Piece) -> Found:
-    """The piece of an argument as pieces of the parameters that it was made of."""
-    if type(argument) is Watched:
-        return [(argument, piece)]
-    return argument.traced(piece.dense()) if isinstance(argument, Derived) else []
 
 
 def _parameters(argument: Any) -> list[Watched]:

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many rows the model is called with, while it runs.
+
+Inside one call of the model that was tested, an axis that is a multiple of the rows is positions behind their record, as
+the test has seen. Outside of it such an axis may be anything: several views of every record, say, one after the other,
+which is another order of the same length. So the rows of the call are noted for every use of a parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from torch import Tensor
+from torch.nn import Module, ModuleDict
+from torch.utils._pytree import tree_leaves
+
+__all__ = ["Calls", "Hook", "rows_of"]
+
+
+class Hook:
+    """A hook of a model. In a copy of the model, also a stored one, it does nothing, and holds nothing."""
+
+    def __init__(self, function: Callable[..., None]) -> None:
+        self._function = function
+
+    def __call__(self, *given: Any) -> None:
+        self._function(*given)
+
+    def __reduce_ex__(self, protocol: object) -> tuple[type[Hook], tuple[Callable[..., None]]]:
+        return Hook, (_nothing,)
+
+
+def _nothing(*given: Any) -> None:
+    """What a copy does."""
+
+
+class Calls:
+    """Notes the rows of the calls under way; 0 outside of a call, or if its tensors have not all the same rows."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._outer: list[int] = []
+        self._handles: list[Any] = []
+
+    def open(self, model: Module) -> None:
+        """Listen at the model, or at those that a dictionary of them holds."""
+        if self._handles:
+            return
+        for part in model.values() if type(model) is ModuleDict else (model,):
+            self._handles += [
+                part.register_forward_pre_hook(Hook(self._entered), with_kwargs=True),
+                part.register_forward_hook(Hook(self._left), always_call=True),
+            ]
+
+    def close(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles, self._outer, self.rows = [], [], 0
+
+    def _entered(self, model: Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        self._outer.append(self.rows)
+        self.rows = rows_of((*given, *named.values()))
+
+    def _left(self, *given: Any) -> None:
+        self.rows = self._outer.pop() if self._outer else 0
+
+
+def rows_of(given: Iterable[Any]) -> int:
+    """The length of the first axis of all tensors in what a model is called with, if it is the same."""
+    tensors = [leaf for leaf in tree_leaves(list(given)) if isinstance(leaf, Tensor)]
+    lengths = {int(tensor.shape[0]) if tensor.dim() else 0 for tensor in tensors}
+    return lengths.pop() if len(lengths) == 1 else 0

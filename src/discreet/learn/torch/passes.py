@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Passes over large tensors on the GPU, in one reading instead of several; `rules.piece.Share` has what they compute.
+
+They run only where there is a GPU and triton, on tensors that are so large that starting a kernel costs less than reading
+twice what it reads once.
+"""
+# mypy: disable-error-code="untyped-decorator,no-untyped-call,no-untyped-def,import-not-found,import-untyped"
+# ruff: noqa: ANN001, ANN202 - the compiler of kernels reads annotations as types of its own
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import torch
+from torch import Tensor
+
+try:
+    import triton
+    import triton.language as tl
+
+    _CAN = True
+except ImportError:  # then this file can be read, and `large` says no
+    triton, _CAN = SimpleNamespace(jit=lambda function: function), False
+
+__all__ = ["clear", "large", "scaled"]
+
+_LARGE = 2**22
+_BLOCK = 2048
+_PARTS = 64  # programs for each record that clear it
+
+
+def large(values: Tensor) -> bool:
+    """Whether these values are for the kernels of this file."""
+    return _CAN and values.is_cuda and values.numel() >= _LARGE and values.is_contiguous()
+
+
+@triton.jit
+def _scaled(values, factors, out, width, blocks, BLOCK: tl.constexpr):  # noqa: PLR0917
+    """One program for each record and block of its numbers."""
+    program = tl.program_id(0).to(tl.int64)
+    record = program // blocks
+    place = (program % blocks) * BLOCK + tl.arange(0, BLOCK)
+    inside = place < width
+    factor = tl.load(factors + record)
+    value = tl.load(values + record * width + place, mask=inside, other=0.0) * factor
+    value = tl.where(tl.abs(value) < float("inf"), value, 0.0)
+    tl.store(out + record * width + place, value.to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def _clear(values, factors, width, PARTS: tl.constexpr, BLOCK: tl.constexpr):
+    """Nothing is read of a record whose factor is not 0."""
+    record = tl.program_id(0).to(tl.int64)
+    if tl.load(factors + record) == 0.0:
+        zeros = tl.zeros([BLOCK], dtype=values.dtype.element_ty)
+        for start in range(tl.program_id(1) * BLOCK, width, PARTS * BLOCK):
+            place = start + tl.arange(0, BLOCK)
+            tl.store(values + record * width + place, zeros, mask=place < width)
+
+
+def scaled(values: Tensor, factors: Tensor) -> Tensor:
+    """Factor times value, by record, and 0 for what is not finite."""
+    records, out = factors.shape[0], torch.empty_like(values)
+    width = values.numel() // records
+    blocks = -(-width // _BLOCK)
+    with torch.cuda.device(values.device):
+        _scaled[(records * blocks,)](values, factors, out, width, blocks, BLOCK=_BLOCK)
+    return out
+
+
+def clear(values: Tensor, factors: Tensor) -> None:
+    """Zero, in place, in records whose factor is 0; the others are not touched, nor read."""
+    records = factors.shape[0]
+    width = values.numel() // records
+    with torch.cuda.device(values.device):
+        _clear[(records, _PARTS)](values, factors, width, PARTS=_PARTS, BLOCK=_BLOCK)

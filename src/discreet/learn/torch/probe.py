@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A look at the first losses that are to be differentiated: are they of one record each, and of watched parameters only?
+
+About half of the losses are differentiated alone. Where layers use parameters, the rows of the other records must then get
+no gradient: one that is not zero comes from a loss that looks at several records, such as a contrastive loss, or mixed-up
+inputs. What is not a number says nothing, because it spreads by itself. For losses of one record each every such
+number is 0, so that nothing is refused, whatever the records are.
+
+**Promise.** A refusal means that the losses mix records. The reverse is not promised: a loss that uses values of other
+records without a gradient (`detach`) is not found.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+
+from discreet.errors import RefusedTraining
+
+__all__ = ["Probe", "refuse_strangers"]
+
+
+class Probe:
+    """Hears the gradients of some of the losses, and notes whether others got any."""
+
+    def __init__(self, losses: Tensor) -> None:
+        chosen = torch.rand(losses.shape[0], generator=torch.Generator().manual_seed(1)) < 0.5
+        chosen[0], chosen[-1] = True, False
+        self.signal, self._others = chosen.to(losses), (~chosen).nonzero().squeeze(1).to(losses.device)
+        self._records, self._mixed = losses.shape[0], torch.zeros((), dtype=torch.bool, device=losses.device)
+
+    def hear(self, gradient: Tensor) -> None:
+        """A gradient at the output of a layer."""
+        if gradient.dim() and gradient.shape[0] and gradient.shape[0] % self._records == 0:
+            rows = (
+                gradient.detach().reshape(self._records, -1).index_select(0, self._others.to(gradient.device))
+            )
+            self._mixed |= ((rows != 0) & rows.isfinite()).any().to(self._mixed.device)
+
+    def judge(self) -> None:
+        """Refuse, if a record got a gradient of the loss of another."""
+        if bool(self._mixed):
+            raise RefusedTraining(
+                "DP922",
+                "the losses mix records: that of one has a gradient at another.",
+                why="one record then changes the gradients of all others, so clipping each of them bounds nothing.",
+                fix="compute the loss of each record from its own row; views of one record are an axis behind it",
+            )
+
+
+def refuse_strangers(losses: Tensor, known: Tensor) -> None:
+    """Refuse losses that have a trainable parameter in their graph that is not watched."""
+    todo, seen = [losses.grad_fn], {losses.grad_fn}
+    while todo:
+        node = todo.pop()
+        leaf = getattr(node, "variable", None)
+        if leaf is not known and isinstance(leaf, Parameter):
+            raise RefusedTraining(
+                "DP921",
+                "the losses depend on a trainable parameter that is not part of the run.",
+                why="its gradient would be neither clipped nor noisy.",
+                fix="put it into the model before private(model, …), or freeze it: parameter.requires_grad_(False)",
+            )
+        following = {each for each, _ in node.next_functions if each is not None} - seen if node else set()
+        seen |= following
+        todo += following

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The passes on the GPU compute what the plain expressions say."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from discreet.learn.torch.passes import large
+from discreet.learn.torch.rules.piece import Share
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+KINDS = [torch.float32, torch.bfloat16, torch.float64]
+
+
+def spoilt(kind):
+    """Enough numbers for the kernels, in rows that no block divides; record 1 is not finite, and has factor 0."""
+    values = torch.randn(5, 3, 400_003, device="cuda").to(kind)
+    values[1, 0, ::7], values[1, 2, -1] = math.nan, math.inf
+    factors = torch.tensor(
+        [1.0, 0.0, 0.25, 0.7, 0.0], device="cuda", dtype=torch.promote_types(kind, torch.float32)
+    )
+    return values, Share(factors)
+
+
+def test_small_tensors_and_those_of_a_processor_have_no_kernel():
+    assert not large(torch.zeros(2**23))
+
+
+@needs_gpu
+@pytest.mark.parametrize("kind", KINDS)
+def test_scaled(kind):
+    values, share = spoilt(kind)
+    assert large(values)
+    before = values.clone()
+    wanted = (values.double() * share.factors.double()[:, None, None]).nan_to_num(0.0, 0.0, 0.0).to(kind)
+    torch.testing.assert_close(share.scaled(values), wanted)
+    assert torch.equal(values.nan_to_num(), before.nan_to_num())
+
+
+@needs_gpu
+@pytest.mark.parametrize("kind", KINDS)
+def test_cleared(kind):
+    values, share = spoilt(kind)
+    wanted = values.clone()
+    wanted[[1, 4]] = 0
+    assert torch.equal(share.cleared(values), wanted)
+
+
+@needs_gpu
+def test_what_lies_in_another_order_is_left_to_torch():
+    values, share = spoilt(torch.float32)
+    assert not large(values.mT)
+    assert torch.equal(share.cleared(values.mT), values.mT.nan_to_num(0.0, 0.0, 0.0))
