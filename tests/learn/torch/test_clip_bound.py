@@ -12,7 +12,7 @@ from torch import nn
 from discreet.errors import BadParameter, RefusedTraining
 from discreet.learn.torch.clip import Clipper, _norms, _shares
 from discreet.learn.torch.rules.convolution import Patched, _window
-from discreet.learn.torch.rules.outer import Outer, Signal
+from discreet.learn.torch.rules.outer import Outer, Signal, measured_together
 from discreet.learn.torch.rules.piece import Measure, Share, unit_of
 from tests.learn.torch.brute import clipped, wavy
 
@@ -70,18 +70,33 @@ def test_what_cancels_to_nothing_is_measured_by_its_mass():
 
 def test_a_tiny_signal_on_a_huge_input_is_not_lost():
     outer = Outer(torch.full((1, 3), 1e18), Signal(torch.full((1, 2), 1e-23)))
-    assert float(outer.measure().norms) >= 1e-5 * math.sqrt(6)  # though 1e-46 is 0 in float32
+    for measure in (outer.measure(), measured_together([outer])):
+        assert float(measure.norms) >= 1e-5 * math.sqrt(6)  # though 1e-46 is 0 in float32
 
 
 @pytest.mark.parametrize(
     ("groups", "stride", "padding", "gap"), [(1, 1, 1, 1), (2, 2, 1, 1), (3, 1, 2, 2), (1, 3, 0, 1)]
 )
-def test_the_mass_of_a_convolution_is_that_of_its_patches(groups, stride, padding, gap):
-    x, weight = torch.randn(4, 6, 9, 8), torch.randn(6, 6 // groups, 3, 2)
-    g = torch.randn_like(nn.functional.conv2d(x, weight, None, stride, padding, gap, groups))
-    window = _window((3, 2), stride, padding, gap, groups)
-    each = window.patches(x).norm(dim=1) * g.reshape(4 * groups, 6 // groups, -1).norm(dim=1)
-    torch.testing.assert_close(Patched(x, g, window)._masses(), each.sum(1).view(4, groups).norm(dim=1))
+def test_the_mass_of_a_convolution_is_no_less_than_that_of_its_patches(groups, stride, padding, gap):
+    """And no more, if only one place of the input is not zero, and only where its patches are has it a gradient."""
+    x, weight = torch.randn(4, 6, 11, 11), torch.randn(6, 6 // groups, 3, 2)
+    out = nn.functional.conv2d(x, weight, None, stride, padding, gap, groups)
+    window, g = _window((3, 2), stride, padding, gap, groups), torch.randn_like(out)
+    assert (Patched(x, g, window)._masses() >= _mass_of_patches(x, g, window)).all()
+    x = torch.zeros_like(x)
+    x[:, 0, 6 - padding, 6 - padding] = 3.0
+    seen = window.patches(window.padded(x)).norm(dim=1).view(4, groups, *out.shape[2:]) > 0
+    g = torch.zeros_like(out)
+    g[:, 0] = seen[:, 0]
+    torch.testing.assert_close(Patched(x, g, window)._masses(), _mass_of_patches(x, g, window))
+
+
+def _mass_of_patches(x, g, window):
+    """Σ_t ‖g_t‖‖u_t‖, by group."""
+    groups = window.groups
+    patches = window.patches(window.padded(x)).norm(dim=1)
+    each = patches * g.reshape(len(x) * groups, g.shape[1] // groups, -1).norm(dim=1)
+    return each.sum(1).view(len(x), groups).norm(dim=1)
 
 
 def test_without_the_margin_cancelling_tokens_exceed_the_clip():

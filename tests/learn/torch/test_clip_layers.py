@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from discreet.learn.torch.rules import outer
 from tests.learn.torch.brute import check_equal, clipped, record_gradients
 
 RECORDS = 5
@@ -197,11 +198,27 @@ def test_a_function_without_a_rule_is_differentiated_record_by_record():
 
 def test_the_oracle_sees_a_wrong_norm(monkeypatch):
     """Without the gradient of the bias the norm is too small, and the comparison fails."""
-    from discreet.learn.torch.rules import outer
+    from discreet.learn.torch import tape
 
-    monkeypatch.setattr(outer.OuterBias, "measure", lambda self: outer.Dense(0 * self.dense()).measure())
+    def without_biases(pieces):
+        return tape_measured([piece for piece in pieces if isinstance(piece, tape.Outer)])
+
+    tape_measured = tape.measured_together
+    monkeypatch.setattr(tape, "measured_together", without_biases)
     with pytest.raises(AssertionError):
         check_equal(nn.Sequential(nn.Linear(4, 7), nn.Tanh()), numbers(4))
+
+
+@pytest.mark.parametrize("frozen", [None, "weight", "bias"])
+def test_layers_with_one_position_are_measured_together_as_they_are_one_by_one(frozen):
+    pieces = []
+    for width in (3, 5):
+        signal = outer.Signal(numbers(width))
+        weight, bias = outer.Outer(numbers(4), signal), outer.OuterBias(signal)
+        pieces += [piece for piece, name in ((weight, "weight"), (bias, "bias")) if name != frozen]
+    together = outer.measured_together(pieces)
+    alone = torch.stack([piece.measure().norms for piece in pieces]).norm(dim=0)
+    torch.testing.assert_close(together.norms, alone)
 
 
 def test_a_loss_that_uses_a_weight_itself():

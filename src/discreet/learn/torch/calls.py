@@ -68,6 +68,8 @@ class Calls:
 
 def rows_of(given: Iterable[Any]) -> int:
     """The length of the first axis of all tensors in what a model is called with, if it is the same."""
-    tensors = [leaf for leaf in tree_leaves(list(given)) if isinstance(leaf, Tensor)]
-    lengths = {int(tensor.shape[0]) if tensor.dim() else 0 for tensor in tensors}
+    leaves = list(given)
+    if not all(type(leaf) is Tensor for leaf in leaves):
+        leaves = [leaf for leaf in tree_leaves(leaves) if isinstance(leaf, Tensor)]
+    lengths = {int(tensor.shape[0]) if tensor.dim() else 0 for tensor in leaves}
     return lengths.pop() if len(lengths) == 1 else 0

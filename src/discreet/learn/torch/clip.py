@@ -31,7 +31,7 @@ from torch.nn import Parameter
 from discreet import check
 from discreet.errors import BadParameter, RefusedTraining
 from discreet.learn.torch import guards
-from discreet.learn.torch.rules.piece import Measure, Share
+from discreet.learn.torch.rules.piece import Measure, Share, column
 from discreet.learn.torch.rules.table import dispatch
 from discreet.learn.torch.tape import Learned, Tape
 from discreet.learn.torch.watched import unwatch, watch
@@ -200,23 +200,23 @@ def _norms(measures: list[Measure], losses: Tensor) -> Tensor:
     """A number not below the norm of what each record adds at factor 1 (clip.proof.md, Theorem 1)."""
     if not measures:
         return torch.zeros_like(losses, dtype=torch.float32)
-    norms = torch.stack([measure.norms for measure in measures])
-    norm: Tensor = torch.linalg.vector_norm(norms, dim=0)
-    accuracy = _SUMS[norms.dtype]
     if all(measure.masses is measure.norms for measure in measures):
-        unit = max(measure.unit for measure in measures)
-        return norm.mul_(1 + 2 * accuracy + unit)
-    units = _column(tuple(measure.unit + accuracy for measure in measures), norms.dtype, norms.device)
+        norm: Tensor = _together([measure.norms for measure in measures])
+        return norm.mul(1 + 2 * _SUMS[norm.dtype] + max(measure.unit for measure in measures))
+    norms = torch.stack([measure.norms for measure in measures])
+    norm = torch.linalg.vector_norm(norms, dim=0)
+    accuracy = _SUMS[norms.dtype]
+    units = column(tuple(measure.unit + accuracy for measure in measures), norms.dtype, norms.device)
     masses = torch.stack([measure.masses for measure in measures])
     mass = torch.linalg.vector_norm(masses, dim=0)
     squares = norm.square_().mul_(1 + accuracy).addcmul_(mass, mass, value=accuracy)
     return squares.sqrt_().add_(torch.linalg.vector_norm(masses.mul_(units), dim=0))
 
 
-@lru_cache(maxsize=64)
-def _column(numbers: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Numbers on the device: remembered, because bringing them there would wait for it."""
-    return torch.tensor(numbers, dtype=dtype, device=device)[:, None]
+def _together(norms: list[Tensor]) -> Tensor:
+    """The norm of several parts, by record."""
+    found: Tensor = norms[0] if len(norms) == 1 else torch.linalg.vector_norm(torch.stack(norms), dim=0)
+    return found
 
 
 @lru_cache(maxsize=64)

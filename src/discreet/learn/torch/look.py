@@ -9,7 +9,7 @@ on made-up records, or that is never called as a whole, is not tested, and `expl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 import torch
@@ -47,10 +47,7 @@ class FirstLook:
             torch.compiler.is_compiling() or get_eval_frame_callback() is not None
         ):  # or what could not be compiled runs
             raise compiled()
-        state = tuple(
-            (id(each), each.training, len(each._forward_hooks), len(each._forward_pre_hooks))  # noqa: SLF001
-            for each in model.modules()
-        )
+        state = tuple(_state(model))
         if state in self._passed:
             return
         self._busy = True
@@ -77,6 +74,14 @@ class FirstLook:
         except Exception:  # noqa: BLE001 - what a model says to records that make no sense to it is no verdict
             return False
         return True
+
+
+def _state(model: Module) -> Iterator[Hashable]:
+    """What changes when layers or hooks come or go, or begin or end to train."""
+    yield from (id(model), model.training, len(model._forward_hooks), len(model._forward_pre_hooks))  # noqa: SLF001
+    for part in model._modules.values():  # noqa: SLF001
+        if part is not None:
+            yield from _state(part)
 
 
 class _Packed(Module):

@@ -17,6 +17,7 @@ from torch.nn import Parameter
 from torch.optim import Optimizer
 
 from discreet.errors import BadParameter, RefusedTraining
+from discreet.learn.torch.watched import unheard
 
 __all__ = ["Patched", "optimizers_of", "settings_of"]
 
@@ -48,6 +49,9 @@ class Patched:
         vars(step).update(getattr(real, "__dict__", {}))  # a scheduler looks for its own mark there
         self._step = MethodType(step, optimizer)
         optimizer.step = self._step  # type: ignore[method-assign]
+        self._forgetful = "zero_grad" not in vars(optimizer)
+        if self._forgetful:
+            optimizer.zero_grad = _Unheard(optimizer.zero_grad)  # type: ignore[method-assign]
 
     def close(self) -> None:
         self._open = False
@@ -56,6 +60,19 @@ class Patched:
             del self.optimizer.step
             if self._own is not None:
                 self.optimizer.step = self._own  # type: ignore[method-assign]
+        if self._forgetful and type(vars(self.optimizer).get("zero_grad")) is _Unheard:
+            del self.optimizer.zero_grad
+
+
+class _Unheard:
+    """A method that handles every parameter, without a word from the watched ones: they would be asked one by one."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self._method = method
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        with unheard():
+            return self._method(*given, **named)
 
 
 def optimizers_of(given: Any, parameters: Iterable[Parameter]) -> tuple[Optimizer, ...]:

@@ -74,21 +74,32 @@ class _Flat:
     def __init__(self, parameters: Sequence[Parameter], device: torch.device, dtype: torch.dtype) -> None:
         self.parameters, self._dtypes = parameters, [p.dtype for p in parameters]
         self.buffer = torch.zeros(sum(p.numel() for p in parameters), device=device, dtype=dtype)
-        parts = torch.split(self.buffer, [p.numel() for p in parameters])
-        self.views = [part.view(p.shape) for part, p in zip(parts, parameters, strict=True)]
+        self._sizes, self._shapes = [p.numel() for p in parameters], [p.shape for p in parameters]
+        self._views = self._shaped(self.buffer)
+        self._empty = True
+
+    def clear(self) -> None:
+        """Begin again: what comes next replaces what is there."""
+        self._empty = True
+        for parameter in self.parameters:
+            parameter.grad = None
 
     def add(self, gradients: dict[Parameter, Tensor]) -> None:
-        pairs = [
-            (v, gradients[p]) for v, p in zip(self.views, self.parameters, strict=True) if p in gradients
-        ]
-        if pairs:
-            torch._foreach_add_([view for view, _ in pairs], [found for _, found in pairs])
+        found = [gradients[parameter] for parameter in self.parameters]
+        (torch._foreach_copy_ if self._empty else torch._foreach_add_)(self._views, found)
+        self._empty = False
 
     def write(self) -> None:
         """A copy, because the buffer fills up again. A cast to the precision of the parameter comes last."""
-        parts = torch.split(self.buffer.clone(), [p.numel() for p in self.parameters])
-        for parameter, part, dtype in zip(self.parameters, parts, self._dtypes, strict=True):
-            parameter.grad = part.view(parameter.shape).to(dtype)
+        for parameter, part, dtype in zip(
+            self.parameters, self._shaped(self.buffer.clone()), self._dtypes, strict=True
+        ):
+            parameter.grad = part if part.dtype == dtype else part.to(dtype)
+
+    def _shaped(self, buffer: Tensor) -> list[Tensor]:
+        """The parts of a buffer, one for each parameter."""
+        parts = buffer.split_with_sizes(self._sizes)
+        return [part.view(shape) for part, shape in zip(parts, self._shapes, strict=True)]
 
 
 class FloatSums:
@@ -110,9 +121,7 @@ class FloatSums:
     def begin(self) -> None:
         with unheard():
             for flat in self._flats:
-                flat.buffer.zero_()
-                for parameter in flat.parameters:
-                    parameter.grad = None
+                flat.clear()
 
     def add(self, losses: Tensor, *, clip: Number, weights: Tensor | None) -> Callable[[], Any]:
         if not self._probed and losses.shape[0] > 1 and isinstance(self._clipper, Clipper):

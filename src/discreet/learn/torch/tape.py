@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ from torch.nn import Parameter
 from discreet.errors import RefusedTraining
 from discreet.learn.torch.calls import Calls
 from discreet.learn.torch.probe import Probe, refuse_strangers
+from discreet.learn.torch.rules.outer import Outer, OuterBias, measured_together
 from discreet.learn.torch.rules.piece import Dense, Measure, Piece, Share
 from discreet.learn.torch.rules.tied import joined
 
@@ -71,6 +73,7 @@ class Tape:
         # all by the id of the parameter, because a tensor is slow to hash
         self._pieces: dict[int, Piece] = {}
         self._small: dict[int, Dense] = {}
+        self._lone: list[Outer | OuterBias] = []
         self._heard: defaultdict[int, list[Piece]] = defaultdict(list)
         self._awaited: defaultdict[int, int] = defaultdict(int)
         self._bundle: Dense | None = None
@@ -82,7 +85,9 @@ class Tape:
         self._expect(parameters)
         if out._is_view():  # noqa: SLF001 - autograd copies the gradients of views that are marked as changed
             out = torch.ops.aten._unsafe_view(out, out.shape)  # noqa: SLF001
-        tapped: Tensor = _Tap.apply(out, self._anchor, self, make, saved)  # type: ignore[no-untyped-call]
+        transformed = torch._C._are_functorch_transforms_active()  # noqa: SLF001
+        apply = _Tap.apply if transformed else _tap
+        tapped: Tensor = apply(out, self._anchor, self, make, saved)  # type: ignore[no-untyped-call]
         return tapped
 
     def spread(
@@ -118,16 +123,23 @@ class Tape:
         self.forget()
         self.records = losses.shape[0]
         try:
-            torch.autograd.backward([losses], [torch.ones_like(losses)], inputs=[self._anchor])
-            for key in list(self._heard):
-                self._settle(key, joined(self._heard.pop(key)))
-            if self._small:
-                self._bundle = Dense.bundle(list(self._small.values()))
-                self.measures.append(self._bundle.measure())
+            _backward(losses, _ones(losses.shape[0], losses.dtype, losses.device), self._anchor)
+            with torch.no_grad():
+                self._settle_rest()
         finally:
             self.records = 0
             self._heard.clear()
             self._awaited.clear()
+
+    def _settle_rest(self) -> None:
+        """What was not heard as often as it was expected, and what is measured together."""
+        for key in list(self._heard):
+            self._settle(key, joined(self._heard.pop(key)))
+        if self._lone:
+            self.measures.append(measured_together(self._lone))
+        if self._small:
+            self._bundle = Dense.bundle(list(self._small.values()))
+            self.measures.append(self._bundle.measure())
 
     def probe(self, losses: Tensor) -> None:
         """Refuse losses that mix records, or that depend on trainable parameters that nobody watches."""
@@ -155,7 +167,7 @@ class Tape:
 
     def forget(self) -> None:
         """Drop what was heard."""
-        self._pieces, self.measures, self._small, self._bundle = {}, [], {}, None
+        self._pieces, self._lone, self._small, self._bundle, self.measures = {}, [], {}, None, []
 
     def fits(self, tensor: Tensor, parameter: Parameter, *, rows: int = 0) -> int:
         """The number of records, if the first axis of the tensor is the record.
@@ -177,11 +189,30 @@ class Tape:
         """Measure what a parameter gets, all uses together."""
         if key in self._pieces or key in self._small:
             raise not_by_record(self.names[key], "it is used again in a later part of the pass")
-        if isinstance(piece, Dense) and piece.width <= _SMALL:
+        if (
+            isinstance(piece, Dense) and piece.width <= _SMALL
+        ):  # all of them are measured at the end, together
             self._small[key] = piece
+            return
+        self._pieces[key] = piece
+        if isinstance(piece, Outer | OuterBias) and piece.lone:
+            self._lone.append(piece)
         else:
-            self._pieces[key] = piece
             self.measures.append(piece.measure())
+
+
+@lru_cache(maxsize=64)
+def _ones(count: int, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """What a backward pass from losses begins with; remembered, because most batches have the same few sizes."""
+    return torch.ones(count, dtype=dtype, device=device)
+
+
+def _backward(losses: Tensor, gradient: Tensor, leaf: Tensor) -> None:
+    """`torch.autograd.backward(losses, gradient, inputs=[leaf])`, without its questions, whose answers are known here."""
+    engine = torch.autograd.Variable._execution_engine  # noqa: SLF001
+    engine.run_backward(
+        (losses,), (gradient,), False, False, (leaf,), allow_unreachable=True, accumulate_grad=True
+    )
 
 
 def not_by_record(name: str, because: str) -> RefusedTraining:
@@ -226,6 +257,10 @@ class _Tap(torch.autograd.Function):
         if gradient is not None:
             ctx.tape.hear(ctx.make, gradient, ctx.saved_tensors)
         return gradient, None, None, None, None
+
+
+#: `_Tap.apply` without what only transforms of functions need.
+_tap = super(torch.autograd.Function, _Tap).apply
 
 
 class _Spread(torch.autograd.Function):

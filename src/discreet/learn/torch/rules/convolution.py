@@ -9,6 +9,7 @@ t. Of a transposed convolution the patches are those of the gradient, and the in
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -42,8 +43,7 @@ class _Window:
         return functional.pad(x, pads) if any(pads) else x
 
     def patches(self, x: Tensor) -> Tensor:
-        """(records · groups, numbers in a patch, positions)."""
-        x = self.padded(x)
+        """Of a padded input: (records · groups, numbers in a patch, positions)."""
         n = len(self.kernel)
         for axis, (size, step, gap) in enumerate(
             zip(self.kernel, self.stride, self.dilation, strict=True), 2
@@ -52,6 +52,12 @@ class _Window:
         order = (0, 1, *range(2 + n, 2 + 2 * n), *range(2, 2 + n))
         width = x.shape[1] // self.groups * prod(self.kernel)
         return x.permute(order).reshape(x.shape[0] * self.groups, width, -1)
+
+    @property
+    def covers(self) -> int:
+        """How many patches a place of the input lies in, at the most."""
+        triples = zip(self.kernel, self.stride, self.dilation, strict=True)
+        return prod(-(-size // step) if gap == 1 else size for size, step, gap in triples)
 
     def backward(self, source: Tensor, signal: Tensor, weight: Tensor, groups: int) -> Tensor:
         """The gradient at a weight of that shape."""
@@ -136,15 +142,9 @@ class Patched(Piece):
         return Measure(norms, self._masses(), unit_of(self._signal))
 
     def _masses(self) -> Tensor:
-        """Σ_t ‖g_t‖‖u_t‖; groups are disjoint coordinates, so their squares add."""
-        groups = self._window.groups
-        source, signal = (
-            lengths(each.reshape(each.shape[0], groups, -1, *each.shape[2:]), 2)
-            for each in (self._source, self._signal)
-        )
-        patches = torch.linalg.vector_norm(self._window.patches(source), dim=1)
-        masses: Tensor = patches.mul_(signal.reshape(patches.shape)).sum(1).view(-1, groups)
-        return masses[:, 0] if groups == 1 else masses.norm(dim=1)
+        """No less than Σ_t ‖g_t‖‖u_t‖, by Cauchy and Schwarz: ‖g‖·√(Σ_t ‖u_t‖²), and every place is in few patches."""
+        source, signal = (lengths(each.flatten(1)) for each in (self._source, self._signal))
+        return source.mul_(signal).mul_(math.sqrt(self._window.covers))
 
     def total(self, share: Share) -> Tensor:
         if self._kept is not None:
@@ -182,9 +182,8 @@ class Patched(Piece):
     def _parts(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Patches and signals, (records · groups, numbers, positions), of so many records that they fit."""
         size = max(1, _PATCHES // (self._positions * self._window.groups * prod(self._shape[1:])))
-        for source, signal in zip(
-            torch.split(self._source, size), torch.split(self._signal, size), strict=True
-        ):
+        padded = self._window.padded(self._source)
+        for source, signal in zip(torch.split(padded, size), torch.split(self._signal, size), strict=True):
             groups = self._window.groups
             folded = signal.reshape(signal.shape[0] * groups, signal.shape[1] // groups, -1)
             yield self._window.patches(source), folded

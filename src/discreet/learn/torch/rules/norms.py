@@ -44,18 +44,28 @@ def rms_norm(use: Use, x: Tensor, shape: Any, weight: Any = None, eps: float | N
 def group_norm(
     use: Use, x: Tensor, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Tensor:
-    def normal(x: Tensor) -> Tensor:
-        return functional.group_norm(x, groups, None, None, eps)
-
-    return _scaled(
-        use,
-        functional.group_norm(x, groups, use.value(weight), use.value(bias), eps),
-        x,
-        weight,
-        bias,
-        normal,
-        (1,),
+    """Of the statistics, Σ_t g_t·x̂_t is (Σ_t g_t·x_t - mean·Σ_t g_t)/deviation: x̂ is never made."""
+    if torch.is_autocast_enabled(x.device.type):
+        x = x.to(wide(x.dtype))  # as automatic mixed precision does
+    records, channels = x.shape[:2]
+    sizes = records, channels, x.numel() // max(1, records * channels), groups
+    out, mean, scale = torch.native_group_norm(
+        x.contiguous(), use.value(weight), use.value(bias), *sizes, eps
     )
+
+    def pieces(gradient: Tensor, x: Tensor, *statistics: Tensor) -> tuple[Piece | None, Piece | None]:
+        use.fits(gradient, weight if weight is not None else bias)
+        sums = _summed(gradient, (1,))
+        of_bias = Dense(sums) if use.watches(bias) else None
+        if not use.watches(weight):
+            return None, of_bias
+        mean, scale = (each[..., None] for each in statistics)
+        products, parts = _summed(gradient * x, (1,)), sums.view(records, groups, -1)
+        return Dense(
+            torch.addcmul(products.view_as(parts), mean, parts, value=-1).mul_(scale).flatten(1)
+        ), of_bias
+
+    return use.tap(out, (weight, bias), pieces, x, mean.detach(), scale.detach())
 
 
 def instance_norm(

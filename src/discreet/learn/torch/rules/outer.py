@@ -8,14 +8,26 @@ is used: T(d+p) against d·p. A gradient that was made for its norm is kept for 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from discreet.learn.torch.rules.piece import Dense, Measure, Piece, Share, lengths, matmul, unit_of, wide
+from discreet.learn.torch.rules.piece import (
+    LOST,
+    Dense,
+    Measure,
+    Piece,
+    Share,
+    column,
+    lengths,
+    matmul,
+    unit_of,
+    wide,
+)
 
-__all__ = ["Outer", "Signal", "bias_piece"]
+__all__ = ["Outer", "OuterBias", "Signal", "bias_piece", "measured_together"]
 
 #: So many numbers of Gram matrices are made at a time.
 _GRAM = 2**26
@@ -50,10 +62,15 @@ class Outer(Piece):
         self.inputs, self.signal, self.transposed = inputs, signal, transposed
         self._kept: Tensor | None = None
 
+    @property
+    def lone(self) -> bool:
+        """Whether there is one position."""
+        return self.inputs.dim() == 2
+
     def measure(self) -> Measure:
         inputs, gradient = self.inputs, self.signal.gradient
         unit = unit_of(gradient)
-        if inputs.dim() == 2:
+        if self.lone:
             norms = lengths(inputs).mul_(self.signal.norms)
             return Measure(norms, norms, unit)
         _, positions, width = inputs.shape
@@ -107,19 +124,46 @@ def _ghost(inputs: Tensor, gradient: Tensor) -> Tensor:
 class OuterBias(Piece):
     """g of each record, where there is one position; it shares the signal with the weight."""
 
+    lone = True
+
     def __init__(self, signal: Signal) -> None:
-        self._signal = signal
+        self.signal = signal
 
     def measure(self) -> Measure:
-        norms = self._signal.norms
-        return Measure(norms, norms, unit_of(self._signal.gradient))
+        norms = self.signal.norms
+        return Measure(norms, norms, unit_of(self.signal.gradient))
 
     def total(self, share: Share) -> Tensor:
-        rows = self._signal.rows(share)
+        rows = self.signal.rows(share)
         return share.factors @ (rows if rows.dtype == share.factors.dtype else rows.to(share.factors.dtype))
 
     def dense(self) -> Tensor:
-        return self._signal.gradient
+        return self.signal.gradient
+
+
+def measured_together(pieces: Sequence[Outer | OuterBias]) -> Measure:
+    """One measure of all pieces that have one position: a layer with a bias has the norm ‖g‖·√(‖a‖² + 1).
+
+    A device is told a dozen short things in less time than several for every layer.
+    """
+    biases = {id(piece.signal): piece.signal for piece in pieces if isinstance(piece, OuterBias)}
+    layers: list[tuple[Signal, Tensor | None, float]] = [
+        (piece.signal, piece.inputs, 0.0 if biases.pop(id(piece.signal), None) is None else 1.0)
+        for piece in pieces
+        if isinstance(piece, Outer)
+    ]
+    layers += [(signal, None, 1.0) for signal in biases.values()]  # whose weights are frozen
+    gradients = [signal.gradient for signal, _, _ in layers]
+    kind = torch.float64 if any(each.dtype == torch.float64 for each in gradients) else torch.float32
+    table = gradients[0].new_zeros((2, len(layers), gradients[0].shape[0]), dtype=kind)
+    for (signal, inputs, _), g, a in zip(layers, table[0].unbind(), table[1].unbind(), strict=True):
+        torch.linalg.vector_norm(signal.gradient, dim=1, dtype=kind, out=g)
+        if inputs is not None:
+            torch.linalg.vector_norm(inputs, dim=1, dtype=kind, out=a)
+    table.add_(LOST)
+    ones = column(tuple(one for _, _, one in layers), kind, table.device)
+    norms = torch.linalg.vector_norm(torch.hypot(table[1], ones).mul_(table[0]), dim=0)
+    return Measure(norms, norms, max(map(unit_of, gradients)))
 
 
 def bias_piece(signal: Signal) -> Piece:

@@ -17,19 +17,32 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from discreet.learn.torch.passes import clear, large, scaled
 
-__all__ = ["Dense", "Measure", "Piece", "Share", "exact_unit", "lengths", "matmul", "unit_of", "wide"]
+__all__ = [
+    "LOST",
+    "Dense",
+    "Measure",
+    "Piece",
+    "Share",
+    "column",
+    "exact_unit",
+    "lengths",
+    "matmul",
+    "unit_of",
+    "wide",
+]
 
 #: How far the product of rounded operands is from the product of the operands, relatively (clip.proof.md, Lemma 2).
 _FLOAT64, _FLOAT32, _TF32, _HALF, _BF16 = 2.0**-52, 2.0**-23, 2.0**-9, 2.0**-10, 2.0**-7 + 2.0**-14
 
 #: A norm of up to 2**22 numbers misses at most this where their squares are below 2**-126 (clip.proof.md, Lemma 1).
-_LOST = 2.0**-52
+LOST = 2.0**-52
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
@@ -77,7 +90,13 @@ def lengths(values: Tensor, axis: int = -1) -> Tensor:
     """Norms along an axis, in wide numbers, to be multiplied by others: so much larger as squares may have been lost."""
     kind = wide(values.dtype)
     found: Tensor = torch.linalg.vector_norm(values, dim=axis, dtype=None if values.dtype == kind else kind)
-    return found.add_(_LOST)
+    return found.add_(LOST)
+
+
+@lru_cache(maxsize=64)
+def column(numbers: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Numbers on the device: remembered, because bringing them there would wait for it."""
+    return torch.tensor(numbers, dtype=dtype, device=device)[:, None]
 
 
 @dataclass(frozen=True)
