@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from discreet.learn.torch import windows
 from discreet.learn.torch.rules.piece import Dense, Measure, Piece, Share, lengths, matmul, unit_of, wide
 from discreet.learn.torch.rules.use import Use
 
@@ -130,16 +131,27 @@ class Patched(Piece):
     def measure(self) -> Measure:
         width, outputs = prod(self._shape[1:]), self._shape[0] // self._window.groups
         if self._positions * (width + outputs) < width * outputs:
-            squares = _one([_ghost(patches, signal) for patches, signal in self._parts()])
-            norms = squares.view(-1, self._window.groups).sum(1).sqrt_()
-            return Measure(norms, self._masses(), unit_of(self._signal))
+            return Measure(self._squares().clamp_(min=0).sqrt_(), self._masses(), self._unit)
         gradients = self._gradients()
         norms = torch.linalg.vector_norm(gradients.flatten(1), dim=1)
         if gradients.numel() <= self._source.numel() + self._signal.numel():  # then keeping them frees memory
             self._kept = gradients
             self._source = self._signal = gradients[:0]
             return Measure(norms, norms, unit_of(gradients))
-        return Measure(norms, self._masses(), unit_of(self._signal))
+        return Measure(norms, self._masses(), self._unit)
+
+    @property
+    def _unit(self) -> float:
+        """Our own kernels may round to TF32 in another way than the product that makes the sum."""
+        twice = windows.fits(self._source, self._window) and self._signal.dtype == torch.float32
+        return windows.ROUNDED_TWICE if twice else unit_of(self._signal)
+
+    def _squares(self) -> Tensor:
+        """Squared norms by Gram matrices; groups are different coordinates."""
+        if windows.fits(self._source, self._window) and self._positions <= windows.MOST_POSITIONS:
+            return windows.squares(self._source, self._signal, self._window)
+        squares = _one([_ghost(patches, signal) for patches, signal in self._parts()])
+        return squares.view(-1, self._window.groups).sum(1)
 
     def _masses(self) -> Tensor:
         """No less than Σ_t ‖g_t‖‖u_t‖, by Cauchy and Schwarz: ‖g‖·√(Σ_t ‖u_t‖²), and every place is in few patches."""
@@ -164,6 +176,8 @@ class Patched(Piece):
         return self._gradients()
 
     def _gradients(self) -> Tensor:
+        if windows.fits(self._source, self._window):
+            return windows.gradients(self._source, self._signal, self._window)
         if not self._source.is_cuda and 2 * self._positions >= prod(self._shape[1:]):
             return self._grouped()
         return _one([matmul(signal, patches.mT) for patches, signal in self._parts()]).view(-1, *self._shape)
