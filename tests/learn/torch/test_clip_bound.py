@@ -55,7 +55,7 @@ def test_errors_that_all_point_the_same_way_are_within_the_margin():
     outer = Outer(inputs, Signal(torch.ones(200, 2, 64, dtype=torch.bfloat16)))
     measure = outer.measure()
     naive = added(
-        outer, (1.0 / (measure.norms.square() + 2.0**-18 * measure.masses.square()).sqrt()).clamp(max=1.0)
+        outer, (1.0 / (measure.rooted.square() + 2.0**-18 * measure.masses.square()).sqrt()).clamp(max=1.0)
     )
     found = added(outer, _shares(_norms([measure], torch.zeros(200)), 1.0, None).factors)
     assert float(found.max()) <= 1.0
@@ -102,7 +102,7 @@ def _mass_of_patches(x, g, window):
 def test_without_the_margin_cancelling_tokens_exceed_the_clip():
     a, g = cancelling(64, 16, 64, 64, torch.bfloat16)
     outer = Outer(a, Signal(g))
-    factors = (1.0 / outer.measure().norms).clamp(max=1.0)
+    factors = (1.0 / outer.measure().rooted).clamp(max=1.0)
     assert float(added(outer, factors).max()) > 1.0
 
 

@@ -217,7 +217,7 @@ def test_layers_with_one_position_are_measured_together_as_they_are_one_by_one(f
         weight, bias = outer.Outer(numbers(4), signal), outer.OuterBias(signal)
         pieces += [piece for piece, name in ((weight, "weight"), (bias, "bias")) if name != frozen]
     together = outer.measured_together(pieces)
-    alone = torch.stack([piece.measure().norms for piece in pieces]).norm(dim=0)
+    alone = torch.stack([piece.measure().rooted for piece in pieces]).norm(dim=0)
     torch.testing.assert_close(together.norms, alone)
 
 

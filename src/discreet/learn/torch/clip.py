@@ -203,7 +203,9 @@ def _norms(measures: list[Measure], losses: Tensor) -> Tensor:
     if all(measure.masses is measure.norms for measure in measures):
         norm: Tensor = _together([measure.norms for measure in measures])
         return norm.mul(1 + 2 * _SUMS[norm.dtype] + max(measure.unit for measure in measures))
+    measures = sorted(measures, key=lambda measure: measure.squared)
     norms = torch.stack([measure.norms for measure in measures])
+    norms[sum(not measure.squared for measure in measures) :].clamp_(min=0).sqrt_()
     norm = torch.linalg.vector_norm(norms, dim=0)
     accuracy = _SUMS[norms.dtype]
     units = column(tuple(measure.unit + accuracy for measure in measures), norms.dtype, norms.device)

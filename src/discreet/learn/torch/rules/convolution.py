@@ -131,7 +131,7 @@ class Patched(Piece):
     def measure(self) -> Measure:
         width, outputs = prod(self._shape[1:]), self._shape[0] // self._window.groups
         if self._positions * (width + outputs) < width * outputs:
-            return Measure(self._squares().clamp_(min=0).sqrt_(), self._masses(), self._unit)
+            return Measure(self._squares(), self._masses(), self._unit, squared=True)
         gradients = self._gradients()
         norms = torch.linalg.vector_norm(gradients.flatten(1), dim=1)
         if gradients.numel() <= self._source.numel() + self._signal.numel():  # then keeping them frees memory
@@ -151,7 +151,8 @@ class Patched(Piece):
         if windows.fits(self._source, self._window) and self._positions <= windows.MOST_POSITIONS:
             return windows.squares(self._source, self._signal, self._window)
         squares = _one([_ghost(patches, signal) for patches, signal in self._parts()])
-        return squares.view(-1, self._window.groups).sum(1)
+        groups = self._window.groups
+        return squares if groups == 1 else squares.view(-1, groups).sum(1)
 
     def _masses(self) -> Tensor:
         """No less than Σ_t ‖g_t‖‖u_t‖, by Cauchy and Schwarz: ‖g‖·√(Σ_t ‖u_t‖²), and every place is in few patches."""
@@ -209,7 +210,7 @@ def _one(parts: Sequence[Tensor]) -> Tensor:
 
 def _ghost(patches: Tensor, signal: Tensor) -> Tensor:
     """Squared norms by Gram matrices."""
-    return matmul(patches.mT, patches).mul_(matmul(signal.mT, signal)).sum((1, 2)).clamp_(min=0)
+    return matmul(patches.mT, patches).mul_(matmul(signal.mT, signal)).sum((1, 2))
 
 
 def _bias(gradient: Tensor) -> Piece:

@@ -75,9 +75,7 @@ class Outer(Piece):
             return Measure(norms, norms, unit)
         _, positions, width = inputs.shape
         if positions * (width + gradient.shape[2]) < width * gradient.shape[2]:
-            size = max(1, _GRAM // positions**2)  # records whose Gram matrices fit
-            parts = zip(torch.split(inputs, size), torch.split(gradient, size), strict=True)
-            return Measure(torch.cat([_ghost(*part) for part in parts]), self._masses(), unit)
+            return Measure(_ghosts(inputs, gradient), self._masses(), unit, squared=True)
         gradients = self._gradients()
         norms = torch.linalg.vector_norm(gradients.flatten(1), dim=1)
         self._kept = gradients  # they take no more memory than what is dropped
@@ -116,9 +114,19 @@ def _matrix(values: Tensor) -> Tensor:
     return values if values.dim() == 2 else values.flatten(0, 1)
 
 
+def _ghosts(inputs: Tensor, gradient: Tensor) -> Tensor:
+    """Squared norms, of so many records at a time that their Gram matrices fit."""
+    records, positions, _ = inputs.shape
+    size = max(1, _GRAM // positions**2)
+    if records <= size:
+        return _ghost(inputs, gradient)
+    parts = zip(torch.split(inputs, size), torch.split(gradient, size), strict=True)
+    return torch.cat([_ghost(*part) for part in parts])
+
+
 def _ghost(inputs: Tensor, gradient: Tensor) -> Tensor:
-    """Norms by two Gram matrices."""
-    return matmul(inputs, inputs.mT).mul_(matmul(gradient, gradient.mT)).sum((1, 2)).clamp_(min=0).sqrt_()
+    """Squared norms by two Gram matrices."""
+    return matmul(inputs, inputs.mT).mul_(matmul(gradient, gradient.mT)).sum((1, 2))
 
 
 class OuterBias(Piece):

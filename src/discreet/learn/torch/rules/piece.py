@@ -101,11 +101,20 @@ def column(numbers: tuple[float, ...], dtype: torch.dtype, device: torch.device)
 
 @dataclass(frozen=True)
 class Measure:
-    """The norm of each record, its mass, and the rounding unit of the sum."""
+    """The norm of each record, its mass, and the rounding unit of the sum.
+
+    `norms` may be `squared`, as a Gram matrix gives them, and then a little below zero: roots are taken of all at once.
+    """
 
     norms: Tensor
     masses: Tensor
     unit: float
+    squared: bool = False
+
+    @property
+    def rooted(self) -> Tensor:
+        """The norms, in any case."""
+        return self.norms.clamp(min=0).sqrt_() if self.squared else self.norms
 
 
 @dataclass(frozen=True)

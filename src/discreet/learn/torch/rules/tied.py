@@ -57,7 +57,8 @@ class Tied(Piece):
 
     def measure(self) -> Measure:
         cross, rows, outer = self._cross(), self._rows.measure(), self._outer.measure()
-        squares = torch.addcmul(rows.norms.square(), outer.norms, outer.norms)
+        lengths = outer.rooted
+        squares = torch.addcmul(rows.norms.square(), lengths, lengths)
         squares = squares.add_(cross, alpha=2).clamp_(min=0)
         # H is measured as it is rounded, ⟨E, H⟩ as it is: they differ by unit · mass of H · ‖E‖ at most, twice
         squares = squares.addcmul_(outer.masses, rows.norms, value=2 * outer.unit)
