@@ -5,7 +5,7 @@ They run only where there is a GPU and triton, on tensors that are so large that
 twice what it reads once.
 """
 # mypy: disable-error-code="untyped-decorator,no-untyped-call,no-untyped-def,import-not-found,import-untyped"
-# ruff: noqa: ANN001, ANN202 - the compiler of kernels reads annotations as types of its own
+# ruff: noqa: ANN001, ANN201, ANN202 - the compiler of kernels reads annotations as types of its own
 
 from __future__ import annotations
 
@@ -22,11 +22,17 @@ try:
 except ImportError:  # then this file can be read, and `large` says no
     triton, _CAN = SimpleNamespace(jit=lambda function: function), False
 
-__all__ = ["clear", "large", "scaled"]
+__all__ = ["clear", "cut", "kernels", "large", "scaled"]
 
 _LARGE = 2**22
 _BLOCK = 2048
 _PARTS = 64  # programs for each record that clear it
+_KINDS = {torch.float32, torch.bfloat16, torch.float16}
+
+
+def kernels(values: Tensor) -> bool:
+    """Whether kernels can be made for these values at all."""
+    return _CAN and values.is_cuda and values.dtype in _KINDS
 
 
 def large(values: Tensor) -> bool:
@@ -35,7 +41,19 @@ def large(values: Tensor) -> bool:
 
 
 @triton.jit
-def _scaled(values, factors, out, width, blocks, BLOCK: tl.constexpr):  # noqa: PLR0917
+def cut(values):
+    """Without the bits that TF32 has not: then it does not matter how a product would have rounded them away.
+
+    What is not finite stays so: the bits of its exponent are kept.
+    """
+    if values.dtype == tl.float32:
+        return (values.to(tl.int32, bitcast=True) & -0x2000).to(tl.float32, bitcast=True)
+    else:  # noqa: RET505 - the compiler reads only one of the two
+        return values
+
+
+@triton.jit
+def _scaled(values, factors, out, width, blocks, CUT: tl.constexpr, BLOCK: tl.constexpr):  # noqa: PLR0917
     """One program for each record and block of its numbers."""
     program = tl.program_id(0).to(tl.int64)
     record = program // blocks
@@ -43,8 +61,10 @@ def _scaled(values, factors, out, width, blocks, BLOCK: tl.constexpr):  # noqa: 
     inside = place < width
     factor = tl.load(factors + record)
     value = tl.load(values + record * width + place, mask=inside, other=0.0) * factor
-    value = tl.where(tl.abs(value) < float("inf"), value, 0.0)
-    tl.store(out + record * width + place, value.to(out.dtype.element_ty), mask=inside)
+    value = tl.where(tl.abs(value) < float("inf"), value, 0.0).to(out.dtype.element_ty)
+    if CUT:
+        value = cut(value)
+    tl.store(out + record * width + place, value, mask=inside)
 
 
 @triton.jit
@@ -58,13 +78,14 @@ def _clear(values, factors, width, PARTS: tl.constexpr, BLOCK: tl.constexpr):
             tl.store(values + record * width + place, zeros, mask=place < width)
 
 
-def scaled(values: Tensor, factors: Tensor) -> Tensor:
-    """Factor times value, by record, and 0 for what is not finite."""
-    records, out = factors.shape[0], torch.empty_like(values)
+def scaled(values: Tensor, factors: Tensor, *, short: bool = False) -> Tensor:
+    """Factor times value, by record, and 0 for what is not finite; with `short`, cut to TF32 after that."""
+    values, records = values.contiguous(), factors.shape[0]
+    out = torch.empty_like(values)
     width = values.numel() // records
     blocks = -(-width // _BLOCK)
     with torch.cuda.device(values.device):
-        _scaled[(records * blocks,)](values, factors, out, width, blocks, BLOCK=_BLOCK)
+        _scaled[(records * blocks,)](values, factors, out, width, blocks, CUT=short, BLOCK=_BLOCK)
     return out
 
 

@@ -3,7 +3,7 @@
 
 Patches are nine times as large as the picture that they are cut from, for a kernel of three by three. A program of these
 kernels looks up the numbers of a patch where they lie, so that one start of one kernel does for a layer what making patches
-and multiplying them does in dozens.
+and multiplying them does in dozens. Operands are cut to TF32 here, so that the same is multiplied as in the sum.
 
 They run only where there is a GPU and triton; what they compute is in `rules.convolution`, and a test compares the two.
 """
@@ -19,23 +19,20 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from discreet.learn.torch.passes import cut, kernels
+
 try:
     import triton
     import triton.language as tl
-
-    _CAN = True
 except ImportError:  # then this file can be read, and `fits` says no
-    triton, _CAN = SimpleNamespace(jit=lambda function: function), False
+    triton = SimpleNamespace(jit=lambda function: function)
 
-__all__ = ["MOST_POSITIONS", "ROUNDED_TWICE", "fits", "gradients", "squares"]
+__all__ = ["MOST_POSITIONS", "fits", "gradients", "squares"]
 
 #: Squares are made for so many positions at most: their Gram matrices stay in the registers of one program.
 MOST_POSITIONS = 64
-#: A norm from operands in TF32, beside a sum whose operands are rounded to TF32 in another way (clip.proof.md, Lemma 2).
-ROUNDED_TWICE = 2.0**-8 + 2.0**-16
 
 _STEP = 32
-_KINDS = {torch.float32, torch.bfloat16, torch.float16}
 
 
 class Window(Protocol):
@@ -55,9 +52,7 @@ class Window(Protocol):
 
 def fits(source: Tensor, window: Window) -> bool:
     """Whether this convolution is for the kernels of this file."""
-    return (
-        _CAN and source.is_cuda and source.dim() == 4 and window.groups == 1 and source.dtype in _KINDS
-    )  # fmt: skip
+    return kernels(source) and source.dim() == 4 and window.groups == 1
 
 
 @triton.jit
@@ -68,7 +63,7 @@ def _patches(source, place, n, height, width, columns, positions, patch, sy, sx,
     inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
     inside = inside & (place < positions)[:, None] & (n < patch)[None, :]
     at = (n // (KY * KX) * height * width)[None, :] + row * width + column
-    return tl.load(source + at, mask=inside, other=0.0)
+    return cut(tl.load(source + at, mask=inside, other=0.0))
 
 
 @triton.jit
@@ -89,7 +84,7 @@ def _gradient(
         t = start + tl.arange(0, STEP)
         u = _patches(source, t, n, height, width, columns, positions, patch, sy, sx, py, px, dy, dx, KY, KX)
         here = (m < outputs)[:, None] & (t < positions)[None, :]
-        g = tl.load(signal + m[:, None] * positions + t[None, :], mask=here, other=0.0)
+        g = cut(tl.load(signal + m[:, None] * positions + t[None, :], mask=here, other=0.0))
         total = tl.dot(g, u, total)
     written = (m < outputs)[:, None] & (n < patch)[None, :]
     tl.store(out + record * outputs * patch + m[:, None] * patch + n[None, :], total, mask=written)
@@ -116,7 +111,7 @@ def _square(
     for start in range(0, outputs, STEP):
         m = start + tl.arange(0, STEP)
         here = (m < outputs)[:, None] & (t < positions)[None, :]
-        g = tl.load(signal + m[:, None] * positions + t[None, :], mask=here, other=0.0)
+        g = cut(tl.load(signal + m[:, None] * positions + t[None, :], mask=here, other=0.0))
         of_signal = tl.dot(tl.trans(g), g, of_signal)
     tl.store(out + record, tl.sum(of_patches * of_signal))
 

@@ -131,24 +131,23 @@ class Patched(Piece):
     def measure(self) -> Measure:
         width, outputs = prod(self._shape[1:]), self._shape[0] // self._window.groups
         if self._positions * (width + outputs) < width * outputs:
-            return Measure(self._squares(), self._masses(), self._unit, squared=True)
+            return Measure(self._squares(), self._masses(), unit_of(self._signal), squared=True)
         gradients = self._gradients()
         norms = torch.linalg.vector_norm(gradients.flatten(1), dim=1)
         if gradients.numel() <= self._source.numel() + self._signal.numel():  # then keeping them frees memory
             self._kept = gradients
             self._source = self._signal = gradients[:0]
             return Measure(norms, norms, unit_of(gradients))
-        return Measure(norms, self._masses(), self._unit)
+        return Measure(norms, self._masses(), unit_of(self._signal))
 
     @property
-    def _unit(self) -> float:
-        """Our own kernels may round to TF32 in another way than the product that makes the sum."""
-        twice = windows.fits(self._source, self._window) and self._signal.dtype == torch.float32
-        return windows.ROUNDED_TWICE if twice else unit_of(self._signal)
+    def _by_kernel(self) -> bool:
+        """Whether our own kernels measure it; the sum then needs the same operands as they have."""
+        return not self._transposed and windows.fits(self._source, self._window)
 
     def _squares(self) -> Tensor:
         """Squared norms by Gram matrices; groups are different coordinates."""
-        if windows.fits(self._source, self._window) and self._positions <= windows.MOST_POSITIONS:
+        if self._by_kernel and self._positions <= windows.MOST_POSITIONS:
             return windows.squares(self._source, self._signal, self._window)
         squares = _one([_ghost(patches, signal) for patches, signal in self._parts()])
         groups = self._window.groups
@@ -168,7 +167,11 @@ class Patched(Piece):
         ):  # and a gradient may have places that no patch covers, which nothing has measured
             source, signal = self._source.nan_to_num(0.0, 0.0, 0.0), share.scaled(self._signal)
         else:
-            source, signal = share.scaled(self._source), share.cleared(self._signal)
+            short = self._by_kernel and self._signal.dtype == torch.float32
+            source, signal = (
+                share.scaled(self._source, short=short),
+                share.cleared(self._signal, short=short),
+            )
         kind, window = wide(signal.dtype), self._window
         weight = share.factors.new_empty((), dtype=kind).expand(self._shape)
         return window.backward(source.to(kind), signal.to(kind), weight, window.groups)
@@ -177,7 +180,7 @@ class Patched(Piece):
         return self._gradients()
 
     def _gradients(self) -> Tensor:
-        if windows.fits(self._source, self._window):
+        if self._by_kernel:
             return windows.gradients(self._source, self._signal, self._window)
         if not self._source.is_cuda and 2 * self._positions >= prod(self._shape[1:]):
             return self._grouped()

@@ -19,8 +19,13 @@ __all__ = ["addmm", "linear", "matmul"]
 def linear(use: Use, x: Any, weight: Any, bias: Any = None) -> Tensor:
     """x Wᵀ + b."""
     x = use.narrowed(x)
-    out = functional.linear(x, use.value(weight), use.value(bias))
-    return _tapped(use, out, x, weight, bias, transposed=False)
+    if x.dim() < 3:
+        out = functional.linear(x, use.value(weight), use.value(bias))
+        return _tapped(use, out, x, weight, bias, transposed=False)
+    # as a matrix: a product of more axes is a view of one, and a view cannot be tapped as it is
+    out = functional.linear(x.flatten(0, -2), use.value(weight), use.value(bias))
+    shape = (*x.shape[:-1], out.shape[-1])
+    return _tapped(use, out, x, weight, bias, transposed=False, shape=shape).view(shape)
 
 
 def matmul(use: Use, x: Any, weight: Any) -> Tensor | None:
@@ -40,8 +45,20 @@ def addmm(use: Use, bias: Any, x: Any, weight: Any, *, beta: float = 1, alpha: f
     return _tapped(use, out, x, weight, bias, transposed=True)
 
 
-def _tapped(use: Use, out: Tensor, x: Tensor, weight: Any, bias: Any, *, transposed: bool) -> Tensor:
+def _tapped(
+    use: Use,
+    out: Tensor,
+    x: Tensor,
+    weight: Any,
+    bias: Any,
+    *,
+    transposed: bool,
+    shape: tuple[int, ...] | None = None,
+) -> Tensor:
+    """Tap an output that will be seen in another `shape`, perhaps."""
+
     def pieces(gradient: Tensor, *saved: Tensor) -> tuple[Piece | None, Piece | None]:
+        gradient = gradient if shape is None else gradient.reshape(shape)
         records = use.fits(gradient, weight if use.watches(weight) else bias, rows=gradient.dim() == 2)
         signal = Signal(_by_record(gradient, records))
         of_weight = None

@@ -154,8 +154,8 @@ def _scaled(
 def _summed(values: Tensor, axes: tuple[int, ...]) -> Tensor:
     """The sum over all axes but the record and those named."""
     others = [axis for axis in range(1, values.dim()) if axis not in axes]
-    kept = values.to(wide(values.dtype))
-    return kept.sum(others) if others else kept
+    kind = wide(values.dtype)
+    return values.sum(others, dtype=kind) if others else values.to(kind)
 
 
 def mixes_records(use: Use, parameter: Any, what: str, instead: str) -> RefusedTraining:

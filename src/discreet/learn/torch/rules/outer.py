@@ -14,6 +14,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from discreet.learn.torch import grams
 from discreet.learn.torch.rules.piece import (
     LOST,
     Dense,
@@ -45,10 +46,10 @@ class Signal:
         """‖g_t‖ for every record and position."""
         return lengths(self.gradient)
 
-    def rows(self, share: Share) -> Tensor:
+    def rows(self, share: Share, *, short: bool = False) -> Tensor:
         """The gradient as a matrix, with 0 for what is not finite; remembered, for weight and bias ask in turn."""
         if self._cleared is None:
-            self._cleared = _matrix(share.cleared(self.gradient))
+            self._cleared = _matrix(share.cleared(self.gradient, short=short))
         return self._cleared
 
 
@@ -61,6 +62,7 @@ class Outer(Piece):
     def __init__(self, inputs: Tensor, signal: Signal, *, transposed: bool = False) -> None:
         self.inputs, self.signal, self.transposed = inputs, signal, transposed
         self._kept: Tensor | None = None
+        self._by_kernel = False
 
     @property
     def lone(self) -> bool:
@@ -75,6 +77,10 @@ class Outer(Piece):
             return Measure(norms, norms, unit)
         _, positions, width = inputs.shape
         if positions * (width + gradient.shape[2]) < width * gradient.shape[2]:
+            if grams.fits(inputs, gradient):
+                self._by_kernel = True
+                squares, masses = grams.measured(inputs, gradient)
+                return Measure(squares, masses, grams.unit(gradient, unit), squared=True)
             return Measure(_ghosts(inputs, gradient), self._masses(), unit, squared=True)
         gradients = self._gradients()
         norms = torch.linalg.vector_norm(gradients.flatten(1), dim=1)
@@ -101,7 +107,9 @@ class Outer(Piece):
             found = Dense(self._kept).total(share)
         else:
             # the inputs have the factors, in a copy, for somebody may still look at them; the signal is ours alone
-            found = matmul(self.signal.rows(share).T, _matrix(share.scaled(self.inputs)))
+            short = self._by_kernel and self.inputs.dtype == torch.float32
+            signal, inputs = self.signal.rows(share, short=short), share.scaled(self.inputs, short=short)
+            found = matmul(signal.T, _matrix(inputs))
         return found.T if self.transposed else found
 
     def dense(self) -> Tensor:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import torch
 from torch import Tensor
@@ -123,20 +123,30 @@ class Share:
 
     factors: Tensor
 
-    def scaled(self, values: Tensor) -> Tensor:
-        """Factor times value, by record. Only records of factor 0 have NaN here (0 · NaN), and NaN becomes 0."""
-        if large(values):
-            return scaled(values, self.factors)
+    @cached_property
+    def _live(self) -> Tensor:
+        """1 for a record that takes part, and 0 for others."""
+        return (self.factors > 0).to(self.factors.dtype)
+
+    def scaled(self, values: Tensor, *, short: bool = False) -> Tensor:
+        """Factor times value, by record. Only records of factor 0 have NaN here (0 · NaN), and NaN becomes 0.
+
+        With `short` the results are cut to TF32, which only a kernel does.
+        """
+        if short or large(values):
+            return scaled(values, self.factors, short=short)
         factors = self.factors if self.factors.dtype == values.dtype else self.factors.to(values.dtype)
         shape = (-1,) + (1,) * (values.dim() - 1)
         return (values * factors.view(shape)).nan_to_num_(0.0, 0.0, 0.0)
 
-    def cleared(self, values: Tensor) -> Tensor:
-        """The values, with 0 for what is not finite. They may be overwritten: what nobody else reads any more.
+    def cleared(self, values: Tensor, *, short: bool = False) -> Tensor:
+        """The values (with `short`, cut to TF32), with 0 for what is not finite. They may be overwritten: what nobody else reads any more.
 
         Every one of them must have been measured: then only records of factor 0 have any that is not finite, and it
         is enough to look at the factors.
         """
+        if short:  # in a copy: what is cut here may have been measured uncut for another parameter
+            return scaled(values, self._live, short=True)
         if large(values):
             clear(values, self.factors)
             return values
@@ -164,7 +174,9 @@ class Dense(Piece):
 
     def __init__(self, gradients: Tensor) -> None:
         self._shape = gradients.shape[1:]
-        self.rows = gradients.to(wide(gradients.dtype)).reshape(gradients.shape[0], -1)
+        kind = wide(gradients.dtype)
+        gradients = gradients if gradients.dtype == kind else gradients.to(kind)
+        self.rows = gradients if gradients.dim() == 2 else gradients.reshape(gradients.shape[0], -1)
 
     @classmethod
     def bundle(cls, pieces: Sequence[Dense]) -> Dense:
