@@ -42,11 +42,12 @@ LARGER, FASTER_THAN_PEERS = 1.3, 1.5
 
 @dataclass
 class Result:
-    """Of one task: milliseconds and megabytes by way, and what went wrong."""
+    """Of one task: milliseconds of a step and of a GPU in it, megabytes by way, and what went wrong."""
 
     task: Task
     precision: str
     times: dict[str, float] = field(default_factory=dict)
+    busy: dict[str, float] = field(default_factory=dict)
     sizes: dict[str, float] = field(default_factory=dict)
     troubles: dict[str, str] = field(default_factory=dict)
 
@@ -85,11 +86,15 @@ def _time(result: Result, options: argparse.Namespace) -> None:
     result.times = stopwatch.milliseconds(
         result.task, names, options.device, result.precision, options.rounds
     )
+    if options.device == "cuda":
+        result.busy = {
+            name: stopwatch.busy_milliseconds(result.task, name, result.precision) for name in names
+        }
 
 
 def _page(results: list[Result], device: str) -> Iterator[str]:
-    yield "| task | precision | way | ms a step | × | MB | × |"
-    yield "|---|---|---|--:|--:|--:|--:|"
+    yield "| task | precision | way | ms a step | × | of them the GPU is busy | × | MB | × |"
+    yield "|---|---|---|--:|--:|--:|--:|--:|--:|"
     for result in results:
         yield from _rows(result)
     yield ""
@@ -104,9 +109,12 @@ def _rows(result: Result) -> Iterator[str]:
         if name in result.times:
             time, size = result.times[name], result.sizes[name]
             times = f"{time:.3g} | {time / result.times[PLAIN]:.2f}"
-            yield f"| {first} | {label} | {times} | {size:.0f} | {size / result.sizes[PLAIN]:.2f} |"
+            busy = " | "
+            if result.busy:
+                busy = f"{result.busy[name]:.3g} | {result.busy[name] / result.busy[PLAIN]:.2f}"
+            yield f"| {first} | {label} | {times} | {busy} | {size:.0f} | {size / result.sizes[PLAIN]:.2f} |"
         elif name in result.troubles:
-            yield f"| {first} | {label} | {result.troubles[name].replace('|', '/')} | | | |"
+            yield f"| {first} | {label} | {result.troubles[name].replace('|', '/')} | | | | | |"
         else:
             continue
         first = " | "

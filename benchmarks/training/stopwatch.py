@@ -32,6 +32,19 @@ def milliseconds(task: Task, names: list[str], device: str, precision: str, roun
     return {name: statistics.median(found) * 1e3 for name, found in times.items()}
 
 
+def busy_milliseconds(task: Task, name: str, precision: str) -> float:
+    """How long a GPU works for a step. It says what a step takes where Python keeps up: its speed varies with the machine."""
+    from torch.autograd import DeviceType
+    from torch.profiler import ProfilerActivity, profile
+
+    step = WAYS[name](task, "cuda", precision)
+    _seconds(step, _WARM_UP, "cuda")
+    with profile(activities=[ProfilerActivity.CUDA]) as seen:
+        _seconds(step, _WARM_UP, "cuda")
+    kernels = (event.device_time for event in seen.events() if event.device_type == DeviceType.CUDA)
+    return sum(kernels) / 1e3 / _WARM_UP
+
+
 def megabytes(task: Task, name: str, device: str, precision: str) -> float | str:
     """What building and stepping take at the most, or why it cannot be done."""
     if device == "cuda":

@@ -208,11 +208,15 @@ def _ones(count: int, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 
 def _backward(losses: Tensor, gradient: Tensor, leaf: Tensor) -> None:
-    """`torch.autograd.backward(losses, gradient, inputs=[leaf])`, without its questions, whose answers are known here."""
+    """`torch.autograd.backward(losses, gradient, inputs=[leaf])`, without its questions, whose answers are known here.
+
+    And in this thread: most of it is Python, which gains nothing from the threads that torch has for every device.
+    """
     engine = torch.autograd.Variable._execution_engine  # noqa: SLF001
-    engine.run_backward(
-        (losses,), (gradient,), False, False, (leaf,), allow_unreachable=True, accumulate_grad=True
-    )
+    with torch.autograd.set_multithreading_enabled(False):
+        engine.run_backward(
+            (losses,), (gradient,), False, False, (leaf,), allow_unreachable=True, accumulate_grad=True
+        )
 
 
 def not_by_record(name: str, because: str) -> RefusedTraining:
