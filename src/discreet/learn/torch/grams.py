@@ -19,7 +19,7 @@ from types import SimpleNamespace
 import torch
 from torch import Tensor
 
-from discreet.learn.torch.passes import kernels
+from discreet.learn.torch.passes import kernels, unit_if_cut
 
 try:
     import triton
@@ -28,9 +28,6 @@ except ImportError:  # then this file can be read, and `fits` says no
     triton = SimpleNamespace(jit=lambda function: function)
 
 __all__ = ["fits", "measured", "unit"]
-
-#: Operands of norm and sum are both cut to TF32, or may be rounded to it in two ways (clip.proof.md, Lemma 2).
-_CUT, _ROUNDED = 2.0**-9, 2.0**-8 + 2.0**-16
 
 
 def fits(inputs: Tensor, gradient: Tensor) -> bool:
@@ -102,16 +99,9 @@ def measured(inputs: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
 
 def unit(operand: Tensor, otherwise: float) -> float:
     """Of a piece that was measured here and whose sum is made of operands that are cut to TF32."""
-    if operand.dtype != torch.float32:
-        return otherwise
-    return _CUT if _cuts(operand.device) else _ROUNDED
+    return _unit(operand.device) if operand.dtype == torch.float32 else otherwise
 
 
 @lru_cache(maxsize=16)
-def _cuts(device: torch.device) -> bool:
-    """Whether this device, in a product of float32, leaves the bits out that TF32 has not: then cutting changes nothing."""
-    draw = torch.Generator().manual_seed(0)
-    left, right = (torch.randn(4, 100, width, generator=draw).to(device) for width in (96, 160))
-    short = [(each.view(torch.int32) & -0x2000).view(torch.float32) for each in (left, right)]
-    as_it_is, as_cut = measured(left, right), measured(*short)
-    return all(torch.equal(one, other) for one, other in zip(as_it_is, as_cut, strict=True))
+def _unit(device: torch.device) -> float:
+    return max(unit_if_cut(measured, (2, size, 96), (2, size, 160), device) for size in (16, 64, 200))

@@ -3,7 +3,7 @@
 
 Patches are nine times as large as the picture that they are cut from, for a kernel of three by three. A program of these
 kernels looks up the numbers of a patch where they lie, so that one start of one kernel does for a layer what making patches
-and multiplying them does in dozens. Operands are cut to TF32 here, so that the same is multiplied as in the sum.
+and multiplying them does in dozens.
 
 They run only where there is a GPU and triton; what they compute is in `rules.convolution`, and a test compares the two.
 """
@@ -13,13 +13,15 @@ They run only where there is a GPU and triton; what they compute is in `rules.co
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import lru_cache
 from types import SimpleNamespace
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from discreet.learn.torch.passes import cut, kernels
+from discreet.learn.torch.passes import kernels, unit_if_cut
 
 try:
     import triton
@@ -27,7 +29,7 @@ try:
 except ImportError:  # then this file can be read, and `fits` says no
     triton = SimpleNamespace(jit=lambda function: function)
 
-__all__ = ["MOST_POSITIONS", "fits", "gradients", "squares"]
+__all__ = ["MOST_POSITIONS", "Window", "fits", "gradients", "squares", "unit"]
 
 #: Squares are made for so many positions at most: their Gram matrices stay in the registers of one program.
 MOST_POSITIONS = 64
@@ -35,19 +37,15 @@ MOST_POSITIONS = 64
 _STEP = 32
 
 
-class Window(Protocol):
-    """How a kernel moves over its input."""
+@dataclass(frozen=True)
+class Window:
+    """How a kernel moves over its input; one number for each dimension."""
 
-    @property
-    def kernel(self) -> tuple[int, ...]: ...
-    @property
-    def stride(self) -> tuple[int, ...]: ...
-    @property
-    def padding(self) -> tuple[tuple[int, int], ...]: ...
-    @property
-    def dilation(self) -> tuple[int, ...]: ...
-    @property
-    def groups(self) -> int: ...
+    kernel: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+    dilation: tuple[int, ...]
+    groups: int
 
 
 def fits(source: Tensor, window: Window) -> bool:
@@ -63,7 +61,7 @@ def _patches(source, place, n, height, width, columns, positions, patch, sy, sx,
     inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
     inside = inside & (place < positions)[:, None] & (n < patch)[None, :]
     at = (n // (KY * KX) * height * width)[None, :] + row * width + column
-    return cut(tl.load(source + at, mask=inside, other=0.0))
+    return tl.load(source + at, mask=inside, other=0.0)
 
 
 @triton.jit
@@ -84,7 +82,7 @@ def _gradient(
         t = start + tl.arange(0, STEP)
         u = _patches(source, t, n, height, width, columns, positions, patch, sy, sx, py, px, dy, dx, KY, KX)
         here = (m < outputs)[:, None] & (t < positions)[None, :]
-        g = cut(tl.load(signal + m[:, None] * positions + t[None, :], mask=here, other=0.0))
+        g = tl.load(signal + m[:, None] * positions + t[None, :], mask=here, other=0.0)
         total = tl.dot(g, u, total)
     written = (m < outputs)[:, None] & (n < patch)[None, :]
     tl.store(out + record * outputs * patch + m[:, None] * patch + n[None, :], total, mask=written)
@@ -111,7 +109,7 @@ def _square(
     for start in range(0, outputs, STEP):
         m = start + tl.arange(0, STEP)
         here = (m < outputs)[:, None] & (t < positions)[None, :]
-        g = cut(tl.load(signal + m[:, None] * positions + t[None, :], mask=here, other=0.0))
+        g = tl.load(signal + m[:, None] * positions + t[None, :], mask=here, other=0.0)
         of_signal = tl.dot(tl.trans(g), g, of_signal)
     tl.store(out + record, tl.sum(of_patches * of_signal))
 
@@ -134,6 +132,21 @@ def squares(source: Tensor, signal: Tensor, window: Window) -> Tensor:
     size = max(16, triton.next_power_of_2(positions))
     _run(_square, (source.shape[0],), source, signal, out, window, T=size, STEP=_STEP)
     return out
+
+
+def unit(operand: Tensor, otherwise: float) -> float:
+    """Of a piece that was measured here and whose sum is made of operands that are cut to TF32."""
+    return _unit(operand.device) if operand.dtype == torch.float32 else otherwise
+
+
+@lru_cache(maxsize=16)
+def _unit(device: torch.device) -> float:
+    window = Window((3, 3), (1, 1), ((1, 1), (1, 1)), (1, 1), 1)
+
+    def both(source: Tensor, signal: Tensor) -> tuple[Tensor, Tensor]:
+        return gradients(source, signal, window), squares(source, signal, window)
+
+    return unit_if_cut(both, (2, 40, 7, 7), (2, 70, 7, 7), device)
 
 
 def _run(

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -29,15 +28,8 @@ __all__ = ["convolution", "transposed_convolution"]
 _PATCHES = 2**25
 
 
-@dataclass(frozen=True)
-class _Window:
-    """How a kernel moves over its input; one number for each dimension."""
-
-    kernel: tuple[int, ...]
-    stride: tuple[int, ...]
-    padding: tuple[tuple[int, int], ...]
-    dilation: tuple[int, ...]
-    groups: int
+class _Window(windows.Window):
+    """What is done with it."""
 
     def padded(self, x: Tensor) -> Tensor:
         pads = [side for pair in reversed(self.padding) for side in pair]
@@ -131,19 +123,24 @@ class Patched(Piece):
     def measure(self) -> Measure:
         width, outputs = prod(self._shape[1:]), self._shape[0] // self._window.groups
         if self._positions * (width + outputs) < width * outputs:
-            return Measure(self._squares(), self._masses(), unit_of(self._signal), squared=True)
+            return Measure(self._squares(), self._masses(), self._unit, squared=True)
         gradients = self._gradients()
         norms = torch.linalg.vector_norm(gradients.flatten(1), dim=1)
         if gradients.numel() <= self._source.numel() + self._signal.numel():  # then keeping them frees memory
             self._kept = gradients
             self._source = self._signal = gradients[:0]
             return Measure(norms, norms, unit_of(gradients))
-        return Measure(norms, self._masses(), unit_of(self._signal))
+        return Measure(norms, self._masses(), self._unit)
 
     @property
     def _by_kernel(self) -> bool:
         """Whether our own kernels measure it; the sum then needs the same operands as they have."""
         return not self._transposed and windows.fits(self._source, self._window)
+
+    @property
+    def _unit(self) -> float:
+        unit = unit_of(self._signal)
+        return windows.unit(self._signal, unit) if self._by_kernel else unit
 
     def _squares(self) -> Tensor:
         """Squared norms by Gram matrices; groups are different coordinates."""
