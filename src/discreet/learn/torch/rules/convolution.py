@@ -121,8 +121,7 @@ class Patched(Piece):
         self._kept: Tensor | None = None
 
     def measure(self) -> Measure:
-        width, outputs = prod(self._shape[1:]), self._shape[0] // self._window.groups
-        if self._positions * (width + outputs) < width * outputs:
+        if self._by_grams:
             return Measure(self._squares(), self._masses(), self._unit, squared=True)
         gradients = self._gradients()
         norms = torch.linalg.vector_norm(gradients.flatten(1), dim=1)
@@ -133,9 +132,16 @@ class Patched(Piece):
         return Measure(norms, self._masses(), self._unit)
 
     @property
+    def _by_grams(self) -> bool:
+        """Whether Gram matrices take fewer multiplications than gradients."""
+        width, outputs = prod(self._shape[1:]), self._shape[0] // self._window.groups
+        return self._positions * (width + outputs) < width * outputs
+
+    @property
     def _by_kernel(self) -> bool:
         """Whether our own kernels measure it; the sum then needs the same operands as they have."""
-        return not self._transposed and windows.fits(self._source, self._window)
+        few = not self._by_grams or self._positions <= windows.MOST_POSITIONS
+        return few and not self._transposed and windows.fits(self._source, self._window)
 
     @property
     def _unit(self) -> float:
@@ -144,7 +150,7 @@ class Patched(Piece):
 
     def _squares(self) -> Tensor:
         """Squared norms by Gram matrices; groups are different coordinates."""
-        if self._by_kernel and self._positions <= windows.MOST_POSITIONS:
+        if self._by_kernel:
             return windows.squares(self._source, self._signal, self._window)
         squares = _one([_ghost(patches, signal) for patches, signal in self._parts()])
         groups = self._window.groups
@@ -158,10 +164,9 @@ class Patched(Piece):
     def total(self, share: Share) -> Tensor:
         if self._kept is not None:
             return Dense(self._kept).total(share)
-        # the activations have the factors, in a copy, for somebody may still look at them
-        if (
-            self._transposed
-        ):  # and a gradient may have places that no patch covers, which nothing has measured
+        # the activations have the factors, in a copy, for somebody may still look at them; and of a transposed
+        # convolution the gradient may have places that no patch covers, which nothing has measured
+        if self._transposed:
             source, signal = self._source.nan_to_num(0.0, 0.0, 0.0), share.scaled(self._signal)
         else:
             short = self._by_kernel and self._signal.dtype == torch.float32

@@ -41,8 +41,8 @@ __all__ = [
 #: How far the product of rounded operands is from the product of the operands, relatively (clip.proof.md, Lemma 2).
 _FLOAT64, _FLOAT32, _TF32, _HALF, _BF16 = 2.0**-52, 2.0**-23, 2.0**-9, 2.0**-10, 2.0**-7 + 2.0**-14
 
-#: A norm of up to 2**22 numbers misses at most this where their squares are below 2**-126 (clip.proof.md, Lemma 1).
-LOST = 2.0**-52
+#: A norm of up to 2**30 numbers misses at most this where their squares are below 2**-126 (clip.proof.md, Lemma 1).
+LOST = 2.0**-48
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
