@@ -220,6 +220,124 @@ def test_a_cap_is_not_shared_where_shares_are_reserved(tmp_path):
     assert charged == ["ana", "ana", "ben", "ben"]  # reserved and committed, for each
 
 
+# --- many at once -----------------------------------------------------------------------------------------
+
+TOTAL = "SELECT COUNT(*) FROM visits"
+BOTH = {"wards": (COUNT, {"epsilon": 0.3}), "total": (TOTAL, {"epsilon": 0.2})}
+
+
+def test_many_are_charged_before_the_first_is_drawn_and_kept_before_any_is_shown(tmp_path):
+    seen = []
+    described, _ = watched(lambda: seen.append([entry.kind for entry in one.ledger.entries()]))
+    one = session(data=described, ledger=tmp_path / "visits.ledger")
+    answers = one.release_all(BOTH)
+    assert [kinds == ["open", "reserved", "reserved"] for kinds in seen] == [True] * len(seen) != []
+    assert list(answers) == list(BOTH)
+    assert [answer.receipt.number for answer in answers.values()] == [1, 2]
+    assert all(answer.receipt.cost is not None for answer in answers.values())
+    assert spent(one) <= 0.5
+    again = session(ledger=tmp_path / "visits.ledger").release_all(BOTH)
+    assert {key: answer.rows() for key, answer in again.items()} == {
+        key: answer.rows() for key, answer in answers.items()
+    }
+    assert [answer.receipt.cost for answer in again.values()] == [None, None]
+    assert len(one.ledger) == 5
+
+
+def test_many_that_do_not_fit_together_draw_nothing():
+    described, engine = watched()
+    one = session(data=described)
+    error = refusal("DP601", lambda: one.release_all({**BOTH, "again": (COUNT, {"epsilon": 0.6})}))
+    assert error.spent == "nothing"
+    assert (spent(one), engine.asked, len(one.ledger)) == (0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("last", "code"),
+    [
+        (("SELECT patient_id FROM visits", {"epsilon": 0.1}), "DP706"),
+        (("SELECT AVG(days) FROM visits", {"error": "±1"}), "DP107"),
+        ((f"EXPLAIN PRIVACY {COUNT}", {"epsilon": 0.1}), "DP107"),
+        ((COUNT, {"epsilon": 0.1, "error": "±1"}), "DP107"),
+        ((COUNT, {"cost": 0.1}), "DP105"),
+        ((COUNT, {}), "DP107"),
+        ((7, {"epsilon": 0.1}), "DP104"),
+        (COUNT, "DP104"),
+    ],
+)
+def test_many_of_which_the_last_is_refused_cost_nothing(last, code):
+    described, engine = watched()
+    one = session(data=described)
+    refused = refusal(code, lambda: one.release_all({**BOTH, "last": last}))
+    assert refused.spent == "nothing"
+    assert (engine.asked, len(one.ledger)) == (0, 1)
+
+
+@pytest.mark.parametrize("nothing", [{}, [], None, "wards"])
+def test_nothing_is_not_released_together(nothing):
+    assert refusal("DP104", lambda: session().release_all(nothing))
+
+
+def test_after_a_crash_the_same_keys_draw_for_the_same_charge(tmp_path):
+    """Stopped after the first of two draws: both are charged, neither was seen, and a retry answers both for nothing."""
+    drawn = []
+
+    def stop():
+        drawn.append(1)
+        if len(drawn) == 2:
+            raise KeyboardInterrupt
+
+    described, _ = watched(stop)
+    one = session(data=described, ledger=tmp_path / "visits.ledger")
+    with pytest.raises(KeyboardInterrupt):
+        one.release_all(BOTH)
+    paid = spent(one)
+    assert [entry.kind for entry in one.ledger.entries()] == ["open", "reserved", "reserved"]
+    answers = session(ledger=tmp_path / "visits.ledger").release_all(BOTH)
+    assert [len(answer) for answer in answers.values()] == [3, 1]
+    assert [answer.receipt.cost for answer in answers.values()] == [None, None]
+    assert spent(one) == paid > 0
+    assert one.ledger.verify().findings == ()
+
+
+def test_an_error_while_many_are_drawn_says_that_a_retry_is_free():
+    def fail():
+        raise RuntimeError("Could not convert string 'Ana Smith'")
+
+    described, _ = watched(fail)
+    error = refusal("DP801", lambda: session(data=described).release_all(BOTH))
+    assert "costs nothing more" in error.spent
+    assert "Ana" not in str(error)
+
+
+def test_of_two_sessions_that_release_the_same_both_show_what_was_kept_first(tmp_path):
+    other = session(ledger=tmp_path / "visits.ledger")
+    shown = []
+    described, _ = watched(lambda: shown or shown.append(other.release_all(BOTH)))
+    one = session(data=described, ledger=tmp_path / "visits.ledger")
+    answers = one.release_all(BOTH)
+    assert [answer.rows() for answer in answers.values()] == [answer.rows() for answer in shown[0].values()]
+    assert len(one.ledger) == 5
+
+
+def test_many_with_a_cap_to_choose_are_begun_only_if_all_fit():
+    described = data(protect=dp.each("patient_id", at_most="auto"))
+    tight = session(epsilon=0.51, data=described)
+    refusal("DP601", lambda: tight.release_all(BOTH))
+    assert len(tight.ledger) == 1
+    fits = session(epsilon=0.54, data=described)
+    assert len(fits.release_all(BOTH)["wards"]) == 3
+    charged = [entry.mechanism for entry in fits.ledger.entries() if entry.kind == "reserved"]
+    assert charged == ["CapMechanism", "TableMechanism", "TableMechanism"]
+
+
+def test_a_seeded_source_releases_nothing_together():
+    one = session()
+    with testing.seeded(1):
+        assert refusal("DP605", lambda: one.release_all(BOTH))
+    assert len(one.ledger) == 1
+
+
 # --- previews spend nothing -----------------------------------------------------------------------------
 
 

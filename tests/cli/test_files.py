@@ -62,9 +62,32 @@ def test_a_release_that_cannot_be_written_says_what_was_spent(discreet, tmp_path
     visits.make(tmp_path)
 
     def full(answer, place):
-        raise files.unwritable(place, "the disk is full")
+        def write(path):
+            raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("discreet.cli.release.write_answer", full)
+        return write
+
+    monkeypatch.setattr("discreet.cli.release.writer", full)
     done = discreet("release release.toml --out tables")
     assert (done.code, done.err[:5]) == (2, "DP102")
-    assert "pays only for what is missing" in done.err
+    assert "running it again costs nothing more" in done.err
+    assert list((tmp_path / "tables").iterdir()) == []
+
+
+def test_files_that_belong_together_appear_together(tmp_path):
+    places = [tmp_path / name for name in ("a.csv", "b.csv", "c.csv")]
+    places[1].write_text("old", encoding="utf-8")
+
+    def stops(path):
+        path.write_text("half", encoding="utf-8")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        files.together(
+            {places[0]: files.text_writer("new"), places[1]: files.text_writer("new"), places[2]: stops}
+        )
+    assert [path.name for path in tmp_path.iterdir()] == ["b.csv"]
+    assert places[1].read_text(encoding="utf-8") == "old"
+    files.together({place: files.text_writer("new") for place in places})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "b.csv", "c.csv"]
+    assert {place.read_text(encoding="utf-8") for place in places} == {"new"}

@@ -5,15 +5,19 @@ from __future__ import annotations
 
 import csv
 import json
+import subprocess
+import sys
 
 import pytest
 from pyarrow import parquet
 
+import discreet as dp
 from discreet.cli import release as command
 from discreet.ledger import Ledger
 from tests.cli import visits
 
 RUN = "release release.toml --out tables"
+WRITTEN = ["by_ward.csv", "by_ward.parquet", "statement.html", "statement.json", "statement.md", "total.csv"]
 
 
 @pytest.fixture(autouse=True)
@@ -38,8 +42,7 @@ def write(here, text):
 def test_a_release_is_tables_and_a_statement(discreet, here):
     done = discreet(RUN)
     assert (done.code, done.err) == (0, "")
-    made = ["by_ward.csv", "by_ward.parquet", "statement.html", "statement.json", "statement.md", "total.csv"]
-    assert names(here / "tables") == made
+    assert names(here / "tables") == WRITTEN
     with (here / "tables" / "by_ward.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row["ward"] for row in rows] == list(visits.WARDS)
@@ -62,22 +65,109 @@ def test_a_second_run_pays_for_nothing_and_writes_the_same(discreet, here):
     assert "paid before" in discreet("plan release.toml").out
 
 
-def test_after_a_crash_only_what_is_missing_is_paid_for(discreet, here, monkeypatch):
-    real, calls = command.write_answer, []
+def test_stopped_while_files_are_written_there_are_none_and_a_second_run_pays_nothing(
+    discreet, here, monkeypatch
+):
+    real, calls = command.writer, []
 
     def stops(answer, path):
-        calls.append(path)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        real(answer, path)
+        def write(place):
+            calls.append(path)
+            if len(calls) == 2:
+                raise KeyboardInterrupt
+            real(answer, path)(place)
 
-    monkeypatch.setattr(command, "write_answer", stops)
+        return write
+
+    monkeypatch.setattr(command, "writer", stops)
     assert discreet(RUN).code == 130
-    assert names(here / "tables") == ["by_ward.csv"]
-    monkeypatch.setattr(command, "write_answer", real)
+    assert names(here / "tables") == []
+    monkeypatch.setattr(command, "writer", real)
     again = discreet(f"{RUN} --json").object
-    assert [table["paid"] for table in again["tables"]] == [False, True]
+    assert [table["paid"] for table in again["tables"]] == [False, False]
     assert len(charges()) == 2
+
+
+#: Runs the release of this folder, and kills itself at the n-th of some calls.
+KILLED = """
+import os, signal, sys
+from discreet.cli import main
+module, name, point = sys.argv[1], sys.argv[2], int(sys.argv[3])
+home = __import__(module, fromlist=["_"])
+owner, _, method = name.rpartition(".")
+home = getattr(home, owner) if owner else home
+real, calls = getattr(home, method), []
+def dies(*given, **named):
+    calls.append(1)
+    if len(calls) == point:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(*given, **named)
+setattr(home, method, dies)
+main(["release", "release.toml", "--out", "tables"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "charged", "answered"),
+    [
+        ("discreet.tables.compile TableMechanism.draw 1", 2, 0),
+        ("discreet.tables.compile TableMechanism.draw 2", 2, 0),
+        ("discreet.ledger.ledger Ledger.commit_all 1", 2, 0),
+        ("discreet.cli.release together 1", 2, 2),
+        ("pathlib Path.replace 2", 2, 2),
+    ],
+)
+def test_killed_anywhere_it_is_charged_once_and_a_second_run_completes_it(
+    discreet, here, where, charged, answered
+):
+    done = subprocess.run([sys.executable, "-c", KILLED, *where.split()], check=False, cwd=here)
+    assert done.returncode == -9
+    kinds = [entry.kind for entry in Ledger("visits.ledger").entries()]
+    assert (kinds.count("reserved"), kinds.count("committed")) == (charged, answered)
+    paid = Ledger("visits.ledger").spent
+    assert "paid before" in discreet("plan release.toml").out
+    again = discreet(f"{RUN} --json").object
+    assert [table["paid"] for table in again["tables"]] == [False, False]
+    assert Ledger("visits.ledger").spent == paid
+    assert Ledger("visits.ledger").verify().findings == ()
+    assert set(WRITTEN) <= set(names(here / "tables"))
+
+
+def test_whoever_spends_the_limit_meanwhile_the_release_is_paid_for_whole_or_not_at_all(
+    discreet, here, monkeypatch
+):
+    """The first table alone would still fit when the second session has spent its part, between plan and charge."""
+    real = command.can_write
+
+    def meanwhile(paths):
+        other = dp.Session(dp.open("visits.toml"), analyst="ben")
+        other.sql("SELECT COUNT(*) FROM visits", epsilon=0.8)
+        return real(paths)
+
+    monkeypatch.setattr(command, "can_write", meanwhile)
+    done = discreet(RUN)
+    assert (done.code, done.err[:5]) == (3, "DP601")
+    assert "Spent  nothing" in done.err
+    assert charges() == ["SELECT COUNT(*) FROM visits"]
+    assert not (here / "tables").exists()
+
+
+def test_a_release_and_whoever_asks_at_the_same_time_both_get_all_or_nothing(here):
+    """Two processes release different tables of the same limit, which has room for one of them."""
+    write(here, visits.RELEASE.replace("epsilon = 0.2", "epsilon = 0.7"))
+    other = visits.RELEASE.replace("epsilon = 0.2", "epsilon = 0.8").replace("annual-2026", "another")
+    (here / "other.toml").write_text(other, encoding="utf-8")
+    Ledger("visits.ledger", limit=dp.Limit.filter(1.0, 1e-6), unit="patient", dataset="visits").close()
+    words = [sys.executable, "-m", "discreet", "release"]
+    running = [
+        subprocess.Popen([*words, file, "--out", out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for file, out in (("release.toml", "one"), ("other.toml", "two"))
+    ]
+    codes = [process.wait(timeout=120) for process in running]
+    assert sorted(codes) == [0, 3]
+    assert len(charges()) == 2
+    assert [(here / out).exists() for out in ("one", "two")] == [code == 0 for code in codes]
+    assert Ledger("visits.ledger").verify().findings == ()
 
 
 def test_nothing_is_charged_unless_everything_fits(discreet, here):

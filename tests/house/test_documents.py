@@ -51,7 +51,8 @@ def test_every_part_is_on_the_map():
 
 
 @pytest.mark.parametrize(
-    "part", ["noise", "privacy", "mechanisms", "tables", "graphs", "learn", "ledger", "audit", "plot"]
+    "part",
+    ["noise", "privacy", "mechanisms", "tables", "graphs", "learn", "ledger", "session", "audit", "plot"],
 )
 def test_every_file_of_a_part_is_on_the_map(part):
     files = {path.name for path in (PACKAGE / part).glob("*.py")} - {"__init__.py"}

@@ -20,6 +20,7 @@ from discreet.learn.losses import Hinge, Huber, Logistic, Loss, Softmax, Squared
 from discreet.learn.minimiser import reachable
 from discreet.learn.objective import WITHIN, Objective, _planned
 from discreet.learn.svc import LinearSVC
+from discreet.ledger import Limit
 from tests.learn.test_output import problem_of
 
 Reals = npt.NDArray[np.float64]
@@ -71,6 +72,21 @@ def test_the_promise_composes_with_others() -> None:
     alone = Objective().guarantee(problem)
     both = alone + privacy.gaussian(noise=1 / Budget.of(epsilon=1.0, delta=1e-5).mu)
     assert 1.0 < both.epsilon(delta=1e-5) < 1.7
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize(("kind", "fits"), [("lanes", 3), ("zcdp", 2)])
+def test_limits_charge_what_is_not_lost_by_its_own_curve(relation: str, kind: str, fits: int) -> None:
+    """What is lost, far below δ, is charged to δ; by its greatest loss alone not one would fit into the second."""
+    problem = problem_of(
+        np.zeros((3, 2)), np.ones((3, 1)), Logistic(), epsilon=1, delta=1e-6, relation=relation
+    )
+    promise = Objective().guarantee(problem)
+    limit = Limit.filter(epsilon=3, delta=1e-5, kind=kind)
+    plain = limit.cost(promise).ways[0][0]
+    assert plain.name == "plain"
+    assert float(plain.amounts["delta"]) < 1e-15
+    assert limit.left(limit.start()).like(promise) >= fits
 
 
 def test_without_noise_it_is_the_regularised_minimiser(monkeypatch: pytest.MonkeyPatch) -> None:

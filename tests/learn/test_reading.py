@@ -400,3 +400,57 @@ def test_a_missing_feature_counts_as_zero_in_prediction_where_there_are_no_bound
     assert expected[0] == 3.0
     assert np.allclose(model.decision_function(as_given(rows)), expected)
     assert np.array_equal(rows, kept, equal_nan=True)
+
+
+# --- masked arrays ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mask", [False, True, [[True, False]] * ROWS])
+@pytest.mark.parametrize("kind", [np.float64, np.int32, object])
+def test_a_masked_array_is_refused_by_its_type_before_anything_is_paid(mask: Any, kind: Any) -> None:
+    """Whether or not anything is masked: an error that depends on the mask would tell of a record."""
+    book = Book()
+    model = learn.LogisticRegression(**GIVEN, bounds=(-1, 1), classes=[0, 1], session=book)
+    said = set()
+    for features, labels in (
+        (np.ma.masked_array(X.astype(kind), mask=mask), Y),
+        (X, np.ma.masked_array(Y, mask=np.ravel(mask)[0])),
+        (X, np.ma.masked_array(np.reshape(Y, (-1, 1)).astype(kind))),
+    ):
+        with pytest.raises(BadParameter) as refused:
+            model.fit(features, labels)
+        assert refused.value.code == "DP104"
+        said.add(str(refused.value))
+    assert len(said) == 1
+    assert book.charges == 0
+    with pytest.raises(BadParameter, match="DP104"):
+        as_target(np.ma.masked_array([1.0, 2.0], mask=[True, False]), 2)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        learn.StandardScaler(**GIVEN, bounds=(-1, 1)),
+        learn.PCA(1, **GIVEN, bounds=(-1, 1)),
+        learn.KMeans(2, **GIVEN, bounds=(-1, 1)),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_masked_array_is_refused_after_the_fit_too(model: Any) -> None:
+    model.fit(X)
+    masked = np.ma.masked_array(X)
+    for answer in (model.fit, model.transform):
+        with pytest.raises(BadParameter, match="DP104"):
+            answer(masked)
+        model.fit(X)
+    if hasattr(model, "inverse_transform"):
+        with pytest.raises(BadParameter, match="DP104"):
+            model.inverse_transform(np.ma.masked_array(model.transform(X)))
+
+
+def test_what_is_masked_in_a_list_is_no_number() -> None:
+    row = np.ma.masked_array([1.0, 2.0], mask=[False, True])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isnan(as_matrix([row, [3.0, np.ma.masked]])).tolist() == [[False, True], [False, True]]
+        assert not members([np.ma.masked, 1], declared_classes([0, 1]), 2)[0].any()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -68,3 +69,31 @@ def test_the_mean_has_the_noise_that_the_budget_says() -> None:
         law = stats.chi2(30 * 60)
         extreme = 2 * min(law.cdf(squares * factor**2), law.sf(squares * factor**2))
         assert bool(extreme > ALPHA) is fits
+
+
+@pytest.mark.parametrize("options", [{}, {"with_mean": False}, {"with_std": False}])
+@pytest.mark.parametrize("kind", ["float32", "float64", "longdouble", "object", "list", "sparse"])
+def test_no_value_is_a_warning(kind: str, options: dict[str, Any]) -> None:
+    """Among them NaN that signal, and numbers that are infinite after they were scaled."""
+    found = StandardScaler(**QUIET, bounds=(0, 1e-3), **options).fit(np.full((50, 3), 5e-4))
+    if kind == "float32":
+        signalling = np.array([0x7FA00001], np.uint32).view(np.float32)[0]
+    else:
+        signalling = np.array([0x7FF4000000000001], np.uint64).view(np.float64)[0]
+    rows = np.full((4, 3), 5e-4, np.float64 if kind in ("object", "list", "sparse") else kind)
+    with np.errstate(all="ignore"):
+        rows[0, 0], rows[1], rows[2] = signalling, [np.inf, -np.inf, np.nan], np.finfo(rows.dtype).max
+    given: Any = rows.astype(object) if kind == "object" else rows.tolist() if kind == "list" else rows
+    sparsely = kind == "sparse" and options == {"with_mean": False}
+    given = sparse.csr_array(rows) if sparsely else given
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        there = found.transform(given)
+        back = found.inverse_transform(there)
+    there, back = (made.toarray() if sparsely else made for made in (there, back))
+    assert there.dtype == back.dtype == np.float64
+    assert np.isnan(there[[0, 1], [0, 2]]).all()
+    assert there[1, :2].tolist() == [np.inf, -np.inf]
+    assert np.isfinite(there[3]).all()
+    assert np.allclose(back[3], 5e-4)
+    assert not np.isnan(there[2]).any()

@@ -20,9 +20,10 @@ from typing import Any
 
 from discreet import privacy
 from discreet.errors import DiscreetError, OverBudget
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, Receipt, Wanted
 from discreet.ledger.opening import store_at
 from discreet.ledger.postgres import PostgreSQL
+from discreet.ledger.receipt import entry_of
 from discreet.ledger.sqlite import SQLite
 from discreet.ledger.store import Store
 
@@ -84,6 +85,36 @@ def spend(ledger: Ledger, key: str | None = None) -> None:
 def race(where: str, processes: int, key: str | None = None) -> None:
     """Each process opens the ledger for itself."""
     say(ended=wait(*[child(lambda: spend(Ledger(where), key)) for _ in range(processes)]))
+
+
+def triple(name: str) -> list[Wanted]:
+    """Three pieces that belong together."""
+    return [Wanted(PIECE, f"question {part}", key=f"{name}, part {part}") for part in range(3)]
+
+
+def answered_together(ledger: Ledger, name: str) -> list[str | None]:
+    """Charge three pieces together, draw, commit them together; what is shown."""
+    found = ledger.charge_all(triple(name))
+    say(charged=name, paid=[isinstance(one, Receipt) and one.cost is not None for one in found])
+    due = [(one, f"drawn by {os.getpid()}, {n}") for n, one in enumerate(found) if isinstance(one, Receipt)]
+    shown = iter(ledger.commit_all(due))
+    return [next(shown) if isinstance(one, Receipt) else one.answer for one in found]
+
+
+def race_together(where: str, processes: int, same: bool) -> None:  # noqa: FBT001 - read from JSON
+    """Each process charges triples until the limit refuses: its own ones, or all of them the same."""
+
+    def work(process: int) -> None:
+        ledger = Ledger(where)
+        for number in range(40):
+            name = f"{number}" if same else f"{process}/{number}"
+            try:
+                shown = answered_together(ledger, name)
+            except OverBudget:
+                return
+            say(name=name, shown=shown)
+
+    say(ended=wait(*[child(lambda process=process: work(process)) for process in range(processes)]))
 
 
 def inherit(where: str, processes: int) -> None:
@@ -193,16 +224,41 @@ def crash(where: str) -> None:
             )
 
 
-def _until_survived(where: str) -> Iterator[int]:
+def crash_together(where: str) -> None:
+    """Kill three charges and their commits at every point; then ask again with the same keys."""
+
+    def work(ledger: Ledger, point: int) -> None:
+        say(point=point, shown=answered_together(ledger, f"point {point}"))
+
+    rows = 1
+    for point in _until_survived(where, work):
+        with Ledger(where) as ledger:
+            new = list(map(entry_of, ledger._store.rows(rows)))
+            before = ledger.spent["epsilon"]
+            again = answered_together(ledger, f"point {point}")
+            say(
+                point=point,
+                kinds=[entry.kind for entry in new],
+                again=again,
+                paid=str(ledger.spent["epsilon"] - before),
+            )
+            rows = len(ledger)
+
+
+def _pay_once(ledger: Ledger, point: int) -> None:
+    receipt = ledger.charge(PIECE, key=f"point {point}")
+    say(point=point, number=receipt.number, hash=receipt.hash)
+    say(point=point, answer=ledger.commit(receipt, "drawn"))
+
+
+def _until_survived(where: str, pay: Callable[[Ledger, int], None] = _pay_once) -> Iterator[int]:
     store = killing(SQLite if isinstance(store_at(where), SQLite) else PostgreSQL)
 
     def work(point: int) -> None:
         armed: Any = store(where)  # type: ignore[call-arg]
         ledger = Ledger(armed)
         armed.left = point
-        receipt = ledger.charge(PIECE, key=f"point {point}")
-        say(point=point, number=receipt.number, hash=receipt.hash)
-        say(point=point, answer=ledger.commit(receipt, "drawn"))
+        pay(ledger, point)
         armed.left = None
 
     for point in range(200):
@@ -263,12 +319,14 @@ TASKS = {
     task.__name__: task
     for task in (
         race,
+        race_together,
         inherit,
         forget,
         draw,
         make,
         fork_in_a_transaction,
         crash,
+        crash_together,
         make_and_crash,
         kill_at_any_time,
     )

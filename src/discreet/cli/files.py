@@ -2,21 +2,25 @@
 """Files that are whole or not there.
 
 **Promise.** A place is checked before anything is paid for. What is written appears under its name all at once: whoever
-stops the command in the middle finds the old file, or none.
+stops the command in the middle finds the old file, or none. Files that belong together appear when all of them are
+written; only a process that is killed while they get their names leaves some of them.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 from discreet.errors import BadParameter, DiscreetError, MissingExtra
 
 if TYPE_CHECKING:
     from discreet.tables.answer import Answer
+
+Write: TypeAlias = Callable[[Path], object]
 
 #: The endings of tables, and what writes them.
 TABLES = ("csv", "parquet", "json")
@@ -66,45 +70,78 @@ def can_write(places: Iterable[Path]) -> None:
         )
 
 
+def writer(answer: Answer, place: Path) -> Write:
+    """What writes a table in the format that the ending of its place says."""
+    kinds: dict[str, Write] = {".csv": answer.to_csv, ".parquet": answer.to_parquet}
+    return kinds.get(place.suffix.lower()) or text_writer(answer.to_json() + "\n")
+
+
 def write_answer(answer: Answer, place: Path) -> None:
     """A table in the format that its ending says."""
-    kinds: dict[str, Callable[[Any], None]] = {".csv": answer.to_csv, ".parquet": answer.to_parquet}
-    write = kinds.get(place.suffix.lower(), lambda path: _write_text(path, answer.to_json() + "\n"))
-    whole(place, write)
+    whole(place, writer(answer, place))
 
 
 def write_text(place: Path, words: str) -> None:
     """A text, all at once."""
-    whole(place, lambda path: _write_text(path, words))
+    whole(place, text_writer(words))
 
 
-def whole(place: Path, write: Callable[[Path], None]) -> None:
+def text_writer(words: str) -> Write:
+    """What writes a text."""
+    return lambda path: path.write_text(words, encoding="utf-8")
+
+
+def whole(place: Path, write: Write) -> None:
     """Let something write a file beside the place, and move it there when it is done."""
+    together({place: write})
+
+
+def together(files: Mapping[Path, Write]) -> None:
+    """Write each file beside its place, and move all of them there when all are done."""
+    beside: dict[Path, Path] = {}
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{place.stem}.", suffix=place.suffix, dir=place.parent)
-        os.close(handle)
-    except OSError as error:
-        raise unwritable(place, error.strerror or "the system refuses") from None
-    beside = Path(name)
-    try:
-        write(beside)
-        beside.chmod(0o644)
-        beside.replace(place)
-    except OSError as error:
-        raise unwritable(place, error.strerror or "the system refuses") from None
+        for place, write in files.items():
+            with _written_at(place):
+                handle, name = tempfile.mkstemp(
+                    prefix=f".{place.stem}.", suffix=place.suffix, dir=place.parent
+                )
+                os.close(handle)
+                beside[place] = Path(name)
+                write(beside[place])
+                beside[place].chmod(0o644)
+        for place, ready in beside.items():
+            with _written_at(place):
+                ready.replace(place)
     finally:
-        beside.unlink(missing_ok=True)
+        for left in beside.values():
+            left.unlink(missing_ok=True)
+
+
+@contextmanager
+def _written_at(place: Path) -> Iterator[None]:
+    """What the system refuses is said of the place."""
+    try:
+        yield
+    except OSError as error:
+        raise unwritable(place, error.strerror or "the system refuses") from None
+
+
+def can_make(path: str) -> Path:
+    """Refuse a folder that could not be written into, or not be made, before an answer is paid for; makes nothing."""
+    place = Path(path)
+    there = next((near for near in (place, *place.absolute().parents) if near.exists()), place)
+    if not there.is_dir():
+        raise unwritable(place, "there is a file in its place")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise unwritable(place, "it is not yours")
+    return place
 
 
 def folder(path: str) -> Path:
     """A folder to write into, made if need be."""
-    place = Path(path)
-    try:
+    place = can_make(path)
+    with _written_at(place):
         place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise unwritable(place, error.strerror or "the system refuses") from None
-    if not os.access(place, os.W_OK):
-        raise unwritable(place, "it is not yours")
     return place
 
 
@@ -121,7 +158,3 @@ def unwritable(place: Path, reason: str) -> BadParameter:
         why="what is asked for needs a place to go.",
         fix=f"{place.name or 'answer.csv'}  in a folder that exists and is yours",
     )
-
-
-def _write_text(path: Path, words: str) -> None:
-    path.write_text(words, encoding="utf-8")

@@ -76,7 +76,7 @@ def _release(file: str, ledger: str | None, limit: str | None, *, json: bool) ->
     )
     with working("planning"):
         jobs = release.jobs(session)
-        costs = pending(session, jobs)
+        costs = _pending(session, jobs)
         fit = fits(session, costs, release.who["analyst"], release.who["project"])
     found = {"command": "plan", "release": release.name, "tables": [job.to_dict() for job in jobs]}
     if json:
@@ -86,8 +86,8 @@ def _release(file: str, ledger: str | None, limit: str | None, *, json: bool) ->
     _leave(fit, json=json)
 
 
-def pending(session: Session, jobs: list[Job]) -> list[Any]:
-    """What has to be paid for: everything that was not answered under its key before."""
+def _pending(session: Session, jobs: list[Job]) -> list[Any]:
+    """What has to be paid for: everything that was not paid for under its key before."""
     missing = [job for job in jobs if not job.paid]
     return [*(first_choice(session, missing[0].spend) if missing else []), *(job.cost for job in missing)]
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`discreet release`: many tables at once, all or none, with a statement.
 
-**Promise.** Nothing is charged unless everything fits what is left. Each table is charged under a key that is made of the
-release's name and its own: running the same release again, after a crash or a Ctrl-C, shows what was answered before for
-nothing and pays only for what is missing. Files are whole or not there.
+**Promise.** All tables are charged in one transaction, before the first is drawn, or nothing is: whoever else spends the
+limit meanwhile, no half of a release is ever paid for. Each table has a key that is made of the release's name and its
+own: running the same release again, after a crash or a Ctrl-C, writes the same answers, or draws those that nobody has
+seen, and pays nothing more. Files appear when all of them are written.
 """
 
 from __future__ import annotations
@@ -16,18 +17,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import asking, options
-from discreet.cli.files import can_write, folder, paid, write_answer
+from discreet.cli.files import can_make, can_write, folder, paid, together, writer
 from discreet.cli.places import data_at, session_for
-from discreet.cli.plan import pending
-from discreet.cli.previews import fits
 from discreet.cli.report import print_json
-from discreet.cli.statement import FORMATS, save
+from discreet.cli.statement import FORMATS, pages
 from discreet.cli.terminal import console, print_rows, print_table, working
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
     from discreet.cli.releases import Job, Release
     from discreet.session import Session
+    from discreet.tables.answer import Answer
 
 File = Annotated[
     str, typer.Argument(metavar="RELEASE.toml", help="What is released; see  discreet plan  too.")
@@ -43,11 +43,11 @@ def release(
     limit: asking.LimitWords = None,
     json: options.Json = False,
 ) -> None:
-    """Many tables at once: CSV and Parquet with intervals, and a statement. All fit the limit, or nothing is charged.
+    """Many tables at once: CSV and Parquet with intervals, and a statement. All are paid for together, or nothing is charged.
 
     discreet release release.toml --out tables
 
-    Run it again after it was stopped: what was paid for is not paid for again.
+    Run it again after it was stopped: what was paid for is not paid for again. Exit code 3: it does not fit the limit.
     """
     from discreet.cli.releases import read
 
@@ -55,40 +55,35 @@ def release(
     session = session_for(data_at(told.data), ledger or told.ledger, limit, told.who)
     with working("planning"):
         jobs = told.jobs(session)
-        costs = pending(session, jobs)
-        refusal = fits(session, costs, told.who["analyst"], told.who["project"]).refusal
-    if refusal is not None:
-        raise refusal
-    place = folder(out)
+    place = can_make(out)
     can_write(path for job in jobs for path in _files(place, job))
+    with _bar(len(jobs), visible=not json) as step:
+        answers = session.release_all({job.key: (job.sql, job.spend) for job in jobs}, after_each=step)
     try:
-        tables = _released(session, jobs, place, visible=not json)
-        statements = save(session.statement(), place / "statement", FORMATS)
+        statements = _written(session, jobs, answers, place)
     except BadParameter as error:
-        raise paid(error, "what the ledger says; running it again pays only for what is missing") from None
+        raise paid(error, "what the release costs; running it again costs nothing more") from None
+    tables = [_facts(job, answers[job.key], _files(place, job)) for job in jobs]
     _tell(told, session, tables, statements, json=json)
 
 
-def _released(session: Session, jobs: list[Job], place: Path, *, visible: bool) -> list[dict[str, Any]]:
-    """Each table answered (or shown again) and written, in the order of the file."""
-    tables = []
-    with _bar(len(jobs), visible=visible) as step:
-        for job in jobs:
-            answer = session.sql(job.sql, key=job.key, **job.spend)
-            files = _files(place, job)
-            for path in files:
-                write_answer(answer, path)
-            tables.append(
-                {
-                    "name": job.name,
-                    "rows": len(answer),
-                    "paid": answer.receipt.cost is not None,
-                    "receipt": answer.receipt.number,
-                    "files": [str(path) for path in files],
-                }
-            )
-            step()
-    return tables
+def _written(session: Session, jobs: list[Job], answers: dict[str, Answer], place: Path) -> list[Path]:
+    """All tables and the statement, in files that appear together; the places of the statement."""
+    folder(str(place))
+    statements = pages(session.statement(), place / "statement", FORMATS)
+    tables = {path: writer(answers[job.key], path) for job in jobs for path in _files(place, job)}
+    together(tables | statements)
+    return list(statements)
+
+
+def _facts(job: Job, answer: Answer, files: list[Path]) -> dict[str, Any]:
+    return {
+        "name": job.name,
+        "rows": len(answer),
+        "paid": answer.receipt.cost is not None,
+        "receipt": answer.receipt.number,
+        "files": [str(path) for path in files],
+    }
 
 
 def _files(place: Path, job: Job) -> list[Path]:

@@ -200,7 +200,8 @@ def _job(session: Session, table: TableAsked, release: Release) -> Job:
             why="running a release again completes it; what has changed is another release, and costs again.",
             fix='[release]\n       name = "…"      # a new name',
         ) from None
-    return Job(table.name, table.sql, key, spend, table.formats, preview, kept is not None)
+    known = kept is not None or session.ledger.waiting(key) is not None
+    return Job(table.name, table.sql, key, spend, table.formats, preview, known)
 
 
 def _known(where: str, section: Any, keys: tuple[str, ...]) -> None:

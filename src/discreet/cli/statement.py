@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from discreet.cli import asking, options
-from discreet.cli.files import unwritable, write_text
+from discreet.cli.files import Write, text_writer, together, unwritable
 from discreet.cli.places import data_at, ledger_at
 from discreet.errors import BadParameter
 
@@ -64,14 +64,21 @@ def written(found: Statement, form: str) -> str:
 
 
 def save(found: Statement, place: Path, forms: Iterable[str]) -> list[Path]:
-    """One file for each format, each whole or not there."""
+    """One file for each format, all of them or none."""
     if not place.parent.is_dir():
         raise unwritable(place, "there is no such folder")
+    files = pages(found, place, forms)
+    together(files)
+    return list(files)
+
+
+def pages(found: Statement, place: Path, forms: Iterable[str]) -> dict[Path, Write]:
+    """What writes one file for each format."""
     plain = place.with_suffix("") if place.suffix.removeprefix(".") in FORMATS else place
-    places = [plain.with_name(f"{plain.name}.{form}") for form in forms]
-    for file, form in zip(places, forms, strict=True):
-        write_text(file, written(found, form).rstrip() + "\n")
-    return places
+    return {
+        plain.with_name(f"{plain.name}.{form}"): text_writer(written(found, form).rstrip() + "\n")
+        for form in forms
+    }
 
 
 def _formats(given: str | None, out: str | None, *, json: bool) -> list[str]:

@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,20 +29,36 @@ Reals = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 
-class LinearModel(PrivateEstimator):
-    """Scores that are linear in the features."""
+@dataclass(kw_only=True, repr=False, eq=False)
+class Parameters(PrivateEstimator):
+    """What every linear model takes; it is kept as it was given, which is all that scikit-learn allows a constructor."""
 
-    bounds: Any
-    norm: Any
-    solver: str
+    epsilon: Any = None
+    delta: Any = None
+    bounds: Any = None
+    norm: Any = None
+    solver: str = "whitened"
+    relation: str = "add-remove"
+    session: Any = None
+    unit: str = "record"
+    progress: Any = None
+
+
+class LinearModel(Parameters):
+    """Scores that are linear in the features."""
 
     coef_: Reals
     intercept_: Any
+    classes_: npt.NDArray[Any]
     n_features_in_: int
 
-    _solvers: tuple[str, ...]
-    _sentences: list[str]
+    _solvers: ClassVar[tuple[str, ...]]
+    # what answers after a fit depend on: the parameters may have been set to something else by then
+    _sentences_: list[str]
     _fit_: Fit
+    _box_: Box
+    _ends_: tuple[Reals, Reals] | None
+    _half_: float
 
     def _learn(self, matrix: Any, targets: Reals, keep: Bools, loss: Loss) -> tuple[Reals, Reals]:
         """Slopes and intercepts on the raw features, one row for each score."""
@@ -50,7 +67,9 @@ class LinearModel(PrivateEstimator):
         problem = Problem(box, matrix, targets, keep, loss, self._budget(), self._penalty(box), self._shown())
         self._charge(solver.guarantee(problem))
         self._fit_ = solver.fit(problem)
-        self._sentences = self._said(box, solver, problem)
+        self._sentences_ = self._said(box, solver, problem)
+        self._box_ = box
+        self._ends_ = None if self.bounds is None else ends(self.bounds, matrix.shape[1])
         return box.coefficients(self._fit_.weights.T)
 
     def _penalty(self, box: Box) -> Reals:
@@ -65,14 +84,14 @@ class LinearModel(PrivateEstimator):
         ]
 
     def _story(self) -> list[str]:
-        return self._sentences
+        return self._sentences_
 
     def _scores(self, X: Any) -> Reals:
         """The scores of new rows, clipped to the bounds as in fitting; NaN is the middle of them, 0 if there are none."""
         check_is_fitted(self, "privacy_")
         matrix = self._matrix(X, reset=False)
-        if self.bounds is not None:
-            low, high = ends(self.bounds, matrix.shape[1])
+        if self._ends_ is not None:
+            low, high = self._ends_
             dense = as_floats(matrix)
             matrix = np.clip(np.where(np.isnan(dense), low / 2 + high / 2, dense), low, high)
         with np.errstate(all="ignore"):  # an infinity without bounds is an infinite score, not a warning
@@ -83,31 +102,12 @@ class LinearModel(PrivateEstimator):
         return np.nan_to_num(scores)
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]  # scikit-learn has no types
     """Classes by the sign of one score, or by the greatest of several."""
 
-    classes: Any
-    classes_: npt.NDArray[Any]
-    _solvers: tuple[str, ...] = CLASSIFIERS
-
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        delta: Any = None,
-        bounds: Any = None,
-        norm: Any = None,
-        classes: Any = None,
-        solver: str = "whitened",
-        relation: str = "add-remove",
-        session: Any = None,
-        unit: str = "record",
-        progress: Any = None,
-    ) -> None:
-        self.epsilon, self.delta = epsilon, delta
-        self.bounds, self.norm, self.classes = bounds, norm, classes
-        self.solver, self.relation = solver, relation
-        self.session, self.unit, self.progress = session, unit, progress
+    classes: Any = None
+    _solvers: ClassVar[tuple[str, ...]] = CLASSIFIERS
 
     def decision_function(self, X: Any) -> Reals:
         """The score of each class, or of the second of two."""
@@ -130,30 +130,12 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]  # s
         self.coef_, self.intercept_ = self._learn(matrix, targets, np.asarray(belongs.any(axis=1)), loss)
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]  # scikit-learn has no types
     """A number by one linear score; targets are clipped to declared bounds, NaN counts as their middle."""
 
-    target_bounds: Any
-    _solvers: tuple[str, ...] = REGRESSORS
-
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        delta: Any = None,
-        bounds: Any = None,
-        norm: Any = None,
-        target_bounds: Any = None,
-        solver: str = "whitened",
-        relation: str = "add-remove",
-        session: Any = None,
-        unit: str = "record",
-        progress: Any = None,
-    ) -> None:
-        self.epsilon, self.delta = epsilon, delta
-        self.bounds, self.norm, self.target_bounds = bounds, norm, target_bounds
-        self.solver, self.relation = solver, relation
-        self.session, self.unit, self.progress = session, unit, progress
+    target_bounds: Any = None
+    _solvers: ClassVar[tuple[str, ...]] = REGRESSORS
 
     def predict(self, X: Any) -> Reals:
         """The expected target of each row."""
@@ -169,6 +151,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]  # sci
         targets = np.clip(scaled, -1.0, 1.0)[:, None]
         slopes, intercept = self._learn(matrix, targets, np.ones(len(targets), bool), loss)
         self.coef_, self.intercept_ = slopes[0] * half, float(intercept[0] * half + middle)
+        self._half_ = half
 
 
 def target_ends(target_bounds: Any) -> tuple[float, float]:

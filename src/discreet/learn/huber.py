@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 from discreet import check
 from discreet.learn.glm import LinearRegressor, target_ends
@@ -14,6 +15,7 @@ __all__ = ["HuberRegression"]
 _WIDTH = 0.1  # of the width of the target's bounds
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class HuberRegression(LinearRegressor):
     """Regression that counts errors beyond `width` (in units of the target) linearly.
 
@@ -26,36 +28,8 @@ class HuberRegression(LinearRegressor):
     True
     """
 
-    _solvers = ("whitened", "gradient", "output")
-
-    def __init__(
-        self,
-        *,
-        width: Any = None,
-        epsilon: Any = None,
-        delta: Any = None,
-        bounds: Any = None,
-        norm: Any = None,
-        target_bounds: Any = None,
-        solver: str = "whitened",
-        relation: str = "add-remove",
-        session: Any = None,
-        unit: str = "record",
-        progress: Any = None,
-    ) -> None:
-        self.width = width
-        super().__init__(
-            epsilon=epsilon,
-            delta=delta,
-            bounds=bounds,
-            norm=norm,
-            target_bounds=target_bounds,
-            solver=solver,
-            relation=relation,
-            session=session,
-            unit=unit,
-            progress=progress,
-        )
+    width: Any = None
+    _solvers: ClassVar[tuple[str, ...]] = ("whitened", "gradient", "output")
 
     def fit(self, X: Any, y: Any) -> Self:
         """Charge, then fit."""

@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from discreet import check
 from discreet.errors import CannotCertify
 from discreet.learn.features import Box
-from discreet.learn.glm import LinearRegressor, target_ends
+from discreet.learn.glm import LinearRegressor
 from discreet.learn.problem import Fit
 
 __all__ = ["Intervals", "coefficient_covariance", "confidence_intervals"]
@@ -69,9 +69,7 @@ def confidence_intervals(model: LinearRegressor, confidence: float = 0.95) -> In
     """
     level = check.inner_probability(confidence=confidence)
     check_is_fitted(model, "privacy_")
-    low, high = target_ends(model.target_bounds)
-    box = Box.of(model.n_features_in_, bounds=model.bounds, norm=model.norm)
-    covariance = coefficient_covariance(model._fit_, box, half=high / 2 - low / 2)
+    covariance = coefficient_covariance(model._fit_, model._box_, half=model._half_)
     away = float(ndtri(0.5 + level / 2)) * np.sqrt(np.diag(covariance))
     ends = np.column_stack([model.coef_ - away[:-1], model.coef_ + away[:-1]])
     return Intervals(ends, (float(model.intercept_ - away[-1]), float(model.intercept_ + away[-1])))

@@ -63,6 +63,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
     cluster_centers_: Reals
     n_iter_: int
     n_features_in_: int
+    _ball_: Ball
+    _given_: bool
 
     def __init__(
         self,
@@ -107,7 +109,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
             if progress is not None:
                 progress(step + 1, steps)
         self.cluster_centers_ = ball.box.middle + ball.size * space.units(centres)
-        self.n_iter_, self._ball = steps, ball
+        self.n_iter_, self._ball_, self._given_ = steps, ball, start is not None
         return self
 
     def predict(self, X: Any) -> npt.NDArray[np.intp]:
@@ -121,7 +123,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
     def transform(self, X: Any) -> Reals:
         """The distance of each row to each centre."""
         check_is_fitted(self, "privacy_")
-        rows = self._ball.clipped(self._matrix(X, reset=False))
+        rows = self._ball_.clipped(self._matrix(X, reset=False))
         return np.asarray(cdist(rows, self.cluster_centers_))
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -134,12 +136,12 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
 
     def _story(self) -> list[str]:
         return [
-            f"Rows further than {self._ball.reach:.4g} from the middle were moved to that distance.",
+            f"Rows further than {self._ball_.reach:.4g} from the middle were moved to that distance.",
             *(
                 [
                     "A fifth of the budget released the mean and covariance that the first centres were made from."
                 ]
-                if isinstance(self.init, str)
+                if not self._given_
                 else ["The first centres were given."]
             ),
             f"The size and the sum of each cluster were released {self.n_iter_} times, with Gaussian noise.",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -56,6 +57,7 @@ class LinearRegression(LinearRegressor):
         return confidence_intervals(self, confidence)
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class Ridge(LinearRegression):
     """Least squares with a penalty `alpha` on the squared length of the coefficients, as scikit-learn writes it.
 
@@ -65,34 +67,7 @@ class Ridge(LinearRegression):
     0.5
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: Any = 1.0,
-        epsilon: Any = None,
-        delta: Any = None,
-        bounds: Any = None,
-        norm: Any = None,
-        target_bounds: Any = None,
-        solver: str = "whitened",
-        relation: str = "add-remove",
-        session: Any = None,
-        unit: str = "record",
-        progress: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        super().__init__(
-            epsilon=epsilon,
-            delta=delta,
-            bounds=bounds,
-            norm=norm,
-            target_bounds=target_bounds,
-            solver=solver,
-            relation=relation,
-            session=session,
-            unit=unit,
-            progress=progress,
-        )
+    alpha: Any = 1.0
 
     def _penalty(self, box: Box) -> Reals:
         """Of weights on rows: a coefficient is such a weight over the length of a row and half the bounds."""

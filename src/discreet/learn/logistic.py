@@ -52,8 +52,9 @@ class LogisticRegression(LinearClassifier):
         return np.stack([1 - second, second], axis=1)
 
     def predict_log_proba(self, X: Any) -> Reals:
-        """Their logarithms."""
-        return np.log(self.predict_proba(X))
+        """Their logarithms; -∞ where a probability rounds to 0."""
+        with np.errstate(divide="ignore"):  # a warning would tell of a row
+            return np.log(self.predict_proba(X))
 
 
 def _likely(scores: Reals, slope: float | None) -> Reals:

@@ -56,6 +56,7 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # sc
     theta_: Reals
     var_: Reals
     n_features_in_: int
+    _cube_: Cube
 
     def __init__(
         self,
@@ -88,18 +89,18 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # sc
         self.class_prior_ = counts / counts.sum() if priors is None else priors
         self.theta_ = cube.middle + cube.half * means
         self.var_ = cube.half**2 * variances
-        self._cube = cube
+        self._cube_ = cube
         return self
 
     def predict_joint_log_proba(self, X: Any) -> Reals:
         """log P(class) + log density of a row in the class; rows are clipped as in fitting."""
         check_is_fitted(self, "privacy_")
-        scaled = self._cube.scaled(self._matrix(X, reset=False))
-        means = (self.theta_ - self._cube.middle) / self._cube.half
-        variances = self.var_ / self._cube.half**2
+        scaled = self._cube_.scaled(self._matrix(X, reset=False))
+        means = (self.theta_ - self._cube_.middle) / self._cube_.half
+        variances = self.var_ / self._cube_.half**2
         fits = [
             -0.5
-            * ((scaled - mean) ** 2 / variance + np.log(2 * np.pi * variance * self._cube.half**2)).sum(
+            * ((scaled - mean) ** 2 / variance + np.log(2 * np.pi * variance * self._cube_.half**2)).sum(
                 axis=1
             )
             for mean, variance in zip(means, variances, strict=True)

@@ -14,6 +14,7 @@ from discreet import check
 from discreet.errors import BadParameter
 from discreet.learn.ball import Ball
 from discreet.learn.base import PrivateEstimator
+from discreet.learn.reading import as_floats, as_matrix
 
 __all__ = ["PCA"]
 
@@ -58,6 +59,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
     n_components_: int
     n_samples_: int
     n_features_in_: int
+    _ball_: Ball
+    _whitens_: bool
 
     def __init__(
         self,
@@ -96,21 +99,21 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
         self.explained_variance_ratio_ = shares[: self.n_components_]
         self.mean_ = ball.box.middle + ball.size * found.mean
         self.n_samples_ = round(found.count)
-        self._ball = ball
+        self._ball_, self._whitens_ = ball, self.whiten
         return self
 
     def transform(self, X: Any) -> Reals:
         """The coordinates of rows along the components; rows are clipped to the bounds as in fitting."""
         check_is_fitted(self, "privacy_")
-        rows = self._ball.clipped(self._matrix(X, reset=False)) - self.mean_
+        rows = self._ball_.clipped(self._matrix(X, reset=False)) - self.mean_
         turned: Reals = rows @ self.components_.T
-        return turned / self._lengths() if self.whiten else turned
+        return turned / self._lengths() if self._whitens_ else turned
 
     def inverse_transform(self, X: Any) -> Reals:
         """The rows in the space of the components that have these coordinates."""
         check_is_fitted(self, "privacy_")
-        turned = np.asarray(X, np.float64)
-        if turned.ndim != 2 or turned.shape[1] != self.n_components_:
+        turned = as_floats(as_matrix(X))
+        if turned.shape[1] != self.n_components_:
             raise BadParameter(
                 "DP104",
                 f"X must have {self.n_components_} columns, one for each component.",
@@ -118,7 +121,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
                 fix="pass what transform returned",
             )
         return np.asarray(
-            (turned * self._lengths() if self.whiten else turned) @ self.components_ + self.mean_
+            (turned * self._lengths() if self._whitens_ else turned) @ self.components_ + self.mean_
         )
 
     def get_covariance(self) -> Reals:
@@ -136,7 +139,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
 
     def _story(self) -> list[str]:
         return [
-            f"Rows further than {self._ball.reach:.4g} from the middle were moved to that distance.",
+            f"Rows further than {self._ball_.reach:.4g} from the middle were moved to that distance.",
             "Count, sum and sums of products of features were released once, with Gaussian noise.",
         ]
 

@@ -8,7 +8,8 @@
 **Promise.** What a record is read as depends on that record and on the schema alone. The schema is what was declared
 of all records: the type of an array or of a frame's column, and the number of columns; it is public, and the only
 thing that is refused. No value is an error or a warning: in a list, and where the declared type is "any object",
-what is no number is NaN.
+what is no number is NaN. A masked array of numpy is refused by its type, whether or not anything in it is masked: what
+lies under a mask is no value, and reading it as one would use what its owner took out.
 
 Why it holds: values of a declared type of numbers are cast one by one. Everything else is read element by element,
 never by letting numpy choose one type for all, which would make a text of every number where one record is a text.
@@ -42,6 +43,7 @@ _NAMES = ("int", "uint", "float", "double", "halffloat", "decimal", "bool", "obj
 
 def as_matrix(values: Any) -> Any:
     """A table of numbers as it lies in memory, dense or CSR."""
+    _refuse_masked(values)
     if sparse.issparse(values):
         matrix: Any = sparse.csr_array(_declared(values))
     elif hasattr(values, "columns"):
@@ -74,6 +76,7 @@ def as_column(values: Any, rows: int) -> npt.NDArray[Any]:
             why="there is nothing to predict.",
             fix="fit(X, y)",
         )
+    _refuse_masked(values)
     alone = _columns(values) if hasattr(values, "columns") else [values]
     column = _elements(alone[0]) if len(alone) == 1 else np.empty(())
     if column.ndim == 2 and column.shape[1] == 1:
@@ -99,6 +102,17 @@ def as_floats(block: Any) -> Reals:
         floats = np.array(block.toarray() if sparse.issparse(block) else block, np.float64)
         floats[np.isnan(floats)] = np.nan
     return floats
+
+
+def _refuse_masked(values: Any) -> None:
+    """By the type alone: an error that depends on the mask would tell of a record."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise BadParameter(
+            "DP104",
+            "the data must not be a masked array.",
+            why="its mask would be lost, and what lies under it would be read as if it were there.",
+            fix="X.filled(np.nan): NaN counts as the middle of its bounds; for labels y.filled(-1), which is no class",
+        )
 
 
 def _rows(values: Any) -> npt.NDArray[Any]:

@@ -15,6 +15,7 @@ from discreet import check
 from discreet.errors import BadParameter
 from discreet.learn.base import PrivateEstimator
 from discreet.learn.cube import Cube
+from discreet.learn.reading import as_floats
 
 __all__ = ["StandardScaler"]
 
@@ -52,6 +53,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
     mean_: Reals
     var_: Reals
     scale_: Reals | None
+    _shifts_: bool
 
     def __init__(
         self,
@@ -88,41 +90,41 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
         self.mean_ = cube.middle + cube.half * mean
         self.var_ = cube.half**2 * variance
         self.scale_ = np.sqrt(self.var_) if self.with_std else None
+        self._shifts_ = self.with_mean
         return self
 
     def transform(self, X: Any) -> Any:
-        """Rows with the released mean taken off and divided by the released scale; NaN stays NaN."""
+        """Rows with the released mean taken off and divided by the released scale; NaN stays NaN, without a warning."""
         matrix = self._given(X)
-        if sparse.issparse(matrix):
-            return (
-                matrix
-                if self.scale_ is None
-                else sparse.csr_array(matrix @ sparse.diags_array(1 / self.scale_))
-            )
-        shifted = matrix - self.mean_ if self.with_mean else matrix
-        return shifted if self.scale_ is None else shifted / self.scale_
+        scale = np.ones(matrix.shape[1]) if self.scale_ is None else self.scale_
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            if sparse.issparse(matrix):
+                return sparse.csr_array(matrix @ sparse.diags_array(1 / scale))
+            return (matrix - self.mean_ if self._shifts_ else matrix) / scale
 
     def inverse_transform(self, X: Any) -> Any:
         """The rows from which `transform` makes these."""
         matrix = self._given(X)
-        if sparse.issparse(matrix):
-            return (
-                matrix if self.scale_ is None else sparse.csr_array(matrix @ sparse.diags_array(self.scale_))
-            )
-        spread = matrix if self.scale_ is None else matrix * self.scale_
-        return spread + self.mean_ if self.with_mean else spread
+        scale = np.ones(matrix.shape[1]) if self.scale_ is None else self.scale_
+        with np.errstate(all="ignore"):
+            if sparse.issparse(matrix):
+                return sparse.csr_array(matrix @ sparse.diags_array(scale))
+            return matrix * scale + self.mean_ if self._shifts_ else matrix * scale
 
     def _given(self, X: Any) -> Any:
         check_is_fitted(self, "privacy_")
-        matrix = self._matrix(X, reset=False).astype(np.float64)
-        if sparse.issparse(matrix) and self.with_mean:
+        matrix = self._matrix(X, reset=False)
+        if not sparse.issparse(matrix):
+            return as_floats(matrix)
+        if self._shifts_:
             raise BadParameter(
                 "DP107",
                 "sparse rows cannot be shifted to mean 0 and stay sparse.",
                 why="every zero would become another number.",
                 fix="StandardScaler(with_mean=False, …), or X.toarray()",
             )
-        return matrix
+        with np.errstate(all="ignore"):
+            return matrix.astype(np.float64)
 
     def _story(self) -> list[str]:
         return [

@@ -7,6 +7,7 @@ filters.py    the filters, each with its theorem; asked.py makes them, pinned.py
 plan.py       slots fixed in advance; odometer.py, a bound at all times
 shares.py     limits inside a limit, for analysts and projects; window.py, limits that renew by the calendar
 opening.py    what a ledger is refused for when it is opened; verify.py, everything recomputed
+turn.py       what one writer does at a time: charges and answers that belong together are written together
 receipt.py    what is handed out; chain.py, rows that carry each other's hashes
 store.py      one writer at a time: sqlite.py, a file, with queue.py for those who wait; postgres.py, a server
 statement.py  what was promised and released, for others: claim.py, layers.py, released.py, registry.py, overview.py, and
@@ -22,6 +23,7 @@ from discreet.ledger.left import Left
 from discreet.ledger.limit import Limit
 from discreet.ledger.receipt import Entry, Receipt
 from discreet.ledger.statement import Statement
+from discreet.ledger.turn import Wanted
 from discreet.ledger.verify import Finding, Verification
 
 __all__ = [
@@ -35,4 +37,5 @@ __all__ = [
     "State",
     "Statement",
     "Verification",
+    "Wanted",
 ]

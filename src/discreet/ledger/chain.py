@@ -74,20 +74,25 @@ def following(
     time: str,
     state: Mapping[str, Any],
     answer: str | None = None,
+    held: bool = False,
     **said: Any,
 ) -> Row:
-    """The row that comes after `last` (the first one, if that is None) and says this."""
+    """The row that comes after `last` (the first one, if that is None) and says this; only a held one says `held`."""
     beside = None if answer is None else canonical(answer)
     number = 0 if last is None else last.number + 1
-    body: dict[str, Any] = {name: said.get(name) for name in SAID} | {
-        "number": number,
-        "previous": NOTHING if last is None else last.hash,
-        "kind": kind,
-        "time": time,
-        "state": state,
-        "answer": None if beside is None else digest(beside),
-        "version": version(),
-    }
+    body: dict[str, Any] = (
+        {name: said.get(name) for name in SAID}
+        | {
+            "number": number,
+            "previous": NOTHING if last is None else last.hash,
+            "kind": kind,
+            "time": time,
+            "state": state,
+            "answer": None if beside is None else digest(beside),
+            "version": version(),
+        }
+        | ({"held": True} if held else {})
+    )
     line = canonical(body)
     return Row(number, kind, body["key"], body["settles"], line, digest(line), beside)
 

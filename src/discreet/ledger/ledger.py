@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
-from discreet import check
-from discreet.errors import BadParameter, DiscreetError, LedgerError, UnitMismatch, UnsupportedGuarantee
+from discreet.errors import BadParameter, LedgerError, OverBudget
 from discreet.ledger import chain
 from discreet.ledger.chain import Row
 from discreet.ledger.lanes import State
 from discreet.ledger.left import Left
-from discreet.ledger.limit import Limit, as_guarantee
-from discreet.ledger.opening import check_belongs, label, opened, stated, text, total
+from discreet.ledger.limit import Limit, as_guarantee, over_budget
+from discreet.ledger.opening import check_belongs, label, opened, stated, total
 from discreet.ledger.receipt import Entry, Receipt, entry_of
 from discreet.ledger.store import Store
+from discreet.ledger.turn import Bill, Turn, Wanted, key_reused, waiting
 from discreet.ledger.verify import Verification, verified
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.privacy.unit import Unit
@@ -93,29 +93,35 @@ class Ledger:
         Every call pays, also with a key that was used before: ask `find` first. `private` is False for noise that can be
         repeated (`Release.private`), and such an answer is refused.
         """
-        _refuse_what_cannot_be_charged(guarantee, self.unit, private=private)
-        said = {
-            "question": text(question=question),
-            "key": None if key is None else label(key=key),
-            "analyst": None if analyst is None else label(analyst=analyst),
-            "project": None if project is None else label(project=project),
-            "purpose": None if purpose is None else text(purpose=purpose),
-            "mechanism": None if mechanism is None else text(mechanism=mechanism),
-            "guarantee": _described(guarantee),
-        }
-        cost = self.limit.cost(guarantee)  # before the transaction: it may take a while
-        with self._store.writing():
-            last, before = self._last()
-            self._refuse_another_question(said)
-            now = chain.now()
-            whose = {"analyst": said["analyst"], "project": said["project"]}
-            after = self.limit.admit(self._total(last, before), cost, now=now, **whose)
-            row = chain.following(
-                last, "reserved", time=now, state=after.to_dict(), cost=cost.to_dict(), **said
-            )
-            self._store.append(row)
-        self._seen = max(self._seen, (row.number, row.hash))
-        return Receipt(row.number, row.hash, now, guarantee, cost, key)
+        who = {"analyst": analyst, "project": project, "purpose": purpose}
+        wanted = Wanted(guarantee, question, key, mechanism)
+        bill = Bill.of(wanted, self.limit, self.unit, private=private, **who)
+        with self._turn() as turn:
+            return turn.charge(bill)
+
+    def charge_all(
+        self,
+        wanted: Iterable[Wanted],
+        *,
+        analyst: str | None = None,
+        project: str | None = None,
+        purpose: str | None = None,
+        private: bool = True,
+    ) -> list[Receipt | Entry]:
+        """Pay for several answers together, or for none; draw them after this returns, and show none before `commit_all`.
+
+        For each of them, in their order: the entry with the answer, if its key has one, to be shown again; else a receipt,
+        whose `cost` is None if it was paid by an earlier call that was never answered. Nothing is paid twice.
+        """
+        who = {"analyst": analyst, "project": project, "purpose": purpose}
+        bills = [Bill.of(one, self.limit, self.unit, private=private, **who) for one in wanted]
+        with self._turn() as turn:
+            before = turn.total
+            try:
+                return [turn.held(bill) for bill in bills]
+            except OverBudget:
+                left = self.limit.left(before, analyst=analyst, project=project, now=turn.now)
+                raise over_budget(left, "these answers together do") from None
 
     def commit(self, receipt: Receipt, answer: str | None = None) -> str | None:
         """Keep the answer of a charge; returns the answer to show.
@@ -125,27 +131,17 @@ class Ledger:
         """
         if answer is not None and not isinstance(answer, str):
             raise _not_text(answer)
-        with self._store.writing():
-            last, before = self._last()
-            reserved = self._row_of(receipt)
-            done = self._store.settled(reserved.number)
-            if done is None and reserved.key is not None:
-                done = self._store.answered(reserved.key)
-            if done is not None:
-                return entry_of(done).answer
-            kept = chain.read(reserved)
-            row = chain.following(
-                last,
-                "committed",
-                time=chain.now(),
-                state=before["state"],
-                answer=answer,
-                settles=reserved.number,
-                **{name: kept[name] for name in _REPEATED},
-            )
-            self._store.append(row)
-        self._seen = max(self._seen, (row.number, row.hash))
-        return answer
+        with self._turn() as turn:
+            return turn.answer(receipt, answer)
+
+    def commit_all(self, answers: Iterable[tuple[Receipt, str]]) -> list[str | None]:
+        """Keep the answers of charges together; returns the answers to show, as `commit` does."""
+        kept = list(answers)
+        for _, answer in kept:
+            if not isinstance(answer, str):
+                raise _not_text(answer)
+        with self._turn() as turn:
+            return [turn.answer(receipt, answer) for receipt, answer in kept]
 
     def find(
         self,
@@ -168,8 +164,12 @@ class Ledger:
         promised = None if guarantee is None else as_guarantee(guarantee).to_json()
         given = {"question": question, "guarantee": promised, "analyst": analyst, "project": project}
         if any(value is not None and value != getattr(entry, name) for name, value in given.items()):
-            raise _key_reused()
+            raise key_reused()
         return entry if entry.kind == "committed" else None
+
+    def waiting(self, key: str) -> Receipt | None:
+        """What `charge_all` has charged under a key and nobody has answered: asking again answers it for nothing."""
+        return waiting(self._store, label(key=key))
 
     # --- looking -------------------------------------------------------------------------------------
 
@@ -285,6 +285,15 @@ class Ledger:
 
     # --- inside a transaction ----------------------------------------------------------------------------
 
+    @contextmanager
+    def _turn(self) -> Iterator[Turn]:
+        """Our turn to write; what it wrote is on disk when it ends."""
+        with self._store.writing():
+            last, body = self._last()
+            turn = Turn(self._store, self.limit, last, self._total(last, body))
+            yield turn
+        self._seen = max(self._seen, (turn.last.number, turn.last.hash))
+
     def _last(self) -> tuple[Row, dict[str, Any]]:
         """The last row and what it says; refused if the book no longer holds what this process saw in it before."""
         row = self._store.last()
@@ -298,76 +307,6 @@ class Ledger:
 
     def _total(self, row: Row, body: Mapping[str, Any]) -> State:
         return total(self.limit, row.number, body["state"])
-
-    def _row_of(self, receipt: Receipt) -> Row:
-        """The row that a receipt is for."""
-        row = None
-        if isinstance(receipt, Receipt) and 0 <= receipt.number < 1 << 62:
-            row = self._store.at(receipt.number)
-        if row is None or row.kind != "reserved" or row.hash != receipt.hash:
-            raise LedgerError(
-                "DP603",
-                "this receipt is not from this ledger.",
-                why="an answer is kept beside the charge that paid for it.",
-                fix="ledger.commit(ledger.charge(…), answer)",
-            )
-        return row
-
-    def _refuse_another_question(self, said: Mapping[str, Any]) -> None:
-        """A key stands for one question, asked with one guarantee by one analyst."""
-        if said["key"] is None:
-            return
-        first = self._store.asked(said["key"])
-        if first is not None and any(chain.read(first)[name] != said[name] for name in _SAME):
-            raise _key_reused()
-
-
-_SAME = ("question", "guarantee", "analyst", "project")
-_REPEATED = (*_SAME, "purpose", "mechanism", "key")
-
-
-def _refuse_what_cannot_be_charged(guarantee: Any, unit: Unit, *, private: Any) -> None:
-    if not check.flag(private=private):
-        raise LedgerError(
-            "DP605",
-            "this answer was drawn from a source that can be repeated.",
-            why="whoever knows the seed can take the noise away.",
-            fix="leave out  testing.seeded(…)  where data are real.",
-        )
-    if as_guarantee(guarantee).unit != unit:
-        raise UnitMismatch(
-            "DP201",
-            f"this ledger protects {unit}, and the guarantee is about {guarantee.unit}.",
-            why="their losses are about different neighbours, so a sum of them bounds neither.",
-            fix=f"state it with  unit={unit.protects!r}, relation={unit.relation!r}.",
-        )
-
-
-@lru_cache(maxsize=256)
-def _described(guarantee: Guarantee) -> str:
-    """The guarantee as text, from which it can be had again: an auditor recomputes the cost from it."""
-    try:
-        wire = guarantee.to_json()
-        known = from_json(wire) == guarantee
-    except (DiscreetError, AssertionError, KeyError, TypeError, ValueError):
-        known = False
-    if known:
-        return wire
-    raise UnsupportedGuarantee(
-        "DP203",
-        f"a guarantee of the type {type(guarantee).__name__} cannot be written down.",
-        why="what a ledger stores is the mechanism, so that every cost can be computed again.",
-        fix="state it with  privacy.pair(…),  privacy.approximate(…)  or another one that from_json reads.",
-    )
-
-
-def _key_reused() -> LedgerError:
-    return LedgerError(
-        "DP604",
-        "this key was used for another question.",
-        why="a key stands for one question, so that asking it again shows the same answer and costs nothing.",
-        fix="take a new key for a new question:  key='tuesday'",
-    )
 
 
 def _not_text(answer: Any) -> BadParameter:

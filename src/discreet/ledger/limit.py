@@ -222,12 +222,12 @@ def pay(state: State, row: Row) -> State:
     )
 
 
-def over_budget(left: Left) -> OverBudget:
+def over_budget(left: Left, subject: str = "this answer does") -> OverBudget:
     """The refusal, with what is left in plain words."""
     lines = "; ".join(map(str, left.lanes))
     return OverBudget(
         "DP601",
-        f"this answer does not fit what is left ({lines}).",
+        f"{subject} not fit what is left ({lines}).",
         why="with it, all answers together would reveal more than the limit promises.",
         fix="ask with a smaller epsilon (more noise), or less often:  session.left()  and  discreet budget  say what is left.",
     )

@@ -42,7 +42,8 @@ class Entry:
 
     `kind` is "open" (the first row: limit, unit and data set, in `about`), "reserved" (charged: `cost` was added, and `state`
     is the total after it) or "committed" (the answer of the reserved row `settles`).
-    `guarantee` is JSON that `privacy.from_json` reads.
+    `guarantee` is JSON that `privacy.from_json` reads. A `held` charge was made together with others, and nothing that
+    was drawn under it is shown before it is committed.
     """
 
     number: int
@@ -63,6 +64,7 @@ class Entry:
     version: str
     previous: str
     hash: str
+    held: bool = False
 
     @property
     def receipt(self) -> Receipt | None:

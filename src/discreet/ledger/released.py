@@ -46,9 +46,15 @@ def _line(entry: Entry, answer: Entry | None, before: State, after: State) -> di
         "analyst": entry.analyst,
         "project": entry.project,
         "purpose": entry.purpose,
-        "status": "answered" if answer is not None else "charged; no answer was kept",
+        "status": _status(entry, answer),
         "hash": entry.hash,
     }
+
+
+def _status(entry: Entry, answer: Entry | None) -> str:
+    if answer is not None:
+        return "answered"
+    return "charged; not answered yet" if entry.held else "charged; no answer was kept"
 
 
 @lru_cache(maxsize=1024)

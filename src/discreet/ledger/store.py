@@ -5,8 +5,8 @@
 `discreet.ledger.postgres` on a server. A store knows rows, and nothing of privacy.
 
 **Promise.** Between the beginning and the end of `writing()` nobody else writes, in this process or another. When
-`writing()` ends without an error, its row is on disk and stays there. When it ends with an error, or the process is
-killed inside it, its row is there whole or not at all; only where the database fails while it says COMMIT, the error
+`writing()` ends without an error, its rows are on disk and stay there. When it ends with an error, or the process is
+killed inside it, all of its rows are there or none; only where the database fails while it says COMMIT, the error
 cannot tell which.
 """
 
@@ -97,7 +97,7 @@ class Store(ABC):
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """The only writer, until the row is on disk."""
+        """The only writer, until the rows are on disk."""
         with self.lock, self.turn():
             self.begin()
             try:
@@ -135,6 +135,10 @@ class Store(ABC):
         """The first row with that key."""
         return self._first("key = ?", key)
 
+    def reserved(self, key: str) -> list[Row]:
+        """Every charge with that key, the first one first."""
+        return self._select("kind = 'reserved' AND key = ? ORDER BY number", key)
+
     def has(self, anchor: str) -> bool:
         """Whether some row has this hash."""
         return bool(self.run("SELECT 1 FROM ledger_entries WHERE hash = ?", anchor))
@@ -164,7 +168,7 @@ class Store(ABC):
 
 def out_of_reach(what: str, *, during: str = "", fix: str = "") -> LedgerError:
     """The error for a database that does not do what it was asked, during this statement."""
-    spent = "nothing, or this one charge if it was written" if during == "COMMIT" else "nothing"
+    spent = "nothing, or what was to be charged if it was written" if during == "COMMIT" else "nothing"
     return LedgerError(
         "DP606",
         f"the ledger cannot be reached: {what}",

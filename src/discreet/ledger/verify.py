@@ -5,7 +5,7 @@
 by the rules of the limit, and never exceed it; every answer belongs to a charge and is found by its key; and the row of the anchor, if one was given, is
 there. What is worth knowing and no damage is a finding that begins with W:
 
-    W1  charged, and no answer was kept: paid for, and perhaps seen
+    W1  charged, and no answer was kept: paid for, and perhaps seen; or held, and not answered yet
     W2  a window ended: what holds for life is the lifetime limit, not the window's
     W3  written by another version of discreet
     W4  today's code finds a lower cost for the same mechanism
@@ -118,7 +118,7 @@ class _Walk:
     damages: list[str] = field(default_factory=list)
     remarks: dict[str, list[int]] = field(default_factory=dict)
     versions: dict[str, list[int]] = field(default_factory=dict)
-    unsettled: dict[int, str | None] = field(default_factory=dict)
+    unsettled: dict[int, Entry] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)
     latest: str = ""
 
@@ -162,8 +162,9 @@ class _Walk:
             Finding("W3", f"version {version} wrote {_numbers(rows)}")
             for version, rows in self.versions.items()
         ]
-        for number, key in self.unsettled.items():
-            self._remark("W1a" if key is not None and key in self.answered else "W1", number)
+        for number, entry in self.unsettled.items():
+            quicker = entry.key is not None and entry.key in self.answered
+            self._remark("W1a" if quicker else "W1b" if entry.held else "W1", number)
         found += [
             Finding(code[:2], _REMARKS[code].format(_numbers(rows))) for code, rows in self.remarks.items()
         ]
@@ -204,7 +205,7 @@ class _Walk:
             and self.limit.entered(self.state, entry.time) != self.state
         ):
             self._remark("W2", entry.number)
-        self.unsettled[entry.number] = entry.key
+        self.unsettled[entry.number] = entry
 
     def _admitted(self, state: State, cost: Cost, about: dict[str, Any]) -> State | None:
         try:
@@ -226,6 +227,7 @@ class _Walk:
 _REMARKS = {
     "W1": "no answer was kept for {}: charged, and perhaps seen",
     "W1a": "no answer was kept for {}: charged, and another charge with the same key was quicker",
+    "W1b": "no answer is kept yet for {}: charged with others; asking again with the same keys answers it for nothing",
     "W2": "a new window began at {}: what holds for life is the lifetime limit, not the window's",
     "W4": "today's code finds a lower cost for {}",
     "W5": "today's code finds a greater cost for {}: less was charged than is proved today",

@@ -98,6 +98,36 @@ def of_pair(pair: Pair, order: float) -> float:
     return max(0.0, top + math.log(float(weights.sum()))) / (order - 1) * (1 + _SAFE)
 
 
+def of_unfailing(pair: Pair, order: float) -> float:
+    """D_order of a pair of tables without what is lost, where both laws lose the same: (P, Q) given that the loss is finite.
+
+    If P and Q each have mass δ where the other has none, P = (1-δ)·P̂ + δ·P̃ and Q = (1-δ)·Q̂ + δ·Q̃ with P̂, Q̂ the laws
+    given that the loss is finite, and the loss of (P̂, Q̂) is that of (P, Q): both masses are divided by 1 - δ.
+    """
+    return _log_mean_exp(pair.p / (1 - pair.infinite), (order - 1) * pair.losses) / (order - 1)
+
+
+def concentrated_of_unfailing(pair: Pair) -> float:
+    """The least ρ with D_order ≤ ρ·order at every order, rounded up by about 1e-4; the pair is that of `of_unfailing`.
+
+    With t = order - 1 and K(t) = log E e^{tL}, ρ is the supremum of K(t)/(t(t+1)). K is convex, so between two points it lies
+    below a + b·t, their chord, and a ≤ 0 because K(0) = 0; then (a + b·t)/(t(t+1)) rises up to
+    t = (|a| + √(a² + |a|b))/b and falls after it. Before the first point K(t)/t only grows; after the last one D ≤ max L.
+    """
+    greatest = pair.greatest
+    half = of_unfailing(pair, 2.0) / 2  # so much ρ is at least
+    if greatest <= 0 or half <= greatest * 1e-9:
+        return concentrated_of_pure(greatest)
+    t = np.geomspace(1e-4 / (1 + greatest), greatest / half, 600)
+    K = np.array([at * of_unfailing(pair, 1 + at) for at in t.tolist()])
+    slope = np.diff(K) / np.diff(t)
+    below = np.maximum(0.0, slope * t[:-1] - K[:-1])
+    top = (below + np.sqrt(below * (below + slope))) / np.maximum(slope, 1e-300)
+    at = np.clip(top, t[:-1], t[1:])
+    inside = (K[:-1] + slope * (at - t[:-1])) / (at * (at + 1))
+    return float(max(K[0] / t[0], inside.max(), greatest / (1 + t[-1]))) * (1 + 1e-9)
+
+
 def of_sampled_curve(curve: Curve, rate: float, order: float) -> float:
     """Poisson sampling of a mechanism known only by its curve (add-remove), at the next whole order.
 
@@ -179,19 +209,24 @@ def _binary_curve(divergence: float, order: float, log_v: Array) -> tuple[Array,
     log_m = (order - 1) * divergence
     # on the curve q·u^order ≤ e^log_m with q ≥ (1-v)/u, so u^{order-1} ≤ e^log_m/(1-v)
     low, high = np.zeros_like(log_v), (log_m - np.log(-np.expm1(log_v))) / (order - 1) + 1e-9
-    v = np.exp(log_v)
+
+    def log_share(log_u: Array) -> Array:
+        """log q, q = (1-v)/(u-v)."""
+        return np.asarray(np.log(-np.expm1(log_v)) - log_u - np.log(-np.expm1(log_v - log_u)))
+
     for _ in range(80):
         log_u = (low + high) / 2
-        q = -np.expm1(log_v) / (np.exp(log_u) - v)
-        value = np.logaddexp(np.log(q) + order * log_u, np.log1p(-np.minimum(q, 1 - 1e-16)) + order * log_v)
+        log_q = log_share(log_u)
+        rest = np.log1p(-np.minimum(np.exp(log_q), 1 - 1e-16))
+        value = np.logaddexp(log_q + order * log_u, rest + order * log_v)
         low, high = np.where(value < log_m, log_u, low), np.where(value < log_m, high, log_u)
     log_u = high
-    q = -np.expm1(log_v) / (np.exp(log_u) - v)
+    log_q = log_share(log_u)
     gap = log_v - log_u
     log_gamma = (
         math.log1p(-1 / order) + log_u + np.log(-np.expm1(order * gap)) - np.log(-np.expm1((order - 1) * gap))
     )
-    return log_gamma, q * np.exp(log_u) - np.exp(log_gamma) * q
+    return log_gamma, np.exp(log_q + log_u) - np.exp(log_gamma + log_q)
 
 
 def _chord(log_a: float, delta_a: float, log_b: float, delta_b: float, target: float) -> float:
@@ -199,7 +234,11 @@ def _chord(log_a: float, delta_a: float, log_b: float, delta_b: float, target: f
     if delta_a == delta_b:
         return max(log_a, log_b)
     share = (delta_a - target) / (delta_a - delta_b)
-    return float(np.log((1 - share) * np.exp(log_a) + share * np.exp(log_b)))
+    return (
+        float(np.logaddexp(log_a + np.log1p(-share), log_b + np.log(share)))
+        if 0 < share < 1
+        else max(log_a, log_b)
+    )
 
 
 def _log_cosh(x: float) -> float:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.pairs import Pair, atoms, log_delta_of, swapped, symmetrised
 from discreet.privacy.primitives import Primitive
 from discreet.privacy.unit import RELATIONS, Unit, same_unit
+
+#: Two tables lose the same if what they lose differs by less than half of this share of the greatest loss.
+_ALIKE = 4e-16
 
 
 @dataclass(frozen=True, repr=False, init=False)
@@ -55,7 +59,9 @@ class Group(Primitive):
 
     def concentration(self) -> tuple[float, float]:
         xi, rho = self.inner.concentration()
-        grown = self.size**2 * rho * (1 + 1e-15) if xi == 0 else math.inf
+        # what is known of the rest when something may be lost does not chain from neighbour to neighbour
+        chains = xi == 0 and self.inner.failure == 0
+        grown = self.size**2 * rho * (1 + 1e-15) if chains else math.inf
         return 0.0, min(grown, super().concentration()[1])
 
     def dominating(self) -> tuple[Pair, ...]:
@@ -215,9 +221,28 @@ class Tables(Primitive):
         return max(pair.greatest for pair in self.pairs()) * (1 + 1e-15)
 
     def divergence(self, order: float) -> float:
-        if self.failure > 0:
-            return super().divergence(order)
-        return max(divergences.of_pair(pair, order) for pair in self.pairs())
+        """Of what is not lost, if both tables lose the same; else what the greatest loss proves."""
+        worst = super().divergence(order)
+        if not self._lose_alike:
+            return worst
+        # a difference of rounding between what they lose moves losses by as much
+        return min(
+            worst,
+            max(divergences.of_unfailing(pair, order) + _ALIKE * pair.greatest for pair in self.pairs()),
+        )
+
+    def concentration(self) -> tuple[float, float]:
+        """As for `divergence`."""
+        xi, worst = super().concentration()
+        return xi, min(worst, _concentration(self)) if self._lose_alike else worst
+
+    @property
+    def _lose_alike(self) -> bool:
+        """Whether each table has as much mass where the other has none, but for rounding."""
+        return all(
+            pair.infinite <= 0.5 and abs(pair.infinite - pair.vanishing) <= _ALIKE / 2 * pair.greatest
+            for pair in self.pairs()
+        )
 
     def dominating(self) -> tuple[Pair, ...]:
         return self.witness() if self.unit.relation == "add-remove" else (greatest_of(self.witness()),)
@@ -230,6 +255,13 @@ class Tables(Primitive):
         if len(self.p) <= 8:
             return f"pair({list(self.p)}, {list(self.q)})"
         return f"pair(<{len(self.p)} outcomes>)"
+
+
+@lru_cache(maxsize=64)
+def _concentration(tables: Tables) -> float:
+    """The ρ of what is not lost, in both directions."""
+    found = (divergences.concentrated_of_unfailing(pair) + _ALIKE * pair.greatest for pair in tables.pairs())
+    return max(found)
 
 
 @dataclass(frozen=True, repr=False)

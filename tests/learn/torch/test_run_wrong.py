@@ -226,6 +226,18 @@ def test_a_model_that_has_nothing_to_train():
 
 
 @LEVELS
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # that torch has for itself
+def test_a_model_that_was_compiled_or_does_not_know_its_shape_is_refused_before_anything_is_spent(exact):
+    lazy = torch.nn.Sequential(torch.nn.LazyLinear(4), torch.nn.Linear(4, 2))
+    for model, code in ((torch.compile(small()), "DP921"), (lazy, "DP107")):
+        ledger = Ledger(":memory:", limit=Limit.filter(epsilon=5, delta=1e-4), unit="record")
+        opened, optimizer = len(ledger), torch.optim.SGD(model.parameters(), lr=0.1)
+        settings = {"noise": 1.0, "steps": 2, "batch": 10, "exact": exact, "session": ledger}
+        assert_refused(code, private, model, optimizer, data(), **settings)
+        assert len(ledger) == opened
+
+
+@LEVELS
 def test_a_step_that_moves_nothing_is_loud(exact):
     model = small()
     run, optimizer = started(model, optimizer=torch.optim.SGD(model.parameters(), lr=1e-30), exact=exact)

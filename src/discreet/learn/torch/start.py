@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch.nn import Module, ModuleDict, Parameter
+from torch.nn.parameter import UninitializedParameter
 from torch.utils.data import DataLoader
 
 from discreet import check, privacy
@@ -25,6 +26,7 @@ from discreet.learn.torch.records import Records, check_loader, records_of
 from discreet.learn.torch.run import Parts, Run
 from discreet.learn.torch.steps import optimizers_of
 from discreet.learn.torch.sums import Clipping, FloatSums, Sums
+from discreet.learn.torch.watched import compiled
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["private"]
@@ -141,6 +143,15 @@ def _trainable(model: Any) -> list[Parameter]:
             "model must be a torch.nn.Module.",
             why="the parameters to be trained are found in it.",
             fix="private(torch.nn.Linear(10, 2), optimizer, data, …)",
+        )
+    if hasattr(model, "_orig_mod"):  # what torch.compile makes of a model
+        raise compiled()
+    if any(isinstance(parameter, UninitializedParameter) for parameter in model.parameters()):
+        raise BadParameter(
+            "DP107",
+            "the model has layers that do not know their shape yet.",
+            why="they would learn it from the first records, and what is not there yet cannot be watched.",
+            fix="model(torch.zeros(1, 10))   once, before the optimizer is made",
         )
     found = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if any(parameter.dtype not in _PRECISIONS for parameter in found):

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One turn at a ledger: what a writer does between its first look and COMMIT, while nobody else writes.
+
+**Promise.** Rows that are written in one turn are on disk together or not at all, and each is admitted by the limit after
+all rows before it, those of the same turn included. So charges that belong together are made together, or none of them.
+
+A charge is *held* if whoever makes it shows nothing of what it draws before the answer is committed. Then a charge that
+was not answered was seen by nobody, and may be answered later, or by somebody else, for the same payment: of all draws
+that are made under it only the one that was committed first is ever shown.
+
+What would break it: showing a draw under a held charge before `answer` has returned it; a crash, an error or a time that
+says more about the rows than the answer does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from discreet import check
+from discreet.errors import BadParameter, DiscreetError, LedgerError, UnitMismatch, UnsupportedGuarantee
+from discreet.ledger import chain
+from discreet.ledger.chain import Row
+from discreet.ledger.lanes import Cost, State
+from discreet.ledger.limit import Limit, as_guarantee
+from discreet.ledger.opening import label, text
+from discreet.ledger.receipt import Entry, Receipt, entry_of
+from discreet.ledger.store import Store
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.unit import Unit
+from discreet.privacy.wire import from_json
+
+__all__ = ["Wanted"]
+
+#: What a key stands for: it is refused for anything else.
+_SAME = ("question", "guarantee", "analyst", "project")
+_REPEATED = (*_SAME, "purpose", "mechanism", "key")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One of several answers that are paid for together; with a key it can be asked for again."""
+
+    guarantee: Guarantee
+    question: str = ""
+    key: str | None = None
+    mechanism: str | None = None
+
+
+@dataclass(frozen=True)
+class Bill:
+    """A charge that is ready to be made: what its row says, and what it costs."""
+
+    guarantee: Guarantee
+    said: Mapping[str, Any]
+    cost: Cost
+
+    @classmethod
+    def of(cls, wanted: Wanted, limit: Limit, unit: Unit, *, private: Any, **who: str | None) -> Bill:
+        """Priced before the turn begins, because that may take a while; refused if it cannot be charged at all."""
+        if not isinstance(wanted, Wanted):
+            raise _not_wanted(wanted)
+        _refuse_what_cannot_be_charged(wanted.guarantee, unit, private=private)
+        said = {
+            "question": text(question=wanted.question),
+            "key": None if wanted.key is None else label(key=wanted.key),
+            "mechanism": None if wanted.mechanism is None else text(mechanism=wanted.mechanism),
+            "guarantee": _described(wanted.guarantee),
+            **{
+                name: None if word is None else (text if name == "purpose" else label)(**{name: word})
+                for name, word in who.items()
+            },
+        }
+        return cls(wanted.guarantee, said, limit.cost(wanted.guarantee))
+
+
+class Turn:
+    """The only writer of a ledger, with its last row and its running total."""
+
+    def __init__(self, store: Store, limit: Limit, last: Row, total: State) -> None:
+        self._store, self._limit = store, limit
+        self.last, self.total = last, total
+        self.now = chain.now()
+
+    def charge(self, bill: Bill, *, held: bool = False) -> Receipt:
+        """Add a charge; `OverBudget` if the limit does not admit it, and then the turn has to be given up."""
+        self._refuse_another_question(bill.said)
+        whose = {"analyst": bill.said["analyst"], "project": bill.said["project"]}
+        total = self._limit.admit(self.total, bill.cost, now=self.now, **whose)
+        row = self._append("reserved", total, cost=bill.cost.to_dict(), held=held, **bill.said)
+        return Receipt(row.number, row.hash, self.now, bill.guarantee, bill.cost, bill.said["key"])
+
+    def held(self, bill: Bill) -> Receipt | Entry:
+        """The answer that its key has, or the charge that waits for one (then without a cost), or a new charge."""
+        key = bill.said["key"]
+        if key is not None:
+            self._refuse_another_question(bill.said)
+            known = self._store.answered(key)
+            if known is not None:
+                return entry_of(known)
+            before = waiting(self._store, key)
+            if before is not None:
+                return before
+        return self.charge(bill, held=True)
+
+    def answer(self, receipt: Receipt, answer: str | None) -> str | None:
+        """Add an answer; if its charge or its key has one, that is the one that counts."""
+        reserved = self._row_of(receipt)
+        done = self._store.settled(reserved.number)
+        if done is None and reserved.key is not None:
+            done = self._store.answered(reserved.key)
+        if done is not None:
+            return entry_of(done).answer
+        kept = chain.read(reserved)
+        repeated = {name: kept[name] for name in _REPEATED}
+        self._append("committed", self.total, answer=answer, settles=reserved.number, **repeated)
+        return answer
+
+    def _append(self, kind: str, total: State, **said: Any) -> Row:
+        row = chain.following(self.last, kind, time=self.now, state=total.to_dict(), **said)
+        self._store.append(row)
+        self.last, self.total = row, total
+        return row
+
+    def _row_of(self, receipt: Receipt) -> Row:
+        """The row that a receipt is for."""
+        row = None
+        if isinstance(receipt, Receipt) and 0 <= receipt.number < 1 << 62:
+            row = self._store.at(receipt.number)
+        if row is None or row.kind != "reserved" or row.hash != receipt.hash:
+            raise LedgerError(
+                "DP603",
+                "this receipt is not from this ledger.",
+                why="an answer is kept beside the charge that paid for it.",
+                fix="ledger.commit(ledger.charge(…), answer)",
+            )
+        return row
+
+    def _refuse_another_question(self, said: Mapping[str, Any]) -> None:
+        """A key stands for one question, asked with one guarantee by one analyst."""
+        if said["key"] is None:
+            return
+        first = self._store.asked(said["key"])
+        if first is not None and any(chain.read(first)[name] != said[name] for name in _SAME):
+            raise key_reused()
+
+
+def waiting(store: Store, key: str) -> Receipt | None:
+    """The held charge under a key that no answer settles; without a cost, because it was paid earlier."""
+    for row in store.reserved(key):
+        entry = entry_of(row)
+        if entry.held and store.settled(row.number) is None and entry.receipt is not None:
+            return replace(entry.receipt, cost=None)
+    return None
+
+
+def key_reused() -> LedgerError:
+    """The error for a key that stands for something else."""
+    return LedgerError(
+        "DP604",
+        "this key was used for another question.",
+        why="a key stands for one question, so that asking it again shows the same answer and costs nothing.",
+        fix="take a new key for a new question:  key='tuesday'",
+    )
+
+
+def _not_wanted(given: Any) -> BadParameter:
+    return BadParameter(
+        "DP104",
+        f"what is paid for together is a list of Wanted, not of {type(given).__name__}.",
+        why="each answer has its own guarantee, question and key.",
+        fix="ledger.charge_all([Wanted(guarantee, 'how many?', key='monday')])",
+    )
+
+
+def _refuse_what_cannot_be_charged(guarantee: Any, unit: Unit, *, private: Any) -> None:
+    if not check.flag(private=private):
+        raise LedgerError(
+            "DP605",
+            "this answer was drawn from a source that can be repeated.",
+            why="whoever knows the seed can take the noise away.",
+            fix="leave out  testing.seeded(…)  where data are real.",
+        )
+    if as_guarantee(guarantee).unit != unit:
+        raise UnitMismatch(
+            "DP201",
+            f"this ledger protects {unit}, and the guarantee is about {guarantee.unit}.",
+            why="their losses are about different neighbours, so a sum of them bounds neither.",
+            fix=f"state it with  unit={unit.protects!r}, relation={unit.relation!r}.",
+        )
+
+
+@lru_cache(maxsize=256)
+def _described(guarantee: Guarantee) -> str:
+    """The guarantee as text, from which it can be had again: an auditor recomputes the cost from it."""
+    try:
+        wire = guarantee.to_json()
+        known = from_json(wire) == guarantee
+    except (DiscreetError, AssertionError, KeyError, TypeError, ValueError):
+        known = False
+    if known:
+        return wire
+    raise UnsupportedGuarantee(
+        "DP203",
+        f"a guarantee of the type {type(guarantee).__name__} cannot be written down.",
+        why="what a ledger stores is the mechanism, so that every cost can be computed again.",
+        fix="state it with  privacy.pair(…),  privacy.approximate(…)  or another one that from_json reads.",
+    )

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A session: the one door to private data. It charges, then draws.
+
+    session = dp.Session(data, limit=dp.Limit.filter(epsilon=1, delta=1e-6), ledger="visits.ledger")
+    session.preview("SELECT ward, COUNT(*) FROM visits GROUP BY ward", epsilon=0.2)     # spends nothing
+    session.sql("SELECT ward, COUNT(*) FROM visits GROUP BY ward", epsilon=0.2)
+    session.release_all({"wards": ("SELECT ward, COUNT(*) FROM visits GROUP BY ward", {"epsilon": 0.2})})
+    session.left()
+
+session.py    Session: what can be asked                                        ◄ read this first
+account.py    who asks, and the ledger that is charged; what was drawn is kept
+maker.py      questions to mechanisms; at_most="auto" is chosen once
+together.py   many questions, all or none
+stated.py     what was asked, checked
+
+**Promise.** Every answer was charged to the ledger, and the charge was on disk, before anything was drawn. A charge is
+never given back: not for an error, a time-out or a refusal. Whatever the ledger admits in all keeps the promise of its
+limit, for whoever sees all answers, and however questions were chosen (`discreet.ledger.limit` names the theorem).
+
+What would break it: a second session on the same people with another ledger; a description of the data set that is
+not true (a "public" table made from private data); sharing anything else that was computed from the rows.
+"""
+
+from __future__ import annotations
+
+from discreet.session.session import Session
+from discreet.session.stated import limit_of
+
+__all__ = ["Session", "limit_of"]

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions to mechanisms; where a description says at_most="auto", how many rows count is chosen once and paid for once.
+
+**Promise.** Nothing here is drawn but that choice, and it is charged first, like any other answer.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from discreet.session.account import Account, value_of
+from discreet.session.stated import check_error
+from discreet.tables.dataset import Dataset
+from discreet.tables.question import Question
+from discreet.tables.spend import Spend
+
+if TYPE_CHECKING:
+    from discreet.tables.accuracy import TwoSteps
+    from discreet.tables.cap import CapMechanism
+    from discreet.tables.compile import TableMechanism
+
+_KEY = "discreet: at_most"  # the key under which the choice of at_most="auto" is kept
+_GUESS = 10  # the at_most that previews show before it is chosen
+
+
+@dataclass(frozen=True)
+class Maker:
+    """Makes mechanisms for one data set, with what was chosen for it in one ledger."""
+
+    data: Dataset
+    account: Account
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether how many rows of a unit count is chosen from the rows."""
+        return self.data.protect.at_most == "auto"
+
+    def compiled(self, question: Question, amount: Spend, cap: int | None = None) -> TableMechanism:
+        """The mechanism that answers a question at a cost."""
+        from discreet.tables.compile import compile_question
+
+        return compile_question(question, self.data, amount, cap=cap)
+
+    def least(self, question: Question, cap: int | None, error: Any, **more: Any) -> Spend | TwoSteps:
+        """What a question with a stated error costs."""
+        from discreet.tables.accuracy import least_spend
+
+        check_error(more)
+        return least_spend(question, self.data, error, cap=cap, **more)
+
+    def cap_or_guess(self) -> tuple[int | None, str]:
+        """The number that was chosen for at_most="auto", or one to show figures for."""
+        if not self.is_auto:
+            return None, ""
+        if (kept := self.account.ledger.find(self._key)) is not None:
+            return int(value_of(kept.answer)), ""
+        said = f"at_most is not chosen yet: figures are for {_GUESS}. The first answer chooses it, for a tenth more."
+        return _GUESS, said
+
+    def cap(self, amount: Spend) -> int | None:
+        """How many rows of one unit count, where the description says "auto": chosen if need be, for a tenth of a cost."""
+        mechanism = self.choice(amount)
+        if mechanism is not None:
+            return int(self.account.release(mechanism, self.data, self._key).value)
+        return self.cap_or_guess()[0]
+
+    def choice(self, amount: Spend) -> CapMechanism | None:
+        """The choice that has to be made before a question at this cost; None if there is none to make."""
+        if not self.is_auto or self.account.ledger.find(self._key) is not None:
+            return None
+        from discreet.tables.cap import CapMechanism
+
+        tenth = _tenth(amount)
+        return CapMechanism(self.data, epsilon=tenth, noise=1 / (10 * tenth))
+
+    @property
+    def _key(self) -> str:
+        """One choice for all; but where shares are reserved, nobody may see what only another has paid for."""
+        limit = self.account.ledger.limit
+        reserved = getattr(getattr(limit, "each", limit), "reserved", False)
+        whose = self.account.analyst or self.account.project or ""
+        return f"{_KEY} for {whose}" if reserved else _KEY
+
+
+def _tenth(amount: Spend) -> float:
+    """A tenth of what the first question costs; (ρ is about ε²/2)."""
+    whole = amount.epsilon if amount.epsilon is not None else math.sqrt(2 * (amount.rho or 0.0))
+    return float(f"{whole / 10:.6g}")

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Session: questions to one data set, charged to one ledger; the package says what is promised."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from discreet.errors import BadParameter
+from discreet.ledger import Ledger, Left, Limit, Receipt
+from discreet.mechanisms.mechanism import Mechanism
+from discreet.privacy.guarantee import Guarantee
+from discreet.session.account import Account, again, drawn, having_spent
+from discreet.session.maker import Maker
+from discreet.session.stated import check_mechanism, limit_of, question_of, spend_of
+from discreet.tables.answer import Answer
+from discreet.tables.dataset import Dataset
+from discreet.tables.question import Question
+from discreet.tables.spend import Spend
+
+__all__ = ["Session"]
+
+_FORGETS = ":memory:"
+_PILOT = 0.05  # the ε that at_most="auto" is chosen at a tenth of, for a question that is asked by its error
+
+
+class Session:
+    """Questions to one data set, charged to one ledger.
+
+    `limit` may be left out if the ledger exists or the description has a [budget]. Without a `ledger` the session keeps
+    its account in memory and forgets it when it ends: fit for trying things out, and `describe` says so.
+    """
+
+    def __init__(
+        self,
+        data: Dataset,
+        limit: Limit | None = None,
+        ledger: Ledger | str | Path | None = None,
+        *,
+        analyst: str | None = None,
+        project: str | None = None,
+        purpose: str | None = None,
+    ) -> None:
+        if not isinstance(data, Dataset):
+            raise _not_a_data_set()
+        self.data = data
+        place = ledger if ledger is not None else data.budget.get("ledger", _FORGETS)
+        chosen = limit if limit is not None or isinstance(place, Ledger) else limit_of(data.budget)
+        if isinstance(place, Ledger):
+            place.check_belongs(limit=chosen, unit=data.unit, dataset=data.name)
+            self.ledger = place
+        else:
+            self.ledger = Ledger(place, limit=chosen, unit=data.unit, dataset=data.name)
+        self._account = Account(self.ledger, analyst, project, purpose)
+        self._maker = Maker(data, self._account)
+
+    # --- asking --------------------------------------------------------------------------------------
+
+    def sql(self, text: str, *, key: str | None = None, **spend: Any) -> Any:
+        """The answer to a question in SQL; `EXPLAIN PRIVACY SELECT …` gives the preview instead.
+
+        What it may cost is said by `epsilon`, by `epsilon` with `delta`, by `rho`, or by the `error` that you need
+        ("±50", "±2 %"). `key` makes a retry safe: the same key and question give the same answer and cost nothing more.
+        """
+        from discreet.tables.sql import parse
+
+        asked = parse(text, self.data)
+        stated = {**asked.options, **spend}
+        if asked.explain:
+            return self.preview(asked.question, **stated)
+        return self.release(asked.question, key=key, **stated)
+
+    def release(self, question: Any, data: Any = None, *, key: str | None = None, **spend: Any) -> Any:
+        """The answer to a question about the tables; or, for a mechanism, its release on `data`."""
+        if isinstance(question, Mechanism):
+            check_mechanism(data, spend)
+            return self._account.release(question, data, key)
+        asked = question_of(question)
+        if "error" in spend:
+            return self._exact_enough(asked, key, **spend)
+        return self._answer(asked, key, spend_of(spend))
+
+    def release_all(
+        self,
+        asked: Mapping[str, tuple[Any, Mapping[str, Any]]],
+        *,
+        after_each: Callable[[], object] = lambda: None,
+    ) -> dict[str, Answer]:
+        """The answers to many questions, all of them or none: `{key: (question or SQL, {"epsilon": 0.1}), …}`.
+
+        **Promise.** Every question is compiled, and all of them are charged in one transaction, before the first is drawn. If
+        one is refused, or they do not fit together, nothing is charged and nothing is drawn. All answers are kept before
+        any is shown. Asking again with the same keys, after a crash too, gives the same answers and costs nothing more.
+
+        Why a retry is free: a draw that was not kept was shown to nobody, so what is seen is one answer for each charge
+        (`discreet.ledger.turn`). Only where at_most="auto" is not chosen yet, that choice is charged and drawn before the rest,
+        which depends on it; it is not begun if the rest would not fit, and serves every later question.
+        """
+        from discreet.session.together import together
+
+        return together(self._maker, asked, after_each)
+
+    def preview(self, question: Any, **spend: Any) -> Any:
+        """What a question would cost and how wrong its answer would be. Touches no data and spends nothing."""
+        from discreet.tables.sql import parse
+
+        asked = parse(question, self.data).question if isinstance(question, str) else question_of(question)
+        cap, guessed = self._maker.cap_or_guess()
+        amount, first = self._at_first(asked, cap, **spend) if "error" in spend else (spend_of(spend), "")
+        shown = self._maker.compiled(asked, amount, cap).preview()
+        notes = [note for note in (first, guessed) if note]
+        return replace(shown, notes=(*notes, *shown.notes))
+
+    def choice(self, **spend: Any) -> Guarantee | None:
+        """What the choice of at_most="auto" will cost besides a question at this cost; None if there is none to make."""
+        mechanism = self._maker.choice(spend_of(spend))
+        return None if mechanism is None else mechanism.promise
+
+    def charge(self, guarantee: Guarantee, *, question: str, key: str | None = None) -> Receipt:
+        """Pay for something that is drawn elsewhere: a training run, a mechanism of your own. Pay before you draw."""
+        return self._account.charge(guarantee, question, key)
+
+    # --- the account ---------------------------------------------------------------------------------
+
+    def left(self) -> Left:
+        """What is left of the limit, or of the share of it that this session's analyst or project has."""
+        return self._account.left()
+
+    def describe(self) -> str:
+        """Who is protected, against what, and what is left, in numbered sentences."""
+        said = [
+            *self.ledger.describe(),
+            "Every answer is charged before it is drawn, and nothing is given back.",
+            "What the rows say outside of answers is not covered: who may read the source is decided elsewhere.",
+        ]
+        return "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(said, 1))
+
+    def statement(self) -> Any:
+        """What was promised and what was released, for those who must answer for it."""
+        from discreet.ledger.statement import Statement
+
+        return Statement.of(self.ledger, self.data.public_description())
+
+    def __repr__(self) -> str:
+        return (
+            f"Session({self.data.name!r}, protects {self.data.unit}, {len(self.ledger)} rows in its ledger)"
+        )
+
+    def _repr_html_(self) -> str:
+        items = "".join(
+            f"<li>{html.escape(line.split('. ', 1)[1])}</li>" for line in self.describe().splitlines()
+        )
+        return f"<ol>{items}</ol>"
+
+    def __reduce__(self) -> NoReturn:
+        raise Ledger.no_copies()
+
+    def __copy__(self) -> NoReturn:
+        raise Ledger.no_copies()
+
+    def __deepcopy__(self, memo: object) -> NoReturn:
+        raise Ledger.no_copies()
+
+    # --- charge, then draw ---------------------------------------------------------------------------
+
+    def _answer(self, question: Question, key: str | None, amount: Spend, named: str = "") -> Answer:
+        """Compiled, charged, drawn, kept; an answer that is kept already is shown again and costs nothing."""
+        text = named or question.text
+        mechanism = self._maker.compiled(
+            question, amount, self._maker.cap_or_guess()[0]
+        )  # refused here, if it is
+        before = "what choosing at_most cost" if self._maker.choice(amount) is not None else ""
+        if self._maker.is_auto:
+            mechanism = self._maker.compiled(question, amount, self._maker.cap(amount))
+        kept = self._account.find(key, text, mechanism.promise)
+        if kept is not None:
+            return again(kept)
+        with having_spent(before):
+            receipt = self._account.charge(mechanism.promise, text, key, type(mechanism).__name__)
+        answer = drawn(mechanism, self.data)
+        written = answer.to_json()
+        shown = self.ledger.commit(receipt, written)
+        # another process may have answered under the same key meanwhile; then its answer is the one that is shown
+        return (answer if shown == written else Answer.from_json(str(shown))).with_(receipt=receipt)
+
+    def _exact_enough(self, question: Question, key: str | None, error: Any, **more: Any) -> Answer:
+        """The least loss that keeps an error: at once where it can be known in advance, else after a small question."""
+        named = f"{question.text} [error {error}]"
+        kept = self._account.find(key, named, None)
+        if kept is not None:
+            return again(kept)
+        plan = self._maker.least(
+            question, self._maker.cap_or_guess()[0], error, **more
+        )  # refused here, if it is
+        if self._maker.is_auto:
+            cap = self._maker.cap(more.get("pilot") or Spend(epsilon=_PILOT))
+            plan = self._maker.least(question, cap, error, **more)
+        if isinstance(plan, Spend):
+            return self._answer(question, key, plan, named)
+        pilot = self._answer(plan.question, None, plan.pilot, f"{named}, first step")
+        with having_spent("what the first step cost"):
+            return self._answer(question, key, plan.then(pilot), named)
+
+    def _at_first(self, question: Question, cap: int | None, error: Any, **more: Any) -> tuple[Spend, str]:
+        """What an error costs, as far as that is known without data."""
+        plan = self._maker.least(question, cap, error, **more)
+        if isinstance(plan, Spend):
+            return plan, f"The least cost that keeps an error of {error}."
+        return plan.pilot, (
+            f"An error of {error} needs two steps: a small question at this cost, whose noisy answer says what the"
+            " second step has to cost."
+        )
+
+
+def _not_a_data_set() -> BadParameter:
+    return BadParameter(
+        "DP104",
+        "a session needs a data set, which says whom it protects.",
+        why="without that there is nothing to promise.",
+        fix='data = dp.open("visits.parquet", protect=dp.each("patient_id", at_most=20))',
+    )
