@@ -86,7 +86,8 @@ def test_p03_null_and_nan_are_one_group():
 def test_p04_many_rows_of_one_person_count_as_few():
     rows = [visit(1) for _ in range(1_000)] + [visit(patient) for patient in range(2, 12)]
     assert counts("SELECT COUNT(*) FROM visits", hospital(rows)) == {(): 15}
-    assert counts("SELECT SUM(days) FROM visits", hospital(rows)) == {(): 15}
+    most = 5 * 60  # what five rows at the bound add up to
+    assert counts("SELECT SUM(days) FROM visits", hospital(rows)) == {(): most + 10}
 
 
 def test_p05_many_groups_of_one_person_are_not_shown():

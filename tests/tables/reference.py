@@ -298,6 +298,11 @@ def weight(scheme: p.Scheme, vector: dict[p.GroupKey, list[int]], rows: int) -> 
             return scheme.fine
         shared = scheme.full * scheme.fine**scheme.norm // m
         return shared if scheme.norm == 1 else math.isqrt(shared)
+    if isinstance(scheme, p.Mass):
+        mass = sum(abs(v) for here in vector.values() for v in here)
+        if mass <= scheme.most:
+            return scheme.fine
+        return 0 if mass >= 2**62 else scheme.most * scheme.fine // mass
     steps = [
         -(-abs(v) // cell) for here in vector.values() for v, cell in zip(here, scheme.cells, strict=True)
     ]

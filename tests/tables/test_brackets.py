@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from discreet import testing
 from discreet.tables.after import Column, Combined
 from discreet.tables.brackets import Brackets, Counts
 from discreet.tables.compile import compile_question
@@ -199,14 +200,15 @@ def test_an_extreme_is_drawn_by_its_law(word):
 
 
 def test_ends_hold_the_numbers_that_a_bin_stands_for():
-    """Bins of several cells, and cells that numbers are rounded down to."""
+    """Bins of several cells, and cells that numbers are rounded down to. An interval misses once in twenty draws."""
     table = [(("a", 1000.7),)] * 4000
     for x, low, high in (
         (number(0, 2**20, places=4), 1000.7 - 32, 1000.7 + 32),
         (number(0, 5000), 999, 1002),
     ):
         asked = question(("quantile", x, {"fraction": (1, 2)}), ("min", x), ("max", x))
-        (row,) = compile_question(asked, dataset(table), Spend(epsilon=20)).draw(dataset(table))
+        with testing.seeded(1):
+            (row,) = compile_question(asked, dataset(table), Spend(epsilon=20)).draw(dataset(table))
         exact = 1000.7 if x.of.places else 1000
         assert low <= row["quantile0_lo"] <= exact <= row["quantile0_hi"] <= high
         assert row["min1_lo"] == 0
@@ -226,7 +228,8 @@ def test_quartiles_hold_together_and_their_difference_has_an_interval():
         Output("sum", Combined("+", (parts[0], parts[2]))),
     )
     asked = type(asked)(asked.rows, asked.aggregates, asked.keys, outputs=outputs)
-    (row,) = compile_question(asked, dataset(table), Spend(epsilon=3)).draw(dataset(table))
+    with testing.seeded(1):
+        (row,) = compile_question(asked, dataset(table), Spend(epsilon=3)).draw(dataset(table))
     assert 40 <= row["range_lo"] <= 50 <= row["range_hi"] <= 60
     assert row["sum_hi"] - row["sum_lo"] >= 100  # at more than 95 % nothing but the bounds is known
 

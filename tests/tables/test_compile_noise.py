@@ -37,15 +37,16 @@ def laws_of(asked, data, spend=BOTH):
 @pytest.mark.parametrize(
     ("asked", "data", "law"),
     [
-        (question(("mean", X), ("sum", X), keys=("a", "b")), dataset(at_most=10), LaplaceLaw),
+        (question(("mean", X), ("count",), keys=("a", "b")), dataset(at_most=10), LaplaceLaw),
         (question(("count",), ("sum", X), keys=("a", "b")), dataset(at_most=10), GaussianLaw),
+        (question(("count",), ("sum", X)), dataset(at_most=10), LaplaceLaw),
         (question(("count",), keys=("a", "b")), dataset(rows_are_units=True), LaplaceLaw),
         (question(("units",)), dataset(at_most=10), LaplaceLaw),
         (question(*[("mean", number(0, i)) for i in range(1, 60)]), dataset(at_most=10), GaussianLaw),
         (question(("count",), keys="unknown"), dataset(at_most=10), GaussianLaw),
         (question(("count",), keys="unknown"), dataset(at_most=1), LaplaceLaw),
     ],
-    ids=["mean", "counts", "rows", "units", "many means", "found", "one row found"],
+    ids=["mean", "counts", "one group", "rows", "units", "many means", "found", "one row found"],
 )
 def test_the_better_noise_is_taken(asked, data, law):
     mechanism, laws = laws_of(asked, data)
@@ -53,6 +54,35 @@ def test_the_better_noise_is_taken(asked, data, law):
     assert mechanism.promise.implies(BOTH.target(data.unit))
     said = any("Laplace noise, which leaves less error" in note for note in mechanism.notes)
     assert said == (law is LaplaceLaw)
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace"])
+@pytest.mark.parametrize("kind", ["sum", "units"])
+def test_what_is_cut_off_less_keeps_gaussian_noise_beside_a_mean(kind, relation):
+    data = dataset(at_most=10, relation=relation)
+    asked = question((kind, X) if kind == "sum" else (kind,), ("mean", X), keys=("a", "b"))
+    mechanism = compile_question(asked, data, BOTH)
+    laws = {name: type(part.laws[0]) for part in mechanism.parts for name in part.estimates}
+    assert laws == {f"{kind}0": GaussianLaw, "mean1": LaplaceLaw}
+    assert mechanism.promise.implies(BOTH.target(data.unit))
+    assert not mechanism.promise.implies(Spend(epsilon=0.98, delta=1e-6).target(data.unit)), (
+        "budget is left over"
+    )
+    assert mechanism.promise.epsilon(delta=0) == math.inf
+    assert any("Counts and sums here have Gaussian noise" in note for note in mechanism.notes)
+    mean = {name: off for name, off in mechanism.expected().items() if name == "mean1"}
+    both = compile_question(asked, data, Spend(epsilon=1)).expected()
+    assert mean["mean1"] <= both["mean1"] * (1.0 if kind == "sum" else 1.01)
+
+
+def test_a_sum_has_half_the_weight_beside_a_mean_and_the_same_beside_a_count():
+    data = dataset(at_most=10)
+    alone = compile_question(question(("mean", X)), data, Spend(epsilon=1)).expected()["mean0"]
+    beside = compile_question(question(("mean", X), ("sum", X)), data, Spend(epsilon=1)).expected()["mean0"]
+    assert beside == pytest.approx(1.5 * alone, rel=1e-3)
+    counts = compile_question(question(("count",), ("sum", X)), data, Spend(epsilon=1)).expected()
+    only = compile_question(question(("count",)), data, Spend(epsilon=1)).expected()
+    assert counts["count0"] == pytest.approx(2 * only["count0"], rel=1e-3)
 
 
 def test_laplace_noise_is_charged_as_what_it_is():

@@ -12,7 +12,7 @@ import pytest
 
 from discreet.mechanisms.laws import exactly
 from discreet.tables.compile import compile_question
-from discreet.tables.plan import Rows
+from discreet.tables.plan import Groups, Rows
 from discreet.tables.spend import Spend
 from discreet.tables.totals import Totals
 from tests.tables.small import dataset, engine, number, people, question, weighted
@@ -27,10 +27,13 @@ AGGREGATES = {
     "all": [("count",), ("sum", number(-2, 5)), ("mean", number(-2, 5)), ("count_of", number(-2, 5))],
     "variance": [("variance", number(-2, 5)), ("mean", number(-2, 5))],
     "two columns": [("mean", number(-2, 5, null=False)), ("sum", number(0, 3)), ("count",)],
+    "two sums": [("sum", number(0, 3)), ("sum", number(-2, 5))],
+    "positive sums": [("sum", number(0, 3)), ("sum", number(1, 5)), ("sum", number(0, 9))],
     "units": [("units",)],
     "units and rows": [("units",), ("count",), ("mean", number(-2, 5))],
 }
 PURE, GAUSSIAN = Spend(epsilon=1.0), Spend(rho=0.5)
+BOTH = Spend(epsilon=1.0, delta=1e-6)
 
 
 def distances(mechanism, relation):
@@ -58,7 +61,7 @@ def bound(part, *, gaussian):
     return sum(count * Fraction(one.sensitivity) / exactly(one.scale) for one, count in parts)
 
 
-@pytest.mark.parametrize("spend", [PURE, GAUSSIAN], ids=["laplace", "gaussian"])
+@pytest.mark.parametrize("spend", [PURE, GAUSSIAN, BOTH], ids=["laplace", "gaussian", "both"])
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("keys", [None, ("a", "b"), ("a",)], ids=["total", "groups", "one group"])
 @pytest.mark.parametrize("asked", AGGREGATES.values(), ids=AGGREGATES)
@@ -75,6 +78,9 @@ def test_the_bound_is_attained(at_most):
     for asked, spend in [
         ("count", PURE),
         ("sum", PURE),
+        ("positive sum", PURE),
+        ("two sums", PURE),
+        ("positive sums", PURE),
         ("mean", PURE),
         ("count", GAUSSIAN),
         ("sum", GAUSSIAN),
@@ -96,11 +102,14 @@ def test_a_total_of_replaced_units_moves_by_one_unit(relation):
         assert math.isclose(worst, promised, rel_tol=1e-6)
 
 
+@pytest.mark.parametrize("spend", [PURE, GAUSSIAN], ids=["laplace", "gaussian"])
 @pytest.mark.parametrize("at_most", [1, 2, 3])
 @pytest.mark.parametrize("asked", AGGREGATES.values(), ids=AGGREGATES)
-def test_nobody_within_the_limit_is_weighed_down(asked, at_most):
-    mechanism = compile_question(question(*asked, keys=("a", "b")), dataset(at_most=at_most), GAUSSIAN)
+def test_nobody_within_the_limit_is_weighed_down(asked, at_most, spend):
+    mechanism = compile_question(question(*asked, keys=("a", "b")), dataset(at_most=at_most), spend)
     for part in mechanism.parts:
+        if isinstance(part.sums.scheme, Groups):
+            continue  # it weighs groups, not rows
         in_full = replace(part.sums, scheme=Rows(10**6, part.sums.scheme.fine))
         for person in people(VALUES, most=at_most):
             assert weighted(part.sums, person) == weighted(in_full, person)

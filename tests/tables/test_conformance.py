@@ -30,7 +30,19 @@ from discreet.tables.expr import (
     Read,
     Scaled,
 )
-from discreet.tables.plan import Filtered, Groups, Lookup, Norm, Once, Paired, Private, Rows, Sizes, Sums
+from discreet.tables.plan import (
+    Filtered,
+    Groups,
+    Lookup,
+    Mass,
+    Norm,
+    Once,
+    Paired,
+    Private,
+    Rows,
+    Sizes,
+    Sums,
+)
 from discreet.tables.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros
 from tests.tables import nasty
 from tests.tables.nasty import COMPOSED, REFERENCE, TABLES, UNITS
@@ -201,6 +213,14 @@ H, Y = word("h", "calls"), number("y", -5, 5, table="calls")
 
 RELATIONS = {
     "plain": (VISITS, (G,), (ONE, AMOUNT)),
+    "amounts": (VISITS, (G,), (AMOUNT, Clamp(SMALL, 0, 5))),
+    "amounts, no keys": (VISITS, (), (AMOUNT,)),
+    "amounts, some keys": (
+        Filtered(VISITS, IsIn(G, ("north", "nörd"))),
+        (G, B),
+        (AMOUNT, number("i", 0, 10**6)),
+    ),
+    "amounts, nothing left": (Filtered(VISITS, Compare(">", SMALL, whole(50))), (), (AMOUNT,)),
     "no keys": (VISITS, (), (ONE, AMOUNT, SMALL)),
     "filtered": (Filtered(VISITS, Compare(">", SMALL, whole(0))), (G, B), (ONE, SMALL)),
     "filtered twice": (Filtered(Filtered(VISITS, B), Like(G, "n%")), (G,), (ONE, SMALL)),
@@ -288,6 +308,7 @@ def schemes(features):
     ):
         yield Norm(most, fine, (cell,) * len(features)), 0
         yield Norm(most, fine, (*((cell,) * len(features)), 3)), 11
+    yield from ((Mass(most, fine), 0) for most, fine in ((1, 64), (40, 4096), (2**40, 2**20), (2**61, 1)))
     yield from (
         (Groups(most, fine, norm), 0)
         for most in (0, 1, 4)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["After", "Column", "Combined", "Literal"]
+__all__ = ["After", "Column", "Combined", "Literal", "divided_with", "names_in"]
 
 
 @dataclass(frozen=True)
@@ -35,3 +35,18 @@ class Combined:
 
 
 After = Column | Literal | Combined
+
+
+def names_in(of: After) -> set[str]:
+    """The released columns that are read."""
+    if isinstance(of, Column):
+        return {of.name}
+    return set().union(*map(names_in, of.parts)) if isinstance(of, Combined) else set()
+
+
+def divided_with(of: After) -> set[str]:
+    """The released columns that are divided with, or compared with, another one."""
+    if not isinstance(of, Combined):
+        return set()
+    here = names_in(of) if of.op in {"/", "=", "<>", "<", "<=", ">", ">="} else set()
+    return (here if len(here) > 1 else set()).union(*map(divided_with, of.parts))

@@ -41,7 +41,7 @@ from discreet.tables.ranks import RANKED, RankRecipe
 from discreet.tables.selection import Selection
 from discreet.tables.spend import Spend
 from discreet.tables.split import divided
-from discreet.tables.totals import TotalsRecipe
+from discreet.tables.totals import CUT, TotalsRecipe
 
 __all__ = ["Spend", "TableMechanism", "compile_question"]
 
@@ -145,6 +145,13 @@ def recipes(question: Question, scope: Scope, *, pure: bool) -> list[Recipe]:
     if units and (pure or not scope.keys):
         found.append(DistinctRecipe(scope, tuple(units)))
         units = []
+    apart = tuple(one for one in sums if one.kind == "sum" and one.name not in question.quotients)
+    if (
+        apart and not scope.contribution.alone
+    ):  # where rows are units nothing is cut off, and sums come with means
+        sums = [one for one in sums if one not in apart]
+        beside = any(one.kind not in CUT for one in question.aggregates)
+        found.append(TotalsRecipe(scope, apart, beside))
     if sums or units:
         found.append(TotalsRecipe(scope, (*sums, *units)))
     ranked: dict[Any, list[Aggregate]] = {}

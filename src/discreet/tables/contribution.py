@@ -17,11 +17,12 @@ from discreet.errors import BadParameter
 from discreet.privacy.unit import Unit
 from discreet.tables.dataset import Dataset
 
-__all__ = ["Contribution", "NormFit", "fit_norm"]
+__all__ = ["Contribution", "MassFit", "NormFit", "fit_mass", "fit_norm"]
 
 #: √2, rounded up.
 ROOT_TWO = Fraction(math.isqrt(2 << 200) + 1, 1 << 100)
 _STEPS_PER_ROW = 256  # c of plan.Norm for a full row: rounding up then costs well below one percent
+_EVEN = 16  # values of several columns are multiplied to about so many times the widest of them
 _MOST_STEPS = 2**29  # plan.Norm drops units with 2^31 steps: one with `rows` rows stays far below
 
 
@@ -93,16 +94,16 @@ def fit_norm(
     """
     rows, groups = contribution.rows, contribution.groups
     steps = max(1, min(_STEPS_PER_ROW, _MOST_STEPS // (rows * (len(reach) + 1))))
-    if tuple(reach) == (1,) and not present:
+    if tuple(reach) == (1,) and not present and contribution.alone:
         return NormFit((1,), (1,), rows, 0)
     if not reach:
         return NormFit((), (1,), math.isqrt(steps * steps * groups - 1) + 1, steps)
-    shared = len(reach) > 1 or present > 0
+    fine = len(reach) > 1 or present > 0 or not contribution.alone
     times, cells = [], []
     for high, share in zip(reach, shares, strict=True):
         wanted = max(1.0, steps * math.sqrt(share))  # steps for a row at its greatest
         factor = 1
-        while shared and high * factor < 4 * wanted:
+        while fine and high * factor < 4 * wanted:
             factor *= 2
         times.append(factor)
         cells.append(max(1, round(high * factor / wanted)))
@@ -121,3 +122,21 @@ def _length(per_row: Sequence[Fraction], rows: int, groups: int) -> int:
         math.ceil((rows - groups + 1) * steps) ** 2 + (groups - 1) * math.ceil(steps) ** 2
         for steps in per_row
     )
+
+
+@dataclass(frozen=True)
+class MassFit:
+    """Numbers of plan.Mass: how features are multiplied, and how much of them one unit may add in all."""
+
+    times: tuple[int, ...]
+    most: int
+
+
+def fit_mass(reach: Sequence[int], contribution: Contribution) -> MassFit:
+    """Numbers by which features with `reach[j]` in a row, at most, become about equally long: one noise serves them all.
+
+    A unit with `rows` rows is never weighed down: `most` is what they are if each of them is as large as it can be.
+    """
+    even = max(reach) * (_EVEN if len(reach) > 1 else 1)
+    times = tuple(max(1, round(Fraction(even, high))) for high in reach)
+    return MassFit(times, contribution.rows * sum(map(math.prod, zip(reach, times, strict=True))))

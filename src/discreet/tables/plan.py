@@ -25,6 +25,7 @@ __all__ = [
     "Filtered",
     "Groups",
     "Lookup",
+    "Mass",
     "Norm",
     "Once",
     "Paired",
@@ -103,6 +104,18 @@ class Norm:
 
 
 @dataclass(frozen=True)
+class Mass:
+    """The whole answer of a unit, in all groups, is scaled to an l1 norm of `most`.
+
+    v[g, j] is the unit's exact sum of feature j in group g, T = Σ |v|. w = fine if T ≤ most, 0 if T ≥ 2^62, else
+    ⌊most · fine / T⌋. So Σ |w v| ≤ most · fine.
+    """
+
+    most: int
+    fine: int
+
+
+@dataclass(frozen=True)
 class Groups:
     """Every unit counts once in each of its groups, in full in up to `full` of them.
 
@@ -121,7 +134,7 @@ class Once:
     """Every unit counts once (w = 1) in each of its groups, however many: its greatest coordinate is 1."""
 
 
-Scheme = Rows | Norm | Groups | Once
+Scheme = Rows | Norm | Mass | Groups | Once
 
 
 @dataclass(frozen=True)

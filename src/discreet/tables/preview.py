@@ -17,6 +17,8 @@ from discreet.mechanisms.laws import LaplaceLaw
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import least_epsilon
+from discreet.tables.plan import Mass, Norm
+from discreet.tables.question import Aggregate
 from discreet.tables.spend import Spend
 from discreet.tables.totals import Totals
 
@@ -114,10 +116,18 @@ def bounding_notes(mechanism: TableMechanism) -> tuple[str, ...]:
         return tuple(notes)
     word = who.unit.protects
     rows = f"{who.rows} row{'s' if who.rows > 1 else ''}"
-    if any(one.kind not in {"units", "mode"} for one in mechanism.question.aggregates):
+    apart = _apart(mechanism)
+    if any(one.kind not in {"units", "mode"} and one not in apart for one in mechanism.question.aggregates):
         notes.append(
             f"Of one {word} {rows} count in full; those of a {word} with more count less, "
-            f"so that counts and sums can be too small. The intervals do not cover that."
+            f"so that counts{'' if apart else ' and sums'} can be too small. The intervals do not cover that."
+        )
+    if apart:
+        names = ", ".join(one.text or one.name for one in apart)
+        notes.append(
+            f"What one {word} adds to {names} is scaled down where it is more than {rows} at the bound can add, "
+            f"so that it can be too small. The intervals do not cover that. Counts and means are bounded otherwise: "
+            f"a sum divided by a count is no mean, AVG is."
         )
     if any(one.kind == "units" for one in mechanism.question.aggregates) and mechanism.question.keys:
         few = f"{who.groups} group{'s' if who.groups > 1 else ''}"
@@ -125,10 +135,25 @@ def bounding_notes(mechanism: TableMechanism) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def _apart(mechanism: TableMechanism) -> list[Aggregate]:
+    """Sums that are bounded by what is summed, and not by rows."""
+    parts = [part for part in mechanism.parts if isinstance(part, Totals)]
+    alone = [part for part in parts if all(one.asked.kind == "sum" for one in part.estimates.values())]
+    bounded = [part for part in alone if isinstance(part.sums.scheme, Norm | Mass)]
+    return [one.asked for part in bounded for one in part.estimates.values()]
+
+
 def _chosen_noise(mechanism: TableMechanism) -> Iterator[str]:
     """That Laplace noise was taken where Gaussian noise could have been."""
     laws = [law for part in mechanism.parts if isinstance(part, Totals) for law in part.laws]
-    if mechanism.spend.delta is None or not laws or not all(isinstance(law, LaplaceLaw) for law in laws):
+    laplace = [isinstance(law, LaplaceLaw) for law in laws]
+    if mechanism.spend.delta is None or not any(laplace):
+        return
+    if not all(laplace):
+        yield (
+            "Counts and sums here have Gaussian noise, which cuts less off them; the other columns have Laplace noise, which "
+            "leaves less error. Over many questions Gaussian noise adds up to less; rho=… asks for it."
+        )
         return
     delta = "uses no delta" if mechanism.selection is None else "needs delta for finding groups only"
     yield (

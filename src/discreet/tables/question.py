@@ -77,7 +77,8 @@ class Question:
     """What is asked.
 
     `combinations` lists the public groups where they are known jointly (the rows of a public table); else the product
-    of the keys' values is meant. `having`, `order` and `limit` act on released numbers only.
+    of the keys' values is meant. `having`, `order` and `limit` act on released numbers only. `quotients` names aggregates
+    that are divided with others: they are bounded alike, so that their quotient is that of the same rows.
     """
 
     rows: Relation
@@ -89,3 +90,4 @@ class Question:
     limit: int | None = None
     text: str = ""
     combinations: tuple[tuple[Any, ...], ...] | None = None
+    quotients: frozenset[str] = frozenset()

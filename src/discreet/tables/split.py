@@ -7,8 +7,10 @@
 
 For (ε, δ) both are made, and the one with the smaller errors is kept: at ε = 1 and δ = 1e-6 Laplace noise is a third of
 Gaussian noise on one number, and more on forty. Errors that are compared are of the noise and of what a group needs to be
-named. Counts and sums of units with many rows do not decide: what the weights cut off of them is mostly more than noise,
-depends on data, and is never more under Gaussian noise.
+named. Counts and sums, by groups, of units with many rows do not decide: what the weights cut off of them is mostly more
+than noise, depends on data, and is never more under Gaussian noise. Where groups are public they keep Gaussian noise
+even if the others are better off with Laplace noise: the ε of those comes first, and the greatest ρ is searched for
+which both together are (ε, δ).
 
 Equal weights are the best division where each column is measured against how much one row can move it: for variances
 Δ²/ε² and weights w, ε ∝ (wΔ²)^{1/3} and ρ ∝ Δ√w are best, and with w = 1/Δ² both are equal (compile.proof.md, § 5).
@@ -28,7 +30,6 @@ from discreet.privacy.calibrate import calibrate
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.tables.distinct import DistinctRecipe
 from discreet.tables.part import Part, Recipe, Scope
-from discreet.tables.plan import Once
 from discreet.tables.question import Aggregate
 from discreet.tables.selection import Selection, counts_units, gaussian_selection, laplace_selection
 from discreet.tables.spend import Spend
@@ -61,10 +62,12 @@ def divided(recipes: Recipes, scope: Scope, spend: Spend, *, found: bool) -> Rea
     if spend.epsilon is None:
         return gaussian
     try:
-        laplace = _pure(recipes(True), scope, spend, found=found)
+        other = (
+            _pure(recipes(True), scope, spend, found=True) if found else _mixed(recipes(True), scope, spend)
+        )
     except BadParameter:  # its noise cannot be drawn
         return gaussian
-    return min((gaussian, laplace), key=lambda ready: _badness(ready, scope))
+    return min((gaussian, other or gaussian), key=lambda ready: _badness(ready, scope))
 
 
 def _pure(asked: Sequence[Recipe], scope: Scope, spend: Spend, *, found: bool) -> Ready:
@@ -77,6 +80,41 @@ def _pure(asked: Sequence[Recipe], scope: Scope, spend: Spend, *, found: bool) -
     load = who.rows / who.groups / math.log(1 / (2 * min(delta, 0.1)))
     parts, rest = _shared(recipes, exactly(spend.epsilon), _finding(recipes, load, 2))
     return Ready(parts, laplace_selection(scope, rest, delta, counted))
+
+
+def _mixed(asked: Sequence[Recipe], scope: Scope, spend: Spend) -> Ready | None:
+    """Gaussian noise for what weights cut something off, a pure ε for all else; None where there is nothing else."""
+    assert spend.epsilon is not None
+    recipes = [_as_totals(recipe) for recipe in asked]
+    cut = [recipe for recipe in recipes if _is_cut(recipe)]
+    if len(cut) == len(recipes):
+        return None
+    total = sum(recipe.weight for recipe in cut)
+    pure = iter(_shared([one for one in recipes if not _is_cut(one)], exactly(spend.epsilon), total)[0])
+    parts = {place: next(pure) for place, one in enumerate(recipes) if not _is_cut(one)}
+    if cut:
+        shares = [math.sqrt(total / recipe.weight) for recipe in cut]
+
+        def promised(noise: float) -> Guarantee:
+            drawn = [recipe.promised(noise * share) for recipe, share in zip(cut, shares, strict=True)]
+            return compose([*((part.promise, 1) for part in parts.values()), *((one, 1) for one in drawn)])
+
+        noise = calibrate(promised, to=spend.target(scope.contribution.unit), tolerance=_TOLERANCE)
+        made = (recipe.gaussian(noise * share) for recipe, share in zip(cut, shares, strict=True))
+        parts |= {place: next(made) for place, one in enumerate(recipes) if _is_cut(one)}
+    return Ready(tuple(parts[place] for place in range(len(recipes))))
+
+
+def _as_totals(recipe: Recipe) -> Recipe:
+    """Numbers of units in groups as totals: Gaussian noise cuts less off them too."""
+    if not isinstance(recipe, DistinctRecipe):
+        return recipe
+    totals = TotalsRecipe(recipe.scope, recipe.aggregates)
+    return totals if totals.cut else recipe
+
+
+def _is_cut(recipe: Recipe) -> bool:
+    return isinstance(recipe, TotalsRecipe) and recipe.cut
 
 
 def _shared(
@@ -159,10 +197,10 @@ def _badness(ready: Ready, scope: Scope) -> float:
 
 
 def _compared(part: Part | Selection, scope: Scope) -> Iterator[float]:
-    """The errors that are of noise alone: weights cut nothing off a mean or a choice, nor off rows that are units."""
-    weighed = isinstance(part, Totals) and not (
-        scope.contribution.alone or isinstance(part.sums.scheme, Once)
-    )
+    """The errors in which noises differ alone: nothing is cut off a mean or a choice, nor off rows that are units, and
+    as much under both off what is not grouped.
+    """
+    weighed = isinstance(part, Totals) and bool(scope.keys) and not scope.contribution.alone
     for name, error in part.expected().items():
         if not (weighed and isinstance(part, Totals) and part.estimates[name].form is not None):
             yield error

@@ -2,10 +2,14 @@
 """Noisy sums: the features of a layout, bounded unit by unit in the engine, and noise on what comes back.
 
     Laplace     every row of a unit weighs the same, its rows count `at_most` in all:  plan.Rows, l1
+                or, for sums alone, what a unit adds is cut to what so many rows can:  plan.Mass, l1
     Gaussian    the whole answer of a unit is scaled to a length:                      plan.Norm, l2
 
+Sums are a part of their own. A mean needs the same weights for its sum and its count, and those go by rows; a sum that
+goes by what is summed is cut only where a unit adds more than `at_most` rows at the bound, which few do.
+
 **Promise.** `promise` bounds what the noisy sums of all groups reveal together: a sum of discrete Laplace guarantees,
-one for each block, or one Gaussian guarantee. compile.proof.md, §§ 2 and 3.
+one for each block or for all of them, or one Gaussian guarantee. compile.proof.md, §§ 2 and 3.
 """
 
 from __future__ import annotations
@@ -22,34 +26,63 @@ from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw, Law, exactly, floa
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.tables.answer import Noisy
-from discreet.tables.contribution import Contribution, NormFit, fit_norm
+from discreet.tables.contribution import Contribution, MassFit, NormFit, fit_mass, fit_norm
 from discreet.tables.engine import Engine, guarded
 from discreet.tables.estimate import Estimate
 from discreet.tables.expr import Arithmetic, Constant, Expr
 from discreet.tables.intervals import Form, Noise
 from discreet.tables.linear import Layout, Moments, columns_of, laid_out_l1, laid_out_l2, whole
 from discreet.tables.part import Scope, Stated
-from discreet.tables.plan import Answer, GroupKey, Norm, Rows, Sums
+from discreet.tables.plan import Answer, GroupKey, Mass, Norm, Rows, Sums
 from discreet.tables.question import Aggregate
 
-__all__ = ["Totals", "TotalsRecipe", "gaussian_totals", "laplace_totals"]
+__all__ = ["CUT", "Totals", "TotalsRecipe", "gaussian_totals", "laplace_totals"]
 
+#: What weights can cut something off: other numbers are quotients, or choices.
+CUT = frozenset({"count", "count_of", "sum", "units"})
 #: Bits of the values of a column and of a weight, the finest first; and of the noise, the quick first.
 _FINENESS = ((22, 12), (20, 12), (18, 12), (18, 10), (16, 10), (16, 8), (14, 8), (12, 8), (12, 6), (10, 6))
 _NOISE_BITS = (36, 44)
+_BESIDE = 0.5  # the weight of a sum beside a mean, a quantile or a mode
 _MANY = 1e9  # rows: so many that no error is cut by what is possible
 
 
 @dataclass(frozen=True)
 class TotalsRecipe:
-    """Counts, sums, means and variances of a question; under Gaussian noise, numbers of units in groups too."""
+    """Counts, sums, means and variances of a question; under Gaussian noise, numbers of units in groups too.
+
+    `beside` says that there are numbers in the question from which weights cut nothing off: those need the budget more
+    than sums do, whose error is partly what was cut off.
+    """
 
     scope: Scope
     aggregates: tuple[Aggregate, ...]
+    beside: bool = False
 
     @property
     def weight(self) -> float:
-        return float(self.blocks + self.units)
+        return float(self.blocks + self.units) * (_BESIDE if self.beside else 1.0)
+
+    @property
+    def cut(self) -> bool:
+        """Whether Gaussian noise cuts less off every number: counts and sums, by groups, of units with several rows."""
+        weighed = bool(self.scope.keys) and not self.scope.contribution.alone
+        return weighed and all(one.kind in CUT for one in self.aggregates)
+
+    @property
+    def by_mass(self) -> bool:
+        """Whether Laplace noise goes with a limit on what is summed, and is no more for that.
+
+        A total of replaced units moves by the length of the interval in which it lies, which for numbers of both signs
+        and for several sums is less if rows are weighed.
+        """
+        who = self.scope.contribution
+        if who.alone or any(one.kind != "sum" for one in self.aggregates):
+            return False
+        if self.scope.keys or not who.replaces:
+            return True
+        summed = {one.of for one in self.aggregates}
+        return len(summed) == 1 and all(of.type.low >= 0 or of.type.high <= 0 for of in summed if of)
 
     @property
     def blocks(self) -> int:
@@ -108,6 +141,8 @@ class Totals:
 
 def laplace_totals(asked: TotalsRecipe, epsilon: Fraction) -> Totals:
     """Totals whose promise is ε-differential privacy: every block gets the same part of ε."""
+    if asked.by_mass:
+        return _mass_totals(asked, epsilon)
     share = exactly(float_below(epsilon / asked.blocks))
     draft = _finest(asked.scope.contribution, lambda bits, fine: _laplace_draft(asked, share, bits, fine))
     who, fine = asked.scope.contribution, draft.fine
@@ -118,6 +153,21 @@ def laplace_totals(asked: TotalsRecipe, epsilon: Fraction) -> Totals:
     return Totals(
         sums, laws, compose([(part, 1) for part in parts]), _estimates(asked, draft.layout, laws, units)
     )
+
+
+def _mass_totals(asked: TotalsRecipe, epsilon: Fraction) -> Totals:
+    """Sums whose promise is ε-differential privacy: one limit, and one noise, for all of them."""
+    share = exactly(float_below(epsilon))
+    draft = _finest(asked.scope.contribution, lambda bits, fine: _mass_draft(asked, share, bits, fine))
+    mass, fine = draft.mass, draft.fine
+    assert mass is not None
+    features = tuple(map(_times, draft.layout.features, mass.times))
+    sums = Sums(asked.scope.rows, asked.scope.keys, features, Mass(mass.most, fine))
+    ((scale, moved),) = draft.moved
+    laws = tuple(LaplaceLaw(scale) for _ in features)
+    promise = privacy.discrete_laplace(scale, moved, **asked.scope.contribution.words)
+    units = [Fraction(1, fine * times) for times in mass.times]
+    return Totals(sums, laws, promise, _estimates(asked, draft.layout, laws, units))
 
 
 def gaussian_totals(asked: TotalsRecipe, noise: float) -> Totals:
@@ -151,6 +201,7 @@ class _Draft:
     scales: list[float]  # one for each coordinate
     moved: list[tuple[float, int]]  # scale and sensitivity of each block
     fit: NormFit | None = None
+    mass: MassFit | None = None
 
     @property
     def size(self) -> float:
@@ -169,6 +220,15 @@ def _laplace_draft(asked: TotalsRecipe, epsilon: Fraction, bits: int, fine: int)
         for place in block.places:
             scales[place] = scale
     return _Draft(layout, fine, scales, moves)
+
+
+def _mass_draft(asked: TotalsRecipe, epsilon: Fraction, bits: int, fine: int) -> _Draft:
+    who = asked.scope.contribution
+    layout = laid_out_l1(columns_of(asked.aggregates), bits)
+    mass = fit_mass(layout.reach, who)
+    moved = mass.most * fine * (who.stretch_l1() if asked.scope.keys else 1)
+    scale = float_above(moved / epsilon)  # up: the ε that is paid is never above the one that is meant
+    return _Draft(layout, fine, [scale] * len(layout.features), [(scale, moved)], mass=mass)
 
 
 def _gaussian_draft(asked: TotalsRecipe, noise: float, bits: int, fine: int) -> _Draft:

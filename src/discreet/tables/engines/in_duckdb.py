@@ -4,6 +4,8 @@
     rows        for `Rows`: the columns that were read, as cells, and how many rows the row's unit has
     pairs       for the other schemes: for each unit and group its rows and sums
     measured    pairs with what the weight of their unit is made from: the next question is one pass over them
+    by size     what was staged for `lumped`, for `Rows`: one pair of all units with as many rows
+    lumped      where few units are weighed down: their pairs, and one of all others for each group (`lumped`)
 
 **Promise.** As `engine`. Each of them is made by one statement, as a function of the tables that were opened, and what
 bounds a unit is made from the same rows that are summed: a file that has changed since is not counted (`temporary`).
@@ -12,6 +14,7 @@ bounds a unit is made from the same rows that are summed: a file that has change
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
@@ -20,6 +23,7 @@ from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import Found
 from discreet.tables.engines.duckdb_dialect import DuckDialect
 from discreet.tables.engines.frozen import Frozen
+from discreet.tables.engines.lumped import by_size, can_lump, heavy_pairs, lumped, sized
 from discreet.tables.engines.packed import Packer
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.prepared import Prepared
@@ -29,10 +33,25 @@ from discreet.tables.engines.sql_engine import SqlEngine
 from discreet.tables.engines.temporary import Temporary
 from discreet.tables.engines.terms import named
 from discreet.tables.engines.tree import reads_of
-from discreet.tables.expr import Read
-from discreet.tables.plan import Once, Relation, Rows, Sums
+from discreet.tables.expr import Expr, Read
+from discreet.tables.plan import Once, Relation, Rows, Scheme, Sums
+from discreet.tables.types import TEXT
 
 __all__ = ["DuckDB"]
+
+
+@dataclass(frozen=True)
+class _Staged:
+    """The rows of a relation with their unit, some of their columns, and what each unit has of some features."""
+
+    table: exp.Table
+    kept: dict[Read, None]
+    features: tuple[Expr, ...]
+    units: exp.Table
+
+    def serves(self, needed: Mapping[Read, None], features: tuple[Expr, ...] = ()) -> bool:
+        """Whether it has these columns and, if there are any, these features."""
+        return all(read in self.kept for read in needed) and features in {(), self.features}
 
 
 class DuckDB(SqlEngine):
@@ -56,13 +75,18 @@ class DuckDB(SqlEngine):
         drop = self._temporary.drop
         self._pairs: Prepared[Pairs, exp.Table] = Prepared(drop)
         self._measured: Prepared[tuple[Pairs, str], exp.Table] = Prepared(drop)
+        self._lumped: Prepared[tuple[Pairs, Scheme], exp.Table] = Prepared(drop)
+        self._by_size: Prepared[Pairs, exp.Table] = Prepared(drop)
+        self._staged: Prepared[Relation, _Staged] = Prepared(
+            lambda staged: (drop(staged.table), drop(staged.units))
+        )
         self._rows: Prepared[Relation, tuple[exp.Table, dict[Read, None]]] = Prepared(
             lambda kept: drop(kept[0])
         )
 
     def close(self) -> None:
         """Forget what was prepared, and let go of the connection."""
-        for kept in (self._pairs, self._measured, self._rows):
+        for kept in (self._pairs, self._measured, self._lumped, self._by_size, self._staged, self._rows):
             kept.clear()
         self._release()
 
@@ -76,6 +100,8 @@ class DuckDB(SqlEngine):
             return super()._sums(asked)
         if isinstance(asked.scheme, Rows) and not asked.present and Pairs.of(asked) not in self._pairs:
             return self._from_rows(asked)
+        if can_lump(asked) and Pairs.of(asked) not in self._pairs:
+            return self._from_lumped(asked)
         return self._from_measured(asked)
 
     def _from_rows(self, asked: Sums) -> Callable[[], Found]:
@@ -85,6 +111,11 @@ class DuckDB(SqlEngine):
         self._counted(asked.rows, needed)  # refuses what cannot be read, before anything is run
 
         def work() -> Found:
+            staged = self._staged.find(asked.rows)
+            if staged is not None and staged.serves(needed) and asked.rows not in self._rows:
+                table = self._by_size.get(pairs, lambda: self._prepare_by_size(pairs, staged))
+                lumps = self._statements.summed(asked, table, t.column("n"), lumped=True)
+                return self._fetch(self._dialect.sql(lumps))
             table, kept = self._rows_with(asked.rows, needed)
             valued = self._statements.valued(pairs, self._packer.unpacked(table, kept), [t.column("r")])
             return self._fetch(self._dialect.sql(self._statements.summed(asked, valued, t.number(1))))
@@ -100,6 +131,18 @@ class DuckDB(SqlEngine):
         def work() -> Found:
             table = self._measured.get((pairs, units), lambda: self._prepare_measured(asked, pairs))
             return self._fetch(self._dialect.sql(self._statements.summed(asked, table, t.column("n"))))
+
+        return work
+
+    def _from_lumped(self, asked: Sums) -> Callable[[], Found]:
+        """One pass over the pairs of those who may be weighed down, and one pair of all others for each group."""
+        self._statements.pairs(Pairs.of(asked))  # refuses what cannot be read, before anything is run
+
+        def work() -> Found:
+            key = (Pairs.of(asked), asked.scheme)
+            table = self._lumped.get(key, lambda: self._prepare_lumped(asked))
+            summed = self._statements.summed(asked, table, t.column("n"), lumped=True)
+            return self._fetch(self._dialect.sql(summed))
 
         return work
 
@@ -132,6 +175,43 @@ class DuckDB(SqlEngine):
             return table, kept
         self._rows.forget(rows)
         return self._rows.get(rows, lambda: self._prepare_rows(rows, {**kept, **needed}))
+
+    def _prepare_lumped(self, asked: Sums) -> exp.Table:
+        pairs = Pairs.of(asked)
+        staged = self._staged_for(pairs, reads_of([*asked.keys, *asked.features]))
+
+        def rows() -> exp.Select:
+            return self._valued(pairs, staged.table, staged.kept)
+
+        heavy = self._temporary.store(heavy_pairs(self._statements, asked, rows(), staged.units))
+        table = self._temporary.store(lumped(self._statements, asked, rows(), heavy))
+        self._temporary.drop(heavy)
+        return table
+
+    def _prepare_by_size(self, pairs: Pairs, staged: _Staged) -> exp.Table:
+        rows = self._valued(pairs, staged.table, staged.kept)
+        return self._temporary.store(by_size(self._statements, pairs, rows, staged.units))
+
+    def _staged_for(self, pairs: Pairs, needed: dict[Read, None]) -> _Staged:
+        """The staged rows of a relation; made again where a column or a feature is missing."""
+        staged = self._staged.get(pairs.rows, lambda: self._prepare_staged(pairs, needed))
+        if staged.serves(needed, pairs.features):
+            return staged
+        self._staged.forget(pairs.rows)
+        return self._staged.get(pairs.rows, lambda: self._prepare_staged(pairs, needed))
+
+    def _prepare_staged(self, pairs: Pairs, needed: dict[Read, None]) -> _Staged:
+        names = {read: self._relations.name_of(read) for read in needed}
+        texts = {read: name for read, name in names.items() if read.of.kind == TEXT}
+        rows, among = self._packer.peeled(pairs.rows, texts)
+        columns = {UNIT: None} | {name: read for read, name in names.items()}
+        table = self._temporary.store(self._packer.packed(columns, self._relations.rows(rows, needed), among))
+        units = self._temporary.store(sized(self._statements, pairs, self._valued(pairs, table, needed)))
+        return _Staged(table, needed, pairs.features, units)
+
+    def _valued(self, pairs: Pairs, table: exp.Table, kept: Mapping[Read, None]) -> exp.Select:
+        """u, k0 …, v0 … of staged rows."""
+        return self._statements.valued(pairs, self._packer.unpacked(table, kept, UNIT), [t.column(UNIT)])
 
     def _prepare_rows(self, rows: Relation, needed: dict[Read, None]) -> tuple[exp.Table, dict[Read, None]]:
         columns = {"r": None} | {self._relations.name_of(read): read for read in needed}

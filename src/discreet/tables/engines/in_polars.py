@@ -23,9 +23,9 @@ from discreet.tables.engines.polars_write import PolarsWriter, cell, narrow, pla
 from discreet.tables.engines.prepared import Prepared
 from discreet.tables.engines.source import ROW, SourceColumn, SourceTable, comparable, readable
 from discreet.tables.engines.tree import all_tables, normal, reads_of
-from discreet.tables.engines.widths import STEPS, is_narrow_product, is_narrow_sum
+from discreet.tables.engines.widths import HEAVIEST, STEPS, is_narrow_product, is_narrow_sum
 from discreet.tables.expr import Constant, Read
-from discreet.tables.plan import Groups, Lookup, Norm, Once, Relation, Rows, Sizes, Sums
+from discreet.tables.plan import Groups, Lookup, Mass, Norm, Once, Relation, Rows, Sizes, Sums
 from discreet.tables.schema import opened
 
 __all__ = ["Polars", "open_polars"]
@@ -176,6 +176,10 @@ class Polars(Base):
                 "length": reduce(add, steps or zero),
                 "square": reduce(add, [step * step for step in steps or zero]),
             }
+        elif isinstance(scheme, Mass):
+            sizes = [_value(asked, place).cast(pl.Int128).abs() for place in range(len(asked.features))]
+            capped = [size.clip(wide(0), wide(HEAVIEST)) for size in sizes]
+            measured = {"mass": reduce(add, capped or [wide(0)])}
         elif isinstance(scheme, Rows):
             measured = {"m": pl.col("n")}
         frame = frame.with_columns(**measured)
@@ -249,12 +253,17 @@ def _steps(asked: Sums, scheme: Norm, place: int) -> pl.Expr:
 
 
 def _weight(scheme: plan.Scheme) -> pl.Expr:
-    """w, from the column m (rows or groups), or length and square."""
+    """w, from the column m (rows or groups), mass, or length and square."""
     if isinstance(scheme, Rows):
         few = pl.col("m") <= narrow(scheme.most)
         return (
             pl.when(few).then(narrow(scheme.fine)).otherwise(narrow(scheme.most * scheme.fine) // pl.col("m"))
         )
+    if isinstance(scheme, Mass):
+        mass = pl.col("mass")
+        share = narrow(scheme.most * scheme.fine) // mass.clip(wide(1), wide(HEAVIEST)).cast(pl.Int64)
+        light, heavy = mass <= wide(scheme.most), mass >= wide(HEAVIEST)
+        return pl.when(light).then(narrow(scheme.fine)).when(heavy).then(narrow(0)).otherwise(share)
     if isinstance(scheme, Norm):
         too_long = pl.col("length") >= wide(STEPS)
         square = pl.when(too_long).then(wide(1)).otherwise(pl.col("square")).cast(pl.Int64)

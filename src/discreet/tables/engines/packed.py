@@ -23,7 +23,7 @@ from discreet.tables.engines.terms import Term, named
 from discreet.tables.engines.tree import normal
 from discreet.tables.engines.write import Writer
 from discreet.tables.expr import IsIn, Read
-from discreet.tables.plan import Filtered
+from discreet.tables.plan import Filtered, Relation
 from discreet.tables.types import TEXT, TRUTH
 
 __all__ = ["Packer"]
@@ -73,18 +73,23 @@ class Packer:
             if isinstance(key, Read) and key.of.kind == TEXT:
                 columns[name] = normal(key)
                 texts[normal(key)] = name
-        rows, among = pairs.rows, {name: list[IsIn]() for name in texts.values()}
+        rows, among = self.peeled(pairs.rows, texts)
+        return replace(pairs, rows=rows), columns, among
+
+    def peeled(self, rows: Relation, texts: Mapping[Read, str]) -> tuple[Relation, Among]:
+        """A relation without its outermost "is one of …" on some texts, and these by the names of the texts."""
+        among = {name: list[IsIn]() for name in texts.values()}
         while isinstance(rows, Filtered) and isinstance(rows.condition, IsIn):
             read = rows.condition.of
             if not isinstance(read, Read) or normal(read) not in texts or not self._list_of(normal(read)):
                 break
             among[texts[normal(read)]].append(rows.condition)
             rows = rows.rows
-        return replace(pairs, rows=rows), columns, among
+        return rows, among
 
-    def unpacked(self, table: exp.Table, kept: Mapping[Read, None]) -> exp.Select:
-        """Packed rows with their numbers in 64 bits, so that arithmetic on them has room."""
-        columns: list[Term] = [t.column("r")]
+    def unpacked(self, table: exp.Table, kept: Mapping[Read, None], first: str = "r") -> exp.Select:
+        """Packed rows with their numbers in 64 bits, so that arithmetic on them has room; `first` is as it is."""
+        columns: list[Term] = [t.column(first)]
         for read in kept:
             value = t.column(self._relations.name_of(read))
             small = read.of.kind in {TEXT, TRUTH}

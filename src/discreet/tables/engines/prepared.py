@@ -35,6 +35,10 @@ class Prepared(Generic[K, V]):
         self._kept.move_to_end(key)
         return self._kept[key]
 
+    def find(self, key: K) -> V | None:
+        """The thing of a key, if it is there."""
+        return self._kept.get(key)
+
     def forget(self, key: K) -> None:
         """Forget one of them."""
         self._forget(self._kept.pop(key))

@@ -3,7 +3,7 @@
 
     pairs       u, k0 …, n, v0 …            for each unit and group: its rows, and its exact sum of each feature
     measured    k0 …, n, v0 …, and r, m     pairs with what the weight of their unit is made from: its rows and groups;
-                or w                        under `Norm` the weight itself
+                or w                        under `Norm` and `Mass` the weight itself
     answer      k0 …, s0 …                  Σ w · v over the units of a group
 
 **Promise.** A unit's weight is a function of its own pairs, its pairs of its own rows. Whole numbers only; the one
@@ -21,10 +21,10 @@ from discreet.tables.engines.relation import UNIT, Relations, select
 from discreet.tables.engines.source import ROW
 from discreet.tables.engines.terms import Term, named
 from discreet.tables.engines.tree import reads_of, unit_of
-from discreet.tables.engines.widths import STEPS, is_narrow_product, is_narrow_sum
+from discreet.tables.engines.widths import HEAVIEST, STEPS, is_narrow_product, is_narrow_sum
 from discreet.tables.engines.write import halved
 from discreet.tables.expr import Constant
-from discreet.tables.plan import Groups, Norm, Once, Relation, Rows, Scheme, Sizes, Sums
+from discreet.tables.plan import Groups, Mass, Norm, Once, Relation, Rows, Scheme, Sizes, Sums
 from discreet.tables.types import WIDEST
 
 __all__ = ["Statements"]
@@ -60,19 +60,20 @@ class Statements:
         rows = rows or self.rows(pairs)
         keys = [t.column(name) for name in pairs.key_names]
         if self.is_single(pairs.rows):
-            sums = [self._as_sum(pairs, place, t.column(name)) for place, name in enumerate(pairs.sum_names)]
+            sums = [self.as_sum(pairs, place, t.column(name)) for place, name in enumerate(pairs.sum_names)]
             return select([*keys, named(t.number(1), "n"), *sums], rows)
         keys = [t.column(UNIT), *keys]
-        sums = [self._as_sum(pairs, place, self._total(pairs, place)) for place in range(len(pairs.features))]
+        sums = [self.as_sum(pairs, place, self.total(pairs, place)) for place in range(len(pairs.features))]
         chosen = select([*(key.copy() for key in keys), named(t.everyone(), "n"), *sums], rows)
         return chosen.group_by(*keys, copy=False)
 
-    def _total(self, pairs: Pairs, place: int) -> Term:
-        """The exact sum of a feature."""
+    def total(self, pairs: Pairs, place: int) -> Term:
+        """The exact sum of a feature, over rows with their features."""
         value, narrow = t.column(pairs.sum_names[place]), is_narrow_sum(pairs.features[place])
         return t.call("SUM", self.dialect.summand(value) if narrow else self.dialect.widened(value))
 
-    def _as_sum(self, pairs: Pairs, place: int, value: Term) -> Term:
+    def as_sum(self, pairs: Pairs, place: int, value: Term) -> Term:
+        """A sum of a feature, in the type and under the name that it has in a table of pairs."""
         kind = t.BIGINT if is_narrow_sum(pairs.features[place]) else self.dialect.wide
         return named(t.cast(value, kind), pairs.sum_names[place])
 
@@ -92,7 +93,7 @@ class Statements:
         names = [*pairs.key_names, "n", *pairs.sum_names]
         if self.is_single(asked.rows):
             return self._lone(asked, source, names)
-        names += ["w"] if isinstance(asked.scheme, Norm) else ["r", "m"]
+        names += ["w"] if isinstance(asked.scheme, Norm | Mass) else ["r", "m"]
         table = source.copy()
         table.set("alias", exp.TableAlias(this=exp.to_identifier("a")))
         units = self.units(asked, source).subquery("b", copy=False)
@@ -101,10 +102,11 @@ class Statements:
         return chosen.join(units, on=mine, join_type="INNER", copy=False)
 
     def units(self, asked: Sums, source: exp.Table) -> exp.Select:
-        """u, w of `Norm`, or u, r, m: rows and groups of each unit, from a table of pairs."""
-        if isinstance(asked.scheme, Norm):
-            weight = named(self._norm_weight(asked.scheme), "w")
-            return select([t.column(UNIT), weight], self._norms(asked, source))
+        """u, w of `Norm` or `Mass`, or u, r, m: rows and groups of each unit, from a table of pairs."""
+        if isinstance(asked.scheme, Norm | Mass):
+            made = self._norms if isinstance(asked.scheme, Norm) else self._masses
+            weight = named(self._made_weight(asked.scheme), "w")
+            return select([t.column(UNIT), weight], made(asked, source))
         rows = named(t.cast(t.call("SUM", t.column("n")), t.BIGINT), "r")
         measured = [t.column(UNIT), rows, named(t.everyone(), "m")]
         return select(measured, source).group_by(t.column(UNIT), copy=False)
@@ -112,12 +114,33 @@ class Statements:
     def _lone(self, asked: Sums, source: exp.Table, names: list[str]) -> exp.Select:
         """The same where every row is a unit: r = m = 1, and T and Q are those of the row."""
         kept = [t.column(name) for name in names]
-        if not isinstance(asked.scheme, Norm):
+        if not isinstance(asked.scheme, Norm | Mass):
             return select([*kept, named(t.number(1), "r"), named(t.number(1), "m")], source)
-        steps = [self._steps(asked, place) for place in range(len(asked.features))]
-        squares = [t.times(step.copy(), step.copy()) for step in steps]
-        inner = select([*kept, *self._measured(asked, steps, squares, t.number(1))], source)
-        return select([*(part.copy() for part in kept), named(self._norm_weight(asked.scheme), "w")], inner)
+        if isinstance(asked.scheme, Mass):
+            made = [self._mass(asked)]
+        else:
+            steps = [self._steps(asked, place) for place in range(len(asked.features))]
+            squares = [t.times(step.copy(), step.copy()) for step in steps]
+            made = self._measured(asked, steps, squares, t.number(1))
+        inner = select([*kept, *made], source)
+        return select([*(part.copy() for part in kept), named(self._made_weight(asked.scheme), "w")], inner)
+
+    def _masses(self, asked: Sums, source: exp.Table) -> exp.Select:
+        """u, mass: T of `Mass` for each unit."""
+        mass = named(t.call("SUM", t.column("mass")), "mass")
+        pairs = select([t.column(UNIT), self._mass(asked)], source)
+        return select([t.column(UNIT), mass], pairs).group_by(t.column(UNIT), copy=False)
+
+    def _mass(self, asked: Sums) -> Term:
+        """Σ |v| of a pair, each |v| 2^62 at most: with that the unit is not counted anyway."""
+        sizes: list[Term] = []
+        for place, feature in enumerate(asked.features):
+            size = t.call("ABS", self.value(asked, place, t.column("n")))
+            if not is_narrow_sum(feature):
+                most = t.number(HEAVIEST, self.dialect.wide)
+                size = t.cases([(t.binary(exp.GT, size, most), most.copy())], size.copy())
+            sizes.append(self.dialect.widened(size))
+        return named(t.add(*sizes or [t.number(0, self.dialect.wide)]), "mass")
 
     def _norms(self, asked: Sums, source: exp.Table) -> exp.Select:
         """u, length, square: T and Q of `Norm` for each unit."""
@@ -132,7 +155,7 @@ class Statements:
     def weight(self, scheme: Scheme) -> Term:
         """w, from the column r (rows of the unit), m (groups) or w."""
         over = self.dialect.over
-        if isinstance(scheme, Norm):
+        if isinstance(scheme, Norm | Mass):
             return t.column("w")
         if isinstance(scheme, Rows):
             few = t.binary(exp.LTE, t.column("r"), t.number(scheme.most))
@@ -149,9 +172,18 @@ class Statements:
         shared = over(t.number(scheme.full * scheme.fine**2), t.column("m"))
         return t.cases(known, self.dialect.root(shared))
 
-    def _norm_weight(self, scheme: Norm) -> Term:
-        """w, from the columns length and square."""
+    def _made_weight(self, scheme: Norm | Mass) -> Term:
+        """w, from the column mass, or the columns length and square."""
         wide = self.dialect.wide
+        if isinstance(scheme, Mass):
+            light = t.binary(exp.LTE, t.column("mass"), t.number(scheme.most, wide))
+            heavy = t.binary(exp.GTE, t.column("mass"), t.number(HEAVIEST, wide))
+            mass = t.cast(t.cases([(heavy.copy(), t.number(1, wide))], t.column("mass")), t.BIGINT)
+            # mass may be 0 where this is not used
+            share = self.dialect.over(
+                t.number(scheme.most * scheme.fine), t.call("GREATEST", mass, t.number(1))
+            )
+            return t.cases([(light, t.number(scheme.fine)), (heavy, t.number(0))], share)
         too_long = t.binary(exp.GTE, t.column("length"), t.number(STEPS, wide))
         square = t.cast(t.cases([(too_long.copy(), t.number(1, wide))], t.column("square")), t.BIGINT)
         short = t.binary(exp.LTE, t.column("square"), t.number(scheme.most**2, wide))
@@ -196,16 +228,21 @@ class Statements:
             return _grouped(select([*keys, named(t.everyone(), "s0")], source), keys)
         return self.summed(asked, self.measured(asked, source), t.column("n"))
 
-    def summed(self, asked: Sums, measured: exp.Select | exp.Table, rows: Term) -> exp.Select:
-        """k0 …, s0 …: the weighted sums of pairs that were measured, each of which stands for some rows."""
+    def summed(
+        self, asked: Sums, measured: exp.Select | exp.Table, rows: Term, *, lumped: bool = False
+    ) -> exp.Select:
+        """k0 …, s0 …: the weighted sums of pairs that were measured, each of which stands for some rows.
+
+        `lumped` says that a pair may stand for several units.
+        """
         keys = [t.column(name) for name in Pairs.of(asked).key_names]
         weight = self.weight(asked.scheme)
         if isinstance(asked.scheme, Groups):
             return _grouped(select([*keys, named(self.dialect.total(weight), "s0")], measured), keys)
         sums = []
         for place in range(len(asked.features)):
-            value, narrow = self.value(asked, place, rows.copy()), is_narrow_product(asked, place)
-            sums.append(self._product(weight.copy(), value, narrow=narrow))
+            narrow = is_narrow_product(asked, place) and not lumped
+            sums.append(self._product(weight.copy(), self.value(asked, place, rows.copy()), narrow=narrow))
         if asked.present:
             total = self.dialect.widened(self.dialect.total(weight.copy()))
             sums.append(t.times(total, t.number(asked.present, self.dialect.wide)))

@@ -40,7 +40,7 @@ class Temporary:
         )
         return int(rows[0][0])
 
-    def store(self, rows: exp.Select) -> exp.Table:
+    def store(self, rows: exp.Query) -> exp.Table:
         """Rows as a table."""
         self.made += 1
         name = f"discreet_{self.made}"

@@ -11,15 +11,17 @@ from typing import Final
 
 from discreet.errors import RefusedQuestion
 from discreet.tables.expr import Expr
-from discreet.tables.plan import Groups, Norm, Rows, Sizes, Sums
+from discreet.tables.plan import Groups, Mass, Norm, Rows, Sizes, Sums
 from discreet.tables.types import WIDEST
 
-__all__ = ["STEPS", "checked", "checked_sizes", "is_narrow_product", "is_narrow_sum"]
+__all__ = ["HEAVIEST", "STEPS", "checked", "checked_sizes", "is_narrow_product", "is_narrow_sum"]
 
 #: No relation has more rows than this.
 MOST_ROWS: Final = 1 << 40
 #: A unit whose answer has more steps than this is not counted under `Norm`.
 STEPS: Final = 1 << 31
+#: A unit of that much is not counted under `Mass`.
+HEAVIEST: Final = 1 << 62
 #: Wide whole numbers hold 38 digits on every engine.
 _WIDE: Final = 10**37
 
@@ -38,10 +40,13 @@ def _most_of_one(asked: Sums, place: int) -> int:
     """What one unit adds to a coordinate, at most.
 
     Rows: w · n ≤ most · fine. Norm: w · ⌈|v| / cells⌉ ≤ most · fine, because one coordinate is no longer than all.
+    Mass: w · |v| ≤ most · fine.
     """
     scheme = asked.scheme
     if isinstance(scheme, Rows):
         return scheme.most * scheme.fine * max(asked.features[place].type.reach, 1)
+    if isinstance(scheme, Mass):
+        return scheme.most * scheme.fine
     assert isinstance(scheme, Norm)
     return scheme.most * scheme.fine * scheme.cells[place]
 
@@ -53,8 +58,11 @@ def checked(asked: Sums) -> None:
     if isinstance(scheme, Groups):
         assert scheme.norm in {1, 2}
         assert scheme.norm == 1 or scheme.full * scheme.fine**2 < 1 << 52, "its root is exact in double"
-    if not isinstance(scheme, Rows | Norm):
+    if not isinstance(scheme, Rows | Norm | Mass):
         return
+    if isinstance(scheme, Mass):
+        assert not asked.present, "it measures features alone"
+        assert scheme.most < HEAVIEST, "a coordinate is counted up to 2^62"
     if isinstance(scheme, Norm):
         assert len(scheme.cells) == len(asked.features) + bool(asked.present), "cells for every coordinate"
         assert all(0 < cell <= WIDEST for cell in scheme.cells)

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.tables.after import Column
+from discreet.tables.after import Column, divided_with
 from discreet.tables.dataset import Dataset
 from discreet.tables.question import Key, Order, Output, Question
 from discreet.tables.sql.aggregates import Aggregates, free_name, is_aggregate, words
@@ -84,7 +84,10 @@ def _with_aggregates(asked: Question, outside: Outside) -> Question:
             "an answer is made of noisy numbers; a list of values is none.",
             "SELECT ward, COUNT(*) FROM visits GROUP BY ward",
         )
-    whole_question = replace(asked, aggregates=tuple(outside.aggregates.found))
+    after = [*(one.of for one in asked.outputs), *(one.of for one in asked.order)]
+    after += [] if asked.having is None else [asked.having]
+    quotients = frozenset[str]().union(*map(divided_with, after))
+    whole_question = replace(asked, aggregates=tuple(outside.aggregates.found), quotients=quotients)
     check_size(whole_question)
     return whole_question
 

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums are cut by what is summed and not by rows; means keep weights that go by rows; quotients stay of one kind."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from discreet.tables import engines
+from discreet.tables.after import Column, Combined, Literal, divided_with
+from discreet.tables.compile import compile_question
+from discreet.tables.engines.lumped import can_lump
+from discreet.tables.plan import Filtered, Mass, Norm, Private, Rows, Sums
+from discreet.tables.spend import Spend
+from discreet.tables.sql import parse
+from tests.tables.reference import Reference
+from tests.tables.small import dataset, engine, number, question
+from tests.tables.test_conformance import Compare, Quotient, whole, word
+from tests.tables.test_conformance import number as column
+from tests.tables.world import world
+
+X = number(0, 500)
+SPENDS = {"pure": Spend(epsilon=1), "both": Spend(epsilon=1, delta=1e-6), "rho": Spend(rho=0.1)}
+MANY = (("a", 3),) * 40  # forty small rows: 120 in all, where ten rows can be 5000
+
+
+def exact(mechanism, table):
+    """Each number without noise, group by group; only those that are linear."""
+    found = {}
+    for part in mechanism.parts:
+        sums = part.exact(engine(table))
+        for name, estimate in part.estimates.items():
+            if estimate.form is not None:
+                found[name] = {
+                    key: sum(weight * row[place] for place, weight in estimate.form.items())
+                    for key, row in sums.items()
+                }
+    return found
+
+
+@pytest.mark.parametrize("spend", SPENDS.values(), ids=SPENDS)
+def test_many_small_rows_are_summed_in_full_and_counted_in_part(spend):
+    asked = question(("sum", X), ("count",), ("mean", X), keys=("a", "b"))
+    mechanism = compile_question(asked, dataset(at_most=10), spend)
+    (kept,) = exact(mechanism, (MANY,))["sum0"].values()
+    assert kept == 120
+    (counted,) = exact(mechanism, (MANY,))["count1"].values()
+    assert 9.5 < counted <= 12
+    large = (("a", 500),) * 40
+    (kept,) = exact(mechanism, (large,))["sum0"].values()
+    assert 4990 < kept <= 5000
+
+
+@pytest.mark.parametrize("spend", SPENDS.values(), ids=SPENDS)
+def test_a_mean_is_that_of_rows_with_equal_weights(spend):
+    table = (MANY, (("a", 100),) * 4, (("a", 7), ("b", 9)))
+    mechanism = compile_question(
+        question(("sum", X), ("mean", X), keys=("a", "b")), dataset(at_most=10), spend
+    )
+    (part,) = (part for part in mechanism.parts if "mean1" in part.estimates)
+    moments, row = part.estimates["mean1"].moments, part.exact(engine(table))[("a",)]
+
+    def value(form):
+        return sum(weight * row[place] for place, weight in form.items())
+
+    mean = value(moments.total) / value(moments.count) + moments.middle
+    rows = value(moments.count)
+    assert mean == pytest.approx((3 * (rows - 5) + 407) / rows, rel=2e-3)
+
+
+@pytest.mark.parametrize("spend", SPENDS.values(), ids=SPENDS)
+def test_a_quotient_is_made_of_numbers_that_are_bounded_alike(spend):
+    asked = question(("sum", X), ("count",), keys=("a", "b"))
+    together = replace(asked, quotients=frozenset({"sum0", "count1"}))
+    found = exact(compile_question(together, dataset(at_most=10), spend), (MANY,))
+    assert found["sum0"][("a",)] == pytest.approx(3 * found["count1"][("a",)], rel=1e-9)
+    apart = exact(compile_question(asked, dataset(at_most=10), spend), (MANY,))
+    assert apart["sum0"][("a",)] > 9 * apart["count1"][("a",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("SELECT ward, SUM(days) / COUNT(*) FROM visits GROUP BY ward", {"sum_days", "count"}),
+        (
+            "SELECT SUM(days) AS s FROM visits GROUP BY ward HAVING SUM(days) > 5 * COUNT(*)",
+            {"s", "count"},
+        ),
+        ("SELECT SUM(days) AS s FROM visits GROUP BY ward ORDER BY SUM(days) / COUNT(*)", {"s", "count"}),
+        ("SELECT ward, SUM(days) / 7, COUNT(*) FROM visits GROUP BY ward", set()),
+        ("SELECT ward, SUM(days) - COUNT(*) FROM visits GROUP BY ward HAVING COUNT(*) > 3", set()),
+    ],
+)
+def test_quotients_are_found_in_sql(text, names):
+    assert parse(text, world()).question.quotients == names
+
+
+def test_what_is_divided_is_found_wherever_it_stands():
+    ratio = Combined("/", (Column("a"), Combined("+", (Column("b"), Literal(1)))))
+    assert divided_with(Combined("round", (Combined("*", (Literal(100), ratio)),))) == {"a", "b"}
+    assert divided_with(Combined("/", (Column("a"), Literal(2)))) == set()
+    assert divided_with(Column("a")) == set()
+
+
+def test_the_notes_name_what_is_cut_off():
+    asked = question(("sum", X), ("mean", X), keys=("a", "b"))
+    notes = " ".join(compile_question(asked, dataset(at_most=10), SPENDS["pure"]).notes)
+    assert "more than 10 rows at the bound can add" in notes
+    assert "so that counts can be too small" in notes
+    rows = " ".join(compile_question(asked, dataset(rows_are_units=True), SPENDS["pure"]).notes)
+    assert "too small" not in rows
+
+
+def test_where_rows_are_units_a_sum_comes_with_the_mean():
+    asked = question(("sum", X), ("mean", X), ("count",), keys=("a", "b"))
+    (part,) = compile_question(asked, dataset(rows_are_units=True), SPENDS["pure"]).parts
+    assert set(part.estimates) == {"sum0", "mean1", "count2"}
+
+
+@pytest.mark.parametrize(
+    ("sums", "keys", "scheme"),
+    [
+        ([X], None, Mass),
+        ([number(-2, 5)], None, Rows),
+        ([X, number(1, 5)], None, Rows),
+        ([number(-2, 5)], ("a", "b"), Mass),
+    ],
+    ids=["one sign", "both signs", "two", "groups"],
+)
+def test_a_replaced_total_has_the_bound_that_needs_less_noise(sums, keys, scheme):
+    asked = question(*(("sum", one) for one in sums), keys=keys)
+    (part,) = compile_question(asked, dataset(at_most=2, relation="replace"), SPENDS["pure"]).parts
+    assert isinstance(part.sums.scheme, scheme)
+
+
+@pytest.mark.parametrize("counts", [(11, 0), (12, 5), (7, 8), (30, 1), (100, 100)])
+def test_a_count_is_weighed_down_no_more_than_it_must_be(counts):
+    """Whole steps of a row each would cost up to a fifth: 10 / (⌊√(11²)⌋ + 2) is 0.77 and not 0.91."""
+    mechanism = compile_question(question(("count",), keys=("a", "b")), dataset(at_most=10), SPENDS["rho"])
+    person = (("a", 1),) * counts[0] + (("b", 1),) * counts[1]
+    found = exact(mechanism, (person,))["count0"]
+    for key, many in zip("ab", counts, strict=True):
+        wanted = many * min(1, 10 / math.hypot(*counts))
+        assert wanted * 0.99 - 1e-9 <= found.get((key,), Fraction(0)) <= wanted * (1 + 1e-12)
+
+
+# --- DuckDB adds up those who are not weighed down as one ----------------------------------------------
+
+AMOUNT = Quotient(column("y", 0, 5000, table="long"), whole(10))
+ROWS = Private("long")
+
+
+def long_table():
+    """Most people have little, every seventh has much; names are texts."""
+    rows = [
+        {"who": f"p{who}", "g": "abc"[(who + place) % 3], "y": (who * 37 + place * 91) % 900}
+        for who in range(60)
+        for place in range(1 + who % 9 * (20 if who % 7 == 0 else 1))
+    ]
+    rows += [{"who": "p0", "g": None, "y": None}, {"who": None, "g": "a", "y": 5000}]
+    return rows
+
+
+@pytest.fixture(scope="module")
+def both():
+    pytest.importorskip("duckdb")
+    arrow = pytest.importorskip("pyarrow")
+    rows, units = long_table(), {"long": "who"}
+    return engines.duckdb({"long": arrow.Table.from_pylist(rows)}, units=units), Reference(
+        {"long": rows}, units
+    )
+
+
+@pytest.mark.parametrize("scheme", [Mass(2000, 4096), Mass(1, 64), Mass(10**9, 64), Norm(60, 4096, (25,))])
+@pytest.mark.parametrize("keys", [(word("g", "long"),), ()], ids=["groups", "total"])
+def test_sums_of_the_few_and_the_many_are_those_of_all(both, scheme, keys):
+    duck, reference = both
+    some = Filtered(ROWS, Compare(">", column("y", 0, 5000, table="long"), whole(40)))
+    for rows in (ROWS, some):
+        asked = Sums(rows, keys, (AMOUNT,), scheme)
+        assert can_lump(asked)
+        assert duck.sums(asked) == duck.sums(asked) == reference.sums(asked)
+        mean = Sums(rows, keys, (AMOUNT, whole(1)), Rows(3, 4096))
+        assert duck.sums(mean) == reference.sums(mean)
+
+
+def test_what_was_staged_for_a_sum_serves_the_mean(both):
+    duck, reference = both
+    rows, keys = (
+        Filtered(ROWS, Compare("<", column("y", 0, 5000, table="long"), whole(700))),
+        (word("g", "long"),),
+    )
+    asked = Sums(rows, keys, (AMOUNT,), Mass(500, 64))
+    assert duck.sums(asked) == reference.sums(asked)
+    before = duck._temporary.made
+    mean = Sums(rows, keys, (AMOUNT, whole(1)), Rows(3, 64))
+    assert duck.sums(mean) == reference.sums(mean)
+    assert duck._temporary.made == before + 1, "one pass, and no second reading"
+    wide = Sums(rows, keys, (column("y", -(2**62), 2**62, table="long"),), Rows(3, 64))  # read otherwise
+    assert duck.sums(wide) == reference.sums(wide)
+
+
+def test_only_sums_that_are_never_negative_are_lumped():
+    negative = column("y", -1, 5, table="long")
+    assert not can_lump(Sums(ROWS, (), (negative,), Mass(5, 64)))
+    assert not can_lump(Sums(ROWS, (), (whole(1),), Norm(5, 64, (1,))))
+    assert not can_lump(Sums(ROWS, (), (AMOUNT,), Rows(5, 64)))
+    assert not can_lump(Sums(ROWS, (), (AMOUNT,), Norm(5, 64, (1, 1)), present=3))
+    assert not can_lump(Sums(ROWS, (), (column("y", 0, 2**62, table="long"),), Mass(5, 64)))
