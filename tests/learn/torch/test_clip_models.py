@@ -98,6 +98,7 @@ def test_the_cross_term_of_tied_weights_matters(monkeypatch):
     from discreet.learn.torch.rules.tied import Tied
 
     monkeypatch.setattr(Tied, "_cross", lambda _: torch.zeros(RECORDS))
+    monkeypatch.setattr(Tied, "_cross_with", lambda *_: torch.zeros(RECORDS))
     with pytest.raises(AssertionError):
         check_equal(Language(), torch.randint(0, 11, (RECORDS, 7)), merged=True)
 

@@ -40,6 +40,7 @@ __all__ = ["ClippedSum", "Clipper"]
 
 #: The accuracy that sums in float32 (and in float64) are taken to have, relative to the sum of absolute values.
 _SUMS = {torch.float32: 2.0**-18, torch.float64: 2.0**-40}
+_LEAST = 2.0**-60
 
 
 @dataclass(frozen=True)
@@ -200,14 +201,14 @@ def _norms(measures: list[Measure], losses: Tensor) -> Tensor:
     """A number not below the norm of what each record adds at factor 1 (clip.proof.md, Theorem 1)."""
     if not measures:
         return torch.zeros_like(losses, dtype=torch.float32)
+    accuracy = max(_SUMS[measure.norms.dtype] for measure in measures)  # that of the narrowest
     if all(measure.masses is measure.norms for measure in measures):
         norm: Tensor = _together([measure.norms for measure in measures])
-        return norm.mul(1 + 2 * _SUMS[norm.dtype] + max(measure.unit for measure in measures))
+        return norm.mul(1 + 2 * accuracy + max(measure.unit for measure in measures))
     measures = sorted(measures, key=lambda measure: measure.squared)
     norms = torch.stack([measure.norms for measure in measures])
     norms[sum(not measure.squared for measure in measures) :].clamp_(min=0).sqrt_()
     norm = torch.linalg.vector_norm(norms, dim=0)
-    accuracy = _SUMS[norms.dtype]
     units = column(tuple(measure.unit + accuracy for measure in measures), norms.dtype, norms.device)
     masses = torch.stack([measure.masses for measure in measures])
     mass = torch.linalg.vector_norm(masses, dim=0)
@@ -228,9 +229,12 @@ def _number(number: float) -> Tensor:
 
 
 def _shares(norms: Tensor, clip: float | Tensor, weights: Tensor | None) -> Share:
-    """min(1, clip/norm), and 0 where the norm is not finite: clip/NaN is NaN, and clip/inf is 0 already."""
+    """min(1, clip/norm), and 0 where the norm is not finite: clip/NaN is NaN, and clip/inf is 0 already.
+
+    Also 0 where it is so small that the products with it would have lost their digits.
+    """
     bound = clip if isinstance(clip, Tensor) else _number(clip)
-    factors = torch.div(bound, norms).clamp_(max=1.0).nan_to_num_(0.0)
+    factors = torch.threshold_(torch.div(bound, norms), _LEAST, 0.0).clamp_(max=1.0).nan_to_num_(0.0)
     if weights is not None:
         factors = factors * weights.to(norms).nan_to_num(0.0).clamp_(0.0, 1.0)
     return Share(factors)

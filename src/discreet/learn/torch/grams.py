@@ -72,9 +72,9 @@ def _gram(
             square = square * 2
         else:
             same = s[:, None] == t[None, :]
-            # 2**-52 for squares that are lost, and 1 + 2**-8 for bits that TF32 has not
-            long = tl.sqrt(tl.sum(tl.where(same, a, 0.0), 1)) + 2.220446049250313e-16
-            wide = tl.sqrt(tl.sum(tl.where(same, g, 0.0), 1)) + 2.220446049250313e-16
+            # 2**-40 for squares that are lost, and 1 + 2**-8 for bits that TF32 has not
+            long = tl.sqrt(tl.sum(tl.where(same, a, 0.0), 1)) + 9.094947017729282e-13
+            wide = tl.sqrt(tl.sum(tl.where(same, g, 0.0), 1)) + 9.094947017729282e-13
             mass = tl.sum(long * wide) * 1.00390625
     place = record * blocks * blocks + tl.program_id(1)
     tl.store(out + place, square)
@@ -104,4 +104,4 @@ def unit(operand: Tensor, otherwise: float) -> float:
 
 @lru_cache(maxsize=16)
 def _unit(device: torch.device) -> float:
-    return max(unit_if_cut(measured, (2, size, 96), (2, size, 160), device) for size in (16, 64, 200))
+    return max(unit_if_cut(measured, (2, size, 96), (2, size, 160), device) for size in (16, 32, 64, 200))

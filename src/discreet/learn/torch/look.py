@@ -78,7 +78,7 @@ class FirstLook:
 
 def _state(model: Module) -> Iterator[Hashable]:
     """What changes when layers or hooks come or go, or begin or end to train."""
-    yield from (id(model), model.training, len(model._forward_hooks), len(model._forward_pre_hooks))  # noqa: SLF001
+    yield from (id(model), model.training, *model._forward_hooks, -1, *model._forward_pre_hooks, -1)  # noqa: SLF001
     for part in model._modules.values():  # noqa: SLF001
         if part is not None:
             yield from _state(part)

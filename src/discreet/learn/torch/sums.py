@@ -89,6 +89,11 @@ class _Flat:
         (torch._foreach_copy_ if self._empty else torch._foreach_add_)(self._views, found)
         self._empty = False
 
+    def settle(self) -> None:
+        """Nothing, if nothing was added."""
+        if self._empty:
+            self.buffer.zero_()
+
     def write(self) -> None:
         """A copy, because the buffer fills up again. A cast to the precision of the parameter comes last."""
         for parameter, part, dtype in zip(
@@ -137,6 +142,7 @@ class FloatSums:
         scales = scales_for(noise=noise, clip=clip, dimension=self._dimension)
         with unheard():
             for flat in self._flats:
+                flat.settle()
                 self._noise.add_(flat.buffer, scales, divide=divide)
                 flat.write()
 

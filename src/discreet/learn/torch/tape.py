@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 import torch
@@ -74,6 +73,7 @@ class Tape:
         self._pieces: dict[int, Piece] = {}
         self._small: dict[int, Dense] = {}
         self._lone: list[Outer | OuterBias] = []
+        self._versions: dict[int, list[int]] = {}  # of what was measured
         self._heard: defaultdict[int, list[Piece]] = defaultdict(list)
         self._awaited: defaultdict[int, int] = defaultdict(int)
         self._bundle: Dense | None = None
@@ -123,7 +123,7 @@ class Tape:
         self.forget()
         self.records = losses.shape[0]
         try:
-            _backward(losses, _ones(losses.shape[0], losses.dtype, losses.device), self._anchor)
+            _backward(losses, torch.ones_like(losses), self._anchor)
             with torch.no_grad():
                 self._settle_rest()
         finally:
@@ -154,7 +154,7 @@ class Tape:
 
     def totals(self, share: Share) -> dict[int, Tensor]:
         """The sums over records, by the id of the parameter; what was heard is dropped, so that its memory is free."""
-        small, bundle, large = self._small, self._bundle, self._pieces
+        small, bundle, large, versions = self._small, self._bundle, self._pieces, self._versions
         self.forget()
         found = {}
         if bundle is not None:
@@ -162,12 +162,15 @@ class Tape:
             found = {key: each.view(small[key].shape) for key, each in zip(small, sums, strict=True)}
         while large:
             key, piece = large.popitem()
+            if key in versions and versions[key] != [each._version for each in piece.operands]:  # noqa: SLF001
+                raise not_by_record(self.names[key], "a gradient was changed in place after it was measured")
             found[key] = piece.total(share)
         return found
 
     def forget(self) -> None:
         """Drop what was heard."""
         self._pieces, self._lone, self._small, self._bundle, self.measures = {}, [], {}, None, []
+        self._versions = {}
 
     def fits(self, tensor: Tensor, parameter: Parameter, *, rows: int = 0) -> int:
         """The number of records, if the first axis of the tensor is the record.
@@ -199,12 +202,7 @@ class Tape:
             self._lone.append(piece)
         else:
             self.measures.append(piece.measure())
-
-
-@lru_cache(maxsize=64)
-def _ones(count: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """What a backward pass from losses begins with; remembered, because most batches have the same few sizes."""
-    return torch.ones(count, dtype=dtype, device=device)
+            self._versions[key] = [each._version for each in piece.operands]  # noqa: SLF001
 
 
 def _backward(losses: Tensor, gradient: Tensor, leaf: Tensor) -> None:

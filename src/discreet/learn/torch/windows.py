@@ -146,7 +146,10 @@ def _unit(device: torch.device) -> float:
     def both(source: Tensor, signal: Tensor) -> tuple[Tensor, Tensor]:
         return gradients(source, signal, window), squares(source, signal, window)
 
-    return unit_if_cut(both, (2, 40, 7, 7), (2, 70, 7, 7), device)
+    shapes = [(outputs, side) for outputs in (20, 70) for side in (4, 5, 7)]  # all kinds of blocks
+    return max(
+        unit_if_cut(both, (2, 40, side, side), (2, outputs, side, side), device) for outputs, side in shapes
+    )
 
 
 def _run(

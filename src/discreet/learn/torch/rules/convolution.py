@@ -120,6 +120,10 @@ class Patched(Piece):
         self._positions = prod(signal.shape[2:])
         self._kept: Tensor | None = None
 
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        return (self._source, self._signal) if self._kept is None else (self._kept,)
+
     def measure(self) -> Measure:
         if self._by_grams:
             return Measure(self._squares(), self._masses(), self._unit, squared=True)

@@ -49,18 +49,18 @@ def group_norm(
         x = x.to(wide(x.dtype))  # as automatic mixed precision does
     records, channels = x.shape[:2]
     sizes = records, channels, x.numel() // max(1, records * channels), groups
-    out, mean, scale = torch.native_group_norm(
-        x.contiguous(), use.value(weight), use.value(bias), *sizes, eps
-    )
+    w, b = (None if each is None else use.value(each).to(x.dtype) for each in (weight, bias))
+    out, mean, scale = torch.native_group_norm(x.contiguous(), w, b, *sizes, eps)
 
     def pieces(gradient: Tensor, x: Tensor, *statistics: Tensor) -> tuple[Piece | None, Piece | None]:
-        use.fits(gradient, weight if weight is not None else bias)
+        use.fits(gradient, weight if use.watches(weight) else bias)
         sums = _summed(gradient, (1,))
         of_bias = Dense(sums) if use.watches(bias) else None
         if not use.watches(weight):
             return None, of_bias
-        mean, scale = (each[..., None] for each in statistics)
-        products, parts = _summed(gradient * x, (1,)), sums.view(records, groups, -1)
+        kind = sums.dtype
+        mean, scale = (each[..., None].to(kind) for each in statistics)
+        products, parts = _summed(gradient.to(kind) * x.to(kind), (1,)), sums.view(records, groups, -1)
         return Dense(
             torch.addcmul(products.view_as(parts), mean, parts, value=-1).mul_(scale).flatten(1)
         ), of_bias
@@ -144,7 +144,7 @@ def _scaled(
     """Tap an output x̂·w + b, where `axes` are those of the parameters."""
 
     def pieces(gradient: Tensor, x: Tensor) -> tuple[Piece | None, Piece | None]:
-        use.fits(gradient, weight if weight is not None else bias)
+        use.fits(gradient, weight if use.watches(weight) else bias)
         of_weight = Dense(_summed(gradient * normal(x), axes)) if use.watches(weight) else None
         return of_weight, Dense(_summed(gradient, axes)) if use.watches(bias) else None
 

@@ -24,6 +24,8 @@ from discreet.learn.torch.rules.piece import (
     column,
     lengths,
     matmul,
+    narrowest,
+    no_wider,
     unit_of,
     wide,
 )
@@ -68,6 +70,15 @@ class Outer(Piece):
     def lone(self) -> bool:
         """Whether there is one position."""
         return self.inputs.dim() == 2
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        return (self.inputs, self.signal.gradient) if self._kept is None else (self._kept,)
+
+    @property
+    def kept(self) -> Tensor | None:
+        """The gradients, if they were made for their norms."""
+        return self._kept
 
     def measure(self) -> Measure:
         inputs, gradient = self.inputs, self.signal.gradient
@@ -125,7 +136,7 @@ def _matrix(values: Tensor) -> Tensor:
 def _ghosts(inputs: Tensor, gradient: Tensor) -> Tensor:
     """Squared norms, of so many records at a time that their Gram matrices fit."""
     records, positions, _ = inputs.shape
-    size = max(1, _GRAM // positions**2)
+    size = max(1, _GRAM // max(1, positions) ** 2)
     if records <= size:
         return _ghost(inputs, gradient)
     parts = zip(torch.split(inputs, size), torch.split(gradient, size), strict=True)
@@ -144,6 +155,10 @@ class OuterBias(Piece):
 
     def __init__(self, signal: Signal) -> None:
         self.signal = signal
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        return (self.signal.gradient,)
 
     def measure(self) -> Measure:
         norms = self.signal.norms
@@ -170,12 +185,12 @@ def measured_together(pieces: Sequence[Outer | OuterBias]) -> Measure:
     ]
     layers += [(signal, None, 1.0) for signal in biases.values()]  # whose weights are frozen
     gradients = [signal.gradient for signal, _, _ in layers]
-    kind = torch.float64 if any(each.dtype == torch.float64 for each in gradients) else torch.float32
+    kind = narrowest(gradients)
     table = gradients[0].new_zeros((2, len(layers), gradients[0].shape[0]), dtype=kind)
     for (signal, inputs, _), g, a in zip(layers, table[0].unbind(), table[1].unbind(), strict=True):
-        torch.linalg.vector_norm(signal.gradient, dim=1, dtype=kind, out=g)
-        if inputs is not None:
-            torch.linalg.vector_norm(inputs, dim=1, dtype=kind, out=a)
+        for values, out in ((signal.gradient, g), (inputs, a)):
+            if values is not None:
+                torch.linalg.vector_norm(no_wider(values, kind), dim=1, dtype=kind, out=out)
     table.add_(LOST)
     ones = column(tuple(one for _, _, one in layers), kind, table.device)
     norms = torch.linalg.vector_norm(torch.hypot(table[1], ones).mul_(table[0]), dim=0)

@@ -34,6 +34,8 @@ __all__ = [
     "exact_unit",
     "lengths",
     "matmul",
+    "narrowest",
+    "no_wider",
     "unit_of",
     "wide",
 ]
@@ -41,13 +43,23 @@ __all__ = [
 #: How far the product of rounded operands is from the product of the operands, relatively (clip.proof.md, Lemma 2).
 _FLOAT64, _FLOAT32, _TF32, _HALF, _BF16 = 2.0**-52, 2.0**-23, 2.0**-9, 2.0**-10, 2.0**-7 + 2.0**-14
 
-#: A norm of up to 2**30 numbers misses at most this where their squares are below 2**-126 (clip.proof.md, Lemma 1).
-LOST = 2.0**-48
+#: What a norm of up to 2**28 numbers may miss where their squares are below 2**-126 (clip.proof.md, Lemma 1).
+LOST = 2.0**-40
 
 
 def wide(dtype: torch.dtype) -> torch.dtype:
     """The type in which norms and sums over records are kept."""
     return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def narrowest(values: Sequence[Tensor]) -> torch.dtype:
+    """Wide numbers, but no wider than every one of these."""
+    return torch.float64 if all(each.dtype == torch.float64 for each in values) else torch.float32
+
+
+def no_wider(values: Tensor, kind: torch.dtype) -> Tensor:
+    """The values, as they are unless they are wider than that."""
+    return values.to(kind) if values.dtype == torch.float64 != kind else values
 
 
 def unit_of(operand: Tensor) -> float:
@@ -66,8 +78,12 @@ _CPU = {"tf32": _TF32, "high": _TF32, "bf16": _BF16, "medium": _BF16}
 
 
 def _cpu_products() -> str:
-    settings = getattr(torch.backends.mkldnn, "matmul", None)
-    return str(getattr(settings, "fp32_precision", None) or torch.get_float32_matmul_precision())
+    """The coarsest of what is set for products and convolutions, in the words of torch."""
+    found = [
+        str(getattr(getattr(torch.backends.mkldnn, name, None), "fp32_precision", ""))
+        for name in ("matmul", "conv")
+    ]
+    return max(found, key=lambda word: _CPU.get(word, 0.0)) or torch.get_float32_matmul_precision()
 
 
 def exact_unit(dtype: torch.dtype) -> float:
@@ -160,6 +176,11 @@ class Piece(ABC):
     def measure(self) -> Measure:
         """Norm and mass of every record. May drop what `total` does not need."""
 
+    @property
+    @abstractmethod
+    def operands(self) -> tuple[Tensor, ...]:
+        """What `total` is made of; nobody may change it between the two."""
+
     @abstractmethod
     def total(self, share: Share) -> Tensor:
         """The sum over records of factor · gradient, in the parameter's shape and in wide numbers."""
@@ -180,8 +201,13 @@ class Dense(Piece):
 
     @classmethod
     def bundle(cls, pieces: Sequence[Dense]) -> Dense:
-        """All of them as one."""
-        return cls(torch.cat([piece.rows for piece in pieces], 1))
+        """All of them as one, in the narrowest of their types: the margins are those of its arithmetic."""
+        kind = narrowest([piece.rows for piece in pieces])
+        return cls(torch.cat([no_wider(piece.rows, kind) for piece in pieces], 1))
+
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        return (self.rows,)
 
     @property
     def width(self) -> int:

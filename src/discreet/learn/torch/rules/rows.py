@@ -23,6 +23,10 @@ class Rows(Piece):
             gradient = torch.where((ids == padding)[..., None], 0, gradient)
         self.ids, self.gradient, self.height = ids, gradient, height
 
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        return (self.gradient,)
+
     def measure(self) -> Measure:
         gradient = self.gradient.to(wide(self.gradient.dtype))
         norms = torch.linalg.vector_norm(gradient, dim=-1)

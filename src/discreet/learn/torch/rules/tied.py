@@ -55,8 +55,13 @@ class Tied(Piece):
     def __init__(self, rows: Rows, outer: Outer) -> None:
         self._rows, self._outer = rows, outer
 
+    @property
+    def operands(self) -> tuple[Tensor, ...]:
+        return (*self._rows.operands, *self._outer.operands)
+
     def measure(self) -> Measure:
-        cross, rows, outer = self._cross(), self._rows.measure(), self._outer.measure()
+        rows, outer = self._rows.measure(), self._outer.measure()
+        cross = self._cross() if self._outer.kept is None else self._cross_with(self._outer.kept)
         lengths = outer.rooted
         squares = torch.addcmul(rows.norms.square(), lengths, lengths)
         squares = squares.add_(cross, alpha=2).clamp_(min=0)
@@ -74,6 +79,12 @@ class Tied(Piece):
             .sum((1, 2))
             .to(torch.promote_types(signal.dtype, torch.float32))
         )
+
+    def _cross_with(self, kept: Tensor) -> Tensor:
+        """⟨E, H⟩ = Σ_s g_s · H[id_s], of the H that is added."""
+        places = self._rows.ids[..., None].expand(-1, -1, kept.shape[2])
+        products = self._rows.gradient.double() * kept.gather(1, places)
+        return products.sum((1, 2)).to(kept.dtype)
 
     def total(self, share: Share) -> Tensor:
         return self._rows.added(self._outer.total(share), share)
