@@ -170,3 +170,16 @@ def test_no_positions_at_all():
     layer = nn.Linear(40, 50)
     found = clipped(layer, lambda model, x: model(x).flatten(1).sum(1) + 0, torch.zeros(3, 0, 40), 1.0)
     assert float(found.norms.max()) < 1e-6
+
+
+def test_squares_that_a_processor_flushes_to_zero_are_not_forgotten():
+    torch.set_flush_denormal(True)
+    try:
+        for width in (2**10, 2**14):
+            a, g = torch.full((1, 2, width), 2.0**-63.6), torch.zeros(1, 2, width)
+            g[0, 0, 0] = 2.0**63.4
+            outer = Outer(a, Signal(g))
+            share = _shares(_norms([outer.measure()], torch.zeros(1)), 1.0, None)
+            assert float(outer.total(share).double().norm()) <= 1
+    finally:
+        torch.set_flush_denormal(False)
