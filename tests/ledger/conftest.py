@@ -5,7 +5,16 @@ from __future__ import annotations
 
 import pytest
 
+from discreet.errors import DiscreetError
+from discreet.ledger import Ledger, Limit
 from tests.postgres import schema
+
+
+def refusal(call, *arguments, **named):
+    """The error that a call ends with."""
+    with pytest.raises(DiscreetError) as caught:
+        call(*arguments, **named)
+    return caught.value
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -14,3 +23,10 @@ def where(request, tmp_path):
     if request.param == "sqlite":
         return str(tmp_path / "a.ledger")
     return schema(request.getfixturevalue("postgres_dsn"))
+
+
+@pytest.fixture
+def ledger(where):
+    """An open one, with a limit of 1."""
+    with Ledger(where, limit=Limit.filter(epsilon=1)) as opened:
+        yield opened

@@ -12,25 +12,14 @@ from fractions import Fraction
 import pytest
 
 from discreet import privacy, testing
-from discreet.errors import BadParameter, DiscreetError, LedgerDamaged, LedgerError, OverBudget, UnitMismatch
+from discreet.errors import BadParameter, LedgerDamaged, LedgerError, OverBudget, UnitMismatch
 from discreet.ledger import Ledger, Limit, Receipt
 from discreet.ledger.sqlite import SQLite
 from discreet.noise.source import is_private
 from discreet.privacy.unit import Unit
+from tests.ledger.conftest import refusal
 
 TENTH = privacy.pure(0.1)
-
-
-def refusal(call, *arguments, **named):
-    with pytest.raises(DiscreetError) as caught:
-        call(*arguments, **named)
-    return caught.value
-
-
-@pytest.fixture
-def ledger(where):
-    with Ledger(where, limit=Limit.filter(epsilon=1)) as opened:
-        yield opened
 
 
 # --- charging ---------------------------------------------------------------------------------------------

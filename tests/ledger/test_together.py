@@ -9,26 +9,14 @@ from fractions import Fraction
 import pytest
 
 from discreet import privacy
-from discreet.errors import DiscreetError
 from discreet.ledger import Entry, Ledger, Limit, Receipt, Wanted
 from discreet.ledger.released import released
+from tests.ledger.conftest import refusal
 from tests.ledger.workers import run
 
 KILLED = -9
 NOTHING_OR_ALL = [[], ["reserved"] * 3, ["reserved"] * 3 + ["committed"] * 3]
 TENTH = privacy.pure(0.1)
-
-
-def refusal(call, *arguments, **named):
-    with pytest.raises(DiscreetError) as caught:
-        call(*arguments, **named)
-    return caught.value
-
-
-@pytest.fixture
-def ledger(where):
-    with Ledger(where, limit=Limit.filter(epsilon=1)) as opened:
-        yield opened
 
 
 def wanted(*amounts, name="r"):
