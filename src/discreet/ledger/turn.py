@@ -8,8 +8,8 @@ A charge is *held* if whoever makes it shows nothing of what it draws before the
 was not answered was seen by nobody, and may be answered later, or by somebody else, for the same payment: of all draws
 that are made under it only the one that was committed first is ever shown.
 
-What would break it: showing a draw under a held charge before `answer` has returned it; a crash, an error or a time that
-says more about the rows than the answer does.
+What would break it: showing a draw under a held charge before `answer` has returned it, or that it failed before that is
+committed in its place; a crash or a time that depends on what was drawn.
 """
 
 from __future__ import annotations

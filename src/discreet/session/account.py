@@ -14,12 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from discreet.errors import BadParameter, DiscreetError, OverBudget
+from discreet.errors import BadParameter, DiscreetError, EngineFailed, OverBudget
 from discreet.ledger import Entry, Ledger, Left, Receipt, Wanted
 from discreet.mechanisms.mechanism import Mechanism, Refusal, Release
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.answer import Answer
+
+#: What is kept of answers whose drawing failed.
+NOT_DRAWN = '{"not drawn": true}'
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,19 @@ def drawn(mechanism: Mechanism, data: Any, spent: str = "what this answer costs"
 
 def again(kept: Entry) -> Answer:
     """An answer that was paid for before."""
-    return Answer.from_json(str(kept.answer)).with_(receipt=kept.receipt)
+    return shown(kept.answer).with_(receipt=kept.receipt)
+
+
+def shown(kept: str | None) -> Answer:
+    """What the ledger keeps of a table; that it could not be drawn is an outcome too, and stays one."""
+    if kept != NOT_DRAWN:
+        return Answer.from_json(str(kept))
+    raise EngineFailed(
+        "DP801",
+        "this answer was paid for, and could not be drawn.",
+        why="that it failed may depend on what was drawn, so it is not drawn again for the same payment.",
+        fix="key='…' or a name of the release that is new, once the engine answers",
+    )
 
 
 def value_of(written: str | None) -> Any:

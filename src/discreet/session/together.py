@@ -3,7 +3,8 @@
 
 The order is what makes it hold: compile everything (a question that is refused stops all), charge everything in one
 transaction, draw everything, keep everything in one transaction, and only then show anything. A process that is stopped
-between the two transactions has shown nothing, so whoever asks again with the same keys draws for the same charge.
+between the two transactions has shown nothing, so whoever asks again with the same keys draws for the same charge. An
+error is something that is shown, and may depend on what was drawn: it is kept as the answer of all of them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BadParameter
 from discreet.ledger import Receipt, Wanted
-from discreet.session.account import again, drawn, having_spent
+from discreet.session.account import NOT_DRAWN, again, drawn, having_spent, shown
 from discreet.session.maker import Maker
 from discreet.session.stated import question_of, spend_of
 from discreet.tables.answer import Answer
@@ -24,7 +25,7 @@ from discreet.tables.spend import Spend
 if TYPE_CHECKING:
     from discreet.tables.compile import TableMechanism
 
-_RETRY = "what all of these answers cost; asking again with the same keys costs nothing more"
+_LOST = "what all of these answers cost"
 
 
 def together(maker: Maker, asked: Any, after_each: Callable[[], object]) -> dict[str, Answer]:
@@ -37,16 +38,19 @@ def together(maker: Maker, asked: Any, after_each: Callable[[], object]) -> dict
     ]
     with having_spent(before):
         found = maker.account.charge_all(wanted)
-    due = []
-    for charged, mechanism in zip(found, mechanisms, strict=True):
-        if isinstance(charged, Receipt):
-            due.append((charged, drawn(mechanism, maker.data, _RETRY).to_json()))
-        after_each()
-    kept = iter(maker.account.ledger.commit_all(due) if due else [])
+    due = [charged for charged in found if isinstance(charged, Receipt)]
+    texts = []
+    try:
+        for charged, mechanism in zip(found, mechanisms, strict=True):
+            if isinstance(charged, Receipt):
+                texts.append(drawn(mechanism, maker.data, _LOST).to_json())
+            after_each()
+    except Exception:
+        maker.account.ledger.commit_all([(receipt, NOT_DRAWN) for receipt in due])
+        raise
+    kept = iter(maker.account.ledger.commit_all(zip(due, texts, strict=True)) if due else [])
     return {
-        key: Answer.from_json(str(next(kept))).with_(receipt=charged)
-        if isinstance(charged, Receipt)
-        else again(charged)
+        key: shown(next(kept)).with_(receipt=charged) if isinstance(charged, Receipt) else again(charged)
         for key, charged in zip(plans, found, strict=True)
     }
 
