@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from discreet import privacy
 
-laws = settings(derandomize=True, max_examples=40, deadline=None, database=None)
-few = settings(derandomize=True, max_examples=20, deadline=None, database=None)
+laws = settings(max_examples=40)
+few = settings(max_examples=20)
 
 # A bound is computed, so two ways to the same truth may differ by rounding, never by more than this.
 SLACK = 1 + 1e-9

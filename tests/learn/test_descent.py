@@ -42,7 +42,7 @@ def alone(rows: Rows, record: int) -> Rows:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.sampled_from(LOSSES), st.sampled_from([1e-3, 0.3, 50.0]))
 def test_no_record_adds_more_than_the_clip_norm(seed: int, of: tuple[Loss, int], clip: float) -> None:
     loss, scores = of
@@ -52,7 +52,7 @@ def test_no_record_adds_more_than_the_clip_norm(seed: int, of: tuple[Loss, int],
         assert sum(int(x) ** 2 for x in total.ravel()) <= CLIP**2
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.sampled_from(LOSSES))
 def test_what_a_record_adds_depends_on_it_alone(seed: int, of: tuple[Loss, int]) -> None:
     loss, scores = of
@@ -170,7 +170,7 @@ def test_a_penalty_pulls_towards_zero(shape: tuple[int, ...]) -> None:
 
 
 @given(st.floats(1e-3, 50.0), st.floats(1e-12, 0.4), st.sampled_from(["add-remove", "replace"]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_shares_of_a_budget_compose_to_no_more_than_the_budget(
     epsilon: float, delta: float, relation: str
 ) -> None:

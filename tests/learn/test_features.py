@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import sparse
@@ -24,7 +24,6 @@ def squares(cells: np.ndarray) -> list[int]:
     return [sum(int(x) ** 2 for x in row) for row in cells]
 
 
-@settings(deadline=None)
 @given(
     tables,
     st.sampled_from([None, 0.3, 1.0, 1e90]),
@@ -40,7 +39,6 @@ def test_no_row_is_longer_than_declared(
     assert all(square <= 4**BITS for square in squares(cells))
 
 
-@settings(deadline=None)
 @given(tables)
 def test_a_row_depends_on_itself_alone(table: np.ndarray) -> None:
     box = Box.of(3, bounds=([-1, 0, 3], [1, 9, 3.001]), norm=1.2)
@@ -61,7 +59,6 @@ def test_a_row_is_scaled_to_its_bounds_and_shortened_to_its_norm() -> None:
     assert np.abs(cells - [[2**-0.5, 2**-0.5], [0, 0], [1, 0]]).max() < 2.0 ** (2 - BITS)
 
 
-@settings(deadline=None)
 @given(tables, st.sampled_from([0.3, 4.0]))
 def test_sparse_rows_are_the_same_rows(table: np.ndarray, norm: float) -> None:
     box = Box.of(3, norm=norm)

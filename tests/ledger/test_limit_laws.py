@@ -13,7 +13,7 @@ from discreet import privacy
 from discreet.errors import OverBudget
 from discreet.ledger import Cost, Limit, State
 
-laws = settings(derandomize=True, max_examples=40, deadline=None, database=None)
+laws = settings(max_examples=40)
 
 LANES = Limit.filter(epsilon=1, delta=1e-6)
 WIDE = Limit.filter(epsilon=1000, delta=1e-6)

@@ -43,7 +43,7 @@ def assert_encloses(function, x, bits):
 
 @ALL
 @given(x=POSITIVE, bits=BITS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_truth_lies_inside(function, x, bits):
     assert_encloses(function, x, bits)
 

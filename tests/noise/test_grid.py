@@ -25,7 +25,7 @@ def by_definition(x, grid):
 
 
 @given(values=st.lists(FLOATS, min_size=1, max_size=8), exponent=EXPONENTS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_floats_are_rounded_half_up(values, exponent):
     grid = Grid(exponent)
     expected = [by_definition(x, grid) for x in values]
@@ -34,7 +34,7 @@ def test_floats_are_rounded_half_up(values, exponent):
 
 
 @given(values=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=8), exponent=EXPONENTS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_integers_are_rounded_half_up(values, exponent):
     grid = Grid(exponent)
     assert [int(c) for c in grid.cells(np.array(values, np.int64))] == [
@@ -47,7 +47,7 @@ def test_integers_are_rounded_half_up(values, exponent):
     exponent=EXPONENTS,
     nudge=st.sampled_from([-1, 0, 1]),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_ties_and_their_neighbours(halves, exponent, nudge):
     grid = Grid(exponent)
     ties = np.ldexp(np.array(halves) + 0.5, exponent)
@@ -56,7 +56,7 @@ def test_ties_and_their_neighbours(halves, exponent, nudge):
 
 
 @given(cells=st.lists(st.integers(-(2**80), 2**80), min_size=1, max_size=5), exponent=EXPONENTS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_way_back_is_the_nearest_float(cells, exponent):
     grid = Grid(exponent)
     expected = [float(cell * grid.step) for cell in cells]
@@ -79,7 +79,7 @@ def test_casts_are_made_last():
 
 
 @given(x=FLOATS, y=FLOATS, exponent=st.integers(-20, 20))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_one_number_never_moves_further_than_its_sensitivity(x, y, exponent):
     grid = Grid(exponent)
     assert abs(grid.cells(x) - grid.cells(y)) <= grid.sensitivity(abs(Fraction(x) - Fraction(y)))

@@ -51,7 +51,7 @@ def assert_encloses(function, parameter, z, bits):
 
 @ALL
 @given(parameter=PARAMETER, z=POINT, bits=BITS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_truth_lies_inside(function, parameter, z, bits):
     assert_encloses(function, parameter, z, bits)
 
@@ -71,7 +71,7 @@ def test_one_degree_is_the_arctangent():
 
 
 @given(x=POINT, bits=BITS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_the_inverse_of_sinh(x, bits):
     low, high = tails.arsinh(x, bits)
     with mpmath.workdps(150):

@@ -191,7 +191,7 @@ def _deeper(inner):
 EXPRESSIONS = st.recursive(_NUMBERS, _deeper, max_leaves=6)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(st.lists(EXPRESSIONS, min_size=6, max_size=6))
 def test_expressions_of_any_shape_agree(exprs):
     from tests.tables.nasty import REFERENCE

@@ -23,7 +23,7 @@ def squared(row):
     return sum(int(cell) ** 2 for cell in row)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.lists(st.floats(-1e6, 1e6), min_size=3, max_size=3), min_size=1, max_size=4),
     st.floats(1e-3, 1e3),
@@ -37,7 +37,7 @@ def test_no_row_is_longer_than_the_bound(rows, clip, noise):
         assert squared(cells.tolist()) <= bound * bound
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.floats(-1, 1), min_size=4, max_size=4), st.floats(0.01, 10.0))
 def test_a_row_that_fits_is_cut_towards_zero_by_less_than_a_cell(row, noise):
     size = math.sqrt(sum(x * x for x in row))
