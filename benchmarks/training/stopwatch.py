@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import math
 import multiprocessing
@@ -93,6 +94,8 @@ def _of_process(task_name: str, name: str, precision: str) -> float | str:
     ]  # a task holds functions, which do not travel
     _stepped(SMALL[0], PLAIN, "cpu", precision)  # what any first step loads
     gc.collect()
+    with suppress(OSError, AttributeError):  # memory that is free but not given back would be used without being seen
+        ctypes.CDLL(None).malloc_trim(0)
     with suppress(OSError):  # then the peak of that step is the floor
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     before = _high_water()

@@ -170,27 +170,38 @@ def test_the_spread_is_that_of_ordinary_noise():
     assert fit.p_value(cells, lambda k: fit.rounded_gaussian(k, 10.5)) < ALPHA
 
 
-def test_several_buffers_keep_their_own_past():
+def test_several_parts_keep_their_own_past():
     cycle = Cycle(3, 1)
-    noise, one, two = BandedNoise(cycle), torch.zeros(50), torch.zeros(50, dtype=torch.float64)
-    for turn in range(5):
-        assert cycle.turn == turn
-        for buffer in (one, two):
-            noise.add_(buffer, SCALES, divide=1.0)
+    noise, shown = BandedNoise(cycle), {50: [], 30: []}
+    with testing.seeded(1):
+        for turn in range(5):
+            assert cycle.turn == turn
+            for part, size in enumerate(shown):  # a new tensor every time, as a run has it
+                buffer = torch.zeros(size, dtype=torch.float64)
+                noise.add_(buffer, SCALES, divide=1.0, part=part)
+                shown[size].append(buffer / SCALES.cell)
+    plain = Noise()
+    with testing.seeded(1):
+        for turn in range(5):
+            for size, rows in shown.items():
+                fresh = torch.zeros(size, dtype=torch.float64)
+                plain.add_(fresh, SCALES, divide=1.0)
+                back = torch.from_numpy(matrix(3, 5))[turn] @ torch.stack(rows)
+                assert (back - fresh / SCALES.cell).abs().max() <= 1.001
 
 
 def test_an_interrupted_release_and_another_scale_are_refused():
     noise, one, two = BandedNoise(Cycle(3, 1)), torch.zeros(50), torch.zeros(50, dtype=torch.float64)
     noise.add_(one, SCALES, divide=1.0)
-    noise.add_(two, SCALES, divide=1.0)
+    noise.add_(two, SCALES, divide=1.0, part=1)
     with pytest.raises(RefusedTraining, match="DP911"):
-        noise.add_(two, SCALES, divide=1.0)  # before its turn
+        noise.add_(two, SCALES, divide=1.0, part=1)  # before its turn
     noise.add_(one, SCALES, divide=1.0)
     with pytest.raises(RefusedTraining, match="DP911"):
-        noise.add_(two, scales_for(noise=1.5, clip=2.1, dimension=50), divide=1.0)
+        noise.add_(two, scales_for(noise=1.5, clip=2.1, dimension=50), divide=1.0, part=1)
     noise.add_(one, SCALES, divide=1.0)
     with pytest.raises(RefusedTraining, match="DP911"):
-        noise.add_(two, SCALES, divide=1.0)  # it has missed a turn
+        noise.add_(two, SCALES, divide=1.0, part=1)  # it has missed a turn
 
 
 # --- the groups --------------------------------------------------------------------------------------

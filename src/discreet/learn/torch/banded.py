@@ -53,16 +53,16 @@ class Cycle:
 
 
 class _Past:
-    """The last noises of one buffer, in cells, the oldest overwritten first, and how many there were in all."""
+    """The last noises of one part, in cells, the oldest overwritten first, and how many there were in all."""
 
     def __init__(self, buffer: torch.Tensor, lags: int) -> None:
-        self.buffer, self.turn = buffer, 0  # a buffer that is held keeps its id to itself
+        self.turn = 0
         device = buffer.device if buffer.device.type == "cuda" else torch.device("cpu")
         self.noises = torch.zeros(lags, buffer.numel(), dtype=torch.float64, device=device)
 
 
 class BandedNoise(Noise):
-    """The correlated noise of one run. The first buffer that it sees begins each turn."""
+    """The correlated noise of one run. The first part that it sees begins each turn."""
 
     def __init__(self, cycle: Cycle) -> None:
         super().__init__()
@@ -71,9 +71,9 @@ class BandedNoise(Noise):
         self._pasts: dict[int, _Past] = {}
         self._scales: Scales | None = None
 
-    def add_(self, buffer: torch.Tensor, scales: Scales, *, divide: float) -> None:
-        """Noise on a flat buffer, in place, that knows the noises that this buffer had before."""
-        past = self._begin(buffer, scales)
+    def add_(self, buffer: torch.Tensor, scales: Scales, *, divide: float, part: int = 0) -> None:
+        """Noise on a flat buffer, in place, that knows the noises that this part had before."""
+        past = self._begin(part, buffer, scales)
         noises = past.noises
         noise = noises.new_zeros(noises.shape[1])
         super().add_(noise, _STANDARD, divide=1.0)
@@ -90,11 +90,11 @@ class BandedNoise(Noise):
             noises[past.turn % lags].copy_(noise)
         past.turn += 1
 
-    def _begin(self, buffer: torch.Tensor, scales: Scales) -> _Past:
-        """The past of a buffer, if it is whole: every release before this one was finished, on the same grid."""
-        if id(buffer) not in self._pasts:
-            self._pasts[id(buffer)] = _Past(buffer, self._cycle.bands - 1)
-        past = self._pasts[id(buffer)]
+    def _begin(self, part: int, buffer: torch.Tensor, scales: Scales) -> _Past:
+        """The past of a part, if it is whole: every release before this one was finished, on the same grid."""
+        if part not in self._pasts:
+            self._pasts[part] = _Past(buffer, self._cycle.bands - 1)
+        past = self._pasts[part]
         leads = past is next(iter(self._pasts.values()))
         self._scales = self._scales or scales
         if past.turn != self._cycle.turn - (not leads) or scales != self._scales:

@@ -86,8 +86,8 @@ class Noise:
         self._keys: dict[torch.device, torch.Tensor] = {}
         self._birth, self._turn = os.getpid(), 0
 
-    def add_(self, buffer: torch.Tensor, scales: Scales, *, divide: float) -> None:
-        """Fresh noise on a flat buffer, in place."""
+    def add_(self, buffer: torch.Tensor, scales: Scales, *, divide: float, part: int = 0) -> None:
+        """Fresh noise on a flat buffer, in place: the sum of one part of the parameters, of which only correlated noise asks."""
         if buffer.device.type == "cuda" and find_spec("triton") is not None:
             self._on_gpu(buffer, scales, divide)
         elif buffer.device.type == "cpu":

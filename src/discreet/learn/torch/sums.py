@@ -69,41 +69,41 @@ class Sums(Protocol):
 
 
 class _Flat:
-    """The parameters of one device and one precision, as parts of one buffer."""
+    """The parameters of one device and one precision, and the sum of their gradients, one after the other in one tensor."""
 
     def __init__(self, parameters: Sequence[Parameter], device: torch.device, dtype: torch.dtype) -> None:
-        self.parameters, self._dtypes = parameters, [p.dtype for p in parameters]
-        self.buffer = torch.zeros(sum(p.numel() for p in parameters), device=device, dtype=dtype)
+        self._parameters, self._kinds = parameters, [p.dtype for p in parameters]
         self._sizes, self._shapes = [p.numel() for p in parameters], [p.shape for p in parameters]
-        self._views = self._shaped(self.buffer)
-        self._empty = True
+        self._device, self._dtype = device, dtype
+        self.size = sum(self._sizes)
+        self._sum: Tensor | None = None
 
     def clear(self) -> None:
-        """Begin again: what comes next replaces what is there."""
-        self._empty = True
-        for parameter in self.parameters:
+        """Begin again, whatever was added before."""
+        self._sum = None
+        for parameter in self._parameters:
             parameter.grad = None
 
     def add(self, gradients: dict[Parameter, Tensor]) -> None:
-        found = [gradients[parameter] for parameter in self.parameters]
-        (torch._foreach_copy_ if self._empty else torch._foreach_add_)(self._views, found)
-        self._empty = False
+        found = [gradients[parameter] for parameter in self._parameters]
+        if self._sum is None:
+            self._sum = torch.cat([each.reshape(-1) for each in found]).to(self._dtype)
+        else:
+            torch._foreach_add_(self._shaped(self._sum), found)
 
-    def settle(self) -> None:
-        """Nothing, if nothing was added."""
-        if self._empty:
-            self.buffer.zero_()
+    def taken(self) -> Tensor:
+        """The sum, which is kept no longer."""
+        taken, self._sum = self._sum, None
+        return taken if taken is not None else torch.zeros(self.size, device=self._device, dtype=self._dtype)
 
-    def write(self) -> None:
-        """A copy, because the buffer fills up again. A cast to the precision of the parameter comes last."""
-        for parameter, part, dtype in zip(
-            self.parameters, self._shaped(self.buffer.clone()), self._dtypes, strict=True
-        ):
-            parameter.grad = part if part.dtype == dtype else part.to(dtype)
+    def write(self, released: Tensor) -> None:
+        """Into `.grad`; a cast to the precision of the parameter comes last."""
+        for parameter, part, kind in zip(self._parameters, self._shaped(released), self._kinds, strict=True):
+            parameter.grad = part if part.dtype == kind else part.to(kind)
 
-    def _shaped(self, buffer: Tensor) -> list[Tensor]:
-        """The parts of a buffer, one for each parameter."""
-        parts = buffer.split_with_sizes(self._sizes)
+    def _shaped(self, whole: Tensor) -> list[Tensor]:
+        """The parts, one for each parameter."""
+        parts = whole.split_with_sizes(self._sizes)
         return [part.view(shape) for part, shape in zip(parts, self._shapes, strict=True)]
 
 
@@ -121,7 +121,7 @@ class FloatSums:
             wide = torch.float64 if parameter.dtype == torch.float64 else torch.float32
             groups.setdefault((parameter.device, wide), []).append(parameter)
         self._flats = [_Flat(group, *kind) for kind, group in groups.items()]
-        self._dimension = sum(flat.buffer.numel() for flat in self._flats)
+        self._dimension = sum(flat.size for flat in self._flats)
 
     def begin(self) -> None:
         with unheard():
@@ -141,10 +141,10 @@ class FloatSums:
     def release(self, *, noise: float, clip: Number, divide: float) -> None:
         scales = scales_for(noise=noise, clip=clip, dimension=self._dimension)
         with unheard():
-            for flat in self._flats:
-                flat.settle()
-                self._noise.add_(flat.buffer, scales, divide=divide)
-                flat.write()
+            for part, flat in enumerate(self._flats):
+                released = flat.taken()
+                self._noise.add_(released, scales, divide=divide, part=part)
+                flat.write(released)
 
     def test(self, model: Module, inputs: tuple[Tensor, ...]) -> None:
         ours = self._clipper
