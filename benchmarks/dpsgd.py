@@ -8,9 +8,9 @@
     python benchmarks/dpsgd.py --write               # and keep the table in benchmarks/RESULTS.md
     python benchmarks/training/carry.py              # fetches opacus, once; without it there are no peers
 
-All in one process, one model for all, by turns; medians. Noise is part of the step: discreet's comes from a
-cryptographic generator, that of opacus from torch's ordinary one, its default. How accurate private training gets is
-the business of benchmarks/training/mnist.py and cifar.py.
+All in one process, one model for all, by turns; the least of all readings, for other work on the machine only adds.
+Noise is part of the step: discreet's comes from a cryptographic generator, that of opacus from torch's ordinary one, its
+default. How accurate private training gets is the business of benchmarks/training/mnist.py and cifar.py.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class Result:
     times: dict[str, float] = field(default_factory=dict)
     busy: dict[str, float] = field(default_factory=dict)
     sizes: dict[str, float] = field(default_factory=dict)
+    python: list[float] = field(default_factory=list)  # milliseconds of a loop, before and after
     troubles: dict[str, str] = field(default_factory=dict)
 
 
@@ -66,7 +67,13 @@ def main() -> None:
         _time(result, options)
         print("\n".join(_rows(result)), file=sys.stderr, flush=True)
     command = f"python benchmarks/dpsgd.py {shlex.join(sys.argv[1:])}".strip()
-    lines = [*report.heading(command), "", _place(options.device), "", *_page(results, options.device)]
+    lines = [
+        *report.heading(command),
+        "",
+        _place(results, options.device),
+        "",
+        *_page(results, options.device),
+    ]
     print("\n".join(lines))
     if options.write:
         report.replace_section(HERE / "RESULTS.md", f"Private training steps ({options.device})", lines)
@@ -83,9 +90,11 @@ def _weigh(result: Result, options: argparse.Namespace) -> None:
 
 def _time(result: Result, options: argparse.Namespace) -> None:
     names = list(result.sizes)
+    result.python.append(stopwatch.python_milliseconds())
     result.times = stopwatch.milliseconds(
         result.task, names, options.device, result.precision, options.rounds
     )
+    result.python.append(stopwatch.python_milliseconds())
     if options.device == "cuda":
         result.busy = {
             name: stopwatch.busy_milliseconds(result.task, name, result.precision) for name in names
@@ -160,10 +169,14 @@ def _has(name: str) -> bool:
     return importlib.util.find_spec(name) is not None
 
 
-def _place(device: str) -> str:
+def _place(results: list[Result], device: str) -> str:
     where = torch.cuda.get_device_name() if device == "cuda" else "one thread, CPU time"
     peer = "opacus 1.6.0" if _has("opacus") else "no peer"
-    return f"{where}, torch {torch.__version__}, {peer}; × is over training without privacy."
+    loops = [loop for result in results for loop in result.python]
+    return (
+        f"{where}, torch {torch.__version__}, {peer}; × is over training without privacy. "
+        f"An empty Python loop of a million turns took {min(loops):.0f} to {max(loops):.0f} ms meanwhile."
+    )
 
 
 def _options() -> argparse.Namespace:

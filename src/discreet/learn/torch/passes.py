@@ -5,7 +5,7 @@ They run only where there is a GPU and triton, on tensors that are so large that
 twice what it reads once.
 """
 # mypy: disable-error-code="untyped-decorator,no-untyped-call,no-untyped-def,import-not-found,import-untyped"
-# ruff: noqa: ANN001, ANN202 - the compiler of kernels reads annotations as types of its own
+# ruff: noqa: ANN001, ANN202, PLR0917 - the compiler of kernels reads annotations as types of its own
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ try:
 except ImportError:  # then this file can be read, and `large` says no
     triton, _CAN = SimpleNamespace(jit=lambda function: function), False
 
-__all__ = ["clear", "kernels", "large", "scaled", "unit_if_cut"]
+__all__ = ["affine_sums", "clear", "kernels", "large", "prepared", "scaled", "unit_if_cut"]
 
 #: Operands of norm and sum are both cut to TF32, or may be rounded to it in two ways (clip.proof.md, Lemma 2).
 _CUT, _ROUNDED = 2.0**-9, 2.0**-8 + 2.0**-16
@@ -31,6 +31,7 @@ _CUT, _ROUNDED = 2.0**-9, 2.0**-8 + 2.0**-16
 _LARGE = 2**22
 _BLOCK = 2048
 _PARTS = 64  # programs for each record that clear it
+_POSITIONS, _FEATURES = 32, 64  # read at a time
 _KINDS = {torch.float32, torch.bfloat16, torch.float16}
 
 
@@ -57,18 +58,77 @@ def _cut(values):
 
 
 @triton.jit
-def _scaled(values, factors, out, width, blocks, CUT: tl.constexpr, BLOCK: tl.constexpr):  # noqa: PLR0917
-    """One program for each record and block of its numbers."""
-    program = tl.program_id(0).to(tl.int64)
-    record = program // blocks
-    place = (program % blocks) * BLOCK + tl.arange(0, BLOCK)
+def _scale(values, factor, out, record, block, width, CUT: tl.constexpr, BLOCK: tl.constexpr):
+    """One block of the numbers of one record."""
+    place = block * BLOCK + tl.arange(0, BLOCK)
     inside = place < width
-    factor = tl.load(factors + record)
     value = tl.load(values + record * width + place, mask=inside, other=0.0) * factor
     value = tl.where(tl.abs(value) < float("inf"), value, 0.0).to(out.dtype.element_ty)
     if CUT:
         value = _cut(value)
     tl.store(out + record * width + place, value, mask=inside)
+
+
+@triton.jit
+def _scaled(values, factors, out, width, blocks, CUT: tl.constexpr, BLOCK: tl.constexpr):
+    """One program for each record and block of its numbers."""
+    program = tl.program_id(0).to(tl.int64)
+    record = program // blocks
+    _scale(values, tl.load(factors + record), out, record, program % blocks, width, CUT, BLOCK)
+
+
+@triton.jit
+def _prepared(
+    inputs,
+    signal,
+    factors,
+    scaled,
+    cleared,
+    width,
+    blocks,
+    outputs,
+    more,
+    CUT: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """One program for each record and block of its inputs, and then of its signal."""
+    program = tl.program_id(0).to(tl.int64)
+    record = program // (blocks + more)
+    block = program % (blocks + more)
+    factor = tl.load(factors + record)
+    if block < blocks:
+        _scale(inputs, factor, scaled, record, block, width, CUT, BLOCK)
+    else:
+        block -= blocks
+        if CUT:
+            _scale(signal, (factor > 0).to(factor.dtype), cleared, record, block, outputs, CUT, BLOCK)
+        elif factor == 0.0:
+            place = block * BLOCK + tl.arange(0, BLOCK)
+            zeros = tl.zeros([BLOCK], dtype=cleared.dtype.element_ty)
+            tl.store(cleared + record * outputs + place, zeros, mask=place < outputs)
+
+
+@triton.jit
+def _affine(gradient, x, mean, scale, out, records, positions, width, T: tl.constexpr, WIDE: tl.constexpr):
+    """One program for each record and block of features: both sums over its positions."""
+    record = tl.program_id(0).to(tl.int64)
+    n = tl.program_id(1) * WIDE + tl.arange(0, WIDE)
+    of_scale = tl.zeros([WIDE], dtype=tl.float32)
+    of_shift = tl.zeros([WIDE], dtype=tl.float32)
+    for start in range(0, positions, T):
+        t = start + tl.arange(0, T)
+        there = t < positions
+        row = record * positions + t
+        place = row[:, None] * width + n[None, :]
+        inside = there[:, None] & (n < width)[None, :]
+        g = tl.load(gradient + place, mask=inside, other=0.0).to(tl.float32)
+        value = tl.load(x + place, mask=inside, other=0.0).to(tl.float32)
+        m = tl.load(mean + row, mask=there, other=0.0)
+        s = tl.load(scale + row, mask=there, other=0.0)
+        of_scale += tl.sum(g * ((value - m[:, None]) * s[:, None]), 0)
+        of_shift += tl.sum(g, 0)
+    tl.store(out + record * width + n, of_scale, mask=n < width)
+    tl.store(out + (records + record) * width + n, of_shift, mask=n < width)
 
 
 @triton.jit
@@ -91,6 +151,35 @@ def scaled(values: Tensor, factors: Tensor, *, short: bool = False) -> Tensor:
     with torch.cuda.device(values.device):
         _scaled[(records * blocks,)](values, factors, out, width, blocks, CUT=short, BLOCK=_BLOCK)
     return out
+
+
+def prepared(inputs: Tensor, signal: Tensor, factors: Tensor, *, short: bool) -> tuple[Tensor, Tensor]:
+    """Factor times input, and the signal, by record; 0 for what is not finite, or is of a record whose factor is 0.
+
+    With `short` both are cut to TF32, in copies; without it the signal is cleared in place, and is not read.
+    """
+    scaled, records = torch.empty_like(inputs), factors.shape[0]
+    cleared = torch.empty_like(signal) if short else signal
+    width, outputs = inputs.numel() // records, signal.numel() // records
+    blocks, more = -(-width // _BLOCK), -(-outputs // _BLOCK)
+    with torch.cuda.device(inputs.device):
+        _prepared[(records * (blocks + more),)](
+            inputs, signal, factors, scaled, cleared, width, blocks, outputs, more, CUT=short, BLOCK=_BLOCK
+        )
+    return scaled, cleared
+
+
+def affine_sums(gradient: Tensor, x: Tensor, mean: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+    """Σ_t g_t·(x_t - mean_t)·scale_t and Σ_t g_t of each record, for (records, positions, features)."""
+    records, positions, width = x.shape
+    out = x.new_empty((2, records, width), dtype=torch.float32)
+    tensors = (each.contiguous() for each in (gradient, x, mean, scale))
+    with torch.cuda.device(x.device):
+        _affine[(records, -(-width // _FEATURES))](
+            *tensors, out, records, positions, width, T=_POSITIONS, WIDE=_FEATURES
+        )
+    of_scale, of_shift = out.unbind()
+    return of_scale, of_shift
 
 
 def clear(values: Tensor, factors: Tensor) -> None:

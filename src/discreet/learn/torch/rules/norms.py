@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from discreet.errors import RefusedTraining
+from discreet.learn.torch.passes import affine_sums, kernels
 from discreet.learn.torch.rules.piece import Dense, Piece, wide
 from discreet.learn.torch.rules.use import Use
 
@@ -26,11 +27,32 @@ __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "prelu", "
 def layer_norm(
     use: Use, x: Tensor, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Tensor:
-    def normal(x: Tensor) -> Tensor:
-        return functional.layer_norm(x, shape, None, None, eps)
+    """Of the statistics that it has computed, so that x̂ is found without computing them again."""
+    if torch.is_autocast_enabled(x.device.type):
+        x = x.to(wide(x.dtype))  # as automatic mixed precision does
+    w, b = (None if each is None else use.value(each).to(x.dtype) for each in (weight, bias))
+    out, mean, scale = torch.native_layer_norm(x, shape, w, b, eps)
+    axes = tuple(range(x.dim() - len(shape), x.dim()))
 
-    out = functional.layer_norm(x, shape, use.value(weight), use.value(bias), eps)
-    return _scaled(use, out, x, weight, bias, normal, tuple(range(x.dim() - len(shape), x.dim())))
+    def pieces(gradient: Tensor, x: Tensor, *statistics: Tensor) -> tuple[Piece | None, Piece | None]:
+        use.fits(gradient, weight if use.watches(weight) else bias)
+        sums = _affine_sums(gradient, x, *statistics, axes)
+        return tuple(
+            Dense(each) if use.watches(one) else None for one, each in zip((weight, bias), sums, strict=True)
+        )
+
+    return use.tap(out, (weight, bias), pieces, x, mean.detach(), scale.detach())
+
+
+def _affine_sums(
+    gradient: Tensor, x: Tensor, mean: Tensor, scale: Tensor, axes: tuple[int, ...]
+) -> tuple[Tensor, Tensor]:
+    """Σ_t g_t·x̂_t and Σ_t g_t of each record."""
+    if axes == (2,) and kernels(x) and kernels(gradient) and mean.dtype == torch.float32:
+        return affine_sums(gradient, x, mean, scale)
+    kind = wide(x.dtype)
+    normal = (x.to(kind) - mean.to(kind)).mul_(scale.to(kind))
+    return _summed(normal.mul_(gradient), axes), _summed(gradient, axes)
 
 
 def rms_norm(use: Use, x: Tensor, shape: Any, weight: Any = None, eps: float | None = None) -> Tensor:

@@ -48,10 +48,10 @@ class Signal:
         """‖g_t‖ for every record and position."""
         return lengths(self.gradient)
 
-    def rows(self, share: Share, *, short: bool = False) -> Tensor:
-        """The gradient as a matrix, with 0 for what is not finite; remembered, for weight and bias ask in turn."""
+    def cleared(self, share: Share) -> Tensor:
+        """With 0 for what is not finite; remembered, for weight and bias ask in turn where there is one position."""
         if self._cleared is None:
-            self._cleared = _matrix(share.cleared(self.gradient, short=short))
+            self._cleared = share.cleared(self.gradient)
         return self._cleared
 
 
@@ -114,23 +114,20 @@ class Outer(Piece):
         return Outer(self.inputs[:, None], Signal(self.signal.gradient[:, None]), transposed=self.transposed)
 
     def total(self, share: Share) -> Tensor:
+        # the inputs get the factors, in a copy, for somebody may still look at them; the signal is ours alone
         if self._kept is not None:
             found = Dense(self._kept).total(share)
+        elif self.lone:
+            found = matmul(self.signal.cleared(share).T, share.scaled(self.inputs))
         else:
-            # the inputs have the factors, in a copy, for somebody may still look at them; the signal is ours alone
             short = self._by_kernel and self.inputs.dtype == torch.float32
-            signal, inputs = self.signal.rows(share, short=short), share.scaled(self.inputs, short=short)
-            found = matmul(signal.T, _matrix(inputs))
+            inputs, signal = share.prepared(self.inputs, self.signal.gradient, short=short)
+            found = matmul(signal.flatten(0, 1).T, inputs.flatten(0, 1))
         return found.T if self.transposed else found
 
     def dense(self) -> Tensor:
         gradients = self._gradients()
         return gradients.mT if self.transposed else gradients
-
-
-def _matrix(values: Tensor) -> Tensor:
-    """All positions of all records, one below the other."""
-    return values if values.dim() == 2 else values.flatten(0, 1)
 
 
 def _ghosts(inputs: Tensor, gradient: Tensor) -> Tensor:
@@ -165,7 +162,7 @@ class OuterBias(Piece):
         return Measure(norms, norms, unit_of(self.signal.gradient))
 
     def total(self, share: Share) -> Tensor:
-        rows = self.signal.rows(share)
+        rows = self.signal.cleared(share)
         return share.factors @ (rows if rows.dtype == share.factors.dtype else rows.to(share.factors.dtype))
 
     def dense(self) -> Tensor:

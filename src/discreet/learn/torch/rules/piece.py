@@ -22,7 +22,7 @@ from functools import cached_property, lru_cache
 import torch
 from torch import Tensor
 
-from discreet.learn.torch.passes import clear, large, scaled
+from discreet.learn.torch.passes import clear, large, prepared, scaled
 
 __all__ = [
     "LOST",
@@ -167,6 +167,12 @@ class Share:
             clear(values, self.factors)
             return values
         return values.nan_to_num(0.0, 0.0, 0.0)
+
+    def prepared(self, inputs: Tensor, signal: Tensor, *, short: bool = False) -> tuple[Tensor, Tensor]:
+        """The inputs `scaled` and the signal `cleared`, in one pass where there is a kernel for both."""
+        if large(inputs) and large(signal):
+            return prepared(inputs, signal, self.factors, short=short)
+        return self.scaled(inputs, short=short), self.cleared(signal, short=short)
 
 
 class Piece(ABC):
