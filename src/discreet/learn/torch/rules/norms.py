@@ -34,12 +34,11 @@ def layer_norm(
     out, mean, scale = torch.native_layer_norm(x, shape, w, b, eps)
     axes = tuple(range(x.dim() - len(shape), x.dim()))
 
-    def pieces(gradient: Tensor, x: Tensor, *statistics: Tensor) -> tuple[Piece | None, Piece | None]:
+    def pieces(gradient: Tensor, x: Tensor, mean: Tensor, scale: Tensor) -> tuple[Piece | None, Piece | None]:
         use.fits(gradient, weight if use.watches(weight) else bias)
-        sums = _affine_sums(gradient, x, *statistics, axes)
-        return tuple(
-            Dense(each) if use.watches(one) else None for one, each in zip((weight, bias), sums, strict=True)
-        )
+        sums = zip((weight, bias), _affine_sums(gradient, x, mean, scale, axes), strict=True)
+        of_weight, of_bias = (Dense(each) if use.watches(one) else None for one, each in sums)
+        return of_weight, of_bias
 
     return use.tap(out, (weight, bias), pieces, x, mean.detach(), scale.detach())
 
