@@ -12,6 +12,7 @@ import pytest
 
 import discreet as dp
 from discreet import errors, mechanisms, privacy, testing
+from discreet.ledger.released import released
 from discreet.mechanisms.mechanism import Refusal
 from discreet.session import limit_of
 from discreet.tables.cap import CapMechanism
@@ -321,6 +322,88 @@ def test_an_error_while_many_are_drawn_is_their_outcome_and_none_is_drawn_again_
     assert len(one.release_all(fresh)) == len(BOTH)
     assert spent(one) > paid
     assert one.ledger.verify().findings == ()
+
+
+class Panic(BaseException):
+    """As some engines have it: an error that is no Exception."""
+
+
+def failing(error):
+    """A description whose engine fails until the list is emptied, and the list."""
+    why = [error]
+
+    def fail():
+        if why:
+            raise why[0]
+
+    return watched(fail)[0], why
+
+
+def test_an_error_that_is_no_exception_is_an_outcome_too():
+    described, why = failing(Panic("Could not convert string 'Ana Smith'"))
+    one = session(data=described)
+    error = refusal("DP801", lambda: one.release_all(BOTH))
+    assert "Ana" not in str(error)
+    why.clear()
+    refusal("DP801", lambda: one.release_all(BOTH))
+    lines = released(list(one.ledger.entries()), one.ledger.limit)
+    assert {line["status"] for line in lines} == {"charged; could not be drawn"}
+
+
+def test_one_that_could_not_be_drawn_stops_new_ones_before_they_are_charged():
+    described, why = failing(RuntimeError())
+    one = session(data=described)
+    refusal("DP801", lambda: one.release_all(BOTH))
+    why.clear()
+    paid, rows = spent(one), len(one.ledger)
+    error = refusal("DP801", lambda: one.release_all({**BOTH, "new": (COUNT, {"epsilon": 0.1})}))
+    assert error.spent == "nothing"
+    assert (spent(one), len(one.ledger)) == (paid, rows)
+
+
+def test_a_single_question_whose_key_failed_elsewhere_meanwhile_says_so(tmp_path):
+    broken, _ = failing(RuntimeError())
+    other = session(data=broken, ledger=tmp_path / "visits.ledger")
+    only = {"wards": BOTH["wards"]}
+    met = []
+
+    def meanwhile():
+        if not met:
+            met.append(refusal("DP801", lambda: other.release_all(only)))
+
+    one = session(data=watched(meanwhile)[0], ledger=tmp_path / "visits.ledger")
+    error = refusal("DP801", lambda: one.sql(COUNT, epsilon=0.3, key="wards"))
+    assert met
+    assert error.spent == "what this answer costs"
+
+
+def test_who_fails_while_another_answers_shows_the_answers(tmp_path):
+    other = session(ledger=tmp_path / "visits.ledger")
+    kept = []
+
+    def lose():
+        if not kept:
+            kept.append(other.release_all(BOTH))
+        raise RuntimeError
+
+    one = session(data=watched(lose)[0], ledger=tmp_path / "visits.ledger")
+    answers = one.release_all(BOTH)
+    assert {key: answer.rows() for key, answer in answers.items()} == {
+        key: answer.rows() for key, answer in kept[0].items()
+    }
+
+
+def test_a_progress_bar_that_breaks_loses_nothing():
+    one = session()
+
+    def broken():
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        one.release_all(BOTH, after_each=broken)
+    paid = spent(one)
+    assert len(one.release_all(BOTH)) == len(BOTH)
+    assert spent(one) == paid
 
 
 def test_of_two_sessions_that_release_the_same_both_show_what_was_kept_first(tmp_path):

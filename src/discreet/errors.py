@@ -22,6 +22,9 @@ are not. `CODES` lists every code with its title; each has a page in the documen
 
 from __future__ import annotations
 
+#: How a program is told to stop: not an error of what it does, and never in the place of one.
+STOPPED = (KeyboardInterrupt, SystemExit, GeneratorExit)
+
 CODES = {
     "DP101": "a parameter is not a finite number",
     "DP102": "a parameter is out of range",

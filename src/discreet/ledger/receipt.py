@@ -13,7 +13,10 @@ from discreet.ledger.lanes import Cost
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.wire import from_json
 
-__all__ = ["Entry", "Receipt"]
+__all__ = ["NOT_DRAWN", "Entry", "Receipt"]
+
+#: What is kept in the place of an answer that could not be drawn.
+NOT_DRAWN = '{"not drawn": true}'
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 from discreet.ledger.lanes import State
 from discreet.ledger.limit import Limit
-from discreet.ledger.receipt import Entry
+from discreet.ledger.receipt import NOT_DRAWN, Entry
 from discreet.privacy.show import least_epsilon
 from discreet.privacy.wire import from_json
 
@@ -53,7 +53,7 @@ def _line(entry: Entry, answer: Entry | None, before: State, after: State) -> di
 
 def _status(entry: Entry, answer: Entry | None) -> str:
     if answer is not None:
-        return "answered"
+        return "charged; could not be drawn" if answer.answer == NOT_DRAWN else "answered"
     return "charged; not answered yet" if entry.held else "charged; no answer was kept"
 
 

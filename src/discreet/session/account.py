@@ -16,13 +16,13 @@ import numpy as np
 
 from discreet.errors import BadParameter, DiscreetError, EngineFailed, OverBudget
 from discreet.ledger import Entry, Ledger, Left, Receipt, Wanted
+from discreet.ledger.receipt import NOT_DRAWN
 from discreet.mechanisms.mechanism import Mechanism, Refusal, Release
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.answer import Answer
 
-#: What is kept of answers whose drawing failed.
-NOT_DRAWN = '{"not drawn": true}'
+COSTS = "what this answer costs"
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def having_spent(before: str) -> Iterator[None]:
         raise
 
 
-def drawn(mechanism: Mechanism, data: Any, spent: str = "what this answer costs") -> Any:
+def drawn(mechanism: Mechanism, data: Any, spent: str = COSTS) -> Any:
     """What was paid for; an error from here on has cost what the answer costs."""
     try:
         return mechanism.draw(data)
@@ -111,7 +111,7 @@ def again(kept: Entry) -> Answer:
     return shown(kept.answer).with_(receipt=kept.receipt)
 
 
-def shown(kept: str | None) -> Answer:
+def shown(kept: str | None, spent: str = "nothing") -> Answer:
     """What the ledger keeps of a table; that it could not be drawn is an outcome too, and stays one."""
     if kept != NOT_DRAWN:
         return Answer.from_json(str(kept))
@@ -120,6 +120,7 @@ def shown(kept: str | None) -> Answer:
         "this answer was paid for, and could not be drawn.",
         why="that it failed may depend on what was drawn, so it is not drawn again for the same payment.",
         fix="key='…' or a name of the release that is new, once the engine answers",
+        spent=spent,
     )
 
 

@@ -13,7 +13,7 @@ from discreet.errors import BadParameter
 from discreet.ledger import Ledger, Left, Limit, Receipt
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import Guarantee
-from discreet.session.account import Account, again, drawn, having_spent
+from discreet.session.account import COSTS, Account, again, drawn, having_spent, shown
 from discreet.session.maker import Maker
 from discreet.session.stated import check_mechanism, limit_of, question_of, spend_of
 from discreet.tables.answer import Answer
@@ -182,9 +182,9 @@ class Session:
             receipt = self._account.charge(mechanism.promise, text, key, type(mechanism).__name__)
         answer = drawn(mechanism, self.data)
         written = answer.to_json()
-        shown = self.ledger.commit(receipt, written)
+        kept_now = self.ledger.commit(receipt, written)
         # another process may have answered under the same key meanwhile; then its answer is the one that is shown
-        return (answer if shown == written else Answer.from_json(str(shown))).with_(receipt=receipt)
+        return (answer if kept_now == written else shown(kept_now, COSTS)).with_(receipt=receipt)
 
     def _exact_enough(self, question: Question, key: str | None, error: Any, **more: Any) -> Answer:
         """The least loss that keeps an error: at once where it can be known in advance, else after a small question."""

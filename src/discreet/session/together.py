@@ -9,13 +9,14 @@ error is something that is shown, and may depend on what was drawn: it is kept a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import BadParameter
-from discreet.ledger import Receipt, Wanted
-from discreet.session.account import NOT_DRAWN, again, drawn, having_spent, shown
+from discreet.errors import STOPPED, BadParameter
+from discreet.ledger import Entry, Receipt, Wanted
+from discreet.ledger.receipt import NOT_DRAWN
+from discreet.session.account import again, drawn, having_spent, shown
 from discreet.session.maker import Maker
 from discreet.session.stated import question_of, spend_of
 from discreet.tables.answer import Answer
@@ -36,23 +37,43 @@ def together(maker: Maker, asked: Any, after_each: Callable[[], object]) -> dict
         Wanted(mechanism.promise, mechanism.question.text, key, type(mechanism).__name__)
         for key, mechanism in zip(plans, mechanisms, strict=True)
     ]
+    for each in wanted:  # one that could not be drawn stops all, before anything is charged
+        kept = maker.account.find(each.key, each.question, each.guarantee)
+        if kept is not None:
+            again(kept)
     with having_spent(before):
         found = maker.account.charge_all(wanted)
     due = [charged for charged in found if isinstance(charged, Receipt)]
-    texts = []
-    try:
-        for charged, mechanism in zip(found, mechanisms, strict=True):
-            if isinstance(charged, Receipt):
-                texts.append(drawn(mechanism, maker.data, _LOST).to_json())
-            after_each()
-    except Exception:
-        maker.account.ledger.commit_all([(receipt, NOT_DRAWN) for receipt in due])
-        raise
-    kept = iter(maker.account.ledger.commit_all(zip(due, texts, strict=True)) if due else [])
+    texts, failure = _drawn(maker, zip(found, mechanisms, strict=True), after_each)
+    if failure is not None:
+        texts = [NOT_DRAWN] * len(due)
+    now = maker.account.ledger.commit_all(zip(due, texts, strict=True)) if due else []
+    if failure is not None and NOT_DRAWN in now:  # else somebody else has drawn them all meanwhile
+        raise failure
+    left = iter(now)
     return {
-        key: shown(next(kept)).with_(receipt=charged) if isinstance(charged, Receipt) else again(charged)
+        key: shown(next(left), _LOST).with_(receipt=charged)
+        if isinstance(charged, Receipt)
+        else again(charged)
         for key, charged in zip(plans, found, strict=True)
     }
+
+
+def _drawn(
+    maker: Maker, charged: Iterable[tuple[Receipt | Entry, TableMechanism]], after_each: Callable[[], object]
+) -> tuple[list[str], BaseException | None]:
+    """What is due, and why it could not be drawn. An error of `after_each` is like a crash: nothing was shown or kept."""
+    texts = []
+    for charge, mechanism in charged:
+        if isinstance(charge, Receipt):
+            try:
+                texts.append(drawn(mechanism, maker.data, _LOST).to_json())
+            except STOPPED:
+                raise
+            except BaseException as error:  # noqa: BLE001 - not every error of an engine is an Exception
+                return [], error
+        after_each()
+    return texts, None
 
 
 def _pairs(asked: Any) -> Mapping[str, tuple[Any, Mapping[str, Any]]]:

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from discreet.errors import DiscreetError, EngineFailed
+from discreet.errors import STOPPED, DiscreetError, EngineFailed
 from discreet.tables.plan import Answer, Sizes, Sums
 
 __all__ = ["Engine", "guarded"]
@@ -52,9 +52,9 @@ def guarded(work: Callable[[], T]) -> T:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return work()
-    except DiscreetError:
+    except (DiscreetError, *STOPPED):
         raise
-    except Exception:  # noqa: BLE001 - an engine's error may quote a row
+    except BaseException:  # noqa: BLE001 - an engine's error may quote a row, and one of them has panics that are no Exception
         failed = EngineFailed(
             "DP801",
             "the data could not be counted.",

@@ -199,9 +199,15 @@ def test_an_interrupted_release_and_another_scale_are_refused():
     noise.add_(one, SCALES, divide=1.0)
     with pytest.raises(RefusedTraining, match="DP911"):
         noise.add_(two, scales_for(noise=1.5, clip=2.1, dimension=50), divide=1.0, part=1)
-    noise.add_(one, SCALES, divide=1.0)
     with pytest.raises(RefusedTraining, match="DP911"):
-        noise.add_(two, SCALES, divide=1.0, part=1)  # it has missed a turn
+        noise.add_(one, SCALES, divide=1.0)  # the other part has missed its turn
+
+
+def test_another_size_is_not_the_same_part():
+    noise = BandedNoise(Cycle(3, 1))
+    noise.add_(torch.zeros(50), SCALES, divide=1.0)
+    with pytest.raises(RefusedTraining, match="DP911"):
+        noise.add_(torch.zeros(30), SCALES, divide=1.0)
 
 
 # --- the groups --------------------------------------------------------------------------------------

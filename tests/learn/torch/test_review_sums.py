@@ -183,3 +183,48 @@ def test_squares_that_a_processor_flushes_to_zero_are_not_forgotten():
             assert float(outer.total(share).double().norm()) <= 1
     finally:
         torch.set_flush_denormal(False)
+
+
+@pytest.mark.parametrize("layer", [lambda: nn.LayerNorm(6), lambda: nn.GroupNorm(2, 6)])
+def test_a_wide_norm_of_narrow_numbers_is_that_of_torch(layer):
+    """Its parameters are not rounded to what comes in, unless automatic mixed precision does that."""
+    norm, x = layer(), torch.randn(5, 6, dtype=torch.bfloat16)
+    with torch.no_grad():
+        norm.weight.uniform_(1, 2)
+    wanted = norm(x)
+    with Clipper(norm).watch():
+        assert torch.equal(norm(x), wanted)
+
+
+def test_a_wide_layer_behind_a_narrow_one_with_positions_is_summed():
+    class Mixed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Linear(4, 6), nn.Linear(6, 3, dtype=torch.float64)
+
+        def forward(self, x):
+            return self.second(self.first(x).double())
+
+    model = Mixed()
+    clipper = Clipper(model)
+    with clipper.watch():
+        found = clipper.clipped_sum(model(torch.randn(7, 3, 4)).square().sum((1, 2)), clip=1.0)
+    assert sum(float(each.double().square().sum()) for each in found.gradients.values()) ** 0.5 <= 7.0
+    assert all(bool(each.any()) for each in found.gradients.values())
+
+
+def test_a_release_that_fails_keeps_no_sum():
+    class Failing(Noise):
+        def add_(self, *given, **named):
+            raise RuntimeError
+
+    model = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2, dtype=torch.float64)])
+    sums = FloatSums(Clipper(model), list(model.parameters()), Failing())
+    assert len(sums._flats) == 2
+    for flat in sums._flats:
+        flat.add({p: torch.ones_like(p) for p in model.parameters()})
+    with pytest.raises(RuntimeError):
+        sums.release(noise=1.0, clip=1.0, divide=1.0)
+    assert all(flat._sum is None for flat in sums._flats)
+    assert all(p.grad is None for p in model.parameters())
+    sums.close()

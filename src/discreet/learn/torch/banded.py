@@ -97,7 +97,9 @@ class BandedNoise(Noise):
         past = self._pasts[part]
         leads = past is next(iter(self._pasts.values()))
         self._scales = self._scales or scales
-        if past.turn != self._cycle.turn - (not leads) or scales != self._scales:
+        begun = self._pasts.values() if leads else [past]
+        late = any(each.turn != self._cycle.turn - (not leads) for each in begun)
+        if late or scales != self._scales or buffer.numel() != past.noises.shape[1]:
             raise RefusedTraining(
                 "DP911",
                 "a release was interrupted, or the clipping norm was changed, in a run with bands.",

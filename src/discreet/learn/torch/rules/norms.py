@@ -28,9 +28,7 @@ def layer_norm(
     use: Use, x: Tensor, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Tensor:
     """Of the statistics that it has computed, so that x̂ is found without computing them again."""
-    if torch.is_autocast_enabled(x.device.type):
-        x = x.to(wide(x.dtype))  # as automatic mixed precision does
-    w, b = (None if each is None else use.value(each).to(x.dtype) for each in (weight, bias))
+    x, w, b = _widened(x, use.value(weight), use.value(bias))
     out, mean, scale = torch.native_layer_norm(x, shape, w, b, eps)
     axes = tuple(range(x.dim() - len(shape), x.dim()))
 
@@ -41,6 +39,14 @@ def layer_norm(
         return of_weight, of_bias
 
     return use.tap(out, (weight, bias), pieces, x, mean.detach(), scale.detach())
+
+
+def _widened(x: Tensor, *parameters: Tensor | None) -> tuple[Any, ...]:
+    """As automatic mixed precision does it, where it is on; else as they are."""
+    if not torch.is_autocast_enabled(x.device.type):
+        return (x, *parameters)
+    kind = wide(x.dtype)
+    return tuple(None if each is None else each.to(kind) for each in (x, *parameters))
 
 
 def _affine_sums(
@@ -66,11 +72,9 @@ def group_norm(
     use: Use, x: Tensor, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Tensor:
     """Of the statistics, Σ_t g_t·x̂_t is (Σ_t g_t·x_t - mean·Σ_t g_t)/deviation: x̂ is never made."""
-    if torch.is_autocast_enabled(x.device.type):
-        x = x.to(wide(x.dtype))  # as automatic mixed precision does
+    x, w, b = _widened(x, use.value(weight), use.value(bias))
     records, channels = x.shape[:2]
     sizes = records, channels, x.numel() // max(1, records * channels), groups
-    w, b = (None if each is None else use.value(each).to(x.dtype) for each in (weight, bias))
     out, mean, scale = torch.native_group_norm(x.contiguous(), w, b, *sizes, eps)
 
     def pieces(gradient: Tensor, x: Tensor, *statistics: Tensor) -> tuple[Piece | None, Piece | None]:

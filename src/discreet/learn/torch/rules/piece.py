@@ -230,7 +230,7 @@ class Dense(Piece):
         return Measure(norms, norms, unit_of(self.rows))
 
     def total(self, share: Share) -> Tensor:
-        return (share.factors @ share.cleared(self.rows)).view(self._shape)
+        return (share.factors.to(self.rows.dtype) @ share.cleared(self.rows)).view(self._shape)
 
     def dense(self) -> Tensor:
         return self.rows.view(-1, *self._shape)
