@@ -34,7 +34,7 @@ _SHARE = 0.2  # of the budget, for the matrix
 _STEPS = 100
 _MOMENTUM = 0.8
 _FLOOR = 0.25  # eigenvalues below this part of the noise's own are not believed
-_CONSTANT = 0.1  # how long the constant is beside round features, where there is little to learn from
+_CONSTANT = 0.2  # how long the constant is beside round features, where there is little to learn from
 _ROW_BITS = 12  # a typical row is 2**12 cells long
 
 
