@@ -46,7 +46,7 @@ def busy_milliseconds(task: Task, name: str, precision: str) -> float:
 
 
 def python_milliseconds() -> float:
-    """How long a loop of a million turns takes here and now: what is not private waits for the GPU, the others for Python."""
+    """How long a loop of a million turns takes here and now: steps that wait for Python take as many times as long."""
     start = time.perf_counter()
     for _ in range(1_000_000):
         pass
@@ -101,9 +101,7 @@ def _of_process(task_name: str, name: str, precision: str) -> float | str:
     ]  # a task holds functions, which do not travel
     _stepped(SMALL[0], PLAIN, "cpu", precision)  # what any first step loads
     gc.collect()
-    with suppress(
-        OSError, AttributeError
-    ):  # memory that is free but not given back would be used without being seen
+    with suppress(OSError, AttributeError):  # else what is free, but not given back, is used unseen
         ctypes.CDLL(None).malloc_trim(0)
     with suppress(OSError):  # then the peak of that step is the floor
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")

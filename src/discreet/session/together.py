@@ -40,7 +40,7 @@ def together(maker: Maker, asked: Any, after_each: Callable[[], object]) -> dict
     for each in wanted:  # one that could not be drawn stops all, before anything is charged
         kept = maker.account.find(each.key, each.question, each.guarantee)
         if kept is not None:
-            again(kept)
+            shown(kept.answer, before or "nothing")
     with having_spent(before):
         found = maker.account.charge_all(wanted)
     due = [charged for charged in found if isinstance(charged, Receipt)]

@@ -40,6 +40,7 @@ __all__ = ["ClippedSum", "Clipper"]
 
 #: The accuracy that sums in float32 (and in float64) are taken to have, relative to the sum of absolute values.
 _SUMS = {torch.float32: 2.0**-18, torch.float64: 2.0**-40}
+#: A smaller factor is taken for 0 (clip.proof.md, assumption 4).
 _LEAST = 2.0**-60
 
 

@@ -141,9 +141,7 @@ class FloatSums:
     def release(self, *, noise: float, clip: Number, divide: float) -> None:
         scales = scales_for(noise=noise, clip=clip, dimension=self._dimension)
         with unheard():
-            sums = [
-                flat.taken() for flat in self._flats
-            ]  # all of them, so that none stays if there is trouble
+            sums = [flat.taken() for flat in self._flats]  # all at once: if one fails, none of them stays
             for part, (flat, released) in enumerate(zip(self._flats, sums, strict=True)):
                 self._noise.add_(released, scales, divide=divide, part=part)
                 flat.write(released)
