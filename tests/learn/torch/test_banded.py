@@ -9,13 +9,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from discreet import privacy, testing
 from discreet.errors import BadParameter, RefusedTraining
 from discreet.learn.torch import Adaptive, CorrectedAdam, plan_of
 from discreet.learn.torch.banded import BandedNoise, Cycle
 from discreet.learn.torch.bands import factor, prefix_error, variances
+from discreet.learn.torch.clip import Clipper
 from discreet.learn.torch.noise import Noise, scales_for
+from discreet.learn.torch.sums import FloatSums
 from tests.learn.torch.reference import loop, small, started
 from tests.statistical import fit
 from tests.statistical.constants import ALPHA
@@ -386,3 +389,13 @@ def test_adam_knows_how_wide_the_noise_is():
         optimizer.step()
         seen.append(float(optimizer.noise_variance))
     assert seen == pytest.approx(variances(3, 3) / 400)
+
+
+def test_each_precision_of_a_model_is_a_part_with_a_past_of_its_own():
+    model, cycle = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2, dtype=torch.float64)]), Cycle(3, 1)
+    sums = FloatSums(Clipper(model), list(model.parameters()), BandedNoise(cycle))
+    for turn in range(3):
+        assert cycle.turn == turn
+        sums.begin()
+        sums.release(noise=1.0, clip=1.0, divide=1.0)
+    sums.close()
