@@ -21,6 +21,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -30,12 +31,14 @@ sys.path.insert(0, str(HERE / "peers"))
 
 import environments  # noqa: E402
 import report  # noqa: E402
-from cases import CASES, Case  # noqa: E402
-from results import OURS, Answer, Result  # noqa: E402
+from cases import CASES, SCAN, Case  # noqa: E402
+from results import OURS, PLD, Answer, Result  # noqa: E402
 
 LIMIT = 60.0  # seconds of CPU for one computation
 PATIENCE = 5 * LIMIT  # for the certified bracket, which takes no part in the race
 REPEATS = 3
+SCAN_EVERY = 5  # of so many rows of the scan one is asked of the peer too
+SCAN_LIMIT = 20.0  # seconds of CPU
 CACHE = environments.HOME / "accounting.json"
 
 # accountant: (environment, module that asks it)
@@ -55,8 +58,15 @@ def main() -> None:
     """Ask, print the tables, and keep them if told to."""
     options = _options()
     cache = _read_cache() if options.cached else {}
+    if options.scan:
+        lines = list(_scan(cache, peers=not options.no_peers))
+        print("\n".join(lines))
+        if options.write:
+            report.replace_section(HERE / "RESULTS.md", "Accounting: the scan", lines)
+        return
     cases = [case for case in CASES if re.search(options.only, case.key)]
-    peers = {} if options.no_peers else PEERS
+    peers = {name: peer for name, peer in PEERS.items() if re.search(options.peers, name)}
+    peers = {} if options.no_peers else peers
     results: list[Result] = []
     # An interrupted run still prints what it has.
     with suppress(KeyboardInterrupt), _progress(len(cases) * (len(peers) + 2)) as step:
@@ -67,7 +77,8 @@ def main() -> None:
     lines = list(_tables(results, cached=options.cached))
     print("\n".join(lines))
     if options.write:
-        report.replace_section(HERE / "RESULTS.md", "Accounting", lines)
+        section = "Accounting: some cases" if options.only else "Accounting"
+        report.replace_section(HERE / "RESULTS.md", section, lines)
 
 
 def _ask_all(
@@ -145,6 +156,29 @@ def _tables(results: list[Result], *, cached: bool) -> Iterator[str]:
     yield from report.shortcomings_list(results)
 
 
+def _scan(cache: dict, *, peers: bool) -> Iterator[str]:
+    """The certified bracket of DP-SGD over a grid of noises, rates, steps and δ; some rows also by the peer."""
+    yield from report.heading(f"python benchmarks/accounting.py {shlex.join(sys.argv[1:])}")
+    results = [_scanned(case, cache, peer=peers and at % SCAN_EVERY == 0) for at, case in enumerate(SCAN)]
+    yield from report.scan_tables(results, SCAN_LIMIT)
+
+
+def _scanned(case: Case, cache: dict, *, peer: bool) -> Result:
+    from discreet import privacy
+
+    start, part = time.process_time(), case.single
+    bound = (part.count * privacy.gaussian(part.scale).sampled(part.rate)).bound(delta=case.delta)
+    result = Result(case, bracket=(bound.lower, bound.upper))
+    result.answers[OURS] = Answer(value=bound.upper, cpu=time.process_time() - start)
+    if peer:
+        key = f"{PLD} | {case.key} | {SCAN_LIMIT}"
+        if key not in cache:
+            cache[key] = _run("dp-accounting", "ask_dp_accounting", PLD, case, 1, limit=SCAN_LIMIT)
+            CACHE.write_text(json.dumps(cache, indent=1), encoding="utf-8")
+        result.answers[PLD] = _answer(cache[key])
+    return result
+
+
 def _read_cache() -> dict:
     return json.loads(CACHE.read_text(encoding="utf-8")) if CACHE.exists() else {}
 
@@ -170,6 +204,10 @@ def _options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", default="", metavar="PATTERN", help="cases whose key matches this pattern")
+    parser.add_argument(
+        "--peers", default="", metavar="PATTERN", help="peers whose name matches this pattern"
+    )
+    parser.add_argument("--scan", action="store_true", help="brackets of DP-SGD over a whole grid, instead")
     parser.add_argument("--no-peers", action="store_true", help="measure discreet alone")
     parser.add_argument("--cached", action="store_true", help="reuse the peers' answers of an earlier run")
     parser.add_argument("--write", action="store_true", help="keep the tables in benchmarks/RESULTS.md")

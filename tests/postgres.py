@@ -61,13 +61,13 @@ def server(**settings: str) -> Iterator[str]:
 
 
 @contextmanager
-def database(dsn: str) -> Iterator[str]:
+def database(dsn: str, encoding: str = "UTF8") -> Iterator[str]:
     """A new, empty database on the server; dropped at the end."""
     import psycopg
 
     name = f"test_{os.getpid()}_{next(_NUMBERS)}"
     with psycopg.connect(dsn, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}' LOCALE 'C'")
     try:
         yield dsn.replace("@/postgres?", f"@/{name}?")
     finally:

@@ -8,7 +8,7 @@ import math
 from autodp import mechanism_zoo, transformer_zoo
 from autodp.autodp_core import Mechanism
 from autodp.calibrator_zoo import generalized_eps_delta_calibrator
-from cases import Case, Part, Unsupported
+from cases import Case, Part, Unsupported, no_groups
 
 
 def _mechanism(part: Part) -> Mechanism:
@@ -24,6 +24,7 @@ def _mechanism(part: Part) -> Mechanism:
 
 def best_route(case: Case) -> float:
     """The tightest route of the library that is meant to be a bound."""
+    no_groups(case)
     if case.relation != "add-remove":
         raise Unsupported("Poisson sampling is add-remove only")
     if case.target is not None:

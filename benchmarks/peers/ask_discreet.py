@@ -29,7 +29,8 @@ def _guarantee(part: Part, relation: str) -> privacy.Guarantee:
 
 def _composed(case: Case) -> privacy.Guarantee:
     first, *rest = (_guarantee(part, case.relation) for part in case.parts)
-    return sum(rest, start=first)
+    composed = sum(rest, start=first)
+    return composed.group(case.group) if case.group > 1 else composed
 
 
 def epsilon(case: Case) -> float:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 
 import dp_accounting
-from cases import Case, Part, Unsupported
+from cases import Case, Part, Unsupported, no_groups
 from dp_accounting import pld, rdp
 from dp_accounting.pld import privacy_loss_distribution
 
@@ -60,6 +60,8 @@ def _calibrated(fresh: Callable[[], dp_accounting.PrivacyAccountant], case: Case
 
 def loss_distribution(case: Case) -> float:
     """Randomized response goes in as a loss distribution: the event forgets the count (see below)."""
+    if case.group > 1:
+        return _of_group(case)
     if case.parts[0].kind != "response":
         return _through(pld.PLDAccountant, case)
     noise = 2 / (1 + math.exp(case.single.scale))
@@ -67,8 +69,17 @@ def loss_distribution(case: Case) -> float:
     return once.self_compose(case.single.count).get_epsilon_for_delta(case.delta)
 
 
+def _of_group(case: Case) -> float:
+    """As a mixture of Gaussians: so many of the group are in the sample."""
+    part, size = case.single, case.group
+    present = [math.comb(size, j) * part.rate**j * (1 - part.rate) ** (size - j) for j in range(size + 1)]
+    once = privacy_loss_distribution.from_mixture_gaussian_mechanism(part.scale, range(size + 1), present)
+    return once.self_compose(part.count).get_epsilon_for_delta(case.delta)
+
+
 def loss_distribution_by_event(case: Case) -> float:
     """The documented way in, where it differs from the one above."""
+    no_groups(case)
     if case.parts[0].kind != "response":
         raise Unsupported("the same as the loss distribution")
     return _through(pld.PLDAccountant, case)
@@ -76,6 +87,7 @@ def loss_distribution_by_event(case: Case) -> float:
 
 def renyi(case: Case) -> float:
     """Rényi at the library's own orders."""
+    no_groups(case)
     return _through(lambda relation: rdp.RdpAccountant(neighboring_relation=relation), case)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import functools
 
-from cases import Case, Unsupported
+from cases import Case, Unsupported, no_groups
 from opacus.accountants import create_accountant
 from opacus.accountants.utils import get_noise_multiplier
 
 
 def _ask(name: str, case: Case) -> float:
+    no_groups(case)
     if case.relation != "add-remove":
         raise Unsupported("add-remove only")
     if any(part.kind != "gaussian" for part in case.parts):

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import prv_accountant
-from cases import Case, Part, Unsupported
+from cases import Case, Part, Unsupported, no_groups
 from prv_accountant import dpsgd
 
 _EPSILON_ERROR = 0.01
@@ -22,6 +22,7 @@ def _variable(part: Part) -> prv_accountant.PrivacyRandomVariable:
 
 def privacy_random_variables(case: Case) -> float:
     """The upper end of the interval the library reports."""
+    no_groups(case)
     if case.relation != "add-remove":
         raise Unsupported("add-remove only")
     if case.target is not None:

@@ -31,6 +31,7 @@ class Case:
     delta: float
     relation: str = "add-remove"
     target: float | None = None
+    group: int = 1  # how many people are protected together
 
     @property
     def known(self) -> tuple[float, float] | None:
@@ -52,6 +53,12 @@ class Case:
 
 class Unsupported(Exception):
     """The library has no way to ask this question."""
+
+
+def no_groups(case: Case) -> None:
+    """Refuse what protects several people together."""
+    if case.group > 1:
+        raise Unsupported("one person at a time")
 
 
 # Certified without discreet; the last digit is widened outwards.
@@ -92,6 +99,21 @@ def _mixture() -> tuple[Part, ...]:
     return (*gaussians, *laplaces, *steps)
 
 
+def _different(count: int) -> Case:
+    """Sampled Gaussians, no two alike."""
+    parts = tuple(Part("gaussian", 1 + i / 1000, 0.001 + 1e-6 * i) for i in range(count))
+    return Case(f"different-{count}", f"{count} different sampled Gaussians, δ=1e-06", parts, 1e-6)
+
+
+def _group(steps: int) -> Case:
+    """Ten people protected together while DP-SGD runs."""
+    title = f"a group of 10, DP-SGD σ=1 q=.01 k={steps}, δ=1e-05"
+    return Case(f"group-10-{steps}", title, (Part("gaussian", 1.0, 0.01, steps),), 1e-5, group=10)
+
+
+# Small rates and many steps: the noise, the rate, the steps.
+_SMALL = ((2.0, 1e-6, 10**6), (1.0, 1e-6, 10**6), (1.0, 1e-5, 10**6), (0.6, 1e-4, 10**6))
+
 CASES: tuple[Case, ...] = (
     *_simple("gaussian-1", "Gaussian σ=1, k=1", Part("gaussian", 1.0), 1e-6, 1e-15),
     *_simple("gaussian-10", "Gaussian σ=1, k=10", Part("gaussian", 1.0, count=10), 1e-6),
@@ -121,6 +143,21 @@ CASES: tuple[Case, ...] = (
         1e-12,
         1e-15,
     ),
+    *(
+        case
+        for noise, rate, steps in _SMALL
+        for case in _simple(
+            f"small-{noise:g}-{rate:g}",
+            f"small rate σ={noise:g} q={rate:g} k={steps:.0e}",
+            Part("gaussian", noise, rate, steps),
+            1e-5,
+            1e-12,
+        )
+    ),
+    _different(100),
+    _different(1050),
+    _group(1),
+    _group(100),
     Case("5-mixture", "5: 500 Gaussians + 500 Laplace + 50 DP-SGD, all different, δ=1e-06", _mixture(), 1e-6),
     Case(
         "7-calibrate",
@@ -131,4 +168,30 @@ CASES: tuple[Case, ...] = (
     ),
 )
 
-BY_KEY = {case.key: case for case in CASES}
+# What a scan asks: noises, (rate, steps) and δ.
+_NOISES = (0.3, 0.5, 0.6, 1.0, 2.0, 10.0, 100.0)
+_RUNS = (
+    (1e-2, 10**3),
+    (1e-3, 10**5),
+    (1e-4, 10**6),
+    (1e-5, 10**6),
+    (1e-6, 10**6),
+    (1e-6, 10**8),
+    (1e-9, 10**9),
+    (0.1, 10**4),
+)
+_DELTAS = (1e-5, 1e-12, 1e-50)
+
+SCAN: tuple[Case, ...] = tuple(
+    case
+    for noise in _NOISES
+    for rate, steps in _RUNS
+    for case in _simple(
+        f"scan-{noise:g}-{rate:g}-{steps:.0e}",
+        f"σ={noise:g} q={rate:g} k={steps:.0e}",
+        Part("gaussian", noise, rate, steps),
+        *_DELTAS,
+    )
+)
+
+BY_KEY = {case.key: case for case in (*CASES, *SCAN)}

@@ -53,6 +53,57 @@ def shortcomings_list(results: Iterable[Result]) -> Iterator[str]:
     yield from (f"- {line}" for line in found)
 
 
+def scan_tables(results: list[Result], limit: float) -> Iterator[str]:
+    """Wide brackets, and how the answers compare with the peer's."""
+    yield ""
+    yield "The certified bracket of ε where it is wider than 1e-3, or than 1e-3 of ε (CPU s is for both ends of it)."
+    yield ""
+    yield "| case | lower | upper | width | CPU s |"
+    yield "|---|--:|--:|--:|--:|"
+    wide = [result for result in results if _width(result) > 1e-3 * min(1.0, result.bracket[1])]
+    for result in wide:
+        (lower, upper), took = result.bracket, result.answers[OURS].cpu
+        yield f"| {result.case.title} | {lower:.6g} | {upper:.6g} | {_width(result):.2g} | {took:.2f} |"
+    seconds = sum(result.answers[OURS].cpu for result in results)
+    yield ""
+    yield f"{len(wide)} of {len(results)} brackets are that wide; all of them took {seconds:.0f} s of CPU."
+    compared = [result for result in results if PLD in result.answers]
+    if compared:
+        yield from _compared_table(compared, limit)
+
+
+def _compared_table(results: list[Result], limit: float) -> Iterator[str]:
+    yield ""
+    yield f"Some rows of the same grid by {PLD} too (time-out after {limit:.0f} s of CPU):"
+    yield ""
+    yield f"| case | discreet [lower, upper] | CPU s | {PLD} | CPU s | verdict |"
+    yield "|---|---|--:|--:|--:|---|"
+    for result in results:
+        ours, peer = result.answers[OURS], result.answers[PLD]
+        numbers = (f"{peer.value:.7g}", _seconds(peer.cpu)) if not peer.trouble else ("", "")
+        cells = (
+            result.case.title,
+            _bracket(result.bracket),
+            _seconds(ours.cpu),
+            *numbers,
+            result.verdict(peer),
+        )
+        yield "| " + " | ".join(cells) + " |"
+    looser = [
+        r for r in results if r.sound(r.answers[PLD]) and r.bracket[1] > r.answers[PLD].value * (1 + 1e-9)
+    ]
+    yield ""
+    yield f"In {len(looser)} of {len(results)} rows discreet is looser than a sound answer of {PLD}."
+    yield from (
+        f"- {result.case.title}: by {result.bracket[1] / result.answers[PLD].value - 1:.1e}"
+        for result in looser
+    )
+
+
+def _width(result: Result) -> float:
+    return result.bracket[1] - result.bracket[0]
+
+
 def machine() -> str:
     """The processor, without a name or a path that belongs to one computer."""
     try:

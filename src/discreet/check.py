@@ -138,7 +138,8 @@ def choice(allowed: Collection[str], **named: Any) -> str:
             "DP105",
             f"{name} must be one of {words}.",
             why="each choice has its own theorem; an unknown one has none.",
-            fix=f"pass {name}={next(iter(allowed))!r}",
+            # all of them: which relation, or which unit, is meant is not ours to decide
+            fix="pass " + "  or  ".join(f"{name}={word!r}" for word in allowed),
         )
     return value
 

@@ -53,6 +53,8 @@ CODES = {
     "DP605": "the noise was repeatable",
     "DP606": "the ledger cannot be reached",
     "DP607": "a handle was about to be copied",
+    "DP608": "the ledger was charged for another description",
+    "DP609": "an address could mean several ledgers",
     "DP701": "there is no such column or table",
     "DP702": "this part of SQL is not answered",
     "DP703": "a join is not one that can be proved",
@@ -67,6 +69,8 @@ CODES = {
     "DP914": "a checkpoint does not fit its run",
     "DP915": "the weights do not move",
     "DP916": "an optimizer does not fit its run",
+    "DP917": "training runs in several processes or copies",
+    "DP918": "a generator was seeded within a batch",
     "DP921": "a gradient cannot be clipped record by record",
     "DP922": "a model mixes its records",
 }
@@ -118,7 +122,13 @@ class LedgerError(DiscreetError):
 
 
 class OverBudget(LedgerError):
-    """The limit would be exceeded. The refusal is a function of what was charged before, never of the data."""
+    """The limit would be exceeded. The refusal is a function of what was charged before, never of the data.
+
+    `delta_part` and `loss_part` are what would fit of the δ and of the loss that was asked for, where they do not fit.
+    """
+
+    delta_part: float | None = None
+    loss_part: float | None = None
 
 
 class LedgerDamaged(LedgerError):

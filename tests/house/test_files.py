@@ -29,6 +29,12 @@ ELSEWHERE = [
     r"(?i)pypi\." + "org",
     r"(?i)python" + r"hosted\.org",
 ]
+#: Files that hide the generators of others, or look whether they moved, and the only names that they use.
+KEEPERS = {"src/discreet/learn/torch/generators.py", "src/discreet/learn/torch/snapshot.py"}
+KEEPING = {
+    *("seed", "get_state", "set_state", "getstate", "setstate", "get_bit_generator", "set_bit_generator"),
+    *("MT19937", "Random", "Generator", "RandomState"),
+}
 UNFINISHED = ["TO" + "DO", "FIX" + "ME", "X" * 3, "NotImplemented" + "Error", "pragma: no " + "cover"]
 
 
@@ -46,6 +52,12 @@ def random_imports(tree: ast.AST) -> list[int]:
         or (isinstance(node, ast.ImportFrom) and node.module == "numpy" and _names(node, "random"))
         or (isinstance(node, ast.Attribute) and ast.unparse(node) in {"np.random", "numpy.random"})
     ]
+
+
+def random_names(tree: ast.AST) -> set[str]:
+    """What is used of generators that are not cryptographic."""
+    reached = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    return {node.attr for node in reached if ast.unparse(node.value) in {"random", "np.random"}}
 
 
 def _names(node: ast.ImportFrom, name: str) -> bool:
@@ -74,7 +86,10 @@ def test_no_work_is_left_unfinished(path):
 
 @pytest.mark.parametrize("path", source_files(), ids=relative)
 def test_no_generator_that_can_be_predicted(path):
-    assert random_imports(tree_of(path)) == []
+    if relative(path) in KEEPERS:
+        assert random_names(tree_of(path)) <= KEEPING
+    else:
+        assert random_imports(tree_of(path)) == []
 
 
 def test_the_licence_is_whole():
@@ -90,3 +105,4 @@ def test_the_rules_see_a_breach():
     ]
     bad = "import random\nimport numpy as np\nnp.random.normal()\nfrom numpy import random\n"
     assert random_imports(ast.parse(bad)) == [1, 4, 3]
+    assert random_names(ast.parse(bad + "random.random()")) == {"normal", "random"}

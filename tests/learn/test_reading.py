@@ -21,6 +21,7 @@ from discreet.errors import BadParameter
 from discreet.learn.features import Box, ends
 from discreet.learn.labels import declared_classes, members
 from discreet.learn.reading import as_column, as_floats, as_matrix, as_target
+from tests.mechanisms.odd import ODD
 
 GIVEN: dict[str, Any] = {"epsilon": 1, "delta": 1e-5}
 BIG = 2**53
@@ -85,6 +86,7 @@ def models(bounds: Any = (-1, 1), **more: Any) -> list[Any]:
 def fits_without_a_word(data: Any, target: Any, bounds: Any = (-1, 1)) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message="The released number of rows")
         return all(hasattr(model.fit(data, target), "privacy_") for model in models(bounds))
 
 
@@ -117,9 +119,37 @@ def test_an_odd_label_leaves_its_own_row_out_and_no_other(odd: Any, objects: Any
         labels[ROWS : ROWS + 1] = np.fromiter([odd], object, 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message="The released number of rows")
         belongs = members(labels, declared_classes([0, 1]), ROWS + 1)
     assert belongs[:ROWS].tolist() == [[label == 0, label == 1] for label in Y]
     assert not belongs[ROWS].any()
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (np.array([1, 2]), ["1", "2"]),
+        (np.array(["1", "2"]), [1, 2]),
+        (np.array([b"1", b"2"]), ["1", "2"]),
+        (np.array([], int), ["1", "2"]),
+        (pd.Series(["1", "2"], dtype="string"), [1, 2]),
+        (pd.Series([1, 2], dtype="Int64"), ["1", "2"]),
+        (pd.DataFrame({"y": [1.0, 2.0]}), ["1", "2"]),
+        (pl.Series(["1", "2"]), [1, 2]),
+        (pl.DataFrame({"y": ["1", "2"]}), [1, 2]),
+        (pa.array(["1", "2"]), [1, 2]),
+        (pa.table({"y": [1, 2]}), ["1", "2"]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_labels_that_can_be_no_class_by_their_type_are_refused_before_anything_is_paid(
+    labels: Any, classes: Any
+) -> None:
+    model = learn.LogisticRegression(epsilon=1, delta=1e-5, bounds=(0, 1), classes=classes, session=Book())
+    with pytest.raises(BadParameter) as refused:
+        model.fit(np.zeros((len(labels), 1)), labels)
+    assert refused.value.code == "DP104"
+    assert model.session.charges == 0
 
 
 @pytest.mark.parametrize(
@@ -145,9 +175,8 @@ def test_an_odd_label_leaves_its_own_row_out_and_no_other(odd: Any, objects: Any
         (np.array([0.1, 0.5], np.float32), [0.1, 0.5], [-1, 1]),
         (np.array([1, 2]), [0.5, 1.0, np.inf, np.nan], [1, -1]),
         ([np.nan, 1], np.array([np.nan, 1.0], object), [-1, 1]),
-        (np.array([1, 2]), ["1", "2"], [-1, -1]),
-        (np.array(["1", "2"]), [1, 2], [-1, -1]),
-        (np.array([b"1", b"2"]), ["1", "2"], [-1, -1]),
+        ([1, 2], ["1", "2"], [-1, -1]),
+        (np.array(["1", "2"], object), [1, 2], [-1, -1]),
         (pd.Series([pd.NA, True], dtype="boolean"), [False, True], [-1, 1]),
         (pd.Series([pd.NA, "b"], dtype="string"), ["a", "b"], [-1, 1]),
         (pd.Series(["b", "c"], dtype="category"), ["a", "b"], [1, -1]),
@@ -228,16 +257,15 @@ def test_what_is_no_number_is_missing_in_its_own_row(odd: Any, read: float) -> N
     objects[1:2, 0] = np.fromiter([odd], object, 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message="The released number of rows")
         for table in ([[0.5, 1], (odd, 0.25), np.array([3, 4])], objects):
             assert np.array_equal(as_matrix(table), [[0.5, 1], [read, 0.25], [3, 4]], equal_nan=True)
     if not isinstance(odd, list):
         assert np.array_equal(as_target([0.5, odd, 3], 3), [0.5, read, 3], equal_nan=True)
 
 
-@pytest.mark.parametrize(
-    "table", [[[1.0], [1.0, 2.0]], [[1.0, 2.0], None], [[1.0], 2.0], [1.0, 2.0], ["ab", "cd"], [], None, 3.0]
-)
-def test_rows_of_several_lengths_are_refused(table: Any) -> None:
+@pytest.mark.parametrize("table", [[1.0, 2.0], ["ab", "cd"], [], None, 3.0])
+def test_what_is_no_list_of_rows_is_refused(table: Any) -> None:
     with pytest.raises(BadParameter) as refused:
         as_matrix(table)
     assert refused.value.code == "DP104"
@@ -452,5 +480,20 @@ def test_what_is_masked_in_a_list_is_no_number() -> None:
     row = np.ma.masked_array([1.0, 2.0], mask=[False, True])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message="The released number of rows")
         assert np.isnan(as_matrix([row, [3.0, np.ma.masked]])).tolist() == [[False, True], [False, True]]
         assert not members([np.ma.masked, 1], declared_classes([0, 1]), 2)[0].any()
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_one_odd_row_value_or_label_is_read_by_itself(name: str) -> None:
+    """A row that is none, or of another length, counts as one of NaN; the others are read as if it were not there."""
+    odd, good = ODD[name], [[1.0, 2.0], [3.0, 4.0]]
+    for table in ([*good, odd], [*good, [odd, 1.0]], [*good, [odd, odd, odd]]):
+        matrix = as_matrix(table)
+        assert matrix.shape == (3, 2)
+        assert matrix.dtype == np.float64
+        assert matrix[:2].tolist() == good
+    places = members(["a", odd, "b"], declared_classes(["a", "b"]), rows=3)
+    assert places.tolist()[::2] == [[True, False], [False, True]]
+    assert as_target([1.0, odd, 2.0], rows=3)[::2].tolist() == [1.0, 2.0]

@@ -105,3 +105,11 @@ def test_no_records_are_no_error() -> None:
         1,
         2,
     )
+
+
+def test_a_search_warns_of_nothing(recwarn) -> None:
+    """A warning for each noisy trial would tell how many there were."""
+    labels = np.full(50, "a")
+    model = LogisticRegression(epsilon=0.1, delta=1e-5, bounds=(0, 1), classes=["a", "b"])
+    tune([model], np.zeros((50, 1)), labels, mean_runs=4)
+    assert not recwarn.list

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression as SklearnRegression
 
 from discreet import testing
+from discreet.errors import BadParameter
 from discreet.learn import LogisticRegression
 from discreet.learn.features import Box
 from discreet.learn.moments import Moments
@@ -59,3 +61,71 @@ def test_a_rare_class_that_nothing_tells_of_is_not_seen_everywhere():
         with testing.seeded(seed):
             scores.append(model.fit(X, y).score(X, y))
     assert np.mean(scores) > 0.93
+
+
+def _weak_signal(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Skewed features, of which one matters a little."""
+    drawn = np.random.default_rng(1)
+    X = drawn.exponential(size=(count, 3))
+    return X, (drawn.random(count) < 1 / (1 + np.exp(0.3 - 0.25 * X[:, 0]))).astype(int)
+
+
+def _rare_class(count: int) -> tuple[np.ndarray, np.ndarray]:
+    drawn = np.random.default_rng(1)
+    X = drawn.normal(size=(count, 3))
+    return X, (drawn.random(count) < 1 / (1 + np.exp(4.5 - X[:, 0]))).astype(int)
+
+
+def _errors(X: np.ndarray, y: np.ndarray, epsilon: float, **more: object) -> np.ndarray:
+    """How far coefficients and intercept are from the most likely ones, in standard errors."""
+    likely = SklearnRegression(C=1e8, tol=1e-8, max_iter=1000).fit(X, y)
+    chances = likely.predict_proba(X)[:, 1]
+    wide = np.concatenate([X, np.ones((len(X), 1))], axis=1)
+    spread = np.sqrt(np.diag(np.linalg.inv((wide * (chances * (1 - chances))[:, None]).T @ wide)))
+    bounds = (X.min(axis=0) - 1, X.max(axis=0) + 1)
+    model = LogisticRegression(epsilon=epsilon, delta=1e-5, bounds=bounds, classes=[0, 1], **more)
+    with testing.seeded(1):
+        model.fit(X, y)
+    off = np.append(model.coef_[0] - likely.coef_[0], model.intercept_ - likely.intercept_)
+    return np.asarray(off / spread)
+
+
+@pytest.mark.parametrize("made", [_weak_signal, _rare_class])
+def test_with_many_rows_the_fit_is_the_most_likely_one(made):
+    """With a clip that stays put the first is off by 23 standard errors; from full speed the second is off by 5."""
+    X, y = made(40_000)
+    assert np.abs(_errors(X, y, epsilon=10)).max() < 1.5
+
+
+def test_the_robust_loss_keeps_its_cap_and_its_bias():
+    assert np.abs(_errors(*_weak_signal(40_000), epsilon=10, loss="robust")).max() > 10
+
+
+def test_more_rows_or_a_larger_epsilon_bring_the_fit_closer():
+    """In the units of the coefficients, not in standard errors."""
+    few, many = (_weak_signal(count) for count in (1_000, 100_000))
+    assert np.abs(_errors(*many, epsilon=1)).max() < np.abs(_errors(*few, epsilon=1)).max()
+    assert np.abs(_errors(*few, epsilon=20)).max() < np.abs(_errors(*few, epsilon=1)).max()
+
+
+def test_a_loss_of_another_name_is_refused():
+    with pytest.raises(BadParameter) as refused:
+        LogisticRegression(epsilon=1, delta=1e-5, bounds=(0, 1), classes=[0, 1], loss="hinge").fit([[0]], [0])
+    assert "robust" in str(refused.value)
+
+
+@pytest.mark.parametrize("solver", ["whitened", "gradient"])
+def test_a_fit_that_is_mostly_noise_is_warned_of_and_explained(solver):
+    model = LogisticRegression(epsilon=0.1, delta=1e-5, bounds=(0, 1), classes=[0, 1], solver=solver)
+    with testing.seeded(1), pytest.warns(UserWarning, match="mostly noise"):
+        model.fit(np.zeros((50, 1)), np.full(50, 7))  # labels of no class: every row is left out
+    assert "mostly noise" in model.explain()
+
+
+def test_a_fit_on_many_rows_is_not_warned_of(recwarn):
+    X, y = _weak_signal(2_000)
+    model = LogisticRegression(epsilon=1, delta=1e-5, bounds=(0, 10), classes=[0, 1])
+    with testing.seeded(1):
+        model.fit(X, y)
+    assert not recwarn.list
+    assert "mostly noise" not in model.explain()

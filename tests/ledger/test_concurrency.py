@@ -9,9 +9,10 @@ from contextlib import nullcontext, suppress
 import pytest
 
 from discreet.errors import DiscreetError, OverBudget
-from discreet.ledger import Ledger, Limit
+from discreet.ledger import Ledger, Limit, State
 from discreet.ledger.sqlite import SQLite
-from tests.ledger.workers import PIECE, run
+from discreet.privacy.wire import from_json
+from tests.ledger.workers import BEGINNINGS, PIECE, run
 
 LIMIT = Limit.filter(epsilon=1)
 FIT = 40  # pieces that fit
@@ -48,6 +49,24 @@ def test_processes_that_inherit_a_ledger_in_use_spend_the_limit_and_no_more(made
     said = run("inherit", where=made, processes=3)
     assert said[-1] == {"ended": [0] * 3}
     assert_spent_to_the_last_piece(made, said)
+
+
+def test_processes_that_all_make_the_first_charge_agree_on_one_choice(where):
+    """Each of them would choose another split of δ; the first row that is written chooses, and all others follow it."""
+    limit = Limit.filter(epsilon=1, delta=1e-6)
+    alone = {limit.kept(limit.admit(limit.start(), limit.cost(first))) for first in BEGINNINGS}
+    assert len(alone) == len(BEGINNINGS)
+    Ledger(where, limit=limit).close()
+    said = run("begin", where=where, processes=8)
+    assert said[-1] == {"ended": [0] * 8}
+    with Ledger(where) as ledger:
+        charged = [entry for entry in ledger.entries() if entry.kind == "reserved"]
+        assert len(charged) + len([line for line in said if "refused" in line]) == 8
+        kept = {ledger.limit.kept(State.from_dict(entry.state)) for entry in charged}
+        first = limit.admit(limit.start(), limit.cost(from_json(charged[0].guarantee)))
+        assert kept == {limit.kept(first)}
+        assert ledger.verify().intact
+        assert not [finding for finding in ledger.verify().findings if finding.code in {"W4", "W5"}]
 
 
 def test_threads_together_spend_the_limit_and_no_more(made):

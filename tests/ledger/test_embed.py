@@ -12,12 +12,24 @@ import pytest
 
 from discreet import privacy
 from discreet.errors import UnsupportedGuarantee
-from discreet.ledger.embed import Lane, failure, offers, pure_loss, slope_of_pure
+from discreet.ledger.embed import (
+    NO_ACCOUNT,
+    Account,
+    Lane,
+    failure,
+    is_last,
+    offers,
+    pure_loss,
+    slope_of_laplace,
+    slope_of_pure,
+    slope_of_range,
+    slope_of_response,
+)
 from discreet.privacy.guarantee import alternatives
 
 BIG = Fraction(10**9)
 EPSILON, RENYI, RHO, MU2 = Lane("epsilon", BIG), Lane("renyi", BIG, 22.18), Lane("rho", BIG), Lane("mu2", BIG)
-ROOM = Fraction(1, 10**7)
+ROOM = Account(Fraction(1, 10**7), Fraction(1, 10**7))
 
 
 def plain(guarantee, *lanes):
@@ -143,6 +155,70 @@ def test_the_gaussian_curve_of_that_slope_covers_randomized_response():
         assert response.delta(0.0) == pytest.approx(cover.delta(0.0), rel=1e-9), "and no smaller slope would"
 
 
+def quantile(p):
+    return mpmath.sqrt(2) * mpmath.erfinv(2 * p - 1)
+
+
+def corners_of_range(e):
+    """The corners of the worst pairs whose losses span ε, with losses t and t - ε."""
+    for part in range(1, 200):
+        t = e * part / 200
+        p = (mpmath.exp(e) - mpmath.exp(t)) / mpmath.expm1(e)
+        yield 1 - p, p * mpmath.exp(-t)
+
+
+def points_of_laplace(e):
+    for part in [*(mpmath.mpf(n) / 1000 for n in range(1, 1000)), mpmath.exp(-e / 2) / 2]:
+        outer = 1 - mpmath.exp(e) * part if part < mpmath.exp(-e) / 2 else mpmath.exp(-e) * (1 - part)
+        yield part, (mpmath.exp(-e) / (4 * part) if mpmath.exp(-e) / 2 <= part <= 0.5 else outer)
+
+
+def corners_of_response(outcomes):
+    def corners(e):
+        whole = mpmath.exp(e) + outcomes - 1
+        yield 1 / whole, (outcomes - 1) / whole
+
+    return corners
+
+
+@pytest.mark.parametrize("epsilon", ["0.001", "0.1", "0.5", "1", "3", "20"])
+@pytest.mark.parametrize(
+    ("slope", "points"),
+    [
+        (lambda e: slope_of_range(float(e)), corners_of_range),
+        (slope_of_laplace, points_of_laplace),
+        (lambda e: slope_of_response(float(e), 2), corners_of_response(2)),
+        (lambda e: slope_of_response(float(e), 17), corners_of_response(17)),
+    ],
+    ids=["bounded range", "Laplace", "response", "response of 17"],
+)
+def test_the_slope_covers_the_trade_off_curve_and_no_smaller_one_does(slope, points, epsilon):
+    """μ ≥ Φ⁻¹(1-α) - Φ⁻¹(β) at every point (α, β) of the curve, with equality at one of them."""
+    with mpmath.workdps(40):
+        needed = max(-quantile(alpha) - quantile(beta) for alpha, beta in points(mpmath.mpf(epsilon)))
+        found = slope(Fraction(epsilon))
+        ratio = mpmath.mpf(found.numerator) / found.denominator / needed
+        assert 1 <= ratio <= 1 + mpmath.mpf("1e-4")
+
+
+@pytest.mark.parametrize("epsilon", ["1e-8", "1e-5", "0.001", "0.1", "1", "6.5", "20", "40"])
+@pytest.mark.parametrize("outcomes", [2, 3, 1000, 10**6, 10**9, 10**12])
+def test_the_slope_of_a_response_with_many_outcomes_is_never_too_small(outcomes, epsilon):
+    """Each outcome is rare then, and what is left of 1 has lost its digits."""
+    with mpmath.workdps(60):
+        ((lied, not_told),) = corners_of_response(outcomes)(mpmath.mpf(float(epsilon)))
+        found = slope_of_response(float(epsilon), outcomes)
+        slope = mpmath.mpf(found.numerator) / found.denominator
+        assert not_told >= mpmath.erfc((slope + quantile(lied)) / mpmath.sqrt(2)) / 2
+
+
+def test_the_gaussian_track_charges_the_exponential_mechanism_a_quarter_of_pure_noise():
+    """μ² of an ε-bounded range is (π/8)·ε² for small ε, where ε-privacy alone proves (π/2)·ε² only."""
+    ranged, pure = (plain(of, MU2)["mu2"] for of in (privacy.exponential(0.1), privacy.pure(0.1)))
+    assert float(ranged) == pytest.approx(0.003927, rel=1e-3)
+    assert float(pure) == pytest.approx(0.015702, rel=1e-3)
+
+
 def test_a_concentrated_rho_for_pure_noise_is_cheaper_than_its_slope():
     """μ²/2 = .759 at ε = 1, where ρ = .462."""
     assert float(slope_of_pure(Fraction(1)) ** 2 / 2) == pytest.approx(0.759, abs=5e-4)
@@ -152,10 +228,10 @@ def test_a_concentrated_rho_for_pure_noise_is_cheaper_than_its_slope():
 def test_only_gaussian_noise_and_pure_losses_have_a_slope():
     assert plain(5 * privacy.gaussian(10.0), MU2)["mu2"] == Fraction(1, 20)
     mixed = plain(privacy.gaussian(10.0) + privacy.laplace(2), MU2)["mu2"]
-    assert mixed == Fraction(1, 100) + slope_of_pure(Fraction(1, 2)) ** 2
+    assert mixed == Fraction(1, 100) + slope_of_laplace(Fraction(1, 2)) ** 2
     for guarantee in (privacy.discrete_gaussian(10.0), privacy.approximate(0.1, 1e-9)):
         with pytest.raises(UnsupportedGuarantee, match="DP203"):
-            offers(guarantee, (MU2,), Fraction(0))
+            offers(guarantee, (MU2,), NO_ACCOUNT)
 
 
 def test_points_are_points_of_the_curve():
@@ -182,11 +258,23 @@ def test_small_charges_are_not_truncated_and_dear_ones_are():
         assert {row.name for row in offers(blunt, tight, ROOM)} == {"plain"}
 
 
+def test_a_row_of_last_resort_takes_most_of_the_account():
+    wide = Account(Fraction(3, 4 * 10**6), Fraction(1, 10**7), last=Fraction(6, 10**7))
+    tight = (Lane("epsilon", Fraction(1)), Lane("renyi", Fraction(1, 2), 22.0))
+    dear = 1_000 * privacy.gaussian(0.8).sampled(0.001)
+    rows = offers(dear, tight, wide)
+    assert [row.name for row in rows if is_last(row)] == ["last point", "last truncated"]
+    assert all(row.amounts["delta"] > Fraction(1, 10**7) for row in rows if is_last(row))
+    assert tuple(row for row in rows if not is_last(row)) == offers(dear, tight, ROOM), (
+        "the others are as without it"
+    )
+
+
 def test_without_room_for_failures_there_is_one_row():
-    assert len(offers(privacy.laplace(2), (EPSILON,), Fraction(0))) == 1
+    assert len(offers(privacy.laplace(2), (EPSILON,), NO_ACCOUNT)) == 1
     for guarantee in (privacy.gaussian(5.0), privacy.leaky(1e-9) + privacy.laplace(2)):
         with pytest.raises(UnsupportedGuarantee, match="DP203"):
-            offers(guarantee, (EPSILON,), Fraction(0))
+            offers(guarantee, (EPSILON,), NO_ACCOUNT)
 
 
 def test_every_part_knows_its_loss_and_failure_on_the_safe_side():

@@ -14,6 +14,7 @@ import pytest
 from discreet import privacy, testing
 from discreet.errors import BadParameter, LedgerDamaged, LedgerError, OverBudget, UnitMismatch
 from discreet.ledger import Ledger, Limit, Receipt
+from discreet.ledger.overview import budget
 from discreet.ledger.sqlite import SQLite
 from discreet.noise.source import is_private
 from discreet.privacy.unit import Unit
@@ -390,3 +391,20 @@ def test_a_store_may_be_handed_over(tmp_path):
     store = SQLite(tmp_path / "a.ledger")
     with Ledger(store, limit=Limit.filter(epsilon=1)) as ledger:
         assert ledger.where == store.place
+
+
+def test_what_is_left_is_said_in_answers_like_the_last_one(where):
+    """With the keys that it had to find, and with keys that are declared; a share sees its own questions only."""
+    question = privacy.leaky(1e-7) + privacy.laplace(10)
+    limit = Limit.filter(epsilon=1, delta=1e-6, leaks=0.75, analysts={"ana": 1, "bo": 1})
+    with Ledger(where, limit=limit) as ledger:
+        assert ledger.left().fits == ()
+        ledger.charge(question, analyst="ana")
+        ledger.charge(privacy.pure(0.2), analyst="bo")
+        assert ledger.left().fits == (), "nobody asks for all of them"
+        assert ledger.left(analyst="bo").fits == ("3 more answers like the last one fit",)
+        found, declared = ledger.left(analyst="ana").fits
+        assert found == "6 more answers like the last one fit, with keys found privately"
+        assert declared == "7 more answers like the last one fit, with keys that are declared (no δ)"
+        assert declared in str(ledger.left(analyst="ana"))
+        assert declared in budget(ledger.left(analyst="ana"))["notes"]

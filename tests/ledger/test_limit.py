@@ -29,6 +29,10 @@ def spend(limit, *guarantees, state=None):
 LIMITS = [
     Limit.filter(epsilon=1),
     Limit.filter(epsilon=1, delta=1e-6),
+    Limit.filter(epsilon=1, delta=1e-6, kind="lanes"),
+    Limit.filter(epsilon=1, delta=1e-6, kind="basic"),
+    Limit.filter(epsilon=1, delta=1e-6, leaks=0.1),
+    Limit.filter(epsilon=1, delta=1e-6, expects=[privacy.gaussian(20.0), privacy.approximate(0.1, 1e-8)]),
     Limit.filter(epsilon=1, delta=1e-6, kind="zcdp"),
     Limit.filter(epsilon=1, delta=1e-6, kind="gdp"),
     Limit.filter(rho=0.5),
@@ -60,7 +64,7 @@ def test_tiny_amounts_do_not_vanish():
 
 
 @pytest.mark.parametrize(
-    "limit", [Limit.filter(epsilon=1, delta=1e-6), Limit.filter(rho=1), Limit.filter(mu=1)]
+    "limit", [Limit.filter(epsilon=1, delta=1e-6, kind="lanes"), Limit.filter(rho=1), Limit.filter(mu=1)]
 )
 def test_nothing_is_free(limit):
     """Not even what is far below the last digit of a double."""
@@ -78,13 +82,15 @@ def test_noise_with_a_ratio_costs_exactly_that():
 
 
 def test_the_constants_are_those_of_the_theorem():
-    """α and ρ = B/α at the full δ, and what is left of ρ when a tenth of δ pays for leaks."""
-    limit = Limit.filter(epsilon=1, delta=1e-6)
-    assert limit.leak == Fraction(1, 10**7)
-    pure, renyi = limit.lanes
-    assert pure == Lane("epsilon", Fraction(1))
-    assert renyi.order == pytest.approx(22.18, abs=0.1)
-    assert float(limit.shown_rho) == pytest.approx(0.991 * 0.02436, rel=1e-3)
+    """α and ρ = B/α at the full δ, and what is left of ρ when three quarters of δ, or a tenth, pay for leaks."""
+    former = Limit.filter(epsilon=1, delta=1e-6, leaks=0.1)
+    assert former.leak == Fraction(1, 10**7)
+    assert former.lanes[1].order == pytest.approx(22.18, abs=0.1)
+    assert float(former.shown_rho) == pytest.approx(0.991 * 0.02436, rel=1e-3)
+    limit = Limit.filter(epsilon=1, delta=1e-6, kind="lanes")
+    assert limit.leak == Fraction(3, 4 * 10**6)
+    assert limit.lanes[0] == Lane("epsilon", Fraction(1))
+    assert float(limit.shown_rho) == pytest.approx(0.890 * 0.02436, rel=1e-3)
     assert float(Limit.filter(epsilon=1, delta=1e-6, kind="zcdp").lanes[0].total) == pytest.approx(
         float(limit.shown_rho), rel=1e-12
     )
@@ -97,9 +103,9 @@ def renyi_of_pure(epsilon, order):
 
 
 def test_how_many_questions_fit():
-    """Under (1, 1e-6): 5 of ε = 0.2 and 10 of 0.1 by the pure lane, 124 of 0.02 by the Rényi lane, where a concentrated
-    filter of the full δ would admit 1, 4 and 121; for Gaussian noise both are the same."""
-    lanes, single = Limit.filter(epsilon=1, delta=1e-6), Limit.filter(epsilon=1, delta=1e-6, kind="zcdp")
+    """Under (1, 1e-6), a tenth of δ for leaks: 5 of ε = 0.2 and 10 of 0.1 by the pure lane, 124 of 0.02 by the Rényi lane,
+    where a concentrated filter of the full δ would admit 1, 4 and 121; for Gaussian noise both are the same."""
+    lanes, single = (Limit.filter(epsilon=1, delta=1e-6, kind=kind, leaks=0.1) for kind in ("lanes", "zcdp"))
 
     def fits(limit, guarantee):
         return limit.left(limit.start()).like(guarantee)
@@ -141,7 +147,7 @@ def test_a_lane_that_is_closed_stays_closed_and_the_other_goes_on():
 
 
 def test_when_the_renyi_lane_is_closed_gaussian_noise_still_fits_as_a_point_of_its_curve():
-    limit = Limit.filter(epsilon=1, delta=1e-6)
+    limit = Limit.filter(epsilon=1, delta=1e-6, kind="lanes")
     state = spend(limit, *[privacy.pure(0.2)] * 4)
     assert state[limit.lanes[1].name] > limit.lanes[1].total
     after = spend(limit, privacy.gaussian(40.0), state=state)
@@ -150,7 +156,7 @@ def test_when_the_renyi_lane_is_closed_gaussian_noise_still_fits_as_a_point_of_i
 
 
 def test_leaks_are_paid_from_their_own_account():
-    limit = Limit.filter(epsilon=1, delta=1e-6)
+    limit = Limit.filter(epsilon=1, delta=1e-6, leaks=0.1)
     leak = privacy.leaky(5e-8)
     state = spend(limit, leak, leak + privacy.gaussian(30.0))
     assert state["delta"] == Fraction(1, 10**7)
@@ -163,7 +169,7 @@ def test_a_whole_training_run_is_truncated_once():
     """Shares of the Rényi lane with a δ of 8e-8: 39 % and 1.1 % of it, where the plain curve would not fit at all."""
     run = 1_000 * privacy.gaussian(noise=0.8).sampled(rate=0.001)
     for epsilon, share in ((1, 0.389), (3, 0.0110)):
-        limit = Limit.filter(epsilon=epsilon, delta=1e-6)
+        limit = Limit.filter(epsilon=epsilon, delta=1e-6, leaks=0.1)
         name, total = limit.lanes[1].name, limit.lanes[1].total
         rows = {row.name: row.amounts for row in reversed(limit.cost(run).rows)}
         if epsilon == 1:
@@ -177,7 +183,7 @@ def test_a_whole_training_run_is_truncated_once():
 
 def test_the_row_is_the_one_after_which_most_is_left():
     """A tenth of a lane is not worth a half of the δ account: the rows are weighed by the product of what is left."""
-    limit = Limit.filter(epsilon=1, delta=1e-6)
+    limit = Limit.filter(epsilon=1, delta=1e-6, leaks=0.1)
     run = 1_000 * privacy.gaussian(noise=0.8).sampled(rate=0.001)
     lane = limit.lanes[1]
     left = [
@@ -281,6 +287,16 @@ def test_only_guarantees_have_a_price(bad):
         {"mu": 1, "delta": 1e-6},
         {"epsilon": 1, "lifetime": Limit.filter(epsilon=2)},
         {"epsilon": 1, "reserved": True},
+        {"epsilon": 1, "leaks": 0.5},
+        {"epsilon": 1, "kind": "basic"},
+        {"epsilon": 1, "delta": 0, "kind": "basic"},
+        {"epsilon": 1, "delta": 1e-6, "kind": "basic", "leaks": 0.5},
+        {"epsilon": 1, "delta": 1e-6, "kind": "gdp", "leaks": 0.5},
+        {"epsilon": 1, "delta": 1e-6, "kind": "lanes", "expects": [privacy.pure(0.1)]},
+        {"epsilon": 1, "delta": 1e-6, "leaks": 0.5, "expects": [privacy.pure(0.1)]},
+        {"epsilon": 1, "delta": 1e-6, "expects": []},
+        {"rho": 1, "leaks": 0.5},
+        {"mu": 1, "expects": [privacy.pure(0.1)]},
     ],
 )
 def test_what_contradicts_itself_is_refused(asked):
@@ -333,7 +349,8 @@ def test_states_and_costs_of_another_limit_are_refused():
     one, two = Limit.filter(epsilon=1, delta=1e-6), Limit.filter(epsilon=2, delta=1e-6)
     for state, cost in (
         (one.start(), two.cost(privacy.pure(0.1))),
-        (two.start(), one.cost(privacy.pure(0.1))),
+        (spend(two, privacy.gaussian(20.0)), one.cost(privacy.pure(0.1))),
+        (State({}), one.cost(privacy.pure(0.1))),
     ):
         with pytest.raises(BadParameter, match="DP107"):
             one.admit(state, cost)
@@ -341,7 +358,7 @@ def test_states_and_costs_of_another_limit_are_refused():
 
 def test_a_stored_limit_is_proved_again():
     """Constants that promise more than they keep are not read back."""
-    data = Limit.filter(epsilon=1, delta=1e-6).to_dict()
+    data = Limit.filter(epsilon=1, delta=1e-6, kind="lanes").to_dict()
     pure, renyi = data["lanes"]
     wide = {**renyi, "total": str(Fraction(renyi["total"]) + Fraction(1, 1 << 70))}
     other = {**renyi, "order": 20.0}

@@ -15,9 +15,15 @@ from discreet.ledger import Cost, Limit, State
 
 laws = settings(max_examples=40)
 
-LANES = Limit.filter(epsilon=1, delta=1e-6)
-WIDE = Limit.filter(epsilon=1000, delta=1e-6)
-LIMITS = [LANES, Limit.filter(epsilon=1), Limit.filter(rho=0.05, delta=1e-7), Limit.filter(mu=0.5)]
+LANES = Limit.filter(epsilon=1, delta=1e-6, kind="lanes")
+WIDE = Limit.filter(epsilon=1000, delta=1e-6, kind="lanes")
+LIMITS = [
+    LANES,
+    Limit.filter(epsilon=1, delta=1e-6),
+    Limit.filter(epsilon=1),
+    Limit.filter(rho=0.05, delta=1e-7),
+    Limit.filter(mu=0.5),
+]
 
 # a fixed stock, because a price is computed once for each mechanism and remembered
 AMOUNTS = [0.001, 0.01, 0.017, 0.1, 0.13, 0.2, 0.3, 0.37]

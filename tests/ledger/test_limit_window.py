@@ -89,8 +89,8 @@ def test_left_shows_both_and_counts_the_windows():
     text = str(limit.left(state, now="2030-04-02"))
     assert "4 windows begun" in text
     assert "lifetime: Rényi lane of order" in text
-    assert limit.left(limit.start()).notes == ("0 windows begun",)
-    orders = {limit.each.lanes[1].order, limit.lifetime.lanes[1].order}
+    assert limit.left(limit.start()).notes[0] == "0 windows begun"
+    orders = {limit.each.first.lanes[1].order, limit.lifetime.first.lanes[1].order}
     assert len(orders) == 2, "the lifetime has an order of its own"
 
 
@@ -98,7 +98,7 @@ def test_each_limit_is_charged_at_its_own_order():
     limit = Limit.filter(epsilon=1, delta=1e-6, window="month", lifetime=Limit.filter(epsilon=3, delta=1e-6))
     state = limit.admit(limit.start(), limit.cost(privacy.gaussian(20.0)), now="2030-01-01")
     for prefix, part in (("window/", limit.each), ("lifetime/", limit.lifetime)):
-        lane = part.lanes[1]
+        lane = part.kept(state.under(prefix)).lanes[1]
         assert float(state.under(prefix)[lane.name]) == pytest.approx(lane.order / 800)
 
 
@@ -124,7 +124,7 @@ def test_shares_renew_with_the_window():
     state, first = admitted(limit, limit.start(), TENTH, "2030-01-01", analyst="ana")
     state, second = admitted(limit, state, TENTH, "2030-02-01", analyst="ana")
     assert (first, second) == (3, 3)
-    assert "loss so far at most 0.6" in str(limit.left(state, analyst="ana"))
+    assert "all answers so far: ε = 0.6" in str(limit.left(state, analyst="ana"))
 
 
 @pytest.mark.parametrize(

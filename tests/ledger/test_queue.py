@@ -52,18 +52,38 @@ def test_the_next_gets_their_turn_when_the_first_has_left(tmp_path):
     assert not is_taken(tmp_path)
 
 
-def test_who_waited_too_long_goes_on_and_leaves_the_line(tmp_path):
+@pytest.fixture
+def nobody_waits(monkeypatch):
+    """Returns when those who gave up have had the lock once, and let go of it."""
+    started = []
+
+    class Recorded(threading.Thread):
+        def start(self):
+            started.append(self)
+            super().start()
+
+    def joined():
+        for thread in started:
+            thread.join(LONG)
+        return bool(started)
+
+    monkeypatch.setattr(queue, "Thread", Recorded)
+    return joined
+
+
+def test_who_waited_too_long_goes_on_and_leaves_the_line(tmp_path, nobody_waits):
     with in_line(tmp_path, LONG):
         with in_line(tmp_path, 0):
             assert is_taken(tmp_path)  # still by the first
         assert is_taken(tmp_path)
     with in_line(tmp_path, LONG):  # gets its turn although somebody gave up before
         assert is_taken(tmp_path)
+    assert nobody_waits()
     assert not is_taken(tmp_path)
 
 
 @pytest.mark.parametrize("had_it", [True, False])
-def test_who_is_interrupted_leaves_the_line(tmp_path, monkeypatch, had_it):
+def test_who_is_interrupted_leaves_the_line(tmp_path, monkeypatch, nobody_waits, had_it):
     """Before or after the turn came: it is given back."""
     first = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(first, fcntl.LOCK_EX)
@@ -82,6 +102,7 @@ def test_who_is_interrupted_leaves_the_line(tmp_path, monkeypatch, had_it):
     os.close(first)
     with in_line(tmp_path, LONG):
         assert is_taken(tmp_path)
+    assert nobody_waits()
     assert not is_taken(tmp_path)
 
 

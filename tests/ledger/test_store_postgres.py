@@ -185,3 +185,101 @@ def test_without_the_driver_the_line_that_installs_it_is_named(monkeypatch):
     with pytest.raises(MissingExtra) as missing:
         PostgreSQL("postgresql:///x")
     assert missing.value.fix == "pip install 'discreet[postgres]'"
+
+
+# --- the schema belongs to the address ------------------------------------------------------------------
+
+
+def charged(dsn, **named):
+    """How much is spent there, after one more charge."""
+    with Ledger(dsn, **named) as opened:
+        opened.charge(TENTH)
+        return opened.spent["epsilon"] * 10
+
+
+#: Each leads the search path to another place than before.
+TURNS = {
+    "a schema of the name of the user": ["CREATE SCHEMA postgres"],
+    "a search path of the role": [
+        "CREATE SCHEMA a",
+        "ALTER ROLE CURRENT_USER IN DATABASE {} SET search_path = a, public",
+    ],
+    "a search path of the database": ["CREATE SCHEMA a", "ALTER DATABASE {} SET search_path = a"],
+    "a search path that leads nowhere": ["ALTER DATABASE {} SET search_path = nowhere"],
+}
+
+
+@pytest.mark.parametrize("turn", TURNS)
+def test_a_search_path_that_leads_elsewhere_begins_no_new_ledger(postgres_database, turn):
+    name = psycopg.conninfo.conninfo_to_dict(postgres_database)["dbname"]
+    open_before = Ledger(postgres_database, limit=LIMIT)
+    open_before.charge(TENTH)
+    statements(postgres_database, *(text.format(name) for text in TURNS[turn]))
+    with pytest.raises(LedgerError) as refusal:
+        Ledger(postgres_database, limit=LIMIT)
+    assert refusal.value.code == "DP609"
+    # the address in the fix means the ledger that was there
+    mended = refusal.value.fix.partition("ledger='")[2].removesuffix("'")
+    assert mended == f"{postgres_database}&schema=public"
+    assert charged(mended) == 2
+    open_before.close()
+    assert open_before.charge(TENTH).number == 3
+    assert open_before.verify().intact
+    assert "schema=public" in open_before.where
+    open_before.close()
+
+
+def test_a_table_of_the_same_name_in_front_is_not_read(postgres_database):
+    """Rows are named with their schema, and the triggers read the head of the same schema."""
+    named = f"{postgres_database}&schema=public"
+    with Ledger(named, limit=LIMIT) as book:
+        name = psycopg.conninfo.conninfo_to_dict(postgres_database)["dbname"]
+        statements(
+            postgres_database,
+            "CREATE SCHEMA front",
+            "CREATE TABLE front.ledger_head (one integer, number bigint, hash text)",
+            "INSERT INTO front.ledger_head VALUES (1, 40, 'x')",
+            "CREATE TABLE front.ledger_entries (LIKE public.ledger_entries)",
+            f"ALTER DATABASE {name} SET search_path = front, public",
+        )
+        book.close()
+        assert book.charge(TENTH).number == 1
+        assert charged(named) == 2
+
+
+def test_a_schema_in_the_address_decides_whatever_else_there_is(postgres_database):
+    statements(postgres_database, "CREATE SCHEMA one", 'CREATE SCHEMA "Two schemas"')
+    one, two = (f"{postgres_database}&schema={name}" for name in ("one", "Two%20schemas"))
+    assert [charged(one, limit=LIMIT), charged(two, limit=LIMIT), charged(one)] == [1, 1, 2]
+    path = f"{postgres_database}&options=-csearch_path%3DONE"
+    assert charged(path) == 3
+    for vague in (postgres_database, f"{postgres_database}&options=-csearch_path%3Done%2Cpublic"):
+        assert refused(vague, limit=LIMIT) == "DP609"
+    assert refused(f"{postgres_database}&schema=three", limit=LIMIT) == "DP606"
+    assert refused(f"{postgres_database}&schema=a%25b", limit=LIMIT) == "DP606"
+
+
+def test_of_two_who_begin_at_once_in_two_schemas_one_is_refused(postgres_database):
+    """Both found no ledger in the database; the second to make one looks again."""
+    statements(postgres_database, "CREATE SCHEMA a", "CREATE SCHEMA b")
+    ways = [f"{postgres_database}&options=-csearch_path%3D{one}%2Cpublic" for one in "ab"]
+    first, second = (PostgreSQL(way) for way in ways)
+    assert not first.exists()
+    assert not second.exists()
+    Ledger(first, limit=LIMIT).close()
+    with pytest.raises(LedgerError) as refusal, second.writing():
+        second.create()
+    assert refusal.value.code == "DP609"
+    second.close()
+
+
+def test_what_the_environment_would_decide_is_asked_for(place, monkeypatch):
+    assert refused("postgresql://nobody@localhost", limit=LIMIT) == "DP609"
+    assert refused("postgresql://", limit=LIMIT) == "DP609"
+    monkeypatch.setenv("PGHOST", "somewhere")
+    assert refused("postgresql:///visits", limit=LIMIT) == "DP609"
+    with Ledger(place, limit=LIMIT) as book:
+        assert len(book) == 1
+    with pytest.raises(LedgerError) as refusal:
+        Ledger("postgresql://ana:secret@/visits?password=secret", limit=LIMIT)
+    assert refusal.value.fix.endswith("ledger='postgresql://ana@/visits?host=somewhere'")

@@ -356,5 +356,5 @@ def test_a_charge_reads_the_last_row_and_no_others(copy):
     with Ledger(Watched(copy)) as ledger:
         seen.clear()
         ledger.charge(TENTH, key="new")
-    assert len(seen) <= 7
+    assert len(seen) <= 9
     assert all(rows <= 1 for _, rows in seen)

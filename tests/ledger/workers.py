@@ -87,6 +87,36 @@ def race(where: str, processes: int, key: str | None = None) -> None:
     say(ended=wait(*[child(lambda: spend(Ledger(where), key)) for _ in range(processes)]))
 
 
+#: Questions for which the candidates of a limit on (1, 1e-6) split δ differently: all, half, nine tenths, three quarters.
+BEGINNINGS = (
+    privacy.approximate(0.1, 1e-7),
+    privacy.concentrated(0.001),
+    privacy.approximate(0.125, 1.1e-7),
+    privacy.pure(0.3),
+)
+
+
+def begin(where: str, processes: int) -> None:
+    """Each process waits for the others, and then makes a first charge of its own; all price it before any is charged."""
+    ready, go = os.pipe(), os.pipe()
+
+    def work(number: int) -> None:
+        ledger = Ledger(where)
+        ledger.limit.cost(BEGINNINGS[number % len(BEGINNINGS)])
+        os.write(ready[1], b"x")
+        os.read(go[0], 1)
+        try:
+            ledger.charge(BEGINNINGS[number % len(BEGINNINGS)], question=str(number))
+        except OverBudget:
+            say(refused=number)
+
+    children = [child(lambda number=number: work(number)) for number in range(processes)]  # type: ignore[misc]
+    for _ in children:
+        os.read(ready[0], 1)
+    os.write(go[1], b"x" * processes)
+    say(ended=wait(*children))
+
+
 def triple(name: str) -> list[Wanted]:
     """Three pieces that belong together."""
     return [Wanted(PIECE, f"question {part}", key=f"{name}, part {part}") for part in range(3)]
@@ -319,6 +349,7 @@ TASKS = {
     task.__name__: task
     for task in (
         race,
+        begin,
         race_together,
         inherit,
         forget,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 import pickle
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -22,6 +23,7 @@ from discreet.mechanisms import (
     Laplace,
     PartitionSelection,
     Release,
+    additive,
     classic_gaussian_scale,
 )
 from tests.statistical import fit
@@ -309,17 +311,88 @@ def test_the_amount_of_noise_is_stated_once(words) -> None:
         Gaussian(sensitivity=1, **words)
 
 
-@pytest.mark.parametrize("value", ["1", None, True, 1j, [True], ["a"], [None], object()])
-@pytest.mark.parametrize("kind", [Laplace, Gaussian, Geometric, DiscreteGaussian])
-def test_what_is_no_number_is_refused(kind, value) -> None:
-    with pytest.raises(errors.BadParameter):
-        kind(scale=1.0, sensitivity=1)(value)
+KINDS = [Laplace, Gaussian, Geometric, DiscreteGaussian]
 
 
-@pytest.mark.parametrize("value", [1.5, [1.0, 2.0], math.nan])
-def test_whole_number_noise_refuses_fractions(value) -> None:
+def drawn(mechanism, value, seed=7) -> tuple[list, str]:
+    with testing.seeded(seed):
+        found = mechanism(value).value
+    return np.ravel(found).tolist(), type(found).__name__
+
+
+@pytest.mark.parametrize(
+    "value", ["1", None, 1j, object(), math.nan, math.inf, Decimal("sNaN"), {1}, {"a": 1}]
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_no_number_at_all_counts_as_zero(kind, value) -> None:
+    mechanism = kind(scale=1.0, sensitivity=1)
+    assert drawn(mechanism, value) == drawn(mechanism, 0)
+    assert drawn(mechanism, [5, value, 7.0]) == drawn(mechanism, [5, 0, 7])
+    assert drawn(mechanism, np.array([5, value, 7], object)) == drawn(mechanism, [5, 0, 7])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_number_counts_whatever_its_type(kind) -> None:
+    mechanism = kind(scale=1.0, sensitivity=1)
+    for one in (True, np.True_, 1.0, Fraction(1), Decimal("1.00"), np.float32(1), np.array(1.0), 1 + 0j):
+        assert drawn(mechanism, one) == drawn(mechanism, 1)
+
+
+@pytest.mark.parametrize("bad", [np.array(["a"]), np.array([1j]), np.array(["2026"], "M8[Y]")])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_array_that_is_declared_to_hold_no_numbers_is_refused(kind, bad) -> None:
+    with pytest.raises(errors.BadParameter, match="DP104"):
+        kind(scale=1.0, sensitivity=1)(bad)
+
+
+def test_whole_number_noise_takes_the_whole_number_below() -> None:
+    mechanism = Geometric(epsilon=1, sensitivity=1)
+    assert drawn(mechanism, 1.9) == drawn(mechanism, 1)
+    assert drawn(mechanism, [-0.5, Fraction(7, 2)]) == drawn(mechanism, [-1, 3])
     with pytest.raises(errors.BadParameter, match="DP103"):
-        Geometric(epsilon=1, sensitivity=1)(value)
+        mechanism(np.array([1.0, 2.0]))
+
+
+EDGES = [2**62 - 1, 2**62, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 10**19, 10**400]
+
+
+@pytest.mark.parametrize(
+    "edge", [sign * edge for edge in EDGES for sign in (1, -1)], ids=range(2 * len(EDGES))
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_type_of_an_answer_does_not_tell_its_size(kind, edge) -> None:
+    """The attack: [2**62 - 1, 0] was an array of int64, [2**62, 0] one of objects; near 2**63 draws wrapped around."""
+    mechanism = kind(scale=1.0, sensitivity=1)
+    kinds = (np.int64, int) if kind in (Geometric, DiscreteGaussian) else (np.float64, float)
+    arrays = [np.array([edge, 0], object)]
+    if 0 <= edge < 2**64:
+        arrays.append(np.array([edge, 0], np.uint64))
+    if abs(edge) < 2**63:
+        arrays.append(np.array([edge, 0], np.int64))
+    for row in ([edge, 0], (0, edge), *arrays):
+        found = mechanism(row).value
+        assert (found.dtype, found.shape) == (kinds[0], (2,))
+        assert (found.max() if edge > 0 else -found.min()) >= 2.0**61
+        many = mechanism.on(2).draw_many(row, 3)
+        assert (many.dtype, many.shape) == (kinds[0], (3, 2))
+    assert type(mechanism(edge).value) is kinds[1]
+    many = mechanism.draw_many(edge, 50)
+    assert many.dtype == kinds[0]
+    assert (many >= 2.0**61).all() if edge > 0 else (many <= -(2.0**61)).all()
+    assert str(mechanism(edge))
+
+
+@pytest.mark.parametrize("edge", [2**62, -(2**62)])
+def test_draws_at_the_end_of_the_range_do_not_wrap_around(edge) -> None:
+    """With noise of the widest scale; the sum stays at the end, which the exact sum decides."""
+    wide = Geometric(scale=2.0**46, sensitivity=1)
+    assert (np.sign(wide.draw_many(edge, 10_000)) == np.sign(edge)).all()
+
+
+def test_a_sum_beyond_the_range_is_its_end() -> None:
+    ends = np.iinfo(np.int64)
+    cells, noise = np.array([2**62, -(2**62), 5, 2**62]), np.array([2**62, -(2**62) - 1, -7, 2**63 - 1])
+    assert additive._plus(cells, noise).tolist() == [ends.max, ends.min, -2, ends.max]
 
 
 def test_the_classic_formula_is_only_a_comparison() -> None:

@@ -356,7 +356,7 @@ def test_a_public_size_is_not_answered_under_add_remove():
         assert "size=" in caught.value.fix
     with pytest.raises(UnsupportedGuarantee) as caught:
         queries.count().sensitivity("replace")
-    assert caught.value.fix == "relation='add-remove'"
+    assert "relation=" not in caught.value.fix
 
 
 class Noise:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -236,7 +237,8 @@ def test_a_mode_needs_no_candidates():
     mode = StableMode(epsilon=1, delta=1e-9)
     assert mode(["flu"] * 70 + ["gout"] * 9).value == "flu"
     assert mode(np.array([3] * 70 + [4] * 9)).value == 3
-    assert mode([[1, 2]] * 70).value == [1, 2]
+    assert mode([[1, 2]] * 70).value == (1, 2)
+    assert mode([Rude()] * 99).refused
     assert mode([]).refused
     assert mode([None] * 99).refused
     assert mode(["a"] * 40 + ["b"] * 40).refused
@@ -300,6 +302,32 @@ def test_names_are_given_where_they_are_known():
     top = StableTopK(epsilon=1, delta=1e-9, sensitivity=1, count=2, candidates=["a", "b", "c"])
     assert top([0, 500, 300]).value == ["b", "c"]
     assert StableTopK(epsilon=1, delta=1e-9, sensitivity=1, count=2)([0, 500, 300]).value == [1, 2]
+
+
+def test_the_mode_takes_no_two_pictures_for_one():
+    """The attack: the text of an array leaves most of it out, so sixty different ones were one, and the first was shown."""
+    pictures = [np.zeros((60, 60)) for _ in range(60)]
+    for place, picture in enumerate(pictures):
+        picture[30, 30] = place
+    assert StableMode(epsilon=1, delta=1e-9)(pictures).refused
+    assert StableMode(epsilon=1, delta=1e-9)([pictures[3]] * 60).value[30][30] == 3
+
+
+def test_a_stable_value_is_shown_in_one_spelling():
+    first = StableValue(lambda data: data[0], lambda _: 99, epsilon=1, delta=1e-9)
+    for one in (1, True, 1.0, Decimal("1.00"), np.int8(1)):
+        assert repr(first([one]).value) == "1"
+    assert (
+        repr(first([np.array([1.0, 2.5])]).value) == repr(first([[True, Fraction(5, 2)]]).value) == "(1, 2.5)"
+    )
+    assert first([Rude()]).value is None
+
+
+def test_a_candidate_has_a_canonical_form():
+    with pytest.raises(DiscreetError, match="DP104"):
+        StableVote([Rude(), "b"], **AMOUNTS)
+    with pytest.raises(DiscreetError, match="DP107"):
+        StableVote([1, True], **AMOUNTS)
 
 
 def test_a_function_that_raises_says_none():

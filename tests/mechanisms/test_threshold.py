@@ -391,7 +391,21 @@ def test_monotone_questions_of_replaced_records_are_refused():
         SparseVector(**CLEAR, monotone=True, relation="replace")
 
 
-@pytest.mark.parametrize("bad", ["7", None, True, [1, 2], np.array([1.0])])
+@pytest.mark.parametrize("bad", ["7", None, math.nan, -math.inf, 1j, object(), {7: 7}])
+def test_what_is_no_finite_number_counts_as_zero(bad):
+    sparse = SparseVector(epsilon=1, sensitivity=1, threshold=1, positives=3, answer_epsilon=1)
+
+    def answers(values):
+        with testing.seeded(3):
+            return sparse(values).value
+
+    assert answers([bad, 5, bad, True]) == answers([0, 5, 0, 1])
+    assert answers(np.array([bad, 5], object)) == answers([0, 5])
+    with testing.seeded(4):
+        assert sparse.open().ask(bad) in (True, False)
+
+
+@pytest.mark.parametrize("bad", [[1, 2], np.array([1.0])])
 def test_a_question_has_one_number_for_an_answer(bad):
     questions = SparseVector(**CLEAR).open()
     with testing.using(testing.ScriptedSource(())), pytest.raises(BadParameter):

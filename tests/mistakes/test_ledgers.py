@@ -10,7 +10,15 @@ from tests.mistakes.mistakes import Mistake, check_mistake, mistakes
 
 FILTER = "Limit.filter(epsilon=1, delta=1e-6)"
 BOOK = f"Ledger('visits.ledger', limit={FILTER}, unit='patient_id', dataset='visits')"
-ANOTHER = f"dp.Session(data, limit={FILTER}, ledger='another.ledger')"
+OWN = f"dp.Session(data, limit={FILTER}, ledger='visits.ledger')"
+
+#: A ledger that is charged for two visits of a patient, and the same rows opened otherwise.
+BOUND = (
+    "first = dp.open(table, name='visits', protect=dp.each('patient_id', at_most=2))\n"
+    f"dp.Session(first, limit={FILTER}, ledger='bound.ledger').sql('SELECT COUNT(*) FROM visits', epsilon=0.1)"
+)
+MORE = "dp.open(table, name='visits', protect=dp.each('patient_id', at_most=9))"
+OTHERS = "dp.open(table, name='visits', protect=dp.each('name', at_most=2, word='patient_id'))"
 
 
 @pytest.fixture
@@ -76,23 +84,37 @@ def here(visits, folder):
     Mistake(
         "dp.Session(data, ledger='other.ledger')",
         "DP603",
-        "ledger='another.ledger'",
-        ANOTHER,
+        "ledger='visits.ledger'",
+        OWN,
         first=f"Ledger('other.ledger', limit={FILTER}, unit='patient_id', dataset='other')",
     ),
     Mistake(
         "dp.Session(data, ledger=book)",
         "DP603",
-        "ledger='another.ledger'",
-        ANOTHER,
+        "ledger='visits.ledger'",
+        OWN,
         first=f"book = Ledger('other.ledger', limit={FILTER}, unit='patient_id', dataset='other')",
     ),
     Mistake(
         "dp.Session(data, ledger='records.ledger')",
         "DP603",
-        "ledger='another.ledger'",
-        ANOTHER,
+        "ledger='visits.ledger'",
+        OWN,
         first=f"Ledger('records.ledger', limit={FILTER})",
+    ),
+    Mistake(
+        f"dp.Session({MORE}, ledger='bound.ledger')",
+        "DP608",
+        'protect=dp.each("patient_id", at_most=2)',
+        "dp.Session(dp.open(table, name='visits', protect=dp.each(\"patient_id\", at_most=2)), ledger='bound.ledger')",
+        first=BOUND,
+    ),
+    Mistake(
+        f"dp.Session({OTHERS}, ledger='bound.ledger')",
+        "DP608",
+        'protect=dp.each("patient_id", at_most=2)',
+        "dp.Session(dp.open(table, name='visits', protect=dp.each(\"patient_id\", at_most=2)), ledger='bound.ledger')",
+        first=BOUND,
     ),
     Mistake(
         f"dp.Session(data, limit={FILTER}, ledger='no/such/folder.ledger')",

@@ -53,12 +53,6 @@ def here(visits, folder):
         "delta=1e-6",
         "dp.Gaussian(epsilon=1, delta=1e-6, sensitivity=1)",
     ),
-    Mistake(
-        "dp.Geometric(epsilon=1, sensitivity=1)(41.9)",
-        "DP103",
-        "Laplace",
-        f"{NOISE})(41.9)",
-    ),
     Mistake(f"{NOISE}).error(confidence=95)", "DP102", "confidence=0.95", f"{NOISE}).error(confidence=0.95)"),
     Mistake(
         "dp.noisy_max([3, 5], epsilon=1, sensitivity=1, noise='normal')",
@@ -99,10 +93,10 @@ def here(visits, folder):
         first=f"value, mechanism = 42, {NOISE}, unit='patient_id')",
     ),
     Mistake(
-        "privacy.pure(1) + privacy.pure(1, relation='replace')",
+        "privacy.pure(1, relation='add-remove') + privacy.pure(1, relation='replace')",
         "DP201",
-        "relation='replace'",
-        "privacy.pure(1, relation='replace') + privacy.pure(1, relation='replace')",
+        "unit='record', relation='add-remove'",
+        "privacy.pure(1) + privacy.pure(1, unit='record', relation='add-remove')",
     ),
     Mistake(
         "privacy.gaussian(noise=1).epsilon(delta=1)",

@@ -167,3 +167,9 @@ def test_low_bits_of_an_answer_do_not_tell_its_input(power, dtype):
         steps = answers / float(grid.step)
         assert (steps == np.rint(steps)).all()
         assert len(np.unique(noisy % 2)) == 2
+
+
+@pytest.mark.parametrize("cell", [10**400, -(10**400)])
+def test_a_cell_that_no_float_holds_is_an_infinity(cell) -> None:
+    assert Grid(-3).reals(cell) == math.copysign(math.inf, 1 if cell > 0 else -1)
+    assert Grid(-3).reals(np.array([cell, 8], object)).tolist()[1] == 1.0

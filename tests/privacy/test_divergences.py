@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
 
 from discreet import privacy
-from discreet.ledger.embed import Lane, offers
+from discreet.ledger.embed import Account, Lane, offers
 from discreet.privacy import divergences
 from discreet.privacy.bag import Bag
+
+ROOM = Account(Fraction(1, 10**7), Fraction(1, 10**7))
 
 
 def losing(p, q, lost):
@@ -34,6 +37,36 @@ def laws(seed, size=4):
     """Two laws on a few outcomes, the same ones each time."""
     shapes = [[math.exp(math.sin(seed * 7.3 + 3 * n * (1 + side))) for n in range(size)] for side in (0, 1)]
     return [[value / sum(shape) for value in shape] for shape in shapes]
+
+
+@pytest.mark.parametrize("order", [1.0001, 1.5, 2.0, 24.53, 500.0, 1e8])
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-6, 0.01, 0.5, 1.0, 5.0, 100.0, 1e4])
+def test_bounded_range_is_charged_its_worst_pair(epsilon, order):
+    """Never below the worst of the pairs with losses t and t - ε, and for losses that matter no more than it."""
+    with mpmath.workdps(60):
+        e, k = mpmath.mpf(epsilon), mpmath.mpf(order) - 1
+
+        def divergence(t):
+            p = (mpmath.exp(e) - mpmath.exp(t)) / mpmath.expm1(e)
+            return mpmath.log(p * mpmath.exp(k * t) + (1 - p) * mpmath.exp(k * (t - e))) / k
+
+        best = mpmath.log(k / (k + 1) * (mpmath.exp(e) - mpmath.exp(-k * e)) / -mpmath.expm1(-k * e))
+        worst = max(divergence(t) for t in (best, *(e * part / 100 for part in range(1, 100))))
+        assert 0 < best < e
+        charged = mpmath.mpf(privacy.exponential(epsilon).renyi(order))
+        assert worst <= charged <= worst * (1 + mpmath.mpf("1e-3" if epsilon * order < 1 else "1e-6"))
+    assert privacy.exponential(epsilon).renyi(order) <= order * epsilon**2 / 8 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_exponential_mechanisms_cost_no_more_than_their_range(seed):
+    """P ∝ e^{ε·u/2}, Q the same with scores that moved by 1 at most, by brute force over all orders of interest."""
+    rng = np.random.default_rng(seed)
+    epsilon, scores = rng.uniform(0.05, 3), rng.uniform(-3, 3, 5)
+    p, q = (np.exp(epsilon / 2 * of) for of in (scores, scores + rng.uniform(-1, 1, 5)))
+    p, q = p / p.sum(), q / q.sum()
+    for order in (1.5, 2.0, 8.0, 24.53, 100.0):
+        assert exact_divergence(p, q, order) <= privacy.exponential(epsilon).renyi(order) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("lost", [0.0, 1e-17, 1e-6, 0.01, 0.3])
@@ -122,7 +155,7 @@ def test_a_group_of_what_may_be_lost_does_not_use_the_curve_of_the_rest():
 def test_what_may_be_lost_is_charged_to_delta_and_the_rest_to_the_lane():
     p, q = laws(1)
     lanes = (Lane("renyi", 1, 8.0),)
-    plain = offers(privacy.pair(*losing(p, q, 1e-12)), lanes, 1e-7)[0]
+    plain = offers(privacy.pair(*losing(p, q, 1e-12)), lanes, ROOM)[0]
     assert plain.name == "plain"
     assert float(plain.amounts["delta"]) == pytest.approx(1e-12, rel=1e-9)
     exact = max(exact_divergence(p, q, 8.0), exact_divergence(q, p, 8.0))
@@ -161,3 +194,17 @@ def _epsilon_at(s, divergence, order, delta):
         low, high = (log_p, high) if value <= (order - 1) * divergence else (low, log_p)
     p = math.exp(low)
     return math.log(p - delta) + s if p > delta else 0.0
+
+
+@pytest.mark.parametrize("above_one", [1e-6, 1e-3, 0.5, 10.0, 1e5])
+@pytest.mark.parametrize("epsilon", [1e-8, 1e-3, 0.3, 1.0, 30.0])
+def test_curves_of_pure_noise_are_never_too_low(epsilon: float, above_one: float) -> None:
+    """Near order 1 two terms nearly cancel, and what is left is divided by next to nothing."""
+    order = 1 + above_one
+    with mpmath.workdps(60):
+        e, a = mpmath.mpf(epsilon), mpmath.mpf(order)
+        pure = mpmath.log(mpmath.cosh((a - 0.5) * e) / mpmath.cosh(e / 2)) / (a - 1)
+        up, down = a * mpmath.exp((a - 1) * e), (a - 1) * mpmath.exp(-a * e)
+        laplace = mpmath.log((up + down) / (2 * a - 1)) / (a - 1)
+        assert pure <= divergences.of_pure(epsilon, order) <= pure * (1 + mpmath.mpf("1e-8"))
+        assert laplace <= divergences.of_laplace(epsilon, order) <= laplace * (1 + mpmath.mpf("1e-5"))

@@ -170,9 +170,9 @@ def test_nothing_is_lost_to_rounding(tiny):
 
 def test_a_group_is_inside():
     best = privacy.selected(privacy.pure(0.5), gamma=0.1)
-    assert best.group(3) == privacy.selected(privacy.pure(1.5), gamma=0.1)
+    assert best.group(3) == privacy.selected(privacy.pure(0.5).group(3), gamma=0.1)
     several = privacy.one_of(privacy.pure(0.5), privacy.laplace(scale=1))
-    assert several.group(2) == privacy.one_of(privacy.pure(1.0), privacy.laplace(scale=1).group(2))
+    assert several.group(2) == privacy.one_of(privacy.pure(0.5).group(2), privacy.laplace(scale=1).group(2))
 
 
 def test_one_of_several_is_the_worst_at_every_point():

@@ -219,6 +219,9 @@ class Reference:
                 found.append((unit, spread(table, row)))
         return found
 
+    def check(self, asked: p.Sums | p.Sizes) -> None:
+        """Everything can be asked here."""
+
     def sums(self, asked: p.Sums) -> p.Answer:
         vectors: dict[Any, dict[p.GroupKey, list[int]]] = defaultdict(dict)
         sizes: Counter[Any] = Counter()
@@ -240,7 +243,8 @@ class Reference:
         width = 1 if once else len(asked.features) + len(extra)
         if not asked.keys:
             answer.setdefault((), [0] * width)
-        return {key: tuple(total) for key, total in answer.items()}
+        some = isinstance(asked.scheme, p.Groups) and asked.keys
+        return {key: tuple(total) for key, total in answer.items() if any(total) or not some}
 
     def sizes(self, asked: p.Sizes) -> tuple[int, ...]:
         groups: dict[Any, Counter[Any]] = defaultdict(Counter)

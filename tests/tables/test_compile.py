@@ -189,6 +189,7 @@ class Everywhere:
 
     def __init__(self, table, groups):
         self._one, self._groups = dataset(table).engine, groups
+        self.check = self._one.check
 
     def sums(self, asked):
         whole = dict(self._one.sums(asked))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import sys
 
 import pytest
 
@@ -480,7 +481,9 @@ def spark_session():
     builder = sql.SparkSession.builder.master("local[2]")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)  # for functions in Python
+        session = builder.getOrCreate()
     yield session
     session.stop()
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from datetime import date
 from decimal import Decimal
@@ -37,7 +38,7 @@ from discreet.tables.expr import (
     Scaled,
     aligned,
 )
-from discreet.tables.plan import Filtered, Groups, Norm, Once, Private, Rows, Sizes, Sums
+from discreet.tables.plan import Filtered, Groups, Mass, Norm, Once, Private, Rows, Sizes, Sums
 from discreet.tables.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days
 from tests.tables import nasty
 from tests.tables.reference import Reference
@@ -298,6 +299,59 @@ def test_no_statement_has_a_window_a_random_number_or_an_order(monkeypatch):
         )
         assert " OVER (" not in statement
         assert "ORDER BY" not in statement
+
+
+# --- what does not leave ---------------------------------------------------------------------------
+
+
+def wanted_questions():
+    """Questions with keys of every kind, and some groups that are wanted, of which some are nowhere."""
+    reads = {
+        word("t"): ["a", None, "nowhere", "a\\b"],
+        number("small", -9, 9): [0, 3, None, 8],
+        Read("visits", "b", Type(TRUTH)): [True, None],
+        Read("visits", "d", Type(DATE, -9, 9)): [date(1970, 1, 1), date(1970, 1, 5), None],
+    }
+    amount = number("i", 0, 50)
+    for (read, values), scheme in itertools.product(reads.items(), [*SCHEMES, Mass(5, 64)]):
+        features = () if isinstance(scheme, Groups | Once) else (amount, amount)
+        some = tuple((value,) for value in values)
+        yield Sums(Private("visits"), (read, word("g")), features, scheme, 0, some)
+        yield Sums(Private("visits"), (read,), features, scheme, 0, some)
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "polars"])
+def test_groups_that_are_not_wanted_may_be_left_out_and_no_number_changes(kind):
+    engine, reference = opened(kind, nasty.arrows(), nasty.UNITS), Reference(nasty.TABLES, nasty.UNITS)
+    for asked in wanted_questions():
+        expected = {key: row for key, row in reference.sums(asked).items() if key[:1] in asked.among}
+        assert engine.sums(asked) == expected
+    engine.close()
+
+
+def test_postgres_leaves_out_groups_that_are_not_wanted(postgres_database):
+    nasty.fill_postgres(postgres_database)
+    engine = engines.postgres(postgres_database, {"visits": "visits"}, units={"visits": "u"})
+    for asked in list(wanted_questions())[::3]:
+        expected = {key: row for key, row in nasty.REFERENCE.sums(asked).items() if key[:1] in asked.among}
+        assert engine.sums(asked) == expected
+    engine.close()
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "polars"])
+def test_a_wanted_text_that_cannot_be_said_is_looked_for_outside(kind):
+    table = pa.table({"u": [1, 2, 3], "g": ["a\0", "b", "c"]})
+    engine = opened(kind, {"t": table}, {"t": "u"})
+    asked = Sums(Private("t"), (word("g", "t"),), (ONE,), Rows(1, 1), 0, (("a\0",), ("b",)))
+    assert engine.sums(asked).items() >= {("a\0",): (1,), ("b",): (1,)}.items()
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "polars"])
+def test_groups_of_those_who_count_in_none_do_not_leave(kind):
+    table = pa.table({"u": [0] * 5000 + [1, 2], "g": [str(n) for n in range(5000)] + ["0", "x"]})
+    engine = opened(kind, {"t": table}, {"t": "u"})
+    asked = Sums(Private("t"), (word("g", "t"),), (), Groups(1000, 4, 2))
+    assert engine.sums(asked) == {("0",): (4,), ("x",): (4,)}
 
 
 # --- sources ---------------------------------------------------------------------------------------

@@ -34,6 +34,9 @@ class Shelf:
         assert not TABLES[table].private, "the values of a private table were asked for"
         return sorted({tuple(row[name] for name in columns) for row in self.rows[table]})
 
+    def check(self, asked: Any) -> None:
+        pass
+
     def sums(self, asked: Any) -> Any:
         raise AssertionError("a question was counted while it was read")
 

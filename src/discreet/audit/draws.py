@@ -163,7 +163,9 @@ def promise_of(subject: Any, data: Any) -> Any:
 def _once(function: Callable[[Any], Any], data: Any) -> Any:
     try:
         output = function(data)
-    except Exception as error:  # noqa: BLE001 - whatever ends a run is seen by the attacker, so it is an outcome
+    except KeyboardInterrupt:  # whoever runs the audit may stop it
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever ends a run is seen by the attacker, so it is an outcome
         return Raised(type(error).__name__)
     return output.value if isinstance(output, Release) else output
 

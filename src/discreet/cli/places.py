@@ -57,7 +57,7 @@ def ledger_at(word: str) -> Ledger:
 
 def exists(word: str) -> bool:
     """Whether a ledger can be there: a file that is, or a server, which will say itself."""
-    return "://" in word or Path(word).exists()
+    return "://" in word or Path(word).expanduser().exists()
 
 
 def session_for(

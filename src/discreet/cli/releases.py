@@ -131,7 +131,7 @@ def read(file: Path) -> Release:
     return Release(
         name=_name("[release] name", head.get("name", file.stem)),
         data=data if data in SHIPPED else str(file.parent / data),
-        ledger=ledger if ledger is None or "://" in ledger else str(file.parent / ledger),
+        ledger=ledger if ledger is None or "://" in ledger else str(file.parent / Path(ledger).expanduser()),
         who={name: _maybe(f"[release] {name}", head.get(name)) for name in ("analyst", "project", "purpose")},
         tables=asked,
     )
@@ -189,8 +189,7 @@ def _job(session: Session, table: TableAsked, release: Release) -> Job:
         )
     preview = session.preview(question, **spend)
     try:
-        who = {"analyst": release.who["analyst"], "project": release.who["project"]}
-        kept = session.ledger.find(key, question.text, guarantee=preview.cost, **who)
+        kept = session.find(key, question.text, preview.cost)
     except LedgerError as error:
         if error.code != "DP604":
             raise

@@ -18,7 +18,7 @@ read names no node.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -29,6 +29,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from discreet.errors import BadParameter, MissingExtra
+from discreet.mechanisms.callbacks import guarded, quietly
 
 Integers = npt.NDArray[np.int64]
 
@@ -55,11 +56,11 @@ def source_of(edges: Any) -> Source:
         return _matrix(edges)
     if hasattr(edges, "adjacency") and callable(getattr(edges, "edges", None)):  # networkx
         return Source(_pairs(edges.edges()), sorted(edges.nodes(), key=_by_label))
-    if hasattr(edges, "fetchnumpy"):  # DuckDB
-        columns = edges.fetchnumpy()
-        return Source(_first_two([_filled(column) for column in columns.values()]))
+    if hasattr(edges, "fetch_arrow_table"):  # DuckDB, whose other ways out refuse some dates and spans
+        newer = getattr(edges, "to_arrow_table", edges.fetch_arrow_table)
+        return source_of(newer())
     if hasattr(edges, "itercolumns"):  # pyarrow
-        return Source(_first_two([column.to_pylist() for column in edges.itercolumns()]))
+        return Source(_first_two([_arrow_labels(column) for column in list(edges.itercolumns())[:2]]))
     if isinstance(edges, list | tuple | set | frozenset):
         return Source(_pairs(edges))
     raise _no_edge_list()
@@ -88,17 +89,16 @@ class Places:
             with np.errstate(invalid="ignore"):
                 fits = (column >= 0) & (column < self._count) & (column == np.floor(column))
                 return np.where(fits, np.where(fits, column, 0).astype(np.int64), -1)
-        labels = column.tolist() if isinstance(column, np.ndarray) else column
-        return np.fromiter(map(self._place, labels), np.int64, len(labels))
+        labels = list(column.astype(object)) if isinstance(column, np.ndarray) else column
+        with guarded():  # what cannot be hashed or compared names no node
+            places = [quietly(self._place, label, instead=-1) for label in labels]
+        return np.array(places, np.int64)
 
     def _place(self, label: Any) -> int:
         if isinstance(label, bool):  # which Python takes for 0 or 1
             return -1
         if not self._numbered:
-            try:
-                return self._known.get(label, -1)
-            except Exception:  # noqa: BLE001 - what cannot be hashed or compared names no node
-                return -1
+            return self._known.get(label, -1)
         if self._as_text:
             is_number = label.isascii() and label.isdecimal() and len(label) <= _MOST_DIGITS
             label = int(label) if is_number else -1
@@ -109,10 +109,10 @@ class Places:
 
 def _file(path: Path) -> Source:
     is_table = path.suffix == ".parquet"
-    try:
-        content = _parquet().read_table(path) if is_table else _fields(path)
-    except (OSError, ValueError):  # pyarrow's own errors are one of the two
-        raise _no_file() from None
+    read = _parquet_reader() if is_table else _fields
+    content = quietly(read, path)
+    if content is None:  # what the reader said may quote a row
+        raise _no_file()
     return source_of(content) if is_table else Source(_pairs(content), is_text=True)
 
 
@@ -127,13 +127,43 @@ def _field(text: str) -> str:
     return text.strip().strip("\"'").strip()
 
 
-def _parquet() -> Any:
+def _parquet_reader() -> Callable[[Path], Any]:
+    """Text is asked for in the one form that pyarrow does not look into: it would refuse a file for one invalid text."""
+    pyarrow, parquet = _imported("pyarrow"), _imported("pyarrow.parquet")
+    return lambda path: parquet.ParquetFile(path, binary_type=pyarrow.large_binary()).read()
+
+
+def _arrow_labels(column: Any) -> Any:
+    """The labels in a column of pyarrow, each by itself: a text that is no UTF-8, or a far date, is None."""
+    types = _imported("pyarrow").types
+    if types.is_dictionary(column.type):
+        return _arrow_labels(column.cast(column.type.value_type))
+    if types.is_integer(column.type):
+        return column.to_pylist() if column.null_count else column.to_numpy()
+    if types.is_string(column.type) or types.is_large_string(column.type):
+        found = column.cast(_imported("pyarrow").large_binary()).to_pylist()
+        read: Any = _text
+    else:
+        found, read = column, _as_python
+    with guarded():
+        return [quietly(read, label) for label in found]
+
+
+def _text(label: bytes | None) -> str | None:
+    return None if label is None else label.decode()
+
+
+def _as_python(label: Any) -> Any:
+    return label.as_py()
+
+
+def _imported(name: str) -> Any:
     try:
-        return import_module("pyarrow.parquet")
+        return import_module(name)
     except ImportError:
         raise MissingExtra(
             "DP501",
-            "a Parquet file needs pyarrow, which is not installed.",
+            "a Parquet file or a DuckDB relation needs pyarrow, which is not installed.",
             why="the small core reads arrays and text files.",
             fix="pip install 'discreet[tables]'",
         ) from None
@@ -143,8 +173,9 @@ def _matrix(matrix: Any) -> Source:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise _no_edge_list()
     entries = matrix.tocoo(copy=True)
-    entries.sum_duplicates()
-    joined = entries.data != 0
+    with np.errstate(all="ignore"):  # a warning would tell of an entry
+        entries.sum_duplicates()
+        joined = entries.data != 0
     return Source(
         (entries.row[joined].astype(np.int64), entries.col[joined].astype(np.int64)), matrix.shape[0]
     )
@@ -164,14 +195,16 @@ def _first_two(columns: Sequence[Any]) -> tuple[Any, Any]:
     return columns[0], columns[1]
 
 
-def _filled(column: Any) -> Any:
-    """A column in which what is missing is None; DuckDB masks it."""
-    return column.tolist() if np.ma.isMaskedArray(column) else column
-
-
 def _pairs(rows: Iterable[Any]) -> tuple[list[Any], list[Any]]:
-    pairs = [row for row in rows if isinstance(row, tuple | list | np.ndarray) and len(row) == 2]
-    return [row[0] for row in pairs], [row[1] for row in pairs]
+    with guarded():
+        found = [quietly(_pair, row) for row in rows]
+    pairs = [pair for pair in found if pair is not None]
+    return [one for one, _ in pairs], [other for _, other in pairs]
+
+
+def _pair(row: Any) -> tuple[Any, Any] | None:
+    one, other = row
+    return (one, other) if isinstance(row, tuple | list | np.ndarray) else None
 
 
 def _by_label(label: Any) -> tuple[str, Any]:

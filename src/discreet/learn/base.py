@@ -46,6 +46,9 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn
     _delta_: float
     _private_: bool
     _search_: tuple[str, ...] = ()
+    _is_seen = (
+        True  # whether somebody may be warned of a noisy fit; not inside a search, whose runs are secret
+    )
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)

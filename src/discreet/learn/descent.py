@@ -102,7 +102,8 @@ def clipped_sum(rows: Rows, loss: Loss, weights: Reals, clip: float) -> tuple[In
 def _limited(pushes: Reals, squares: Reals, limits: Reals) -> Reals:
     """Whole numbers A, one row each, such that ‖A‖² · square <= 2**48 exactly."""
     if pushes.shape[1] == 1:
-        return np.trunc(np.minimum(np.maximum(pushes, -limits[:, None]), limits[:, None]))
+        # the limits are whole numbers, so rounding to the nearest stays within them
+        return np.rint(np.minimum(np.maximum(pushes, -limits[:, None]), limits[:, None]))
     norms = np.sqrt((pushes * pushes).sum(axis=1))
     out: Reals = np.trunc(pushes * (limits / np.maximum(norms, np.maximum(limits, 1.0)))[:, None])
     out[(out * out).sum(axis=1) * squares > float(_CLIP) ** 2] = 0.0
@@ -135,7 +136,8 @@ def descend(
         noisy = total + exact.rounded_gaussian(exactly(spread), total.shape)
         pull = penalty @ weights if penalty.ndim == 2 else penalty[:, None] * weights
         gradient = noisy * (cell / count) + pull
-        speed = momentum * speed + gradient
+        # from rest: at full speed the first, longest steps would overshoot to where probabilities are flat
+        speed = min(momentum, step / (step + 5)) * speed + gradient
         weights = weights - rate * speed
         average += weights if step >= steps // 2 else 0.0
         if progress is not None:

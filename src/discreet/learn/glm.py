@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,10 +22,14 @@ from discreet.learn.labels import declared_classes, members
 from discreet.learn.losses import Loss
 from discreet.learn.problem import Fit, Problem, Solver
 from discreet.learn.reading import as_floats, as_target
-from discreet.learn.solvers import CLASSIFIERS, REGRESSORS, solver_named
+from discreet.learn.solvers import AUTO, CLASSIFIERS, REGRESSORS, solver_for
 
 __all__ = ["LinearClassifier", "LinearModel", "LinearRegressor"]
 
+_TOO_NOISY = (
+    "The released number of rows is no larger than its noise: the fit is mostly noise. Check that the labels are among "
+    "`classes`, or use more rows or a larger epsilon."
+)
 Reals = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
@@ -37,7 +42,7 @@ class Parameters(PrivateEstimator):
     delta: Any = None
     bounds: Any = None
     norm: Any = None
-    solver: str = "whitened"
+    solver: str = AUTO
     relation: str = "add-remove"
     session: Any = None
     unit: str = "record"
@@ -63,10 +68,13 @@ class LinearModel(Parameters):
     def _learn(self, matrix: Any, targets: Reals, keep: Bools, loss: Loss) -> tuple[Reals, Reals]:
         """Slopes and intercepts on the raw features, one row for each score."""
         box = Box.of(matrix.shape[1], bounds=self.bounds, norm=self.norm)
-        solver = solver_named(self.solver, self._solvers)
+        solver = solver_for(self.solver, self._solvers, matrix, box)
         problem = Problem(box, matrix, targets, keep, loss, self._budget(), self._penalty(box), self._shown())
         self._charge(solver.guarantee(problem))
         self._fit_ = solver.fit(problem)
+        if self._fit_.is_too_noisy and self._is_seen:
+            # the count was released and paid for, so that what it says may be said
+            warnings.warn(_TOO_NOISY, stacklevel=5)
         self._sentences_ = self._said(box, solver, problem)
         self._box_ = box
         self._ends_ = None if self.bounds is None else ends(self.bounds, matrix.shape[1])
@@ -81,6 +89,7 @@ class LinearModel(Parameters):
             f"{limited}Rows longer than {box.radius:.4g} in norm were shortened to it.",
             *solver.story(problem),
             *self._fit_.notes,
+            *([_TOO_NOISY] if self._fit_.is_too_noisy else []),
         ]
 
     def _story(self) -> list[str]:

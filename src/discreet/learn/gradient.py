@@ -76,7 +76,7 @@ class Gradient(Solver):
             relation=problem.budget.relation,
             progress=problem.progress,
         )
-        return Fit(found * scale[:, None], count)
+        return Fit(found * scale[:, None], count, is_too_noisy=count <= _least_count(fact))
 
     def story(self, problem: Problem) -> list[str]:
         facts = "the number of rows and " if problem.known_count is None else ""
@@ -106,7 +106,12 @@ def _count(problem: Problem, noise: float) -> float:
     if problem.known_count is not None:
         return float(max(problem.known_count, 1))
     noisy = (int(problem.keep.sum()) << 10) + exact.rounded_gaussian(exactly(noise * 2**10))
-    return float(max(noisy / 2**10, 2 * noise, 1.0))
+    return float(max(noisy / 2**10, _least_count(noise)))
+
+
+def _least_count(noise: float) -> float:
+    """The least number of rows that is told from none: twice the noise."""
+    return max(2 * noise, 1.0)
 
 
 def _square(rows: Rows, box: Box, count: float, noise: float) -> float:

@@ -29,7 +29,7 @@ class LinearRegression(LinearRegressor):
     (`relation="replace"`: exchanging one) changes no probability by more than e^ε, but for δ. Bounds of features and of
     the target are declared and never read off the data; what lies outside is clipped, NaN counts as the middle.
 
-    Why it holds: the proof of the solver: `whitened` (the default), `gradient`, `joint` (one release from which
+    Why it holds: the proof of the solver: `whitened` (the default up to 2,000 features), `gradient`, `joint` (one release from which
     confidence intervals follow) or `adassp`.
 
     What would break it: bounds that were read off the data.

@@ -25,24 +25,30 @@ class Loss(ABC):
     curvature: float
     #: … and by how much: less where the curvature is the same everywhere, because longer steps only add noise.
     pace: float = 0.5
+    #: Whether slopes stay capped however many rows there are: steadier where no linear model fits, but biased.
+    is_robust: bool = False
 
     @abstractmethod
     def slopes(self, scores: Reals, targets: Reals) -> Reals:
         """One slope for each score."""
 
 
+@dataclass(frozen=True)
 class Logistic(Loss):
     """log(1 + exp(-score)) of a target 1, log(1 + exp(score)) of a target 0."""
 
+    is_robust: bool = False
     curvature = 0.25
 
     def slopes(self, scores: Reals, targets: Reals) -> Reals:
         return np.asarray(expit(scores)) - targets
 
 
+@dataclass(frozen=True)
 class Softmax(Loss):
     """The negative log-likelihood of the class, by one score for each."""
 
+    is_robust: bool = False
     curvature = 0.5
     pace = 0.8
 

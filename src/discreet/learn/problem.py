@@ -62,6 +62,7 @@ class Fit:
     weights: Reals
     count: float | None = None  # of rows, as far as it was released
     slope: float | None = None  # the greatest slope of a typical record, where gradients were clipped
+    is_too_noisy: bool = False  # whether the released number of rows is no more than its own noise
     covariance: Reals | None = None  # of the weights, where they are normal about the true ones
     notes: tuple[str, ...] = field(default=())  # sentences on released facts, for `explain`
 

@@ -8,7 +8,8 @@
 **Promise.** What a record is read as depends on that record and on the schema alone. The schema is what was declared
 of all records: the type of an array or of a frame's column, and the number of columns; it is public, and the only
 thing that is refused. No value is an error or a warning: in a list, and where the declared type is "any object",
-what is no number is NaN. A masked array of numpy is refused by its type, whether or not anything in it is masked: what
+what is no number is NaN. In a list of rows the number of features is that of the first row, and is public; a row that is none, or of
+another length, is a row of NaN. A masked array of numpy is refused by its type, whether or not anything in it is masked: what
 lies under a mask is no value, and reading it as one would use what its owner took out.
 
 Why it holds: values of a declared type of numbers are cast one by one. Everything else is read element by element,
@@ -31,9 +32,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from discreet.errors import BadParameter
+from discreet.mechanisms.callbacks import guarded, quietly
 from discreet.mechanisms.exact import number
 
-__all__ = ["as_column", "as_floats", "as_matrix", "as_target"]
+__all__ = ["as_column", "as_floats", "as_matrix", "as_target", "columns_of"]
 
 Reals = npt.NDArray[np.float64]
 
@@ -77,7 +79,7 @@ def as_column(values: Any, rows: int) -> npt.NDArray[Any]:
             fix="fit(X, y)",
         )
     _refuse_masked(values)
-    alone = _columns(values) if hasattr(values, "columns") else [values]
+    alone = columns_of(values) if hasattr(values, "columns") else [values]
     column = _elements(alone[0]) if len(alone) == 1 else np.empty(())
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
@@ -119,18 +121,20 @@ def _rows(values: Any) -> npt.NDArray[Any]:
     """An array as it is; a list of rows as an array of its elements."""
     if not _is_list(values):
         return np.asarray(values)
-    rows = [row.tolist() if hasattr(row, "tolist") else row for row in values]
-    if not rows or not any(_is_list(row) for row in rows):
-        return _objects(rows)
-    width = len(rows[0]) if _is_list(rows[0]) else -1
-    if not all(_is_list(row) and len(row) == width for row in rows):
-        raise BadParameter(
-            "DP104",
-            "every row of X must have the same number of features.",
-            why="each column is one feature with bounds of its own; how many there are is public.",
-            fix="fill what is missing in a row with None or NaN",
-        )
-    return _objects([value for row in rows for value in row]).reshape(len(rows), width)
+    with guarded():
+        rows = [quietly(_row, row) for row in values]
+    width = next((len(row) for row in rows if row is not None), None)
+    if width is None:
+        return _objects(list(values))
+    missing = [None] * width
+    filled = [row if row is not None and len(row) == width else missing for row in rows]
+    return _objects([value for row in filled for value in row]).reshape(len(rows), width)
+
+
+def _row(row: Any) -> list[Any] | None:
+    """The features of one row; None where it is no row."""
+    listed = row.tolist() if hasattr(row, "tolist") else row
+    return list(listed) if _is_list(listed) else None
 
 
 def _elements(values: Any) -> npt.NDArray[Any]:
@@ -144,14 +148,18 @@ def _elements(values: Any) -> npt.NDArray[Any]:
             return _objects(values.tolist())
     if not _is_list(values):
         return np.asarray(values)
-    return _objects(
-        [value[0] if isinstance(value, list | tuple) and len(value) == 1 else value for value in values]
-    )
+    with guarded():
+        return _objects([quietly(_alone, value) for value in values])
+
+
+def _alone(value: Any) -> Any:
+    """The only element of a row of one; anything else as it is."""
+    return value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
 
 
 def _of_frame(frame: Any) -> npt.NDArray[Any]:
     """The columns of a frame, each read by the type that it was declared to have."""
-    columns = _columns(frame)
+    columns = columns_of(frame)
     for name, column in zip(getattr(frame, "column_names", frame.columns), columns, strict=True):
         if not _may_hold_numbers(column):
             raise BadParameter(
@@ -165,7 +173,7 @@ def _of_frame(frame: Any) -> npt.NDArray[Any]:
     return np.stack([as_floats(_numbers(np.asarray(column))) for column in columns], axis=1)
 
 
-def _columns(frame: Any) -> list[Any]:
+def columns_of(frame: Any) -> list[Any]:
     """The columns of a frame of pandas, of polars or of pyarrow."""
     if hasattr(frame, "iloc"):
         return [frame.iloc[:, at] for at in range(frame.shape[1])]
@@ -184,7 +192,7 @@ def _numbers(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """An array of numbers as it is; of objects, each by itself."""
     if array.dtype.kind != "O":
         return np.asarray(_declared(array))
-    with np.errstate(all="ignore"):  # a warning would tell of a value
+    with np.errstate(all="ignore"), guarded():  # a warning would tell of a value
         return np.array([number(value) for value in array.ravel()], np.float64).reshape(array.shape)
 
 

@@ -97,8 +97,7 @@ class Trial(Mechanism):
     @classmethod
     def of(cls, estimator: PrivateEstimator, features: int, held_out: float) -> Trial:
         """What a fit costs is known from a fit on no records: it does not depend on them."""
-        alone = clone(estimator).set_params(session=None, progress=None)
-        alone.fit(np.empty((0, features)), np.empty(0))
+        alone = _unseen(estimator).fit(np.empty((0, features)), np.empty(0, object))
         budget = Budget.of(epsilon=alone.epsilon, delta=alone.delta, unit=alone.unit)
         return cls(estimator, alone.privacy_, budget, held_out)
 
@@ -109,15 +108,18 @@ class Trial(Mechanism):
     def draw(self, data: Any) -> Tried:
         matrix, column = data
         judging = np.asarray(noise.bernoulli(self.held_out, size=len(column)), bool)
-        model = (
-            clone(self.estimator)
-            .set_params(session=None, progress=None)
-            .fit(matrix[~judging], column[~judging])
-        )
+        model = _unseen(self.estimator).fit(matrix[~judging], column[~judging])
         gains = _gains(model, matrix[judging], column[judging]) if judging.any() else np.zeros(0)
         total = int(np.trunc(gains * _CELLS).astype(np.int64).sum())
         noisy = total + noise.rounded_gaussian(exactly(self.budget.noise * _CELLS))
         return Tried(model, noisy / _CELLS)
+
+
+def _unseen(estimator: PrivateEstimator) -> Any:
+    """A copy whose fits nobody sees: the search pays for them, and a warning would tell how many there were."""
+    copy: Any = clone(estimator).set_params(session=None, progress=None)
+    copy._is_seen = False  # noqa: SLF001 - of a class of this package
+    return copy
 
 
 def _gains(model: Any, matrix: Any, column: Any) -> Any:
@@ -145,7 +147,7 @@ def _checked(estimators: Any) -> list[PrivateEstimator]:
             "DP105",
             'tuning needs relation="add-remove".',
             why="a replaced record may fall to the fit in one data set and to the judging in the other.",
-            fix='relation="add-remove" in every candidate',
+            fix="leave out relation=, at epsilon / 2 and delta / (1 + exp(epsilon / 2)): who is replaced is one less and one more",
         )
     raise BadParameter(
         "DP104",

@@ -7,11 +7,13 @@ filters.py    the filters, each with its theorem; asked.py makes them, pinned.py
 plan.py       slots fixed in advance; odometer.py, a bound at all times
 shares.py     limits inside a limit, for analysts and projects; window.py, limits that renew by the calendar
 opening.py    what a ledger is refused for when it is opened; verify.py, everything recomputed
+description.py  for which data it is charged, and what of a description may change
 turn.py       what one writer does at a time: charges and answers that belong together are written together
 receipt.py    what is handed out; chain.py, rows that carry each other's hashes
-store.py      one writer at a time: sqlite.py, a file, with queue.py for those who wait; postgres.py, a server
-statement.py  what was promised and released, for others: claim.py, layers.py, released.py, registry.py, overview.py, and
-              statement_html.py, statement_markdown.py for the eye
+store.py      one writer at a time: sqlite.py, a file, with queue.py for those who wait; postgres.py, a server,
+              with address.py for where on it
+statement.py  what was promised and released, for others: claim.py, layers.py, released.py, versions.py, registry.py, overview.py,
+              and statement_html.py, statement_markdown.py for the eye
 embed.py      from a guarantee to what it costs; lanes.py, exact totals; left.py, what is left, for people
 """
 

@@ -28,6 +28,8 @@ NOTHING = "0" * 64
 SAID = (
     "about", "analyst", "cost", "guarantee", "key", "mechanism", "project", "purpose", "question", "settles",
 )  # fmt: skip
+#: What only those rows say that have something to say: what was written before it could be said stays readable.
+SAID_BY_SOME = ("compiled", "describes", "description", "held")
 
 
 class Row(NamedTuple):
@@ -74,10 +76,9 @@ def following(
     time: str,
     state: Mapping[str, Any],
     answer: str | None = None,
-    held: bool = False,
     **said: Any,
 ) -> Row:
-    """The row that comes after `last` (the first one, if that is None) and says this; only a held one says `held`."""
+    """The row that comes after `last` (the first one, if that is None) and says this."""
     beside = None if answer is None else canonical(answer)
     number = 0 if last is None else last.number + 1
     body: dict[str, Any] = (
@@ -91,7 +92,7 @@ def following(
             "answer": None if beside is None else digest(beside),
             "version": version(),
         }
-        | ({"held": True} if held else {})
+        | {name: said[name] for name in SAID_BY_SOME if said.get(name)}
     )
     line = canonical(body)
     return Row(number, kind, body["key"], body["settles"], line, digest(line), beside)

@@ -48,8 +48,8 @@ class Claim:
     def headline(self) -> str:
         """The promise in one sentence."""
         if self.guarantee is None:
-            loss = f"the loss for {self.unit} is at most {_up(self.epsilon)}, except with probability {_up(self.delta)}"
-            return f"No limit; {self.over} {loss}."
+            reached = f"ε = {_up(self.epsilon)} at δ = {_up(self.delta)} for {self.unit}"
+            return f"No limit; {reached}, {self.over}."
         at = f" at δ = {_up(self.delta)}" if self.delta else ""
         return f"ε = {_up(self.epsilon)}{at} for {self.unit}, {self.over}."
 
@@ -96,7 +96,7 @@ def windows(state: State) -> int:
 def flavour(claim: Claim) -> str:
     """The kind of differential privacy, in the words of the registry of deployments."""
     if claim.guarantee is None:
-        return "Probabilistic DP, at all times (odometer)"
+        return "Approximate DP, at all times (odometer)"
     if claim.delta == 0:
         return "Pure DP"
     known = {primitives.Gaussian: "Gaussian DP", primitives.Concentrated: "Zero-concentrated DP"}
@@ -136,6 +136,6 @@ _WINDOWS = (
     "its full limit; it grows with every window that begins."
 )
 _ODOMETER = (
-    "There is no limit. Stated is how far the loss can have come by now, except with probability δ; the statement holds at "
-    "all times at once, and the figure grows with every answer."
+    "There is no limit. Stated is the (ε, δ) that all answers up to now keep together. It holds at whatever moment it is "
+    "read, also one that was chosen in view of the answers; ε grows with every answer."
 )

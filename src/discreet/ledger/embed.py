@@ -9,6 +9,8 @@ loss of (P̂, Q̂) is bounded, in the lane's own measure, by the amount that the
 | plain | the mechanism's own failure probability, Σδᵢ of its parts | Σεᵢ exactly; D_α; ρ; μ² |
 | point | δ₀ | as an ε-private mechanism with ε = ε(δ₀) |
 | truncated | P(loss > t) | t; D_α of the pair below t |
+| last … | a point, or a truncation, that takes most of the δ account: used only where nothing else fits | as above |
+| whole | all of the account | all of a pure lane: an answer that is (ε, δ) itself |
 
 **Promise.** Every row holds. Amounts are exact where they are ratios and rounded up where they are not. The menu is a
 function of the guarantee and the limit alone, so it says nothing about the data or about earlier answers.
@@ -21,20 +23,21 @@ randomized response with probability 1 - δ; push it through Blackwell's kernel.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
 
 from discreet.errors import CannotCertify, UnsupportedGuarantee
-from discreet.ledger.lanes import Amount, Amounts, Row, above, exactly
+from discreet.ledger.lanes import Amount, Amounts, Row, above, exactly, printed_below
+from discreet.privacy import constructors as make
 from discreet.privacy import divergences, truncated
 from discreet.privacy import primitives as known
 from discreet.privacy.bag import Bag, Part
 from discreet.privacy.guarantee import Guarantee, alternatives
 
-#: The δ that a row may take on itself, as shares of the whole δ account.
+#: The δ that a row may take on itself, as shares of `Account.step`.
 _SHARES = (Fraction(4, 5), Fraction(1, 5), Fraction(1, 40))
 #: These reach their greatest loss so often that no small δ takes any of it away.
 _BLUNT = (
@@ -48,6 +51,23 @@ _BLUNT = (
 )
 #: Whatever costs less than this share of a lane as it stands is not worth truncating.
 _DEAR = Fraction(1, 4)
+#: How the names of rows of last resort begin.
+_LAST = "last "
+
+
+@dataclass(frozen=True)
+class Account:
+    """The δ account of a limit: its `total`, the `step` in shares of which rows take δ on themselves, and the most that a
+    row of last resort takes (`last`, 0: there is none). One that is `whole` is paid in full by whatever has the claim.
+    """
+
+    total: Fraction
+    step: Fraction
+    last: Fraction = Fraction(0)
+    whole: bool = False
+
+
+NO_ACCOUNT = Account(Fraction(0), Fraction(0))
 
 
 @dataclass(frozen=True)
@@ -100,28 +120,35 @@ class Lane:
         return 1 + 1 / (self.order - 1)
 
 
-def offers(guarantee: Guarantee, lanes: tuple[Lane, ...], leak: Fraction) -> tuple[Row, ...]:
+def offers(guarantee: Guarantee, lanes: tuple[Lane, ...], account: Account) -> tuple[Row, ...]:
     """The menu; an error if no row has an end in any lane.
 
     >>> from discreet import privacy
-    >>> [row.amounts for row in offers(privacy.pure(0.1), (Lane("epsilon", Fraction(1)),), Fraction(0))]
+    >>> [row.amounts for row in offers(privacy.pure(0.1), (Lane("epsilon", Fraction(1)),), NO_ACCOUNT)]
     [Amounts({'delta': '0', 'epsilon': '1/10'})]
     """
-    rows = _offers(guarantee, lanes, leak)
+    rows = _offers(guarantee, lanes, account)
     if not rows:
         raise _no_row(lanes)
     return rows
 
 
+def is_last(row: Row) -> bool:
+    """Whether a row is for where nothing else fits; ledgers of earlier releases have none."""
+    return row.name.startswith(_LAST)
+
+
 @lru_cache(maxsize=4096)
-def _offers(guarantee: Guarantee, lanes: tuple[Lane, ...], leak: Fraction) -> tuple[Row, ...]:
+def _offers(guarantee: Guarantee, lanes: tuple[Lane, ...], account: Account) -> tuple[Row, ...]:
     plain = _plain(guarantee, lanes)
     rows = [plain]
     dear = all(plain.amounts[lane.name] > _DEAR * lane.total for lane in lanes)
-    if leak > 0 and not isinstance(guarantee, _BLUNT) and (dear or math.inf in plain.amounts.values()):
-        rows += _points(guarantee, lanes, leak)
-        rows += _truncations(guarantee, lanes, leak) if dear else []
-    return tuple(row for row in rows if _is_payable(row, lanes, leak))
+    if account.total and not isinstance(guarantee, _BLUNT) and (dear or math.inf in plain.amounts.values()):
+        deltas = _deltas(guarantee, account)
+        rows += _points(guarantee, lanes, deltas)
+        rows += _truncations(guarantee, lanes, deltas) if dear else []
+        rows += _whole(guarantee, lanes, account)
+    return tuple(row for row in rows if _is_payable(row, lanes, account.total))
 
 
 def _is_payable(row: Row, lanes: tuple[Lane, ...], leak: Fraction) -> bool:
@@ -136,33 +163,65 @@ def _plain(guarantee: Guarantee, lanes: tuple[Lane, ...]) -> Row:
     return Row("plain", Amounts({"delta": max(_sum(bag, failure) for bag in bags)} | losses))
 
 
-def _points(guarantee: Guarantee, lanes: tuple[Lane, ...], leak: Fraction) -> Iterator[Row]:
+def _points(guarantee: Guarantee, lanes: tuple[Lane, ...], deltas: Mapping[float, str]) -> Iterator[Row]:
     """One point of the curve each."""
-    for delta in _deltas(guarantee, leak):
-        try:
-            epsilon = guarantee.epsilon(float(delta))
-        except CannotCertify:
-            continue
+    for delta, prefix in deltas.items():
+        epsilon = _epsilon(guarantee, delta)
         if math.isfinite(epsilon):
             losses = {lane.name: lane.of_pure(Fraction(epsilon)) for lane in lanes}
-            yield Row("point", Amounts({"delta": delta} | losses))
+            yield Row(f"{prefix}point", Amounts({"delta": Fraction(delta)} | losses))
 
 
-def _truncations(guarantee: Guarantee, lanes: tuple[Lane, ...], leak: Fraction) -> Iterator[Row]:
+@lru_cache(maxsize=4096)
+def _epsilon(guarantee: Guarantee, delta: float) -> float:
+    """ε(δ), or ∞ where it cannot be certified; several limits ask for the same."""
+    try:
+        return guarantee.epsilon(delta)
+    except CannotCertify:
+        return math.inf
+
+
+def _truncations(guarantee: Guarantee, lanes: tuple[Lane, ...], deltas: Mapping[float, str]) -> Iterator[Row]:
     """The run composed first and truncated once."""
     orders = [lane.order for lane in lanes if lane.kind == "renyi"]
     if {lane.kind for lane in lanes} - {"epsilon", "renyi"} or len(orders) != 1:
         return
-    for found in truncated.truncations(guarantee, tuple(map(float, _deltas(guarantee, leak))), orders[0]):
-        losses = {"epsilon": found.greatest, "renyi": found.divergence}
-        amounts = {lane.name: above(losses[lane.kind]) for lane in lanes}
-        yield Row("truncated", Amounts({"delta": above(found.delta)} | amounts))
+    for prefix in dict.fromkeys(deltas.values()):
+        of_kind = tuple(delta for delta, words in deltas.items() if words == prefix)
+        for found in truncated.truncations(guarantee, of_kind, orders[0]):
+            losses = {"epsilon": found.greatest, "renyi": found.divergence}
+            amounts = {lane.name: above(losses[lane.kind]) for lane in lanes}
+            yield Row(f"{prefix}truncated", Amounts({"delta": above(found.delta)} | amounts))
 
 
-def _deltas(guarantee: Guarantee, leak: Fraction) -> list[Fraction]:
-    """The δ of the rows, as floats that stand for themselves: what fails anyway, and a share of the account."""
+def _whole(guarantee: Guarantee, lanes: tuple[Lane, ...], account: Account) -> Iterator[Row]:
+    """An answer that keeps all of the claim by itself: nothing is left after it, and nothing was before."""
+    if not account.whole:
+        return
+    (lane,) = lanes
+    target = make.approximate(printed_below(lane.total), printed_below(account.total), **_words(guarantee))
+    try:
+        fits = guarantee.implies(target)
+    except CannotCertify:
+        return
+    if fits:
+        yield Row(f"{_LAST}whole", Amounts({"delta": account.total, lane.name: lane.total}))
+
+
+def _words(guarantee: Guarantee) -> dict[str, str]:
+    return {"unit": guarantee.unit.protects, "relation": guarantee.unit.relation}
+
+
+def _deltas(guarantee: Guarantee, account: Account) -> dict[float, str]:
+    """The δ of the rows, as floats that stand for themselves: what fails anyway, and some of the account.
+
+    Each has the words before the name of its rows.
+    """
     own = max(bag.failure for bag in alternatives(guarantee))
-    return [Fraction(own + float(share * leak)) for share in _SHARES if own + float(share * leak) < 1]
+    taken = {own + float(share * account.step): "" for share in _SHARES}
+    if account.last:
+        taken.setdefault(own + float(account.last), _LAST)
+    return {delta: words for delta, words in taken.items() if delta < 1}
 
 
 def pure_loss(part: Part) -> Amount:
@@ -190,12 +249,19 @@ def failure(part: Part) -> Amount:
 
 
 def _squared_slope(part: Part) -> Amount:
-    """μ² of one mechanism: 1/noise² for Gaussian noise, else what its greatest loss proves.
+    """μ² of one mechanism: 1/noise² for Gaussian noise, what is known of some others, else what the greatest loss proves.
 
     The discrete Gaussian has neither: its curve lies above the Gaussian one.
     """
-    if isinstance(part, known.Gaussian):
-        return 1 / exactly(part.noise) ** 2
+    match part:
+        case known.Gaussian():
+            return 1 / exactly(part.noise) ** 2
+        case known.Exponential():
+            return slope_of_range(part.epsilon_) ** 2
+        case known.Laplace():
+            return slope_of_laplace(1 / exactly(part.scale)) ** 2
+        case known.RandomizedResponse():
+            return slope_of_response(part.epsilon_, part.outcomes) ** 2
     return slope_of_pure(pure_loss(part)) ** 2 if part.failure == 0 else math.inf
 
 
@@ -208,9 +274,60 @@ def slope_of_pure(epsilon: Amount) -> Amount:
     near = float_above(epsilon)
     if near == 0 or near > 600:
         return Fraction(0) if near == 0 else math.inf
-    # the tail has all its digits where it is small; near one half it has an absolute error of a few 1e-17
-    half = -NormalDist().inv_cdf(1 / (1 + math.exp(near)))
-    return above((max(0.0, half) * (1 + 1e-12) + 1e-15) * 2)
+    return _twice(_quantile_above(1 / (1 + math.exp(near))))
+
+
+def slope_of_range(epsilon: float) -> Amount:
+    """μ = 2·Φ⁻¹(e^{ε/2}/(1 + e^{ε/2})), rounded up: the least μ for which losses that span at most ε are μ-GDP.
+
+    The worst pairs have two outcomes (Dong, Durfee, Rogers 2020): probabilities p and q of the first with
+    logit(p) - logit(q) = ε. Write p = Φ(a), q = Φ(b), ℓ(x) = logit Φ(x); then ε is the integral of ℓ' from b to a, and
+    the pair is (a - b)-GDP. ℓ'(x) = h(x) + h(-x) with the hazard rate h = φ/(1 - Φ), which is convex (Sampford 1953): ℓ' is
+    even and grows with |x|, so of all intervals of length a - b the one around 0 has the least integral. Hence
+    2·ℓ((a - b)/2) ≤ ε.
+    """
+    return slope_of_pure(exactly(epsilon) / 2)
+
+
+def slope_of_laplace(epsilon: Amount) -> Amount:
+    """μ = 2·Φ⁻¹(1 - e^{-ε/2}/2), rounded up: the least μ for which Laplace noise of scale 1/ε is μ-GDP.
+
+    Let α = 1 - Φ(x) and β = 1 - Φ(y) be a point of its trade-off curve; then μ is the greatest x + y. g = -log(1 - Φ) is convex.
+    Where x, y ≥ 0, αβ = e^{-ε}/4, so g(x) + g(y) is constant, and x + y greatest at x = y. Where y = -z ≤ 0, 1 - β = e^ε·α,
+    so g(x) - g(z) = ε, and x - z is greatest at z = 0, where the first case begins; by symmetry so where x ≤ 0.
+    """
+    near = float_above(epsilon)
+    if near == 0 or near > 1200:
+        return Fraction(0) if near == 0 else math.inf
+    return _twice(_quantile_above(math.exp(-near / 2) / 2))
+
+
+def slope_of_response(epsilon: float, outcomes: int) -> Amount:
+    """μ = Φ⁻¹(p) - Φ⁻¹(q), rounded up: that of randomized response which tells an outcome with p = e^ε·q or q.
+
+    Its trade-off curve is linear between (0, 1), (q, 1-p), (1-p, q) and (1, 0), and a Gaussian one is convex: it lies below
+    if it does so at the corners.
+    """
+    if epsilon > 600:
+        return math.inf
+    odds, others = math.exp(epsilon), float(outcomes - 1)
+    told, not_told, lied = (part / (odds + others) for part in (odds, others, 1.0))
+    # of two probabilities that add up to 1 only the lesser one has all its digits
+    quantile = _quantile_above(not_told) if not_told < told else _up(NormalDist().inv_cdf(told))
+    return above(max(0.0, quantile + _quantile_above(lied)))
+
+
+def _quantile_above(tail: float) -> float:
+    """Φ⁻¹(1 - tail), rounded up by more than was lost: the tail has all its digits where it is small."""
+    return _up(-NormalDist().inv_cdf(tail))
+
+
+def _up(quantile: float) -> float:
+    return quantile + abs(quantile) * 1e-12 + 1e-15
+
+
+def _twice(half: float) -> Amount:
+    return above(2 * max(0.0, half))
 
 
 def float_above(value: Amount) -> float:
@@ -234,4 +351,4 @@ def _no_row(lanes: tuple[Lane, ...]) -> UnsupportedGuarantee:
     )
 
 
-__all__ = ["Lane", "failure", "offers", "pure_loss", "slope_of_pure"]
+__all__ = ["Account", "Lane", "failure", "is_last", "offers", "pure_loss", "slope_of_pure"]

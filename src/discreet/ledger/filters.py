@@ -4,8 +4,9 @@
 | kind | admit while | claim at the end | theorem |
 |---|---|---|---|
 | lanes | Σδᵢ ≤ d and (Σεᵢ ≤ ε or ΣDᵢ(α) ≤ B) | (ε, δ) | below |
+| basic | Σδᵢ ≤ δ and Σεᵢ ≤ ε | (ε, δ) | basic composition holds under any adaptivity (Rogers et al. 2016) |
 | pure | Σεᵢ ≤ ε | ε | densities multiply |
-| zcdp | Σδᵢ ≤ d and Σρᵢ ≤ ρ | ρ except with probability d, hence (ε, δ) | Feldman, Zrnic 2021; Whitehouse et al. 2023 |
+| zcdp | Σδᵢ ≤ d and Σρᵢ ≤ ρ | d-approximate ρ-zCDP, hence (ε, δ) | Feldman, Zrnic 2021; Whitehouse et al. 2023 |
 | gdp | Σμᵢ² ≤ μ² | μ-GDP, the whole Gaussian curve | Smith, Thakurta 2022; Koskela et al. 2023 |
 
 Why a sum is enough: after the first answer what is left is one number, the same whatever that answer was. A mechanism
@@ -14,9 +15,13 @@ that costs c, followed by anything that keeps within what is left of B, keeps B;
 **Lanes.** Let d be the δ account, P̂ the process without leaks and L̂ its loss. Then H_{e^ε}(P‖Q) ≤ d + (1-d)·E_P̂(1 - e^{ε-L̂})₊.
 Totals only grow, so on each path some lane was open throughout. Paths of the pure lane have L̂ ≤ ε and add nothing.
 Paths of the Rényi lane are, with the same probabilities, paths of the process stopped by that lane alone, and
-add at most w = CKS(α, B, ε). So the claim is (ε, d + (1-d)·w). Here d = δ/10 and w is the rest; keeping nine tenths
-of δ for the Rényi lane keeps 99 % of its ρ. α and B are fixed when the limit is made and stored with it: another α
-afterwards, or δ exchanged against B, is covered by no proof.
+add at most w = CKS(α, B, ε). So the claim is (ε, d + (1-d)·w). Leaks use up δ linearly, the conversion only its logarithm:
+of d = ¾·δ and w = the rest, the account holds three quarters of all δ and the lane keeps nine tenths of its ρ. α and B
+are fixed before anything is answered, and stored: another α afterwards, or δ exchanged against B, is covered by no proof.
+That d + w must not exceed δ is no weakness of the proof: an analyst who leaks on one answer and spends B on the other
+reaches 99.98 % of it. Which split serves best depends on the questions; see `discreet.ledger.candidates`.
+
+**Basic.** The pure lane with all of δ as its account, w = 0: it admits what is (ε, δ) by itself, which no other split can.
 """
 
 from __future__ import annotations
@@ -43,18 +48,25 @@ from discreet.ledger.lanes import (
     read_amount,
 )
 from discreet.ledger.left import LaneLeft, Left
-from discreet.ledger.limit import Limit, as_guarantee, how_many, over_budget, pay
+from discreet.ledger.limit import Limit, Shortage, as_guarantee, how_many, over_budget, pay
 from discreet.privacy import constructors as make
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Unit
 
 _THEOREMS = {
     "lanes": "one δ account, a free pure lane and one Rényi lane of fixed order (Feldman, Zrnic 2021; Lécuyer 2021)",
+    "basic": "basic composition: ε and δ add under any adaptivity (Rogers et al. 2016, Lemma 3.5)",
     "renyi": "one δ account and one Rényi lane of fixed order (Feldman, Zrnic 2021; Whitehouse et al. 2023)",
     "pure": "greatest losses add under any adaptivity",
     "zcdp": "approximate zCDP filter (Feldman, Zrnic 2021; Whitehouse et al. 2023)",
     "gdp": "Gaussian filter (Smith, Thakurta 2022; Koskela et al. 2023)",
 }
+
+
+#: In shares of this part of δ answers take δ on themselves beyond what they need.
+_STEP = Fraction(1, 10)
+#: A row of last resort takes this part of the account.
+_LAST = Fraction(4, 5)
 
 
 @dataclass(frozen=True)
@@ -116,6 +128,12 @@ class Filter(Limit):
         return f"ε = {float(self.epsilon):g}" + (f" at δ = {float(self.delta):g}" if self.delta else "")
 
     @property
+    def former(self) -> Limit | None:
+        from discreet.ledger.asked import former_split
+
+        return former_split(self)
+
+    @property
     def shown_rho(self) -> Fraction:
         """The budget of the Rényi lane as a ρ, the measure in which Gaussian noise is priced: B/α."""
         (lane,) = [lane for lane in self.lanes if lane.kind == "renyi"]
@@ -124,8 +142,32 @@ class Filter(Limit):
     def start(self) -> State:
         return State(dict.fromkeys(("delta", *(lane.name for lane in self.lanes)), Fraction(0)))
 
+    @property
+    def account(self) -> embed.Account:
+        """The δ account, and how much of it one answer may take beyond what it needs."""
+        if self.epsilon is None:
+            return embed.Account(self.leak, self.leak)
+        step = min(_STEP * self.delta, self.leak)
+        if self.sort == "basic":
+            return embed.Account(self.leak, step, whole=True)
+        last = _LAST * self.leak
+        return embed.Account(self.leak, step, last if last > _LAST * step else Fraction(0))
+
     def cost(self, guarantee: Guarantee) -> Cost:
-        return menu(list(embed.offers(as_guarantee(guarantee), self.lanes, self.leak)))
+        return menu(list(embed.offers(as_guarantee(guarantee), self.lanes, self.account)))
+
+    def capacity(self, cost: Cost, share: Fraction = Fraction(1)) -> Amount:
+        """How many answers at that cost an untouched filter, or that share of it, admits if all are paid in one way."""
+        return max((self._copies(row, share) for row in self._rows(cost)), default=Fraction(0))
+
+    def _copies(self, row: Row, share: Fraction) -> Amount:
+        leaks = _times(row.amounts["delta"], share * self.leak)
+        return min(leaks, max(_times(row.amounts[lane.name], share * lane.total) for lane in self.lanes))
+
+    def _rows(self, cost: Cost) -> list[Row]:
+        """The rows in our own measures, of those that several filters may be paid with."""
+        names = self.start().keys()
+        return [row for row in cost.rows if row.amounts.keys() == names]
 
     def admit(
         self,
@@ -138,18 +180,37 @@ class Filter(Limit):
     ) -> State:
         found = self.after(state, cost)
         if found is None:
-            raise over_budget(self.left(state))
+            raise over_budget(self.left(state), self.shortage(state, cost))
         return found[0]
 
     def after(self, state: State, cost: Cost, share: Fraction = Fraction(1)) -> tuple[State, Row] | None:
         """The state after the best row that fits into that share of every lane, and the row; None if none fits."""
+        rows = self._rows(cost) or list(cost.rows)
+        usual = [row for row in rows if not embed.is_last(row)]
+        rest = [row for row in rows if embed.is_last(row)]
+        return self._roomiest(state, usual, share) or self._roomiest(state, rest, share)
+
+    def _roomiest(self, state: State, rows: list[Row], share: Fraction) -> tuple[State, Row] | None:
         best: tuple[list[Amount], State, Row] | None = None
-        for row in cost.rows:
+        for row in rows:
             paid = pay(state, row)
             room = self._room(paid, share)
             if room and (best is None or room > best[0]):
                 best = room, paid, row
         return (best[1], best[2]) if best else None
+
+    def shortage(self, state: State, cost: Cost, share: Fraction = Fraction(1)) -> Shortage:
+        """What an answer lacks that does not fit: δ, if no row fits the account; loss, if none fits a lane."""
+        rows, room = self._rows(cost), share * self.leak - state["delta"]
+        parts = [
+            _part(lane, row, share * lane.total - state[lane.name]) for row in rows for lane in self.lanes
+        ]
+        part = max(parts, default=0.0)
+        return Shortage(
+            needed=min((row.amounts["delta"] for row in rows), default=Fraction(0)),
+            left=max(Fraction(0), room),
+            loss_part=part if part < 1 else None,
+        )
 
     def _room(self, state: State, share: Fraction) -> list[Amount]:
         """What is left of each open path, the roomiest first; none if all are closed.
@@ -218,6 +279,7 @@ def _is_proved(limit: Filter) -> bool:
     shapes = {
         "lanes": ("epsilon", "renyi"),
         "renyi": ("renyi",),
+        "basic": ("epsilon",),
         "pure": ("epsilon",),
         "zcdp": ("rho",),
         "gdp": ("mu2",),
@@ -247,6 +309,22 @@ def _keeps(limit: Filter, lane: Lane, epsilon: Fraction) -> bool:
         return lane.order > 1 and pinned.holds(epsilon, rest, lane.order, lane.total)
     order = pinned.best_order(epsilon, rest)
     return pinned.holds(epsilon, rest, order, lane.total * Fraction(order))
+
+
+def _part(lane: Lane, row: Row, room: Amount) -> float:
+    """How much of the ε of an answer would fit into a lane, about: losses are ε or, in the other measures, like ε²."""
+    needed = row.amounts[lane.name]
+    if room <= 0 or needed == math.inf:
+        return 0.0
+    part = 1.0 if needed <= room else float(room / needed)
+    return part if lane.kind == "epsilon" else math.sqrt(part)
+
+
+def _times(amount: Amount, total: Amount) -> Amount:
+    """How often an amount goes into a total."""
+    if amount == 0:
+        return math.inf
+    return Fraction(0) if amount == math.inf else Fraction(math.floor(total / amount))
 
 
 def _ratio(spent: Amount, total: Fraction) -> Amount:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from discreet import check
@@ -13,18 +13,20 @@ from discreet.ledger.asked import single
 from discreet.ledger.limit import Limit
 from discreet.ledger.shares import shared
 from discreet.ledger.window import windowed
+from discreet.privacy.guarantee import Guarantee
 
 
 def assembled(
     asked: Mapping[str, Any],
     *,
+    expects: Iterable[Guarantee] | None,
     shares: Mapping[str, Mapping[str, Any] | None],
     reserved: bool,
     window: str | None,
     lifetime: Limit | None,
 ) -> Limit:
     """See `Limit.filter`."""
-    whole = single(**asked)
+    whole = single(**asked, expects=expects)
     given = {group: members for group, members in shares.items() if members is not None}
     reserved = check.flag(reserved=reserved)
     if reserved and not given:

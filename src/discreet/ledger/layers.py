@@ -27,14 +27,18 @@ Line = tuple[str, str, str]
 def layers(
     limit: Limit,
     description: Mapping[str, Any] | None,
+    described: Mapping[str, Any],
     released: Sequence[Mapping[str, Any]],
     *,
     forgets: bool = False,
 ) -> list[dict[str, Any]]:
-    """The five layers, the most visible one first; `forgets` says that the ledger is in memory only."""
+    """The five layers, the most visible one first; `forgets` says that the ledger is in memory only.
+
+    `description` is the one that is shown, `described` what `versions.described` found of it in the rows.
+    """
     found: dict[str, Iterator[Line]] = {
-        "Privacy loss and unit": _loss(limit, description),
-        "Algorithms and correctness": _algorithms(description, released),
+        "Privacy loss and unit": _loss(limit, description, described),
+        "Algorithms and correctness": _algorithms(description, described, released),
         "Security and side channels": _security(forgets=forgets),
         "Access control": _access(limit),
         "Data collection": _collection(),
@@ -45,7 +49,9 @@ def layers(
     ]
 
 
-def _loss(limit: Limit, description: Mapping[str, Any] | None) -> Iterator[Line]:
+def _loss(
+    limit: Limit, description: Mapping[str, Any] | None, described: Mapping[str, Any]
+) -> Iterator[Line]:
     if isinstance(limit, Odometer):
         yield "ε and δ", NOT_COVERED, "there is no limit; the ledger only says how far the loss has come."
     else:
@@ -61,7 +67,8 @@ def _loss(limit: Limit, description: Mapping[str, Any] | None) -> Iterator[Line]
     if isinstance(limit, Windowed):
         yield _lifetime(limit)
     yield "unit", ENFORCED, "every charge was stated for this unit and this relation; others are refused."
-    yield _unit(description)
+    yield from _described(described)
+    yield from _units(description, described["versions"])
     yield (
         "one ledger",
         ASSERTED,
@@ -81,48 +88,75 @@ def _lifetime(limit: Windowed) -> Line:
     return "lifetime", ENFORCED, f"the limit renews every {limit.length}, and a second one bounds a lifetime."
 
 
-def _unit(description: Mapping[str, Any] | None) -> Line:
+def _described(described: Mapping[str, Any]) -> Iterator[Line]:
+    """Whether the rows say for which data they were charged."""
+    named = sum(version["charges"] for version in described["versions"])
+    if named:
+        yield (
+            "description",
+            ENFORCED,
+            f"{_charges(named)} made under a description in the ledger; another unit, bound or relation is refused.",
+        )
+    if described["not_recorded"]:
+        yield (
+            "not recorded",
+            ASSERTED,
+            f"{_charges(described['not_recorded'])} made without a description: the unit column is not recorded.",
+        )
+    if described["given"] == "not recorded":
+        yield (
+            "given description",
+            ASSERTED,
+            "the description that is shown was given with this statement; no charge was made under it.",
+        )
+
+
+def _charges(count: int) -> str:
+    return "1 charge was" if count == 1 else f"{count} charges were"
+
+
+def _units(description: Mapping[str, Any] | None, versions: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
+    """Who one unit is, for each data set."""
+    used = {version["dataset"]: version for version in versions if version["charges"]}
+    if not used:
+        yield _unit(description, "")
+    for name, version in used.items():
+        yield _unit(version, f" in {name}" if len(used) > 1 else "")
+
+
+def _unit(description: Mapping[str, Any] | None, where: str) -> Line:
     if description is None or "column" not in description:
-        return (
-            "who that is",
-            ASSERTED,
-            "what one person adds to the data is what the charges were stated for.",
-        )
-    if description["column"] is None:
-        return (
-            "who that is",
-            ASSERTED,
-            "nobody has more than one row; somebody with several is not protected as one.",
-        )
-    return "who that is", ASSERTED, f"the column {description['column']} says whose row it is."
+        words = "what one person adds to the data is what the charges were stated for."
+    elif description["column"] is None:
+        words = "nobody has more than one row; somebody with several is not protected as one."
+    else:
+        words = f"the column {description['column']} says whose row it is."
+    return f"who that is{where}", ASSERTED, words
 
 
 def _algorithms(
-    description: Mapping[str, Any] | None, released: Sequence[Mapping[str, Any]]
+    description: Mapping[str, Any] | None,
+    described: Mapping[str, Any],
+    released: Sequence[Mapping[str, Any]],
 ) -> Iterator[Line]:
+    outside = sum(1 for line in released if line["mechanism"] is None)
+    drawn = "of what a session drew: " if outside else ""
     yield (
         "noise",
         ENFORCED,
-        "exact integers from the operating system's generator; repeatable noise is refused.",
+        f"{drawn}exact integers from the operating system's generator; repeatable noise is refused.",
     )
     yield (
         "charge first",
         ENFORCED,
-        "every charge was in the ledger before its answer was drawn, and none was given back.",
+        f"{drawn}every charge was in the ledger before its answer was drawn, and none was given back.",
     )
     yield (
         "accounting",
         ENFORCED,
         "exact ratios, rounded against the curator; recomputed for this statement from the stored mechanisms.",
     )
-    outside = sum(1 for line in released if line["mechanism"] is None)
-    if outside:
-        what = "1 charge was" if outside == 1 else f"{outside} charges were"
-        yield (
-            "drawn elsewhere",
-            ASSERTED,
-            f"{what} for something drawn outside of a session; that it was what is stated is not checked.",
-        )
+    yield from _stated(outside, released)
     if description is None:
         yield (
             "bounds",
@@ -130,13 +164,45 @@ def _algorithms(
             "no description was given: how much one unit can change an answer is taken from the charges.",
         )
         return
-    if description.get("at_most") is not None:
-        words = f"at most {description['at_most']} of one count in full; whoever has more is weighed down to that."
-        yield "rows of one unit", ENFORCED, words
-    yield from _bounds(description)
+    yield from _contribution(description, described)
+    yield from _bounds(description, described)
 
 
-def _bounds(description: Mapping[str, Any]) -> Iterator[Line]:
+def _stated(outside: int, released: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
+    """Charges whose guarantee was not computed from a description."""
+    if outside:
+        what = _charges(outside)
+        yield (
+            "drawn elsewhere",
+            ASSERTED,
+            f"{what} for something drawn outside of a session; that it was what is stated is not checked.",
+        )
+    handed = sum(1 for line in released if line["mechanism"] and line["description"] and not line["compiled"])
+    if handed:
+        what = (
+            "1 answer is that of a mechanism" if handed == 1 else f"{handed} answers are those of mechanisms"
+        )
+        yield (
+            "on other data",
+            ASSERTED,
+            f"{what} on data of its own; that one unit changes these by no more than is stated is not checked.",
+        )
+
+
+def _contribution(description: Mapping[str, Any], described: Mapping[str, Any]) -> Iterator[Line]:
+    """How many rows of one unit count: enforced where answers were computed from it, else a word of whoever gave it."""
+    words = "at most {} of one count in full; whoever has more is weighed down to that."
+    used = {version["dataset"]: version for version in described["versions"] if version["compiled"]}
+    for name, version in used.items():
+        if version["at_most"] is not None:
+            where = f" in {name}" if len(used) > 1 else ""
+            yield f"rows of one unit{where}", ENFORCED, words.format(version["at_most"])
+    if not used and description.get("at_most") is not None:
+        told = "says the description, under which nothing was computed: "
+        yield "rows of one unit", ASSERTED, told + words.format(description["at_most"])
+
+
+def _bounds(description: Mapping[str, Any], described: Mapping[str, Any]) -> Iterator[Line]:
     columns = [
         (name, column)
         for table in description.get("tables", {}).values()
@@ -145,11 +211,14 @@ def _bounds(description: Mapping[str, Any]) -> Iterator[Line]:
         if column.get("bounds") or column.get("values")
     ]
     unsourced = [name for name, column in columns if not column.get("source")]
-    yield (
-        "clipping",
-        ENFORCED,
-        "values are moved between the stated bounds before they are added up; nothing is read off the rows.",
+    words = (
+        "values are moved between the stated bounds before they are added up; nothing is read off the rows."
     )
+    compiled = sum(version["compiled"] for version in described["versions"])
+    if compiled:
+        yield "clipping", ENFORCED, f"{_charges(compiled)} computed from a description in the ledger: {words}"
+    else:
+        yield "clipping", ASSERTED, f"no charge was computed from a description in the ledger: {words}"
     if columns:
         yield (
             "bounds and categories",

@@ -12,19 +12,36 @@ import html
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
 from discreet.errors import BadParameter, LedgerError, OverBudget
 from discreet.ledger import chain
 from discreet.ledger.chain import Row
+from discreet.ledger.description import Description, refuse_another
 from discreet.ledger.lanes import State
 from discreet.ledger.left import Left
-from discreet.ledger.limit import Limit, as_guarantee, over_budget
-from discreet.ledger.opening import check_belongs, label, opened, stated, total
+from discreet.ledger.limit import Limit, as_guarantee, over_budget_together
+from discreet.ledger.opening import (
+    check_belongs,
+    first_description,
+    label,
+    opened,
+    stated,
+    total,
+    versions_behind,
+)
 from discreet.ledger.receipt import Entry, Receipt, entry_of
 from discreet.ledger.store import Store
-from discreet.ledger.turn import Bill, Turn, Wanted, key_reused, waiting
+from discreet.ledger.turn import (
+    Bill,
+    Subject,
+    Turn,
+    Wanted,
+    refuse_another_use,
+    waiting,
+)
 from discreet.ledger.verify import Verification, verified
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.privacy.unit import Unit
@@ -32,9 +49,15 @@ from discreet.privacy.wire import from_json
 
 __all__ = ["Ledger"]
 
+#: How far back the last charge is looked for.
+_LATEST = 100
+
 
 class Ledger:
     """A book of what was spent on one data set, with a limit that it never lets through.
+
+    `description` is what `Dataset.public_description` says. A charge names the description that it is made under, and one that
+    protects somebody else is refused (`discreet.ledger.description`).
 
     **Promise.** `charge` returns a receipt only after the cost is on disk, and only if the limit admits it; so the total in the
     ledger is never below what was drawn, whatever crashes and whenever, and never above the limit, however many processes,
@@ -66,13 +89,15 @@ class Ledger:
         dataset: str | None = None,
         *,
         anchor: str | None = None,
+        description: Description | Mapping[str, Any] | None = None,
     ) -> None:
-        self._store, about, last = opened(where, limit, unit, dataset, anchor)
+        self._store, about, last = opened(where, stated(limit, unit, dataset, description), anchor)
         self.id: str = about["ledger"]
         self.limit: Limit = Limit.from_dict(about["limit"])
         self.unit = Unit(**about["unit"])
         self.dataset: str | None = about["dataset"]
         self._seen = last.number, last.hash
+        self._about, self._versions, self._looked = about, dict[str, Description](), 0
 
     # --- spending ------------------------------------------------------------------------------------
 
@@ -87,15 +112,19 @@ class Ledger:
         purpose: str | None = None,
         mechanism: str | None = None,
         private: bool = True,
+        description: Description | Mapping[str, Any] | None = None,
+        compiled: bool = False,
     ) -> Receipt:
         """Pay for an answer; draw it after this returns, and not before.
 
         Every call pays, also with a key that was used before: ask `find` first. `private` is False for noise that can be
-        repeated (`Release.private`), and such an answer is refused.
+        repeated (`Release.private`), and such an answer is refused. `description` says of which data it is an answer
+        (`Dataset.public_description`): one that protects somebody else than earlier ones is refused. `compiled` says that the
+        guarantee was computed from it.
         """
         who = {"analyst": analyst, "project": project, "purpose": purpose}
-        wanted = Wanted(guarantee, question, key, mechanism)
-        bill = Bill.of(wanted, self.limit, self.unit, private=private, **who)
+        wanted, subject = Wanted(guarantee, question, key, mechanism), Subject.of(description, compiled)
+        bill = Bill.of(wanted, self.limit, self.unit, subject, private=private, **who)
         with self._turn() as turn:
             return turn.charge(bill)
 
@@ -107,6 +136,8 @@ class Ledger:
         project: str | None = None,
         purpose: str | None = None,
         private: bool = True,
+        description: Description | Mapping[str, Any] | None = None,
+        compiled: bool = False,
     ) -> list[Receipt | Entry]:
         """Pay for several answers together, or for none; draw them after this returns, and show none before `commit_all`.
 
@@ -114,14 +145,15 @@ class Ledger:
         whose `cost` is None if it was paid by an earlier call that was never answered. Nothing is paid twice.
         """
         who = {"analyst": analyst, "project": project, "purpose": purpose}
-        bills = [Bill.of(one, self.limit, self.unit, private=private, **who) for one in wanted]
+        subject = Subject.of(description, compiled)
+        bills = [Bill.of(one, self.limit, self.unit, subject, private=private, **who) for one in wanted]
         with self._turn() as turn:
             before = turn.total
             try:
                 return [turn.held(bill) for bill in bills]
-            except OverBudget:
+            except OverBudget as refused:
                 left = self.limit.left(before, analyst=analyst, project=project, now=turn.now)
-                raise over_budget(left, "these answers together do") from None
+                raise over_budget_together(left, refused) from None
 
     def commit(self, receipt: Receipt, answer: str | None = None) -> str | None:
         """Keep the answer of a charge; returns the answer to show.
@@ -151,21 +183,29 @@ class Ledger:
         guarantee: Guarantee | None = None,
         analyst: str | None = None,
         project: str | None = None,
+        description: Description | Mapping[str, Any] | None = None,
     ) -> Entry | None:
         """The committed answer for a key, which may be shown again for nothing; None if there is none.
 
-        What is given besides the key has to be what was asked under it, or the key is refused.
+        An answer belongs to whoever asked: with another analyst or project, or without the one who asked, the key is refused.
+        Question, guarantee and description are compared if they are given.
         """
-        label(key=key)
-        row = self._store.answered(key) or self._store.asked(key)
-        if row is None:
+        entry = self._under(key)
+        if entry is None:
             return None
-        entry = entry_of(row)
         promised = None if guarantee is None else as_guarantee(guarantee).to_json()
-        given = {"question": question, "guarantee": promised, "analyst": analyst, "project": project}
-        if any(value is not None and value != getattr(entry, name) for name, value in given.items()):
-            raise key_reused()
+        asked = {"question": question, "guarantee": promised, "analyst": analyst, "project": project}
+        refuse_another_use(entry, asked, self.versions(), description)
         return entry if entry.kind == "committed" else None
+
+    def find_for_all(self, key: str) -> Entry | None:
+        """The committed answer for a key, whoever asked: for what everybody may know."""
+        entry = self._under(key)
+        return entry if entry is not None and entry.kind == "committed" else None
+
+    def _under(self, key: str) -> Entry | None:
+        row = self._store.answered(label(key=key)) or self._store.asked(key)
+        return None if row is None else entry_of(row)
 
     def waiting(self, key: str) -> Receipt | None:
         """What `charge_all` has charged under a key and nobody has answered: asking again answers it for nothing."""
@@ -174,8 +214,10 @@ class Ledger:
     # --- looking -------------------------------------------------------------------------------------
 
     def left(self, analyst: str | None = None, project: str | None = None) -> Left:
-        """What is left of the limit, or of somebody's share of it."""
-        return self.limit.left(self.spent, analyst=analyst, project=project, now=chain.now())
+        """What is left of the limit, or of somebody's share of it, and how many more answers like the last one fit."""
+        left = self.limit.left(self.spent, analyst=analyst, project=project, now=chain.now())
+        with self._store.lock:
+            return replace(left, last=_last_charge(self._store, self._last()[0].number, analyst, project))
 
     @property
     def where(self) -> str:
@@ -198,6 +240,14 @@ class Ledger:
 
     def __bool__(self) -> bool:
         return True
+
+    def versions(self) -> Mapping[str, Description]:
+        """Every description of the data that this ledger was charged under, by its digest, the first one first."""
+        with self._store.lock:
+            last = self._store.last().number
+            self._versions |= versions_behind(self._store, self._about, self._looked)
+            self._looked = last
+            return dict(self._versions)
 
     def guarantee(self) -> Guarantee | None:
         """Everything that was charged, as one guarantee; None if nothing was.
@@ -245,11 +295,23 @@ class Ledger:
     def _repr_html_(self) -> str:
         return "<ul>" + "".join(f"<li>{html.escape(line)}</li>" for line in self.describe()) + "</ul>"
 
-    def check_belongs(self, *, limit: Limit | None = None, unit: Unit | None = None, dataset: str) -> None:
-        """Refuse a limit, a unit or a data set that this ledger was not made with; one that names no data set takes any."""
+    def check_belongs(
+        self,
+        *,
+        limit: Limit | None = None,
+        unit: Unit | None = None,
+        dataset: str,
+        description: Description | Mapping[str, Any] | None = None,
+    ) -> None:
+        """Refuse what this ledger was not made for: another limit, unit or data set, or a description that protects others.
+
+        A ledger that names no data set takes any. A charge is compared again, in its own transaction.
+        """
+        if description is not None:
+            refuse_another(self.versions().values(), Description.of(description))
         unit_of = {"protects": self.unit.protects, "relation": self.unit.relation}
-        about = {"limit": self.limit.to_dict(), "unit": unit_of, "dataset": self.dataset}
-        check_belongs(about, stated(limit, unit, None if self.dataset is None else dataset))
+        about = {"limit": self.limit.to_dict(), "unit": unit_of, "dataset": self.dataset or dataset}
+        check_belongs(about, stated(limit, unit, dataset))
 
     # --- a handle, not a value -------------------------------------------------------------------------
 
@@ -290,7 +352,8 @@ class Ledger:
         """Our turn to write; what it wrote is on disk when it ends."""
         with self._store.writing():
             last, body = self._last()
-            turn = Turn(self._store, self.limit, last, self._total(last, body))
+            turn = Turn(self._store, self.limit, last, self._total(last, body), self.versions())
+            turn.made_with = frozenset(first_description(self._about))
             yield turn
         self._seen = max(self._seen, (turn.last.number, turn.last.hash))
 
@@ -307,6 +370,15 @@ class Ledger:
 
     def _total(self, row: Row, body: Mapping[str, Any]) -> State:
         return total(self.limit, row.number, body["state"])
+
+
+def _last_charge(store: Store, last: int, analyst: str | None, project: str | None) -> Guarantee | None:
+    """The guarantee of the last charge, among the latest rows; of somebody with a share only their own."""
+    rows = (store.at(number) for number in range(last, max(0, last - _LATEST), -1))
+    for entry in (entry_of(row) for row in rows if row is not None and row.kind == "reserved"):
+        if analyst in (None, entry.analyst) and project in (None, entry.project) and entry.guarantee:
+            return from_json(entry.guarantee)
+    return None
 
 
 def _not_text(answer: Any) -> BadParameter:

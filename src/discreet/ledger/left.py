@@ -12,8 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+from discreet.errors import DiscreetError
 from discreet.ledger.lanes import Amount
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Composed, Guarantee, compose
+from discreet.privacy.primitives import Leaky
 
 
 @dataclass(frozen=True)
@@ -51,24 +53,53 @@ class Left:
     """What is left of a limit (and of the shares, window and lifetime that apply).
 
     `share` is how full it is: 0 untouched, 1 nothing fits any more. `like(guarantee)` counts how many more such
-    answers would be admitted, one after another, if nothing else is charged.
+    answers would be admitted, one after another, if nothing else is charged. `last` is the guarantee of the last answer
+    that was charged, where a ledger knows one; `fits` says how many more like it there is room for.
     """
 
     lanes: tuple[LaneLeft, ...]
     share: float
     count: Callable[[Guarantee], float] = field(repr=False, compare=False)
     notes: tuple[str, ...] = ()
+    last: Guarantee | None = field(default=None, repr=False, compare=False)
 
     def like(self, guarantee: Guarantee) -> float:
         """How many more of these fit; a whole number, or `math.inf` where there is no limit."""
         return self.count(guarantee)
 
+    @property
+    def fits(self) -> tuple[str, ...]:
+        """How many more answers like the last one fit, with the keys that it had to find and without."""
+        if self.last is None:
+            return ()
+        try:
+            more, quiet = _many(self.like(self.last)), without_key_selection(self.last)
+            if quiet is None:
+                return (f"{more} like the last one fit",)
+            declared = f"{_many(self.like(quiet))} like the last one fit, with keys that are declared (no δ)"
+        except DiscreetError:  # of a limit that is shared out nobody asks for all
+            return ()
+        return f"{more} like the last one fit, with keys found privately", declared
+
     def __str__(self) -> str:
-        return "\n".join([f"{self.share:.0%} used", *map(str, self.lanes), *self.notes])
+        return "\n".join([f"{self.share:.0%} used", *map(str, self.lanes), *self.notes, *self.fits])
 
     def _repr_html_(self) -> str:
         items = "".join(f"<li>{html.escape(line)}</li>" for line in str(self).splitlines()[1:])
         return f"<p><b>{self.share:.0%}</b> of the limit is used</p><ul>{items}</ul>"
+
+
+def without_key_selection(guarantee: Guarantee) -> Guarantee | None:
+    """The same without the δ that finding keys takes; None if it takes none, or is nothing else."""
+    parts = guarantee.parts if isinstance(guarantee, Composed) else ((guarantee, 1),)
+    quiet = [(part, count) for part, count in parts if not isinstance(part, Leaky)]
+    return compose(quiet) if 0 < len(quiet) < len(parts) else None
+
+
+def _many(count: float) -> str:
+    if count == math.inf:
+        return "any number of answers"
+    return f"{int(count):,} more answer{'' if count == 1 else 's'}"
 
 
 def _number(amount: Amount) -> str:

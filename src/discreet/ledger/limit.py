@@ -7,7 +7,7 @@ more than it keeps (docs/explain/spending.md runs the counterexample). So spendi
 
 - `Limit.filter(epsilon, delta)`: what is asked, and at what price, may depend on all earlier answers.
 - `Limit.plan(guarantee)`: slots fixed in advance, used in any order; tight, because they are accounted for jointly.
-- `Limit.odometer(delta)`: no limit, and a line that bounds the loss at all times at once.
+- `Limit.odometer(delta)`: no limit, and a line that says at all times which (ε, δ) was reached.
 
 A limit is pure mathematics. It holds no state: `start` makes one, `cost` prices a guarantee, `admit` returns the
 state after it, or refuses. The ledger stores states and costs; it never decides.
@@ -16,12 +16,15 @@ state after it, or refuses. The ledger stores states and costs; it never decides
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from discreet.errors import BadDescription, BadParameter, DiscreetError, OverBudget
-from discreet.ledger.lanes import Cost, Row, State, unreadable
+from discreet.ledger.lanes import Amount, Cost, Row, State, unreadable
 from discreet.ledger.left import Left
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Unit
@@ -30,6 +33,8 @@ from discreet.privacy.unit import Unit
 VERSION = 1
 #: Counting how many more answers fit goes answer by answer up to here.
 _MANY = 1_000
+#: A δ that is so many times smaller than what was asked for is as good as none.
+_HARDLY = 1_000
 
 
 class Limit(ABC):
@@ -89,6 +94,19 @@ class Limit(ABC):
     @abstractmethod
     def start(self) -> State:
         """Nothing spent."""
+
+    def knows(self, state: State) -> bool:
+        """Whether a stored state has an amount for everything that this limit counts."""
+        return state.keys() >= self.start().keys()
+
+    def along(self, cost: Cost, state: State) -> Cost:
+        """A cost without the ways that are not open to whoever has come to that state."""
+        return cost
+
+    @property
+    def former(self) -> Limit | None:
+        """What earlier releases made of the same call, with the same claim; None if they made the same."""
+        return None
 
     @abstractmethod
     def cost(self, guarantee: Guarantee) -> Cost:
@@ -163,6 +181,8 @@ class Limit(ABC):
         rho: Any = None,
         mu: Any = None,
         kind: str | None = None,
+        leaks: Any = None,
+        expects: Iterable[Guarantee] | None = None,
         analysts: Mapping[str, Any] | None = None,
         projects: Mapping[str, Any] | None = None,
         reserved: bool = False,
@@ -171,12 +191,17 @@ class Limit(ABC):
     ) -> Limit:
         """A limit on adaptive spending: (ε, δ), or ε alone, or ρ, or μ; see `discreet.ledger.filters`.
 
+        Of (ε, δ) some δ pays for mechanisms that may fail, as key selection does, and the rest for Rényi accounting. The first
+        charge decides how much (`discreet.ledger.candidates`), or `expects`, a list of guarantees that you expect to
+        ask for in turn, or `leaks`, the share itself, as `leaks=0.75`. `kind="basic"` adds up ε and δ and nothing else.
+
         `analysts` and `projects` give shares of it; `window` renews it by the calendar, under a `lifetime` limit.
         """
         from discreet.ledger.kinds import assembled
 
         return assembled(
-            {"epsilon": epsilon, "delta": delta, "rho": rho, "mu": mu, "kind": kind},
+            {"epsilon": epsilon, "delta": delta, "rho": rho, "mu": mu, "kind": kind, "leaks": leaks},
+            expects=expects,
             shares={"analyst": analysts, "project": projects},
             reserved=reserved,
             window=window,
@@ -192,7 +217,7 @@ class Limit(ABC):
 
     @staticmethod
     def odometer(delta: Any, rho: Any = 0.1) -> Limit:
-        """No limit, and a bound on the loss at all times at once; see `discreet.ledger.odometer`."""
+        """No limit, and the (ε, δ) that was reached, at all times at once; see `discreet.ledger.odometer`."""
         from discreet.ledger.odometer import odometer
 
         return odometer(delta, rho)
@@ -214,7 +239,12 @@ def pay(state: State, row: Row) -> State:
     """The state with the row's amounts added; both have to be of one limit."""
     if state.keys() == row.amounts.keys():
         return state.plus(row.amounts)
-    raise BadParameter(
+    raise another_limit()
+
+
+def another_limit() -> BadParameter:
+    """The error for amounts that do not belong together."""
+    return BadParameter(
         "DP107",
         "this state or this cost was made by another limit.",
         why="amounts of different measures, or of different Rényi orders, do not add up.",
@@ -222,15 +252,74 @@ def pay(state: State, row: Row) -> State:
     )
 
 
-def over_budget(left: Left, subject: str = "this answer does") -> OverBudget:
-    """The refusal, with what is left in plain words."""
-    lines = "; ".join(map(str, left.lanes))
-    return OverBudget(
+@dataclass(frozen=True)
+class Shortage:
+    """What an answer lacks: the δ that it needs at least and the δ that is left; and, if its loss fits no lane, about how
+    much of its ε would.
+    """
+
+    needed: Amount
+    left: Amount
+    loss_part: float | None = None
+
+    @property
+    def delta(self) -> bool:
+        """Whether δ does not fit."""
+        return self.needed > self.left
+
+
+def over_budget_together(left: Left, refused: OverBudget) -> OverBudget:
+    """The refusal of several answers of which one, after those before it, was refused."""
+    error = over_budget(left, subject="these answers together")
+    if refused.delta_part is not None:
+        error.what = error.what.replace("do not fit what is left", "need more δ than is left")
+        error.fix = (
+            "ask with a smaller delta, or for fewer of them together:  session.left()  says what is left."
+        )
+    error.delta_part, error.loss_part = refused.delta_part, refused.loss_part
+    return error
+
+
+def over_budget(left: Left, short: Shortage | None = None, subject: str = "this answer") -> OverBudget:
+    """The refusal: it names what does not fit, and its fix changes that."""
+    details = "; ".join(map(str, left.lanes))
+    does = f"{subject} {'do' if subject.endswith('together') else 'does'}"
+    what = f"{does} not fit what is left ({details})."
+    fix = "ask with a smaller epsilon (more noise), or less often:  session.left()  and  discreet budget  say what is left."
+    if short is not None and short.delta:
+        need = "need" if subject.endswith("together") else "needs"
+        what = (
+            f"{subject} {need} δ = {rounded(short.needed, ROUND_CEILING)}, but only "
+            f"{rounded(short.left, ROUND_FLOOR)} of the budget's δ remains ({details})."
+        )
+        fix = _less_delta(short)
+    refused = OverBudget(
         "DP601",
-        f"{subject} not fit what is left ({lines}).",
+        what,
         why="with it, all answers together would reveal more than the limit promises.",
-        fix="ask with a smaller epsilon (more noise), or less often:  session.left()  and  discreet budget  say what is left.",
+        fix=fix,
     )
+    if short is not None:
+        refused.delta_part = float(short.left / short.needed) if short.delta else None
+        refused.loss_part = short.loss_part
+    return refused
+
+
+def _less_delta(short: Shortage) -> str:
+    smaller = ", and a smaller epsilon" if short.loss_part is not None else ""
+    if short.left * _HARDLY < short.needed:
+        return f"ask without delta, with the keys declared in the description or listed in the question{smaller}."
+    return f"ask with  delta={rounded(short.left, ROUND_FLOOR)}  or less{smaller}."
+
+
+def rounded(amount: Amount, towards: str) -> str:
+    """Three digits of an amount, rounded up or down."""
+    exact = (
+        Decimal(amount.numerator) / Decimal(amount.denominator)
+        if isinstance(amount, Fraction)
+        else Decimal(amount)
+    )
+    return f"{float(Context(prec=3, rounding=towards).create_decimal(exact)):g}"
 
 
 def how_many(admit: Callable[[State, Cost], State], state: State, cost: Cost) -> int:

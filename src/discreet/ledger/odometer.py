@@ -1,23 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An odometer: nothing is refused for being too dear, and one line bounds the loss at all times at once.
+"""An odometer: nothing is refused for being too dear, and one line says at all times what (ε, δ) was reached.
 
-**Promise.** Fix λ > 0 in advance. Then with probability 1 - δ, for every t at once, the loss of the first t answers is at
-most both Σεᵢ and (1+λ)·Σρᵢ + log(1/δ')/λ, where δ' is δ less the account of mechanisms that may fail (a tenth of it).
-Prices may depend on earlier answers, and so may the moment at which somebody looks.
+**Promise.** Fix λ > 0 in advance. Let b be the less of Σεᵢ and (1+λ)·Σρᵢ + log(1/δ')/λ after the answers so far, where δ' is δ less
+the account d of mechanisms that may fail. Then the answers up to any moment, also one that is chosen in view of them,
+are (b, δ)-private: for every event S of which b ≤ ε is a part, P(S) ≤ e^ε·Q(S) + δ; in general
+P(S) ≤ ∫_S e^b dQ + δ. Prices may depend on earlier answers.
 
-Why it holds. e^{λL - λ(λ+1)R}, R = Σρᵢ, is a supermartingale, since D_{1+λ} ≤ (1+λ)·ρ at every step. By Ville's inequality
-it exceeds 1/δ' at any time with probability δ' at most. The sum Σεᵢ bounds the loss on every path.
+Why it holds. Let P̂ and Q̂ be the laws without failures, L̂ the loss of theirs, and W = Π(1-δᵢ) ≥ 1-d along a path; then W·P̂ and W·Q̂
+are parts of P and Q. e^{λL̂ - λ(λ+1)R}, R = Σρᵢ, is a supermartingale, since D_{1+λ} ≤ (1+λ)·ρ at every step, so by Ville's inequality
+L̂ is above the line at any time with P̂-probability δ' at most; and L̂ ≤ Σεᵢ on every path. So
+P(S) ≤ d + ∫_S W dP̂ ≤ d + δ' + ∫_S e^b W dQ̂ ≤ δ + ∫_S e^b dQ.
+It does not say that the loss log(dP/dQ) itself is at most b except with probability δ: where mechanisms may fail, a failure can
+be spread over so many outcomes that the loss is above b far more often.
 
-The line is tight near the ρ that it was made for, where it equals ρ + 2√(ρ·log 1/δ'), and linear elsewhere. A bound that
+The line is tight near the ρ that it was made for, where it is about ρ + 2√(ρ·log 1/δ'), and linear elsewhere. A bound that
 is tight everywhere does not exist (Rogers et al. 2016). The account is the one thing that can be overdrawn: then
-the answer is refused, because the probability above would no longer be 1 - δ.
+the answer is refused, because the δ above would no longer be δ.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -28,28 +33,32 @@ from discreet import check
 from discreet.errors import BadParameter
 from discreet.ledger import embed
 from discreet.ledger.embed import Lane, float_above
-from discreet.ledger.lanes import GRID, Amount, Cost, State, ceiling, exactly, menu, read_amount
+from discreet.ledger.lanes import GRID, Amount, Cost, Row, State, ceiling, exactly, menu, read_amount
 from discreet.ledger.left import LaneLeft, Left
-from discreet.ledger.limit import Limit, as_guarantee, over_budget, pay
+from discreet.ledger.limit import Limit, Shortage, as_guarantee, over_budget, pay
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Unit
 
 #: The lanes have no end; these totals only say what counts as dear.
 _LANES = (Lane("epsilon", Fraction(1)), Lane("rho", Fraction(1)))
-_LEAK = Fraction(1, 10)
+#: The share of δ that pays for mechanisms which may fail, and what it was in earlier releases.
+_LEAK, _FORMER_LEAK = Fraction(3, 4), Fraction(1, 10)
+#: In shares of this part of δ answers take δ on themselves; a last resort takes that part of the account.
+_STEP, _LAST = Fraction(1, 10), Fraction(4, 5)
 
 
 @dataclass(frozen=True)
 class Odometer(Limit):
-    """Sums without a limit; `rate` is λ."""
+    """Sums without a limit; `rate` is λ, `leaks` the share of δ for mechanisms that may fail."""
 
     kind = "odometer"
 
     delta: Fraction
     rate: Fraction
+    leaks: Fraction = _FORMER_LEAK
 
     def __post_init__(self) -> None:
-        if not (0 < self.delta < 1 and self.rate > 0):
+        if not (0 < self.delta < 1 and self.rate > 0 and 0 < self.leaks < 1):
             raise BadParameter(
                 "DP102",
                 "an odometer needs a δ between 0 and 1 and a rate above 0.",
@@ -67,8 +76,8 @@ class Odometer(Limit):
     def describe(self) -> list[str]:
         line = f"{float(1 + self.rate):.4g}·Σρ + {float(self.constant):.4g}"
         return [
-            f"At every moment all answers so far together have a loss of at most Σε, and of at most {line}.",
-            f"Both hold at all times at once, except with probability {float(self.delta):g}. Nothing is too dear.",
+            f"At every moment all answers so far together are (ε, δ)-private at δ = {float(self.delta):g}, with the less of Σε and",
+            f"{line} as ε. That holds whenever somebody looks. Nothing is too dear.",
             f"Mechanisms may fail with probability {float(self.leak):g} in all.",
             f"Why it holds: {self.theorem}.",
         ]
@@ -76,7 +85,16 @@ class Odometer(Limit):
     @property
     def leak(self) -> Fraction:
         """The account of mechanisms that may fail."""
-        return _LEAK * self.delta
+        return self.leaks * self.delta
+
+    @property
+    def _account(self) -> embed.Account:
+        step, last = min(_STEP * self.delta, self.leak), _LAST * self.leak
+        return embed.Account(self.leak, step, last if last > _LAST * step else Fraction(0))
+
+    @property
+    def former(self) -> Limit:
+        return replace(self, leaks=_FORMER_LEAK)
 
     @cached_property
     def constant(self) -> Fraction:
@@ -89,7 +107,7 @@ class Odometer(Limit):
         return State(dict.fromkeys(("delta", *(lane.name for lane in _LANES)), Fraction(0)))
 
     def cost(self, guarantee: Guarantee) -> Cost:
-        return menu(list(embed.offers(as_guarantee(guarantee), _LANES, self.leak)))
+        return menu(list(embed.offers(as_guarantee(guarantee), _LANES, self._account)))
 
     def admit(
         self,
@@ -100,18 +118,24 @@ class Odometer(Limit):
         project: str | None = None,
         now: datetime | str | None = None,
     ) -> State:
-        after = [paid for row in cost.rows if (paid := pay(state, row))["delta"] <= self.leak]
+        usual = [row for row in cost.rows if not embed.is_last(row)]
+        after = self._within(state, usual) or self._within(state, cost.rows)
         if not after:
-            raise over_budget(self.left(state))
+            needed = min(row.amounts["delta"] for row in cost.rows)
+            short = Shortage(needed, self.leak - state["delta"])
+            raise over_budget(self.left(state), short)
         # the account is finite, so it is kept for those that need it
         return min(after, key=lambda paid: (paid["delta"] > state["delta"], self._least(paid)))
+
+    def _within(self, state: State, rows: Sequence[Row]) -> list[State]:
+        return [paid for row in rows if (paid := pay(state, row))["delta"] <= self.leak]
 
     def _least(self, state: State) -> Amount:
         line = state["rho"] * (1 + self.rate) + self.constant
         return min(line, state["epsilon"])
 
     def bound(self, state: State) -> float:
-        """The loss of everything so far, except with probability δ at any time; rounded up."""
+        """The ε at δ of everything so far, at all times at once; rounded up."""
         return float_above(self._least(state))
 
     def left(
@@ -127,7 +151,7 @@ class Odometer(Limit):
             LaneLeft("ε", math.inf, state["epsilon"]),
             LaneLeft("ρ", math.inf, state["rho"]),
         )
-        note = f"loss so far at most {self.bound(state):.6g}, except with probability {float(self.delta):g}"
+        note = f"all answers so far: ε = {self.bound(state):.6g} at δ = {float(self.delta):g}"
         return Left(
             lanes, lanes[0].share, lambda guarantee: self._count(state, as_guarantee(guarantee)), (note,)
         )
@@ -138,12 +162,14 @@ class Odometer(Limit):
         return math.inf if least == 0 else math.floor(room / least)
 
     def fields(self) -> dict[str, Any]:
-        return {"delta": str(self.delta), "rate": str(self.rate)}
+        split = {} if self.leaks == _FORMER_LEAK else {"leaks": str(self.leaks)}
+        return {"delta": str(self.delta), "rate": str(self.rate), **split}
 
     @classmethod
     def read(cls, fields: Mapping[str, Any]) -> Odometer:
-        delta, rate = (read_amount(fields[name]) for name in ("delta", "rate"))
-        return cls(Fraction(delta), Fraction(rate))
+        stated = {"leaks": str(_FORMER_LEAK), **fields}
+        delta, rate, leaks = (read_amount(stated[name]) for name in ("delta", "rate", "leaks"))
+        return cls(Fraction(delta), Fraction(rate), Fraction(leaks))
 
 
 def odometer(delta: Any, rho: Any) -> Odometer:
@@ -155,12 +181,13 @@ def odometer(delta: Any, rho: Any) -> Odometer:
     >>> for _ in range(100):
     ...     state = limit.admit(state, limit.cost(privacy.gaussian(noise=20.0)))
     >>> round(limit.bound(state), 2)
-    2.78
+    2.89
     """
     chance = check.inner_probability(delta=delta)
     near = check.moderate(rho=rho)
-    rate = math.sqrt(-math.log(chance * (1 - float(_LEAK))) / near)
-    return Odometer(exactly(delta), exactly(float(f"{rate:.4g}")))
+    # any rate is valid, and the best one hardly depends on how δ is split: so it is as in earlier releases
+    rate = math.sqrt(-math.log(chance * (1 - float(_FORMER_LEAK))) / near)
+    return Odometer(exactly(delta), exactly(float(f"{rate:.4g}")), _LEAK)
 
 
 def _decimal(value: Fraction) -> Decimal:

@@ -20,8 +20,10 @@ from typing import Any
 from discreet.errors import BadParameter, DiscreetError, LedgerError
 from discreet.ledger import chain
 from discreet.ledger.chain import Row
+from discreet.ledger.description import Description, refuse_another
 from discreet.ledger.lanes import State
 from discreet.ledger.limit import Limit
+from discreet.ledger.receipt import entry_of
 from discreet.ledger.sqlite import SQLite
 from discreet.ledger.store import Store
 from discreet.privacy.unit import Unit
@@ -32,11 +34,8 @@ _LONGEST = 1_000_000
 _EXAMPLES = {"key": "monday", "analyst": "ana", "project": "wards", "question": "how many?"}
 
 
-def opened(
-    where: Any, limit: Limit | None, unit: Unit | str | None, dataset: str | None, anchor: str | None
-) -> tuple[Store, dict[str, Any], Row]:
-    """The store, what its first row says, and its last row; made first, if need be."""
-    given = stated(limit, unit, dataset)
+def opened(where: Any, given: Mapping[str, Any], anchor: str | None) -> tuple[Store, dict[str, Any], Row]:
+    """The store, what its first row says, and its last row; made first, if need be, with what was given."""
     store = store_at(where)
     with store.lock:
         if not store.exists():
@@ -45,6 +44,7 @@ def opened(
         last = _unbroken(store)
         about = _first(store)
         total(Limit.from_dict(about["limit"]), last.number, chain.read(last, whole=False)["state"])
+        check_described(about, store, given)
         check_belongs(about, given)
         if anchor is not None and not store.has(hexadecimal(anchor)):
             raise chain.damaged(
@@ -54,10 +54,47 @@ def opened(
 
 
 def check_belongs(about: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Refuse what is said of a ledger and is not what its first row says."""
-    for name, value in given.items():
-        if about[name] != value:
-            raise _belongs_elsewhere(name)
+    """Refuse what is said of a ledger and is not what its first row says; a description is compared on its own."""
+    for name in ("dataset", "unit", "limit"):
+        if (
+            name in given
+            and about[name] != given[name]
+            and not (name == "limit" and _is_former(about, given))
+        ):
+            raise _belongs_elsewhere(name, about, given)
+
+
+def check_described(about: Mapping[str, Any], store: Store, given: Mapping[str, Any]) -> None:
+    """Refuse a description that protects somebody else than those that the ledger was charged under."""
+    if "description" in given:
+        refuse_another(versions_behind(store, about, 0).values(), Description.of(given["description"]))
+
+
+def versions_behind(store: Store, about: Mapping[str, Any], looked: int) -> dict[str, Description]:
+    """The descriptions that charges behind row `looked` were first made under, by their digests.
+
+    The one that a ledger was made with binds nobody before the first charge: until then a slip can be corrected.
+    """
+    second = store.at(1) if looked == 0 else None
+    found = {} if second is None or second.kind == "described" else first_description(about)
+    for row in store.described(looked):
+        later = Description.of(entry_of(row).describes)
+        found[later.digest] = later
+    return found
+
+
+def first_description(about: Mapping[str, Any]) -> dict[str, Description]:
+    """The description that a ledger was made with, by its digest; none if that was not recorded."""
+    if about.get("description") is None:
+        return {}
+    found = Description.of(about["description"])
+    return {found.digest: found}
+
+
+def _is_former(about: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+    """Whether earlier releases wrote this for the same call: a ledger of theirs keeps the constants that it was made with."""
+    former = Limit.from_dict(given["limit"]).former
+    return former is not None and about["limit"] == former.to_dict()
 
 
 def store_at(where: Any) -> Store:
@@ -123,7 +160,7 @@ def hexadecimal(anchor: Any) -> str:
     )
 
 
-def stated(limit: Any, unit: Any, dataset: Any) -> dict[str, Any]:
+def stated(limit: Any, unit: Any, dataset: Any, description: Any = None) -> dict[str, Any]:
     """What the caller says about the ledger, as its first row says it."""
     said: dict[str, Any] = {}
     if limit is not None:
@@ -140,10 +177,12 @@ def stated(limit: Any, unit: Any, dataset: Any) -> dict[str, Any]:
         said["unit"] = {"protects": whole.protects, "relation": whole.relation}
     if dataset is not None:
         said["dataset"] = text(dataset=dataset)
+    if description is not None:
+        said["description"] = Description.of(description).facts
     return said
 
 
-def _make(store: Store, given: dict[str, Any]) -> None:
+def _make(store: Store, given: Mapping[str, Any]) -> None:
     if "limit" not in given:
         raise LedgerError(
             "DP603",
@@ -151,8 +190,9 @@ def _make(store: Store, given: dict[str, Any]) -> None:
             why="a ledger without a limit could not refuse anything.",
             fix="Ledger('visits.ledger', limit=Limit.filter(epsilon=1, delta=1e-6))",
         )
-    about = {"ledger": secrets.token_hex(16), "unit": {"protects": "record", "relation": "add-remove"}}
-    about |= {"dataset": None} | given
+    unit = {"protects": "record", "relation": "add-remove"}
+    about: dict[str, Any] = {"ledger": secrets.token_hex(16), "unit": unit}
+    about |= {"dataset": None, **given}
     state = Limit.from_dict(given["limit"]).start().to_dict()
     with store.writing():
         if not store.exists():  # somebody else may have been quicker
@@ -185,7 +225,7 @@ def total(limit: Limit, number: int, state: Mapping[str, Any]) -> State:
         known = State.from_dict(state)
     except DiscreetError:
         known = State({})
-    if not known.keys() >= limit.start().keys():
+    if not limit.knows(known):
         raise chain.damaged(f"row {number} carries a total that cannot be read.")
     return known
 
@@ -200,6 +240,7 @@ def _first(store: Store) -> dict[str, Any]:
         text(ledger=about["ledger"])
         if about["dataset"] is not None:
             text(dataset=about["dataset"])
+        first_description(about)
     except (DiscreetError, KeyError, TypeError) as error:
         if isinstance(error, DiscreetError) and error.code == "DP402":
             raise
@@ -207,11 +248,21 @@ def _first(store: Store) -> dict[str, Any]:
     return about
 
 
-def _belongs_elsewhere(name: str) -> LedgerError:
+def _belongs_elsewhere(name: str, about: Mapping[str, Any], given: Mapping[str, Any]) -> LedgerError:
     words = {"limit": "another limit", "unit": "another unit", "dataset": "another data set"}[name]
     return LedgerError(
         "DP603",
         f"this ledger was made with {words}.",
         why="what was spent was counted against that; counted against something else it would mean nothing.",
-        fix=f"leave out {name}=… (--{name}), or take a file of its own:  ledger='another.ledger'",
+        fix=_where_it_belongs(name, about, given.get("dataset")),
     )
+
+
+def _where_it_belongs(name: str, about: Mapping[str, Any], dataset: str | None) -> str:
+    """What to do instead; never to count the same people in a second ledger, or to call others by their name."""
+    if name == "limit" or dataset is None:
+        return f"leave out {name}=… (--{name})"
+    if name == "unit":
+        return f"open {dataset} with the unit that this ledger protects: {Unit(**about['unit'])}"
+    own = "-".join(re.findall(r"[\w-]+", dataset)) or "data"
+    return f"name the ledger that all answers about {dataset} are charged to:  ledger='{own}.ledger'"

@@ -30,7 +30,7 @@ def budget(left: Left) -> dict[str, Any]:
         }
         for lane in left.lanes
     ]
-    return {"used": left.share, "lanes": lanes, "notes": list(left.notes)}
+    return {"used": left.share, "lanes": lanes, "notes": [*left.notes, *left.fits]}
 
 
 def shares(ledger: Ledger) -> list[dict[str, Any]]:

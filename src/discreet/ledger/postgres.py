@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A ledger on a PostgreSQL server, for many machines; one ledger in each schema.
 
+The schema belongs to the address (`discreet.ledger.address`). Where it names none, the database must hold no ledger but the one in the
+schema that the search path leads to. A handle keeps its schema: tables are named with it, whatever the search path says later.
+
 **Promise.** A writer holds one lock of the schema from the beginning of its transaction to the end, so that what it
 read is still the last row when it writes. COMMIT returns when the server has forced the row to disk
 (`synchronous_commit` is on, whatever the server's default is), as far as the server itself is honest about disks: one that
@@ -12,11 +15,13 @@ Triggers refuse to change, remove or truncate rows. A superuser can switch them 
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import LedgerError, MissingExtra
 from discreet.ledger import chain
+from discreet.ledger.address import Address, several
 from discreet.ledger.store import Store, newer, out_of_reach
 
 if TYPE_CHECKING:
@@ -63,7 +68,12 @@ _SCHEMA = (
 )
 #: Looked up in tables, never by `to_regclass`, which may remember that there was nothing here before we had the lock.
 _OURS = """
-FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace AND n.nspname = current_schema()
+FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace AND n.nspname = ?
+"""
+#: Every schema of the database that holds such tables.
+_LEDGERS = """
+SELECT DISTINCT n.nspname FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace
+WHERE t.relname IN ('ledger_entries', 'ledger_head') AND t.relkind = 'r' AND n.nspname !~ '^pg_' ORDER BY n.nspname
 """
 _TABLES = f"""
 SELECT t.relname, d.description {_OURS} LEFT JOIN pg_description d
@@ -75,14 +85,14 @@ _CATALOGUE = f"""
 WITH ours AS (SELECT t.oid, t.relname {_OURS} WHERE t.relname IN ('ledger_entries', 'ledger_head'))
 SELECT concat_ws(' ', 'column', table_name, column_name, data_type, is_nullable)
 FROM information_schema.columns
-WHERE table_schema = current_schema() AND table_name IN ('ledger_entries', 'ledger_head')
+WHERE table_schema = ? AND table_name IN ('ledger_entries', 'ledger_head')
 UNION ALL
 SELECT concat_ws(' ', 'trigger', o.relname, t.tgname, p.proname, t.tgtype::text, t.tgenabled::text)
 FROM pg_trigger t JOIN ours o ON o.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid
 WHERE NOT t.tgisinternal
 UNION ALL
 SELECT concat_ws(' ', 'function', p.proname, p.prosrc)
-FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace AND n.nspname = current_schema()
+FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace AND n.nspname = ?
 WHERE p.proname IN ('ledger_refuse', 'ledger_follow')
 UNION ALL
 SELECT concat_ws(' ', 'index', c.relname, i.indisunique::text, (i.indpred IS NOT NULL)::text, i.indkey::text)
@@ -124,7 +134,8 @@ class PostgreSQL(Store):
     def __init__(self, dsn: str, patience: float = PATIENCE) -> None:
         super().__init__()
         self._driver = _driver()
-        self._dsn = dsn
+        self._written, self._address = dsn, Address.of(dsn, self._told)
+        self._schema: str | None = None
         self._patience = patience
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self._process = os.getpid()
@@ -136,12 +147,49 @@ class PostgreSQL(Store):
     @property
     def place(self) -> str:
         """Host, port, database and user."""
+        told = self._told(self._address.dsn) | ({} if self._schema is None else {"schema": self._schema})
+        shown = ("host", "port", "dbname", "user", "schema")
+        return " ".join(["postgresql", *(f"{k}={told[k]}" for k in shown if k in told)])
+
+    def _told(self, dsn: str) -> dict[str, Any]:
+        """What an address says, by the driver's reading."""
         told: dict[str, Any] = {}
         with suppress(self._driver.Error):
-            told = self._driver.conninfo.conninfo_to_dict(self._dsn)
-        return " ".join(
-            ["postgresql", *(f"{k}={told[k]}" for k in ("host", "port", "dbname", "user") if k in told)]
-        )
+            told = self._driver.conninfo.conninfo_to_dict(dsn)
+        return told
+
+    @property
+    def schema(self) -> str:
+        """Where its tables are: looked up once, and kept for as long as this handle lives."""
+        if self._schema is None:
+            with self.lock:
+                self._schema = self._named() if self._address.schema is not None else self._only_one()
+                place = _quoted(self._schema)
+                self.entries, self.head = f"{place}.ledger_entries", f"{place}.ledger_head"
+        return self._schema
+
+    def _named(self) -> str:
+        """The schema that the address names."""
+        name = str(self._address.schema)
+        if not self.run("SELECT 1 FROM pg_namespace WHERE nspname = ?", name):
+            raise out_of_reach(
+                "its database has no schema of the name in the address.",
+                fix=f"look at the name; or, for a first ledger there, on the server:  CREATE SCHEMA {_quoted(name)}",
+            )
+        return name
+
+    def _only_one(self) -> str:
+        """The schema that the search path leads to, unless a ledger of this database is somewhere else."""
+        here: str | None = self.run("SELECT current_schema()")[0][0]
+        found = self._ledgers()
+        if found not in ([], [here]):
+            raise several(self._written, found, here)
+        if here is None:
+            raise out_of_reach("its database has no schema that the search path leads to.")
+        return here
+
+    def _ledgers(self) -> list[str]:
+        return [name for (name,) in self.run(_LEDGERS)]
 
     def execute(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """Execute one statement; the server's own words are never passed on, because they may quote a row."""
@@ -156,6 +204,7 @@ class PostgreSQL(Store):
         patience = max(1, round(1000 * self._patience))
         sql = f"""BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
             SET LOCAL lock_timeout = {patience};
+            SET LOCAL search_path = {_quoted(self.schema)}, pg_temp;
             SET LOCAL idle_in_transaction_session_timeout = '{_SILENCE}s';
             SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')
                 WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true);
@@ -186,7 +235,7 @@ class PostgreSQL(Store):
 
     def exists(self) -> bool:
         """Whether the schema holds a ledger; tables of that name that are something else are refused."""
-        found = self.run(_TABLES)
+        found = self.run(_TABLES, self.schema)
         if not found:
             return False
         layout = (found[-1][1] or "").removeprefix(_COMMENT)
@@ -197,14 +246,17 @@ class PostgreSQL(Store):
         return True
 
     def create(self) -> None:
-        """Make the tables."""
+        """Make the tables; only in a schema that the address names, or where the database holds no ledger at all."""
+        self.run("SELECT pg_advisory_xact_lock(hashtext('discreet ledger'), 0)")
+        if self._address.schema is None and (found := self._ledgers()):
+            raise several(self._written, found, self.schema)
         for statement in _SCHEMA:
             self.run(statement)
-        self.run("INSERT INTO ledger_head VALUES (1, -1, ?)", chain.NOTHING)
+        self.run(f"INSERT INTO {self.head} VALUES (1, -1, ?)", chain.NOTHING)  # noqa: S608
 
     def check(self) -> None:
         """Compare what the server says of columns, indexes, triggers and their functions."""
-        if {line for (line,) in self.run(_CATALOGUE)} != _EXPECTED:
+        if {line for (line,) in self.run(_CATALOGUE, self.schema, self.schema, self.schema)} != _EXPECTED:
             raise chain.damaged("its tables, indexes or triggers are not those that were made.")
 
     def weaknesses(self) -> list[str]:
@@ -222,7 +274,7 @@ class PostgreSQL(Store):
             self._connection, self._process = None, os.getpid()
         if self._connection is None or self._connection.closed:
             self._connection = self._driver.connect(
-                self._dsn,
+                self._address.dsn,
                 autocommit=True,
                 connect_timeout=_CONNECT,
                 prepare_threshold=None,
@@ -239,6 +291,13 @@ class PostgreSQL(Store):
         if isinstance(error, self._driver.IntegrityError) or state[:2] in {"42", "P0", "XX", "22"}:
             return chain.damaged("PostgreSQL refuses a row that follows from the others, or its tables.")
         return out_of_reach("the PostgreSQL server does not answer.", during=sql)
+
+
+def _quoted(name: str) -> str:
+    """An identifier of SQL; what a placeholder begins with is none that a ledger's schema may have."""
+    if not name or re.search("[?%\0]", name):
+        raise out_of_reach("its schema has a name that cannot be used.", fix="?schema=visits")
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _driver() -> Any:

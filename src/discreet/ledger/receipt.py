@@ -43,8 +43,11 @@ class Receipt:
 class Entry:
     """One row of the book, in words.
 
-    `kind` is "open" (the first row: limit, unit and data set, in `about`), "reserved" (charged: `cost` was added, and `state`
-    is the total after it) or "committed" (the answer of the reserved row `settles`).
+    `kind` is "open" (the first row: limit, unit and data set, in `about`), "described" (a new version of the description of
+    the data, in `describes`), "reserved" (charged: `cost` was added, and `state` is the total after it) or "committed" (the
+    answer of the reserved row `settles`).
+    `description` names the version that a charge was made under, by its SHA-256; None if that was not recorded. Only a
+    `compiled` charge was computed from that description: any other was stated by whoever charged it.
     `guarantee` is JSON that `privacy.from_json` reads. A `held` charge was made together with others, and nothing that
     was drawn under it is shown before it is committed.
     """
@@ -68,6 +71,9 @@ class Entry:
     previous: str
     hash: str
     held: bool = False
+    description: str | None = None
+    describes: Mapping[str, Any] | None = None
+    compiled: bool = False
 
     @property
     def receipt(self) -> Receipt | None:

@@ -47,6 +47,8 @@ def _line(entry: Entry, answer: Entry | None, before: State, after: State) -> di
         "project": entry.project,
         "purpose": entry.purpose,
         "status": _status(entry, answer),
+        "description": entry.description,
+        "compiled": entry.compiled,
         "hash": entry.hash,
     }
 

@@ -29,6 +29,7 @@ from discreet import check
 from discreet.errors import BadParameter
 from discreet.ledger import pinned
 from discreet.ledger.asked import without_pure_lane
+from discreet.ledger.candidates import Candidates
 from discreet.ledger.filters import Filter, noise_below
 from discreet.ledger.lanes import Cost, State, exactly, printed_above, read_amount
 from discreet.ledger.left import Left
@@ -49,12 +50,12 @@ class Shared(Limit):
 
     kind = "shared"
 
-    whole: Filter
+    whole: Filter | Candidates
     shares: Shares
     reserved: bool
 
     def __post_init__(self) -> None:
-        if self.reserved and (len(self.shares) > 1 or len(self.whole.lanes) > 1):
+        if self.reserved and (len(self.shares) > 1 or len(_alone(self.whole).lanes) > 1):
             raise _wrong_shares("only one of analysts and projects can be reserved.")
         for _, members in self.shares:
             if not members or any(not 0 < share <= 1 for _, share in members):
@@ -74,7 +75,12 @@ class Shared(Limit):
         if not self.reserved:
             raise _wrong_shares("these shares are not reserved, so only the whole has a promise.")
         ((group, _),) = self.shares
-        return _promise_of_share(self.whole, self._share(group, name), unit or Unit())
+        return _promise_of_share(_alone(self.whole), self._share(group, name), unit or Unit())
+
+    @property
+    def former(self) -> Limit | None:
+        whole = self.whole.former
+        return Shared(whole, self.shares, self.reserved) if isinstance(whole, Filter) else None
 
     def describe(self) -> list[str]:
         lines = self.whole.describe()
@@ -85,11 +91,7 @@ class Shared(Limit):
         return [*lines, "The shares are not reserved: what is promised is the whole, against all together."]
 
     def start(self) -> State:
-        empty = self.whole.start()
-        state = State({}).replaced(_ALL, empty)
-        for prefix, _ in self._accounts():
-            state = state.replaced(prefix, empty)
-        return state
+        return self._opened(self.whole)
 
     def _accounts(self) -> Iterator[tuple[str, Fraction]]:
         for group, members in self.shares:
@@ -107,18 +109,51 @@ class Shared(Limit):
         project: str | None = None,
         now: datetime | str | None = None,
     ) -> State:
+        whole, state = self._begun(state, cost, [share for _, share in self._charged(analyst, project)])
         after = state
         for prefix, share in self._charged(analyst, project):
-            found = self.whole.after(state.under(prefix), cost, share)
+            found = whole.after(state.under(prefix), cost, share)
             if found is None:
-                raise over_budget(self.left(state, analyst=analyst, project=project))
+                short = whole.shortage(state.under(prefix), cost, share)
+                raise over_budget(self.left(state, analyst=analyst, project=project), short)
             after = after.replaced(prefix, found[0])
             if self.reserved:
                 return after.replaced(_ALL, state.under(_ALL).plus(found[1].amounts))
-        everybody = self.whole.after(state.under(_ALL), cost)
+        everybody = whole.after(state.under(_ALL), cost)
         if everybody is None:
-            raise over_budget(self.left(state, analyst=analyst, project=project))
+            short = whole.shortage(state.under(_ALL), cost)
+            raise over_budget(self.left(state, analyst=analyst, project=project), short)
         return after.replaced(_ALL, everybody[0])
+
+    def _begun(self, state: State, cost: Cost, shares: list[Fraction]) -> tuple[Filter, State]:
+        """The filter, and the state with totals of it in every account; the first charge of all chooses it."""
+        if isinstance(self.whole, Filter):
+            return self.whole, state
+        kept = self.whole.kept(state.under(_ALL))
+        if kept is not None:
+            return kept, state
+        chosen = self.whole.chosen(cost, min([Fraction(1), *shares]))
+        return chosen, self._opened(chosen)
+
+    def _opened(self, whole: Filter | Candidates) -> State:
+        state = State({}).replaced(_ALL, whole.start())
+        for prefix, _ in self._accounts():
+            state = state.replaced(prefix, whole.start())
+        return state
+
+    def _seen(self, state: State) -> tuple[Filter, State]:
+        """The filter and the totals, to look at: before the first charge those of the preferred one."""
+        if isinstance(self.whole, Filter):
+            return self.whole, state
+        kept = self.whole.kept(state.under(_ALL))
+        return (self.whole.first, self._opened(self.whole.first)) if kept is None else (kept, state)
+
+    def along(self, cost: Cost, state: State) -> Cost:
+        return self.whole.along(cost, state.under(_ALL))
+
+    def knows(self, state: State) -> bool:
+        prefixes = [_ALL, *(prefix for prefix, _ in self._accounts())]
+        return all(self.whole.knows(state.under(prefix)) for prefix in prefixes)
 
     def _charged(self, analyst: str | None, project: str | None) -> list[tuple[str, Fraction]]:
         """The accounts that this charge goes to."""
@@ -150,11 +185,12 @@ class Shared(Limit):
             (group, name) for group, name in (("analyst", analyst), ("project", project)) if name is not None
         ]
         own = [(name, _prefix(group, name), self._share(group, name)) for group, name in asking]
-        views = [(f"{name}: ", state.under(prefix), share) for name, prefix, share in own]
+        whole, seen = self._seen(state)
+        views = [(f"{name}: ", seen.under(prefix), share) for name, prefix, share in own]
         if not (self.reserved and own):
-            views.insert(0, ("all: " if own else "", state.under(_ALL), Fraction(1)))
-        lanes = [lane for words, spent, share in views for lane in self.whole.shown(spent, share, words)]
-        used = max(min(1.0, float(self.whole.fullness(spent, share))) for _, spent, share in views)
+            views.insert(0, ("all: " if own else "", seen.under(_ALL), Fraction(1)))
+        lanes = [lane for words, spent, share in views for lane in whole.shown(spent, share, words)]
+        used = max(min(1.0, float(whole.fullness(spent, share))) for _, spent, share in views)
         admit = partial(self.admit, analyst=analyst, project=project)
         return Left(tuple(lanes), used, lambda of: how_many(admit, state, self.cost(of)))
 
@@ -165,7 +201,7 @@ class Shared(Limit):
     @classmethod
     def read(cls, fields: Mapping[str, Any]) -> Shared:
         whole = Limit.from_dict(fields["whole"])
-        assert isinstance(whole, Filter)
+        assert isinstance(whole, Filter | Candidates)
         shares = {
             group: {name: Fraction(read_amount(share)) for name, share in members.items()}
             for group, members in fields["shares"].items()
@@ -173,7 +209,7 @@ class Shared(Limit):
         return cls(whole, _sorted(shares), check.flag(reserved=fields["reserved"]))
 
 
-def shared(whole: Filter, shares: Mapping[str, Mapping[str, Any]], *, reserved: bool) -> Shared:
+def shared(whole: Filter | Candidates, shares: Mapping[str, Mapping[str, Any]], *, reserved: bool) -> Shared:
     """See `Limit.filter`.
 
     >>> from discreet import privacy
@@ -183,7 +219,13 @@ def shared(whole: Filter, shares: Mapping[str, Mapping[str, Any]], *, reserved: 
     ([0, 5], pure(epsilon=0.5))
     """
     exact = {group: _exact(group, members) for group, members in shares.items()}
-    return Shared(without_pure_lane(whole) if reserved else whole, _sorted(exact), reserved)
+    # reserved shares promise something each, so their constants are fixed before anybody asks
+    return Shared(without_pure_lane(_alone(whole)) if reserved else whole, _sorted(exact), reserved)
+
+
+def _alone(whole: Filter | Candidates) -> Filter:
+    """A filter with constants that no charge chooses."""
+    return whole.first if isinstance(whole, Candidates) else whole
 
 
 def _exact(group: str, members: Mapping[str, Any]) -> dict[str, Fraction]:
@@ -214,6 +256,8 @@ def _promise_of_share(whole: Filter, share: Fraction, unit: Unit) -> Guarantee:
     (lane,) = whole.lanes
     total, leak = share * lane.total, share * whole.leak
     match lane.kind:
+        case "epsilon" if leak:
+            return make.approximate(printed_above(total), printed_above(leak), **words)
         case "epsilon":
             return make.pure(printed_above(total), **words)
         case "mu2":

@@ -63,7 +63,7 @@ class SQLite(Store):
 
     def __init__(self, path: str | Path, patience: float = PATIENCE) -> None:
         super().__init__()
-        self._path = str(path) if str(path) == MEMORY else str(Path(path).resolve())
+        self._path = str(path) if str(path) == MEMORY else str(Path(path).expanduser().resolve())
         self._patience = patience
         self._connection: sqlite3.Connection | None = None
         self._process = os.getpid()

@@ -13,7 +13,7 @@ What is claimed is what the limit proves, however the questions were chosen. No 
 asked for, and nothing that was read off the data otherwise.
 
 What would break it: a description of the data set that is not true. Each line says whether it is enforced by the
-software, asserted by the curator, or not covered at all.
+software, asserted by the curator, or not covered at all; what nobody checked when it was charged is never called enforced.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from discreet.errors import BadParameter
 from discreet.ledger import chain, overview, registry
 from discreet.ledger.claim import Claim, claim_of
+from discreet.ledger.description import Description
 from discreet.ledger.layers import layers
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.released import released
 from discreet.ledger.verify import Verification
+from discreet.ledger.versions import described, latest, shown
 
 __all__ = ["Statement"]
 
@@ -64,17 +65,13 @@ class Statement:
         answers: bool = False,
         anchor: str | None = None,
     ) -> Statement:
-        """The statement of everything in a ledger; `description` is what `Dataset.public_description` returns.
+        """The statement of everything in a ledger.
 
+        The descriptions that charges were made under are in the ledger. One that is given, as `Dataset.public_description` returns
+        it, is shown in the place of the last of them, and marked as asserted if no charge was made under it.
         With `anchor`, a hash that was written down earlier, a ledger that was put back to before it is refused.
         """
-        if description is not None and not isinstance(description, Mapping):
-            raise BadParameter(
-                "DP104",
-                f"a description is a mapping, not {type(description).__name__}.",
-                why="the statement shows where each bound of the data set comes from.",
-                fix="Statement.of(ledger, data.public_description())",
-            )
+        given = None if description is None else Description.of(description)
         checked = ledger.verify(anchor=anchor)
         if not checked.intact:
             raise chain.damaged(checked.findings[0].text.removeprefix("the ledger is damaged: "))
@@ -83,7 +80,7 @@ class Statement:
             "discreet": {"statement": VERSION, "version": chain.version()},
             "made": chain.now(),
             **_promised(ledger, claim),
-            **_kept(ledger, checked, description, answers=answers),
+            **_kept(ledger, checked, given, answers=answers),
         }
         return cls(facts | {"registry": registry.entry(facts)}, claim)
 
@@ -137,17 +134,20 @@ def _promised(ledger: Ledger, claim: Claim) -> dict[str, Any]:
 
 
 def _kept(
-    ledger: Ledger, checked: Verification, description: Mapping[str, Any] | None, *, answers: bool
+    ledger: Ledger, checked: Verification, given: Description | None, *, answers: bool
 ) -> dict[str, Any]:
     """What the rows hold, on what the promise rests, and what the check of the ledger found."""
     entries = list(
         islice(ledger.entries(), checked.entries)
     )  # what is charged meanwhile is for the next statement
     rows = released(entries, ledger.limit, answers=answers)
+    recorded = described(entries, given)
+    description = shown(latest(entries) if given is None else given)
     return {
         "released": rows,
-        "description": _plain(description),
-        "layers": layers(ledger.limit, description, rows, forgets=ledger.where == ":memory:"),
+        "description": description,
+        "described": recorded,
+        "layers": layers(ledger.limit, description, recorded, rows, forgets=ledger.where == ":memory:"),
         "ledger": {
             "id": ledger.id,
             "opened": entries[0].time,
@@ -171,12 +171,3 @@ def _words(claim: Claim) -> dict[str, Any] | None:
         return None
     told = claim.guarantee.explain().to_dict()
     return {name: told[name] for name in ("guess", "odds", "certainty", "sentences", "not_protected")}
-
-
-def _plain(value: Any) -> Any:
-    """As JSON has it; dates and other such bounds become text."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -8,14 +8,21 @@ colours; tables have captions, pictures have words; it prints, and follows a dar
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from html import escape
 from typing import Any
 
 from discreet.ledger.claim import Claim
 from discreet.ledger.layers import ASSERTED, ENFORCED, NOT_COVERED
-from discreet.ledger.statement_markdown import LISTED, bounds, lane_words, percent
+from discreet.ledger.statement_markdown import (
+    LISTED,
+    VERSION_HEADS,
+    bounds,
+    lane_words,
+    percent,
+    version_words,
+)
 from discreet.privacy.picture import hundred, tradeoff_svg
 
 __all__ = ["body", "page"]
@@ -184,16 +191,26 @@ def _released_row(line: Mapping[str, Any], *, with_answers: bool) -> list[str]:
 
 
 def _description(facts: Mapping[str, Any]) -> str:
-    described = facts["description"]
+    described, parts = facts["description"], list(_versions(facts["described"]))
     if described is None:
-        return "<p>No description was given with this statement.</p>"
-    parts = [f"<p>{escape(' '.join(str(described.get(key) or '') for key in ('name', 'version')))}</p>"]
+        return "".join(parts) + "<p>No description was recorded, and none was given with this statement.</p>"
+    parts += [f"<p>{escape(' '.join(str(described.get(key) or '') for key in ('name', 'version')))}</p>"]
     for name, table in described.get("tables", {}).items():
         kind = "private" if table.get("private", True) else "public"
         columns = table.get("columns", {}).items()
         rows = [(key, column["kind"], bounds(column), column.get("source") or "–") for key, column in columns]
         parts.append(_table(f"Table {name} ({kind})", ("column", "type", "known", "from"), rows))
     return "".join(parts)
+
+
+def _versions(described: Mapping[str, Any]) -> Iterator[str]:
+    if described["versions"]:
+        rows = map(version_words, described["versions"])
+        yield _table("Recorded in the ledger, with the charges made under it", VERSION_HEADS, rows, code={0})
+    if described["not_recorded"]:
+        yield f"<p>Not recorded: the description of {described['not_recorded']} charges.</p>"
+    if described["given"] == "not recorded":
+        yield "<p>Given with this statement, and recorded with no charge:</p>"
 
 
 def _registry(facts: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["bounds", "lane_words", "page", "percent"]
+__all__ = ["VERSION_HEADS", "bounds", "lane_words", "page", "percent", "version_words"]
 
 #: Releases that are listed; all of them are in the JSON.
 LISTED = 500
@@ -125,9 +125,10 @@ def _who(line: Mapping[str, Any]) -> str:
 
 
 def _description(facts: Mapping[str, Any]) -> Iterator[str]:
+    yield from _versions(facts["described"])
     described = facts["description"]
     if described is None:
-        yield "No description was given with this statement."
+        yield "No description was recorded, and none was given with this statement."
         return
     yield _safe(f"{described.get('name', '')} {described.get('version', '')}".strip()) or "–"
     for name, table in described.get("tables", {}).items():
@@ -136,6 +137,36 @@ def _description(facts: Mapping[str, Any]) -> Iterator[str]:
         rows = [(key, column["kind"], bounds(column), column.get("source") or "–") for key, column in columns]
         yield from ("", _safe(f"Table {name} ({kind}):"), "")
         yield from _table(("column", "type", "known", "from"), rows)
+
+
+def _versions(described: Mapping[str, Any]) -> Iterator[str]:
+    if described["versions"]:
+        yield from ("Recorded in the ledger, with the charges that were made under it:", "")
+        yield from _table(VERSION_HEADS, map(version_words, described["versions"]))
+        yield ""
+    if described["not_recorded"]:
+        yield from (f"Not recorded: the description of {described['not_recorded']} charges.", "")
+    if described["given"] == "not recorded":
+        yield from ("Given with this statement, and recorded with no charge:", "")
+
+
+def version_words(version: Mapping[str, Any]) -> tuple[str, ...]:
+    """One version of the description: which one, of what, whom it protects, how much, when, and what is new."""
+    column = version["column"] or "each row"
+    rows = "–" if version["at_most"] is None else str(version["at_most"])
+    when = [str(version[end])[:16].replace("T", " ") for end in ("first", "last") if version[end]]
+    return (
+        version["digest"][:12],
+        " ".join(str(version[name] or "") for name in ("dataset", "version")).strip() or "–",
+        column,
+        rows,
+        str(version["charges"]),
+        " to ".join(dict.fromkeys(when)) or "–",
+        "; ".join(version["changed"]) or "–",
+    )
+
+
+VERSION_HEADS = ("description", "data set", "unit column", "at most", "charges", "from, to (UTC)", "changed")
 
 
 def _registry(facts: Mapping[str, Any]) -> Iterator[str]:

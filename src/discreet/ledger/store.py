@@ -29,13 +29,16 @@ _PAGE = 500
 _COLUMNS = "number, kind, key, settles, body, hash, answer"
 _LAST = """
 SELECT e.number, e.kind, e.key, e.settles, e.body, e.hash, NULL
-FROM ledger_head h JOIN ledger_entries e ON e.number = h.number AND e.hash = h.hash
-WHERE NOT EXISTS (SELECT 1 FROM ledger_entries later WHERE later.number > h.number)
+FROM {head} h JOIN {entries} e ON e.number = h.number AND e.hash = h.hash
+WHERE NOT EXISTS (SELECT 1 FROM {entries} later WHERE later.number > h.number)
 """
 
 
 class Store(ABC):
     """The table of a ledger."""
+
+    #: The tables; a database with several places for them says which place.
+    entries, head = "ledger_entries", "ledger_head"
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -109,12 +112,12 @@ class Store(ABC):
 
     def append(self, row: Row) -> None:
         """Add a row behind the last one."""
-        self.run(f"INSERT INTO ledger_entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", *row)  # noqa: S608
-        self.run("UPDATE ledger_head SET number = ?, hash = ?", row.number, row.hash)
+        self.run(f"INSERT INTO {self.entries} ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", *row)  # noqa: S608
+        self.run(f"UPDATE {self.head} SET number = ?, hash = ?", row.number, row.hash)  # noqa: S608
 
     def last(self) -> Row:
         """The last row, without its answer."""
-        found = self.run(_LAST)
+        found = self.run(_LAST.format(entries=self.entries, head=self.head))
         if len(found) != 1:
             raise chain.damaged("its last row is not the one that its head names.")
         return Row(*found[0])
@@ -139,13 +142,17 @@ class Store(ABC):
         """Every charge with that key, the first one first."""
         return self._select("kind = 'reserved' AND key = ? ORDER BY number", key)
 
+    def described(self, after: int) -> list[Row]:
+        """The rows behind that one which describe the data, the first one first."""
+        return self._select("kind = 'described' AND number > ? ORDER BY number", after)
+
     def has(self, anchor: str) -> bool:
         """Whether some row has this hash."""
-        return bool(self.run("SELECT 1 FROM ledger_entries WHERE hash = ?", anchor))
+        return bool(self.run(f"SELECT 1 FROM {self.entries} WHERE hash = ?", anchor))  # noqa: S608
 
     def count(self) -> int:
         """How many rows there are."""
-        found: int = self.run("SELECT count(*) FROM ledger_entries")[0][0]
+        found: int = self.run(f"SELECT count(*) FROM {self.entries}")[0][0]  # noqa: S608
         return found
 
     def rows(self, start: int = 0) -> Iterator[Row]:
@@ -162,7 +169,7 @@ class Store(ABC):
         return found[0] if found else None
 
     def _select(self, condition: str, *values: Any) -> list[Row]:
-        found = self.run(f"SELECT {_COLUMNS} FROM ledger_entries WHERE {condition}", *values)  # noqa: S608
+        found = self.run(f"SELECT {_COLUMNS} FROM {self.entries} WHERE {condition}", *values)  # noqa: S608
         return [Row(*row) for row in found]
 
 

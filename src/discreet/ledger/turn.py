@@ -23,6 +23,7 @@ from discreet import check
 from discreet.errors import BadParameter, DiscreetError, LedgerError, UnitMismatch, UnsupportedGuarantee
 from discreet.ledger import chain
 from discreet.ledger.chain import Row
+from discreet.ledger.description import Description, changes, refuse_another
 from discreet.ledger.lanes import Cost, State
 from discreet.ledger.limit import Limit, as_guarantee
 from discreet.ledger.opening import label, text
@@ -34,9 +35,12 @@ from discreet.privacy.wire import from_json
 
 __all__ = ["Wanted"]
 
-#: What a key stands for: it is refused for anything else.
+#: What a key stands for, besides the description of the data: it is refused for anything else.
 _SAME = ("question", "guarantee", "analyst", "project")
 _REPEATED = (*_SAME, "purpose", "mechanism", "key")
+
+#: The versions of the description that a ledger has been charged under, by their digests, the first one first.
+Versions = Mapping[str, Description]
 
 
 @dataclass(frozen=True)
@@ -50,15 +54,40 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class Subject:
+    """What a charge is about: a description of the data, and whether the charge was computed from it."""
+
+    description: Description | None
+    compiled: bool
+
+    @classmethod
+    def of(cls, description: Any, compiled: Any) -> Subject:
+        """As it was given; nothing is computed from a description that is not there."""
+        known = None if description is None else Description.of(description)
+        return cls(known, check.flag(compiled=compiled) and known is not None)
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What the row of the charge says of it."""
+        return {
+            "description": None if self.description is None else self.description.digest,
+            "compiled": self.compiled,
+        }
+
+
+@dataclass(frozen=True)
 class Bill:
     """A charge that is ready to be made: what its row says, and what it costs."""
 
     guarantee: Guarantee
     said: Mapping[str, Any]
     cost: Cost
+    description: Description | None = None
 
     @classmethod
-    def of(cls, wanted: Wanted, limit: Limit, unit: Unit, *, private: Any, **who: str | None) -> Bill:
+    def of(
+        cls, wanted: Wanted, limit: Limit, unit: Unit, subject: Subject, *, private: Any, **who: str | None
+    ) -> Bill:
         """Priced before the turn begins, because that may take a while; refused if it cannot be charged at all."""
         if not isinstance(wanted, Wanted):
             raise _not_wanted(wanted)
@@ -72,21 +101,25 @@ class Bill:
                 name: None if word is None else (text if name == "purpose" else label)(**{name: word})
                 for name, word in who.items()
             },
+            **subject.said,
         }
-        return cls(wanted.guarantee, said, limit.cost(wanted.guarantee))
+        return cls(wanted.guarantee, said, limit.cost(wanted.guarantee), subject.description)
 
 
 class Turn:
-    """The only writer of a ledger, with its last row and its running total."""
+    """The only writer of a ledger, with its last row, its running total and the versions of its description."""
 
-    def __init__(self, store: Store, limit: Limit, last: Row, total: State) -> None:
+    def __init__(self, store: Store, limit: Limit, last: Row, total: State, versions: Versions) -> None:
         self._store, self._limit = store, limit
-        self.last, self.total = last, total
+        self.last, self.total, self.versions = last, total, dict(versions)
+        #: The version in the first row, which need not be written again if the first charge is made under it.
+        self.made_with: frozenset[str] = frozenset()
         self.now = chain.now()
 
     def charge(self, bill: Bill, *, held: bool = False) -> Receipt:
         """Add a charge; `OverBudget` if the limit does not admit it, and then the turn has to be given up."""
-        self._refuse_another_question(bill.said)
+        self._refuse_another_question(bill)
+        self._describe(bill.description)
         whose = {"analyst": bill.said["analyst"], "project": bill.said["project"]}
         total = self._limit.admit(self.total, bill.cost, now=self.now, **whose)
         row = self._append("reserved", total, cost=bill.cost.to_dict(), held=held, **bill.said)
@@ -96,7 +129,7 @@ class Turn:
         """The answer that its key has, or the charge that waits for one (then without a cost), or a new charge."""
         key = bill.said["key"]
         if key is not None:
-            self._refuse_another_question(bill.said)
+            self._refuse_another_question(bill)
             known = self._store.answered(key)
             if known is not None:
                 return entry_of(known)
@@ -114,9 +147,19 @@ class Turn:
         if done is not None:
             return entry_of(done).answer
         kept = chain.read(reserved)
-        repeated = {name: kept[name] for name in _REPEATED}
+        repeated = {name: kept[name] for name in _REPEATED} | {"description": kept.get("description")}
         self._append("committed", self.total, answer=answer, settles=reserved.number, **repeated)
         return answer
+
+    def _describe(self, description: Description | None) -> None:
+        """Write down a version that is new; one that protects somebody else is refused, in the transaction of its charge."""
+        if description is None:
+            return
+        refuse_another(self.versions.values(), description)
+        if description.digest not in self.versions:
+            if self.last.number > 0 or description.digest not in self.made_with:
+                self._append("described", self.total, describes=description.facts)
+            self.versions[description.digest] = description
 
     def _append(self, kind: str, total: State, **said: Any) -> Row:
         row = chain.following(self.last, kind, time=self.now, state=total.to_dict(), **said)
@@ -138,13 +181,15 @@ class Turn:
             )
         return row
 
-    def _refuse_another_question(self, said: Mapping[str, Any]) -> None:
-        """A key stands for one question, asked with one guarantee by one analyst."""
-        if said["key"] is None:
+    def _refuse_another_question(self, bill: Bill) -> None:
+        """A key stands for one question about one data set, asked with one guarantee by one analyst."""
+        first = None if bill.said["key"] is None else self._store.asked(bill.said["key"])
+        if first is None:
             return
-        first = self._store.asked(said["key"])
-        if first is not None and any(chain.read(first)[name] != said[name] for name in _SAME):
+        asked = chain.read(first)
+        if any(asked[name] != bill.said[name] for name in _SAME):
             raise key_reused()
+        _refuse_key_of_other_data(self.versions, asked.get("description"), bill.description)
 
 
 def waiting(store: Store, key: str) -> Receipt | None:
@@ -156,11 +201,35 @@ def waiting(store: Store, key: str) -> Receipt | None:
     return None
 
 
-def key_reused() -> LedgerError:
+def refuse_another_use(
+    entry: Entry, asked: Mapping[str, str | None], versions: Versions, description: Any
+) -> None:
+    """Refuse to show an answer to anybody else than who asked, or for anything that is given and is not what was asked."""
+    given = {name for name, value in asked.items() if value is not None} | {"analyst", "project"}
+    if any(asked[name] != getattr(entry, name) for name in given):
+        raise key_reused()
+    if description is not None:
+        _refuse_key_of_other_data(versions, entry.description, Description.of(description))
+
+
+def _refuse_key_of_other_data(versions: Versions, digest: str | None, now: Description | None) -> None:
+    """Refuse a key whose question meant something else: another data set, or one that was described otherwise.
+
+    What was only added since then changes no question that could be asked before; where nothing was recorded there is
+    nothing to compare.
+    """
+    if digest is None or now is None or digest == now.digest:
+        return
+    before = versions.get(digest)
+    if before is None or any(change.alters for change in changes(before, now)):
+        raise key_reused("under another description of the data")
+
+
+def key_reused(how: str = "for another question, or by somebody else") -> LedgerError:
     """The error for a key that stands for something else."""
     return LedgerError(
         "DP604",
-        "this key was used for another question.",
+        f"this key was used {how}.",
         why="a key stands for one question, so that asking it again shows the same answer and costs nothing.",
         fix="take a new key for a new question:  key='tuesday'",
     )
@@ -188,7 +257,8 @@ def _refuse_what_cannot_be_charged(guarantee: Any, unit: Unit, *, private: Any) 
             "DP201",
             f"this ledger protects {unit}, and the guarantee is about {guarantee.unit}.",
             why="their losses are about different neighbours, so a sum of them bounds neither.",
-            fix=f"state it with  unit={unit.protects!r}, relation={unit.relation!r}.",
+            fix=f"compute it for {unit}, all that belongs to it together, and state it so:  "
+            f"unit={unit.protects!r}, relation={unit.relation!r}",
         )
 
 

@@ -2,8 +2,9 @@
 """Checking a whole ledger: every hash, every cost and every total, computed anew from what is stored.
 
 **Promise.** `intact` means: every row is what was written and follows the one before it; the totals follow from the stored costs
-by the rules of the limit, and never exceed it; every answer belongs to a charge and is found by its key; and the row of the anchor, if one was given, is
-there. What is worth knowing and no damage is a finding that begins with W:
+by the rules of the limit, and never exceed it; every answer belongs to a charge and is found by its key; every description that a
+charge names was written down before it and protects whom the earlier ones did; and the row of the anchor, if one was given,
+is there. What is worth knowing and no damage is a finding that begins with W:
 
     W1  charged, and no answer was kept: paid for, and perhaps seen; or held, and not answered yet
     W2  a window ended: what holds for life is the lifetime limit, not the window's
@@ -24,13 +25,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from discreet.errors import DiscreetError, LedgerDamaged
+from discreet.errors import DiscreetError, LedgerDamaged, LedgerError
 from discreet.ledger import chain
 from discreet.ledger.chain import Row
+from discreet.ledger.description import Description, refuse_another
 from discreet.ledger.lanes import Cost, State
 from discreet.ledger.left import Left
 from discreet.ledger.limit import Limit
-from discreet.ledger.opening import check_link, hexadecimal, total
+from discreet.ledger.opening import check_link, first_description, hexadecimal, total
 from discreet.ledger.receipt import Entry, entry_of
 from discreet.ledger.store import Store
 from discreet.ledger.window import Windowed
@@ -120,6 +122,8 @@ class _Walk:
     versions: dict[str, list[int]] = field(default_factory=dict)
     unsettled: dict[int, Entry] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)
+    described: dict[str, Description] = field(default_factory=dict)
+    made_with: dict[str, Description] = field(default_factory=dict)
     latest: str = ""
 
     def __post_init__(self) -> None:
@@ -178,13 +182,34 @@ class _Walk:
         after = total(self.limit, entry.number, entry.state)
         if entry.kind == "reserved":
             self._charge(entry, after)
-        elif (entry.kind == "open") != (entry.number == 0) or entry.kind not in {"open", "committed"}:
+        elif (entry.kind == "open") != (entry.number == 0) or entry.kind not in {
+            "open",
+            "described",
+            "committed",
+        }:
             self.damage(f"row {entry.number} is of a kind that has no place there.")
         elif after != self.state:
             self.damage(f"row {entry.number} changes the total without a charge.")
         if entry.kind == "committed":
             self._settle(entry)
+        self._describe(entry)
         self.state = after
+
+    def _describe(self, entry: Entry) -> None:
+        """Every description is compatible with those before it, and every charge names one that was written down earlier."""
+        if entry.kind == "open":
+            self.made_with = first_description(entry.about or {})
+        if entry.number == 1 and entry.kind != "described":
+            self.described |= self.made_with
+        if entry.kind == "described":
+            new = Description.of(entry.describes)
+            try:
+                refuse_another(self.described.values(), new)
+            except LedgerError:
+                self.damage(f"row {entry.number} describes other people than the rows before it.")
+            self.described[new.digest] = new
+        if entry.description is not None and entry.description not in self.described:
+            self.damage(f"row {entry.number} names a description that there is not.")
 
     def _charge(self, entry: Entry, after: State) -> None:
         stored = Cost.from_dict(entry.cost or {})
@@ -197,7 +222,8 @@ class _Walk:
         if today != stored:
             self._remark("W4" if _not_above(today, stored) else "W5", entry.number)
         if self.recomputed is not None:
-            self.recomputed = self._admitted(self.recomputed, today, about)
+            # with the split that was chosen then: choosing again, by today's costs, would be covered by no proof
+            self.recomputed = self._admitted(self.recomputed, self.limit.along(today, after), about)
         begun = self.state != self.limit.start()
         if (
             begun

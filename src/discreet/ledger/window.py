@@ -7,7 +7,8 @@ of more than one window but what `after(windows)` states: the windows composed, 
 
 Why. Each limit is a filter of its own over all charges that reach it. The windows are fixed in advance by a public
 calendar (UTC), so how many there are says nothing about the data; K windows are K slots of a plan. A sum at the order
-of one window cannot be re-optimised for many windows afterwards, hence the separate lifetime lanes.
+of one window cannot be re-optimised for many windows afterwards, hence the separate lifetime lanes. In each window the
+first charge chooses anew how δ is split: given all that was seen before, it is one filter with the window's claim.
 
 The clock is a parameter. If it goes backwards, the later window stays: time that was seen once is not unseen. What would
 break the promise per window: a clock in the hands of the analyst. The lifetime limit does not depend on any clock.
@@ -25,6 +26,7 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.ledger.candidates import Candidates
 from discreet.ledger.filters import Filter
 from discreet.ledger.lanes import Cost, State
 from discreet.ledger.left import LaneLeft, Left
@@ -45,9 +47,9 @@ class Windowed(Limit):
 
     kind = "windowed"
 
-    each: Filter | Shared
+    each: Filter | Candidates | Shared
     length: str
-    lifetime: Filter | Odometer | None = None
+    lifetime: Filter | Candidates | Odometer | None = None
 
     def __post_init__(self) -> None:
         _period(self.length)
@@ -74,6 +76,22 @@ class Windowed(Limit):
         if self.lifetime is None:
             return [*lines, "Over a lifetime: no promise, but what so many windows add up to."]
         return [*lines, *(f"Over a lifetime: {line}" for line in self.lifetime.describe())]
+
+    @property
+    def former(self) -> Limit | None:
+        each = self.each.former or self.each
+        lifetime = None if self.lifetime is None else self.lifetime.former or self.lifetime
+        return windowed(each, self.length, lifetime)
+
+    def along(self, cost: Cost, state: State) -> Cost:
+        ways = self.each.along(Cost(cost.ways), state.under(_WINDOW)).ways
+        if self.lifetime is None or cost.lifetime is None:
+            return Cost(ways)
+        return Cost(ways, self.lifetime.along(cost.lifetime, state.under(_LIFETIME)))
+
+    def knows(self, state: State) -> bool:
+        lifetime = self.lifetime is None or self.lifetime.knows(state.under(_LIFETIME))
+        return lifetime and self.each.knows(state.under(_WINDOW))
 
     def start(self) -> State:
         state = State({}).replaced(_WINDOW, self.each.start())
@@ -153,7 +171,8 @@ def windowed(each: Limit, length: Any, lifetime: Limit | None) -> Windowed:
     >>> [limit.left(state, now=day).like(privacy.pure(0.1)) for day in ("2030-01-31", "2030-02-01")]
     [1, 10]
     """
-    if not isinstance(each, Filter | Shared) or not isinstance(lifetime, Filter | Odometer | None):
+    within, beyond = Filter | Candidates | Shared, Filter | Candidates | Odometer | None
+    if not isinstance(each, within) or not isinstance(lifetime, beyond):
         raise _wrong(
             "windows renew a filter, under a filter or an odometer for life.",
             "Limit.filter(epsilon=1, delta=1e-6, window='month', lifetime=Limit.filter(epsilon=5, delta=1e-5))",

@@ -15,7 +15,12 @@ sensitivity. So no low bit, no magnitude and no cast reveals more than `guarante
 Why it holds: `noise.Grid` rounds before noise is added, `mechanisms.laws` states the guarantee on whole numbers, and
 going back to floats is post-processing. What would break it: a sensitivity that is not true.
 
-A value that is NaN or infinite counts as 0, because an error would reveal it. What is no number at all is refused.
+A value that is no finite number (NaN, an infinity, None, a text) counts as 0, because an error would reveal it; True counts as 1. The
+sensitivity must be true of the values as they count. What is public, and refused where it does not fit: how many numbers
+there are, and the type that an array is declared to have.
+
+The type of the answer depends on the mechanism and on the shape of the values alone: floats, or for noise on whole numbers an
+int for one value and an array of int64 for several.
 """
 
 from __future__ import annotations
@@ -29,6 +34,8 @@ import numpy as np
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
+from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.exact import finite_numbers
 from discreet.mechanisms.laws import DiscreteGaussianLaw, GaussianLaw, LaplaceLaw, Law, exactly, float_above
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Release
 from discreet.noise.grid import Grid
@@ -39,6 +46,9 @@ from discreet.privacy.guarantee import Guarantee
 __all__ = ["Additive", "DiscreteGaussian", "Gaussian", "Geometric", "Laplace", "classic_gaussian_scale"]
 
 _WHOLE = Grid(0)
+_INT64 = np.iinfo(np.int64)
+_MOST_CELLS = 1 << 62  # of a whole number in an array
+_MOST_WHOLE = 10**300  # of a whole number by itself: a float can still say how far off it is
 _NUDGE, _CLOSE = 2.0**-52, 1e-9
 
 
@@ -77,21 +87,31 @@ class Additive(Mechanism):
         return float(exactly(self.law.scale) * self.grid.step)
 
     def draw(self, data: Any) -> Any:
-        noisy = self.noisy(self._cells_of(data))
+        noisy = self.noisy(self.cells_of(data))
         return noisy if self._whole else self.grid.reals(noisy)
 
     def draw_many(self, data: Any, count: int) -> Any:
-        """So many independent answers at once, along the first axis: for audits and simulations."""
-        cells = np.asarray(self._cells_of(data))
-        noisy = cells + self.law.draw((check.whole(count=count), *cells.shape))
+        """So many independent answers at once, along the first axis: for audits and simulations.
+
+        Whole numbers come as int64: of one value too, what lies beyond 2**62 counts as that, as in a vector.
+        """
+        cells = self.cells_of(data)
+        if not is_many(cells):
+            small = self._whole or abs(cells) < _MOST_CELLS
+            cells = np.array(
+                max(-_MOST_CELLS, min(cells, _MOST_CELLS)) if small else cells, None if small else object
+            )
+        noisy = _plus(cells, self.law.draw((check.whole(count=count), *cells.shape)))
         return noisy if self._whole else self.grid.reals(noisy)
 
     def noisy(self, cells: Any) -> Any:
         """Whole numbers of steps plus fresh noise, for whoever has exact sums on `grid` already."""
-        return cells + self.law.draw(np.shape(cells) if is_many(cells) else None)
+        if not is_many(cells):
+            return cells + self.law.draw()
+        return _plus(np.asarray(cells), self.law.draw(np.shape(cells)))
 
     def __call__(self, data: Any) -> Release:
-        size = np.size(data) if is_many(data) else 1
+        size = np.size(finite_numbers(data)) if is_many(data) else 1
         if self._stated["dimension"] is None and size > 1:
             return self.on(size)(data)
         return super().__call__(data)
@@ -136,8 +156,12 @@ class Additive(Mechanism):
             low, high = (middle, high) if fits else (low, middle)
         return cast(Self, made(scale=low))
 
-    def _cells_of(self, data: Any) -> Any:
-        cells = self.grid.cells(_integers(data) if self._whole else data, instead=0)
+    def cells_of(self, data: Any) -> Any:
+        """The values as exact whole numbers of steps, by the rules above. Secret."""
+        if self._whole:
+            _refuse_floats(data)
+        values = finite_numbers(data)
+        cells = _integers(values) if self._whole else self.grid.cells(values)
         if np.size(cells) != self.dimension:
             raise _wrong_length(self.dimension, np.size(cells))
         return cells
@@ -229,7 +253,8 @@ class Geometric(Laplace):
     """Laplace noise on whole numbers: P(noise = z) ∝ exp(-|z| / scale), also called the geometric mechanism.
 
     **Promise.** As `Laplace`, with whole numbers in and out; the best possible answer to a count for every loss
-    function (Ghosh, Roughgarden, Sundararajan 2009).
+    function (Ghosh, Roughgarden, Sundararajan 2009). A fraction counts as the whole number below it, of which the sensitivity
+    must be true, and a number beyond 10**300 (in a vector 2**62) as that; sums do not wrap around. An array of floats is refused.
 
     >>> Geometric(epsilon=0.5, sensitivity=1).error(confidence=0.95)
     6.0
@@ -341,21 +366,39 @@ def _amount(name: str, value: Any) -> float:
     return check.inner_probability(delta=value) if name == "delta" else check.moderate(**{name: value})
 
 
-def _integers(data: Any) -> Any:
-    """The data, if all of it is whole numbers; that is a matter of type, and types are public."""
-    array = np.asarray(data)
-    if array.dtype.kind in "iu" or (array.dtype.kind == "O" and all(_is_whole(x) for x in array.ravel())):
-        return data
-    raise BadParameter(
-        "DP103",
-        "values must be whole numbers.",
-        why="this noise lives on the whole numbers, and a fraction would shine through it.",
-        fix="round the values first, or use Laplace or Gaussian",
-    )
+def _refuse_floats(data: Any) -> None:
+    """By the type that an array is declared to have: rounding all of its numbers would move them further apart."""
+    declared = None if isinstance(data, list | tuple) or not is_many(data) else quietly(np.asarray, data)
+    if declared is not None and declared.ndim and declared.dtype.kind == "f":
+        raise BadParameter(
+            "DP103",
+            "this array is declared to hold floats, and the values must be whole numbers.",
+            why="this noise lives on the whole numbers, and a fraction would shine through it.",
+            fix="round the values first, or use Laplace or Gaussian",
+        )
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _integers(values: Any) -> Any:
+    """The whole number below each value; one that is too large counts as the nearest that is not.
+
+    Of one value, both keep the distance below the whole number above it. Whole numbers that are too large move no further
+    apart; fractions in a list may, and whoever states a sensitivity states it of their whole numbers. Arrays are int64.
+    """
+    if not is_many(values):
+        return max(-_MOST_WHOLE, min(math.floor(values), _MOST_WHOLE))
+    if values.dtype.kind == "i":
+        return np.clip(values.astype(np.int64), -_MOST_CELLS, _MOST_CELLS)
+    whole = [max(-_MOST_CELLS, min(math.floor(value), _MOST_CELLS)) for value in values.ravel().tolist()]
+    return np.array(whole, np.int64).reshape(values.shape)
+
+
+def _plus(cells: Any, noise: Any) -> Any:
+    """The exact sums; in int64, a sum beyond the range is the end of the range, which is a function of the exact one."""
+    total = cells + noise
+    if total.dtype != np.int64:
+        return total
+    wrapped = ((cells ^ total) & (noise ^ total)) < 0
+    return np.where(wrapped, np.where(noise < 0, _INT64.min, _INT64.max), total) if wrapped.any() else total
 
 
 def _wrong_length(dimension: int, size: int) -> BadParameter:

@@ -74,7 +74,7 @@ class _Analysis(ABC):
 
     def guarantee(self, distance: int = 1) -> Guarantee:
         """The guarantee of the whole conversation for `distance` records at once."""
-        return self._promise.group(check.whole(distance=distance))
+        return self._promise.at_distance(check.whole(distance=distance))
 
     def error(self, confidence: float = CONFIDENCE) -> float:
         """How far any answer is from the mean over the records, at most, all of them at once."""

@@ -17,8 +17,9 @@ Why it holds: choice.proof.md, and `noise.largest`, which compares exactly. What
 is not true of the scores as they are computed (floats round: give whole numbers or Fractions where it matters), or a
 list of candidates that was read off the data.
 
-Scores that are no finite numbers are refused before anything is drawn, with one text for all data; `choose`, which
-computes them from the data, never refuses them.
+A score that is no finite number (NaN, an infinity, None, a text) counts as 0, one fixed rule for all data: a refusal would tell
+that there is such a score. The sensitivity must be true of the scores as they count: whoever computes them sees to it that no
+record turns a score of 1,000 into NaN. The number of scores is public, and so is the type of an array.
 """
 
 from __future__ import annotations
@@ -34,10 +35,12 @@ import numpy as np
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
-from discreet.mechanisms.exact import finite, quietly, results
+from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.exact import finite_numbers, results
 from discreet.mechanisms.laws import exactly, float_below, widest
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Release
 from discreet.noise.race import NOISES
+from discreet.noise.scales import is_many
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = [
@@ -133,7 +136,14 @@ class Choice(Mechanism):
         return behind
 
     def _scores(self, data: Any) -> Any:
-        scores = _as_they_are(data)
+        scores = finite_numbers(data)
+        if np.ndim(scores) != 1:
+            raise BadParameter(
+                "DP101",
+                "scores must be one row of numbers.",
+                why="each of them belongs to one candidate.",
+                fix="give one finite number for each candidate",
+            )
         if not scores.size:
             raise _nobody()
         if self.candidates is not None and len(self.candidates) != scores.size:
@@ -299,38 +309,13 @@ def choose(
     ask = check.function(utility=utility)
     if check.flag(vectorised=vectorised):
         return chooser(_one_each(quietly(ask, data, candidates), len(candidates)))
-    return chooser(
-        [finite(score) for score in results(lambda candidate: ask(data, candidate), list(candidates))]
-    )
+    return chooser(results(lambda candidate: ask(data, candidate), list(candidates)))
 
 
 def _one_each(scores: Any, count: int) -> Any:
     """What a vectorised utility returned, as `count` finite numbers."""
-    if isinstance(scores, np.ndarray) and scores.shape == (count,) and scores.dtype.kind in "iuf":
-        if scores.dtype.kind != "f":
-            return scores
-        with np.errstate(all="ignore"):
-            return np.nan_to_num(scores.astype(np.float64), nan=0.0, posinf=0.0, neginf=0.0)
-    found = quietly(list, scores)
-    return [finite(score) for score in found] if found and len(found) == count else [0] * count
-
-
-def _as_they_are(data: Any) -> np.ndarray[Any, Any]:
-    """The scores as an array that holds exactly the numbers that were given: numpy rounds large ints among floats."""
-    try:
-        array = np.asarray(data)
-    except (TypeError, ValueError):
-        raise BadParameter(
-            "DP101",
-            "scores must be one row of numbers.",
-            why="an entry that is no number would steer the choice in a way that no theorem covers.",
-            fix="give one finite number for each candidate",
-        ) from None
-    kinds = set(map(type, data)) if isinstance(data, list | tuple) and array.ndim == 1 else set()
-    rounded = array.dtype.kind == "f" and not kinds <= {float} and array.tolist() != list(data)
-    if rounded or {bool, np.bool_} & kinds:
-        return np.array(data, object)
-    return array
+    found = quietly(finite_numbers, scores if is_many(scores) else quietly(list, scores))
+    return found if np.shape(found) == (count,) else [0] * count
 
 
 def _listed(candidates: Any) -> Any:
@@ -364,6 +349,6 @@ def require_monotone(monotone: Any, relation: str) -> bool:
             "DP203",
             "scores are not taken as monotone where a record is replaced.",
             why="one score loses the old record while another gains the new one, so they move against each other.",
-            fix="leave monotone out, or use relation='add-remove'",
+            fix="leave monotone out",
         )
     return bool(monotone)

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
-from discreet.mechanisms.exact import number, quietly
+from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.exact import number
 from discreet.mechanisms.laws import exactly
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
 from discreet.privacy.guarantee import Guarantee

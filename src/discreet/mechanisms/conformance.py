@@ -89,7 +89,9 @@ def _broken(rule: Callable[[Subject], Iterator[str]], subject: Subject) -> list[
     found: list[str] = []
     try:
         found.extend(rule(subject))
-    except Exception as error:  # noqa: BLE001 - a stranger's code may raise anything, and the text may hold data
+    except KeyboardInterrupt:  # whoever runs the suite may stop it
+        raise
+    except BaseException as error:  # noqa: BLE001 - a stranger's code may raise anything, and the text may hold data
         words = (rule.__doc__ or "").strip()
         found.append(f"{words} It raised {type(error).__name__} instead.")
     return found

@@ -24,6 +24,7 @@ import numpy as np
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.mechanisms.callbacks import guarded, quietly
 from discreet.mechanisms.exact import Function, Integers, is_true, results, rows
 from discreet.mechanisms.query import Whole, root_above
 from discreet.privacy.unit import RELATIONS
@@ -89,16 +90,11 @@ class Histogram(_Several):
 
     def exact(self, records: Any) -> Integers:
         counts = np.zeros(len(self.categories) + 1, np.int64)
-        places = [self._place(record) for record in rows(records)]
+        listed, nowhere = rows(records), len(self.categories)
+        with guarded():  # a record may be unhashable, or its comparison raise
+            places = [quietly(self._places.get, record, nowhere, instead=nowhere) for record in listed]
         counts += np.bincount(np.array(places, np.int64), minlength=counts.size)
         return counts[: self.dimension]
-
-    def _place(self, record: Any) -> int:
-        """The place of the record's category, or the one after the last; also where it cannot be compared."""
-        try:
-            return self._places.get(record, len(self.categories))
-        except Exception:  # noqa: BLE001 - an unhashable record, or one whose comparison raises
-            return len(self.categories)
 
     @cached_property
     def _places(self) -> dict[Hashable, int]:

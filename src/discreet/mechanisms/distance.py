@@ -15,7 +15,8 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter, UnsupportedGuarantee
-from discreet.mechanisms.exact import quietly
+from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.canonical import canonical
 from discreet.mechanisms.laws import widest
 from discreet.mechanisms.stability import answer_of, distance_of
 from discreet.noise.scales import as_ratio
@@ -40,7 +41,7 @@ def check_distance(
     """Try the distance on every bag of at most `most` records of a small domain; raise DP205 with a counterexample.
 
     **Promise.** What it raises is a true violation: two neighbours whose distances differ by more than 1, or whose
-    answers differ by more than `bound` (at all, if it is None) although a distance is not 0. Else it returns the number
+    answers differ by more than `bound` (at all, in their canonical forms, if it is None) although a distance is not 0. Else it returns the number
     of neighbouring pairs that it looked at. Both conditions together are what propose.proof.md needs, so a distance that
     keeps them on *all* data is safe, even if it is smaller than the true one.
 
@@ -64,7 +65,7 @@ def check_distance(
     def seen(places: Records) -> tuple[Any, int]:
         if places not in known:
             records = [letters[place] for place in places]
-            answer = quietly(query, records) if limit is None else answer_of(query, records)
+            answer = canonical(quietly(query, records)) if limit is None else answer_of(query, records)
             known[places] = answer, distance_of(distance, records)
         return known[places]
 

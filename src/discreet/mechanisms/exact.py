@@ -14,14 +14,17 @@ Why it holds: a list is never turned into an array as a whole, because the type 
 records: one text would make texts of all numbers. A float is a whole number times a power of two; whole numbers
 of one power are summed in int64, split so that a chunk cannot overflow, and the powers meet in Python's integers.
 
-What would break it: a function that is not a function of the record alone, or that ends the program.
+A number that a caller computed from the records and passes on counts as itself, exactly; what is no finite number counts
+as 0 (`finite`). That is one fixed rule for all data, so that no record decides whether there is an answer. A sensitivity must be
+true of the numbers as they count.
+
+What would break it: a function that is not a function of the record alone; callbacks.py says how one is called.
 """
 
 from __future__ import annotations
 
 import math
 import numbers
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -31,13 +34,17 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadParameter
-from discreet.noise.scales import as_ratio
+from discreet.mechanisms.callbacks import guarded, quietly
+from discreet.mechanisms.canonical import exact_ratio
+from discreet.noise.scales import is_many
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Function = Callable[[Any], Any]
 
 _CHUNK = 1 << 20
+_DEEPEST = 8  # a table in a table in a table …
+_SMALL = 1 << 62
 _LEAST = 1126  # the last bit of the smallest float is 2**-1126 when 53 bits are taken of each
 
 
@@ -60,17 +67,10 @@ def rows(records: Any) -> list[Any]:
 
 
 def results(function: Function, records: Any) -> list[Any]:
-    """The function of each record; None where it raises. Warnings are not shown: they would tell of records."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return [_result(function, record) for record in rows(records)]
-
-
-def quietly(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a caller's function returns; None where it raises. Warnings are not shown: either would tell of the data."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return _result(function, *arguments)
+    """The function of each record; None where it raises."""
+    listed = rows(records)
+    with guarded():
+        return [quietly(function, record) for record in listed]
 
 
 def numbers_within(records: Any, low: float, high: float, of: Function | None = None) -> Floats:
@@ -82,21 +82,71 @@ def numbers_within(records: Any, low: float, high: float, of: Function | None = 
 
 def number(value: Any) -> float:
     """The value as a float; an infinity where it is too large, NaN where it is no real number."""
-    try:
-        return _float(value)
-    except Exception:  # noqa: BLE001 - whatever the number of another library raises, its text may hold the record
-        return math.nan
+    found: float = value if type(value) is float else quietly(_float, value, instead=math.nan)
+    return found
 
 
 def finite(value: Any) -> Any:
     """The value as the number that it is, not rounded; 0 where it is no finite real number. True counts as 1."""
-    if isinstance(value, numbers.Rational):
-        try:
-            return int(value) if isinstance(value, int) else as_ratio(value)
-        except Exception:  # noqa: BLE001 - as for `number`
-            return 0
-    found = number(value)
-    return found if math.isfinite(found) else 0
+    if type(value) is int:
+        return value
+    if isinstance(value, np.ndarray) and not value.ndim:
+        value = value.item()
+    ratio = exact_ratio(value)
+    if ratio is None or isinstance(ratio, float):
+        return 0
+    return ratio.numerator if ratio.denominator == 1 else ratio
+
+
+def finite_numbers(values: Any) -> Any:
+    """One number, or an array of numbers in the shape of the values, each as `finite` says.
+
+    The shape is public, and so is the type of an array: one that is declared to hold no numbers is refused.
+    """
+    if isinstance(values, list | tuple):
+        return _finite_list(values)
+    if not is_many(values):
+        return finite(values)
+    masked = isinstance(values, np.ma.MaskedArray)
+    array = np.ma.filled(values.astype(object), None) if masked else quietly(np.asarray, values)
+    if array is None or not array.ndim:
+        return finite(array)
+    if array.dtype.kind in "iu":
+        return array
+    if array.dtype.kind == "f" and np.can_cast(array.dtype, np.float64):
+        return np.where(np.isfinite(array), array, 0).astype(np.float64)
+    if array.dtype.kind in "bfO":
+        return _finite_array(list(array.ravel()), array.shape)
+    raise BadParameter(
+        "DP104",
+        "the values must be numbers, and this array is declared to hold something else.",
+        why="noise is added to numbers.",
+        fix="pass an array of numbers, such as values.astype(float)",
+    )
+
+
+def _finite_list(values: Any, depth: int = 0) -> Any:
+    """A list of lists of one length is a table; any other list is a row."""
+    nested = [value.tolist() if type(value) is np.ndarray else value for value in values]
+    widths = {len(value) if type(value) in (list, tuple) else -1 for value in nested}
+    if len(widths) == 1 and min(widths) >= 0 and depth < _DEEPEST:
+        parts = [_finite_list(value, depth + 1) for value in nested]
+        if len({part.shape for part in parts}) == 1:
+            return np.stack(parts)
+    return _finite_array(nested, (len(nested),))
+
+
+def _finite_array(values: list[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """Elements as exact numbers; plain floats and small whole numbers as arrays of theirs, which are quick."""
+    kinds = set(map(type, values))
+    if kinds <= {float, np.float64}:
+        found = np.array(values, np.float64)
+        return np.where(np.isfinite(found), found, 0.0).reshape(shape)
+    if kinds == {int} and -_SMALL < min(values) <= max(values) < _SMALL:
+        return np.array(values, np.int64).reshape(shape)
+    with guarded():
+        exact = [finite(value) for value in values]
+    return np.fromiter(exact, object, len(exact)).reshape(shape)
 
 
 def is_true(value: Any) -> bool:
@@ -162,11 +212,5 @@ def _float(value: Any) -> float:
 
 
 def _each(values: Iterable[Any]) -> Floats:
-    return np.array([number(value) for value in values], np.float64)
-
-
-def _result(function: Callable[..., Any], *arguments: Any) -> Any:
-    try:
-        return function(*arguments)
-    except Exception:  # noqa: BLE001 - any error would tell that there is such a record
-        return None
+    with guarded():
+        return np.array([number(value) for value in values], np.float64)

@@ -87,5 +87,5 @@ def _replace(promise: Guarantee) -> Guarantee:
         "DP203",
         "only a promise for one replaced record says something about the population.",
         why="the proof exchanges one record for a fresh one, and the number of records stays what it is.",
-        fix="relation='replace'",
+        fix="compute the promise for one replaced record:  privacy.pure(…, relation='replace')",
     )

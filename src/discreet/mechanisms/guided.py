@@ -23,10 +23,12 @@ from typing import Any, NamedTuple
 from discreet import check
 from discreet.errors import UnsupportedGuarantee
 from discreet.mechanisms.additive import Geometric, Laplace
-from discreet.mechanisms.choice import ExponentialMechanism, NoisyMax, PermuteAndFlip
+from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.canonical import exact_ratio
+from discreet.mechanisms.choice import Choice, ExponentialMechanism, NoisyMax, PermuteAndFlip
 from discreet.mechanisms.laws import LaplaceLaw, exactly, float_above, widest
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
-from discreet.mechanisms.stability import FAR, answer_of, clamped, is_number, total_promise
+from discreet.mechanisms.stability import FAR, answer_of, clamped, scores_of, total_promise
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["HighProbabilityBound", "WithBound"]
@@ -51,8 +53,8 @@ class HighProbabilityBound(Mechanism):
     query moves, at most, from any data whose measure is at most m (at least m, with `upper=False`) to a neighbour; None,
     or what is no positive number, means that nothing can be said, and is refused. It is m itself, or 1, if left out.
 
-    `mechanism` is `Laplace`, `Geometric`, or a choice: then the query answers scores, and the bound is on each of them. The
-    exponential mechanism on log-likelihoods is sampling from a posterior over finitely many candidates.
+    `mechanism` is `Laplace`, `Geometric`, or a choice: then the query answers scores, and the bound is on each of them. How many
+    scores there are is public. The exponential mechanism on log-likelihoods is sampling from a posterior over finitely many candidates.
 
     >>> def handshakes(guests): return len(guests) * (len(guests) - 1) // 2          # one more guest shakes len(guests) hands
     >>> bounded = HighProbabilityBound(handshakes, len, bound_epsilon=1, release_epsilon=1, delta=1e-6)
@@ -93,7 +95,8 @@ class HighProbabilityBound(Mechanism):
         return self._promise
 
     def draw(self, data: Any) -> WithBound | Refusal:
-        answer = answer_of(self.query, data)
+        of = scores_of if issubclass(self._mechanism, Choice) else answer_of
+        answer = of(self.query, data)
         bound = self._bound(self._measured(data) + self.law.draw() + self._sign * self.margin)
         if bound is None:
             return Refusal(_REFUSED)
@@ -105,15 +108,15 @@ class HighProbabilityBound(Mechanism):
 
     def _measured(self, data: Any) -> int:
         """The measure on the side where it still bounds what it is meant to bound."""
-        measured = answer_of(self.measure, data)
-        inside = clamped(measured, -FAR, FAR) if is_number(measured) else 0
+        inside = clamped(quietly(self.measure, data), -FAR, FAR)
         return math.ceil(inside) if self._sign > 0 else math.floor(inside)
 
     def _bound(self, measure: int) -> float | None:
         found = self.sensitivity(measure)
-        if not is_number(found) or not _LEAST <= found <= _MOST:
+        number = None if isinstance(found, bool) else exact_ratio(found)
+        if number is None or not _LEAST <= number <= _MOST:
             return None
-        return float_above(widest(found))
+        return float_above(widest(found if isinstance(found, float) else number))
 
     def _run(self, bound: float) -> Mechanism:
         made: Mechanism = self._mechanism(

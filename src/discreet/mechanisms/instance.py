@@ -21,6 +21,7 @@ from discreet import check, privacy
 from discreet.errors import UnsupportedGuarantee
 from discreet.mechanisms.additive import Additive, Gaussian, Geometric, Laplace
 from discreet.mechanisms.secret import Secret
+from discreet.mechanisms.stability import answer_of
 
 __all__ = ["per_instance_loss", "per_instance_losses"]
 
@@ -49,6 +50,8 @@ def per_instance_losses(
 ) -> Secret[Any]:
     """`per_instance_loss` of each record, between these records and the same without it.
 
+    A query that raises, or answers no finite number, counts as if it had answered 0: its error could quote a record.
+
     >>> losses = per_instance_losses(Laplace(epsilon=1, sensitivity=100), sum, [10, 20, 90])
     >>> losses.apply(lambda each: each.max().item() <= 1).reveal(because="made-up numbers")
     True
@@ -56,14 +59,14 @@ def per_instance_losses(
     delta = check.delta(delta=delta)
     _require_additive(mechanism)
     listed = list(records)
-    whole = query(listed)
-    others = (query(listed[:place] + listed[place + 1 :]) for place in range(len(listed)))
+    whole = answer_of(query, listed)
+    others = (answer_of(query, listed[:place] + listed[place + 1 :]) for place in range(len(listed)))
     found = np.array([_loss(mechanism, whole, other, delta) for other in others])
     return Secret(found, "what each record loses")
 
 
 def _loss(mechanism: Additive, answer: Any, other: Any, delta: float) -> float:
-    moved = abs(int(mechanism.grid.cells(answer, instead=0)) - int(mechanism.grid.cells(other, instead=0)))
+    moved = abs(int(mechanism.cells_of(answer)) - int(mechanism.cells_of(other)))
     if not moved:
         return 0.0
     if isinstance(mechanism, Laplace):

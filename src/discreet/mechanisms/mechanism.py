@@ -112,7 +112,7 @@ class Mechanism(ABC):
 
     def guarantee(self, distance: int = 1) -> Guarantee:
         """The guarantee for `distance` protected units at once."""
-        return self.promise.group(check.whole(distance=distance))
+        return self.promise.at_distance(check.whole(distance=distance))
 
     def error(self, confidence: float = CONFIDENCE) -> Any:
         """How far the answer is from the exact one, at most, with this confidence; None where saying it would leak."""

@@ -15,18 +15,20 @@ where 1 - (1 - δ₁)^at_most <= δ; the tail of the whole-number noise is compu
 Why it holds: partition.proof.md. What would break it: counts of rows instead of users, a key that was put in with no
 user (it is never named), or a second, fresh count of the keys that were named.
 
-A key or a user that is NaN, and a user that is None, is left out: it would be equal to nothing, not even itself. Keys
-and users are compared as Python compares them. What was withheld is not said, nor how much of it there was.
+Keys and users are taken for their canonical forms (canonical.py), and keys are shown in that form: 1, 1.0 and True are one
+key, shown as 1; one instant in two time zones is one key, shown in UTC. So a key never shows how one of its users
+spelt it. What has no canonical form (NaN, an object of another type) is no key and no user, None is no user, and a row
+that is no pair is left out, all without a word: an error would tell that there is such a row. In a mapping a number of users
+is rounded down, what is no number counts as 0, and keys of one form count as the one with more users. What was withheld is
+not said, nor how much of it there was.
 """
 
 from __future__ import annotations
 
 import math
-import numbers
 from abc import abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -34,6 +36,8 @@ import numpy as np
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.mechanisms.callbacks import guarded, quietly
+from discreet.mechanisms.canonical import NOTHING, canonical_each, exact_ratio, public_order
 from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw, exactly, float_above
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.mechanisms.truncated import TruncatedLaplace
@@ -47,6 +51,7 @@ __all__ = ["PartitionSelection", "StabilityHistogram"]
 _DOWN = 1 - 1e-12  # far more than the rounding of expm1 and log1p
 _NOISES = ("truncated", "laplace", "gaussian")
 _LONGEST = 10**5  # entries of a table of chances
+_MOST_USERS = 10**18  # what a larger number counts as
 _MOST_CASES = 200  # ways in which a user's keys can be nobody else's, each of which is looked at
 
 
@@ -61,7 +66,7 @@ class _Keys(Mechanism):
                 "DP203",
                 "keys are named under add-remove only.",
                 why="a user who is replaced leaves some keys and enters others, which this proof does not cover.",
-                fix="relation='add-remove'",
+                fix="leave out relation=, at epsilon / 2 and delta / (1 + exp(epsilon / 2)): who is replaced is one less and one more",
             )
 
     @abstractmethod
@@ -74,7 +79,8 @@ class _Keys(Mechanism):
 
     def draw(self, data: Any) -> Any:
         counts = _counted(data) if isinstance(data, Mapping) else _bounded(data, self.at_most)
-        return _in_public_order(self._shown(counts))
+        shown = self._shown(counts)
+        return {key: shown[key] for key in sorted(shown, key=public_order)}
 
     def users_needed(self, confidence: float = 0.5) -> int:
         """How many users a key needs to be named with this confidence.
@@ -302,34 +308,34 @@ def _noise_of(epsilon: Any, rho: Any, noise: Any) -> str:
 
 
 def _counted(data: Mapping[Any, Any]) -> dict[Any, int]:
-    """The keys that somebody has; what is no whole number is refused, and that is a matter of type."""
-    for users in data.values():
-        if isinstance(users, bool) or not isinstance(users, numbers.Integral):
-            raise BadParameter(
-                "DP103",
-                "each key must be mapped to a whole number of users.",
-                why="the proof is about users, each counted once.",
-                fix="{'flu': 812}, or pass (user, key) pairs",
-            )
-    return {key: int(users) for key, users in data.items() if users >= 1 and not _is_nan(key)}
+    """The keys that somebody has. Of keys with one form the greater number counts: a user moves that by one at most."""
+    counts: dict[Any, int] = {}
+    forms = canonical_each(data)
+    for form, users in zip(forms, map(_users, data.values()), strict=True):
+        if form is not NOTHING and users >= 1:
+            counts[form] = max(users, counts.get(form, 0))
+    return counts
+
+
+def _users(value: Any) -> int:
+    """The number of users as a whole number: rounded down, which no user moves by more than one."""
+    number = exact_ratio(value)
+    if number is None:
+        return 0
+    return math.floor(min(max(number, 0), _MOST_USERS))
 
 
 def _bounded(data: Any, at_most: int) -> dict[Any, int]:
     """How many users have each key, where no user has more than `at_most`: a choice of each user's own."""
-    held: dict[tuple[Hashable, Hashable], None] = {}
-    try:
-        for user, key in data:
-            if user is not None and not _is_nan(user) and not _is_nan(key):
-                held[user, key] = None
-    except (TypeError, ValueError):
-        raise BadParameter(
-            "DP104",
-            "the data must map keys to numbers of users, or be (user, key) pairs of hashable things.",
-            why="without knowing who has which key nobody's share can be bounded.",
-            fix="[('ann', 'flu'), ('ben', 'gout')]",
-        ) from None
-    kept: Counter[Hashable] = Counter()
-    counts: Counter[Hashable] = Counter()
+    listed = _pairs(data)
+    users, keys = canonical_each(user for user, _ in listed), canonical_each(key for _, key in listed)
+    held = {
+        (user, key): None
+        for user, key in zip(users, keys, strict=True)
+        if user is not None and user is not NOTHING and key is not NOTHING
+    }
+    kept: Counter[Any] = Counter()
+    counts: Counter[Any] = Counter()
     # a random order of all pairs is a random order of each user's own, independent of the others
     for user, key in _shuffled(held):
         if kept[user] < at_most:
@@ -338,12 +344,23 @@ def _bounded(data: Any, at_most: int) -> dict[Any, int]:
     return dict(counts)
 
 
-def _in_public_order(shown: dict[Any, Any]) -> dict[Any, Any]:
-    """Sorted as far as the keys can be: a function of their set and of lots, since the order of the data is lost first."""
-    keys = _shuffled(shown)
-    with suppress(TypeError):  # keys of several kinds stay as the lots fell, about
-        keys.sort()
-    return {key: shown[key] for key in keys}
+def _pairs(data: Any) -> list[Any]:
+    """The rows that are pairs; a row that is none names nobody."""
+    if isinstance(data, str | bytes) or not isinstance(data, Collection | zip | np.ndarray):
+        raise BadParameter(
+            "DP104",
+            "the data must map keys to numbers of users, or be a list of (user, key) pairs.",
+            why="without knowing who has which key nobody's share can be bounded.",
+            fix="[('ann', 'flu'), ('ben', 'gout')]",
+        )
+    with guarded():
+        found = [quietly(_pair, row) for row in data]
+    return [pair for pair in found if pair is not None]
+
+
+def _pair(row: Any) -> tuple[Any, Any] | None:
+    user, key = row
+    return (user, key) if isinstance(row, tuple | list | np.ndarray) else None
 
 
 def _shuffled(keys: Iterable[Any]) -> list[Any]:
@@ -353,10 +370,6 @@ def _shuffled(keys: Iterable[Any]) -> list[Any]:
     while np.unique(lots).size < len(listed):
         lots = noise.uniform(LARGEST, len(listed))
     return [listed[place] for place in np.argsort(lots).tolist()]
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
 
 
 def _too_long() -> BadParameter:

@@ -29,6 +29,7 @@ import numpy.typing as npt
 
 from discreet import check
 from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.mechanisms.callbacks import guarded, quietly
 from discreet.mechanisms.exact import number, rows
 from discreet.mechanisms.guided import HighProbabilityBound
 from discreet.noise.scales import as_ratio, is_many
@@ -68,7 +69,7 @@ def prediction_variance(
             "DP203",
             "the prediction variance is bounded under add-remove only.",
             why="a row that is replaced is one less and one more, which this bound does not cover.",
-            fix="relation='add-remove'",
+            fix="leave out relation=, at epsilon / 2 and delta / (1 + exp(epsilon / 2)): who is replaced is one less and one more",
         )
     of_design = LogVariance(point)
     return HighProbabilityBound(
@@ -149,9 +150,15 @@ def _entries(design: Any, width: int) -> Floats:
     if isinstance(design, np.ndarray) and design.dtype.kind in "iuf" and design.shape[1:] == (width,):
         entries = design.astype(np.float64)
     else:
-        listed = [[number(x) for x in row] if is_many(row) else [] for row in rows(design)]
+        listed = rows(design)
+        with guarded():
+            listed = [quietly(_row, row, instead=[]) for row in listed]
         entries = np.array([row if len(row) == width else [0.0] * width for row in listed], np.float64)
     return np.where(np.isfinite(entries), entries, 0.0).reshape(-1, width)
+
+
+def _row(row: Any) -> list[float]:
+    return [number(x) for x in row] if is_many(row) else []
 
 
 def _cells(entries: Floats) -> Integers:

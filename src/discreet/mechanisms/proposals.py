@@ -32,6 +32,7 @@ from discreet.errors import BadParameter
 from discreet.mechanisms.propose import ProposeTestRelease
 from discreet.mechanisms.quantile import Span, read_quantile
 from discreet.mechanisms.search import ProposeSearchRelease
+from discreet.mechanisms.stability import as_distance
 from discreet.noise.scales import as_ratio
 
 __all__ = ["LogSpread", "OrderStatistic", "Proposal", "Reciprocal"]
@@ -65,6 +66,8 @@ class Proposal(ABC):
 class Reciprocal(Proposal):
     """1 / max(1, count) of a count that one protected unit moves by 1 at most; the data are the count.
 
+    It counts as the whole number below it, up to 10**18; what is no number counts as 0.
+
     **Promise.** From k - 1 to k the reciprocal moves by 1 / k(k - 1), which is within the bound from some k on; the distance is
     how many units the count is above the last k for which it is not.
 
@@ -75,14 +78,14 @@ class Reciprocal(Proposal):
     """
 
     def value(self, data: Any) -> Fraction:
-        return Fraction(1, max(1, int(data)))
+        return Fraction(1, max(1, as_distance(data)))
 
     def distance(self, data: Any, bound: float) -> float:
         pairs = math.ceil(1 / as_ratio(bound))
         safe = 2
         if pairs > 2:
             safe = (math.isqrt(4 * (pairs - 1) + 1) + 1) // 2 + 1  # the least k with k (k - 1) > pairs - 1
-        return math.inf if pairs <= 2 else max(0, int(data) - safe + 1)
+        return math.inf if pairs <= 2 else max(0, as_distance(data) - safe + 1)
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,8 @@ _NOT_ASKED = {
     "replace": "where a record is replaced the number of records is public, and counting it protects nobody.",
 }
 _ASK_INSTEAD = {
-    "add-remove": "relation='replace', or leave out size= and let the number of records be protected",
-    "replace": "relation='add-remove'",
+    "add-remove": "leave out size= and let the number of records be protected",
+    "replace": "none is needed: the number of records is public there",
 }
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, Generic, NoReturn, TypeVar
 
 from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.mechanisms.callbacks import quietly
 
 __all__ = ["Secret"]
 
@@ -67,8 +68,17 @@ class Secret(Generic[Value]):
         return self._open()
 
     def apply(self, function: Callable[[Value], Any], meaning: str | None = None) -> Secret[Any]:
-        """A function of the value, as a secret; what the function raises is shown as any error is."""
-        return Secret(function(self._open()), self.meaning if meaning is None else meaning)
+        """A function of the value, as a secret; of what the function raises only that it did is told."""
+        failed = object()
+        found = quietly(function, self._open(), instead=failed)
+        if found is failed:
+            raise UnsupportedGuarantee(
+                "DP206",
+                "the function of a secret value failed, and its error is not shown.",
+                why="the text of the error could hold the value.",
+                fix="try the function on a public value of the same kind",
+            )
+        return Secret(found, self.meaning if meaning is None else meaning)
 
     def __repr__(self) -> str:
         return f"<secret: {self.meaning}>"

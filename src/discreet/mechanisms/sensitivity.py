@@ -29,7 +29,8 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter, UnsupportedGuarantee
-from discreet.mechanisms.exact import number, quietly
+from discreet.mechanisms.callbacks import guarded, quietly
+from discreet.mechanisms.exact import number
 from discreet.privacy.unit import RELATIONS
 
 __all__ = [
@@ -100,9 +101,10 @@ class LocalAtDistance:
 
         def bound(data: Any) -> float:
             best, most, j = FLOOR * float(self.at_most), float(self.at_most), 0
-            while math.exp(-t * j) * most > best:
-                best = max(best, math.exp(-t * j) * self.at_distance(data, j))
-                j += 1
+            with guarded():
+                while math.exp(-t * j) * most > best:
+                    best = max(best, math.exp(-t * j) * self.at_distance(data, j))
+                    j += 1
             return bounded(best, most)
 
         return SmoothBound(bound, t, self.at_most)

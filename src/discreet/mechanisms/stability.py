@@ -20,19 +20,22 @@ whole-number Laplace noise and compares with the least threshold whose exact tai
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
-from discreet.mechanisms.exact import quietly
+from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.canonical import exact_ratio
+from discreet.mechanisms.exact import finite, finite_numbers
 from discreet.mechanisms.laws import LaplaceLaw, exactly, float_above
 from discreet.mechanisms.partition import PartitionSelection
-from discreet.noise.scales import is_many
 from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["StabilityTest", "answer_of", "distance_of", "total_promise"]
+__all__ = ["StabilityTest", "answer_of", "distance_of", "scores_of", "total_promise"]
 
 FAR = (
     10**18
@@ -96,17 +99,13 @@ class StabilityTest:
 
 def as_distance(value: Any) -> int:
     """The whole number that a distance counts as."""
-    return math.floor(clamped(value, 0, FAR)) if is_number(value) else 0
+    return math.floor(clamped(value, 0, FAR))
 
 
-def is_number(value: Any) -> bool:
-    """Whether it is a real number, or an infinity."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and bool(value == value)  # noqa: PLR0124 - NaN
-
-
-def clamped(value: Any, low: int, high: int) -> Any:
-    """The nearest number between the two."""
-    return min(max(value, low), high)
+def clamped(value: Any, low: int, high: int) -> Fraction:
+    """The nearest number between the two; of what is no number (nor is True) that nearest to 0."""
+    number = None if isinstance(value, bool | np.bool_) else exact_ratio(value)
+    return Fraction(min(max(0 if number is None else number, low), high))
 
 
 def distance_of(function: Callable[..., Any], *data: Any) -> int:
@@ -115,9 +114,14 @@ def distance_of(function: Callable[..., Any], *data: Any) -> int:
 
 
 def answer_of(function: Callable[[Any], Any], data: Any) -> Any:
-    """The number (or the row of numbers) that a query answers; what is neither counts as 0."""
-    answer = quietly(function, data)
-    return answer if is_number(answer) or is_many(answer) else 0
+    """The number that a query answers; what is no finite number counts as 0."""
+    return finite(quietly(function, data))
+
+
+def scores_of(function: Callable[[Any], Any], data: Any) -> Any:
+    """The row of numbers that a query answers; what is no row counts as one score of 0. Its length is public."""
+    scores = quietly(finite_numbers, quietly(function, data))
+    return scores if np.ndim(scores) == 1 and np.size(scores) else np.zeros(1)
 
 
 def total_promise(epsilons: tuple[Any, ...], delta: float, relation: str, unit: str) -> Guarantee:

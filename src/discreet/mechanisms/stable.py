@@ -28,8 +28,10 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.mechanisms.callbacks import guarded, quietly
+from discreet.mechanisms.canonical import NOTHING, canonical, canonical_each, public_order
 from discreet.mechanisms.choice import require_monotone
-from discreet.mechanisms.exact import finite, quietly, rows
+from discreet.mechanisms.exact import finite, rows
 from discreet.mechanisms.laws import exactly, float_above, widest
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
 from discreet.mechanisms.stability import StabilityTest, distance_of, total_promise
@@ -48,11 +50,14 @@ class StableValue(Mechanism):
     two neighbours with different values: the number of units that must change to change the value, less one, is the
     largest such distance. `check_distance(function, distance, domain=…)` tries it on small domains.
 
+    Values are the same if their canonical forms are (canonical.py), and that form is the answer: 1 for True, a tuple for a list.
+    A value that has none, and a function that raises, answer None.
+
     >>> def everybody_agrees(votes): return all(votes)
     >>> def dissenters_but_one(votes): return votes.count(False) - 1
     >>> agreed = StableValue(everybody_agrees, dissenters_but_one, epsilon=1, delta=1e-6)
-    >>> agreed([False] * 50 + [True] * 900).value
-    False
+    >>> agreed([False] * 50 + [True] * 900).value                  # the form of False
+    0
     >>> agreed.guarantee()
     approximate(epsilon=1.0, delta=1e-06)
     """
@@ -77,7 +82,8 @@ class StableValue(Mechanism):
         return self._promise
 
     def draw(self, data: Any) -> Any:
-        value = quietly(self.function, data)
+        form = canonical(quietly(self.function, data))
+        value = None if form is NOTHING else form
         return value if self.test.passes(distance_of(self.distance, data)) else Refusal(_REFUSED)
 
 
@@ -156,7 +162,8 @@ class StableTopK(_Contest):
         self.candidates = None if candidates is None else list(candidates)
 
     def draw(self, data: Any) -> Any:
-        scores = [finite(score) for score in rows(data)]
+        with guarded():
+            scores = [finite(score) for score in rows(data)]
         names = range(len(scores)) if self.candidates is None else self.candidates
         if len(names) != len(scores) or len(scores) <= self._count:
             raise _wrong_number(self._count, len(names))
@@ -190,6 +197,8 @@ class StableArgmax(StableTopK):
 class StableVote(_Contest):
     """Who of some public candidates has the most votes; a ballot that names nobody of them does not count.
 
+    A ballot names the candidate whose canonical form it has (canonical.py).
+
     **Promise.** (ε, δ)-differential privacy for one ballot. With counts c₁ >= c₂ the distance is max(0, c₁ - c₂ - 1) if a
     ballot is added or removed, and max(0, ⌈(c₁ - c₂) / 2⌉ - 1) if it is replaced.
 
@@ -211,12 +220,15 @@ class StableVote(_Contest):
             _ballot(relation), StabilityTest(epsilon=epsilon, delta=delta, test=test), relation, unit
         )
         self.candidates = list(candidates)
-        if len({_kind(name) for name in self.candidates}) != len(self.candidates) or len(self.candidates) < 2:
+        self._forms = canonical_each(self.candidates)
+        if NOTHING in self._forms:
+            raise _no_form()
+        if len(set(self._forms)) != len(self._forms) or len(self._forms) < 2:
             raise _wrong_number(1, len(self.candidates))
 
     def draw(self, data: Any) -> Any:
-        counts = Counter(_kind(ballot) for ballot in rows(data))
-        winners = self._named([counts[_kind(name)] for name in self.candidates])
+        counts = Counter(canonical_each(rows(data)))
+        winners = self._named([counts[form] for form in self._forms])
         return winners if isinstance(winners, Refusal) else self.candidates[winners[0]]
 
 
@@ -224,8 +236,8 @@ class StableMode(_Contest):
     """The most frequent record, of values that nobody needs to know beforehand. None does not count.
 
     **Promise.** (ε, δ)-differential privacy for one record, with the distance of `StableVote`, where a value that does
-    not occur has a count of 0. Two records are the same if their type and their `repr` are, so that the value which
-    is shown does not tell of a 1.0 among many 1s.
+    not occur has a count of 0. Two records are the same if their canonical forms are (canonical.py), and that form is what is
+    shown: it does not tell of a 1.0 among many 1s. A record that has none does not count either.
 
     >>> StableMode(epsilon=1, delta=1e-6)(["flu"] * 40 + ["gout"] * 12).value
     'flu'
@@ -245,14 +257,12 @@ class StableMode(_Contest):
         )
 
     def draw(self, data: Any) -> Any:
-        records = [record for record in rows(data) if record is not None]
-        counts = Counter(map(_kind, records))
-        kinds = sorted(counts)
-        winners = self._named([*(counts[kind] for kind in kinds), 0, 0])
-        if isinstance(winners, Refusal):
-            return winners
-        place = winners[0]
-        return next((record for record in records if kinds[place:] and _kind(record) == kinds[place]), None)
+        counts = Counter(
+            form for form in canonical_each(rows(data)) if form is not None and form is not NOTHING
+        )
+        forms = [*sorted(counts, key=public_order), None, None]
+        winners = self._named([counts[form] for form in forms])
+        return winners if isinstance(winners, Refusal) else forms[winners[0]]
 
 
 def _ballot(relation: str) -> Fraction:
@@ -260,11 +270,13 @@ def _ballot(relation: str) -> Fraction:
     return Fraction(2 if relation == "replace" else 1)
 
 
-def _kind(record: Any) -> tuple[str, str, str]:
-    try:
-        return type(record).__module__, type(record).__qualname__, repr(record)
-    except Exception:  # noqa: BLE001 - the error of a stranger's record would tell that there is such a record
-        return "", "", ""
+def _no_form() -> BadParameter:
+    return BadParameter(
+        "DP104",
+        "a candidate is a number, a text, bytes, a date, a UUID, or a tuple of them.",
+        why="a ballot of another type could not be compared with it in one fixed way.",
+        fix="StableVote(['yes', 'no'], epsilon=1, delta=1e-6)",
+    )
 
 
 def _wrong_number(count: int, candidates: int) -> BadParameter:

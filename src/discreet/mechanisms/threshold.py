@@ -16,7 +16,8 @@ Why it holds: threshold.proof.md (Lyu, Su, Li 2017, Algorithm 7, for whole-numbe
 done in print by somebody: to go on after the last yes; to draw no fresh noise for each question; to leave the number
 of yeses out of the noise; to publish the number that was compared.
 
-A value that is NaN or infinite counts as 0, because an error would reveal it. What is no number at all is refused.
+A value that is no finite number (NaN, an infinity, None, a text) counts as 0, because an error would reveal it; True counts
+as 1. How many questions there are is public; what is no row of them is refused by its shape.
 """
 
 from __future__ import annotations
@@ -29,9 +30,12 @@ from fractions import Fraction
 from threading import Lock
 from typing import Any, NoReturn, Self
 
+import numpy as np
+
 from discreet import check, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.mechanisms.choice import require_monotone
+from discreet.mechanisms.exact import finite, finite_numbers
 from discreet.mechanisms.laws import LaplaceLaw, exactly, float_above, widest
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Release
 from discreet.noise.grid import Grid
@@ -107,10 +111,11 @@ class SparseVector(Mechanism):
         return Questions(self)
 
     def draw(self, data: Any) -> list[bool] | list[float | None]:
-        if not is_many(data):
+        values = finite_numbers(data)
+        if np.ndim(values) != 1:
             raise _not_a_row()
         with self.open() as questions:
-            return _until_closed(questions, data, numbers=self.answer_law is not None)
+            return _until_closed(questions, values.tolist(), numbers=self.answer_law is not None)
 
     def error(self, confidence: float = CONFIDENCE, queries: int | None = None) -> float | None:
         """How far from the line, at most, an answer on the wrong side of it lies, with this confidence for all.
@@ -217,14 +222,14 @@ class Questions:
             )
         if self.closed:
             raise _over("this conversation is over", "ε pays for so many positives, and they were given.")
-        if is_many(value):
+        if is_many(value) and not (isinstance(value, np.ndarray) and value.ndim == 0):
             raise BadParameter(
                 "DP104",
                 "one question has one number for an answer.",
                 why="each comparison takes noise of its own.",
                 fix="[questions.ask(value) for value in values]",
             )
-        return int(self._rule.grid.cells(value, instead=0))
+        return int(self._rule.grid.cells(finite(value)))
 
     def _above(self, cell: int) -> bool:
         above = bool(cell + self._rule.question_law.draw() >= self._line)

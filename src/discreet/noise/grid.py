@@ -146,7 +146,7 @@ class Grid:
         try:
             return float(cell * self.step)
         except OverflowError:
-            return math.copysign(math.inf, cell)
+            return math.inf if cell > 0 else -math.inf
 
 
 def _finite(value: Any, instead: Any) -> Fraction:

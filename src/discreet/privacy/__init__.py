@@ -10,7 +10,7 @@
     routes.py        every composition theorem, by name
     bag.py           where a count meets numerics
     pairs.py, families.py, lattice.py, coarse.py, tilted.py, losses.py       certified loss distributions
-    moments.py, quadrature.py, inversion.py                                  the same without a grid
+    moments.py, cells.py, quadrature.py, inversion.py                        the same without a grid
     listing.py, roots.py, truncated.py                                       small compositions; falling curves; what is left without the tail
     divergences.py, tradeoff.py, order.py, calibrate.py, wire.py, show.py          views, order, storage, display
 

@@ -178,7 +178,8 @@ def pair_of_profile(epsilons: np.ndarray, deltas: np.ndarray) -> Pair:
     drop, gap = height[:-1] - height[1:], np.diff(loss)
     p = np.zeros(loss.size)
     p[1:] += drop / -np.expm1(-gap)
-    p[1:-1] -= drop[1:] / np.expm1(np.minimum(gap[1:], 700.0))
+    with np.errstate(over="ignore"):
+        p[1:-1] -= drop[1:] / np.expm1(gap[1:])
     p = np.maximum(p, 0.0)
     return Pair(losses=loss[1:], p=p[1:], q=p[1:] * np.exp(-loss[1:]), infinite=float(height[-1]))
 

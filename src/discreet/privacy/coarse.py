@@ -63,7 +63,7 @@ class Coarse:
         finite = float((self.log_moments(lam) - lam * epsilon + log_peak(lam))[0])
         slack = 1e-12 * (1 + abs(finite)) + self.total * DRIFT * (1 + float(lam[0]))
         infinite = any_infinite([law.infinite for law in self.laws], self.counts)
-        return min(0.0, log_add(finite + slack, infinite))
+        return min(0.0, log_add(finite + slack, infinite, upper=True))
 
     def scale(self, frame: Frame) -> float:
         variance = sum(count * scale * scale for count, scale in zip(self.counts, frame.scales, strict=True))
@@ -165,7 +165,8 @@ def any_infinite(infinite: list[float], counts: list[int]) -> float:
     """The probability that at least one loss is infinite: 1 - Π(1 - δᵢ)^count."""
     if any(delta >= 1 for delta in infinite):
         return 1.0
-    return -math.expm1(sum(count * math.log1p(-delta) for delta, count in zip(infinite, counts, strict=True)))
+    safe = math.fsum(count * math.log1p(-delta) for delta, count in zip(infinite, counts, strict=True))
+    return -math.expm1(safe)
 
 
 @lru_cache(maxsize=2048)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import gammaln
@@ -16,6 +17,9 @@ from scipy.special import gammaln
 from discreet.privacy.lattice import knots_around, spread
 from discreet.privacy.moments import Array
 from discreet.privacy.pairs import Pair
+
+if TYPE_CHECKING:
+    from discreet.privacy.comonotone import GaussianShifts
 
 Curve = Callable[[float], float]
 
@@ -28,12 +32,39 @@ def of_pure(epsilon: float, order: float) -> float:
 
     [log cosh((order - 1/2)ε) - log cosh(ε/2)] / (order - 1).
     """
-    return min(epsilon, (_log_cosh((order - 0.5) * epsilon) - _log_cosh(epsilon / 2)) / (order - 1))
+    far, near = _log_cosh((order - 0.5) * epsilon), _log_cosh(epsilon / 2)
+    # near order 1 both nearly cancel
+    return min(epsilon, (far - near + 1e-15 * (far + near)) / (order - 1))
 
 
 def concentrated_of_pure(epsilon: float) -> float:
     """ε-DP implies ρ-zCDP with ρ = ε·tanh(ε/2); equality for randomized response as the order tends to 1."""
     return epsilon * math.tanh(epsilon / 2)
+
+
+def of_range(epsilon: float, order: float) -> float:
+    """The largest D_order of any mechanism whose losses span at most ε (bounded range), as of the exponential mechanism.
+
+    The worst pairs have two outcomes, with losses t and t - ε for some t in [0, ε] (Dong, Durfee, Rogers 2020), and
+    probability p = (e^ε - e^t)/(e^ε - 1) of the first. With k = order - 1 the moment p·e^{kt} + (1-p)·e^{k(t-ε)} is e^{kt}·(A - B·e^t),
+    A = (e^ε - e^{-kε})/(e^ε - 1), B = (1 - e^{-kε})/(e^ε - 1): greatest at e^t = kA/(order·B), where it is
+    e^{kt}·A/order. ε²·order/8 (Cesar, Rogers 2021) is a bound too, and the better one where the terms above cancel.
+    """
+    simple = min(of_pure(epsilon, order), order * epsilon**2 / 8 * (1 + 1e-15))
+    k = order - 1
+    log_a = _log_missing(order * epsilon) - _log_missing(epsilon)
+    log_b = _log_missing(k * epsilon) - _log_missing(epsilon) - epsilon
+    at = math.log(k / order) + log_a - log_b
+    exact = at + (log_a - math.log(order)) / k
+    # each logarithm is good to a few units of its last place, and what is left of them may be far smaller
+    size = epsilon + sum(abs(_log_missing(x)) for x in (epsilon, k * epsilon, order * epsilon))
+    lost = 4e-15 * (size + math.log(order) + abs(math.log(k)) + 1) * (1 + 1 / k)
+    return min(simple, max(exact, 0.0) + lost)
+
+
+def _log_missing(x: float) -> float:
+    """log(1 - e^{-x})."""
+    return math.log(-math.expm1(-x))
 
 
 def of_laplace(epsilon: float, order: float) -> float:
@@ -43,10 +74,10 @@ def of_laplace(epsilon: float, order: float) -> float:
         # both terms nearly cancel: work with what is left, and round up by the error that can remain
         up = order / (2 * order - 1) * math.expm1(lam * epsilon)
         down = lam / (2 * order - 1) * math.expm1(-order * epsilon)
-        return (math.log1p(max(0.0, up + down)) + 1e-15 * up) / lam
+        return (math.log1p(max(0.0, up + down)) * (1 + 1e-15) + 1e-15 * up) / lam
     up = math.log(order / (2 * order - 1)) + lam * epsilon
     down = math.log(lam / (2 * order - 1)) - order * epsilon
-    return float(np.logaddexp(up, down)) / lam
+    return (float(np.logaddexp(up, down)) + 1e-15 * (1 + abs(up))) / lam
 
 
 def of_two_gaussians(shift: float, ratio: float, order: float) -> float:
@@ -75,6 +106,21 @@ def of_diluted_gaussian(mu: float, rate: float, order: float, *, removes: bool) 
     x = -40.0 + step * np.arange(count + math.ceil(40.0 / step))
     log_ratio = np.logaddexp(math.log1p(-rate), math.log(rate) + mu * x - mu * mu / 2)
     logs = power * log_ratio - x * x / 2
+    peak = float(logs.max())
+    log_mean = peak + math.log(float(np.exp(logs - peak).sum()) * step / math.sqrt(2 * math.pi))
+    return (max(0.0, log_mean) * (1 + _SAFE) + 4e-15) / (order - 1)
+
+
+def of_gaussian_shifts(law: GaussianShifts, order: float, *, removes: bool) -> float:
+    """The same for a group of units: r(x) = Σ p_j·e^{jμx - j²μ²/2} is analytic without zeros in a strip of half-width π/kμ."""
+    steepest = law.size * law.mu
+    step = min(math.pi / steepest / 8, 0.125)
+    top = 12.0 + (max(order, 1.0) * steepest if removes else steepest)
+    first, last = -math.ceil(40.0 / step), math.ceil((top + 40.0) / step)
+    if (last - first) * (law.size + 1) > 50_000_000:
+        return math.inf
+    x = step * np.arange(first, last)
+    logs = (order if removes else 1 - order) * law.loss(x)[0] - x * x / 2
     peak = float(logs.max())
     log_mean = peak + math.log(float(np.exp(logs - peak).sum()) * step / math.sqrt(2 * math.pi))
     return (max(0.0, log_mean) * (1 + _SAFE) + 4e-15) / (order - 1)
@@ -141,6 +187,8 @@ def of_sampled_curve(curve: Curve, rate: float, order: float) -> float:
     moments = np.array([0.0, 0.0] + [(i - 1) * curve(float(i)) for i in range(2, whole + 1)])
     logs = _log_binomial(whole, j) + (whole - j) * math.log1p(-rate) + j * math.log(rate) + moments
     top = float(logs.max())
+    if math.isinf(top):
+        return min(curve(order), math.inf)
     removed = (top + math.log(float(np.exp(logs - top).sum()))) / (whole - 1)
     return max(removed, min(curve(order), -math.log1p(-rate))) * (1 + _SAFE)
 
@@ -255,7 +303,9 @@ def _log_mean_exp(p: Array, exponent: Array) -> float:
     if top < 0.5:
         parts = p * np.expm1(exponent)
         return math.log1p(max(0.0, float(parts.sum()))) + 1e-15 * float(np.abs(parts).sum())
-    return max(0.0, top + math.log(float(np.sum(p * np.exp(exponent - top))))) * (1 + _SAFE)
+    log_mean = top + math.log(float(np.sum(p * np.exp(exponent - top))))
+    # rare great losses may leave a mean next to 1, whose logarithm has lost digits
+    return max(0.0, log_mean) * (1 + _SAFE) + 1e-15 * (4 + top)
 
 
 def _log_binomial(n: int, j: Array) -> Array:

@@ -59,11 +59,12 @@ class Explanation:
     sure: float
     never_above: float
     assumes: tuple[str, ...] = ()
+    together: int = 1
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """Who is protected and what an attacker can do, one sentence each."""
-        return (_who(self.unit), _guess(self), _odds(self), _certainty(self))
+        return (_who(self.unit, self.together), _guess(self), _odds(self), _certainty(self))
 
     @property
     def not_protected(self) -> tuple[str, ...]:
@@ -123,6 +124,7 @@ def explain(guarantee: Guarantee) -> Explanation:
         sure=_chance_of_certainty(guarantee),
         never_above=guarantee.posterior(_PRIOR),
         assumes=tuple(sorted(guarantee.assumes)),
+        together=guarantee.together,
     )
 
 
@@ -141,7 +143,16 @@ def _up(share: float) -> float:
     return min(1.0, math.nextafter(share, math.inf))
 
 
-def _who(unit: Unit) -> str:
+def _who(unit: Unit, together: int) -> str:
+    if together > 1:
+        change = (
+            "with them and the same data without them"
+            if unit.relation == "add-remove"
+            else "with two values of them"
+        )
+        return (
+            f"Protected are {together:,} {unit.protects}s at once: what follows compares the data {change}."
+        )
     if unit.relation == "add-remove":
         return f"Protected is one {unit.protects}: what follows compares the data with it and the same data without it."
     return (
@@ -150,11 +161,11 @@ def _who(unit: Unit) -> str:
 
 
 def _guess(told: Explanation) -> str:
-    name = told.unit.protects
+    name, are, have = _named(told)
     question = (
-        f"whether the {name} is in the data"
+        f"whether the {name} {are} in the data"
         if told.unit.relation == "add-remove"
-        else f"which of two values the {name} has"
+        else f"which of two values the {name} {have}"
     )
     return (
         f"An attacker who knows all the rest and guesses {question} is right at most "
@@ -162,12 +173,18 @@ def _guess(told: Explanation) -> str:
     )
 
 
+def _named(told: Explanation) -> tuple[str, str, str]:
+    name = told.unit.protects
+    return (name, "is", "has") if told.together == 1 else (f"{name}s", "are", "have")
+
+
 def _odds(told: Explanation) -> str:
-    name, found = told.unit.protects, _of_hundred(told.caught)
+    (name, are, _), found = _named(told), _of_hundred(told.caught)
+    it, them = ("it", "it") if told.together == 1 else ("they", "them")
     if told.unit.relation == "add-remove":
         return (
-            f"Of 100 answers that could come out without the {name}, 1 makes the attacker say that it is in the data; "
-            f"of 100 that could come out with it, at most {found} do."
+            f"Of 100 answers that could come out without the {name}, 1 makes the attacker say that {it} {are} in the data; "
+            f"of 100 that could come out with {them}, at most {found} do."
         )
     return (
         f"Of 100 answers that could come out with one value of the {name}, 1 makes the attacker say the other; "

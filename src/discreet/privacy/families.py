@@ -46,7 +46,7 @@ def gaussian_log_delta(mu: float, epsilon: float) -> float:
     (Balle, Wang 2018, Theorem 8.)
     """
     near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
-    if near < 0:
+    if near < 0 and mu > 1e-2:
         # here δ is not small: Φ(-near) ≥ 1/2, and the plain difference loses at most a few digits
         log_near, log_far = float(log_ndtr(-near)), epsilon + float(log_ndtr(-far))
         return log_near + math.log(-math.expm1(log_far - log_near)) if log_far < log_near else -math.inf
@@ -97,11 +97,14 @@ def laplace(epsilon: float) -> Pair:
         high=epsilon,
         symmetric=True,
         spacing=2 * epsilon,
-        log_delta=lambda eps: (
-            _log(-math.expm1(min(eps - epsilon, 0.0) / 2)) if eps > -epsilon else _log1mexp(eps)
-        ),
+        log_delta=lambda at: laplace_log_delta(epsilon, at),
         moments=sloped(epsilon, 0.5, 0.5),
     )
+
+
+def laplace_log_delta(epsilon: float, at: float) -> float:
+    """log of 1 - e^{(at - ε)/2}, the profile of Laplace noise of scale 1/ε."""
+    return _log(-math.expm1(min(at - epsilon, 0.0) / 2)) if at > -epsilon else _log1mexp(at)
 
 
 def _grown(x: Array, epsilon: float) -> Array:
@@ -174,6 +177,23 @@ def discrete_laplace(scale: float, sensitivity: int) -> Pair | None:
     )
     losses = (2 * np.arange(sensitivity + 1) - sensitivity) / scale
     return Pair(losses=losses, p=p, q=p[::-1].copy(), symmetric=True, spacing=2.0 / scale)
+
+
+def three_way_laplace(loss: float) -> Pair:
+    """What any Laplace noise, moved by `loss` scales, tells of three things: the least loss, the greatest, or neither.
+
+    For the least and the greatest the masses are e^{-loss}·c and c with c ≥ 1/2, for continuous and integer noise alike.
+    """
+    low, high = math.exp(-loss) / 2, 0.5
+    rest = 1.0 - low - high
+    losses = np.array([-loss, 0.0, loss])
+    return Pair(
+        losses=losses,
+        p=np.array([low, rest, high]),
+        q=np.array([high, rest, low]),
+        symmetric=True,
+        spacing=loss,
+    )
 
 
 def discrete_gaussian(scale: float, sensitivity: int) -> Pair | None:
@@ -296,6 +316,23 @@ def antipodal_integer(log_mass: Callable[[Array], Array], shift: int, reach: int
     return Pair(losses=pair.losses, p=pair.p, q=pair.q, infinite=lost, vanishing=lost, symmetric=True)
 
 
+def antipodal_geometric(epsilon: float, shift: int, rate: float) -> Pair | None:
+    """The same for integer Laplace noise of scale 1/ε, whose loss is constant beyond either centre.
+
+    With shift 1 it is the worst case of all ε-private mechanisms: without the record a region has some mass α, with one
+    record it has g(α) at most, with the other 1 - g(1-α) at least, and half-lines of this noise have both at once.
+    """
+    if 2 * shift > MOST_ATOMS:
+        return None
+    z = np.arange(-shift, shift + 1, dtype=float)
+    # beyond the centres the masses are those of a whole geometric tail
+    ends = np.abs(z) == shift
+    height = np.where(ends, 1.0 / (1.0 + math.exp(-epsilon)), math.tanh(epsilon / 2))
+    still, up, down = (np.exp(-epsilon * np.abs(z - centre)) * height for centre in (0.0, shift, -shift))
+    pair = atoms((1.0 - rate) * still + rate * up, (1.0 - rate) * still + rate * down)
+    return Pair(losses=pair.losses, p=pair.p, q=pair.q, symmetric=True)
+
+
 def antipodal_laplace(epsilon: float, rate: float) -> Pair:
     """The same for Laplace noise of scale 1/ε: between the centres the loss moves, outside it is constant."""
     keep, floor = 1.0 - rate, math.exp(-epsilon)
@@ -337,12 +374,6 @@ def _laplace_between(epsilon: float, x: Array, centre: float) -> tuple[Array, Ar
 
     below, above = cumulative(x) - cumulative(-1.0), cumulative(1.0) - cumulative(x)
     return np.maximum(below, 0.0), np.maximum(above, 0.0)
-
-
-def laplace_log_mass(scale: float) -> Callable[[Array], Array]:
-    """log P(z) of discrete Laplace noise."""
-    norm = math.log(math.tanh(0.5 / scale))
-    return lambda z: norm - np.abs(z) / scale
 
 
 def gaussian_log_mass(scale: float) -> Callable[[Array], Array]:

@@ -71,6 +71,16 @@ class Guarantee(ABC):
         """What the description takes for granted; empty for the built-in mechanisms."""
         return frozenset()
 
+    @property
+    def together(self) -> int:
+        """How many units it is known to be about: more than one for a group whose noise was not rescaled."""
+        return 1
+
+    @property
+    def leans_on_others(self) -> bool:
+        """Whether it describes one step together with what it is composed with, so that groups need the whole."""
+        return False
+
     @abstractmethod
     def bags(self) -> list[tuple[tuple[Part, int], ...]]:
         """The alternatives of the tree, as bags of mechanisms; the guarantee is the worst of them."""
@@ -78,6 +88,10 @@ class Guarantee(ABC):
     @abstractmethod
     def grouped(self, size: int) -> Guarantee:
         """The guarantee for a group of that many units (two or more)."""
+
+    def moved(self, size: int) -> Guarantee:
+        """The guarantee at that distance (two or more); where nothing is sampled it is that of a group."""
+        return self.grouped(size)
 
     # --- algebra -----------------------------------------------------------------------------------
 
@@ -97,9 +111,14 @@ class Guarantee(ABC):
         return sampled(self, rate, scheme, relation)
 
     def group(self, size: int) -> Guarantee:
-        """The guarantee for `size` units at once (a household, the rows of one person)."""
+        """The guarantee for `size` units that join or leave together (a household, the rows of one person)."""
         size = check.whole(size=size)
         return self if size == 1 else self.grouped(size)
+
+    def at_distance(self, size: int) -> Guarantee:
+        """The guarantee for any two data sets that are `size` neighbours apart, some units joining and some leaving."""
+        size = check.whole(size=size)
+        return self if size == 1 else self.moved(size)
 
     # --- views -------------------------------------------------------------------------------------
 
@@ -263,6 +282,10 @@ class Composed(Guarantee):
     def assumes(self) -> frozenset[str]:
         return frozenset().union(*(part.assumes for part, _ in self.parts))
 
+    @property
+    def together(self) -> int:
+        return min(part.together for part, _ in self.parts)
+
     def bags(self) -> list[tuple[tuple[Part, int], ...]]:
         found: list[Counter[Part]] = [Counter()]
         for part, count in sorted(self.parts, key=repr):
@@ -277,7 +300,14 @@ class Composed(Guarantee):
         return [tuple(bag.items()) for bag in found]
 
     def grouped(self, size: int) -> Guarantee:
+        if any(part.leans_on_others for part, _ in self.parts):
+            return _chained(self, size)
         return compose([(part.group(size), count) for part, count in self.parts])
+
+    def moved(self, size: int) -> Guarantee:
+        if any(part.leans_on_others for part, _ in self.parts):
+            return _chained(self, size)
+        return compose([(part.at_distance(size), count) for part, count in self.parts])
 
     def __repr__(self) -> str:
         terms = sorted((f"{count} * {part!r}" if count > 1 else repr(part)) for part, count in self.parts)
@@ -298,6 +328,25 @@ def compose(parts: Iterable[tuple[Guarantee, int]]) -> Guarantee:
     if len(counts) == 1 and next(iter(counts.values())) == 1:
         return next(iter(counts))
     return Composed(counts)
+
+
+def only_bag(guarantee: Guarantee) -> Bag:
+    """The mechanisms of a guarantee that has no alternatives."""
+    (entries,) = guarantee.bags()
+    return Bag(list(entries))
+
+
+def _chained(whole: Guarantee, size: int) -> Guarantee:
+    from discreet.privacy.groups import Group
+
+    if len(whole.bags()) > 1:
+        raise UnsupportedGuarantee(
+            "DP203",
+            "no verified theorem gives group privacy for this composition.",
+            why="it may reveal something with a small probability that depends on its other parts, and has alternatives.",
+            fix="group each alternative on its own.",
+        )
+    return whole if size == 1 else Group(whole, size)
 
 
 def _repeated(alternatives: list[tuple[tuple[Part, int], ...]], count: int) -> list[Counter[Part]]:
@@ -388,11 +437,15 @@ def _lower_epsilon(guarantee: Guarantee, delta: float) -> float:
 
 def _greatest_lower_epsilon(bag: Bag, delta: float) -> float:
     """Over the directions, skipping one that a cheap upper bound shows to be behind."""
-    if bag.failure >= 1:
-        return math.inf
     best = 0.0
     for composition in bag.witnesses:
-        if delta <= composition.infinite or composition.chernoff_log_delta(best) > math.log(delta):
+        if delta == 0 and composition.infinite == 0:
+            best = max(best, composition.greatest * (1 - 3 * CLOSE))
+        elif (
+            best == 0
+            or delta <= composition.infinite
+            or composition.chernoff_log_delta(best) > math.log(delta)
+        ):
             best = max(best, composition.lower_epsilon(delta))
     return best
 
@@ -402,7 +455,7 @@ def _lower_delta(guarantee: Guarantee, epsilon: float) -> float:
     logs = []
     for bag in _numeric(guarantee):
         exact = _exact(bag)
-        if bag.failure >= 1:
+        if any(composition.infinite >= 1 for composition in bag.witnesses):
             logs.append(0.0)
         elif exact is not None and exact.log_delta is not None:
             logs.append(exact.log_delta(bag, epsilon) - 3 * closeness(bag))
@@ -416,19 +469,21 @@ def alternatives(guarantee: Guarantee) -> tuple[Bag, ...]:
     return _numeric(guarantee)
 
 
-def profile_is_exact(bag: Bag) -> bool:
-    """Whether δ(ε) of this bag is known up to rounding, cheaply."""
-    return _exact(bag) is BY_NAME["closed form"]
+def has_closed_form(bag: Bag) -> bool:
+    """Whether the bag is one mechanism with a pair, so that its proved curve is cheap to read."""
+    return bag.gaussian is None and bag.alone is not None and bool(bag.alone.pairs())
 
 
 def _exact(bag: Bag) -> Route | None:
     """The route whose value is the truth up to rounding, if there is one."""
     if bag.gaussian is not None:
         return BY_NAME["gdp"]
+    # whoever does not say that the curve is attained may know only one that lies above it
+    if not all(getattr(part, "tight", False) for part, _ in bag.entries):
+        return None
     if is_binary(bag):
         return BY_NAME["optimal"]
-    tight = getattr(bag.alone, "tight", True)  # some mechanisms know only a curve that lies above theirs
-    return BY_NAME["closed form"] if bag.alone is not None and bag.alone.pairs() and tight else None
+    return BY_NAME["closed form"] if has_closed_form(bag) else None
 
 
 def _named(route: str | None) -> Route | None:

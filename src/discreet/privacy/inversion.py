@@ -14,7 +14,8 @@ and the left side is a sum of terms that are not negative. Hence
 - it exceeds h(ε) by at most what Chernoff's bound allows the terms m ≠ 0: with any λ' > λ for those above, with any
   λ' < λ for those below, δ(y) ≤ c(λ')·e^{K(λ') - λ'y}, c(λ) = λ^λ/(1+λ)^{1+λ}; each is a geometric series;
 - the terms that are left out, n > N, are at most B/t_n² each, where B bounds |M(λ + it)|/M(λ) for all t ≥ t_N;
-- the error of a product of powers of numbers of size at most 1 is at most the sum of their errors.
+- the error of a product of powers of numbers of size at most 1 is at most the sum of their errors;
+- where some of P and Q was cut off, P ≥ P̂ and Q ≥ Q̂, so (P̂ - γQ̂)₊ - γ(Q - Q̂) ≤ (P - γQ)₊ ≤ (P̂ - γQ̂)₊ + (P - P̂).
 
 The tilt λ puts the law where δ is decided (a saddle point), where the summands fall like a Gaussian: a few dozen of
 them give ten digits, whatever the count. What would break it: a `Moments` whose stated errors are too small.
@@ -26,6 +27,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -42,9 +44,25 @@ from discreet.privacy.moments import (
 )
 
 #: log of the wanted relative accuracy of δ, and the worst that is of use.
-_WANTED, _ACCEPTED = math.log(1e-10), 1e-6
+_WANTED, _ACCEPTED, _USEFUL = math.log(1e-10), 1e-5, 1e-3
 #: Most frequencies.
-_MOST = 4096
+_MOST = 1 << 18
+#: How softly to cut (see `quadrature`), and log of the share of δ that may be cut off: tried in turn.
+_CUTS = tuple(
+    (width, math.log(share)) for width, share in ((1.0, 1e-10), (0.05, 1e-6), (0.0125, 1e-6), (0.003, 1e-5))
+)
+_Softness = tuple[float, float] | None
+#: Shares of δ that may pay for what is cut off where nothing closer is found.
+_SHARES = (0.03, 0.3, 0.7, 0.95)
+#: log of the least δ.
+_LEAST = -690.0
+#: Tilts to try, and their neighbours, as shares of the one with the best Rényi bound.
+_TILTS = np.array([1.0, 0.85, 0.7, 0.6, 0.5])
+_NEIGHBOURS = np.concatenate([np.linspace(0.05, 1.0, 20), 1 + np.geomspace(0.02, 4.0, 12)])
+#: By how much, as a log, the share of δ may be less than at the best tilt.
+_HIDDEN = 4.0
+#: A tilted law with a greater variance, in units of 1/λ², is not like a Gaussian: it takes many frequencies.
+_EASY = 500.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +71,7 @@ class Inverted:
 
     `terms` belong to t = 0, spacing, …; `error` bounds what they all leave out or get wrong, `slack` the error of K(λ).
     `others` are (λ' - λ, K(λ') + log c(λ')), one above and one below, for what the periods may add.
+    `lost` are the logarithms of what was cut off from P and from Q.
     """
 
     tilt: float
@@ -64,6 +83,7 @@ class Inverted:
     error: float
     others: tuple[tuple[float, float], ...]
     infinite: float
+    lost: tuple[float, float] = (-math.inf, -math.inf)
 
     def log_delta(self, epsilon: float, *, upper: bool) -> float:
         """log δ(ε), on the safe side."""
@@ -71,10 +91,12 @@ class Inverted:
         scale = self.log_moment - self.tilt * epsilon
         rounding = self.slack + 4 * UNIT * (abs(self.log_moment) + abs(self.tilt * epsilon))
         if upper:
-            return min(0.0, log_add(scale + rounding + math.log(max(value + error, 1e-300)), self.infinite))
+            finite = scale + rounding + math.log(max(value + error, 1e-300))
+            return min(0.0, log_add(float(np.logaddexp(finite, self.lost[0])), self.infinite, upper=True))
         left = value - error - math.exp(min(self._alias(epsilon) - scale + rounding, 700.0))
+        left -= math.exp(min(self.lost[1] + epsilon - scale + rounding, 700.0))
         finite = scale - rounding + math.log(left) if left > 0 else -math.inf
-        return log_add(finite, self.infinite)
+        return log_add(finite, self.infinite, upper=False)
 
     def epsilon(self, log_delta: float, start: float, *, upper: bool) -> float | None:
         """An ε on the safe side where log δ is (just) reached; None if this inversion does not get there."""
@@ -91,21 +113,51 @@ class Inverted:
             at = max(0.0, at + max(-0.2, min(0.2, move * self.spacing)) / self.spacing)
             if abs(move) <= 1e-12 * (1 + at):
                 break
-        return self._step_outward(at, log_delta, upper=upper) if self.is_tight(at) else None
+        return self._step_outward(at, log_delta, upper=upper) if self.unsure(at) < _USEFUL else None
 
     def is_tight(self, epsilon: float) -> bool:
-        """Whether both sides agree to what is of use."""
+        """Whether both sides agree to what is wanted."""
+        return self.unsure(epsilon) < _ACCEPTED
+
+    def unsure(self, epsilon: float) -> float:
+        """By how much, relative to δ, the two sides may differ."""
         value, _, error = self._sum(epsilon)
-        alias = self._alias(epsilon) - self.log_moment + self.tilt * epsilon
-        return value > 0 and error + math.exp(min(alias, 700.0)) < _ACCEPTED * value
+        scale = self.log_moment - self.tilt * epsilon
+        unsure = error + sum(
+            math.exp(min(log_part - scale, 700.0))
+            for log_part in (self._alias(epsilon), self.lost[0], self.lost[1] + epsilon)
+        )
+        return unsure / value if value > 0 else math.inf
 
     def _step_outward(self, at: float, log_delta: float, *, upper: bool) -> float | None:
-        for nudge in (1e-12 * 8.0**power for power in range(8)):
-            tried = max(0.0, at + (nudge if upper else -nudge) * (1 + at))
-            value = self.log_delta(tried, upper=upper)
-            if value <= log_delta if upper else value >= log_delta or tried == 0:
-                return tried
-        return None
+        """The first of ever farther places that is on the safe side, and then one half as far off as often as that is."""
+        side, unit, nudge = (1.0 if upper else -1.0), 1 / self.tilt + at, 1e-12
+        while not self._is_safe(max(0.0, at + side * nudge * unit), log_delta, upper=upper):
+            nudge *= 8
+            if nudge > 1:
+                return None
+        while nudge > 1e-12 and self._is_safe(max(0.0, at + side * nudge / 2 * unit), log_delta, upper=upper):
+            nudge /= 2
+        return max(0.0, at + side * nudge * unit)
+
+    def _is_safe(self, epsilon: float, log_delta: float, *, upper: bool) -> bool:
+        value = self.log_delta(epsilon, upper=upper)
+        return value <= log_delta if upper else value >= log_delta or epsilon == 0
+
+    def safe_epsilon(self, log_delta: float, highest: float, *, upper: bool) -> float:
+        """An ε on the safe side where log δ is proved to be reached, by halving; ∞ (or 0) if there is none up to `highest`."""
+        low, high = 0.0, highest
+        # whatever is not a number proves nothing
+        if upper and not self.log_delta(high, upper=True) <= log_delta:
+            return math.inf
+        for _ in range(40):
+            middle = (low + high) / 2
+            value = self.log_delta(middle, upper=upper)
+            if not value <= log_delta if upper else value > log_delta:
+                low = middle
+            else:
+                high = middle
+        return high if upper else low
 
     def _sum(self, epsilon: float) -> tuple[float, float, float]:
         """h(ε)/M(λ) up to its error, the slope of log δ, and the error."""
@@ -132,68 +184,190 @@ class Inverted:
 class Spectrum:
     """A bag of losses with counts, each known by its moments."""
 
-    def __init__(self, entries: list[tuple[Moments, int]], infinite: float) -> None:
+    def __init__(
+        self,
+        entries: list[tuple[Moments, int]],
+        infinite: float,
+        lost: tuple[float, float] = (-math.inf, -math.inf),
+    ) -> None:
         self.entries = merged(entries)
-        self.infinite = infinite
-        self.total = sum(count for _, count in entries)
-        self._chernoff = lru_cache(maxsize=8)(self._best_chernoff)
+        self.infinite, self.lost = infinite, lost
+        #: whether the last ε is as close as is wanted
+        self.is_tight = False
+        self._aimed = lru_cache(maxsize=8)(self._aim)
+        self.for_delta = lru_cache(maxsize=8)(self._for_delta)
 
     def log_moments(self, tilts: Array) -> Array:
-        """K(λ) = Σ count·log M(λ)."""
+        """About K(λ) = Σ count·log M(λ)."""
         total = np.zeros(tilts.size)
         for moments, count in self.entries:
             total += count * moments.log_moments(tilts)
         return total
 
-    def for_delta(self, log_delta: float) -> tuple[Inverted, float] | None:
-        """An inversion for the ε of this (finite) δ, and an ε near it; None if none is good enough."""
-        tilt = self._best_tilt(lambda lam, k: (k - log_delta + log_peak(lam)) / lam)
-        at = np.array([tilt])
-        least = float(((self.log_moments(at) - log_delta + log_peak(at)) / tilt)[0])
-        made = self._inverted(tilt, max(least, 0.0), log_delta) if math.isfinite(least) else None
-        return (made, max(least, 0.0)) if made else None
+    def epsilon(self, delta: float, *, upper: bool) -> float | None:
+        """An ε on the safe side of that of δ; None if no inversion is good enough."""
+        found: list[float] = []
+        self.is_tight = False
+        for softness, easy in self._attempts:
+            made = self.for_delta(math.log(delta - self.infinite), softness, easy=easy)
+            at = made[0].epsilon(math.log(delta), made[1], upper=upper) if made else None
+            if made is not None and at is not None:
+                # 0 is below every ε, but says little unless it is the truth
+                says = upper or at > 0 or made[0].log_delta(0.0, upper=True) <= math.log(delta)
+                self.is_tight = says and made[0].is_tight(at)
+                if self.is_tight:
+                    return at
+                found += [at] if says else []
+        if not found:
+            return None
+        return min(found) if upper else max(found)
+
+    def rough_epsilon(self, delta: float, *, upper: bool) -> float:
+        """An ε on the safe side of that of δ, where a share of δ pays for what is cut off; ∞ (or 0) if there is none."""
+        found = [math.inf if upper else 0.0]
+        finite = math.log(delta - self.infinite)
+        for share in _SHARES if self.is_cuttable else ():
+            target, epsilon = finite + math.log1p(-share if upper else share), 0.0
+            for _ in range(1 if upper else 2):
+                cut = self.cut(finite, epsilon, (_CUTS[2][0], math.log(share)), only="p" if upper else "q")
+                tilt, epsilon = cut.least_epsilon(target) if cut else (1.0, math.inf)
+            if cut is not None and math.isfinite(epsilon):
+                made = cut.inverted(tilt, epsilon, target)
+                found += [made.safe_epsilon(math.log(delta), 1.01 * epsilon, upper=upper)] if made else []
+        return min(found) if upper else max(found)
+
+    @property
+    def _attempts(self) -> list[tuple[_Softness, bool]]:
+        """How to cut: first not at all, then where that makes it easy, then whatever it takes."""
+        if not self.is_cuttable:
+            return [(None, False)]
+        return [(None, True), *((softness, easy) for easy in (True, False) for softness in _CUTS)]
+
+    def _for_delta(
+        self, log_delta: float, softness: _Softness = None, *, easy: bool = False
+    ) -> tuple[Inverted, float] | None:
+        """An inversion for the ε of this (finite) δ, and an ε near it; None if there is none.
+
+        What is cut from Q counts e^ε times, so the place of the cut depends on ε.
+        """
+        epsilon, cut = 0.0, self
+        for _ in range(3):
+            found = self.cut(log_delta, epsilon, softness)
+            if found is None:
+                return None
+            cut = found
+            tilt, epsilon = cut.least_epsilon(log_delta)
+            if not math.isfinite(epsilon):
+                return None
+            if softness is None or cut.lost[1] + epsilon <= log_delta + softness[1] + 1.0:
+                break
+        made = cut.inverted(tilt, epsilon, log_delta, easy=easy)
+        return (made, epsilon) if made else None
 
     def for_epsilon(self, epsilon: float) -> Inverted | None:
         """An inversion for the δ of this ε; None if none is good enough."""
-        tilt, log_delta = self._chernoff(epsilon)
-        # δ is below its bound by about the factor that the local limit theorem gives
-        made = self._inverted(tilt, epsilon, log_delta - 4.0) if math.isfinite(log_delta) else None
-        return made if made and made.is_tight(epsilon) else None
+        best: Inverted | None = None
+        for softness, easy in self._attempts:
+            cut, tilt, log_delta = self._aimed(epsilon, softness)
+            if not math.isfinite(log_delta):
+                continue
+            # δ is below its bound by about the factor that the local limit theorem gives
+            made = cut.inverted(tilt, epsilon, log_delta - 4.0, easy=easy)
+            if made and made.unsure(epsilon) < (best.unsure(epsilon) if best else _USEFUL):
+                best = made
+                if made.is_tight(epsilon):
+                    break
+        return best
 
     def chernoff_log_delta(self, epsilon: float) -> float:
-        """A cheap upper bound of log δ: the least Rényi bound."""
-        _, log_delta = self._chernoff(epsilon)
-        return min(0.0, log_add(log_delta, self.infinite))
+        """A cheap upper bound of log δ: the least Rényi bound of what is not cut off."""
+        found = 0.0
+        for softness in (None, _CUTS[1]) if self.is_cuttable else (None,):
+            cut, tilt, log_delta = self._aimed(epsilon, softness)
+            found = min(found, cut.renyi_log_delta(tilt, epsilon) if math.isfinite(log_delta) else 0.0)
+        return found
 
-    def _best_chernoff(self, epsilon: float) -> tuple[float, float]:
-        """The best tilt, and log δ of the finite part as it bounds it."""
-        tilt = self._best_tilt(lambda lam, k: k - lam * epsilon + log_peak(lam))
+    def renyi_log_delta(self, tilt: float, epsilon: float) -> float:
+        """log δ of everything, as one tilt bounds it."""
         at = np.array([tilt])
-        return tilt, float((self._raised(at) - tilt * epsilon * (1 - 1e-15) + log_peak(at))[0])
+        finite = float((self._raised(at) - tilt * epsilon * (1 - 1e-15) + log_peak(at))[0])
+        return log_add(float(np.logaddexp(finite, self.lost[0])), self.infinite, upper=True)
+
+    @property
+    def is_cuttable(self) -> bool:
+        """Whether a cut makes any difference."""
+        return any(getattr(moments, "needs_cut", False) for moments, _ in self.entries)
+
+    def cut(self, log_delta: float, epsilon: float, softness: _Softness, only: str = "pq") -> Spectrum | None:
+        """The same without what almost never happens, given δ and ε; None if that is out of reach.
+
+        An upper bound needs little to be lost `only` of P, a lower one only of Q.
+        """
+        if softness is None or not self.is_cuttable:
+            return self
+        width, log_share = softness
+        cuttable = sum(hasattr(moments, "cut_to") for moments, _ in self.entries)
+        most = log_delta + log_share - math.log(cuttable)
+        parts: list[tuple[Moments, int]] = []
+        lost: list[tuple[float, float]] = []
+        for moments, count in self.entries:
+            cut_to = getattr(moments, "cut_to", None)
+            allowed = (most if "p" in only else 0.0, most - epsilon if "q" in only else 0.0)
+            part: Any = cut_to(*allowed, width) if cut_to else moments
+            if part is None:
+                return None
+            parts.append((part, count))
+            lost += [part.lost] if cut_to else []
+        p, q = (float(np.logaddexp.reduce(logs)) + 1e-12 for logs in zip(*lost, strict=True))
+        return Spectrum(parts, self.infinite, (p, q))
+
+    def least_epsilon(self, log_delta: float) -> tuple[float, float]:
+        """The tilt whose Rényi bound gives the least ε, and about that ε (not below 0)."""
+        tilt = _best_tilt(self, lambda lam, k: (k - log_delta + log_peak(lam)) / lam)
+        at = np.array([tilt])
+        return tilt, max(0.0, float(((self.log_moments(at) - log_delta + log_peak(at)) / tilt)[0]))
+
+    def _aim(self, epsilon: float, softness: _Softness) -> tuple[Spectrum, float, float]:
+        """What to cut off for this ε, the best tilt then, and about log δ.
+
+        Less can be cut off the smaller δ is, and a good tilt needs much to be cut off; so δ is approached from above.
+        """
+        best = (self, 1.0, math.inf)
+        log_delta = _LEAST
+        for _ in range(8):
+            cut = self.cut(log_delta, epsilon, softness)
+            if cut is None:
+                break
+            tilt = _best_tilt(cut, lambda lam, k: k - lam * epsilon + log_peak(lam))
+            at = np.array([tilt])
+            log_delta = min(0.0, float((cut.log_moments(at) - tilt * epsilon + log_peak(at))[0]))
+            if log_delta > best[2] - 1.0:
+                break
+            best = (cut, tilt, log_delta)
+            if cut is self:
+                break
+        return best
 
     def _raised(self, tilts: Array) -> Array:
-        """K(λ), raised by more than it may be off."""
-        found = self.log_moments(tilts)
-        return np.asarray(found + 1e-11 * (self.total + np.abs(found)))
+        """K(λ), rounded up."""
+        total = np.zeros(tilts.size)
+        for moments, count in self.entries:
+            total += count * moments.raised(tilts)
+        return np.asarray(total + 1e-12 * np.abs(total))
 
-    def _best_tilt(self, objective: Callable[[Array, Array], Array]) -> float:
-        """Minimise a quasi-convex function of log λ on successively finer grids."""
-        low, high = math.log(1e-7), math.log(1e8)
-        for _ in range(4):
-            grid = np.linspace(low, high, 14)
-            lam = np.exp(grid)
-            values = objective(lam, self.log_moments(lam))
-            best = int(np.nanargmin(values))
-            low, high = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
-        return float(lam[best])
-
-    def _inverted(self, tilt: float, epsilon: float, log_delta: float) -> Inverted | None:
-        """The inversion at this tilt that suits an ε and a δ near the given ones."""
-        lines = [(line, count) for moments, count in self.entries if (line := moments.line(tilt))]
-        framed = self._period(tilt, epsilon, log_delta)
-        if framed is None or len(lines) < len(self.entries):
+    def inverted(
+        self, tilt: float, epsilon: float, log_delta: float, *, easy: bool = False
+    ) -> Inverted | None:
+        """The inversion at this tilt that suits an ε and a δ near the given ones (`easy`: only if that takes little)."""
+        if easy and _curvature(self, tilt) > _EASY:
             return None
-        period, others = framed
+        framed = self._framed(tilt, epsilon, log_delta)
+        if framed is None:
+            return None
+        tilt, period, others = framed
+        lines = [(line, count) for moments, count in self.entries if (line := moments.line(tilt))]
+        if len(lines) < len(self.entries):
+            return None
         log_moment = math.fsum(count * line.log_moment for line, count in lines)
         wanted = _WANTED + log_delta - (log_moment - tilt * epsilon)
         spacing = 2 * math.pi / period
@@ -217,27 +391,61 @@ class Spectrum:
             error=rest + float(np.sum(error * np.abs(weights))),
             others=others,
             infinite=self.infinite,
+            lost=self.lost,
         )
 
-    def _period(
-        self, tilt: float, epsilon: float, log_delta: float
-    ) -> tuple[float, tuple[tuple[float, float], ...]] | None:
-        """The shortest D whose neighbours add little, and the (λ' - λ, K(λ') + log c(λ')) that show it.
+    def _framed(
+        self, best: float, epsilon: float, log_delta: float
+    ) -> tuple[float, float, tuple[tuple[float, float], ...]] | None:
+        """The tilt and the shortest D whose neighbours add little, and the (λ' - λ, K(λ') + log c(λ')) that show it.
 
+        The tilt with the best Rényi bound may spread the law over two far places, of which a lesser one sees only that where δ is decided.
         None if there is no λ' above within reach, for then nothing bounds the periods above.
         """
-        shares = np.concatenate([np.linspace(0.05, 0.9, 9), 1 + np.geomspace(0.02, 4.0, 14)])
-        tilts = tilt * shares
-        log_moments = self._raised(tilts) + log_peak(tilts)
+        tilts = best * np.concatenate([_TILTS, _NEIGHBOURS])
+        log_moments = self.log_moments(tilts)
+        # δ as a share of M(λ)·e^{-λε}, which must not become so small that rounding hides it
+        shares = (tilts * epsilon - log_moments)[: _TILTS.size]
+        hidden = ~(shares >= shares[0] - _HIDDEN)
+        log_moments = log_moments + log_peak(tilts)
         # without a tilt δ ≤ 1 is all there is to say
         tilts, log_moments = np.append(tilts, 0.0), np.append(log_moments, 0.0)
-        need = (log_moments - tilts * epsilon - log_delta - _WANTED) / np.abs(tilts - tilt)
-        below, above = (np.where(side, need, np.inf) for side in (tilts < tilt, tilts > tilt))
-        period = max(float(below.min()), float(above.min()), 1 / tilt)
+        away = tilts - best * _TILTS[:, None]
+        need = (log_moments - tilts * epsilon - log_delta - _WANTED) / np.maximum(np.abs(away), 1e-2 * best)
+        sides = [np.where(side, need, np.inf) for side in (away < -1e-2 * best, away > 1e-2 * best)]
+        periods = np.where(hidden, np.inf, np.maximum(*(side.min(axis=1) for side in sides)))
+        at = int(np.argmin(periods))
+        tilt, period = float(best * _TILTS[at]), float(periods[at])
         if not math.isfinite(period):
             return None
-        chosen = int(np.argmin(below)), int(np.argmin(above))
-        return period, tuple((float(tilts[at] - tilt), float(log_moments[at])) for at in chosen)
+        chosen = tilts[[int(np.argmin(side[at])) for side in sides]]
+        positive = chosen > 0
+        proved = np.zeros(2)
+        proved[positive] = self._raised(chosen[positive]) + log_peak(chosen[positive])
+        others = tuple(
+            (float(other - tilt), float(bound)) for other, bound in zip(chosen, proved, strict=True)
+        )
+        return tilt, max(period, 1 / tilt) * (1 + 1e-6), others
+
+
+def _best_tilt(spectrum: Spectrum, objective: Callable[[Array, Array], Array]) -> float:
+    """Minimise a quasi-convex function of log λ on successively finer grids."""
+    low, high = math.log(1e-7), math.log(1e12)
+    for _ in range(4):
+        grid = np.linspace(low, high, 14)
+        lam = np.exp(grid)
+        values = objective(lam, spectrum.log_moments(lam))
+        best = int(np.nanargmin(values))
+        low, high = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
+    return float(lam[best])
+
+
+def _curvature(spectrum: Spectrum, tilt: float) -> float:
+    """About the variance of the tilted law, in units of 1/λ²; ∞ where it is out of reach."""
+    below, here, above = spectrum.log_moments(tilt * np.array([0.99, 1.0, 1.01]))
+    if not math.isfinite(above):
+        return math.inf
+    return float(below + above - 2 * here) / 0.01**2
 
 
 def _enough(lines: list[tuple[Line, int]], spacing: float, wanted: float) -> tuple[int, float] | None:
@@ -245,7 +453,7 @@ def _enough(lines: list[tuple[Line, int]], spacing: float, wanted: float) -> tup
     variance = math.fsum(count * line.variance for line, count in lines)
     if variance <= 0:  # so little noise in the loss that doubles do not see it
         return None
-    beyond = max(4 / math.sqrt(variance), spacing)
+    beyond = max(6 / math.sqrt(variance), spacing)
     while beyond < _MOST * spacing:
         goal, log_bound = wanted + math.log(beyond), 0.0
         for line, count in lines:
@@ -263,5 +471,5 @@ def _product(lines: list[tuple[Line, int]], spacing: float, count: int) -> tuple
     if len(known) < len(found):
         return None
     values = np.stack([value for value, _ in known], axis=1)
-    times = np.array([float(count) for _, count in lines])
-    return power_product(values, times, np.array([error for _, error in known]))
+    errors = np.stack([np.broadcast_to(error, count) for _, error in known], axis=1)
+    return power_product(values, np.array([float(times) for _, times in lines]), errors)

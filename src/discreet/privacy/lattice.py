@@ -130,22 +130,36 @@ def spread(pair: Pair, losses: Array) -> Masses:
     """The least pair on these losses that dominates `pair` (see the module docstring)."""
     weights = np.zeros(losses.size)
     infinite = pair.infinite
-    width = np.diff(losses)
     if pair.smooth is not None:
         p, q, p_slack, q_slack = _cells(pair, losses)
-        p, q = p + p_slack, np.maximum(q - q_slack, 0.0)
-        with np.errstate(over="ignore", invalid="ignore"):
-            lifted = np.where(q > 0, q * np.exp(losses[:-1]), 0.0)
-        rounding = _ULP * p * (1 + np.abs(losses[:-1]))
-        up = np.clip((p - lifted + rounding) / -np.expm1(-width), 0.0, p)
-        weights[:-1] += p - up
-        weights[1:] += up
+        weights += spread_cells(p + p_slack, np.maximum(q - q_slack, 0.0), losses)
         below, above = _outside(pair, losses)
         weights[0] += below * (1 + _ULP)
         infinite += above * (1 + _ULP)
     if pair.losses.size:
         infinite += _spread_atoms(pair, losses, weights)
     return Masses(losses, weights, infinite)
+
+
+def spread_cells(p: Array, q: Array, losses: Array) -> Array:
+    """P-masses at the knots that dominate the masses p and q of the cells between them."""
+    weights = np.zeros(losses.size)
+    with np.errstate(over="ignore", invalid="ignore"):
+        lifted = np.where(q > 0, q * np.exp(losses[:-1]), 0.0)
+    rounding = _ULP * p * (1 + np.abs(losses[:-1]))
+    up = np.clip((p - lifted + rounding) / -np.expm1(-np.diff(losses)), 0.0, p)
+    weights[:-1] += p - up
+    weights[1:] += up
+    return weights
+
+
+def contract_cells(p: Array, q: Array, losses: Array) -> Array:
+    """P-masses at the knots that the masses p and q of the cells between them dominate."""
+    weights = np.zeros(losses.size)
+    up = _share_sent_up(p, q, losses)
+    weights[:-1] += (1 - up) * p
+    weights[1:] += up * p
+    return weights
 
 
 def contract(pair: Pair, losses: Array) -> Masses:
@@ -165,10 +179,7 @@ def contract(pair: Pair, losses: Array) -> Masses:
         np.add.at(q, cell[inside], pair.q[inside])
         over = ~on_knot & (cell >= size - 1)
         weights[-1] += float(pair.p[over].sum())
-    p, q = np.maximum(p - p_slack, 0.0), q + q_slack
-    up = _share_sent_up(p, q, losses)
-    weights[:-1] += (1 - up) * p
-    weights[1:] += up * p
+    weights += contract_cells(np.maximum(p - p_slack, 0.0), q + q_slack, losses)
     return Masses(losses, weights, pair.infinite)
 
 

@@ -29,9 +29,10 @@ import scipy.fft
 
 from discreet.privacy.coarse import LEAST_OUTSIDE, Coarse, Frame, any_infinite
 from discreet.privacy.inversion import Spectrum
+from discreet.privacy.jumps import Jumps, jumps_of
 from discreet.privacy.lattice import DRIFT, Masses, contract, densest, lattice_knots, spread
 from discreet.privacy.listing import enumerated
-from discreet.privacy.moments import UNIT, Array, AtomMoments, Moments
+from discreet.privacy.moments import ROUNDED, UNIT, Array, AtomMoments, Moments
 from discreet.privacy.pairs import Pair, dot, log_delta_of
 from discreet.privacy.roots import CLOSE, root
 from discreet.privacy.tilted import FAR, TiltedLaw, convolve
@@ -54,6 +55,8 @@ class Composition:
         self.entries = entries
         self.total = sum(count for _, count in entries)
         self.listed = enumerated(entries)
+        #: whether the last upper bound came from a lattice, so that another theorem may be closer
+        self.is_rough = False
         self.infinite = any_infinite([pair.infinite for pair, _ in entries], [count for _, count in entries])
         widest = max(max(pair.greatest, -pair.least) for pair, _ in entries)
         self.is_untold = self.listed is None and (widest > _UNTOLD or self.greatest > _UNTOLD_IN_ALL)
@@ -71,6 +74,12 @@ class Composition:
             return None
         entries = [(moments, count) for moments, count in known if moments is not None]
         return Spectrum(entries, self.infinite) if len(entries) == len(known) else None
+
+    @cached_property
+    def jumps(self) -> Jumps | None:
+        """The rare large losses of the bag, if nothing but sampled Gaussians is in it."""
+        alone = self.spectrum is not None and len(self.spectrum.entries) == 1 and self.infinite == 0
+        return jumps_of(*self.spectrum.entries[0]) if self.spectrum and alone else None
 
     def chernoff_log_delta(self, epsilon: float) -> float:
         """A certified, cheap upper bound of log δ."""
@@ -97,8 +106,11 @@ class Composition:
             return math.inf
         if self.listed:
             return self._listed_epsilon(delta, 1.0)
-        found = self._inverted_epsilon(delta, upper=True)
-        return found if found is not None else self._epsilon(delta, upper=True)
+        found, close = _close_epsilon(self, delta, upper=True)
+        if close:
+            return found
+        self.is_rough = True
+        return min(_rough_epsilon(self, delta, upper=True), self._epsilon(delta, upper=True), found)
 
     def lower_epsilon(self, delta: float) -> float:
         """A certified lower bound on ε(δ)."""
@@ -106,10 +118,11 @@ class Composition:
             return 0.0
         if self.listed:
             return self._listed_epsilon(delta, -1.0) * (1 - 3 * CLOSE)
-        found = self._inverted_epsilon(delta, upper=False)
-        return max(
-            self._epsilon_from_top(delta), found if found is not None else self._epsilon(delta, upper=False)
-        )
+        found, close = _close_epsilon(self, delta, upper=False)
+        if not close:
+            rough = _rough_epsilon(self, delta, upper=False)
+            found = max(rough, self._epsilon(delta, upper=False), found)
+        return max(self._epsilon_from_top(delta), found)
 
     def upper_log_delta(self, epsilon: float) -> float:
         """A certified upper bound on log δ(ε)."""
@@ -120,8 +133,12 @@ class Composition:
         inverted = self.spectrum.for_epsilon(epsilon) if self.spectrum else None
         if inverted:
             return inverted.log_delta(epsilon, upper=True)
+        found = self.jumps.log_delta(epsilon, upper=True) if self.jumps else None
+        if found is not None and self.jumps and self.jumps.is_tight(epsilon):
+            return found
         frame = self.coarse.frame_for_epsilon(epsilon)
-        return min(self.law(frame, upper=True).log_delta(epsilon), self.chernoff_log_delta(epsilon))
+        rough = min(self.law(frame, upper=True).log_delta(epsilon), self.chernoff_log_delta(epsilon))
+        return rough if found is None else min(rough, found)
 
     def lower_log_delta(self, epsilon: float) -> float:
         """A certified lower bound on log δ(ε)."""
@@ -132,7 +149,11 @@ class Composition:
         inverted = self.spectrum.for_epsilon(epsilon) if self.spectrum else None
         if inverted:
             return inverted.log_delta(epsilon, upper=False)
-        return self.law(self.coarse.frame_for_epsilon(epsilon), upper=False).log_delta(epsilon)
+        found = self.jumps.log_delta(epsilon, upper=False) if self.jumps else None
+        if found is not None and self.jumps and self.jumps.is_tight(epsilon):
+            return found
+        rough = self.law(self.coarse.frame_for_epsilon(epsilon), upper=False).log_delta(epsilon)
+        return rough if found is None else max(rough, found)
 
     @property
     def _listing_error(self) -> float:
@@ -141,7 +162,7 @@ class Composition:
 
     def _listed_epsilon(self, delta: float, side: float) -> float:
         assert self.listed is not None
-        if delta <= self.infinite:
+        if _is_revealed(self.infinite, delta, side):
             return math.inf
         target = math.log(delta) - side * self._listing_error
         return root(partial(log_delta_of, self.listed), target, self.greatest * (1 + 1e-15))
@@ -154,19 +175,13 @@ class Composition:
             if at_top == 0:
                 return 0.0
             log_mass += count * math.log(at_top)
-        share = delta * math.exp(min(-log_mass, 700.0)) * (1 + 1e-12 * (1 + abs(log_mass)))
+        log_share = math.log(delta) - log_mass if delta > 0 else -math.inf
+        share = math.exp(min(log_share, 0.0)) * (1 + 1e-12 * (1 + abs(log_mass)))
         return max(0.0, (self.greatest + math.log1p(-share)) * (1 - 1e-14)) if share < 1 else 0.0
-
-    def _inverted_epsilon(self, delta: float, *, upper: bool) -> float | None:
-        """By the moments, if they are known and lead there; else None."""
-        if self.spectrum is None or delta <= self.infinite:
-            return None
-        found = self.spectrum.for_delta(math.log(delta - self.infinite))
-        return found[0].epsilon(math.log(delta), found[1], upper=upper) if found else None
 
     def _epsilon(self, delta: float, *, upper: bool) -> float:
         if delta <= self.infinite:
-            return math.inf
+            return math.inf if _is_revealed(self.infinite, delta, 1.0 if upper else -1.0) else 0.0
         log_delta = math.log(delta)
         if upper and self.chernoff_log_delta(0.0) <= log_delta:
             return 0.0
@@ -255,8 +270,7 @@ class Composition:
         law = self.untilted()
         losses, p, infinite = law.plain()
         some = p > 0
-        losses, p = losses[some], p[some]
-        return Pair(losses=losses, p=p, q=p * np.exp(-losses), infinite=infinite, vanishing=infinite)
+        return _atoms(losses[some], p[some], infinite)
 
     def _lattice(self, frame: Frame, finer: int) -> tuple[float, int, list[float]]:
         """Step, FFT size and the origin of each entry's lattice."""
@@ -275,6 +289,37 @@ class Composition:
             return step, _fft_size(frame.period / step + 1), [alone.least]
         parts = zip(self.entries, frame.centres, strict=True)
         return step, _fft_size(size), [densest(pair, centre, step) for (pair, _), centre in parts]
+
+
+def _atoms(losses: Array, p: Array, infinite: float) -> Pair:
+    q = np.exp(np.minimum(np.log(p) - losses, 0.0))
+    return Pair(losses=losses, p=p, q=q, infinite=infinite, vanishing=infinite)
+
+
+def _is_revealed(infinite: float, delta: float, side: float) -> bool:
+    """Whether no less than δ is revealed anyway, given that what is revealed is rounded."""
+    return delta <= infinite * (1 + side * ROUNDED)
+
+
+def _close_epsilon(bag: Composition, delta: float, *, upper: bool) -> tuple[float, bool]:
+    """By the moments, or by jumps where those are not close; and whether that is close to the truth."""
+    if bag.spectrum is None or delta <= bag.infinite:
+        return (math.inf if upper else 0.0), False
+    inverted = bag.spectrum.epsilon(delta, upper=upper)
+    if inverted is not None and (bag.spectrum.is_tight or bag.jumps is None):
+        return inverted, True
+    jumped = bag.jumps.epsilon(delta, upper=upper) if bag.jumps else None
+    known = [epsilon for epsilon in (inverted, jumped) if epsilon is not None]
+    found = min(known, default=math.inf) if upper else max(known, default=0.0)
+    close = jumped is not None and bag.jumps is not None and bag.jumps.is_tight(jumped)
+    return found, close or inverted is not None
+
+
+def _rough_epsilon(bag: Composition, delta: float, *, upper: bool) -> float:
+    """By the moments, where a share of δ pays for what is cut off."""
+    if bag.spectrum is None or delta <= bag.infinite:
+        return math.inf if upper else 0.0
+    return bag.spectrum.rough_epsilon(delta, upper=upper)
 
 
 def _moments(pair: Pair) -> Moments | None:

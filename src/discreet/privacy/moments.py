@@ -13,6 +13,7 @@ What would break it: an exponential or a sine that is off by more than a few uni
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,6 +24,8 @@ Array = NDArray[np.floating[Any]]
 Complex = NDArray[np.complexfloating[Any, Any]]
 
 UNIT = 2.0**-53
+#: How far the mass that is revealed may be off, relative to itself: a product, a sum of logarithms, an exponential.
+ROUNDED = 16 * UNIT
 #: The greatest |sin s / s| beyond its first zero is 0.21723…
 _SIDE_LOBE = 0.2173
 #: Atoms times frequencies, at most.
@@ -48,8 +51,8 @@ class Line(Protocol):
     def variance(self) -> float:
         """About the variance of the tilted law."""
 
-    def values(self, spacing: float, count: int) -> tuple[Complex, float] | None:
-        """E e^{it(L - centre)} under the tilt at t = 0, spacing, …, and their error; None if that is too dear."""
+    def values(self, spacing: float, count: int) -> tuple[Complex, Array | float] | None:
+        """E e^{it(L - centre)} under the tilt at t = 0, spacing, …, and their errors; None if that is too dear."""
 
     def log_bound(self, beyond: float) -> float:
         """log of a bound on |E e^{itL}| under the tilt that holds for every t ≥ beyond."""
@@ -59,7 +62,10 @@ class Moments(Protocol):
     """M(z) of one loss, wherever it is asked for."""
 
     def log_moments(self, tilts: Array) -> Array:
-        """log M(λ) for λ > 0, to 1e-12 for each of its own size and of 1; ∞ where it is out of reach."""
+        """About log M(λ) for λ > 0; ∞ where it is out of reach."""
+
+    def raised(self, tilts: Array) -> Array:
+        """Never below log M(λ), and little above it."""
 
     def line(self, tilt: float) -> Line | None:
         """M on the line with real part `tilt` > 0; None where it is out of reach."""
@@ -70,9 +76,12 @@ def log_peak(lam: Array) -> Array:
     return np.asarray(-np.log1p(lam) - lam * np.log1p(1 / lam))
 
 
-def log_add(log_x: float, y: float) -> float:
-    """log(e^log_x + y)."""
-    return float(np.logaddexp(log_x, math.log(y))) if y > 0 else log_x
+def log_add(log_x: float, y: float, *, upper: bool) -> float:
+    """log(e^log_x + y) on the safe side of its own rounding and of y's, which may be all that a small e^log_x adds."""
+    if y <= 0:
+        return log_x
+    total = float(np.logaddexp(log_x, math.log(y)))
+    return total + (ROUNDED if upper else -ROUNDED) * (1 + abs(total))
 
 
 def narrowed(half_widths: Array) -> Array:
@@ -117,6 +126,9 @@ class AtomMoments:
         top = logs.max(axis=1)
         return np.asarray(top + np.log(np.exp(logs - top[:, None]).sum(axis=1)))
 
+    def raised(self, tilts: Array) -> Array:
+        return _raised(self.log_moments(tilts))
+
     def line(self, tilt: float) -> Line | None:
         some = self.p > 0
         if not some.any():
@@ -160,6 +172,9 @@ class GaussianMoments:
     def log_moments(self, tilts: Array) -> Array:
         return np.asarray(tilts * (tilts + 1) * (self.mu * self.mu / 2))
 
+    def raised(self, tilts: Array) -> Array:
+        return _raised(self.log_moments(tilts))
+
     def line(self, tilt: float) -> Line | None:
         square = self.mu * self.mu
         log_moment = tilt * (tilt + 1) * square / 2
@@ -180,8 +195,26 @@ class SlopedMoments:
     slope: Array
     counts: Array
 
+    @property
+    def merges(self) -> str:
+        return "sloped"
+
+    def joined(self, entries: list[tuple[SlopedMoments, int]]) -> list[Moments]:
+        """All of them as one."""
+        return [
+            SlopedMoments(
+                reach=np.concatenate([law.reach for law, _ in entries]),
+                atoms=np.concatenate([law.atoms for law, _ in entries]),
+                slope=np.concatenate([law.slope for law, _ in entries]),
+                counts=np.concatenate([count * law.counts for law, count in entries]),
+            )
+        ]
+
     def log_moments(self, tilts: Array) -> Array:
         return np.asarray((self._each(tilts) * self.counts).sum(axis=1))
+
+    def raised(self, tilts: Array) -> Array:
+        return np.asarray((_raised(self._each(tilts)) * self.counts).sum(axis=1))
 
     def _each(self, tilts: Array) -> Array:
         reduced = self.reduced(tilts[:, None])
@@ -252,15 +285,17 @@ def sloped(reach: float, atoms: float, slope: float) -> SlopedMoments:
 
 def merged(entries: list[tuple[Moments, int]]) -> list[tuple[Moments, int]]:
     """The same bag, with everything that is summed at one stroke in one entry."""
-    found = [(law, count) for law, count in entries if isinstance(law, SlopedMoments)]
-    if not found:
-        return entries
-    counts = np.concatenate([count * law.counts for law, count in found])
-    reach = np.concatenate([law.reach for law, _ in found])
-    atoms = np.concatenate([law.atoms for law, _ in found])
-    slope = np.concatenate([law.slope for law, _ in found])
-    others = [(law, count) for law, count in entries if not isinstance(law, SlopedMoments)]
-    return [*others, (SlopedMoments(reach, atoms, slope, counts), 1)]
+    rest: list[tuple[Moments, int]] = []
+    kin: dict[str, list[tuple[Any, int]]] = defaultdict(list)
+    for law, count in entries:
+        alike = kin[law.merges] if hasattr(law, "merges") else rest
+        alike.append((law, count))
+    return [*rest, *((law, 1) for alike in kin.values() for law in alike[0][0].joined(alike))]
+
+
+def _raised(log_moments: Array) -> Array:
+    """Raised by more than the rounding of a plain sum."""
+    return np.asarray(log_moments + 1e-11 * (1 + np.abs(log_moments)))
 
 
 def power_product(values: Complex, counts: Array, errors: Array) -> tuple[Complex, Array]:

@@ -96,11 +96,8 @@ def _no_less_private(a: Guarantee, b: Guarantee) -> bool:
             return a.epsilon_ <= b.epsilon_
         case (known.RandomizedResponse(), known.RandomizedResponse()):
             return a.outcomes == b.outcomes and a.epsilon_ <= b.epsilon_
-        case (
-            known.Pure() | known.Laplace() | known.Exponential() | known.RandomizedResponse(),
-            known.Pure(),
-        ):
-            return a.worst_loss() <= b.epsilon_
+        case (known.Primitive(), known.Pure()):
+            return a.failure == 0 and a.worst_loss() <= b.epsilon_
         case (Sampled(), Sampled()):
             same = a.scheme == b.scheme and a.unit == b.unit and a.rate <= b.rate
             return same and a.inner.unit == b.inner.unit and implies(a.inner, b.inner)

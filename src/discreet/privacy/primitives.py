@@ -21,9 +21,19 @@ from discreet.privacy.unit import Unit
 
 @dataclass(frozen=True, repr=False)
 class Primitive(Guarantee):
-    """One mechanism. What it does not know of itself is ∞, or no pair."""
+    """One mechanism. What it does not know of itself is ∞, or no pair.
+
+    Two things stand behind lower bounds. `witness`: the pairs of one mechanism that has this description, at one pair of
+    neighbours; products of them bound compositions from below. `tight`: whether every point of the curve of `pairs` is
+    attained (or approached) by some mechanism of this description, which may be another one at each point.
+    """
 
     unit: Unit = field(default=Unit(), kw_only=True)
+
+    @property
+    def tight(self) -> bool:
+        """See the class; a mechanism that does not say so claims no more than its witness shows."""
+        return False
 
     @property
     def failure(self) -> float:
@@ -56,7 +66,7 @@ class Primitive(Guarantee):
         return [((self, 1),)]
 
     def grouped(self, size: int) -> Guarantee:
-        from discreet.privacy.wrapped import Group
+        from discreet.privacy.groups import Group
 
         return Group(self, size)
 
@@ -84,11 +94,13 @@ class Pure(Primitive):
 
     epsilon_: float
 
+    tight = True
+
     def worst_loss(self) -> float:
         return self.epsilon_
 
-    def grouped(self, size: int) -> Guarantee:
-        return Pure(_times(self.epsilon_, size), unit=self.unit)
+    def antipodal(self, rate: float) -> Pair | None:
+        return families.antipodal_geometric(self.epsilon_, 1, rate)
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,6 +110,8 @@ class Approximate(Primitive):
     epsilon_: float
     delta_: float
 
+    tight = True
+
     @property
     def failure(self) -> float:
         return self.delta_
@@ -106,19 +120,16 @@ class Approximate(Primitive):
         return self.epsilon_
 
     def grouped(self, size: int) -> Guarantee:
-        """(kε, δ·(e^{kε} - 1)/(e^ε - 1)): follow a chain of k neighbours."""
-        growth = float(size)
-        if self.epsilon_ > 0:
-            log_growth = _log_expm1(size * self.epsilon_) - _log_expm1(self.epsilon_)
-            growth = math.exp(min(log_growth, 700.0)) * (1 + 1e-12)
-        if growth * self.delta_ >= 1:
+        group = super().grouped(size)
+        assert isinstance(group, Primitive)
+        if group.failure >= 1:
             raise UnsupportedGuarantee(
                 "DP203",
                 f"nothing is promised to a group of {size}: its δ would be 1 or more.",
                 why="δ grows with e^ε for every further member of the group.",
                 fix="ask for a smaller group, or state the mechanism (its noise) instead of its (ε, δ).",
             )
-        return Approximate(_times(self.epsilon_, size), growth * self.delta_, unit=self.unit)
+        return group
 
 
 @dataclass(frozen=True, repr=False)
@@ -185,6 +196,8 @@ class Laplace(Primitive):
 
     scale: float
 
+    tight = True
+
     def worst_loss(self) -> float:
         return rounded_up(1 / Fraction(repr(self.scale)))
 
@@ -206,6 +219,8 @@ class Gaussian(Primitive):
     """Gaussian noise; `noise` is the standard deviation in sensitivities. It is (1/noise)-GDP."""
 
     noise: float
+
+    tight = True
 
     @property
     def mu(self) -> float:
@@ -237,6 +252,11 @@ class DiscreteLaplace(Primitive):
     def worst_loss(self) -> float:
         return rounded_up(self.sensitivity / Fraction(repr(self.scale)))
 
+    @property
+    def tight(self) -> bool:
+        """Unless there are too many outcomes to list."""
+        return self.sensitivity <= families.MOST_ATOMS
+
     def divergence(self, order: float) -> float:
         return min(divergences.of_pair(self.pairs()[0], order), self.worst_loss())
 
@@ -244,14 +264,15 @@ class DiscreteLaplace(Primitive):
         exact = families.discrete_laplace(self.scale, self.sensitivity)
         return (exact or families.randomized_response(self.worst_loss()),)
 
+    def witness(self) -> tuple[Pair, ...]:
+        """Of too many outcomes only tell whether the answer is 0 or less, the greatest or more, or between."""
+        return self.pairs() if self.tight else (families.three_way_laplace(self.worst_loss()),)
+
     def grouped(self, size: int) -> Guarantee:
         return DiscreteLaplace(self.scale, self.sensitivity * size, unit=self.unit)
 
     def antipodal(self, rate: float) -> Pair | None:
-        reach = math.ceil(700 * self.scale)
-        return families.antipodal_integer(
-            families.laplace_log_mass(self.scale), self.sensitivity, reach, rate
-        )
+        return families.antipodal_geometric(1 / self.scale, self.sensitivity, rate)
 
 
 @dataclass(frozen=True, repr=False)
@@ -269,6 +290,8 @@ class DiscreteGaussian(Primitive):
 
     def concentration(self) -> tuple[float, float]:
         return 0.0, (self.sensitivity / self.scale) ** 2 / 2 * (1 + 1e-15)
+
+    tight = True
 
     def dominating(self) -> tuple[Pair, ...]:
         exact = families.discrete_gaussian(self.scale, self.sensitivity)
@@ -297,6 +320,8 @@ class RandomizedResponse(Primitive):
     epsilon_: float
     outcomes: int = 2
 
+    tight = True
+
     def worst_loss(self) -> float:
         return self.epsilon_
 
@@ -305,9 +330,6 @@ class RandomizedResponse(Primitive):
 
     def dominating(self) -> tuple[Pair, ...]:
         return (families.randomized_response(self.epsilon_, self.outcomes),)
-
-    def grouped(self, size: int) -> Guarantee:
-        return Pure(_times(self.epsilon_, size), unit=self.unit)
 
 
 @dataclass(frozen=True, repr=False)
@@ -321,6 +343,11 @@ class Leaky(Primitive):
 
     delta_: float
 
+    tight = True
+    #: It often stands for a part of a step, such as a noisy count that is shown if it is large, and a group of units can
+    #: make that part far more likely than its share of the noise tells.
+    leans_on_others = True
+
     @property
     def failure(self) -> float:
         return self.delta_
@@ -331,9 +358,6 @@ class Leaky(Primitive):
     def dominating(self) -> tuple[Pair, ...]:
         return (leaked(atoms(np.ones(1), np.ones(1)), self.delta_),)
 
-    def grouped(self, size: int) -> Guarantee:
-        return Leaky(-math.expm1(size * math.log1p(-self.delta_)) * (1 + 1e-12), unit=self.unit)
-
 
 @dataclass(frozen=True, repr=False)
 class Exponential(Primitive):
@@ -341,11 +365,13 @@ class Exponential(Primitive):
 
     epsilon_: float
 
+    tight = True
+
     def worst_loss(self) -> float:
         return self.epsilon_
 
     def divergence(self, order: float) -> float:
-        return min(divergences.of_pure(self.epsilon_, order), order * self.concentration()[1])
+        return min(divergences.of_range(self.epsilon_, order), order * self.concentration()[1])
 
     def concentration(self) -> tuple[float, float]:
         """ε²/8 (Cesar, Rogers 2021, Lemma 3.4), or what ε-DP alone gives."""
@@ -354,8 +380,12 @@ class Exponential(Primitive):
     def dominating(self) -> tuple[Pair, ...]:
         return (families.bounded_range(self.epsilon_),)
 
+    def witness(self) -> tuple[Pair, ...]:
+        """Each point of the curve has its own worst scores; two options that change places have these losses: ±ε/2."""
+        return (families.randomized_response(self.epsilon_ / 2),)
+
     def grouped(self, size: int) -> Guarantee:
-        return Exponential(_times(self.epsilon_, size), unit=self.unit)
+        return Exponential(exact_times(self.epsilon_, size), unit=self.unit)
 
 
 @lru_cache(maxsize=256)
@@ -363,12 +393,9 @@ def _remembered(mechanism: Primitive) -> tuple[Pair, ...]:
     return mechanism.dominating()
 
 
-def _times(epsilon: float, size: int) -> float:
-    return rounded_up(size * Fraction(repr(epsilon)))
-
-
-def _log_expm1(x: float) -> float:
-    return x + math.log(-math.expm1(-x))
+def exact_times(epsilon: float, size: int) -> float:
+    """So many times a decimal number, rounded up."""
+    return rounded_up(size * Fraction(repr(float(epsilon))))
 
 
 def _snake(name: str) -> str:

@@ -22,6 +22,8 @@ from discreet.privacy.roots import CLOSE, root
 
 #: Optimal composition of equal mechanisms is a sum of as many terms.
 _MOST_TERMS = 10_000
+#: Different mechanisms whose Rényi curves are added where nothing better is at hand.
+_MOST_CURVES = 64
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,7 @@ def _gaussian(bag: Bag, delta: float) -> float:
         return math.inf
     if delta == 0:
         return math.inf
-    return root(lambda at: families.gaussian_log_delta(mu, at), math.log(delta), None)
+    return root(lambda at: families.gaussian_log_delta(mu, at), math.log(delta) - CLOSE, None)
 
 
 def _gaussian_log_delta(bag: Bag, epsilon: float) -> float:
@@ -312,7 +314,7 @@ ROUTES = (
     ),
     Route(
         "closed form",
-        "the exact profile of one mechanism",
+        "the profile of one mechanism",
         _closed,
         _closed_log_delta,
         lambda bag: bool(_closed_pairs(bag)),
@@ -349,11 +351,19 @@ def best_epsilon(bag: Bag, delta: float) -> float:
 def best_route(bag: Bag, delta: float) -> tuple[float, Route]:
     """The least ε and the route that gave it; a Rényi bound is the last resort."""
     found = [(route.epsilon(bag, delta), index, route) for index, route in enumerate(chosen(bag))]
-    if all(math.isinf(epsilon) for epsilon, _, _ in found) and delta > bag.failure:
-        route = BY_NAME["renyi improved"]
-        found.append((route.epsilon(bag, delta), len(found), route))
+    if delta > bag.failure and (all(math.isinf(epsilon) for epsilon, _, _ in found) or _is_rough(bag)):
+        for route in (BY_NAME["renyi improved"], BY_NAME["renyi optimal"]):
+            found.append((route.epsilon(bag, delta), len(found), route))
     epsilon, _, route = min(found)
     return max(0.0, epsilon), route
+
+
+def _is_rough(bag: Bag) -> bool:
+    """Whether a lattice was needed although great losses are rare: then another theorem may be closer."""
+    if "compositions" not in bag.__dict__ or len(bag.entries) > _MOST_CURVES:
+        return False
+    rough = [composition.spectrum for composition in bag.compositions if composition.is_rough]
+    return any(spectrum is not None and spectrum.is_cuttable for spectrum in rough)
 
 
 def best_log_delta(bag: Bag, epsilon: float) -> tuple[float, Route]:

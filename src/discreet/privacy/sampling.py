@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from discreet import check
 from discreet.errors import UnsupportedGuarantee
 from discreet.privacy import divergences, families
 from discreet.privacy.bag import Bag, greatest_of
-from discreet.privacy.guarantee import Composed, Guarantee
+from discreet.privacy.guarantee import Composed, Guarantee, only_bag
 from discreet.privacy.pairs import Pair, diluted, masked, rediluted, symmetrised
 from discreet.privacy.primitives import Primitive
 from discreet.privacy.unit import RELATIONS, Unit
@@ -80,20 +80,56 @@ class Sampled(Primitive):
 
     def dominating(self) -> tuple[Pair, ...]:
         base = self._base
-        if self._theorem is _poisson_replace and isinstance(self.inner, Primitive):
-            pair = self.inner.antipodal(self.rate)
-            if pair is not None:
-                return (pair,)
-        pairs = _pairs_of(base)
+        if self._theorem is _poisson_replace and (pair := self._antipodal):
+            return (pair,)
+        pairs = pairs_of(base)
         return self._theorem(pairs, self.rate) if pairs else ()
 
+    @property
+    def tight(self) -> bool:
+        """Attained where the base is, save for a replaced record under Poisson sampling.
+
+        - Poisson, add-remove: by data of one record, (1-q)·Q + qP against Q.
+        - Poisson, known under replace only: by a mechanism that says whether its sample is empty.
+        - Fixed size: by data in which all other records are equal, so that the sample has the record or is as without it.
+        - Poisson, replaced: additive noise and ε-privacy have an exact pair (`families.antipodal_gaussian`); the general
+          rule takes the worst of two mixtures that no mechanism need have at once.
+        """
+        if self._theorem is _poisson_replace:
+            return self._antipodal is not None and self._antipodal.infinite == 0
+        base = only_bag(self._base)
+        if base.alone is None or not getattr(base.alone, "tight", False):
+            return False
+        # what dominates both directions of a lopsided pair at once need not be attained at any point
+        return self._theorem is _poisson_add_remove or all(pair.symmetric for pair in base.alone.pairs())
+
     def witness(self) -> tuple[Pair, ...]:
-        """The theorems are tight for some mechanism, save that a step-by-step maximum may be out of reach."""
-        if self._theorem in (_poisson_add_remove, _poisson_replace_only):
-            return self._theorem(_base_witness(self.inner), self.rate)
-        if not (isinstance(self.inner, Primitive) and self.inner.antipodal(self.rate)):
-            return _one_way(self.inner, self.rate)
-        return self.pairs() if self._theorem is _poisson_replace else _one_way(self._base, self.rate)
+        """One mechanism with one pair of neighbours, for each theorem; see `tight`."""
+        if self._theorem is _poisson_add_remove:
+            return self._theorem(base_witness(self.inner), self.rate)
+        if self._theorem is _poisson_replace_only:
+            return tuple(masked(pair, self.rate) for pair in base_witness(self.inner))
+        if self._theorem is _poisson_replace:
+            pair = self._antipodal
+            # what was not listed counts as revealed in an upper bound, and not at all here
+            return (replace(pair, infinite=0.0, vanishing=0.0),) if pair else _one_way(self.inner, self.rate)
+        return _one_way(self._base, self.rate)
+
+    @property
+    def _antipodal(self) -> Pair | None:
+        return self.inner.antipodal(self.rate) if isinstance(self.inner, Primitive) else None
+
+    def grouped(self, size: int) -> Guarantee:
+        """All units join or leave together: for Poisson samples the comonotone pair, else a chain of neighbours."""
+        from discreet.privacy.groups import Group, sampled_group
+
+        return (sampled_group if self._theorem is _poisson_add_remove and self.pairs() else Group)(self, size)
+
+    def moved(self, size: int) -> Guarantee:
+        """Some join and some leave: a chain of neighbours."""
+        from discreet.privacy.groups import Group
+
+        return self if size == 1 else Group(self, size)
 
     @property
     def _theorem(self) -> Callable[[tuple[Pair, ...], float], tuple[Pair, ...]]:
@@ -103,12 +139,11 @@ class Sampled(Primitive):
     def _base(self) -> Guarantee:
         """The guarantee that the theorem starts from: for two units if it needs a replaced one and has a removed one."""
         doubled = _THEOREMS[self.scheme, self.inner.unit.relation, self.unit.relation][1]
-        return self.inner.group(2) if doubled else self.inner
+        return self.inner.at_distance(2) if doubled else self.inner
 
     @property
     def _base_bag(self) -> Bag:
-        (entries,) = self._base.bags()
-        return Bag(list(entries))
+        return only_bag(self._base)
 
     @property
     def _keeps_epsilon(self) -> bool:
@@ -160,7 +195,7 @@ def _poisson_add_remove(base: tuple[Pair, ...], rate: float) -> tuple[Pair, ...]
 def _poisson_replace(base: tuple[Pair, ...], rate: float) -> tuple[Pair, ...]:
     """H_γ ≤ q·H_γ'(two units), γ' = 1 + (γ-1)/q, γ ≥ 1 (advanced joint convexity, Balle, Barthe, Gaboardi 2018).
 
-    Additive log-concave noise has an exact pair instead: `families.antipodal_gaussian`.
+    Additive log-concave noise and ε-privacy have exact pairs instead: `families.antipodal_gaussian`.
     """
     return _fixed_size_replace(base, rate)
 
@@ -193,10 +228,9 @@ _THEOREMS = {
 }
 
 
-def _base_witness(base: Guarantee) -> tuple[Pair, ...]:
+def base_witness(base: Guarantee) -> tuple[Pair, ...]:
     """The pairs of a mechanism with the guarantee of the base, or with that of one of its parts."""
-    (entries,) = base.bags()
-    bag = Bag(list(entries))
+    bag = only_bag(base)
     if bag.gaussian is not None:
         return (families.gaussian(bag.gaussian * (1 - 1e-13)),)
     return max((part.witness() for part, _ in bag.entries), key=lambda pairs: pairs[0].exceeds(0.0)[0])
@@ -204,14 +238,13 @@ def _base_witness(base: Guarantee) -> tuple[Pair, ...]:
 
 def _one_way(base: Guarantee, rate: float) -> tuple[Pair, ...]:
     """One record replaced by another, always in the same role: what an actual data set can show."""
-    pair = _base_witness(base)[0]
+    pair = base_witness(base)[0]
     return diluted(pair, rate), rediluted(pair, rate)
 
 
-def _pairs_of(base: Guarantee) -> tuple[Pair, ...]:
+def pairs_of(base: Guarantee) -> tuple[Pair, ...]:
     """The pairs of one mechanism, or of a composition that is run on one sample."""
-    (entries,) = base.bags()
-    bag = Bag(list(entries))
+    bag = only_bag(base)
     if bag.gaussian is not None:
         return (families.gaussian(bag.gaussian * (1 + 1e-13 * (bag.count > 1))),)
     if bag.alone is not None:

@@ -49,9 +49,6 @@ class Selected(Primitive):
     gamma: float
     eta: float = 0.0
 
-    #: The rule is tight for some orders of the outputs only, so the pair is an upper bound and nothing more.
-    tight = False
-
     @property
     def assumes(self) -> frozenset[str]:
         return self.inner.assumes
@@ -92,7 +89,10 @@ class Selected(Primitive):
         return (symmetrised(pair_of_profile(*_falling(knots, np.minimum(1.0, deltas)))),)
 
     def witness(self) -> tuple[Pair, ...]:
-        """If all outputs tie, the winner is one run of the inner mechanism; less of what it reveals is less too."""
+        """A run may come with a number of its own by which they are ordered, and then the winner is any one run.
+
+        So `tight` is not claimed: other orders reveal more, though for none is the rule known to be attained.
+        """
         parts = [part for bag in alternatives(self.inner) for part, _ in bag.entries]
         pairs = max((part.witness() for part in parts), key=lambda found: found[0].exceeds(0.0)[0])
         return tuple(replace(pair, infinite=pair.infinite * (1 - 1e-9)) for pair in pairs)
@@ -100,6 +100,9 @@ class Selected(Primitive):
     def grouped(self, size: int) -> Guarantee:
         """The rule needs nothing of the inner mechanism but its curve, so it may be that of a group."""
         return Selected(self.inner.group(size), self.gamma, self.eta, unit=self.unit)
+
+    def moved(self, size: int) -> Guarantee:
+        return Selected(self.inner.at_distance(size), self.gamma, self.eta, unit=self.unit)
 
     @property
     def _clean_gamma(self) -> float:
@@ -137,6 +140,9 @@ class OneOf(Guarantee):
 
     def grouped(self, size: int) -> Guarantee:
         return one_of(*(part.group(size) for part in self.parts))
+
+    def moved(self, size: int) -> Guarantee:
+        return one_of(*(part.at_distance(size) for part in self.parts))
 
     def __repr__(self) -> str:
         return f"one_of({', '.join(sorted(map(repr, self.parts)))})"

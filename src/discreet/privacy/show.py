@@ -19,7 +19,7 @@ def rows(guarantee: Guarantee) -> list[tuple[str, str]]:
     epsilons = [(f"ε at δ = {delta:g}", _number(guarantee.epsilon(delta))) for delta in _DELTAS]
     return [
         ("what was run", repr(guarantee)),
-        ("protects", str(guarantee.unit)),
+        ("protects", str(guarantee.unit) if guarantee.together == 1 else _several(guarantee)),
         *epsilons,
         ("advantage of an attacker", _number(guarantee.advantage())),
         (
@@ -56,6 +56,11 @@ def html(guarantee: Guarantee) -> str:
         "<div style='display:flex;gap:1em;align-items:center;flex-wrap:wrap'>"
         f"{tradeoff_svg({'': guarantee})}<table>{cells}</table></div>"
     )
+
+
+def _several(guarantee: Guarantee) -> str:
+    change = "added or removed together" if guarantee.unit.relation == "add-remove" else "replaced together"
+    return f"{guarantee.together:,} {guarantee.unit.protects}s {change}"
 
 
 def _rounded_up(value: float) -> str:

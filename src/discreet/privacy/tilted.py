@@ -110,7 +110,7 @@ class TiltedLaw:
             over = 0.0
         log_finite = self.log_moment - self.tilt * at + math.log(over) if over > 0 else -math.inf
         slope = under / over if over > 0 and under > 0 else self.tilt + 1.0
-        return min(0.0, log_add(log_finite, self.infinite)), slope
+        return min(0.0, log_add(log_finite, self.infinite, upper=self.upper)), slope
 
     def _weighed(self, at: float, stride: int) -> tuple[float, float]:
         """E w(L - at) over the window, and the same with 1 - e^{-x} replaced by e^{-x}.

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from discreet.privacy.bag import Bag
-from discreet.privacy.guarantee import Guarantee, alternatives, profile_is_exact
+from discreet.privacy.guarantee import Guarantee, alternatives, has_closed_form
 from discreet.privacy.moments import Array
 from discreet.privacy.pairs import Pair, dot
 from discreet.privacy.routes import best_log_delta, has_pairs
@@ -107,7 +107,7 @@ def _bag_tradeoff(bag: Bag, false_alarm: float) -> float:
         return float(ndtr(-ndtri(false_alarm) - bag.gaussian)) * (1 - 1e-13)
     if false_alarm == 0:
         return 1 - bag.failure
-    if profile_is_exact(bag):
+    if has_closed_form(bag):
         return _along_exact_profile(bag, false_alarm)
     rough = _curve(bag, np.array([false_alarm]))[0]
     if false_alarm > 1e-5 or not has_pairs(bag):
@@ -148,7 +148,7 @@ def _curve(bag: Bag, false_alarm: Array) -> Array:
 
 def _profile(bag: Bag) -> tuple[Array, Array]:
     """A few hundred proved points (ε, δ), the greater of both directions."""
-    if profile_is_exact(bag):
+    if has_closed_form(bag):
         assert bag.alone is not None
         pairs = bag.alone.pairs()
         top = min(max(pair.greatest for pair in pairs), 700.0)
@@ -195,7 +195,10 @@ def _deltas(pair: Pair, epsilons: Array) -> Array:
 
 
 def _line(epsilon: float, delta: float, false_alarm: Array) -> Array:
-    steep = 1 - delta - math.exp(min(epsilon, 700.0)) * false_alarm
+    with np.errstate(divide="ignore"):
+        # from 1 on nothing is left of the line
+        seen = np.exp(np.minimum(epsilon + np.log(false_alarm), 0.0)) * (1 + 1e-13)
+    steep = 1 - delta - seen
     return np.asarray(np.maximum(0.0, np.maximum(steep, math.exp(-epsilon) * (1 - delta - false_alarm))))
 
 
@@ -203,7 +206,7 @@ def rough_delta(guarantee: Guarantee, epsilon: float) -> float:
     """A quick upper bound of δ, for choosing where to look."""
     logs = [
         best_log_delta(bag, epsilon)[0]
-        if bag.gaussian is not None or profile_is_exact(bag) or not has_pairs(bag)
+        if bag.gaussian is not None or has_closed_form(bag) or not has_pairs(bag)
         else max(composition.chernoff_log_delta(epsilon) for composition in bag.compositions)
         for bag in alternatives(guarantee)
     ]

@@ -50,6 +50,7 @@ def same_unit(units: list[Unit]) -> Unit:
                 "DP201",
                 f"these guarantees protect different things: {first}; {other}.",
                 why="their losses are about different neighbours, so a sum of them bounds neither.",
-                fix="state both for the same unit, for example with  relation='replace'  in both.",
+                fix=f"compute the other one for {first} too, and state it so:  "
+                f"unit={first.protects!r}, relation={first.relation!r}",
             )
     return first

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from discreet.errors import BadDescription, DiscreetError
-from discreet.privacy import constructors, primitives, sampling, selection, wrapped
+from discreet.privacy import constructors, groups, primitives, sampling, selection, wrapped
 from discreet.privacy.guarantee import Composed, Guarantee, compose
 
 VERSION = 1
@@ -83,7 +83,7 @@ def _pack(node: Guarantee) -> dict[str, Any]:
         case sampling.Sampled():
             fields = {"rate": node.rate, "scheme": node.scheme, "relation": node.unit.relation}
             return {"kind": "sampled", "of": _pack(node.inner), **fields}
-        case wrapped.Group():
+        case groups.Group():
             return {"kind": "group", "of": _pack(node.inner), "size": node.size}
         case wrapped.Parallel():
             parts = sorted(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guarantees around other guarantees: groups, disjoint parts, and the pairs that users bring themselves."""
+"""Guarantees around other guarantees: disjoint parts of the data, and the pairs that users bring themselves."""
 
 from __future__ import annotations
 
@@ -14,87 +14,14 @@ import numpy as np
 from discreet import check
 from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.privacy import divergences, families
-from discreet.privacy.bag import Part, greatest_of, pair_of_profile
+from discreet.privacy.bag import Part, greatest_of
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.pairs import Pair, atoms, log_delta_of, swapped, symmetrised
+from discreet.privacy.pairs import Pair, atoms, swapped
 from discreet.privacy.primitives import Primitive
 from discreet.privacy.unit import RELATIONS, Unit, same_unit
 
 #: Two tables lose the same if what they lose differs by less than half of this share of the greatest loss.
 _ALIKE = 4e-16
-
-
-@dataclass(frozen=True, repr=False, init=False)
-class Group(Primitive):
-    """A mechanism seen by a group of `size` units, when it has no noise of its own to rescale.
-
-    Along a chain of neighbours H at e^{kε} is at most δ(ε)·(1 + e^ε + … + e^{(k-1)ε}).
-    """
-
-    inner: Primitive
-    size: int
-
-    def __init__(self, inner: Primitive, size: int) -> None:
-        object.__setattr__(self, "inner", inner)
-        object.__setattr__(self, "size", size)
-        object.__setattr__(self, "unit", inner.unit)
-
-    @property
-    def assumes(self) -> frozenset[str]:
-        return self.inner.assumes
-
-    @property
-    def failure(self) -> float:
-        return (
-            min(1.0, self.inner.failure * self._growth(self.inner.worst_loss()))
-            if self.inner.failure
-            else 0.0
-        )
-
-    def worst_loss(self) -> float:
-        return self.size * self.inner.worst_loss() * (1 + 1e-15)
-
-    def divergence(self, order: float) -> float:
-        return min(super().divergence(order), order * self.concentration()[1])
-
-    def concentration(self) -> tuple[float, float]:
-        xi, rho = self.inner.concentration()
-        # what is known of the rest when something may be lost does not chain from neighbour to neighbour
-        chains = xi == 0 and self.inner.failure == 0
-        grown = self.size**2 * rho * (1 + 1e-15) if chains else math.inf
-        return 0.0, min(grown, super().concentration()[1])
-
-    def dominating(self) -> tuple[Pair, ...]:
-        inner = self.inner.pairs()
-        if not inner:
-            return ()
-        top = self.size * max(pair.greatest for pair in inner)
-        knots = np.concatenate([[0.0], np.geomspace(top * 1e-6, top, 2000)])
-        return (
-            symmetrised(pair_of_profile(knots, np.array([self._delta(inner, float(at)) for at in knots]))),
-        )
-
-    def witness(self) -> tuple[Pair, ...]:
-        return self.inner.witness()
-
-    def grouped(self, size: int) -> Guarantee:
-        return Group(self.inner, self.size * size)
-
-    def _delta(self, inner: tuple[Pair, ...], epsilon: float) -> float:
-        log_delta = max(log_delta_of(pair, epsilon / self.size) for pair in inner)
-        return min(1.0, math.exp(log_delta) * self._growth(epsilon / self.size) * (1 + 1e-12))
-
-    def _growth(self, epsilon: float) -> float:
-        """1 + e^ε + … + e^{(size-1)ε}."""
-        if epsilon == 0:
-            return float(self.size)
-        log_growth = (self.size - 1) * epsilon + math.log(
-            math.expm1(-self.size * epsilon) / math.expm1(-epsilon)
-        )
-        return math.exp(min(log_growth, 700.0))
-
-    def __repr__(self) -> str:
-        return f"{self.inner!r}.group({self.size})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,7 +49,8 @@ class Facing(Primitive):
         return (pairs[self.direction % len(pairs)],) if pairs else ()
 
     def witness(self) -> tuple[Pair, ...]:
-        return self.pairs() or self.inner.witness()
+        shown = self.inner.witness()
+        return (shown[self.direction % len(shown)],)
 
 
 @dataclass(frozen=True, repr=False)
@@ -150,7 +78,7 @@ class Parallel(Guarantee):
         parts = sorted(self.parts, key=repr)
         if self.relation == "add-remove":
             return [bag for part in parts for bag in part.bags()]
-        twice = [bag for part in parts for bag in part.group(2).bags()]
+        twice = [bag for part in parts for bag in part.at_distance(2).bags()]
         leaves, enters = ([_facing(bag, way) for part in parts for bag in part.bags()] for way in (0, 1))
         return twice + [left + entered for left in leaves for entered in enters]
 
@@ -208,6 +136,9 @@ class Tables(Primitive):
     p: tuple[float, ...]
     q: tuple[float, ...]
     taken: frozenset[str] = frozenset()
+
+    #: A replaced record may have either of the two laws first, and finitely many outcomes keep the maximum exact.
+    tight = True
 
     @property
     def assumes(self) -> frozenset[str]:
@@ -270,6 +201,11 @@ class TwoGaussians(Primitive):
 
     shift: float
     ratio: float
+
+    @property
+    def tight(self) -> bool:
+        """For a replaced record the greater of both directions is only read at some points."""
+        return self.unit.relation == "add-remove"
 
     def divergence(self, order: float) -> float:
         forth = divergences.of_two_gaussians(self.shift, self.ratio, order)

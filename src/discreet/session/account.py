@@ -16,6 +16,7 @@ import numpy as np
 
 from discreet.errors import BadParameter, DiscreetError, EngineFailed, OverBudget
 from discreet.ledger import Entry, Ledger, Left, Receipt, Wanted
+from discreet.ledger.description import Description
 from discreet.ledger.receipt import NOT_DRAWN
 from discreet.mechanisms.mechanism import Mechanism, Refusal, Release
 from discreet.noise.source import is_private
@@ -33,6 +34,7 @@ class Account:
     analyst: str | None
     project: str | None
     purpose: str | None
+    description: Description
 
     @property
     def who(self) -> dict[str, str | None]:
@@ -45,12 +47,20 @@ class Account:
 
     def find(self, key: str | None, question: str, guarantee: Guarantee | None) -> Entry | None:
         """The answer that is kept under a key, if that stands for this question."""
-        return None if key is None else self.ledger.find(key, question, guarantee=guarantee, **self.who)
+        if key is None:
+            return None
+        return self.ledger.find(key, question, guarantee=guarantee, description=self.description, **self.who)
 
     def charge(
-        self, guarantee: Guarantee, question: str, key: str | None, mechanism: str | None = None
+        self,
+        guarantee: Guarantee,
+        question: str,
+        key: str | None,
+        mechanism: str | None = None,
+        *,
+        compiled: bool = False,
     ) -> Receipt:
-        """Pay for one answer."""
+        """Pay for one answer; `compiled` says that its guarantee was computed from the description of the data."""
         return self.ledger.charge(
             guarantee,
             question=question,
@@ -58,21 +68,30 @@ class Account:
             mechanism=mechanism,
             private=is_private(),
             purpose=self.purpose,
+            description=self.description,
+            compiled=compiled,
             **self.who,
         )
 
     def charge_all(self, wanted: Iterable[Wanted]) -> list[Receipt | Entry]:
-        """Pay for several answers together, or for none."""
-        return self.ledger.charge_all(wanted, private=is_private(), purpose=self.purpose, **self.who)
+        """Pay for several answers to questions about the tables together, or for none."""
+        return self.ledger.charge_all(
+            wanted,
+            private=is_private(),
+            purpose=self.purpose,
+            description=self.description,
+            compiled=True,
+            **self.who,
+        )
 
-    def release(self, mechanism: Mechanism, data: Any, key: str | None) -> Release:
+    def release(self, mechanism: Mechanism, data: Any, key: str | None, *, compiled: bool = False) -> Release:
         """A mechanism of any kind, charged, drawn and kept; an answer that is kept already is shown again."""
         named = type(mechanism).__name__
         kept = self.find(key, named, mechanism.promise)
         if kept is not None:
             receipt, value = kept.receipt, value_of(kept.answer)
         else:
-            receipt = self.charge(mechanism.promise, named, key, named)
+            receipt = self.charge(mechanism.promise, named, key, named, compiled=compiled)
             value = drawn(mechanism, data)
             written = _written(value)
             shown = self.ledger.commit(receipt, written)

@@ -54,7 +54,7 @@ class Maker:
         """The number that was chosen for at_most="auto", or one to show figures for."""
         if not self.is_auto:
             return None, ""
-        if (kept := self.account.ledger.find(self._key)) is not None:
+        if (kept := self.account.ledger.find_for_all(self._key)) is not None:
             return int(value_of(kept.answer)), ""
         said = f"at_most is not chosen yet: figures are for {_GUESS}. The first answer chooses it, for a tenth more."
         return _GUESS, said
@@ -63,12 +63,12 @@ class Maker:
         """How many rows of one unit count, where the description says "auto": chosen if need be, for a tenth of a cost."""
         mechanism = self.choice(amount)
         if mechanism is not None:
-            return int(self.account.release(mechanism, self.data, self._key).value)
+            return int(self.account.release(mechanism, self.data, self._key, compiled=True).value)
         return self.cap_or_guess()[0]
 
     def choice(self, amount: Spend) -> CapMechanism | None:
         """The choice that has to be made before a question at this cost; None if there is none to make."""
-        if not self.is_auto or self.account.ledger.find(self._key) is not None:
+        if not self.is_auto or self.account.ledger.find_for_all(self._key) is not None:
             return None
         from discreet.tables.cap import CapMechanism
 
@@ -78,10 +78,13 @@ class Maker:
     @property
     def _key(self) -> str:
         """One choice for all; but where shares are reserved, nobody may see what only another has paid for."""
-        limit = self.account.ledger.limit
-        reserved = getattr(getattr(limit, "each", limit), "reserved", False)
-        whose = self.account.analyst or self.account.project or ""
-        return f"{_KEY} for {whose}" if reserved else _KEY
+        ledger = self.account.ledger
+        key = _KEY if ledger.dataset is not None else f"{_KEY} of {self.data.name}"
+        inner: Any = getattr(ledger.limit, "each", ledger.limit)
+        if not getattr(inner, "reserved", False):
+            return key
+        ((group, _),) = inner.shares
+        return f"{key} for {self.account.who[group] or ''}"
 
 
 def _tenth(amount: Spend) -> float:

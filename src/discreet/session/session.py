@@ -6,14 +6,17 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from discreet.errors import BadParameter
-from discreet.ledger import Ledger, Left, Limit, Receipt
+from discreet.errors import BadParameter, OverBudget
+from discreet.ledger import Entry, Ledger, Left, Limit, Receipt
+from discreet.ledger.description import Description
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import Guarantee
 from discreet.session.account import COSTS, Account, again, drawn, having_spent, shown
+from discreet.session.fitting import with_fix
 from discreet.session.maker import Maker
 from discreet.session.stated import check_mechanism, limit_of, question_of, spend_of
 from discreet.tables.answer import Answer
@@ -49,12 +52,15 @@ class Session:
         self.data = data
         place = ledger if ledger is not None else data.budget.get("ledger", _FORGETS)
         chosen = limit if limit is not None or isinstance(place, Ledger) else limit_of(data.budget)
+        described = Description.of(data.public_description())
         if isinstance(place, Ledger):
-            place.check_belongs(limit=chosen, unit=data.unit, dataset=data.name)
+            place.check_belongs(limit=chosen, unit=data.unit, dataset=data.name, description=described)
             self.ledger = place
         else:
-            self.ledger = Ledger(place, limit=chosen, unit=data.unit, dataset=data.name)
-        self._account = Account(self.ledger, analyst, project, purpose)
+            self.ledger = Ledger(
+                place, limit=chosen, unit=data.unit, dataset=data.name, description=described
+            )
+        self._account = Account(self.ledger, analyst, project, purpose, described)
         self._maker = Maker(data, self._account)
 
     # --- asking --------------------------------------------------------------------------------------
@@ -123,6 +129,10 @@ class Session:
         """Pay for something that is drawn elsewhere: a training run, a mechanism of your own. Pay before you draw."""
         return self._account.charge(guarantee, question, key)
 
+    def find(self, key: str, question: str, guarantee: Guarantee | None = None) -> Entry | None:
+        """The answer that this session's analyst was given under a key; a key that stands for anything else is refused."""
+        return self._account.find(key, question, guarantee)
+
     # --- the account ---------------------------------------------------------------------------------
 
     def left(self) -> Left:
@@ -179,7 +189,14 @@ class Session:
         if kept is not None:
             return again(kept)
         with having_spent(before):
-            receipt = self._account.charge(mechanism.promise, text, key, type(mechanism).__name__)
+            try:
+                receipt = self._account.charge(
+                    mechanism.promise, text, key, type(mechanism).__name__, compiled=True
+                )
+            except OverBudget as refused:
+                cap = self._maker.cap_or_guess()[0]
+                less = partial(self._maker.compiled, question, cap=cap)
+                raise with_fix(refused, self._account, amount, less) from None
         answer = drawn(mechanism, self.data)
         written = answer.to_json()
         kept_now = self.ledger.commit(receipt, written)
@@ -188,7 +205,8 @@ class Session:
 
     def _exact_enough(self, question: Question, key: str | None, error: Any, **more: Any) -> Answer:
         """The least loss that keeps an error: at once where it can be known in advance, else after a small question."""
-        named = f"{question.text} [error {error}]"
+        stated = "".join(f", {name} {value}" for name, value in sorted(more.items()))
+        named = f"{question.text} [error {error}{stated}]"
         kept = self._account.find(key, named, None)
         if kept is not None:
             return again(kept)

@@ -32,6 +32,7 @@ def limit_of(budget: Mapping[str, Any]) -> Limit | None:
     return Limit.filter(
         **amounts,
         kind=budget.get("filter"),
+        leaks=budget.get("leaks"),
         analysts=shares,
         window=None if window == "none" else window,
         lifetime=None if lifetime is None else Limit.filter(**lifetime),

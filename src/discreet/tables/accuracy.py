@@ -197,5 +197,5 @@ def _too_small() -> BadParameter:
         "DP102",
         "no reasonable epsilon keeps an error as small as that.",
         why="the noise of one unit is already more.",
-        fix="a greater error, or a smaller at_most",
+        fix="a greater error, or fewer groups: each has noise of its own",
     )

@@ -18,8 +18,8 @@ from discreet.tables import rules
 __all__ = ["checked"]
 
 _AMOUNTS = ("epsilon", "delta", "rho", "mu")
-_KEYS = (*_AMOUNTS, "filter", "per_analyst", "window", "lifetime", "ledger")
-_FILTERS = ("lanes", "pure", "zcdp", "gdp")
+_KEYS = (*_AMOUNTS, "filter", "leaks", "per_analyst", "window", "lifetime", "ledger")
+_FILTERS = ("lanes", "basic", "pure", "zcdp", "gdp")
 _WINDOW = re.compile(r"none|([1-9]\d{0,4} )?(hour|day|week|month|year)s?")
 
 
@@ -30,6 +30,9 @@ def checked(section: Any, folder: Path | None = None) -> dict[str, Any]:
     if "filter" in told and told["filter"] not in _FILTERS:
         near = rules.closest(told["filter"], _FILTERS)
         raise rules.wrong("[budget] filter", "there is no such filter.", f'filter = "{near}"')
+    if "leaks" in told and (not _is_share(told["leaks"]) or told["leaks"] == 1):
+        what = "it is the share of delta for mechanisms that may fail, above 0 and below 1."
+        raise rules.wrong("[budget] leaks", what, "leaks = 0.75")
     if "window" in told and not (isinstance(told["window"], str) and _WINDOW.fullmatch(told["window"])):
         raise rules.wrong("[budget] window", "it is a stretch of time.", 'window = "month"   or  "30 days"')
     if "lifetime" in told:
@@ -38,7 +41,9 @@ def checked(section: Any, folder: Path | None = None) -> dict[str, Any]:
         _shares(told["per_analyst"])
     if "ledger" in told:
         ledger = rules.word_of("[budget] ledger", told["ledger"])
-        told["ledger"] = ledger if folder is None or "://" in ledger else str(folder / ledger)
+        told["ledger"] = (
+            ledger if folder is None or "://" in ledger else str(folder / Path(ledger).expanduser())
+        )
     return told
 
 

@@ -30,11 +30,12 @@ from discreet.tables.arrange import arrange
 from discreet.tables.contribution import Contribution
 from discreet.tables.dataset import Dataset
 from discreet.tables.distinct import DistinctRecipe
+from discreet.tables.expr import IsNull
 from discreet.tables.groups import kept_rows, public_groups
 from discreet.tables.linear import LINEAR
 from discreet.tables.modes import ModeRecipe
 from discreet.tables.part import Part, Recipe, Scope
-from discreet.tables.plan import GroupKey
+from discreet.tables.plan import GroupKey, Once, Sums
 from discreet.tables.preview import Preview, bounding_notes, preview_of
 from discreet.tables.question import Aggregate, Question
 from discreet.tables.ranks import RANKED, RankRecipe
@@ -132,9 +133,21 @@ def compile_question(
 ) -> TableMechanism:
     """The mechanism that answers a question at that cost.
 
+    **Promise.** What the schema decides is refused here, so before a charge.
+
     `cap` is the number of rows of a unit that count in full, where the data set says "auto" and it was chosen before.
     """
-    return TableMechanism(question, Contribution.of(dataset, cap), spend)
+    mechanism = TableMechanism(question, Contribution.of(dataset, cap), spend)
+    if dataset.engine is not None:  # a description can be compiled before there are rows
+        dataset.engine.check(_everything(mechanism))
+    return mechanism
+
+
+def _everything(mechanism: TableMechanism) -> Sums:
+    """All that a question reads, as keys: an engine refuses what its schema cannot give."""
+    of = (one.of for one in mechanism.question.aggregates)
+    asked = dict.fromkeys(IsNull(expr) for expr in of if expr is not None)
+    return Sums(mechanism.scope.rows, (*mechanism.scope.keys, *asked), (), Once())
 
 
 def recipes(question: Question, scope: Scope, *, pure: bool) -> list[Recipe]:

@@ -6,7 +6,8 @@ Everything here is public: it was written down by a person, or comes from a sche
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "Column", "Dataset", "Each", "Table"]
 
-#: What a unit may be told by. A real number may not: 7.0 and 7 are one person, and NaN is nobody.
-_UNIT_KINDS = ("integer", "text", "decimal", "date", "other")
+#: What a unit may be told by. A real number may not: 7.0 and 7 are one person, and NaN is nobody. Nor may bytes, lists and the
+#: like, which engines do not compare alike.
+_UNIT_KINDS = ("integer", "text", "decimal", "date")
 
 
 @dataclass(frozen=True)
@@ -85,17 +87,26 @@ class Table:
         if self.unit is None or self.unit == ROW:
             return
         if self.unit not in self.columns:
-            near = rules.nearest(self.unit, self.columns)
             raise rules.wrong(
-                where, f"it has no column {self.unit}.", f'protect=dp.each("{near}", at_most=…)'
+                where, f"it has no column {self.unit}.", _spelt(self.unit, self.name, self.columns)
             )
         if self.columns[self.unit].kind not in _UNIT_KINDS:
             raise rules.wrong(
                 f"{where}, column {self.unit}",
-                "whom a row belongs to cannot be a real number, a truth value or a moment.",
+                "whom a row belongs to must be a whole number, a text, a decimal or a date, not a real number, a truth "
+                "value, a moment or bytes.",
                 "store it as a whole number or as text",
                 "7 and 7.0 would be two people on one engine and one person on another.",
             )
+
+
+def _spelt(unit: str, table: str, columns: Iterable[str]) -> str:
+    """The same name as the table spells it. One that is only similar is never proposed: it would protect somebody else."""
+    plain = re.compile(r"[\W_]+")
+    same = [name for name in columns if plain.sub("", name).casefold() == plain.sub("", unit).casefold()]
+    if len(same) == 1:
+        return f'protect=dp.each("{same[0]}", at_most=…)'
+    return f"add a column {unit} to {table} that says whose row each is, or leave the table out"
 
 
 @dataclass(frozen=True)
@@ -118,7 +129,7 @@ class Each:
                 "DP104",
                 "whom the data protect is told by the name of a column.",
                 why="rows with the same value there belong to one person, and are protected together.",
-                fix='protect=dp.each("patient_id", at_most=20)   or  protect=dp.each_row()',
+                fix='protect=dp.each("patient_id", at_most=20)',
             )
         if self.at_most != "auto":
             check.whole(at_most=self.at_most)
@@ -162,7 +173,7 @@ class Dataset(Asking):
         kinds = {
             column.kind for table in private for name, column in table.columns.items() if name == table.unit
         }
-        if len(kinds) > 1 or (kinds == {"other"} and len(private) > 1):
+        if len(kinds) > 1:
             raise rules.wrong(
                 f"column {self.protect.column}",
                 "it is not of the same simple type in all tables.",

@@ -33,6 +33,9 @@ class Engine(Protocol):
         From the schema alone; no row is read.
         """
 
+    def check(self, asked: Sums | Sizes) -> None:
+        """Refuse what the schema cannot give; no private row is read."""
+
     def sums(self, asked: Sums) -> Answer:
         """The sums, exactly."""
 

@@ -11,7 +11,7 @@ there; compile.proof.md, § 8. What would break it: candidates that were read of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -98,7 +98,7 @@ class Modes:
     def draw(self, engine: Engine, groups: Sequence[GroupKey]) -> dict[str, Noisy]:
         """The column of these groups."""
         asked = self.recipe.asked
-        counts = guarded(lambda: engine.sums(self.sums))
+        counts = guarded(lambda: engine.sums(replace(self.sums, among=tuple(groups))))
         values = tuple(self._one(counts, group) for group in groups)
         nothing = (None,) * len(groups)
         return {asked.name: Noisy(values, nothing, nothing, asked.text, self.stated()[asked.name].noise)}

@@ -11,6 +11,7 @@ from the person who opens. What is missing is refused, or stays unknown; nothing
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from discreet.tables.budget import checked as checked_budget
 from discreet.tables.dataset import Column, Dataset, Each, Table
 from discreet.tables.engine import Engine
 from discreet.tables.engines.source import ROW
-from discreet.tables.sources import HOMES, Found, bring, find
+from discreet.tables.sources import HOMES, Found, bring, find, one_address
 
 __all__ = ["column", "each", "each_row", "open"]
 
@@ -188,11 +189,15 @@ def _opened(
         raise rules.wrong("public", "a table is private and public at once.", "give one of them another name")
     units = dict.fromkeys(private, protect.column or ROW)
     place = _engine({**private, **public}, units, known, engine)
-    tables = {}
-    for key, found in {**private, **public}.items():
-        settled = _settled(key, place.columns(key), known.get(key, {}), units.get(key), found)
-        tables[key] = Table(key, settled, units.get(key), found.label, found.within)
-    return Dataset(name, tables, protect, place, version, budget)
+    with ExitStack() as undo:
+        undo.callback(place.close)
+        tables = {}
+        for key, found in {**private, **public}.items():
+            settled = _settled(key, place.columns(key), known.get(key, {}), units.get(key), found)
+            tables[key] = Table(key, settled, units.get(key), found.label, found.within)
+        data = Dataset(name, tables, protect, place, version, budget)
+        undo.pop_all()
+    return data
 
 
 def _engine(found: Mapping[str, Found], units: Any, known: Any, wanted: str | None) -> Engine:
@@ -207,11 +212,14 @@ def _engine(found: Mapping[str, Found], units: Any, known: Any, wanted: str | No
             fix=f'engine="{rules.closest(str(kind).lower(), HOMES.values())}"',
         )
     session = first.handle.sparkSession if first.home == "spark" else None
-    handles = {key: bring(one, kind, known.get(key, {}), session) for key, one in found.items()}
+    handles = {
+        key: bring(one, kind, known.get(key, {}), unit=units.get(key), session=session)
+        for key, one in found.items()
+    }
     make: dict[str, Callable[[], Engine]] = {
         "duckdb": lambda: engines.duckdb(handles, units=units),
         "polars": lambda: engines.polars(handles, units=units),
-        "postgres": lambda: engines.postgres(first.address, handles, units=units),
+        "postgres": lambda: engines.postgres(one_address(found), handles, units=units),
         "spark": lambda: engines.spark(session, handles, units=units),
     }
     opened: Engine = schema.opened(make[kind])
@@ -283,5 +291,5 @@ def _unprotected(source: Any) -> BadParameter:
         "DP107",
         "protect is missing: whom do the data protect?",
         why="a guarantee is about somebody; rows of the same person must be told from rows of others.",
-        fix=f'dp.open({shown}, protect=dp.each("patient_id", at_most=20))   or  protect=dp.each_row()',
+        fix=f'dp.open({shown}, protect=dp.each("patient_id", at_most=20))   (only if nobody can have two rows:  dp.each_row())',
     )

@@ -21,6 +21,8 @@ from typing import Any
 
 from discreet.tables.expr import Expr, Read
 
+GroupKey = tuple[Any, ...]
+
 __all__ = [
     "Filtered",
     "Groups",
@@ -143,8 +145,12 @@ class Sums:
 
     A feature is a whole number on grid 0; NULL counts as 0. `present`, if not 0, adds one more coordinate: that number
     for every unit that has a row in the group. Under `Groups` and `Once` there is one coordinate: the weight.
-    An engine answers {key: (int, …)}, one entry for every group that has a row (for no keys: always one, ()).
-    A key is a tuple of str, int, bool, datetime.date, datetime (UTC) or None: NULL is a key of its own.
+    An engine answers {key: (int, …)}, one entry for every group that has a row (for no keys: always one, ()); under `Groups`
+    only those whose sum is not 0. A key is a tuple of str, int, bool, datetime.date, datetime (UTC) or None: NULL is a key
+    of its own.
+
+    `among`, if it is not empty, says which groups are wanted, by their first keys; others may be left out of the answer. It
+    changes no number: weights are made from all groups. So a unit with a million groups does not hold up those who want ten.
     """
 
     rows: Relation
@@ -152,6 +158,7 @@ class Sums:
     features: tuple[Expr, ...]
     scheme: Scheme
     present: int = 0
+    among: tuple[GroupKey, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -168,5 +175,4 @@ class Sizes:
     norm: int = 1
 
 
-GroupKey = tuple[Any, ...]
 Answer = dict[GroupKey, tuple[int, ...]]

@@ -6,8 +6,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import html as markup
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,11 +23,13 @@ _BOUNDED = ("integer", "real", "decimal", "date", "timestamp")
 
 
 def facts(data: Dataset) -> dict[str, Any]:
-    """The description as plain JSON types, for a statement: categories are counted, not listed."""
+    """The description as plain JSON types, for a ledger and a statement: categories are counted and hashed, not listed."""
     protect = data.protect
     tables = {
         name: {
             "private": table.private,
+            "source": _place(table.source),
+            "within": table.within,
             "columns": {column.name: _column(column) for column in table.columns.values()},
         }
         for name, table in data.tables.items()
@@ -48,9 +53,22 @@ def _column(column: Column) -> dict[str, Any]:
         "kind": column.kind,
         "bounds": bounds,
         "values": values,
+        "categories": None if column.values is None else _hash(column.values),
+        "places": column.places,
         "null": column.null,
         "source": column.source,
     }
+
+
+def _place(source: str) -> str:
+    """Where a table lies, from wherever it was opened; an address of a server as it is."""
+    return str(Path(source).resolve()) if source and "://" not in source else source
+
+
+def _hash(values: Iterable[Any]) -> str:
+    """Which categories there are, in 64 digits: two lists of the same length are told apart."""
+    listed = json.dumps([[type(value).__name__, str(value)] for value in values])
+    return hashlib.sha256(listed.encode()).hexdigest()
 
 
 def _plain(end: Any) -> Any:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -158,7 +158,7 @@ class Ranks:
 
     def draw(self, engine: Engine, groups: Sequence[GroupKey]) -> dict[str, Noisy]:
         """The columns of these groups; a group without rows is answered too, with a value that means nothing."""
-        counts = guarded(lambda: engine.sums(self.sums))
+        counts = guarded(lambda: engine.sums(replace(self.sums, among=tuple(groups))))
         found: dict[GroupKey, list[tuple[int, int]]] = {group: [] for group in groups}
         for (*group, place), (weight,) in counts.items():
             held = found.get(tuple(group))

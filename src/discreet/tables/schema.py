@@ -11,16 +11,15 @@ from __future__ import annotations
 import csv
 from difflib import get_close_matches
 from glob import glob
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import DiscreetError, EngineFailed, MissingExtra
-from discreet.tables import rules, sqlite
+from discreet.errors import STOPPED, DiscreetError, EngineFailed
+from discreet.tables import parquet, rules, sqlite
+from discreet.tables.sound import kind_of, library
 
 __all__ = [
     "DELIMITERS",
-    "arrow_kind",
     "beside",
     "catalogue",
     "check_kind",
@@ -47,8 +46,8 @@ def kinds(path: str | Path, table: str = "") -> dict[str, str]:
     suffix = place.suffix.lower()
     if suffix in DELIMITERS:
         return dict.fromkeys(header(place), "text")
-    if suffix in {".parquet", ".pq"}:
-        schema = opened(lambda: library("pyarrow.parquet").read_schema(place))
+    if suffix in parquet.ENDINGS:
+        schema = opened(lambda: parquet.footer(place))
     elif suffix in _ARROW:
         schema = opened(lambda: library("pyarrow").ipc.open_file(str(place)).schema)
     elif suffix in _SQLITE:
@@ -58,12 +57,12 @@ def kinds(path: str | Path, table: str = "") -> dict[str, str]:
     else:
         check_kind(place)
         raise unopened(f"{place.name}: files of this kind have no schema of their own.")
-    return {field.name: arrow_kind(field.type) for field in schema}
+    return {field.name: kind_of(field.type) for field in schema}
 
 
 def check_kind(path: Path) -> None:
     """Refuse a file of a kind that is not read, by its ending."""
-    known = (".parquet", ".pq", *DELIMITERS, *_ARROW, _DUCKDB, *_SQLITE)
+    known = (*parquet.ENDINGS, *DELIMITERS, *_ARROW, _DUCKDB, *_SQLITE)
     if path.suffix.lower() not in known:
         what = f"{path.name}: files of this kind are not read; those are {', '.join(known)}."
         raise unopened(what, f"save it as  {path.stem}.parquet  or  {path.stem}.csv")
@@ -100,11 +99,18 @@ def header(path: str | Path) -> list[str]:
     with place.open("rb") as file:
         # bytes, because a decoder reads ahead and would stumble over a row
         line = opened(lambda: file.readline(_LONGEST_HEADER).decode("utf-8-sig"))
-    names = next(csv.reader([line], delimiter=DELIMITERS[place.suffix.lower()]), [])
+    told = line.removesuffix("\n").removesuffix("\r")
+    delimiter = DELIMITERS[place.suffix.lower()]
+    names = opened(lambda: next(csv.reader([told], delimiter=delimiter), [])) if _is_one_line(told) else []
     if names and all(name.strip() for name in names) and len(set(names)) == len(names):
         return names
-    fix = "write the names of the columns into its first line, each once"
+    fix = "write the names of the columns into its first line, each once, and end every line with a line feed"
     raise rules.wrong(place.name, "its first line is not a list of different column names.", fix)
+
+
+def _is_one_line(text: str) -> bool:
+    """Whether no sign in it would end a line elsewhere: then names of columns could be rows."""
+    return len(text) < _LONGEST_HEADER and len(text.splitlines()) == 1 and "\0" not in text
 
 
 def catalogue(path: str | Path) -> list[str]:
@@ -120,44 +126,13 @@ def connect(path: Path) -> Any:
     return opened(lambda: library("duckdb").connect(str(path), read_only=True))
 
 
-def arrow_kind(kind: Any) -> str:
-    """The kind of an Arrow type."""
-    types = library("pyarrow").types
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-    tests = {
-        "boolean": types.is_boolean,
-        "integer": types.is_integer,
-        "real": types.is_floating,
-        "decimal": types.is_decimal,
-        "date": types.is_date,
-        "timestamp": types.is_timestamp,
-    }
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return "text"
-    return next((name for name, test in tests.items() if test(kind)), "other")
-
-
-def library(name: str) -> Any:
-    """An optional library, or the line that installs it."""
-    try:
-        return import_module(name)
-    except ImportError:
-        raise MissingExtra(
-            "DP501",
-            f"this needs {name.split('.', maxsplit=1)[0]}, which is not installed.",
-            why="engines and file formats are optional, so that the core stays small.",
-            fix="pip install 'discreet[tables]'",
-        ) from None
-
-
 def opened(work: Any) -> Any:
     """What `work` returns; where a file or a database cannot be opened, an error that quotes nothing of it."""
     try:
         return work()
-    except DiscreetError:
+    except (DiscreetError, *STOPPED):
         raise
-    except Exception:  # noqa: BLE001 - a reader's error may quote a row
+    except BaseException:  # noqa: BLE001 - a reader's error may quote a row, and one of them has panics that are no Exception
         failed = unopened("the source could not be opened.")
     raise failed
 

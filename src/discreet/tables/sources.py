@@ -11,7 +11,8 @@
 
 **Promise.** What a column is (its name, its kind) never depends on the rows. A text file is text, cast as the
 description says and to NULL where that fails (`texts.py`); so is a pandas column of Python objects, in which whatever
-is no `str` is NULL. A frame is taken as it is when it is opened.
+is no `str` is NULL. A frame is taken as it is when it is opened. No cell of a file or a frame makes opening fail (`sound.py`).
+A lazy frame, a relation and a view are programs of their author, who answers for what they do with a row.
 """
 
 from __future__ import annotations
@@ -23,10 +24,11 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from discreet.errors import BadParameter
-from discreet.tables import rules, schema, texts
+from discreet.tables import parquet, rules, schema, texts
 from discreet.tables.dataset import Column
+from discreet.tables.sound import for_spark, sound
 
-__all__ = ["HOMES", "Found", "bring", "find"]
+__all__ = ["HOMES", "Found", "bring", "find", "one_address"]
 
 #: Each home, and the engine that counts what lies there.
 HOMES = {
@@ -36,6 +38,19 @@ HOMES = {
     "polars": "polars",
     "spark": "spark",
     "postgres": "postgres",
+}
+
+#: The words of an address that say which database it is, and which table a name means there.
+_PLACE = {
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+    "options",
+    "service",
+    "target_session_attrs",
+    "load_balance_hosts",
 }
 
 
@@ -107,22 +122,18 @@ def _frame(source: Any, package: str) -> Found:
     raise _unknown()
 
 
-def bring(found: Found, engine: str, columns: Mapping[str, Column], session: Any = None) -> Any:
+def bring(
+    found: Found, engine: str, columns: Mapping[str, Column], *, unit: str | None = None, session: Any = None
+) -> Any:
     """A source as an engine takes it. What only another engine could read is refused."""
     if HOMES[found.home] == engine and found.home != "file":
         return found.handle
     if found.home == "file" and engine in {"duckdb", "polars", "spark"}:
-        place = schema.first_file(found.handle)
-        if place.suffix.lower() in schema.DELIMITERS:
-            return _in_memory(texts.from_text_files(schema.files(found.handle), columns), engine, session)
-        if place.suffix.lower() in {".parquet", ".pq"} and engine != "spark":
-            return found.handle
-        return _in_memory(texts.from_arrow_files(schema.files(found.handle)), engine, session)
+        return _from_files(schema.files(found.handle), engine, columns, unit, session)
     if found.home == "arrow" and engine in {"polars", "spark"}:
-        return _in_memory(found.handle, engine, session)
+        return _in_memory(found.handle, engine, unit, session)
     if found.home == "polars" and engine == "duckdb":
-        frame = found.handle.collect() if type(found.handle).__name__ == "LazyFrame" else found.handle
-        return frame.to_arrow()
+        return found.handle
     raise BadParameter(
         "DP107",
         f"{found.name} lies where the engine {engine} cannot read it.",
@@ -131,14 +142,60 @@ def bring(found: Found, engine: str, columns: Mapping[str, Column], session: Any
     )
 
 
-def _in_memory(table: Any, engine: str, session: Any) -> Any:
+def _from_files(
+    paths: list[Path], engine: str, columns: Mapping[str, Column], unit: str | None, session: Any
+) -> Any:
+    ending = paths[0].suffix.lower()
+    if any(path.suffix.lower() != ending for path in paths):
+        raise schema.unopened(
+            "the files are of different kinds.", f'dp.open("{paths[0].parent}/*{ending}", …)'
+        )
+    if ending in schema.DELIMITERS:
+        return _in_memory(texts.from_text_files(paths, columns), engine, unit, session)
+    if ending not in parquet.ENDINGS:
+        return _in_memory(texts.from_arrow_files(paths), engine, unit, session)
+    wanted = {name: column.kind for name, column in columns.items()}
+    if unit is not None:
+        wanted.setdefault(unit, "text")
+    files = schema.opened(lambda: parquet.Parquet.of(paths, wanted))
+    if engine != "spark":
+        return files
+    return _in_memory(schema.opened(files.table), engine, unit, session)
+
+
+def _in_memory(table: Any, engine: str, unit: str | None, session: Any) -> Any:
+    """A table as a frame of another engine; no error of theirs is shown, because it may quote a cell."""
     if engine == "polars":
-        return schema.library("polars").from_arrow(table)
+        return schema.opened(lambda: schema.library("polars").from_arrow(sound(table)))
     if engine == "spark":
-        types = schema.library("pyspark.sql.pandas.types").from_arrow_schema(table.schema)
-        rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
-        return session.createDataFrame(list(rows), types)
+        return schema.opened(lambda: _in_spark(for_spark(sound(table), unit), session))
     return table
+
+
+def _in_spark(table: Any, session: Any) -> Any:
+    types = schema.library("pyspark.sql.pandas.types").from_arrow_schema(table.schema)
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    return session.createDataFrame(list(rows), types)
+
+
+def one_address(found: Mapping[str, Found]) -> str:
+    """The address of the database that all tables lie in: a name looked up in another one means another table."""
+    first, *others = (one.address for one in found.values())
+    parts = schema.library("psycopg").conninfo.conninfo_to_dict
+
+    def place(address: str) -> dict[str, Any]:
+        return {word: value for word, value in parts(address).items() if word in _PLACE}
+
+    for name, other in zip([*found][1:], others, strict=True):
+        if other == first or schema.opened(lambda at=other: place(at) == place(first)):
+            continue
+        raise BadParameter(
+            "DP107",
+            f"{name} lies in another database than {next(iter(found))}, or is reached by another address.",
+            why="all tables are counted by one server; by the same name it would read another table, and show it as public.",
+            fix=f"give {name} and {next(iter(found))} the same address, and copy the table there if it is elsewhere",
+        )
+    return first
 
 
 def _without_password(address: str) -> str:

@@ -38,7 +38,9 @@ from discreet.tables.totals import Totals, TotalsRecipe
 __all__ = ["Ready", "divided"]
 
 Recipes = Callable[[bool], list[Recipe]]
-_LEAK = 0.25  # of δ for the selection, where Gaussian noise needs the rest
+# Of δ for the selection, where Gaussian noise needs the rest: a tenth costs it less than 1 % of its scale, and a limit
+# that counts what selections may fail by holds ten such questions for one at all of δ.
+_LEAK = 0.1
 _ALL = 1 - 1e-9  # where nothing else needs δ; the rest is for rounding
 _TOLERANCE = 1e-9
 _FEWEST = 0.05  # the least share of finding groups, and of everything else

@@ -38,7 +38,7 @@ def columns(path: Path, table: str) -> dict[str, tuple[str, list[Any]]]:
     told = kinds(path, table)
     quoted = {name: '"' + name.replace('"', '""') + '"' for name in [*told, table]}
     with closing(_connection(path)) as connection:
-        connection.text_factory = lambda raw: raw.decode("utf-8", errors="replace")
+        connection.text_factory = _decoded
         names = ", ".join(quoted[name] for name in told)
         rows = connection.execute(f"SELECT {names} FROM {quoted[table]}").fetchall()  # noqa: S608 - quoted
     cells = zip(*rows, strict=True) if rows else [()] * len(told)
@@ -67,6 +67,13 @@ def _kind(declared: str) -> str:
     if word == "DATE":
         return "date"
     return next((kind for part, kind in found.items() if part in word), "text")
+
+
+def _decoded(raw: bytes) -> str | None:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _date(cell: Any) -> date | None:

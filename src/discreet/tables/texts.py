@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text files, Arrow files and pandas frames as Arrow tables whose types do not depend on the rows.
+"""Text files, Arrow files, SQLite tables and pandas frames as Arrow tables whose types do not depend on the rows.
 
-**Promise.** No cell makes reading fail, and none decides a type. The rules, which are those of the documentation:
-an empty cell is NULL; a column is text, or what the description says; a cell that cannot be read as that is NULL;
-a line with too few cells ends in NULLs, what is too much on it is dropped, and a line that is no text is dropped.
+**Promise.** No cell makes reading fail, and none decides a type or changes how another one is read. The rules, which are those
+of the documentation: a line of a text file is a record (`lines`); a column of it is text, or what the description says, and
+a cell that cannot be read as that is NULL (`casts`); whatever is no value of its column's type is NULL (`sound`).
 
 What would break it: letting a reader guess types, delimiters or quotes from a sample of the rows.
 """
@@ -15,20 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadParameter
-from discreet.tables import rules, schema, sqlite
+from discreet.tables import casts, lines, parquet, rules, schema, sqlite
 from discreet.tables.dataset import Column
+from discreet.tables.sound import sound, sound_column
 
-__all__ = ["from_arrow_files", "from_pandas", "from_sqlite", "from_text_files"]
+__all__ = ["from_arrow_files", "from_pandas", "from_path", "from_sqlite", "from_text_files"]
 
-#: How a text becomes a value of a kind, as DuckDB writes it; {0} is the column.
-_CASTS = {
-    "integer": "CASE WHEN regexp_full_match({0}, '[+-]?[0-9]{{1,18}}') THEN CAST({0} AS BIGINT) END",
-    "real": "TRY_CAST({0} AS DOUBLE)",
-    "decimal": "TRY_CAST({0} AS DOUBLE)",
-    "boolean": "TRY_CAST({0} AS BOOLEAN)",
-    "date": "CASE WHEN regexp_full_match({0}, '[0-9]{{4}}(-[0-9]{{2}}){{2}}') THEN TRY_CAST({0} AS DATE) END",
-    "timestamp": "CASE WHEN regexp_matches({0}, '^[0-9]{{4}}-') THEN TRY_CAST({0} AS TIMESTAMP) END",
-}
+#: The kinds of numpy's types that are taken as they are, and the most bytes that one has.
+_PLAIN = "biufM"
+_WIDEST = 8
 
 
 def from_text_files(paths: list[Path], columns: Mapping[str, Column]) -> Any:
@@ -39,28 +34,34 @@ def from_text_files(paths: list[Path], columns: Mapping[str, Column]) -> Any:
             paths[0].name, "other files have other columns.", "give all files the same first line"
         )
     kinds = {name: columns[name].kind if name in columns else "" for name in names}
-    casts = ", ".join(f"{_cast(name, kinds[name])} AS {_quoted(name)}" for name in names)
-    texts = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in names)
     delimiter = schema.DELIMITERS[paths[0].suffix.lower()]
-    options = (
-        f"auto_detect=false, columns={{{texts}}}, header=true, delim={_text(delimiter)}, quote='\"', escape='\"', "
-        "nullstr='', null_padding=true, ignore_errors=true, strict_mode=false, parallel=false"
-    )
-    question = f"SELECT {casts} FROM read_csv(?, {options})"  # noqa: S608 - every name in it is quoted
-    connection = schema.library("duckdb").connect()
-    files = [[str(path) for path in paths]]
-    return schema.opened(lambda: connection.sql(question, params=files).to_arrow_table())
+
+    def work() -> Any:
+        parts = [lines.read(path, delimiter, names) for path in paths]
+        return casts.described(schema.library("pyarrow").concat_tables(parts), kinds)
+
+    return schema.opened(work)
+
+
+def from_path(path: str | Path) -> Any:
+    """What lies at a path or a pattern, of which nothing is described: files of Parquet, or an Arrow table."""
+    paths = schema.files(path)
+    if paths[0].suffix.lower() in parquet.ENDINGS:
+        return schema.opened(lambda: parquet.Parquet.of(paths))
+    if paths[0].suffix.lower() in schema.DELIMITERS:
+        return from_text_files(paths, {})
+    return from_arrow_files(paths)
 
 
 def from_arrow_files(paths: list[Path]) -> Any:
     """Arrow or Feather files as one Arrow table."""
     pyarrow = schema.library("pyarrow")
-    if paths[0].suffix.lower() in {".parquet", ".pq"}:
-        return schema.opened(
-            lambda: schema.library("pyarrow.parquet").read_table([str(path) for path in paths])
-        )
     tables = [schema.opened(lambda at=path: pyarrow.ipc.open_file(str(at)).read_all()) for path in paths]
-    return schema.opened(lambda: pyarrow.concat_tables(tables))
+    made = [sound(table) for table in tables]
+    if any(table.schema != made[0].schema for table in made):
+        fix = "save all files with the same columns, of the same types"
+        raise rules.wrong(paths[0].name, "other files have other columns, or other types.", fix)
+    return schema.opened(lambda: pyarrow.concat_tables(made))
 
 
 def from_sqlite(path: Path, table: str) -> Any:
@@ -92,20 +93,38 @@ def from_pandas(frame: Any) -> Any:
 
 
 def _array(series: Any, pyarrow: Any) -> Any:
-    is_category = series.dtype.name == "category"
-    if (series.dtype.categories.dtype if is_category else series.dtype).name == "object":
-        return pyarrow.array([cell if isinstance(cell, str) else None for cell in series], pyarrow.string())
-    array = pyarrow.array(series, from_pandas=True)
-    return array.dictionary_decode() if is_category else array
+    """A column by its dtype, which is closed: of dtypes that are not known no cell is looked at."""
+    dtype = series.dtype
+    if dtype.name == "category":
+        codes = pyarrow.array(series.cat.codes.to_numpy())
+        # with its dtype, or pandas would guess one from the categories
+        listed = _array(type(series)(dtype.categories, dtype=dtype.categories.dtype), pyarrow)
+        there = schema.library("pyarrow.compute").greater_equal(codes, 0)
+        return listed.take(schema.library("pyarrow.compute").if_else(there, codes, None))
+    if hasattr(dtype, "pyarrow_dtype"):
+        column = pyarrow.chunked_array(series.array.__arrow_array__())
+        return sound_column(column, column.type).combine_chunks()
+    if dtype.name in {"object", "str", "string"}:
+        return _texts(series, pyarrow)
+    if getattr(dtype, "tz", None) is not None:
+        return pyarrow.array(series.dt.tz_convert("UTC"), from_pandas=True)
+    plain = getattr(dtype, "numpy_dtype", dtype)
+    if hasattr(plain, "byteorder") and plain.kind in _PLAIN and plain.itemsize <= _WIDEST:
+        return pyarrow.array(series, from_pandas=True)
+    return pyarrow.nulls(len(series), pyarrow.binary())
 
 
-def _cast(name: str, kind: str) -> str:
-    return _CASTS[kind].format(_quoted(name)) if kind in _CASTS else _quoted(name)
+def _texts(series: Any, pyarrow: Any) -> Any:
+    """Python objects as text; one that is no `str`, or that no encoding has, is NULL."""
+    cells = [cell if isinstance(cell, str) else None for cell in series]
+    try:
+        return pyarrow.array(cells, pyarrow.large_string())
+    except UnicodeError:
+        return pyarrow.array([_encodable(cell) for cell in cells], pyarrow.large_string())
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+def _encodable(cell: str | None) -> str | None:
+    try:
+        return None if cell is None else str.encode(cell).decode()
+    except UnicodeError:
+        return None

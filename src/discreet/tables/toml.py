@@ -123,7 +123,8 @@ def _protect(dataset: Any, limits: Any) -> Each:
     where = "[dataset]"
     row = rules.truth_of("[dataset] each_row", dataset.get("each_row", False))
     if row == ("unit" in dataset):
-        fix = 'unit = "patient_id"   or, if nobody has two rows:  each_row = true'
+        fix = 'unit = "patient_id"   or, only if nobody can have two rows:  each_row = true'
+        fix = f"unit = {value_text(dataset['unit'])}   alone, without each_row" if row else fix
         raise rules.wrong(where, "say whom the data protect: unit or each_row, and only one.", fix)
     if not row and "rows_per_unit" not in limits:
         fix = '[limits]\n       rows_per_unit = 20      # or  rows_per_unit = "auto"'

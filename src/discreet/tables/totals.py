@@ -115,7 +115,7 @@ class Totals:
 
     def draw(self, engine: Engine, groups: Sequence[GroupKey]) -> dict[str, Noisy]:
         """The noisy columns of these groups; a group that has no row has sums of zero, and noise all the same."""
-        exact = self.exact(engine)
+        exact = self.exact(engine, groups)
         empty = (0,) * len(self.laws)
         table = [exact.get(group, empty) for group in groups]
         noisy = np.empty((len(groups), len(self.laws)))
@@ -124,9 +124,9 @@ class Totals:
             noisy[:, place] = [row[place] + extra for row, extra in zip(table, drawn, strict=True)]
         return {name: estimate.noisy(noisy) for name, estimate in self.estimates.items()}
 
-    def exact(self, engine: Engine) -> Answer:
-        """The bounded sums, before any noise."""
-        return guarded(lambda: engine.sums(self.sums))
+    def exact(self, engine: Engine, groups: Sequence[GroupKey] = ()) -> Answer:
+        """The bounded sums, before any noise; of these groups, and perhaps of others."""
+        return guarded(lambda: engine.sums(replace(self.sums, among=tuple(groups))))
 
     def errors(self, confidence: float = CONFIDENCE) -> dict[str, float | None]:
         """How far each column is off, at most; None where that depends on the size of a group."""
@@ -250,7 +250,7 @@ def _finest(who: Contribution, draft: Callable[[int, int], _Draft]) -> _Draft:
         "DP102",
         "the noise that this question needs is too large to be drawn exactly.",
         why="so small a budget, spread over so many rows of one unit, drowns every answer.",
-        fix="a smaller at_most, fewer aggregates, or a greater epsilon",
+        fix="fewer aggregates, or a greater epsilon",
     )
 
 

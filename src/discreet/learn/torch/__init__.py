@@ -16,11 +16,11 @@ Read in this order:
     sampler.py     which records are in a batch; batches.py, records.py: how the loop sees them
     clip.py        the sum of clipped gradients; rules/, tape.py, watched.py, guards.py: how it knows each record's
     sums.py        sums, noise, the divisor; exact.py: the same in whole numbers
-    noise.py       noise on a grid; chacha.py, kernel.py: on a GPU
+    noise.py       noise on a grid; chacha.py, kernel.py: on a GPU; generators.py: dropout and augmentation
     banded.py      noise that later steps partly take back; bands.py: its numbers
     adaptive.py    a clipping norm that follows the norms
     adam.py        Adam that knows the noise
-    steps.py       optimizers whose step is ours; look.py, moving.py, refusals.py: what is refused
+    steps.py       optimizers whose step is ours; look.py, snapshot.py, shadow.py, processes.py, moving.py, refusals.py: what is refused
     checkpoint.py  stopping and going on
     canaries.py    auditing a run by itself
     search.py      a run as a mechanism, so that trying several can be paid for

@@ -18,8 +18,9 @@ from torch.utils.data import DataLoader
 from discreet.errors import RefusedTraining
 from discreet.learn.torch.banded import Cycle
 from discreet.learn.torch.canaries import Canaries
+from discreet.learn.torch.generators import secret_workers
 from discreet.learn.torch.plan import Plan
-from discreet.learn.torch.records import Records
+from discreet.learn.torch.records import Records, refuse_mixing
 from discreet.learn.torch.sampler import Places, draw
 
 __all__ = ["Batch", "Batches", "Drawn", "Loaded"]
@@ -38,6 +39,10 @@ class Batch:
     blank: bool = False
     places: Places = field(default_factory=lambda: _NONE)  # canaries are those from `population` on
     population: int = 0
+
+    def without_records(self) -> Batch:
+        """What is left of a batch when it was released: its place in the loop."""
+        return Batch(None, 0, self.first, self.last)
 
 
 class Batches(Protocol):
@@ -106,9 +111,17 @@ class Loaded:
         if shown is None:
             if self._begun == self._plan.rounds:
                 raise _short()
-            self._begun, self._epoch = self._begun + 1, iter(self._loader)
+            if not self._begun:
+                self._try_collate()
+            self._begun, self._epoch = self._begun + 1, secret_workers(self._loader)
             shown = next(self._epoch)
         yield Batch(shown, _rows(shown))
+
+    def _try_collate(self) -> None:
+        """Not with workers: what a data set opens to be read belongs to them."""
+        records: Any = self._loader.dataset
+        if not self._loader.num_workers and len(records) > 1:
+            refuse_mixing(self._loader.collate_fn, [records[place] for place in range(min(3, len(records)))])
 
     def rounds(self, steps: int) -> int:
         return self._begun

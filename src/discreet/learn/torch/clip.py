@@ -122,9 +122,9 @@ class Clipper:
         """Let the model do what it was seen to do under another clipper."""
         self._tape.learned += tested._tape.learned
 
-    def check(self, *inputs: Tensor, loss: guards.Loss | None = None) -> None:
+    def check(self, *inputs: Tensor, loss: guards.Loss | None = None) -> guards.Writes:
         """Refuse a model that mixes records or hides a parameter: tests on made-up records (see guards.py)."""
-        guards.check(self, inputs, loss)
+        return guards.check(self, inputs, loss)
 
     def open(self) -> Self:
         """Put the parameters under watch until `close`. Ordinary backward passes then give them no gradient."""

@@ -82,19 +82,22 @@ class ExactSums:
 
     def release(self, *, noise: float, clip: Number, divide: float) -> None:
         cell, bound = _cell(clip, self._noise), Fraction(float(clip))
-        drawn = torch.from_numpy(rounded_gaussian(Fraction(noise) * bound / cell, self._total.numel()))
-        released = (self._total + drawn).double() * (float(cell) / divide)
+        # In place, so that no sum without noise outlives the release.
+        total, self._total = self._total, torch.zeros_like(self._total)
+        total += torch.from_numpy(rounded_gaussian(Fraction(noise) * bound / cell, total.numel()))
+        released = total.double() * (float(cell) / divide)
         parts = torch.split(released, [p.numel() for p in self._parameters])
         for parameter, part in zip(self._parameters, parts, strict=True):
             parameter.grad = part.view(parameter.shape).to(parameter.device, parameter.dtype)
 
-    def test(self, model: Module, inputs: tuple[Tensor, ...]) -> None:
-        guards.check(Clipper(model), inputs)
+    def test(self, model: Module, inputs: tuple[Tensor, ...]) -> guards.Writes:
+        return guards.check(Clipper(model), inputs)
 
     def paused(self) -> AbstractContextManager[None]:
         return nullcontext()
 
     def close(self) -> None:
+        self._total.zero_()
         for handle in self._handles:
             handle.remove()
 

@@ -4,11 +4,12 @@
 - *Records apart, forward*: what the model says of a record does not change when the other records are replaced, turn
   into NaN, or leave. NaN spreads through every mean and every norm, however small its part in the result.
 - *Records apart, backward*: what it says of a record has no gradient at another record.
-- *Buffers*: what a forward pass writes into the model does not depend on the records.
+- *Writing*: what a forward pass writes into the model (parameters, buffers, attributes) does not depend on the records,
+  nor on their number.
 - *Coverage*: for each record the clipped gradient and the norm are those that autograd finds for its loss alone, for
   every parameter and for batches of two sizes.
 
-**Promise.** A model that fails is refused by name, with a fix, and is left as it was. These are tests on a few records,
+**Promise.** A model that fails is refused by name, with a fix, and is left as it was (`snapshot`), as is one that passes. These are tests on a few records,
 not proofs: code that mixes records only for inputs that were not tried is not found (`clip.proof.md`, assumption 1).
 """
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -25,12 +27,14 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from discreet.errors import BadParameter, RefusedTraining
+from discreet.learn.torch.generators import Draws
+from discreet.learn.torch.snapshot import Snapshot
 from discreet.learn.torch.tape import not_by_record
 
 if TYPE_CHECKING:
     from discreet.learn.torch.clip import Clipper
 
-__all__ = ["check", "example", "mixed"]
+__all__ = ["Writes", "check", "example", "mixed", "writing"]
 
 Loss = Callable[..., Tensor]
 #: Relative differences that are rounding: between passes of the same shape, and of different shapes or kernels.
@@ -55,7 +59,15 @@ def example(*record: Tensor, count: int = 3) -> tuple[Tensor, ...]:
     return tuple(made)
 
 
-def check(clipper: Clipper, inputs: Sequence[Tensor], loss: Loss | None = None) -> None:
+@dataclass(frozen=True)
+class Writes:
+    """What a forward pass may write into the model: by name, what is the same for all records; and what stays so when repeated."""
+
+    once: frozenset[str] = frozenset()
+    always: frozenset[str] = frozenset()
+
+
+def check(clipper: Clipper, inputs: Sequence[Tensor], loss: Loss | None = None) -> Writes:
     """Run all tests. `inputs` are what the model is called with, for a few public records; `loss(model, *inputs)`, one
     number for each record, may be given if the output of the model says too little about it.
     """
@@ -69,15 +81,27 @@ def check(clipper: Clipper, inputs: Sequence[Tensor], loss: Loss | None = None) 
         )
     inputs = tuple(each[:3] for each in inputs)
     model = clipper.model
-    with _quiet(model, inputs[0].device):
+    with _quiet(model) as (before, draws):
         with clipper.paused():
-            _buffers(model, inputs)
-            judged = loss or _judge(model, inputs)
-            _forward(model, inputs, judged)
+            writes = _writes(model, inputs, before, draws)
+            judged = _repeated(loss or _judge(model, inputs), before, draws)
+            _forward(model, inputs, judged, draws)
             _backward(model, inputs, judged)
         with clipper.learning():
             for count in (3, 2):
                 _covered(clipper, tuple(each[:count] for each in inputs), judged)
+    return writes
+
+
+def _repeated(loss: Loss, before: Snapshot, draws: Draws) -> Loss:
+    """The same loss from the same start in every call: neither chance nor a pass before must look like another record."""
+
+    def repeated(model: nn.Module, *inputs: Tensor) -> Tensor:
+        before.undo()
+        draws.again()
+        return loss(model, *inputs)
+
+    return repeated
 
 
 def _judge(model: nn.Module, inputs: tuple[Tensor, ...]) -> Loss:
@@ -112,34 +136,32 @@ def _outputs(out: Any) -> list[Tensor]:
     return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
 
-def _buffers(model: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-    """Refuse buffers that a pass writes from the records."""
-    before = {name: buffer.clone() for name, buffer in model.named_buffers()}
+def _writes(model: nn.Module, inputs: tuple[Tensor, ...], before: Snapshot, draws: Draws) -> Writes:
+    """Refuse what a pass writes into the model, if that depends on the records or on how many there are."""
 
-    def after(inputs: tuple[Tensor, ...]) -> dict[str, Tensor]:
-        with torch.no_grad():
-            model(*inputs)
-        found = {name: buffer.clone() for name, buffer in model.named_buffers()}
-        _restore(model, before)
+    def after(*passes: tuple[Tensor, ...]) -> dict[str, Any]:
+        draws.again()
+        for given in passes:
+            model(*given)
+        found = before.changes()
+        before.undo()
         return found
 
-    one, other = after(inputs), after(tuple(_replaced(each, slice(None)) for each in inputs))
-    written = [name for name in one if name not in other or not torch.equal(one[name], other[name])]
-    if written:
-        raise mixed(f"a forward pass writes what it saw into the buffer {written[0]}")
+    here, twice = after(inputs), after(inputs, inputs)
+    replaced = tuple(_replaced(each, slice(None)) for each in inputs)
+    for other in (after(replaced), after(tuple(each[:2] for each in inputs))):
+        wrong = sorted(name for name in here.keys() | other.keys() if here.get(name) != other.get(name))
+        if wrong:
+            raise writing(f"a forward pass writes what it saw into {wrong[0]}")
+    once = frozenset(here)
+    return Writes(once, frozenset(name for name in once if here[name] == twice.get(name)))
 
 
-def _restore(model: nn.Module, before: dict[str, Tensor]) -> None:
-    with torch.no_grad():
-        for name, buffer in model.named_buffers():
-            if name in before and not torch.equal(buffer, before[name]):  # what is not written stays so
-                buffer.copy_(before[name])
-
-
-def _forward(model: nn.Module, inputs: tuple[Tensor, ...], judged: Loss) -> None:
+def _forward(model: nn.Module, inputs: tuple[Tensor, ...], judged: Loss, draws: Draws) -> None:
     """Refuse a model whose loss of one record changes with the others."""
     with torch.no_grad():
         first = judged(model, *inputs)
+        by_chance = _is_random(model, inputs, draws)
         if first.shape != (3,):
             raise RefusedTraining(
                 "DP912",
@@ -160,7 +182,17 @@ def _forward(model: nn.Module, inputs: tuple[Tensor, ...], judged: Loss) -> None
             spoiled = judged(model, *(_spoiled(each, others) for each in inputs))
             _same(first[kept], spoiled[kept], _SAME, "it changes when other records are not numbers")
             alone = _alone(model, tuple(each[kept : kept + 1] for each in inputs), judged)
-            _same(first[kept], alone[0], _LIKE, "it changes when other records leave")
+            # Where chance has a part, a record that is alone gets the draws of another place.
+            if not by_chance:
+                _same(first[kept], alone[0], _LIKE, "it changes when other records leave")
+
+
+def _is_random(model: nn.Module, inputs: tuple[Tensor, ...], draws: Draws) -> bool:
+    """Whether a second pass, with other draws, says something else."""
+    draws.again()
+    one, other = _outputs(model(*inputs)), _outputs(model(*inputs))
+    draws.again()
+    return any(not torch.equal(a, b) for a, b in zip(one, other, strict=False) if a.shape == b.shape)
 
 
 def _alone(model: nn.Module, inputs: tuple[Tensor, ...], judged: Loss) -> Tensor:
@@ -231,6 +263,17 @@ def _same(one: Tensor, other: Tensor, tolerance: float, because: str) -> None:
         raise mixed(f"what it says of a record is not its own: {because}")
 
 
+def writing(because: str) -> RefusedTraining:
+    """The refusal of what a pass leaves in the model."""
+    return RefusedTraining(
+        "DP922",
+        f"the model keeps what it saw: {because}.",
+        why="what is kept has no noise, is shown with the parameters, and reaches the next records.",
+        fix="return it from forward instead; learn codebooks and centres by gradients; torch.nn.GroupNorm for BatchNorm",
+        spent="what the steps before it cost",
+    )
+
+
 def mixed(because: str) -> RefusedTraining:
     """The refusal of a model that does not keep its records apart."""
     return RefusedTraining(
@@ -273,18 +316,17 @@ class _NoDropout(TorchFunctionMode):
 
 
 @contextmanager
-def _quiet(model: nn.Module, device: torch.device) -> Iterator[None]:
-    """No dropout; afterwards buffers and the generators of torch are as if nothing had been."""
-    recurrent = [module for module in model.modules() if isinstance(module, nn.RNNBase)]
-    rates = [module.dropout for module in recurrent]
-    for module in recurrent:
+def _quiet(model: nn.Module) -> Iterator[tuple[Snapshot, Draws]]:
+    """No dropout; afterwards the model and the generators are as if nothing had been."""
+    recurrent = [(module, module.dropout) for module in model.modules() if isinstance(module, nn.RNNBase)]
+    for module, _ in recurrent:
         module.dropout = 0.0
-    devices = [device] if device.type == "cuda" else []
-    before = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    draws, before = Draws(), Snapshot.copies(model)
     try:
-        with torch.random.fork_rng(devices=devices), _NoDropout():
-            yield
+        with _NoDropout():
+            yield before, draws
     finally:
-        for module, rate in zip(recurrent, rates, strict=True):
+        before.undo()
+        draws.again()
+        for module, rate in recurrent:
             module.dropout = rate
-        _restore(model, before)

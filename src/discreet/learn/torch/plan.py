@@ -177,7 +177,7 @@ def _relation(relation: str | None, sampling: str) -> str:
         return "replace"
     raise _contradiction(
         f"{sampling} batches show how many records there are, so one more record is no neighbour",
-        "relation='replace'   or  sampling='poisson'",
+        "sampling='poisson'",
     )
 
 

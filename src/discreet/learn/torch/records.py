@@ -8,25 +8,30 @@ record, so that the loop runs as always, and counts for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import torch
+from torch.utils._pytree import tree_leaves
 from torch.utils.data import (
+    ConcatDataset,
     DataLoader,
     Dataset,
     IterableDataset,
     RandomSampler,
     SequentialSampler,
+    Subset,
     TensorDataset,
     default_collate,
 )
 
 from discreet.errors import BadParameter, RefusedTraining
+from discreet.learn.torch.generators import Draws
 from discreet.learn.torch.sampler import Places
 
-__all__ = ["Records", "check_loader", "records_of"]
+__all__ = ["Records", "check_loader", "records_of", "refuse_mixing"]
 
 
 class Records(Protocol):
@@ -62,7 +67,7 @@ class _Items:
 
     def __init__(self, items: Any, collate: Callable[[list[Any]], Any] | None, example: Any) -> None:
         self._items, self._collate = items, collate or default_collate
-        self._example = example
+        self._example, self._tried = example, False
 
     def __len__(self) -> int:
         return len(self._items)
@@ -71,7 +76,11 @@ class _Items:
         if self._example is None:  # not before a record is wanted, which is after it is paid for
             self._example = self._items[0]
         filling = [_blank(self._example)] * blanks if blanks else []
-        return self._collate([self._items[int(place)] for place in places] + filling)
+        records = [self._items[int(place)] for place in places]
+        if len(records) > 1 and not self._tried:
+            refuse_mixing(self._collate, records[:3])
+            self._tried = True
+        return self._collate(records + filling)
 
 
 def records_of(data: Any, collate: Callable[[list[Any]], Any] | None = None, example: Any = None) -> Records:
@@ -86,6 +95,7 @@ def records_of(data: Any, collate: Callable[[list[Any]], Any] | None = None, exa
         raise _no_records("tensors of one data set must have the same length.")
     if isinstance(data, IterableDataset) or not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
         raise _no_records("data must have a length and give records by their place.")
+    refuse_twice(data)
     if len(data) == 0 and example is None:
         raise _no_records("an empty data set says nothing about the shape of a record; pass example=.")
     return _Items(data, collate, example)
@@ -96,6 +106,7 @@ def check_loader(loader: DataLoader[Any]) -> None:
 
     What it is made of is public: the kind of its sampler, not what that draws.
     """
+    refuse_twice(loader.dataset)
     sampler: Any = loader.sampler
     known = type(sampler) is SequentialSampler or (
         type(sampler) is RandomSampler
@@ -115,6 +126,76 @@ def check_loader(loader: DataLoader[Any]) -> None:
         "this loader makes batches in a way that no theorem here covers.",
         why="a record that comes twice in an epoch costs twice, and the loader does not say whether one does.",
         fix="private(model, optimizer, loader.dataset, …)   draws batches itself, and gains from their being secret",
+    )
+
+
+def refuse_twice(data: Any) -> None:
+    """Refuse a data set that is known to have a record in several places: it would be drawn, and clipped, for each of them."""
+    whole: set[int] = set()
+    parts: dict[int, set[int]] = {}
+    for root, places in _sources(data):
+        taken = parts.setdefault(id(root), set())
+        again = id(root) in whole or (taken if places is None else not taken.isdisjoint(places))
+        if again or (places is not None and len(set(places)) != len(places)):
+            raise RefusedTraining(
+                "DP913",
+                "the data set has the same records in several places.",
+                why="a record that is there twice is drawn twice, and moves a sum by two clipping norms where one is promised.",
+                fix="pass each data set once; epochs=20 instead of 10 shows every record twice as often",
+            )
+        taken.update(() if places is None else places)
+        whole |= {id(root)} if places is None else set()
+
+
+def _sources(data: Any) -> Iterator[tuple[Any, Sequence[int] | None]]:
+    """The data sets that one is put together from, and which of their records it has; None is all of them."""
+    if isinstance(data, ConcatDataset):
+        for part in data.datasets:
+            yield from _sources(part)
+    elif isinstance(data, Subset) and not isinstance(data.dataset, ConcatDataset | Subset):
+        yield data.dataset, [int(place) for place in data.indices]
+    elif isinstance(data, Subset):
+        yield data, [int(place) for place in data.indices]
+    else:
+        yield data, None
+
+
+def refuse_mixing(collate: Callable[[list[Any]], Any], records: list[Any]) -> None:
+    """Refuse a function that makes a batch of records if what it makes of one changes when the others are copies of it."""
+    draws = Draws()
+    for place in (0, len(records) - 1):
+        made = []
+        for given in (records, [records[place]] * len(records)):
+            draws.again()
+            try:
+                made.append(tree_leaves(collate(copy.deepcopy(given))))
+            except Exception:  # noqa: BLE001 - what it says to copies is no verdict
+                return
+        if not all(_same_row(one, other, place, len(records)) for one, other in zip(*made, strict=False)):
+            raise RefusedTraining(
+                "DP922",
+                "the function that makes batches mixes records: what it makes of one changes with the others.",
+                why="one record then changes the gradients of all others, so clipping each of them bounds nothing.",
+                fix="collate=torch.utils.data.default_collate   or one that makes each row from its own record",
+                spent="what the plan costs, if it was charged",
+            )
+    draws.again()
+
+
+def _same_row(one: Any, other: Any, place: int, count: int) -> bool:
+    """Whether a row is the same in two batches, which may be padded to different lengths, in front or behind."""
+    if not (isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)):
+        return True
+    if one.shape[:1] != (count,) or other.shape[:1] != (count,) or one.dim() != other.dim():
+        return True
+    one, other = one[place], other[place]
+    common = [min(pair) for pair in zip(one.shape, other.shape, strict=True)]
+    ends = (
+        [slice(0, size) for size in common],
+        [slice(-size, None) if size else slice(0) for size in common],
+    )
+    return any(
+        torch.allclose(one[end], other[end], rtol=1e-5, atol=1e-6, equal_nan=True) for end in map(tuple, ends)
     )
 
 

@@ -11,10 +11,13 @@ from torch.nn import Parameter
 
 from discreet.errors import RefusedTraining
 
-__all__ = ["UNTESTED", "check_losses", "no_gradient", "refuse_ordinary_gradients"]
+__all__ = ["UNTESTED", "UNTRIED", "check_losses", "no_gradient", "refuse_ordinary_gradients"]
 
 UNTESTED = (
     "The model could not be tested on made-up records, so that it keeps records apart is taken on trust."
+)
+UNTRIED = (
+    "The losses could not be tried on a changed batch, so that they keep records apart is taken on trust."
 )
 _LOOP = "for x, y in run: run.backward(loss(model(x), y)); optimizer.step()"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from discreet.learn.torch.refusals import UNTESTED
+from discreet.learn.torch.refusals import UNTESTED, UNTRIED
 
 if TYPE_CHECKING:
     from discreet.learn.torch.run import Run
@@ -76,6 +76,7 @@ def explain(run: Run) -> str:
         *_promised(run),
         *(f"This takes for granted that {words}." for words in run.assumes),
         *([UNTESTED] if run.tested is False or (run.steps and not run.tested) else []),
+        *([UNTRIED] if run.losses_tested is False else []),
         "Whatever else is shown is not covered: training losses, batches, and how long a step took.",
     ]
     if not run.private:

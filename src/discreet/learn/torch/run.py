@@ -28,12 +28,14 @@ from discreet.learn.torch.adam import CorrectedAdam
 from discreet.learn.torch.adaptive import Adaptive
 from discreet.learn.torch.batches import Batch, Batches
 from discreet.learn.torch.canaries import Canaries
-from discreet.learn.torch.guards import mixed
+from discreet.learn.torch.generators import Generators
 from discreet.learn.torch.look import FirstLook, refuse_statistics
 from discreet.learn.torch.moving import Watch
 from discreet.learn.torch.noise import Number
 from discreet.learn.torch.plan import Plan
+from discreet.learn.torch.processes import refuse_processes
 from discreet.learn.torch.refusals import UNTESTED, check_losses, no_gradient
+from discreet.learn.torch.shadow import Mixing
 from discreet.learn.torch.steps import Patched, check_parameters, settings_of
 from discreet.learn.torch.sums import Sums
 from discreet.noise.source import is_private
@@ -69,7 +71,6 @@ class _Turn:
 
     batch: Batch
     used: bool = False
-    buffers: tuple[Any, ...] = ()  # their versions when the batch was shown
     summed: bool = False  # whether the backward pass came to its end
     stepped: set[Optimizer] = field(default_factory=set)
 
@@ -115,7 +116,9 @@ class Run:
         self._released = False
         self._moving = Watch()
         self._closed = False
-        self._look = FirstLook(self.model, parts.sums.test)
+        self._look = FirstLook(self.model, parts.sums.test, parted=parts.parted)
+        self._generators = Generators()
+        self._mixing = Mixing(secret_sizes=self.plan.sampling == "poisson")
         self._patched = [Patched(optimizer, self._step) for optimizer in parts.optimizers]
 
     # --- the loop ------------------------------------------------------------------------------------
@@ -131,13 +134,19 @@ class Run:
             self._check_open()
             if self.steps >= self.plan.steps:
                 break
+            refuse_processes()
             self._parts.sums.begin()
             self._below, self._released = 0, False
-            for batch in self._parts.batches.draw():
-                turn = self._turn = _Turn(batch, buffers=self._buffers())
+            for batch in self._generators.around(self._parts.batches.draw()):
+                turn = self._turn = _Turn(batch)
                 self.stepped = False
                 self.private = self.private and is_private()
-                yield batch.shown
+                self._look.begin()
+                self._mixing.begin(batch.shown, batch.rows)
+                try:
+                    yield batch.shown
+                finally:
+                    self._mixing.cancel()
                 self._finished(turn)
         self._turn = None
 
@@ -147,15 +156,14 @@ class Run:
         turn = self._turn
         if turn is None or turn.used:
             raise no_gradient("run.backward was called without a fresh batch.")
+        self._mixing.end(losses)
+        self._generators.settle()
         losses = check_losses(losses, turn.batch.rows)
         if self.canaries is not None:
             losses = self.canaries.losses(losses, turn.batch.places, turn.batch.population)
         turn.used = True
         refuse_statistics(self.model)
-        if turn.buffers != self._buffers():
-            raise mixed(
-                "it writes into a buffer, in every micro-batch, and how many there are depends on the records"
-            )
+        self._look.end()
         weights = losses.new_zeros(turn.batch.rows) if turn.batch.blank else None
         count_below = self._parts.sums.add(losses, clip=self.clip, weights=weights)
         turn.summed = True
@@ -188,9 +196,12 @@ class Run:
         noise = plan.noise if parts.adaptive is None else parts.adaptive.split(plan.noise, plan.batch)
         self.steps, self._released = self.steps + 1, True
         self.private = self.private and is_private()
+        if self._turn is not None:
+            self._turn.batch = self._turn.batch.without_records()
         if self.steps == 1 and self.tested is not True:
             warnings.warn(UNTESTED, stacklevel=4)
         parts.sums.release(noise=noise, clip=self.clip, divide=float(plan.batch))
+        self._generators.over()
         for optimizer in parts.optimizers:
             if isinstance(optimizer, CorrectedAdam):
                 wide = plan.widening(self.steps - 1)
@@ -198,7 +209,8 @@ class Run:
         if self.canaries is not None:
             self.canaries.note()
         if parts.adaptive is not None:
-            self.clip = parts.adaptive.next(self.clip, self._below, noise=plan.noise, batch=plan.batch)
+            below, self._below = self._below, 0
+            self.clip = parts.adaptive.next(self.clip, below, noise=plan.noise, batch=plan.batch)
 
     def _moved(self, optimizer: Optimizer, real: Callable[[], Any]) -> Any:
         with self._parts.sums.paused(), self._moving.looking_at(optimizer):
@@ -208,10 +220,6 @@ class Run:
         """Between two batches: the loop must have done what it was given the batch for, and no other loop was in between."""
         if self._turn is not turn or not turn.summed or not turn.stepped:
             raise no_gradient("a batch was left without run.backward(loss) and optimizer.step().")
-
-    def _buffers(self) -> tuple[Any, ...]:
-        """Changes if one is written, if batches come in micro-batches."""
-        return tuple((id(b), b._version) for b in self.model.buffers()) if self._parts.parted else ()  # noqa: SLF001
 
     def _check_open(self) -> None:
         if self._closed:
@@ -264,6 +272,11 @@ class Run:
         """Whether the model was tested on made-up records; None before it was called."""
         return self._look.tested
 
+    @property
+    def losses_tested(self) -> bool | None:
+        """Whether losses of a batch were compared with those of a changed one; None before there was one to compare."""
+        return self._mixing.tested
+
     def report(self) -> str:
         """Layer by layer, what is trained and how it is clipped, before anything is trained."""
         from discreet.learn.torch.report import report
@@ -287,6 +300,8 @@ class Run:
         for patched in self._patched:
             patched.close()
         self._look.close()
+        self._mixing.cancel()
+        self._generators.end()
         self._parts.sums.close()
         self._turn, self._closed = None, True
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.nn import Module, ModuleDict, Parameter
 from torch.nn.parameter import UninitializedParameter
+from torch.optim import Optimizer
 from torch.utils.data import DataLoader
 
 from discreet import check, privacy
@@ -17,14 +18,15 @@ from discreet.learn.torch.adaptive import Adaptive
 from discreet.learn.torch.banded import BandedNoise, Cycle
 from discreet.learn.torch.batches import Drawn, Loaded
 from discreet.learn.torch.canaries import Canaries
-from discreet.learn.torch.checkpoint import past_of, rest_of
+from discreet.learn.torch.checkpoint import Past, past_of, rest_of
 from discreet.learn.torch.clip import Clipper
 from discreet.learn.torch.exact import ExactSums, check_grid
 from discreet.learn.torch.noise import Noise, Number
 from discreet.learn.torch.plan import Plan, plan_of
+from discreet.learn.torch.processes import refuse_copies, refuse_processes
 from discreet.learn.torch.records import Records, check_loader, records_of
 from discreet.learn.torch.run import Parts, Run
-from discreet.learn.torch.steps import optimizers_of
+from discreet.learn.torch.steps import optimizers_of, refuse_old_averages
 from discreet.learn.torch.sums import Clipping, FloatSums, Sums
 from discreet.learn.torch.watched import compiled
 from discreet.privacy.guarantee import Guarantee
@@ -40,6 +42,10 @@ _ONCE = (
 _STOP = (
     "the run is as long as was fixed beforehand; if it was stopped because of what it showed, the promise is that of the "
     "whole plan, run.plan.guarantee()"
+)
+_CHANCE = (
+    "random numbers in losses and in the loading of records come from the shared generators of torch, numpy and Python, record by "
+    "record, and these generators, started from secret bits, cannot be told from ideal ones"
 )
 _PRECISIONS = (torch.float32, torch.float64, torch.bfloat16)
 _NO_RECORDS = records_of(torch.empty(0))
@@ -94,8 +100,8 @@ def private(
     >>> run.plan.steps, run.plan.guarantee().epsilon(1e-5) <= 1
     (20, True)
     """
-    parameters = _trainable(model)
-    optimizers = optimizers_of(optimizer, parameters)
+    past = past_of(resume)
+    parameters, optimizers = _trained(model, optimizer, past)
     loader = data if isinstance(data, DataLoader) else None
     records = _NO_RECORDS if loader is not None else records_of(data, collate, example)
     plan = plan_of(
@@ -107,7 +113,6 @@ def private(
         unit=unit,
         bands=bands,
     )
-    past = past_of(resume)
     plan = rest_of(plan, past, _target(plan, epsilon, delta))
     adapted = _adapted(plan, adaptive=adaptive, exact=check.flag(exact=exact))
     bound = check.moderate(clip=clip if adapted is None or past.clip is None else past.clip)
@@ -134,6 +139,17 @@ def private(
             past=past,
         )
     )
+
+
+def _trained(model: Any, optimizer: Any, past: Past) -> tuple[list[Parameter], tuple[Optimizer, ...]]:
+    """The parameters that a run trains and the optimizers that move them; those of a run that goes on may have a past."""
+    parameters = _trainable(model)
+    optimizers = optimizers_of(optimizer, parameters)
+    refuse_copies(model, optimizers)
+    refuse_processes()
+    if past.steps == 0:
+        refuse_old_averages(optimizers)
+    return parameters, optimizers
 
 
 def _trainable(model: Any) -> list[Parameter]:
@@ -284,7 +300,7 @@ def _start(clip: float, adapted: Adaptive | None, parameters: list[Parameter], *
 
 
 def _assumed(size: int | None, loader: DataLoader[Any] | None, plan: Plan, *, exact: bool) -> tuple[str, ...]:
-    words = [_RECORDWISE, _SHAPES, _STOP]
+    words = [_RECORDWISE, _SHAPES, _STOP, _CHANCE]
     words += [_ONCE] if loader is not None else []
     words += [_COUNT] if size is None and plan.relation == "add-remove" else []
     return (*words, *([] if exact else [_REAL]))

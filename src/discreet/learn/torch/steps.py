@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from types import MethodType
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 from torch import Tensor
 from torch.nn import Parameter
@@ -19,12 +19,14 @@ from torch.optim import Optimizer
 from discreet.errors import BadParameter, RefusedTraining
 from discreet.learn.torch.watched import unheard
 
-__all__ = ["Patched", "optimizers_of", "settings_of"]
+__all__ = ["Patched", "check_parameters", "optimizers_of", "refuse_old_averages", "settings_of"]
 
 #: What is called instead of a step: it gets the optimizer and a way to make the real step.
 Instead = Callable[[Optimizer, Callable[[], Any], Any], Any]
 
 _OPEN: WeakSet[Optimizer] = WeakSet()
+#: What optimizers held when their last run was closed: all of it was made of released gradients.
+_RELEASED: WeakKeyDictionary[Optimizer, list[tuple[int, int]]] = WeakKeyDictionary()
 
 
 class Patched:
@@ -54,6 +56,8 @@ class Patched:
             optimizer.zero_grad = _Unheard(optimizer.zero_grad)  # type: ignore[method-assign]
 
     def close(self) -> None:
+        if self._open:
+            _RELEASED[self.optimizer] = _marks(self.optimizer)
         self._open = False
         _OPEN.discard(self.optimizer)
         if vars(self.optimizer).get("step") is self._step:
@@ -89,6 +93,43 @@ def optimizers_of(given: Any, parameters: Iterable[Parameter]) -> tuple[Optimize
     for one in found:
         check_parameters(one, known)
     return found
+
+
+def refuse_old_averages(optimizers: Iterable[Optimizer]) -> None:
+    """Refuse momentum and other averages that were not made by a run: they may hold gradients without noise.
+
+    A state that an optimizer has before its first step is none; that of a run that was closed is released already.
+    """
+    for optimizer in optimizers:
+        if not _is_new(optimizer) and _RELEASED.get(optimizer) != _marks(optimizer):
+            kind = type(optimizer)
+            name = (
+                f"torch.optim.{kind.__name__}" if kind.__module__.startswith("torch.optim") else kind.__name__
+            )
+            raise RefusedTraining(
+                "DP916",
+                "the optimizer holds averages of gradients that no run released.",
+                why="momentum of steps without noise would reach the parameters with the next step, and nobody pays for it.",
+                fix=f"optimizer = {name}(model.parameters(), …)   or, to go on with a run, private(…, resume=state)",
+            )
+
+
+def _marks(optimizer: Optimizer) -> list[tuple[int, int]]:
+    """The tensors that an optimizer holds for its parameters, and how often each was written."""
+    held = [value for state in optimizer.state.values() for value in _values(state)]
+    return [(id(value), value._version) for value in held if isinstance(value, Tensor)]  # noqa: SLF001
+
+
+def _is_new(optimizer: Optimizer) -> bool:
+    """Whether it has taken no step: it holds nothing, or has counted none, as one that begins with numbers of its own."""
+    states = [
+        state for state in optimizer.state.values() if any(value is not None for value in _values(state))
+    ]
+    return all(isinstance(state, dict) and "step" in state and float(state["step"]) == 0 for state in states)
+
+
+def _values(state: Any) -> list[Any]:
+    return list(state.values()) if isinstance(state, dict) else [state]
 
 
 def check_parameters(optimizer: Optimizer, known: set[int]) -> None:

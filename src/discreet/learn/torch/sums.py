@@ -55,8 +55,8 @@ class Sums(Protocol):
         """Noise and division, into `.grad`."""
         ...
 
-    def test(self, model: Module, inputs: tuple[Tensor, ...]) -> None:
-        """Refuse a model that mixes records, seen on made-up ones."""
+    def test(self, model: Module, inputs: tuple[Tensor, ...]) -> guards.Writes:
+        """Refuse a model that mixes records, seen on made-up ones; the answer is what it may write."""
         ...
 
     def paused(self) -> AbstractContextManager[None]:
@@ -83,6 +83,10 @@ class _Flat:
         self._sum = None
         for parameter in self._parameters:
             parameter.grad = None
+
+    def forget(self) -> None:
+        """Drop a sum that will not be released; what was released stays."""
+        self._sum = None
 
     def add(self, gradients: dict[Parameter, Tensor]) -> None:
         found = [gradients[parameter] for parameter in self._parameters]
@@ -146,19 +150,21 @@ class FloatSums:
                 self._noise.add_(released, scales, divide=divide, part=part)
                 flat.write(released)
 
-    def test(self, model: Module, inputs: tuple[Tensor, ...]) -> None:
+    def test(self, model: Module, inputs: tuple[Tensor, ...]) -> guards.Writes:
         ours = self._clipper
         if isinstance(ours, Clipper) and ours.model is model:
-            guards.check(ours, inputs)
-        else:
-            with ours.paused():
-                tested = Clipper(model)
-                guards.check(tested, inputs)
-            if isinstance(ours, Clipper):
-                ours.trust(tested)
+            return guards.check(ours, inputs)
+        with ours.paused():
+            tested = Clipper(model)
+            writes = guards.check(tested, inputs)
+        if isinstance(ours, Clipper):
+            ours.trust(tested)
+        return writes
 
     def paused(self) -> AbstractContextManager[None]:
         return self._clipper.paused()
 
     def close(self) -> None:
+        for flat in self._flats:
+            flat.forget()
         self._clipper.close()

@@ -24,6 +24,7 @@ import numpy as np
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.mechanisms.callbacks import guarded, quietly
 from discreet.mechanisms.exact import number, rows
 from discreet.mechanisms.sensitivity import LocalAtDistance
 from discreet.mechanisms.smooth.statistics import Measured, Statistic
@@ -83,7 +84,10 @@ class PredictionVariance(Statistic):
 
     def _gram(self, records: Any) -> Matrix:
         features = len(self.at)
-        whole = np.array([_cells(row, features) for row in rows(records)], np.int64).reshape(-1, features)
+        listed = rows(records)
+        with guarded():
+            cells = [quietly(_cells, row, features, instead=[0] * features) for row in listed]
+        whole = np.array(cells, np.int64).reshape(-1, features)
         total = np.zeros((features, features), object)
         for start in range(0, len(whole), _CHUNK):
             part = whole[start : start + _CHUNK]

@@ -27,7 +27,8 @@ import numpy as np
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.mechanisms.exact import is_true, number, numbers_within, quietly, results, rows, total
+from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.exact import is_true, number, numbers_within, results, rows, total
 from discreet.mechanisms.quantile import read_quantile
 from discreet.mechanisms.query import Between
 from discreet.mechanisms.sensitivity import LocalAtDistance, SmoothBound, bounded

@@ -12,11 +12,12 @@ from typing import ClassVar
 
 from sqlglot import exp
 
+from discreet.errors import RefusedQuestion
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.source import SourceColumn
 from discreet.tables.engines.terms import Term
 
-__all__ = ["Dialect"]
+__all__ = ["Dialect", "speakable", "unspeakable"]
 
 
 class Dialect(ABC):
@@ -25,7 +26,6 @@ class Dialect(ABC):
     name: ClassVar[str]  # as sqlglot calls it
     wide: ClassVar[exp.DataType]  # whole numbers of 38 digits, or about as many
     decimal_has_nan: ClassVar[bool] = False
-    has_infinite_dates: ClassVar[bool] = True
 
     def sql(self, tree: Term) -> str:
         """A tree as this engine's SQL."""
@@ -47,9 +47,21 @@ class Dialect(ABC):
         """⌊√⌋ of a whole number below 2^63, in double: IEEE 754 rounds it the same everywhere."""
         return t.cast(t.call("FLOOR", t.call("SQRT", t.cast(term, t.DOUBLE))), t.BIGINT)
 
+    def literal(self, value: str) -> Term:
+        """A public text of a question, as this engine writes it."""
+        return t.text(speakable(value))
+
+    def unit_text(self, term: Term, column: SourceColumn) -> Term:
+        """A text that names a unit: it is compared byte by byte, and never leaves the engine."""
+        return self.exact_text(term, column)
+
     def pattern(self, like: str) -> str:
         """A pattern of LIKE in which a backslash is a character like any other."""
         return like.replace("\\", "\\\\")
+
+    def has_infinities(self, column: SourceColumn) -> bool:
+        """Whether a column of dates or moments has infinite ones, which have no number."""
+        return True
 
     def is_nan(self, term: Term) -> Term:
         """Whether a double is no number."""
@@ -68,7 +80,7 @@ class Dialect(ABC):
         """A text that is compared byte by byte, whatever the column's collation."""
 
     @abstractmethod
-    def fraction(self, term: Term, digits: int) -> Term:
+    def fraction(self, term: Term, digits: int, column: SourceColumn) -> Term:
         """⌊(x - ⌊x⌋) · 10^digits⌋ of a decimal that has been clamped, as a BIGINT."""
 
     @abstractmethod
@@ -78,3 +90,19 @@ class Dialect(ABC):
     @abstractmethod
     def micro_number(self, term: Term, column: SourceColumn) -> Term:
         """Microseconds since 1970 of a finite moment, rounded down, as a BIGINT; without a time zone it is UTC."""
+
+
+def speakable(value: str) -> str:
+    """A text that every engine can hold."""
+    if "\0" in value or any("\ud800" <= sign <= "\udfff" for sign in value):
+        raise unspeakable()
+    return value
+
+
+def unspeakable() -> RefusedQuestion:
+    return RefusedQuestion(
+        "DP705",
+        "a text in the question has a character that the engine cannot hold.",
+        why="no row has such a text, and what it equals would differ from engine to engine.",
+        fix="leave out the zero character, halves of surrogate pairs, and what the encoding of the database lacks",
+    )

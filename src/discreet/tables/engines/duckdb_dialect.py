@@ -9,7 +9,8 @@ from sqlglot import exp
 
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.dialect import Dialect
-from discreet.tables.engines.source import SourceColumn
+from discreet.tables.engines.read import clamped
+from discreet.tables.engines.source import MOST_DIGITS, SourceColumn
 from discreet.tables.engines.terms import Term
 
 __all__ = ["DuckDialect", "column_of"]
@@ -25,13 +26,17 @@ _INTEGERS = (
     "UINTEGER",
     "UBIGINT",
 )
+#: So many digits has the longest decimal.
+_MOST = 38
+#: Moments that are counted in more than microseconds: some of them have no number of microseconds.
+_COARSE = ("TIMESTAMP_S", "TIMESTAMP_MS")
 _KINDS = {
     **dict.fromkeys(_INTEGERS, "integer"),
     **dict.fromkeys(("FLOAT", "DOUBLE"), "real"),
     **dict.fromkeys(("VARCHAR", "UUID"), "text"),
     "BOOLEAN": "boolean",
     "DATE": "date",
-    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "timestamp"),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_NS", *_COARSE), "timestamp"),
     "TIMESTAMP WITH TIME ZONE": "timestamp",
 }
 
@@ -58,7 +63,9 @@ class DuckDialect(Dialect):
         value = term if column.native == "VARCHAR" else t.cast(term, "TEXT")
         return exp.Collate(this=value, expression=exp.to_identifier("C", quoted=True))
 
-    def fraction(self, term: Term, digits: int) -> Term:
+    def fraction(self, term: Term, digits: int, column: SourceColumn) -> Term:
+        if _is_tight(column):
+            return _written(term, digits)
         rest = t.binary(exp.Sub, term, t.call("FLOOR", term.copy()))
         return t.cast(
             t.call("FLOOR", t.times(rest, t.number(10**digits, f"DECIMAL({digits + 1},0)"))), t.BIGINT
@@ -67,14 +74,46 @@ class DuckDialect(Dialect):
     def day_number(self, term: Term, column: SourceColumn) -> Term:
         return t.cast(t.binary(exp.Sub, term, t.date("1970-01-01")), t.BIGINT)
 
+    def has_infinities(self, column: SourceColumn) -> bool:
+        # of the others they are the ends of what the type can hold, and are moved like anything else that is too far
+        return column.native not in _COARSE
+
     def micro_number(self, term: Term, column: SourceColumn) -> Term:
+        if column.native in _COARSE:
+            # seconds that are too many for 64 bits of microseconds are moved while they are seconds
+            kind = exp.DataType.build(column.native, dialect="duckdb")
+            ends = [t.cast(t.text(end), kind) for end in ("200000-01-01 (BC)", "200000-01-01")]
+            return t.call("EPOCH_US", clamped(term, *ends))
         if column.native != "TIMESTAMP_NS":
             return t.call("EPOCH_US", term)
         nanos = t.call("EPOCH_NS", term)
-        rest = t.binary(
-            exp.Mod, t.add(t.binary(exp.Mod, nanos, t.number(1000)), t.number(1000)), t.number(1000)
-        )
-        return t.call("DIVIDE", t.binary(exp.Sub, nanos.copy(), rest), t.number(1000))
+        rest = t.binary(exp.Mod, nanos, t.number(1000))
+        down = t.cases([(t.binary(exp.LT, rest, t.number(0)), t.number(1))], t.number(0))
+        # rounded towards zero first: below the least number there is none to round down to
+        return t.binary(exp.Sub, t.call("DIVIDE", nanos.copy(), t.number(1000)), down)
+
+
+def _is_tight(column: SourceColumn) -> bool:
+    """Whether x - ⌊x⌋, or a power of ten times it, may need more than the 38 digits that a decimal has."""
+    assert column.digits is not None
+    assert column.scale is not None
+    return column.scale > _MOST - MOST_DIGITS or (
+        column.digits == _MOST and column.digits - column.scale <= MOST_DIGITS
+    )
+
+
+def _written(term: Term, digits: int) -> Term:
+    """⌊(x - ⌊x⌋) · 10^digits⌋ from the digits that are written after the point; of -y it is 10^digits - ⌈y · 10^digits⌉."""
+    written = t.call("SPLIT_PART", t.cast(term, "TEXT"), t.text("."), t.number(2, "INT"))
+    first = t.call("SUBSTR", written, t.number(1, "INT"), t.number(digits, "INT"))
+    rest = t.call("SUBSTR", written.copy(), t.number(digits + 1, "INT"))
+    down = t.cast(t.call("RPAD", first, t.number(digits, "INT"), t.text("0")), t.BIGINT)
+    exact = t.binary(exp.EQ, t.call("RTRIM", rest, t.text("0")), t.text(""))
+    up = t.cases([(exact, down.copy())], t.add(down.copy(), t.number(1)))
+    is_negative = t.binary(exp.Like, t.cast(term.copy(), "TEXT"), t.text("-%"))
+    is_whole = t.binary(exp.EQ, up.copy(), t.number(0))
+    below = t.cases([(is_whole, t.number(0))], t.binary(exp.Sub, t.number(10**digits), up))
+    return t.cases([(is_negative, below)], down)
 
 
 def column_of(name: str, native: str) -> SourceColumn:

@@ -7,7 +7,6 @@ rows and half the new ones, and a unit's weight would not be made from the rows 
 
 from __future__ import annotations
 
-from glob import glob
 from pathlib import Path
 
 from discreet.errors import EngineFailed
@@ -16,20 +15,19 @@ __all__ = ["Frozen"]
 
 
 class Frozen:
-    """Remembers size, time and identity of the files that some patterns mean."""
+    """Remembers size, time and identity of some files."""
 
-    def __init__(self, patterns: list[str]) -> None:
-        self._patterns = patterns
+    def __init__(self, names: list[str]) -> None:
+        self._names = names
         self._seen = self._look()
 
     def _look(self) -> list[tuple[str, int, int, int]]:
-        names = [name for pattern in self._patterns for name in sorted(glob(pattern, recursive=True))]  # noqa: PTH207
-        facts = [(name, Path(name).stat()) for name in names]
+        facts = [(name, Path(name).stat()) for name in self._names if Path(name).is_file()]
         return [(name, fact.st_size, fact.st_mtime_ns, fact.st_ino) for name, fact in facts]
 
     def check(self) -> None:
         """Raise if any of them has changed."""
-        if self._patterns and self._look() != self._seen:
+        if self._look() != self._seen:
             raise EngineFailed(
                 "DP801",
                 "a file has changed since it was opened.",

@@ -7,8 +7,10 @@
     by size     what was staged for `lumped`, for `Rows`: one pair of all units with as many rows
     lumped      where few units are weighed down: their pairs, and one of all others for each group (`lumped`)
 
-**Promise.** As `engine`. Each of them is made by one statement, as a function of the tables that were opened, and what
-bounds a unit is made from the same rows that are summed: a file that has changed since is not counted (`temporary`).
+**Promise.** As `engine`. What bounds a unit is made from the same stored rows that are summed. What is kept for the next
+question is a function of files and frames alone, which stay as they were when they were opened: a file that has
+changed since is not counted (`temporary`). Of a table that may change, nothing is kept: its rows are read once for each
+question, stored, and forgotten.
 """
 
 from __future__ import annotations
@@ -29,10 +31,10 @@ from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.prepared import Prepared
 from discreet.tables.engines.relation import UNIT, select
 from discreet.tables.engines.source import SourceTable
-from discreet.tables.engines.sql_engine import SqlEngine
+from discreet.tables.engines.sql_engine import SqlEngine, stored_within
 from discreet.tables.engines.temporary import Temporary
 from discreet.tables.engines.terms import named
-from discreet.tables.engines.tree import reads_of
+from discreet.tables.engines.tree import all_tables, reads_of
 from discreet.tables.expr import Expr, Read
 from discreet.tables.plan import Once, Relation, Rows, Scheme, Sums
 from discreet.tables.types import TEXT
@@ -68,10 +70,15 @@ class DuckDB(SqlEngine):
         frozen: Frozen,
         close: Callable[[], object],
         live: set[str],
+        slower: Sequence[Callable[[], None]] = (),
     ) -> None:
         super().__init__(DuckDialect(), tables, places)
-        self._temporary, self._release = Temporary(connection, self._dialect, frozen), close
-        self._packer = Packer(self._relations, self._temporary, live)
+        self._temporary, self._release, self._live = (
+            Temporary(connection, self._dialect, frozen, slower),
+            close,
+            live,
+        )
+        self._packer = Packer(self._relations, self._temporary)
         drop = self._temporary.drop
         self._pairs: Prepared[Pairs, exp.Table] = Prepared(drop)
         self._measured: Prepared[tuple[Pairs, str], exp.Table] = Prepared(drop)
@@ -93,10 +100,24 @@ class DuckDB(SqlEngine):
     def _fetch(self, statement: str) -> Sequence[Sequence[Any]]:
         return self._temporary.fetch(statement)
 
+    def _from_stored(
+        self, relation: Relation, rows: exp.Select, made: Callable[[exp.Table], exp.Select]
+    ) -> Found:
+        if not self._may_change(relation):
+            return self._fetch(self._dialect.sql(stored_within(rows, made, materialized=False)))
+        table = self._temporary.store(rows)
+        try:
+            return self._fetch(self._dialect.sql(made(table)))
+        finally:
+            self._temporary.drop(table)
+
+    def _may_change(self, rows: Relation) -> bool:
+        return not self._live.isdisjoint(all_tables(rows))
+
     # --- what is asked -----------------------------------------------------------------------------
 
     def _sums(self, asked: Sums) -> Callable[[], Found]:
-        if self._single(asked.rows) or isinstance(asked.scheme, Once):
+        if self._single(asked.rows) or self._may_change(asked.rows) or isinstance(asked.scheme, Once):
             return super()._sums(asked)
         if isinstance(asked.scheme, Rows) and not asked.present and Pairs.of(asked) not in self._pairs:
             return self._from_rows(asked)
@@ -108,7 +129,7 @@ class DuckDB(SqlEngine):
         """One pass over rows that know their unit's number of rows."""
         pairs = Pairs.of(asked)
         needed = reads_of([*asked.keys, *asked.features])
-        self._counted(asked.rows, needed)  # refuses what cannot be read, before anything is run
+        self._relations.rows(asked.rows, needed)  # refuses what cannot be read, before anything is run
 
         def work() -> Found:
             staged = self._staged.find(asked.rows)
@@ -147,7 +168,7 @@ class DuckDB(SqlEngine):
         return work
 
     def _from_pairs(self, pairs: Pairs, made: Callable[[exp.Table], exp.Select]) -> Callable[[], Found]:
-        if self._single(pairs.rows):
+        if self._single(pairs.rows) or self._may_change(pairs.rows):
             return super()._from_pairs(pairs, made)
         self._statements.pairs(pairs)  # refuses what cannot be read, before anything is run
 
@@ -214,15 +235,20 @@ class DuckDB(SqlEngine):
         return self._statements.valued(pairs, self._packer.unpacked(table, kept, UNIT), [t.column(UNIT)])
 
     def _prepare_rows(self, rows: Relation, needed: dict[Read, None]) -> tuple[exp.Table, dict[Read, None]]:
-        columns = {"r": None} | {self._relations.name_of(read): read for read in needed}
-        packed = self._packer.packed(columns, self._counted(rows, needed))
-        return self._temporary.store(packed), needed
+        columns = {UNIT: None} | {self._relations.name_of(read): read for read in needed}
+        packed = self._temporary.store(self._packer.packed(columns, self._relations.rows(rows, needed)))
+        try:
+            return self._temporary.store(self._counted(packed, needed)), needed
+        finally:
+            self._temporary.drop(packed)
 
-    def _counted(self, rows: Relation, needed: Mapping[Read, None]) -> exp.Select:
-        """Each row's columns, and r: how many rows its unit has."""
-        counts = select([t.column(UNIT), named(t.everyone(), "r")], self._relations.rows(rows, {}))
+    def _counted(self, packed: exp.Table, needed: Mapping[Read, None]) -> exp.Select:
+        """Each stored row's columns, and r: how many of them its unit has."""
+        counts = select([t.column(UNIT), named(t.everyone(), "r")], packed)
         counts = counts.group_by(t.column(UNIT), copy=False)
         mine = t.binary(exp.EQ, t.column(UNIT, "a"), t.column(UNIT, "b"))
         columns = [t.column(self._relations.name_of(read)) for read in needed]
-        chosen = select([*columns, t.column("r", "b")], self._relations.rows(rows, needed), "a")
+        rows = packed.copy()
+        rows.set("alias", exp.TableAlias(this=exp.to_identifier("a")))
+        chosen = select([*columns, t.column("r", "b")], rows)
         return chosen.join(counts.subquery("b", copy=False), on=mine, join_type="INNER", copy=False)

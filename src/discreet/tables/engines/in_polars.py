@@ -1,32 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables in Polars, inside this process.
 
-**Promise.** As `engine`. The pairs of unit and group of the last few questions are kept, as a function of the frames
-that were opened; whatever is asked next of the same pairs is made from them.
+**Promise.** As `engine`. The pairs of unit and group of the last few questions are kept, as a function of the frames and
+files that were opened; whatever is asked next of the same pairs is made from them. A lazy frame may say something
+else each time: its rows are collected once for each question, and nothing is kept of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import add
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from discreet.tables import plan
 from discreet.tables.engines.base import Base, Found, known_table
 from discreet.tables.engines.frozen import Frozen
 from discreet.tables.engines.pairs import Pairs
-from discreet.tables.engines.polars_write import PolarsWriter, cell, narrow, plain, wide
+from discreet.tables.engines.polars_write import PolarsWriter, cell, narrow, plain, type_of, wide
 from discreet.tables.engines.prepared import Prepared
+from discreet.tables.engines.results import cells_of, wanted_parts
 from discreet.tables.engines.source import ROW, SourceColumn, SourceTable, comparable, readable
 from discreet.tables.engines.tree import all_tables, normal, reads_of
 from discreet.tables.engines.widths import HEAVIEST, STEPS, is_narrow_product, is_narrow_sum
 from discreet.tables.expr import Constant, Read
+from discreet.tables.parquet import Parquet
 from discreet.tables.plan import Groups, Lookup, Mass, Norm, Once, Relation, Rows, Sizes, Sums
 from discreet.tables.schema import opened
+from discreet.tables.sound import sound
+from discreet.tables.texts import from_path
 
 __all__ = ["Polars", "open_polars"]
 
@@ -40,10 +46,14 @@ class Polars(Base):
     name: str = "polars"
 
     def __init__(
-        self, frames: Mapping[str, pl.LazyFrame], tables: Mapping[str, SourceTable], frozen: Frozen
+        self,
+        frames: Mapping[str, pl.LazyFrame],
+        tables: Mapping[str, SourceTable],
+        frozen: Frozen,
+        live: set[str],
     ) -> None:
         super().__init__(tables)
-        self._frames, self._frozen = dict(frames), frozen
+        self._frames, self._frozen, self._live = dict(frames), frozen, live
         self._names: dict[Read, str] = {}
         self._prepared: Prepared[Pairs, pl.DataFrame] = Prepared(lambda _: None)
 
@@ -87,6 +97,9 @@ class Polars(Base):
         right = (
             self._frames[rows.table].with_columns(**cells, one=narrow(1)).select(*cells, other=pl.col("one"))
         )
+        if self._single(rows):
+            # a key that is there twice would make two units of one row
+            right = right.unique(subset=[self._name(other) for _, other in rows.on], keep="none")
         return self._matched(left, right, rows.on, "left" if rows.keep else "inner")
 
     def _paired(self, rows: plan.Paired, needed: Needed) -> pl.LazyFrame:
@@ -123,10 +136,9 @@ class Polars(Base):
 
     # --- pairs, weights, answers -------------------------------------------------------------------
 
-    def _pairs(self, pairs: Pairs) -> pl.LazyFrame:
-        """u, k0 …, n, v0 … for each unit and group."""
+    def _pairs(self, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """u, k0 …, n, v0 … for each unit and group, from the unit and the cells of rows."""
         write = self._writer().write
-        frame = self._rows(pairs.rows, reads_of([*pairs.keys, *pairs.features]))
         keys = {name: write(key) for key, name in zip(pairs.keys, pairs.key_names, strict=True)}
         values = {}
         for feature, name in zip(pairs.features, pairs.sum_names, strict=True):
@@ -140,13 +152,25 @@ class Polars(Base):
 
     def _kept(self, pairs: Pairs) -> Callable[[], pl.LazyFrame]:
         """The pairs, from memory if they are there."""
-        plan_of = self._pairs(pairs)
+        rows = self._rows(pairs.rows, reads_of([*pairs.keys, *pairs.features]))
+        single = self._single(pairs.rows)
+
+        def of_present() -> pl.DataFrame:
+            stored = rows.collect().lazy()
+            # a frame that was evaluated twice on its way may have told the filter something else
+            known = stored if single else stored.filter(pl.col(UNIT).is_not_null())
+            return self._pairs(pairs, known).collect()
 
         def made() -> pl.LazyFrame:
             self._frozen.check()
-            frame = self._prepared.get(pairs, plan_of.collect)
+            if self._live.isdisjoint(all_tables(pairs.rows)):
+                frame = self._prepared.get(pairs, self._pairs(pairs, rows).collect)
+            else:
+                frame = of_present()
             self._frozen.check()
             return frame.lazy()
+
+        self._pairs(pairs, rows)  # refuses what cannot be asked, before anything is run
 
         return made
 
@@ -156,12 +180,19 @@ class Polars(Base):
         return lambda: self._answer(asked, pairs, made()).collect().rows()
 
     def _answer(self, asked: Sums, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
-        if isinstance(asked.scheme, Once):
-            sums = [pl.len().cast(pl.Int64).alias("s0")]
-            return frame.group_by(*pairs.key_names).agg(*sums) if asked.keys else frame.select(*sums)
-        weighted = self._weighted(asked, frame)
-        sums = _sums_of(asked)
-        return weighted.group_by(*pairs.key_names).agg(*sums) if asked.keys else weighted.select(*sums)
+        once = isinstance(asked.scheme, Once)
+        weighted = frame if once else self._weighted(asked, frame)
+        sums = [pl.len().cast(pl.Int64).alias("s0")] if once else _sums_of(asked)
+        if not asked.keys:
+            return weighted.select(*sums)
+        for name, key, values in wanted_parts(asked):
+            known = pl.Series(
+                [cells_of(value) for value in values if value is not None], dtype=type_of(key.type)
+            )
+            wanted = pl.col(name).is_in(known.implode())
+            weighted = weighted.filter(wanted | pl.col(name).is_null() if None in values else wanted)
+        summed = weighted.group_by(*pairs.key_names).agg(*sums)
+        return summed.filter(pl.col("s0") > wide(0)) if isinstance(asked.scheme, Groups) else summed
 
     def _weighted(self, asked: Sums, frame: pl.LazyFrame) -> pl.LazyFrame:
         """The pairs, each with the weight of its unit."""
@@ -283,32 +314,38 @@ def _root(value: pl.Expr) -> pl.Expr:
 
 def open_polars(tables: Mapping[str, Any], units: Mapping[str, str | None]) -> Polars:
     """Take frames as they are, and scan files."""
-    frames, sources, files = {}, {}, []
+    frames, sources, files, live = {}, {}, [], set()
     for name, source in tables.items():
-        if isinstance(source, str | Path):
-            files.append(str(source))
-            frames[name] = opened(lambda at=str(source): _scanned(at))
+        rows = from_path(source) if isinstance(source, str | Path) else source
+        if isinstance(rows, Parquet):
+            files += [str(path) for path in rows.paths]
+            frames[name] = opened(lambda these=rows: _scanned(these))
         else:
-            frames[name] = source.lazy()
+            frame = rows if hasattr(rows, "lazy") else opened(lambda table=rows: pl.from_arrow(sound(table)))
+            live |= {name} if isinstance(frame, pl.LazyFrame) else set()
+            frames[name] = frame.lazy()
         schema = opened(lambda at=frames[name]: at.collect_schema())
         columns = {key: column_of(key, kind) for key, kind in schema.items()}
         sources[name] = SourceTable(name, columns, units.get(name))
-    return Polars(frames, sources, Frozen(files))
+    return Polars(frames, sources, Frozen(files), live)
 
 
-def _scanned(path: str) -> pl.LazyFrame:
-    """A file; a text file is text, because a reader's guess at types would depend on the rows."""
-    if not path.lower().endswith((".csv", ".tsv")):
-        return pl.scan_parquet(path)
-    separator = "\t" if path.lower().endswith(".tsv") else ","
-    return pl.scan_csv(
-        path,
-        separator=separator,
-        infer_schema=False,
-        ignore_errors=True,
-        truncate_ragged_lines=True,
-        encoding="utf8-lossy",
-    )
+def _scanned(files: Parquet) -> pl.LazyFrame:
+    """Files that are read when they are counted, and only the columns that are needed."""
+    types = pl.DataFrame(files.empty()).schema
+
+    def batches(
+        names: list[str] | None, chosen: Any, most: int | None, _: int | None
+    ) -> Iterator[pl.DataFrame]:
+        # some column is needed to know how many rows there are
+        asked = list(types) if names is None else names
+        for batch in files.batches(asked or list(types)[:1]):
+            frame = pl.DataFrame(batch)
+            frame = frame.select(asked) if chosen is None else frame.filter(chosen)
+            yield frame if most is None else frame.head(most)
+            most = None if most is None else most - min(most, frame.height)
+
+    return register_io_source(batches, schema=types)
 
 
 def column_of(name: str, kind: pl.DataType) -> SourceColumn:

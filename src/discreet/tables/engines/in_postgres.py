@@ -1,25 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of a PostgreSQL database, counted by its server.
 
-**Promise.** One statement for each question, in a read-only session: it sees one state of the data, writes nothing and
-keeps nothing. Later questions see the tables as they are then; each is charged for itself, so that is private too.
+**Promise.** One statement for each question, in a read-only transaction of its own that is isolated from all others: it
+sees one state of the data, writes nothing and keeps nothing. The rows of a view are evaluated once, whatever functions
+it calls. Later questions see the tables as they are then; each is charged for itself, so that is private too.
+
+Which table a name means is settled when it is opened. Settings that change what a statement means are those of this file
+in every transaction, whatever a role, a database or a function has set.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, ClassVar
 
 from sqlglot import exp
 
 from discreet.tables.engines import terms as t
-from discreet.tables.engines.dialect import Dialect
+from discreet.tables.engines.base import Found
+from discreet.tables.engines.dialect import Dialect, unspeakable
+from discreet.tables.engines.postgres_text import readable_bytes
+from discreet.tables.engines.read import clamped
 from discreet.tables.engines.source import SourceColumn, SourceTable
-from discreet.tables.engines.sql_engine import SqlEngine
+from discreet.tables.engines.sql_engine import SqlEngine, stored_within
 from discreet.tables.engines.terms import Term
-from discreet.tables.schema import library, opened
+from discreet.tables.engines.tree import all_tables
+from discreet.tables.plan import Relation
+from discreet.tables.schema import library, opened, unopened
+from discreet.tables.types import WIDEST
 
 __all__ = ["Postgres", "open_postgres"]
 
@@ -33,9 +43,18 @@ _KINDS = {
     "timestamp with time zone": "timestamp",
     "numeric": "decimal",
 }
+#: Functions of the database that are called like ours come after those of PostgreSQL.
 _SESSION = """
-    SET default_transaction_read_only = on; SET standard_conforming_strings = on; SET TimeZone = 'UTC';
-    SET client_encoding = 'UTF8'; SET jit = off
+    SELECT set_config('search_path', concat_ws(', ', 'pg_catalog', nullif(current_setting('search_path'), '')), false)
+"""
+_TRANSACTION = """
+    SET LOCAL standard_conforming_strings = on; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO, YMD';
+    SET LOCAL jit = off
+"""
+#: Where a table lies, and whether it is one: a view, or a table of another server, may say something else each time.
+_PLACE = """
+    SELECT n.nspname, c.relname, c.relkind IN ('r', 'p', 'm')
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = %s::regclass
 """
 #: The columns of a table or view with their types; a domain stands for what it is made of, an enumeration is text.
 _SCHEMA = """
@@ -54,6 +73,16 @@ class PostgresDialect(Dialect):
     wide: ClassVar[exp.DataType] = exp.DataType.build("NUMERIC", dialect="postgres")
     decimal_has_nan: ClassVar[bool] = True
 
+    def __init__(self, encoding: str = "UTF8", codec: str = "utf-8") -> None:
+        self.encoding, self.codec = encoding, codec
+
+    def literal(self, value: str) -> Term:
+        try:
+            value.encode(self.codec)
+        except UnicodeError:
+            raise unspeakable() from None
+        return super().literal(value)
+
     def is_nan(self, term: Term) -> Term:
         return t.binary(exp.EQ, term, t.text("NaN"))
 
@@ -64,17 +93,28 @@ class PostgresDialect(Dialect):
         return exp.RegexpLike(this=term, expression=t.text(rf"\A({pattern})\Z"))
 
     def exact_text(self, term: Term, column: SourceColumn) -> Term:
+        """A text that Python cannot read is NULL, whatever is asked of it."""
+        value = t.cast(term, "TEXT")
+        if self.encoding != "UTF8":
+            stored = t.call("ENCODE", t.call("CONVERT_TO", value, t.text(self.encoding)), t.text("hex"))
+            known = self.matches(stored, readable_bytes(self.codec))
+            value = t.cases([(known, value.copy())], t.nothing("TEXT"))
+        return exp.Collate(this=value, expression=exp.to_identifier("C", quoted=True))
+
+    def unit_text(self, term: Term, column: SourceColumn) -> Term:
         return exp.Collate(this=t.cast(term, "TEXT"), expression=exp.to_identifier("C", quoted=True))
 
-    def fraction(self, term: Term, digits: int) -> Term:
+    def fraction(self, term: Term, digits: int, column: SourceColumn) -> Term:
         raise AssertionError("decimals are exact here, however many digits they have")
 
     def day_number(self, term: Term, column: SourceColumn) -> Term:
         return t.cast(t.binary(exp.Sub, term, t.date("1970-01-01")), t.BIGINT)
 
     def micro_number(self, term: Term, column: SourceColumn) -> Term:
+        """The last years that PostgreSQL knows have more microseconds than 64 bits hold."""
         seconds = exp.Extract(this=exp.var("EPOCH"), expression=term)
-        return t.cast(t.call("FLOOR", t.times(seconds, t.number(1_000_000, self.wide))), t.BIGINT)
+        whole = t.call("FLOOR", t.times(seconds, t.number(1_000_000, self.wide)))
+        return t.cast(clamped(whole, t.number(-WIDEST, self.wide), t.number(WIDEST, self.wide)), t.BIGINT)
 
 
 class Postgres(SqlEngine):
@@ -83,14 +123,28 @@ class Postgres(SqlEngine):
     name: str = "postgres"
 
     def __init__(
-        self, connection: Any, tables: Mapping[str, SourceTable], places: Mapping[str, exp.Table]
+        self,
+        connection: Any,
+        dialect: PostgresDialect,
+        tables: Mapping[str, SourceTable],
+        places: Mapping[str, exp.Table],
+        *,
+        derived: set[str],
     ) -> None:
-        super().__init__(PostgresDialect(), tables, places)
-        self._connection = connection
+        super().__init__(dialect, tables, places)
+        self._connection, self._codec, self._derived = connection, dialect.codec, derived
 
     def _fetch(self, statement: str) -> Sequence[Sequence[Any]]:
-        rows: Sequence[Sequence[Any]] = self._connection.execute(statement.encode()).fetchall()
+        with self._connection.transaction():
+            self._connection.execute(_TRANSACTION)
+            rows: Sequence[Sequence[Any]] = self._connection.execute(statement.encode(self._codec)).fetchall()
         return rows
+
+    def _from_stored(
+        self, relation: Relation, rows: exp.Select, made: Callable[[exp.Table], exp.Select]
+    ) -> Found:
+        derived = not self._derived.isdisjoint(all_tables(relation))
+        return self._fetch(self._dialect.sql(stored_within(rows, made, materialized=derived)))
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -98,26 +152,42 @@ class Postgres(SqlEngine):
 
 
 def open_postgres(dsn: str, tables: Mapping[str, str], units: Mapping[str, str | None]) -> Postgres:
-    """Connect, and read the schemas."""
+    """Connect, find the tables, and read their schemas."""
     psycopg = library("psycopg")
-    places = {name: table_named(source) for name, source in tables.items()}
-    sources = {}
+    named = {name: table_named(source).sql(dialect="postgres") for name, source in tables.items()}
+    places, sources, derived = {}, {}, set()
     with ExitStack() as undo:
         connection = opened(lambda: psycopg.connect(dsn, autocommit=True, prepare_threshold=None))
         undo.callback(connection.close)
-        opened(lambda: connection.execute(_SESSION))
-        for name, place in places.items():
-            text = place.sql(dialect="postgres")
-            rows = opened(lambda at=text: connection.execute(_SCHEMA, [at]).fetchall())
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        connection.read_only = True
+        dialect = opened(lambda: _dialect(connection))
+        for name, at in named.items():
+            found = opened(lambda at=at: connection.execute(_PLACE, [at]).fetchone())
+            places[name] = exp.table_(found[1], db=found[0], quoted=True)
+            derived |= set() if found[2] else {name}
+            rows = opened(lambda at=at: connection.execute(_SCHEMA, [at]).fetchall())
             sources[name] = SourceTable(name, {row[0]: column_of(*row) for row in rows}, units.get(name))
+        opened(lambda: connection.execute(_SESSION))
         undo.pop_all()
-    return Postgres(connection, sources, places)
+    return Postgres(connection, dialect, sources, places, derived=derived)
+
+
+def _dialect(connection: Any) -> PostgresDialect:
+    """How to speak to this database: in its own encoding, so that it never has to convert a text."""
+    encoding = connection.info.parameter_status("server_encoding")
+    spoken = "UTF8" if encoding == "SQL_ASCII" else encoding
+    connection.execute(f"SET client_encoding = '{spoken}'")
+    return PostgresDialect(encoding, connection.info.encoding)
 
 
 def table_named(name: str) -> exp.Table:
-    """A table by its exact name, or by schema and name with a point between them."""
-    *schema, table = name.split(".")
-    return exp.table_(table, db=schema[-1] if schema else None, quoted=True)
+    """A table by its exact name, with its schema and database if they are given, points between them."""
+    *within, table = name.split(".")
+    if len(within) > 2:
+        raise unopened(f"{name} is no name of a table.", "schema.table")
+    database, schema = [None, None, *within][-2:]
+    return exp.table_(table, db=schema, catalog=database, quoted=True)
 
 
 def column_of(name: str, native: str) -> SourceColumn:

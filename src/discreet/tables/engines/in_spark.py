@@ -1,25 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of a Spark session, counted by its cluster.
 
-**Promise.** One statement for each question. No setting of the session is changed, and none is relied on: casts and
-divisions that would fail or wrap round under one setting and not under another are made harmless first.
+**Promise.** The rows of a question are evaluated once and stored (a local checkpoint); everything else is made from what is
+stored. Spark would evaluate a source again for each part of a statement that names it, and again where it lost a part:
+what is stored is never computed again, and where a part of it is lost the question fails.
+
+No setting of the session is changed, and none is relied on: casts and divisions that would fail or wrap round under one
+setting and not under another are made harmless first, moments without a time zone never meet one, and texts are written in
+hexadecimal, which no setting reads in another way. The one that is needed is checked: two runs of one task
+(`spark.speculation`) could store different rows.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from sqlglot import exp
 
+from discreet.errors import BadParameter, EngineFailed
 from discreet.tables.engines import terms as t
-from discreet.tables.engines.dialect import Dialect
+from discreet.tables.engines.base import Found
+from discreet.tables.engines.dialect import Dialect, speakable
+from discreet.tables.engines.read import clamped
 from discreet.tables.engines.source import SourceColumn, SourceTable
 from discreet.tables.engines.sql_engine import SqlEngine
 from discreet.tables.engines.terms import Term
+from discreet.tables.engines.tree import all_tables
+from discreet.tables.expr import Read
+from discreet.tables.plan import Relation
 from discreet.tables.schema import opened
+from discreet.tables.types import WIDEST
 
 __all__ = ["Spark", "open_spark"]
 
@@ -34,7 +47,20 @@ _KINDS = {
     "DecimalType": "decimal",
 }
 _STEP = 9  # so many digits after the point are taken at once: then no product has more than 38
+_DAY = 86_400_000_000  # microseconds
+_LAST_DAY = WIDEST // _DAY + 1
 _NUMBERS = itertools.count()
+#: Settings that must be off, what they do, and why that matters.
+_REFUSED = {
+    "spark.speculation": (
+        "may run a task twice",
+        "two runs may read different rows, and what bounds a person must come from the rows that are summed.",
+    ),
+    "spark.sql.parser.quotedRegexColumnNames": (
+        "takes the names of columns for patterns",
+        "another column could be read than the one that is described.",
+    ),
+}
 
 
 class SparkDialect(Dialect):
@@ -42,7 +68,9 @@ class SparkDialect(Dialect):
 
     name: ClassVar[str] = "spark"
     wide: ClassVar[exp.DataType] = exp.DataType.build("DECIMAL(38,0)")
-    has_infinite_dates: ClassVar[bool] = False
+
+    def has_infinities(self, column: SourceColumn) -> bool:
+        return False
 
     def total(self, term: Term) -> Term:
         return t.call("SUM", self.widened(term))  # a sum of 64-bit numbers has 64 bits here
@@ -50,13 +78,21 @@ class SparkDialect(Dialect):
     def over(self, left: Term, right: Term, *, wide: bool = False) -> Term:
         return t.binary(exp.IntDiv, left, right)
 
+    def literal(self, value: str) -> Term:
+        return t.cast(exp.HexString(this=speakable(value).encode().hex().upper()), "TEXT")
+
     def matches(self, term: Term, pattern: str) -> Term:
-        return exp.RegexpLike(this=term, expression=t.text(rf"\A({pattern})\z"))
+        return exp.RegexpLike(this=term, expression=self.literal(rf"\A({pattern})\z"))
 
     def exact_text(self, term: Term, column: SourceColumn) -> Term:
+        """A text that is no UTF-8 is NULL: on the way to Python, two of them could become one."""
+        value = exp.Collate(this=term, expression=exp.var("UTF8_BINARY"))
+        return t.cases([(t.call("IS_VALID_UTF8", value), value.copy())], t.nothing("TEXT"))
+
+    def unit_text(self, term: Term, column: SourceColumn) -> Term:
         return exp.Collate(this=term, expression=exp.var("UTF8_BINARY"))
 
-    def fraction(self, term: Term, digits: int) -> Term:
+    def fraction(self, term: Term, digits: int, column: SourceColumn) -> Term:
         """Nine digits at a time: Spark rounds a product of decimals that could have more than 38 digits."""
         one = t.number(1, "INT")
         rest = t.binary(exp.Mod, t.add(t.binary(exp.Mod, term, one), one.copy()), one.copy())
@@ -74,12 +110,24 @@ class SparkDialect(Dialect):
     def micro_number(self, term: Term, column: SourceColumn) -> Term:
         if column.zoned:
             return t.call("UNIX_MICROS", term)
-        start = t.cast(t.text("1970-01-01 00:00:00"), exp.DataType.build("TIMESTAMP_NTZ"))
-        return t.call("TIMESTAMPDIFF", exp.var("MICROSECOND"), start, term)
+        # by its parts, because a difference of moments is made in the time zone of the session, where hours are missing;
+        # a day beyond the bounds of every type is moved first, so that nothing leaves 64 bits
+        day = t.call("UNIX_DATE", t.cast(term, "DATE"))
+        days = clamped(t.cast(day, t.BIGINT), t.number(-_LAST_DAY), t.number(_LAST_DAY))
+        seconds = exp.Extract(this=exp.var("SECOND"), expression=term.copy())
+        micros = t.cast(t.call("FLOOR", t.times(seconds, t.number(1_000_000, "INT"))), t.BIGINT)
+        parts = [t.times(days, t.number(_DAY)), micros]
+        for name, length in (("HOUR", 3_600_000_000), ("MINUTE", 60_000_000)):
+            parts.append(t.times(t.cast(t.call(name, term.copy()), t.BIGINT), t.number(length)))
+        return t.add(*parts)
 
 
 class Spark(SqlEngine):
-    """Tables of a Spark session; frames are known there under names that nobody else uses."""
+    """Tables of a Spark session; each is known there under a name that nobody else uses.
+
+    A table that was opened by its name is looked up again for each question. A frame is a plan, which is carried out for
+    each question: on the files that it listed when it was made, if it reads files.
+    """
 
     name: str = "spark"
 
@@ -88,33 +136,106 @@ class Spark(SqlEngine):
         session: Any,
         tables: Mapping[str, SourceTable],
         places: Mapping[str, exp.Table],
-        views: Sequence[str],
+        by_name: Mapping[str, str],
     ) -> None:
         super().__init__(SparkDialect(), tables, places)
-        self._session, self._views = session, list(views)
+        self._session, self._places, self._by_name = session, dict(places), dict(by_name)
 
     def _fetch(self, statement: str) -> Sequence[Sequence[Any]]:
         rows: Sequence[Sequence[Any]] = self._session.sql(statement).collect()
         return rows
 
+    def _from_stored(
+        self, relation: Relation, rows: exp.Select, made: Callable[[exp.Table], exp.Select]
+    ) -> Found:
+        _check_settings(self._session)
+        for name in all_tables(relation):
+            self._look_up(name)
+        stored = self._session.sql(self._dialect.sql(rows)).localCheckpoint(eager=True)
+        view = _new_name()
+        stored.createTempView(view)
+        try:
+            return self._fetch(self._dialect.sql(made(exp.table_(view, quoted=True))))
+        finally:
+            self._session.catalog.dropTempView(view)
+            _let_go(stored)
+
+    def _values(self, reads: Sequence[Read]) -> Callable[[], Found]:
+        work = super()._values(reads)
+
+        def present() -> Found:
+            self._look_up(reads[0].table)
+            return work()
+
+        return present
+
+    def _look_up(self, name: str) -> None:
+        """Find the present rows of a table that was opened by its name."""
+        if name in self._by_name:
+            self._session.catalog.refreshTable(self._by_name[name])
+            self._session.table(self._by_name[name]).createOrReplaceTempView(self._places[name].name)
+
     def close(self) -> None:
-        """Forget the names of the frames."""
-        while self._views:
-            self._session.catalog.dropTempView(self._views.pop())
+        """Forget the names of the tables."""
+        while self._places:
+            self._session.catalog.dropTempView(self._places.popitem()[1].name)
 
 
 def open_spark(session: Any, tables: Mapping[str, Any], units: Mapping[str, str | None]) -> Spark:
     """Give each frame a name in the session, and read the schemas."""
-    places, sources, views = {}, {}, []
+    _check_session(session, tables)
+    places, sources = {}, {}
     for name, source in tables.items():
         frame = opened(lambda at=source: session.table(at)) if isinstance(source, str) else source
-        view = f"discreet_{os.getpid()}_{next(_NUMBERS)}"
+        view = _new_name()
         opened(lambda at=frame, called=view: at.createTempView(called))
-        views.append(view)
         places[name] = exp.table_(view, quoted=True)
         columns = {field.name: column_of(field) for field in frame.schema.fields}
         sources[name] = SourceTable(name, columns, units.get(name))
-    return Spark(session, sources, places, views)
+    by_name = {name: source for name, source in tables.items() if isinstance(source, str)}
+    return Spark(session, sources, places, by_name)
+
+
+def _check_session(session: Any, tables: Mapping[str, Any]) -> None:
+    """Refuse frames of another session, and one that runs tasks twice."""
+    frames = [source for source in tables.values() if not isinstance(source, str)]
+    if not all(_is_same(session, frame.sparkSession) for frame in frames):
+        raise BadParameter(
+            "DP107",
+            "the tables lie in different Spark sessions.",
+            why="they are counted in one place, by the names that they have there.",
+            fix="make all frames with one session",
+        )
+    _check_settings(session)
+
+
+def _check_settings(session: Any) -> None:
+    """Refuse settings under which a statement means something else."""
+    for name, (what, why) in _REFUSED.items():
+        if session.conf.get(name, "false").lower() != "false":
+            raise EngineFailed(
+                "DP802",
+                f"the Spark session {what} ({name}).",
+                why=why,
+                fix=f'SparkSession.builder.config("{name}", "false")',
+            )
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two handles are of one session: each has a name for it on the Java side."""
+    ours, theirs = (getattr(handle, "_jsparkSession", None) for handle in (one, other))
+    return one is other or (ours is not None and bool(ours.equals(theirs)))
+
+
+def _new_name() -> str:
+    return f"discreet_{os.getpid()}_{next(_NUMBERS)}"
+
+
+def _let_go(stored: Any) -> None:
+    """Free what was stored now; without a Java side at hand Spark does so when nobody needs it any more."""
+    plan = getattr(stored, "_jdf", None)
+    if plan is not None:
+        plan.queryExecution().analyzed().rdd().unpersist(False)
 
 
 def column_of(field: Any) -> SourceColumn:

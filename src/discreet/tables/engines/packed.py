@@ -9,7 +9,7 @@ their places by a join with it: a cast of every row takes twice as long.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -36,10 +36,10 @@ Among = Mapping[str, Sequence[IsIn]]
 
 
 class Packer:
-    """Packs rows of some tables; those that are `live` may get texts that no list has."""
+    """Packs rows of tables that stay as they are: a text that a column gets later is in no list."""
 
-    def __init__(self, relations: Relations, temporary: Temporary, live: Container[str]) -> None:
-        self._relations, self._temporary, self._live = relations, temporary, live
+    def __init__(self, relations: Relations, temporary: Temporary) -> None:
+        self._relations, self._temporary = relations, temporary
         self._lists: dict[Read, exp.Table | None] = {}
 
     def packed(
@@ -103,9 +103,7 @@ class Packer:
         return chosen.where(*(writer.write(condition) for condition in among), copy=False)
 
     def _list_of(self, read: Read) -> exp.Table | None:
-        """The texts of a column with their places; None if they are too many, or may become more."""
-        if read.table in self._live:
-            return None
+        """The texts of a column with their places; None if they are too many."""
         if read not in self._lists:
             self._lists[read] = self._listing(read)
         return self._lists[read]

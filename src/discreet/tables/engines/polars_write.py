@@ -19,16 +19,21 @@ import polars as pl
 
 from discreet.tables import expr as e
 from discreet.tables.engines.calendar import spelled_out
+from discreet.tables.engines.dialect import speakable
 from discreet.tables.engines.read import NUMERAL, double_beyond
 from discreet.tables.engines.source import MOST_DIGITS, SourceColumn
-from discreet.tables.engines.write import speakable
 from discreet.tables.types import DATE, NUMBER, TEXT, TRUTH, Type
 
-__all__ = ["PolarsWriter", "cell", "plain"]
+__all__ = ["PolarsWriter", "cell", "narrow", "plain", "type_of", "wide"]
 
 _TYPES = {TEXT: pl.String(), TRUTH: pl.Boolean()}
 _PER_MICRO = {"ns": 1000}
 _MICROS = {"ms": 1000, "us": 1}
+
+
+def type_of(of: Type) -> pl.DataType:
+    """What a value is kept as."""
+    return _TYPES.get(of.kind, pl.Int64())
 
 
 def cell(column: SourceColumn, of: Type) -> pl.Expr:

@@ -45,7 +45,7 @@ def cell(dialect: Dialect, column: SourceColumn, of: Type) -> Term:
 def plain(dialect: Dialect, column: SourceColumn) -> Term:
     """A column as it is, but that no text depends on a collation: for units, which are only ever equal or not."""
     value = t.column(column.name)
-    return dialect.exact_text(value, column) if column.kind == "text" else value
+    return dialect.unit_text(value, column) if column.kind == "text" else value
 
 
 def clamped(value: Term, low: Term, high: Term) -> Term:
@@ -116,7 +116,8 @@ def _decimal(dialect: Dialect, column: SourceColumn, of: Type) -> Term:
     digits = min(column.scale, MOST_DIGITS)
     cells = _shifted(whole, of.places)
     if of.places and digits:
-        cells = t.add(cells, _over_ten(dialect, dialect.fraction(kept.copy(), digits), digits, of.places))
+        part = dialect.fraction(kept.copy(), digits, column)
+        cells = t.add(cells, _over_ten(dialect, part, digits, of.places))
     return _where(known, _between(cells, of.low, of.high))
 
 
@@ -162,7 +163,7 @@ def _moment(dialect: Dialect, column: SourceColumn, of: Type) -> Term:
     """A date or a moment; the infinities that some engines have are clamped like any other."""
     value = t.column(column.name)
     count = dialect.day_number if column.kind == "date" else dialect.micro_number
-    if not dialect.has_infinite_dates:
+    if not dialect.has_infinities(column):
         return _where(_present(column), _between(count(value, column), of.low, of.high))
     epoch = t.cast(t.date("1970-01-01"), exp.DataType.build(column.native, dialect=dialect.name))
     finite = t.call("ISFINITE", value)

@@ -22,6 +22,7 @@ from discreet.tables.engines.terms import Term, named
 from discreet.tables.engines.tree import all_tables, normal, reads_of, unit_of
 from discreet.tables.engines.write import Writer
 from discreet.tables.expr import Read
+from discreet.tables.types import TRUTH
 
 __all__ = ["UNIT", "Relations", "select"]
 
@@ -54,7 +55,7 @@ class Relations:
             return chosen
         unit = comparable(table)
         mine = t.negated(t.is_null(t.column(unit.name)))
-        if unit.kind == "real":
+        if unit.kind == "real" or (unit.kind == "decimal" and self.dialect.decimal_has_nan):
             mine = t.both([mine, t.negated(self.dialect.is_nan(t.column(unit.name)))])
         whose = named(plain(self.dialect, unit), UNIT)
         return chosen.select(whose, copy=False).where(mine, copy=False)
@@ -72,6 +73,8 @@ class Relations:
         left = self.rows(rows.rows, {**mine, **reads_of(one for one, _ in rows.on)})
         public = {read: None for read in needed if read.table == rows.table}
         right = self._cells(table, {**public, **reads_of(other for _, other in rows.on)})
+        if unit_of(self.tables, rows) == ROW:
+            right = self._keys_once(right, public, reads_of(other for _, other in rows.on))
         writer = self.writer()
         match = t.both(t.binary(exp.EQ, writer.write(one), writer.write(other)) for one, other in rows.on)
         return select(self._columns(rows, needed, "l"), left, "l").join(
@@ -98,6 +101,19 @@ class Relations:
     def cells(self, table: str, reads: Mapping[Read, None]) -> exp.Select:
         """Columns of a table where they are read, whoever they belong to."""
         return self._cells(self.tables[table], reads)
+
+    def _keys_once(
+        self, right: exp.Select, public: Mapping[Read, None], on: Mapping[Read, None]
+    ) -> exp.Select:
+        """The rows of a public table whose key is there once: one that is there twice would make two units of one row."""
+        keys = [t.column(self.name_of(read)) for read in on]
+        values = [
+            named(t.call("BOOL_AND" if read.of.kind == TRUTH else "MIN", t.column(name)), name)
+            for read, name in ((read, self.name_of(read)) for read in public if read not in on)
+        ]
+        once = t.binary(exp.EQ, t.everyone(), t.number(1))
+        chosen = select([*(key.copy() for key in keys), *values], right)
+        return chosen.group_by(*keys, copy=False).having(once, copy=False)
 
     def _cells(self, table: SourceTable, reads: Mapping[Read, None]) -> exp.Select:
         found = [read for read in reads if read.table == table.name]

@@ -13,8 +13,20 @@ from discreet.tables.expr import Expr, Read
 from discreet.tables.plan import Answer, GroupKey, Groups, Once, Sums
 from discreet.tables.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros, read_back
 
-__all__ = ["answered", "checked_keys", "counted", "in_order", "value_of", "whole_read", "width"]
+__all__ = [
+    "answered",
+    "cells_of",
+    "checked_keys",
+    "counted",
+    "in_order",
+    "value_of",
+    "wanted_parts",
+    "whole_read",
+    "width",
+]
 
+#: So many groups that are wanted are named in a statement; of more, all groups are fetched.
+_LISTED = 1000
 _FIRST, _LAST = days(date.min), days(date.max)
 _EARLIEST = micros(datetime.min.replace(tzinfo=UTC))
 _LATEST = micros(datetime.max.replace(tzinfo=UTC))
@@ -53,6 +65,24 @@ def value_of(key: Expr, part: Any) -> Any:
     if kind == TRUTH:
         return bool(part)
     return read_back(int(part), key.type) if kind in {DATE, MOMENT} else int(part)
+
+
+def cells_of(value: Any) -> Any:
+    """The inverse of `value_of` for a part that is not NULL."""
+    if isinstance(value, datetime):
+        return micros(value)
+    return days(value) if isinstance(value, date) else value
+
+
+def wanted_parts(asked: Sums) -> list[tuple[str, Expr, list[Any]]]:
+    """The name of each key that is restricted, the key, and the values that are wanted of it; nothing if they are many."""
+    if not asked.among or len(asked.among) > _LISTED:
+        return []
+    parts = zip(*asked.among, strict=True)
+    return [
+        (f"k{place}", key, list(dict.fromkeys(values)))
+        for place, (key, values) in enumerate(zip(asked.keys, parts, strict=False))
+    ]
 
 
 def checked_keys(keys: Sequence[Expr]) -> None:

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An engine that speaks SQL: one statement for each question, and whole numbers back.
+"""An engine that speaks SQL: the rows of a question are read once and stored, and whole numbers are made from what is stored.
 
-**Promise.** As `engine`. Everything that bounds a unit and everything that is summed happens in one statement, so it
-sees one state of the data.
+**Promise.** As `engine`. A source is evaluated once for each question, however often what it says changes: a view may be
+random, a table may grow meanwhile. What bounds a unit and what is summed are both made from the stored rows, in which a
+number is within its bounds and a unit is what it is. A stored row of nobody is dropped again: a source that is
+evaluated twice within its own statement may have told the filter something else.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from sqlglot import exp
 
@@ -17,15 +19,17 @@ from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import Base, Found
 from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.pairs import Pairs
-from discreet.tables.engines.relation import Relations, select
+from discreet.tables.engines.relation import UNIT, Relations, select
 from discreet.tables.engines.source import SourceTable
 from discreet.tables.engines.statements import Statements
 from discreet.tables.engines.tree import reads_of
 from discreet.tables.expr import Read
-from discreet.tables.plan import Lookup, Sizes, Sums
+from discreet.tables.plan import Lookup, Relation, Sizes, Sums
 
-__all__ = ["SqlEngine"]
+__all__ = ["STORED", "SqlEngine", "stored_within"]
 
+#: The name of stored rows where they are a part of the statement.
+STORED: Final = "stored"
 _PAIRS = "pairs"
 
 
@@ -50,12 +54,27 @@ class SqlEngine(Base):
     def _sizes(self, asked: Sizes) -> Callable[[], Found]:
         return self._from_pairs(Pairs.sized(asked), lambda source: self._statements.sizes(asked, source))
 
+    @abstractmethod
+    def _from_stored(
+        self, relation: Relation, rows: exp.Select, made: Callable[[exp.Table], exp.Select]
+    ) -> Found:
+        """Evaluate the rows of a relation once, store them, fetch what is made of the stored ones, and forget them."""
+
     def _from_pairs(self, pairs: Pairs, made: Callable[[exp.Table], exp.Select]) -> Callable[[], Found]:
-        """Work that makes pairs and something of them, in one statement."""
-        inner = self._statements.pairs(pairs)
-        answer = made(exp.table_(_PAIRS)).with_(_PAIRS, as_=inner, copy=False)
-        statement = self._dialect.sql(answer)
-        return lambda: self._fetch(statement)
+        """Work that stores rows, and makes pairs and something of them."""
+        rows = self._relations.rows(pairs.rows, reads_of([*pairs.keys, *pairs.features]))
+        unit = [] if self._single(pairs.rows) else [t.column(UNIT)]
+
+        def answer(stored: exp.Table) -> exp.Select:
+            known = select([exp.Star()], stored)
+            for whose in unit:
+                known = known.where(t.negated(t.is_null(whose.copy())), copy=False)
+            valued = self._statements.valued(pairs, known, [whose.copy() for whose in unit])
+            inner = self._statements.pairs(pairs, valued)
+            return made(exp.table_(_PAIRS)).with_(_PAIRS, as_=inner, copy=False)
+
+        answer(exp.table_(STORED))  # refuses what cannot be asked, before anything is run
+        return lambda: self._from_stored(pairs.rows, rows.copy(), answer)
 
     def _values(self, reads: Sequence[Read]) -> Callable[[], Found]:
         inner = self._relations.cells(reads[0].table, reads_of(reads))
@@ -72,3 +91,15 @@ class SqlEngine(Base):
         groups = groups.group_by(*cells, copy=False).having(twice, copy=False).limit(1, copy=False)
         statement = self._dialect.sql(groups)
         return lambda: bool(self._fetch(statement))
+
+
+def stored_within(
+    rows: exp.Select, made: Callable[[exp.Table], exp.Select], *, materialized: bool
+) -> exp.Select:
+    """What is made of rows, as one statement; `materialized` has the engine evaluate them once, whatever they are."""
+    answer = made(exp.table_(STORED))
+    answer.with_(STORED, as_=rows, materialized=materialized or None, copy=False)
+    # a part of a statement sees only those that come before it
+    parts = answer.args["with_"].expressions
+    answer.args["with_"].set("expressions", [parts[-1], *parts[:-1]])
+    return answer

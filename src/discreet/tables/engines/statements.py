@@ -14,10 +14,12 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from discreet.errors import RefusedQuestion
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.relation import UNIT, Relations, select
+from discreet.tables.engines.results import cells_of, wanted_parts
 from discreet.tables.engines.source import ROW
 from discreet.tables.engines.terms import Term, named
 from discreet.tables.engines.tree import reads_of, unit_of
@@ -25,7 +27,7 @@ from discreet.tables.engines.widths import HEAVIEST, STEPS, is_narrow_product, i
 from discreet.tables.engines.write import halved
 from discreet.tables.expr import Constant
 from discreet.tables.plan import Groups, Mass, Norm, Once, Relation, Rows, Scheme, Sizes, Sums
-from discreet.tables.types import WIDEST
+from discreet.tables.types import TEXT, WIDEST
 
 __all__ = ["Statements"]
 
@@ -225,7 +227,9 @@ class Statements:
         """k0 …, s0 …: the weighted sums of a table of pairs."""
         if isinstance(asked.scheme, Once):
             keys = [t.column(name) for name in Pairs.of(asked).key_names]
-            return _grouped(select([*keys, named(t.everyone(), "s0")], source), keys)
+            return _grouped(
+                _wanted(self.relations, asked, select([*keys, named(t.everyone(), "s0")], source)), keys
+            )
         return self.summed(asked, self.measured(asked, source), t.column("n"))
 
     def summed(
@@ -238,7 +242,10 @@ class Statements:
         keys = [t.column(name) for name in Pairs.of(asked).key_names]
         weight = self.weight(asked.scheme)
         if isinstance(asked.scheme, Groups):
-            return _grouped(select([*keys, named(self.dialect.total(weight), "s0")], measured), keys)
+            total = self.dialect.total(weight)
+            chosen = _wanted(self.relations, asked, select([*keys, named(total, "s0")], measured))
+            some = t.binary(exp.GT, total.copy(), t.number(0))
+            return _grouped(chosen, keys).having(some, copy=False) if keys else chosen
         sums = []
         for place in range(len(asked.features)):
             narrow = is_narrow_product(asked, place) and not lumped
@@ -246,9 +253,8 @@ class Statements:
         if asked.present:
             total = self.dialect.widened(self.dialect.total(weight.copy()))
             sums.append(t.times(total, t.number(asked.present, self.dialect.wide)))
-        return _grouped(
-            select([*keys, *(named(total, f"s{place}") for place, total in enumerate(sums))], measured), keys
-        )
+        columns = [*keys, *(named(total, f"s{place}") for place, total in enumerate(sums))]
+        return _grouped(_wanted(self.relations, asked, select(columns, measured)), keys)
 
     def _product(self, weight: Term, value: Term, *, narrow: bool) -> Term:
         """Σ w · v, in 64 bits for each unit where that is enough."""
@@ -283,3 +289,22 @@ class Statements:
 
 def _grouped(chosen: exp.Select, keys: list[Term]) -> exp.Select:
     return chosen.group_by(*(key.copy() for key in keys), copy=False) if keys else chosen
+
+
+def _wanted(relations: Relations, asked: Sums, chosen: exp.Select) -> exp.Select:
+    """Pairs of groups that are wanted, and perhaps of others: each key is one of those that they have."""
+    for name, key, values in wanted_parts(asked):
+        try:
+            known = [
+                relations.writer().constant(cells_of(value), key.type)
+                for value in values
+                if value is not None
+            ]
+        except RefusedQuestion:
+            # a text that cannot be said is looked for outside
+            continue
+        place = t.cast(t.column(name), "TEXT") if key.type.kind == TEXT else t.column(name)
+        tests: list[Term] = [exp.In(this=exp.Paren(this=place), expressions=known)] if known else []
+        tests += [t.is_null(t.column(name))] if None in values else []
+        chosen = chosen.where(t.both(tests, exp.Or), copy=False)
+    return chosen

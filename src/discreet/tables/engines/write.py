@@ -15,7 +15,6 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.errors import RefusedQuestion
 from discreet.tables import expr as e
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.calendar import spelled_out
@@ -24,7 +23,7 @@ from discreet.tables.engines.read import clamped
 from discreet.tables.engines.terms import Term
 from discreet.tables.types import TEXT, TRUTH, WIDEST, Type
 
-__all__ = ["Writer", "halved", "speakable"]
+__all__ = ["Writer", "halved"]
 
 _SIGNS: dict[str, type[exp.Binary]] = {
     "+": exp.Add,
@@ -50,7 +49,7 @@ class Writer:
         if value is None:
             return t.nothing({TEXT: "TEXT", TRUTH: "BOOLEAN"}.get(of.kind, t.BIGINT))
         if of.kind == TEXT:
-            return t.text(speakable(value))
+            return self.dialect.literal(value)
         return t.truth(value) if of.kind == TRUTH else t.number(value)
 
     @singledispatchmethod
@@ -152,7 +151,9 @@ class Writer:
 
     @write.register
     def _like(self, expr: e.Like) -> Term:
-        return t.binary(exp.Like, self.write(expr.of), t.text(self.dialect.pattern(speakable(expr.pattern))))
+        return t.binary(
+            exp.Like, self.write(expr.of), self.dialect.literal(self.dialect.pattern(expr.pattern))
+        )
 
     @write.register
     def _is_null(self, expr: e.IsNull) -> Term:
@@ -201,15 +202,3 @@ def halved(of: Term, edges: Sequence[int], first: int, last: int) -> Term:
     middle = (first + last) // 2
     below = t.binary(exp.LT, of.copy(), t.number(edges[middle]))
     return t.cases([(below, halved(of, edges, first, middle))], halved(of, edges, middle + 1, last))
-
-
-def speakable(value: str) -> str:
-    """A text that every engine can hold."""
-    if "\0" in value or any("\ud800" <= sign <= "\udfff" for sign in value):
-        raise RefusedQuestion(
-            "DP705",
-            "a text in the question has a character that not every engine can hold.",
-            why="what such a text equals would differ from engine to engine.",
-            fix="leave out the zero character, and halves of surrogate pairs",
-        )
-    return value

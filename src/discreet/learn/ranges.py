@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where rows and targets really lie inside bounds that are too wide: noisy counts of shells and of bins.
+
+    narrowed = Narrowed.release(problem, noise=50.0)      # the same problem in a smaller box
+    narrowed.problem, narrowed.weights(found)             # … and its weights on the rows of the declared box
+
+**Promise.** Each release is a vector of whole-number counts, of which one record moves one by 1 (replacing it moves two), with
+Gaussian noise of the given multiplier. Everything else is a function of those counts and of public numbers.
+
+Why it holds: a record lies in one shell by the length of its row in whole cells, and in one bin by its target; both depend on
+that record and on the ends of the shells and bins alone. The box that follows only shortens rows, the range only clips
+targets; what comes after takes them as if they had been declared.
+
+Why it helps: noise is in proportion to the longest row that is allowed. Bounds that are ten times too wide make it ten times
+too large, in every release that follows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import noise as exact
+from discreet.learn.features import BITS, CONSTANT
+from discreet.learn.losses import Huber, Squared
+from discreet.learn.problem import Problem
+from discreet.mechanisms.laws import exactly
+
+__all__ = ["Narrowed", "has_targets", "releases"]
+
+Reals = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: Shells by length: the first holds rows longer than 2**-½ of the longest allowed one, each next is as much shorter.
+_SHELLS = 12
+_BINS = 20
+#: Counts that add up to less than so many times their noise tell nothing, and bins need this many to be believed.
+_SEEN, _CORE = 12.0, 2.5
+#: The share of rows that may be shortened, and the share that the core of a target must hold.
+_OUTSIDE, _INSIDE = 0.02, 0.75
+
+
+def has_targets(problem: Problem) -> bool:
+    """Whether targets are numbers, whose range may be too wide too."""
+    return isinstance(problem.loss, Squared | Huber)
+
+
+def releases(problem: Problem) -> int:
+    """How many vectors of counts are released."""
+    return 3 if has_targets(problem) else 1
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """A problem whose rows are at most `ratio` times as long as declared, and whose targets lie at `middle` ± `half`."""
+
+    problem: Problem
+    ratio: float
+    middle: float = 0.0
+    half: float = 1.0
+
+    @classmethod
+    def release(cls, problem: Problem, noise: float) -> Narrowed:
+        """Release the counts, each vector with this multiplier."""
+        spread = noise * (math.sqrt(2) if problem.budget.relation == "replace" else 1.0)
+        ratio = radius_of(_noisy(shells(problem), spread), spread)
+        box = problem.box
+        smaller = replace(box, radius=box.radius * ratio, constant=CONSTANT * box.radius * ratio)
+        narrow = cls(replace(problem, box=smaller, penalty=problem.penalty / ratio**2), ratio)
+        return narrow._with_targets(spread) if has_targets(problem) else narrow
+
+    def weights(self, found: Reals) -> Reals:
+        """Weights on the rows of this problem as weights on those of the declared box, for targets as they were declared."""
+        out = found * self.half
+        out[:-1] /= self.ratio
+        out[-1] += self.middle * self.problem.box.length / self.problem.box.constant
+        return out
+
+    def _with_targets(self, spread: float) -> Narrowed:
+        problem, low, high = self.problem, -1.0, 1.0
+        values = problem.targets[problem.keep, 0]
+        for _ in range(2):
+            low, high = core_of(_noisy(bins(values, low, high), spread), spread, low, high)
+        middle, half = low / 2 + high / 2, high / 2 - low / 2
+        loss = Huber(problem.loss.width / half) if isinstance(problem.loss, Huber) else problem.loss
+        targets = np.clip((problem.targets - middle) / half, -1.0, 1.0)
+        return replace(self, problem=replace(problem, targets=targets, loss=loss), middle=middle, half=half)
+
+
+def shells(problem: Problem) -> Ints:
+    """How many rows have a length in each shell, from the longest."""
+    longest, total = problem.box.room(BITS), np.zeros(_SHELLS, np.int64)
+    ends = longest * 2.0 ** -np.arange(1, _SHELLS)  # of squares, falling
+    for cells, _ in problem.cells():
+        features = cells[:, :-1]
+        squares = np.einsum("ij,ij->i", features, features)
+        total += np.bincount((squares[:, None] < ends).sum(axis=1), minlength=_SHELLS)
+    return total
+
+
+def radius_of(counts: Reals, spread: float) -> float:
+    """The share of the declared length that all but a few rows keep within; 1 where the counts tell nothing."""
+    total = float(counts.sum())
+    if total < _SEEN * spread:
+        return 1.0
+    beyond = np.cumsum(counts)
+    noise = 2 * spread * np.sqrt(np.arange(1, _SHELLS + 1))
+    first = int(np.argmax(beyond > np.maximum(_OUTSIDE * total, noise)))
+    return float(2.0 ** (-first / 2))
+
+
+def bins(values: Reals, low: float, high: float) -> Ints:
+    """How many values lie in each of equal parts of a range; those outside count in none."""
+    inside = values[(values >= low) & (values <= high)]
+    at = np.minimum((inside - low) * (_BINS / (high - low)), _BINS - 1).astype(np.int64)
+    return np.bincount(at, minlength=_BINS).astype(np.int64)
+
+
+def core_of(counts: Reals, spread: float, low: float, high: float) -> tuple[float, float]:
+    """The ends of the bins that hold most values, widened by their own width and a bin; the same ends if none stand out."""
+    found = np.flatnonzero(counts > _CORE * spread)
+    total = float(counts.sum())
+    if not found.size or total < _SEEN * spread:
+        return low, high
+    first, last = int(found[0]), int(found[-1]) + 1
+    if counts[first:last].sum() < _INSIDE * total:
+        return low, high
+    step, width = (high - low) / _BINS, last - first + 1
+    return max(low, low + (first - width) * step), min(high, low + (last + width) * step)
+
+
+def _noisy(counts: Ints, spread: float) -> Reals:
+    return np.asarray(counts + exact.rounded_gaussian(exactly(spread), counts.shape), np.float64)

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The generators of torch, numpy and Python while a batch is in the loop's hands: secret, and put back afterwards.
+
+    generators = Generators()
+    for batch in generators.around(micro_batches):       # loading and the body of the loop draw from secret states
+        ...
+        generators.settle()                              # in run.backward: the masks have been drawn
+    # here the generators are in the states that they had before
+
+Dropout, augmentation and the workers of a loader draw from generators that a program shares, and that a seed makes known. With
+known masks a record that joins a batch shifts those of all later records, so that it moves every gradient and not its own alone.
+
+**Promise.** While records are loaded and while the loop computes losses, the generators have states that were drawn from the
+library's source: 19,968 bits for torch on a CPU, 256 bits for numpy and for Python, 63 bits for an accelerator. Once the batch is over
+they have the states of before, whatever was drawn: they tell neither masks nor how many records there were. A loop that seeds
+the generator of torch between a batch and its backward pass is refused.
+
+Why it holds, and what it rests on: random.proof.md. `torch.manual_seed` would not do, because on a CPU it keeps 32 bits of a
+seed, which can be tried out.
+
+What would break it: a generator of one's own (`torch.Generator`, `numpy.random.default_rng`) with a seed that is known.
+"""
+
+# ruff: noqa: NPY002 - generators that others use are the subject of this file
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader
+
+from discreet.errors import RefusedTraining
+from discreet.noise.source import current
+
+if TYPE_CHECKING:
+    from discreet.learn.torch.batches import Batch
+
+__all__ = ["Draws", "Generators", "secret_workers"]
+
+_TWISTER = 624  # words of 32 bits in the state of a Mersenne Twister
+_KINDS = ("cuda", "xpu", "mps")  # accelerators whose generators torch shares
+
+
+class Generators:
+    """The shared generators, as they were before a batch, and secret ones until it is over."""
+
+    def __init__(self) -> None:
+        self._public: tuple[Any, ...] | None = None
+        self._seed = 0
+        self._settled = self._looping = False
+
+    def around(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """The same batches. Each is loaded with secret generators, and used with others that are secret too."""
+        self._looping = True
+        if self._public is None:
+            self._public = _states()
+        _renew()
+        try:
+            for batch in batches:
+                # A data set may have seeded the generators while it was read.
+                self._seed, self._settled = _renew(), False
+                yield batch
+                # So may the loop, behind its backward pass.
+                if not batch.last:
+                    _renew()
+        finally:
+            self._looping = False
+            # A loop that was left before its backward pass may still run it: next(iter(run)).
+            if self._settled:
+                self.end()
+
+    def settle(self) -> None:
+        """The losses are made: refuse if the loop seeded torch meanwhile, and forget what was drawn."""
+        if torch.initial_seed() != self._seed and self._public is not None:
+            raise RefusedTraining(
+                "DP918",
+                "a generator was seeded between a batch and run.backward.",
+                why="with a known seed one more record shifts the dropout masks of all others, and no clipping bounds that.",
+                fix="torch.manual_seed(0)   before the loop; inside it the run seeds from the operating system",
+                spent="what the steps before it cost",
+            )
+        self._seed, self._settled = _renew(), True
+
+    def over(self) -> None:
+        """The batch was released; if no loop is going on, nobody else will put the states back."""
+        if not self._looping:
+            self.end()
+
+    def end(self) -> None:
+        """Put the states back that were there before."""
+        if self._public is not None:
+            _put_back(self._public)
+            self._public = None
+
+
+class Draws:
+    """The draws that would come now, to be had several times."""
+
+    def __init__(self) -> None:
+        self._states = _states()
+
+    def again(self) -> None:
+        """From here on, the same once more."""
+        _put_back(self._states)
+
+
+def secret_workers(loader: DataLoader[Any]) -> Iterator[Any]:
+    """An epoch of a loader whose workers, if it has some, draw from secret states of their own."""
+    if not loader.num_workers:
+        return iter(loader)
+    before = loader.worker_init_fn
+    # Workers that outlive an epoch may have been started before, with seeds that are known.
+    loader._iterator = None  # noqa: SLF001
+    loader.worker_init_fn = _Worker(before)
+    try:
+        return iter(loader)
+    finally:
+        loader.worker_init_fn = before
+
+
+class _Worker:
+    """The start of a worker: what its owner wants, and then secret states."""
+
+    def __init__(self, before: Callable[[int], None] | None) -> None:
+        self._before = before
+
+    def __call__(self, worker: int) -> None:
+        if self._before is not None:
+            self._before(worker)
+        _renew()
+
+
+def _renew() -> int:
+    """Give every shared generator a state that nobody knows; the answer marks that of torch."""
+    words = current().words(1 + 4 + 4 + _TWISTER // 2)
+    torch.set_rng_state(_torch_state(words[0], words[9:].view(np.uint32)))
+    if type(np.random.get_bit_generator()) is not np.random.MT19937:  # type: ignore[attr-defined]
+        np.random.set_bit_generator(np.random.MT19937())  # type: ignore[attr-defined]
+    np.random.seed(words[1:5].view(np.uint32))
+    random.seed(words[5:9].tobytes())
+    for module, count in _accelerators():
+        generators = getattr(module, "default_generators", (module,))
+        for generator, seed in zip(generators, current().words(count).tolist(), strict=False):
+            generator.manual_seed(seed >> 1)
+    return torch.initial_seed()
+
+
+def _torch_state(mark: Any, words: Any) -> torch.Tensor:
+    """The state of torch's generator on a CPU: that of a new one, with a mark and words of its own."""
+    state = torch.Generator().get_state()
+    numbers = state.view(torch.int64)
+    numbers[0] = int(mark) >> 1
+    numbers[3 : 3 + _TWISTER] = torch.from_numpy(words.astype(np.int64))
+    return state
+
+
+def _states() -> tuple[Any, ...]:
+    moved = [
+        (module, [module.get_rng_state(*_numbered(module, i)) for i in range(count)])
+        for module, count in _accelerators()
+    ]
+    return (
+        torch.get_rng_state(),
+        (np.random.get_bit_generator(), np.random.get_state(legacy=False)),  # type: ignore[attr-defined]
+        random.getstate(),
+        moved,
+    )
+
+
+def _put_back(states: tuple[Any, ...]) -> None:
+    on_cpu, (bits, of_numpy), of_python, moved = states
+    torch.set_rng_state(on_cpu)
+    np.random.set_bit_generator(bits)  # type: ignore[attr-defined]
+    np.random.set_state(of_numpy)
+    random.setstate(of_python)
+    for module, states_of_devices in moved:
+        for device, state in enumerate(states_of_devices):
+            module.set_rng_state(state, *_numbered(module, device))
+
+
+def _numbered(module: Any, device: int) -> tuple[int, ...]:
+    """The number of a device, where there can be several."""
+    return () if module is torch.mps else (device,)
+
+
+def _accelerators() -> Iterator[tuple[Any, int]]:
+    """Modules of accelerators that are in use, and how many devices each has."""
+    for kind in _KINDS:
+        module: Any = getattr(torch, kind)
+        if module.is_available() and getattr(module, "is_initialized", lambda: True)():
+            yield module, module.device_count()

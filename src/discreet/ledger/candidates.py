@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A limit on (ε, δ) whose split of δ the first charge decides: several filters with one claim, of which one is kept.
+
+| candidate | δ for mechanisms that may fail | beside it |
+|---|---|---|
+| ¾ | three quarters | the pure lane and a Rényi lane |
+| ½, 9/10 | half, nine tenths | the same |
+| basic | all | the pure lane alone |
+
+The first charge takes the one that admits most questions like it, the first of the table where several do; its running
+totals, whose names say which one it is, are stored with that charge, in the same transaction. From then on it is that filter.
+
+**Promise.** All answers together keep (ε, δ), as under each of the filters. For k questions like the first the limit admits no
+fewer than basic composition does; and whatever is asked, it admits all that basic composition admits within the ε and
+the share of δ that was kept for failures (ask `describe`).
+
+Why it holds. An analyst who draws no coins begins with one certain question, whatever the data are, for nothing has been
+answered yet. So for each of them the choice is a constant, and the run is one under a fixed filter with the claim (ε, δ). An
+analyst who draws coins is a mixture of those, by coins that know nothing of the data; the claim is convex. What would break
+it: choosing, or choosing again, after an answer was seen; a first question that depends on the data.
+
+What no limit can promise: as many as basic composition for *every* sequence of questions. One that begins with noise without δ
+and goes on with questions that need all of δ is admitted by basic composition alone, and when the first question is asked
+nobody knows. `expects=` says it in advance; by the same argument any public list may choose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from fractions import Fraction
+from typing import Any
+
+from discreet.errors import BadParameter, OverBudget
+from discreet.ledger.filters import Filter
+from discreet.ledger.lanes import Cost, State, menu
+from discreet.ledger.left import Left
+from discreet.ledger.limit import Limit, another_limit, as_guarantee, how_many
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.unit import Unit
+
+#: The name of the only total before the first charge.
+_OPEN = "not split yet"
+#: Rounds of what is expected that are tried.
+_ROUNDS = 10_000
+
+
+@dataclass(frozen=True)
+class Candidates(Limit):
+    """Filters with the same (ε, δ), in the order of preference; see the module docstring."""
+
+    kind = "candidates"
+
+    filters: tuple[Filter, ...]
+
+    def __post_init__(self) -> None:
+        claims = {(one.epsilon, one.delta) for one in self.filters}
+        names = {frozenset(one.start()) for one in self.filters}
+        if len(self.filters) < 2 or len(claims) > 1 or len(names) < len(self.filters):
+            raise BadParameter(
+                "DP107",
+                "candidates are two filters or more with one claim, told apart by what they count.",
+                why="a running total has to say which of them was chosen.",
+                fix="Limit.filter(epsilon=1, delta=1e-6)",
+            )
+
+    @property
+    def first(self) -> Filter:
+        """The one that is preferred."""
+        return self.filters[0]
+
+    @property
+    def theorem(self) -> str:
+        return f"{self.first.theorem}; the split of δ is a function of the first question alone"
+
+    def promise(self, unit: Unit) -> Guarantee:
+        return self.first.promise(unit)
+
+    def describe(self) -> list[str]:
+        splits = " or ".join(f"{float(one.leak / one.delta):.0%}" for one in self.filters)
+        total = float(self.first.lanes[0].total)
+        return [
+            self.first.describe()[0],
+            "How much of δ pays for mechanisms that may fail is decided by the first question: so that most like it fit.",
+            f"It is {splits} of δ, is stored with that charge, and never changes.",
+            f"Either greatest losses add up to {total:g} at most, or, if some of δ is left for them, Rényi divergences do.",
+            f"Why it holds: {self.theorem}.",
+        ]
+
+    @property
+    def former(self) -> Limit | None:
+        from discreet.ledger.asked import former_split
+
+        return former_split(self.first)
+
+    # --- before and after the first charge -------------------------------------------------------------
+
+    def start(self) -> State:
+        return State({_OPEN: Fraction(0)})
+
+    def knows(self, state: State) -> bool:
+        return state == self.start() or self.kept(state) is not None
+
+    def kept(self, state: State) -> Filter | None:
+        """The filter that the first charge chose; None before it."""
+        return next((one for one in self.filters if one.start().keys() == state.keys()), None)
+
+    def chosen(self, cost: Cost, share: Fraction = Fraction(1)) -> Filter:
+        """The filter that admits most answers at this cost; a function of the cost alone."""
+        best = max(self.filters, key=lambda one: one.capacity(self._own(cost), share))
+        widest = max(self.filters, key=lambda one: one.leak)
+        if (
+            best.capacity(cost, share) >= 1
+            or widest.shortage(widest.start(), cost, share).loss_part is not None
+        ):
+            return best
+        # all refuse it, and this one for want of δ alone: it says how much would do
+        return widest
+
+    def along(self, cost: Cost, state: State) -> Cost:
+        kept = self.kept(state)
+        if kept is None:
+            return cost
+        return replace(cost, ways=tuple(way for way in cost.ways if way[0].amounts.keys() == state.keys()))
+
+    def _own(self, cost: Cost) -> Cost:
+        """A cost all of whose rows one of our filters has made."""
+        names = {frozenset(one.start()) for one in self.filters}
+        if any(frozenset(row.amounts) not in names for row in cost.rows):
+            raise another_limit()
+        return cost
+
+    def view(self, state: State) -> tuple[Filter, State]:
+        """The filter that was chosen, or is preferred, and the state as it sees it."""
+        kept = self.kept(state)
+        return (self.first, self.first.start()) if kept is None else (kept, state)
+
+    def cost(self, guarantee: Guarantee) -> Cost:
+        """The rows of every candidate: the first charge chooses by them, and later ones find theirs among them."""
+        return menu(list(dict.fromkeys(row for one in self.filters for row in one.cost(guarantee).rows)))
+
+    def admit(
+        self,
+        state: State,
+        cost: Cost,
+        *,
+        analyst: str | None = None,
+        project: str | None = None,
+        now: datetime | str | None = None,
+    ) -> State:
+        kept = self.kept(state)
+        if kept is None and state != self.start():
+            raise another_limit()
+        chosen = kept or self.chosen(cost)
+        return chosen.admit(chosen.start() if kept is None else state, self._own(cost))
+
+    def left(
+        self,
+        state: State,
+        *,
+        analyst: str | None = None,
+        project: str | None = None,
+        now: datetime | str | None = None,
+    ) -> Left:
+        kept, seen = self.view(state)
+        split = f"{float(kept.leak / kept.delta):.0%} of δ for mechanisms that may fail"
+        chosen = (
+            "as the first question chose" if self.kept(state) else "as usual: the first question will choose"
+        )
+        notes = (f"{split}, {chosen}",)
+        used = min(1.0, float(kept.fullness(seen)))
+        return Left(kept.shown(seen), used, lambda of: how_many(self.admit, state, self.cost(of)), notes)
+
+    def fields(self) -> dict[str, Any]:
+        return {"filters": [one.to_dict() for one in self.filters]}
+
+    @classmethod
+    def read(cls, fields: Mapping[str, Any]) -> Candidates:
+        filters = tuple(Limit.from_dict(one) for one in fields["filters"])
+        if not all(isinstance(one, Filter) for one in filters):
+            raise ValueError("filters")
+        return cls(tuple(one for one in filters if isinstance(one, Filter)))
+
+
+def expecting(limit: Candidates, expects: Iterable[Guarantee]) -> Filter:
+    """The candidate that admits most rounds of what is expected, asked in turn."""
+    listed = list(expects) if isinstance(expects, Iterable) else [as_guarantee(expects)]
+    if not listed:
+        raise BadParameter(
+            "DP107",
+            "expects= is empty.",
+            why="a split of δ is chosen for the questions that it lists.",
+            fix="expects=[privacy.gaussian(noise=10.0), privacy.approximate(0.1, 1e-8)]",
+        )
+    costs = [limit.cost(guarantee) for guarantee in listed]
+    return max(limit.filters, key=lambda one: _admitted(one, costs))
+
+
+def _admitted(one: Filter, costs: list[Cost]) -> int:
+    """How many questions of a list, asked again and again, are admitted before the first refusal."""
+    state = one.start()
+    for done in range(_ROUNDS):
+        try:
+            state = one.admit(state, costs[done % len(costs)])
+        except OverBudget:
+            return done
+    return _ROUNDS

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""For which data a ledger is charged: the description that each charge names, and what of it may change.
+
+**Promise.** Within one data set the unit (its column, its type, its word, the relation) and the contribution bounds stay what they were
+at the first charge, and a table that was private once, by its name or by where it lies, is never public later. Whatever
+else changes is written down as a new version before the first charge under it. A version is known by the SHA-256 of its text,
+which every charge carries, so it lies in the hash chain.
+
+Why that is needed: a limit bounds the loss of one unit. Charges for one visit and charges for one patient add up to a bound
+for neither, whatever word both are given. Contribution bounds are enforced question by question; they are fixed because
+the statement names one for all answers.
+
+What would break it: two columns of the same name that mean different people, or two files of one name. Neither can be seen from a
+description; the statement lists every version with its sources, and marks as asserted what only a person can know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from discreet.errors import BadParameter, LedgerError
+from discreet.ledger import chain
+
+__all__ = ["Change", "Description", "changes", "refuse_another"]
+
+#: What is the same in every version of a data set, and what a person calls it.
+_FIXED = {
+    "column": "the unit column",
+    "relation": "the relation",
+    "protects": "the word for who is protected",
+    "at_most": "at_most",
+    "groups": "groups",
+}
+#: What may change, and says nothing about what a question means: where knowledge and rows come from.
+_ORIGIN = ("source", "within")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference between two versions. `refused`: it may not be; `alters`: what was described before is described otherwise."""
+
+    words: str
+    refused: bool = False
+    alters: bool = True
+
+
+@dataclass(frozen=True)
+class Description:
+    """What `Dataset.public_description` says, as one text that never changes.
+
+    >>> Description.of({"name": "visits", "column": "patient_id"}).text
+    '{"column":"patient_id","name":"visits"}'
+    """
+
+    text: str
+    facts: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, facts: Any) -> Description:
+        """From a mapping, or from a description that was made already."""
+        if isinstance(facts, Description):
+            return facts
+        if not isinstance(facts, Mapping):
+            raise _no_mapping(facts)
+        plain = _plain(facts)
+        return cls(chain.canonical(plain), plain)
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the text: the name of this version."""
+        return chain.digest(self.text)
+
+    @property
+    def name(self) -> str | None:
+        """The data set."""
+        return self.facts.get("name")
+
+    @property
+    def tables(self) -> Mapping[str, Any]:
+        """The tables by name."""
+        found: Mapping[str, Any] = self.facts.get("tables", {})
+        return found
+
+    def lies(self, *, private: bool) -> set[tuple[str, str]]:
+        """Where its private tables, or its public ones, lie, as far as that is known."""
+        places = [
+            (str(table.get("source") or ""), str(table.get("within") or ""))
+            for table in self.tables.values()
+            if bool(table.get("private", True)) is private
+        ]
+        return {place for place in places if place[0]}
+
+    def is_about_the_data_of(self, other: Description) -> bool:
+        """Whether both describe one data set: by its name, or because a private table of both lies in the same place."""
+        return self.name == other.name or bool(self.lies(private=True) & other.lies(private=True))
+
+
+def refuse_another(known: Iterable[Description], new: Description) -> None:
+    """Refuse a description that protects somebody else than the versions that the ledger was charged under.
+
+    >>> before = Description.of({"name": "visits", "column": "patient_id", "at_most": 4})
+    >>> refuse_another([before], Description.of({"name": "visits", "column": "visit_id", "at_most": 4}))
+    Traceback (most recent call last):
+    ...
+    discreet.errors.LedgerError: DP608 ...
+    """
+    for old in known:
+        refused = [change for change in changes(old, new) if change.refused]
+        if refused:
+            raise _another(old, refused)
+
+
+def changes(old: Description, new: Description) -> list[Change]:
+    """How the new description differs from the old one; between different data sets only what may not be."""
+    found = list(_exposed(old, new))
+    if old.is_about_the_data_of(new):
+        found += _of_the_unit(old, new)
+    if old.name != new.name:
+        return [*found, Change(f"the data set is {new.name}, not {old.name}")]
+    return [*found, *_of_the_words(old, new), *_of_the_tables(old, new)]
+
+
+def _of_the_unit(old: Description, new: Description) -> Iterator[Change]:
+    for name, words in _FIXED.items():
+        was, is_now = old.facts.get(name), new.facts.get(name)
+        if was != is_now:
+            yield Change(f"{words} is {_shown(is_now)}, not {_shown(was)}", refused=True)
+    kinds = {_unit_kind(one) for one in (old, new)} - {None}
+    if len(kinds) > 1:
+        yield Change("the unit column has another type", refused=True)
+
+
+def _unit_kind(one: Description) -> str | None:
+    """The type of the column that tells units apart: read as a number, '7' and '07' are one person, and as text two."""
+    column = one.facts.get("column")
+    private = (table for table in one.tables.values() if table.get("private", True))
+    found = (table.get("columns", {}).get(column, {}).get("kind") for table in private)
+    return next((str(kind) for kind in found if kind), None)
+
+
+def _exposed(old: Description, new: Description) -> Iterator[Change]:
+    """Tables that were private, and are public now: their rows would be shown as they are."""
+    places = old.lies(private=True)
+    for name, table in new.tables.items():
+        before = old.tables.get(name, {"private": False}) if old.name == new.name else {"private": False}
+        place = (str(table.get("source") or ""), str(table.get("within") or ""))
+        if not table.get("private", True) and (before.get("private", True) or place in places):
+            yield Change(f"table {name} is public, and its rows were private", refused=True)
+
+
+def _of_the_words(old: Description, new: Description) -> Iterator[Change]:
+    for name in sorted({*old.facts, *new.facts} - {*_FIXED, "tables", "name"}):
+        was, is_now = old.facts.get(name), new.facts.get(name)
+        if was != is_now:
+            yield Change(f"{name} is {_shown(is_now)}, not {_shown(was)}")
+
+
+def _of_the_tables(old: Description, new: Description) -> Iterator[Change]:
+    for name in sorted({*old.tables, *new.tables}):
+        was, is_now = old.tables.get(name), new.tables.get(name)
+        if was is None:
+            yield Change(f"table {name} is new", alters=False)
+        elif is_now is None:
+            yield Change(f"table {name} is gone")
+        elif was != is_now:
+            yield from _of_a_table(name, was, is_now)
+
+
+def _of_a_table(name: str, was: Mapping[str, Any], is_now: Mapping[str, Any]) -> Iterator[Change]:
+    for key in sorted({*was, *is_now} - {"columns"}):
+        if was.get(key) != is_now.get(key):
+            moved = f"table {name} lies elsewhere" if key in _ORIGIN else f"table {name}: {key} has changed"
+            yield Change(moved, alters=key not in _ORIGIN)
+    columns, others = was.get("columns", {}), is_now.get("columns", {})
+    for column in sorted({*columns, *others}):
+        before, after = columns.get(column), others.get(column)
+        if before is None:
+            yield Change(f"column {name}.{column} is new", alters=False)
+        elif after is None:
+            yield Change(f"column {name}.{column} is gone")
+        elif before != after:
+            yield from _of_a_column(f"{name}.{column}", before, after)
+
+
+def _of_a_column(where: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
+    for key in sorted({*before, *after}):
+        was, is_now = before.get(key), after.get(key)
+        if was != is_now:
+            words = "its categories are others" if key == "categories" else f"{key} is {_shown(is_now)}"
+            yield Change(f"column {where}: {words}", alters=key not in _ORIGIN)
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None or value == "" else str(value)
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it; dates and other such bounds become text."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    finite = not isinstance(value, float) or value - value == 0
+    return value if finite and (value is None or isinstance(value, bool | int | float | str)) else str(value)
+
+
+def _another(old: Description, refused: list[Change]) -> LedgerError:
+    said = "; ".join(change.words for change in refused)
+    return LedgerError(
+        "DP608",
+        f"this ledger was charged for another description of {old.name or 'its data'}: {said}.",
+        why="its limit bounds the loss of those who were protected before; answers that protect others add up to no promise.",
+        fix=f"go on with what this ledger protects:  {_as_before(old)}",
+    )
+
+
+def _as_before(old: Description) -> str:
+    """The arguments of `dp.open` that state whom the ledger protects."""
+    facts = old.facts
+    more = [f'relation="{facts["relation"]}"'] if facts.get("relation") == "replace" else []
+    word, column = facts.get("protects"), facts.get("column")
+    if column is None:
+        told = [*more, *([f'word="{word}"'] if word and word != "row" else [])]
+        unit = f"dp.each_row({', '.join(told)})"
+    else:
+        most = facts.get("at_most")
+        told = [f'"{column}"', f"at_most={most!r}".replace("'", '"')]
+        told += [f"groups={facts['groups']}"] if facts.get("groups") else []
+        told += [*more, *([f'word="{word}"'] if word and word != column else [])]
+        unit = f"dp.each({', '.join(told)})"
+    private = sorted(name for name, table in old.tables.items() if table.get("private", True))
+    return f"protect={unit}" + (f"   with {', '.join(private)} private" if private else "")
+
+
+def _no_mapping(given: Any) -> BadParameter:
+    return BadParameter(
+        "DP104",
+        f"a description is a mapping, not {type(given).__name__}.",
+        why="a charge names the data set that it is for, and where each bound of it comes from.",
+        fix="description=data.public_description()",
+    )
