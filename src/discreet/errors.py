@@ -18,6 +18,8 @@
 Each error has a code, says what happened, why it matters, how to fix it (a line to paste) and what was
 spent. No error ever contains a value that was read from private data: parameters are public, records
 are not. `CODES` lists every code with its title; each has a page in the documentation.
+
+An error is a value: pickled, copied, or raised in another process, it is the same error with the same fields.
 """
 
 from __future__ import annotations
@@ -85,6 +87,15 @@ class DiscreetError(Exception):
 
     def __str__(self) -> str:
         return f"{self.code}  {self.what}\nWhy    {self.why}\nFix    {self.fix}\nSpent  {self.spent}."
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # An exception is rebuilt by calling its class with `args`; ours needs more than these. The fields are its state.
+        return _blank, (type(self), self.args), self.__dict__
+
+
+def _blank(kind: type[DiscreetError], args: tuple[object, ...]) -> DiscreetError:
+    """An error without its fields, which are set when it is unpickled or copied."""
+    return kind.__new__(kind, *args)
 
 
 class BadParameter(DiscreetError, ValueError):

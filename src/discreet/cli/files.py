@@ -12,6 +12,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -147,7 +148,9 @@ def folder(path: str) -> Path:
 
 def paid(error: DiscreetError, spent: str) -> DiscreetError:
     """The same error, for something that went wrong after an answer was paid for."""
-    return type(error)(error.code, error.what, why=error.why, fix=error.fix, spent=spent)
+    late = copy(error)
+    late.spent = spent
+    return late
 
 
 def unwritable(place: Path, reason: str) -> BadParameter:

@@ -30,13 +30,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from discreet.errors import BadParameter, OverBudget
 from discreet.ledger.filters import Filter
 from discreet.ledger.lanes import Cost, State, menu
 from discreet.ledger.left import Left
-from discreet.ledger.limit import Limit, another_limit, as_guarantee, how_many
+from discreet.ledger.limit import Limit, another_limit, as_guarantee, how_many_like
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Unit
 
@@ -170,7 +171,7 @@ class Candidates(Limit):
         )
         notes = (f"{split}, {chosen}",)
         used = min(1.0, float(kept.fullness(seen)))
-        return Left(kept.shown(seen), used, lambda of: how_many(self.admit, state, self.cost(of)), notes)
+        return Left(kept.shown(seen), used, partial(how_many_like, self.admit, state, self.cost), notes)
 
     def fields(self) -> dict[str, Any]:
         return {"filters": [one.to_dict() for one in self.filters]}

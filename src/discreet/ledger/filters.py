@@ -31,6 +31,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from discreet.errors import BadParameter
@@ -48,7 +49,7 @@ from discreet.ledger.lanes import (
     read_amount,
 )
 from discreet.ledger.left import LaneLeft, Left
-from discreet.ledger.limit import Limit, Shortage, as_guarantee, how_many, over_budget, pay
+from discreet.ledger.limit import Limit, Shortage, as_guarantee, how_many_like, over_budget, pay
 from discreet.privacy import constructors as make
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Unit
@@ -236,7 +237,7 @@ class Filter(Limit):
         now: datetime | str | None = None,
     ) -> Left:
         used = min(1.0, float(self.fullness(state)))
-        return Left(self.shown(state), used, lambda of: how_many(self.admit, state, self.cost(of)))
+        return Left(self.shown(state), used, partial(how_many_like, self.admit, state, self.cost))
 
     def shown(self, state: State, share: Fraction = Fraction(1), whose: str = "") -> tuple[LaneLeft, ...]:
         """The running totals against that share of every lane."""

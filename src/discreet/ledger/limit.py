@@ -341,6 +341,16 @@ def how_many(admit: Callable[[State, Cost], State], state: State, cost: Cost) ->
     return _MANY + low
 
 
+def how_many_like(
+    admit: Callable[[State, Cost], State],
+    state: State,
+    cost_of: Callable[[Guarantee], Cost],
+    guarantee: Guarantee,
+) -> int:
+    """How many more answers with this guarantee are admitted."""
+    return how_many(admit, state, cost_of(guarantee))
+
+
 def _fits(admit: Callable[[State, Cost], State], state: State, cost: Cost) -> bool:
     try:
         admit(state, cost)

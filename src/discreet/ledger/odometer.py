@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from discreet import check
@@ -152,13 +152,11 @@ class Odometer(Limit):
             LaneLeft("ρ", math.inf, state["rho"]),
         )
         note = f"all answers so far: ε = {self.bound(state):.6g} at δ = {float(self.delta):g}"
-        return Left(
-            lanes, lanes[0].share, lambda guarantee: self._count(state, as_guarantee(guarantee)), (note,)
-        )
+        return Left(lanes, lanes[0].share, partial(self._count, state), (note,))
 
     def _count(self, state: State, guarantee: Guarantee) -> float:
         room = self.leak - state["delta"]
-        least = min(row.amounts["delta"] for row in self.cost(guarantee).rows)
+        least = min(row.amounts["delta"] for row in self.cost(as_guarantee(guarantee)).rows)
         return math.inf if least == 0 else math.floor(room / least)
 
     def fields(self) -> dict[str, Any]:

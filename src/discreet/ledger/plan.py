@@ -19,13 +19,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from discreet.errors import BadParameter, CannotCertify
 from discreet.ledger.lanes import Amounts, Cost, Row, State
 from discreet.ledger.left import LaneLeft, Left
-from discreet.ledger.limit import Limit, as_guarantee, how_many, over_budget
+from discreet.ledger.limit import Limit, as_guarantee, how_many_like, over_budget
 from discreet.privacy import wire
 from discreet.privacy.guarantee import Composed, Guarantee
 from discreet.privacy.unit import Unit, same_unit
@@ -121,7 +121,7 @@ class Plan(Limit):
     ) -> Left:
         lanes = tuple(self._shown(state))
         used, total = (sum((lane.spent for lane in lanes), Fraction(0)), sum(count for _, count in self._bag))
-        return Left(lanes, float(used / total), lambda of: how_many(self.admit, state, self.cost(of)))
+        return Left(lanes, float(used / total), partial(how_many_like, self.admit, state, self.cost))
 
     def _shown(self, state: State) -> Iterator[LaneLeft]:
         for number, (slot, count) in enumerate(self._bag):

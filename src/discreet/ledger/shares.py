@@ -33,7 +33,7 @@ from discreet.ledger.candidates import Candidates
 from discreet.ledger.filters import Filter, noise_below
 from discreet.ledger.lanes import Cost, State, exactly, printed_above, read_amount
 from discreet.ledger.left import Left
-from discreet.ledger.limit import Limit, how_many, over_budget
+from discreet.ledger.limit import Limit, how_many_like, over_budget
 from discreet.privacy import constructors as make
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Unit
@@ -192,7 +192,7 @@ class Shared(Limit):
         lanes = [lane for words, spent, share in views for lane in whole.shown(spent, share, words)]
         used = max(min(1.0, float(whole.fullness(spent, share))) for _, spent, share in views)
         admit = partial(self.admit, analyst=analyst, project=project)
-        return Left(tuple(lanes), used, lambda of: how_many(admit, state, self.cost(of)))
+        return Left(tuple(lanes), used, partial(how_many_like, admit, state, self.cost))
 
     def fields(self) -> dict[str, Any]:
         shares = {group: {name: str(share) for name, share in members} for group, members in self.shares}

@@ -30,7 +30,7 @@ from discreet.ledger.candidates import Candidates
 from discreet.ledger.filters import Filter
 from discreet.ledger.lanes import Cost, State
 from discreet.ledger.left import LaneLeft, Left
-from discreet.ledger.limit import Limit, how_many
+from discreet.ledger.limit import Limit, how_many_like
 from discreet.ledger.odometer import Odometer
 from discreet.ledger.shares import Shared
 from discreet.privacy.guarantee import Guarantee
@@ -149,7 +149,7 @@ class Windowed(Limit):
         notes = (f"{begun} windows begun", *(note for view in views for note in view.notes))
         charge = partial(self._charged, analyst=analyst, project=project)
         share = max(view.share for view in views)
-        return Left(tuple(lanes), share, lambda of: how_many(charge, entered, self.cost(of)), notes)
+        return Left(tuple(lanes), share, partial(how_many_like, charge, entered, self.cost), notes)
 
     def fields(self) -> dict[str, Any]:
         lifetime = None if self.lifetime is None else self.lifetime.to_dict()

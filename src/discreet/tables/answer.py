@@ -55,6 +55,16 @@ class Noisy:
     interval: Interval | None = field(default=None, compare=False, repr=False)
     together: str = field(default="", compare=False, repr=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: the released numbers, and not the function that widens their intervals."""
+        return {**self.__dict__, "interval": None, "together": ""}
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
 
 @dataclass(frozen=True, eq=False)
 class Answer:

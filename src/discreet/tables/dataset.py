@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from discreet import check
 from discreet.errors import BadParameter, RefusedQuestion
 from discreet.privacy.unit import RELATIONS, Unit
 from discreet.tables import rules
 from discreet.tables.asking import Asking
-from discreet.tables.engine import Engine
+from discreet.tables.engine import Engine, not_copied
 from discreet.tables.engines.source import ROW
 from discreet.tables.rules import KINDS
 
@@ -144,6 +144,18 @@ class Each:
                 fix="protect=dp.each_row()",
             )
 
+    def as_code(self) -> str:
+        """The call that states the same: whom a fix names is whom the data protect.
+
+        >>> Each("patient_id", 20, relation="replace").as_code()
+        "dp.each('patient_id', at_most=20, relation='replace')"
+        """
+        stated = [] if self.column is None else [repr(self.column), f"at_most={self.at_most!r}"]
+        stated += [] if self.groups is None else [f"groups={self.groups!r}"]
+        stated += [] if self.relation == "add-remove" else [f"relation={self.relation!r}"]
+        stated += [f"word={self.word!r}"] if self.word not in {"", "row"} else []
+        return f"dp.{'each_row' if self.column is None else 'each'}({', '.join(stated)})"
+
     @property
     def unit(self) -> Unit:
         """Who is protected, as every guarantee states it."""
@@ -226,6 +238,12 @@ class Dataset(Asking):
     def close(self) -> None:
         """Let go of the engine; a data set can also be opened by `with`."""
         self.engine.close()
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        place = (
+            next((table.source for table in self.tables.values() if table.private), "") or "visits.parquet"
+        )
+        raise not_copied(f"open it where it is needed:  dp.open({place!r}, protect={self.protect.as_code()})")
 
     def __enter__(self) -> Self:
         return self

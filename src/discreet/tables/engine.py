@@ -11,10 +11,10 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from discreet.errors import STOPPED, DiscreetError, EngineFailed
+from discreet.errors import STOPPED, DiscreetError, EngineFailed, LedgerError
 from discreet.tables.plan import Answer, Sizes, Sums
 
-__all__ = ["Engine", "guarded"]
+__all__ = ["Engine", "guarded", "not_copied"]
 
 T = TypeVar("T")
 
@@ -47,6 +47,16 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Forget what was prepared."""
+
+
+def not_copied(fix: str) -> LedgerError:
+    """The refusal to copy or pickle a handle to private data."""
+    return LedgerError(
+        "DP607",
+        "a data set, or something that holds one, was about to be copied or pickled.",
+        why="it is a handle to private rows; in another process it would carry them along, or lose them.",
+        fix=fix,
+    )
 
 
 def guarded(work: Callable[[], T]) -> T:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import RLock
-from typing import Any
+from typing import Any, NoReturn
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.engine import guarded
+from discreet.tables.engine import guarded, not_copied
 from discreet.tables.engines.results import answered, checked_keys, counted, in_order, value_of, whole_read
 from discreet.tables.engines.source import ROW, SourceTable
 from discreet.tables.engines.tree import lookups, private_tables, unit_of
@@ -63,6 +63,9 @@ class Base(ABC):
     @abstractmethod
     def _copies(self, lookup: Lookup) -> Callable[[], bool]:
         """Work that says whether a public table has a key of a lookup twice."""
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise not_copied("open the data set again where it is needed, with the same dp.open(…)")
 
     def tables(self) -> tuple[str, ...]:
         """The names of the tables."""
