@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 SCALE = 10
 SIZES = (1, 1_000, 1_000_000)
+SCALES = (1e-3, 1.0, 10.0, 1e3, 1e6)  # of mechanisms on vectors, in sensitivities
 CANDIDATES = 1_000_000
 LOOP_LIMIT = 20_000  # draws of a library that has no vectors
 ENOUGH = 0.3  # seconds of CPU per measurement
@@ -30,17 +31,29 @@ Draw = Callable[[int], object]
 def discreet() -> tuple[dict[str, Draw], dict[str, Callable[[], object]]]:
     import numpy as np
 
+    from discreet import mechanisms
     from discreet.noise import integer, race
 
     def sampler(law) -> Draw:
         return lambda size: law(float(SCALE), None if size == 1 else size)
+
+    zeros = {size: np.zeros(size) if size > 1 else 0.0 for size in SIZES}
+
+    def mechanism(kind, scale: float = SCALE) -> Draw:
+        made = kind(scale=scale, sensitivity=1)
+        return lambda size: made(zeros[size])
 
     scores = np.linspace(0.0, 100.0, CANDIDATES)
     draws = {
         "discrete Laplace": sampler(integer.discrete_laplace),
         "rounded Gaussian": sampler(integer.rounded_gaussian),
         "discrete Gaussian": sampler(integer.discrete_gaussian),
+        "Laplace mechanism": mechanism(mechanisms.Laplace),
+        "Gaussian mechanism": mechanism(mechanisms.Gaussian),
     }
+    for scale in SCALES:
+        draws[f"Laplace, scale {scale:g}"] = mechanism(mechanisms.Laplace, scale)
+        draws[f"Gaussian, scale {scale:g}"] = mechanism(mechanisms.Gaussian, scale)
     return draws, {
         f"noisy max, {noise}": lambda noise=noise: race.largest(scores, 2.0, noise=noise)
         for noise in race.NOISES
@@ -51,10 +64,17 @@ def numpy() -> tuple[dict[str, Draw], dict[str, Callable[[], object]]]:
     import numpy as np
 
     generator = np.random.default_rng()
+    zeros = {size: np.zeros(size) for size in SIZES}
     scores = np.linspace(0.0, 100.0, CANDIDATES)
     draws = {
         "float Laplace (unsafe)": lambda size: generator.laplace(scale=SCALE, size=size),
         "float Gaussian (unsafe)": lambda size: generator.normal(scale=SCALE, size=size),
+        "zeros + float Laplace (unsafe)": lambda size: (
+            zeros[size] + generator.laplace(scale=SCALE, size=size)
+        ),
+        "zeros + float Gaussian (unsafe)": lambda size: (
+            zeros[size] + generator.normal(scale=SCALE, size=size)
+        ),
     }
     return draws, {
         "noisy max, float Gumbel (unsafe)": lambda: np.argmax(scores + generator.gumbel(0, 2, CANDIDATES))

@@ -49,6 +49,7 @@ _WHOLE = Grid(0)
 _INT64 = np.iinfo(np.int64)
 _MOST_CELLS = 1 << 62  # of a whole number in an array
 _MOST_WHOLE = 10**300  # of a whole number by itself: a float can still say how far off it is
+_CHUNK = 1 << 15  # numbers that are rounded, made noisy and released together
 _NUDGE, _CLOSE = 2.0**-52, 1e-9
 
 
@@ -87,8 +88,15 @@ class Additive(Mechanism):
         return float(exactly(self.law.scale) * self.grid.step)
 
     def draw(self, data: Any) -> Any:
-        noisy = self.noisy(self.cells_of(data))
-        return noisy if self._whole else self.grid.reals(noisy)
+        values = self._values_of(data)
+        if not is_many(values) or values.size <= _CHUNK:
+            return self._released(values)
+        # a part at a time, so that what lies between the values and the answer stays in the processor's cache
+        flat, out = values.reshape(-1), np.empty(values.size, np.int64 if self._whole else np.float64)
+        for start in range(0, flat.size, _CHUNK):
+            part = slice(start, start + _CHUNK)
+            out[part] = self._released(flat[part])
+        return out.reshape(values.shape)
 
     def draw_many(self, data: Any, count: int) -> Any:
         """So many independent answers at once, along the first axis: for audits and simulations.
@@ -111,7 +119,7 @@ class Additive(Mechanism):
         return _plus(np.asarray(cells), self.law.draw(np.shape(cells)))
 
     def __call__(self, data: Any) -> Release:
-        size = np.size(finite_numbers(data)) if is_many(data) else 1
+        size = np.size(_numbers(data)) if is_many(data) else 1
         if self._stated["dimension"] is None and size > 1:
             return self.on(size)(data)
         return super().__call__(data)
@@ -158,13 +166,23 @@ class Additive(Mechanism):
 
     def cells_of(self, data: Any) -> Any:
         """The values as exact whole numbers of steps, by the rules above. Secret."""
+        return self._cells_at(self._values_of(data))
+
+    def _values_of(self, data: Any) -> Any:
+        """The values that were given, if there are as many as there should be."""
         if self._whole:
             _refuse_floats(data)
-        values = finite_numbers(data)
-        cells = _integers(values) if self._whole else self.grid.cells(values)
-        if np.size(cells) != self.dimension:
-            raise _wrong_length(self.dimension, np.size(cells))
-        return cells
+        values = _numbers(data)
+        if np.size(values) != self.dimension:
+            raise _wrong_length(self.dimension, np.size(values))
+        return values
+
+    def _cells_at(self, values: Any) -> Any:
+        return _integers(values) if self._whole else self.grid.cells(values, instead=0)
+
+    def _released(self, values: Any) -> Any:
+        noisy = self.noisy(self._cells_at(values))
+        return noisy if self._whole else self.grid.reals(noisy)
 
     @property
     def _rounding(self) -> Fraction:
@@ -366,6 +384,12 @@ def _amount(name: str, value: Any) -> float:
     return check.inner_probability(delta=value) if name == "delta" else check.moderate(**{name: value})
 
 
+def _numbers(data: Any) -> Any:
+    """The data as `finite_numbers`; an array of plain numbers as it is, whose cells take what is not finite for 0."""
+    plain = type(data) is np.ndarray and data.ndim and data.dtype.kind in "iuf"
+    return data if plain and np.can_cast(data.dtype, np.float64) else finite_numbers(data)
+
+
 def _refuse_floats(data: Any) -> None:
     """By the type that an array is declared to have: rounding all of its numbers would move them further apart."""
     declared = None if isinstance(data, list | tuple) or not is_many(data) else quietly(np.asarray, data)
@@ -395,10 +419,15 @@ def _integers(values: Any) -> Any:
 def _plus(cells: Any, noise: Any) -> Any:
     """The exact sums; in int64, a sum beyond the range is the end of the range, which is a function of the exact one."""
     total = cells + noise
-    if total.dtype != np.int64:
+    if total.dtype != np.int64 or (_is_small(cells) and _is_small(noise)):
         return total
     wrapped = ((cells ^ total) & (noise ^ total)) < 0
     return np.where(wrapped, np.where(noise < 0, _INT64.min, _INT64.max), total) if wrapped.any() else total
+
+
+def _is_small(numbers: Any) -> bool:
+    """Whether the sum of two such arrays is within int64."""
+    return bool(numbers.size == 0 or (numbers.max() < _MOST_CELLS and numbers.min() > -_MOST_CELLS))
 
 
 def _wrong_length(dimension: int, size: int) -> BadParameter:

@@ -8,6 +8,7 @@ Read in this order:
     lazy.py        a uniform real of which 64 bits are known and more are drawn on demand  (+ lazy.proof.md)
     coin.py        Bernoulli(p), Bernoulli(exp(-x))
     integer.py     uniform, geometric, discrete Laplace, rounded Gaussian, discrete Gaussian
+    wide.py        the same noise at large scales: a block of numbers, and a place in it
     tails.py       powers, Student's t and the inverse of sinh as integer intervals
     heavy.py       Cauchy, Student's t, Lomax, log-normal mixtures: any real scale, rounded           (+ heavy.proof.md)
     race.py        which of many noisy scores is the largest

@@ -85,9 +85,9 @@ class Grid:
             return self._cell(_finite(values, instead))
         array = np.asarray(values)
         if np.can_cast(array.dtype, np.float64) and array.dtype.kind == "f":
-            return self._float_cells(_finite_array(array.astype(np.float64), instead))
+            return self._float_cells(_finite_array(array.astype(np.float64, copy=False), instead))
         if np.can_cast(array.dtype, np.int64) and array.dtype.kind != "b":
-            return self._integer_cells(array.astype(np.int64))
+            return self._integer_cells(array.astype(np.int64, copy=False))
         return _compact([self._cell(_finite(x, instead)) for x in array.ravel()], array.shape)
 
     def in_cells(self, amount: Any) -> Fraction:
@@ -115,20 +115,22 @@ class Grid:
         """cells * step as the nearest float64, then cast; a plain float for a plain int."""
         array = np.asarray(cells)
         if array.dtype.kind in "iu":  # integer to float64 rounds correctly, and the power of two is exact
-            exact = np.ldexp(array.astype(np.float64), self.exponent)
+            exact = array.astype(np.float64)
+            exact *= 2.0**self.exponent
         else:
             exact = np.array([self._real(int(cell)) for cell in array.ravel()]).reshape(array.shape)
         with np.errstate(over="ignore"):
-            reals = exact.astype(dtype)
+            reals = exact.astype(dtype, copy=False)
         return reals if is_many(cells) else reals.item()
 
     def _cell(self, value: Fraction) -> int:
         return math.floor(value / self.step + Fraction(1, 2))
 
     def _float_cells(self, values: npt.NDArray[np.float64]) -> Any:
-        with np.errstate(over="ignore"):
-            scaled = np.ldexp(values, -self.exponent)
-        if values.size and np.abs(scaled).max() >= 2.0**_INT64_BITS:
+        with np.errstate(over="ignore", under="ignore"):
+            # exact; or beyond a float; or so small that no digit of it matters
+            scaled = values * 2.0**-self.exponent
+        if values.size and max(scaled.max(), -scaled.min()) >= 2.0**_INT64_BITS:
             return _compact([self._cell(Fraction(x)) for x in values.ravel().tolist()], values.shape)
         below = np.floor(scaled)
         up = scaled - below >= 0.5  # the difference is exact, or rounds to the right side of a half

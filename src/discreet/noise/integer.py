@@ -8,14 +8,15 @@
 A scale is an int, a Fraction, a float, or an array of floats that is broadcast to `size`; a float stands for
 the number it is, to the last bit. Without a size, one scale gives an int; else the answer is an int64 array.
 
-Why it holds: `lazy.draw` with the tails that are written here. What would break it: see lazy.proof.md.
-Above a scale of 2**28 more and more elements need exact arithmetic, and above 2**37 all of them do.
+Why it holds: `lazy.draw` with the tails that are written here; from a scale of 2**21 on, `wide.draw` with the same
+tails on a coarser grid, so that a large scale takes no longer. What would break it: see lazy.proof.md.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -25,15 +26,15 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from discreet import check
-from discreet.noise import lazy
+from discreet.noise import lazy, wide
 from discreet.noise.coin import Bools, head_exp_minus, heads_exp_minus
 from discreet.noise.enclosure import Interval, exp_minus, normal_tails
-from discreet.noise.lazy import Integers, Law, Real
+from discreet.noise.lazy import Floats, Integers, Law, Real
 from discreet.noise.scales import (
     LARGEST,
     Scales,
-    Shape,
     Size,
+    as_floats,
     count_of,
     is_many,
     out_of_range,
@@ -42,10 +43,12 @@ from discreet.noise.scales import (
     spread,
 )
 from discreet.noise.source import Source, current
+from discreet.noise.wide import Wide, WideGaussian, WideGeometric, WideLaplace
 
 Places = npt.NDArray[np.intp]
 
 _ROUND = 4 * lazy.CHUNK  # elements that are proposed and rejected together
+_WIDE_ALONE = 2**28  # below this one element by itself is left open so seldom that the plain way is faster
 
 
 def uniform(below: int, size: Size = None) -> Any:
@@ -67,17 +70,17 @@ def uniform(below: int, size: Size = None) -> Any:
 
 def geometric(scale: Any, size: Size = None) -> Any:
     """P(k) proportional to exp(-k / scale) on 0, 1, 2, …: P(sample >= k) = exp(-k / scale)."""
-    return _draw(Geometric, scale, size, signed=False)
+    return _draw(_GEOMETRIC, scale, size)
 
 
 def discrete_laplace(scale: Any, size: Size = None) -> Any:
     """P(z) proportional to exp(-|z| / scale) on all whole numbers."""
-    return _draw(LaplaceMagnitude, scale, size, signed=True)
+    return _draw(_LAPLACE, scale, size)
 
 
 def rounded_gaussian(scale: Any, size: Size = None) -> Any:
     """floor(scale * N + 1/2), N standard normal: the continuous Gaussian rounded half up."""
-    return _draw(GaussianMagnitude, scale, size, signed=True)
+    return _draw(_GAUSSIAN, scale, size)
 
 
 def discrete_gaussian(scale: Any, size: Size = None) -> Any:
@@ -108,28 +111,32 @@ def discrete_gaussian(scale: Any, size: Size = None) -> Any:
 
 def _one_discrete_gaussian(scales: Scales, source: Source) -> int:
     sigma, exact = float(scales.floats), scales.ratio(0)
-    wide = float(math.ceil(sigma))
-    law, middle = _law_of_one(LaplaceMagnitude, wide), sigma * (sigma / wide)
+    broad = float(math.ceil(sigma))
+    middle = sigma * (sigma / broad)
     while True:
-        sample = lazy.draw_one(law, source, signed=True)
+        sample = int(_draw(_LAPLACE, broad, None))
         off = (abs(sample) - middle) / sigma
-        if head_exp_minus(0.5 * off * off, lambda: _exponent(exact, int(wide), sample), source):  # noqa: B023
+        if head_exp_minus(0.5 * off * off, lambda: _exponent(exact, int(broad), sample), source):  # noqa: B023
             return sample
 
 
 def _proposals(scales: Scales, tries: Places, source: Source) -> tuple[Integers, Bools]:
     """One proposal for each place in `tries`, and whether it is kept."""
     sigma = scales.part(tries)
-    wide = float(math.ceil(sigma)) if isinstance(sigma, float) else np.ceil(sigma)
-    proposals = lazy.draw(_law(LaplaceMagnitude, wide, tries.shape), tries.size, source, signed=True)
+    broad = float(math.ceil(sigma)) if isinstance(sigma, float) else np.ceil(sigma)
+    proposals = (
+        _draw_alike(_LAPLACE, broad, tries.size, source)
+        if isinstance(broad, float)
+        else _draw_each(_LAPLACE, broad, source)
+    )
     off = np.abs(proposals).astype(np.float64)
-    off -= sigma * (sigma / wide)
+    off -= sigma * (sigma / broad)
     off /= sigma
     off *= off
     off *= 0.5
 
     def exponent(i: int) -> Fraction:
-        t = wide if isinstance(wide, float) else wide[i]
+        t = broad if isinstance(broad, float) else broad[i]
         return _exponent(scales.ratio(int(tries[i])), int(t), int(proposals[i]))
 
     return proposals, heads_exp_minus(off, exponent, source)
@@ -141,24 +148,58 @@ def _exponent(scale: Fraction, t: int, sample: int) -> Fraction:
     return (abs(sample) - variance / t) ** 2 / (2 * variance)
 
 
-def _draw(kind: Callable[[Scales], Law], scale: Any, size: Size, *, signed: bool) -> Any:
+@dataclass(frozen=True)
+class _Noise:
+    """One family of noise, in both ways of drawing it."""
+
+    plain: Callable[[Scales], Law]
+    wide: Callable[[Law, Scales, Any], Wide]
+    coarse: Callable[[Scales], Law]
+    signed: bool
+
+
+def _draw(noise: _Noise, scale: Any, size: Size) -> Any:
     shape, source = shape_of(scale, size), current()
-    law = _law(kind, scale, shape)
-    if shape is None:
-        return lazy.draw_one(law, source, signed=signed)
-    return lazy.draw(law, count_of(shape), source, signed=signed).reshape(shape)
-
-
-def _law(kind: Callable[[Scales], Law], scale: Any, shape: Shape) -> Law:
     if is_many(scale):
-        return kind(Scales(spread(scale, shape)))
+        return _draw_each(noise, as_floats(spread(scale, shape)), source).reshape(shape)
     check.positive(scale=scale)
-    return _law_of_one(kind, scale)
+    if shape is None and scale < _WIDE_ALONE:
+        return lazy.draw_one(_law_of_one(noise.plain, scale), source, signed=noise.signed)
+    return shaped(_draw_alike(noise, scale, count_of(shape), source), shape)
+
+
+def _draw_alike(noise: _Noise, scale: Any, count: int, source: Source) -> Integers:
+    if wide.is_wide(scale):
+        return wide.draw(_wide_of_one(noise, scale), count, source, signed=noise.signed)
+    return lazy.draw(_law_of_one(noise.plain, scale), count, source, signed=noise.signed)
+
+
+def _draw_each(noise: _Noise, scales: Floats, source: Source) -> Integers:
+    """Noise of a scale of its own for each element."""
+    all_scales, large = Scales(scales), wide.is_wide(scales)
+    if not large.any():
+        return lazy.draw(noise.plain(all_scales), scales.size, source, signed=noise.signed)
+    out = np.empty(scales.size, np.int64)
+    small = scales[~large]
+    out[~large] = lazy.draw(noise.plain(Scales(small)), small.size, source, signed=noise.signed)
+    shift = np.frexp(scales[large])[1].astype(np.int64) - 1 - wide.COARSE_BITS
+    coarse = Scales(np.ldexp(scales[large], -shift))
+    law = noise.wide(noise.coarse(coarse), coarse, shift)
+    out[large] = wide.draw(law, shift.size, source, signed=noise.signed)
+    return out
 
 
 @lru_cache(maxsize=256, typed=True)
 def _law_of_one(kind: Callable[[Scales], Law], scale: Any) -> Law:
     return kind(Scales(scale))
+
+
+@lru_cache(maxsize=256, typed=True)
+def _wide_of_one(noise: _Noise, scale: Any) -> Wide:
+    exact = Scales(scale).ratio(0)
+    shift = wide.shift_of(exact)
+    coarse = Scales(exact / 2**shift)
+    return noise.wide(noise.coarse(coarse), coarse, shift)
 
 
 @lru_cache(maxsize=256, typed=True)
@@ -222,3 +263,8 @@ class GaussianMagnitude:
 
     def tail(self, index: int, k: int, bits: int) -> Interval:
         return normal_tails((k - Fraction(1, 2)) / self._scales.ratio(index), bits)
+
+
+_GEOMETRIC = _Noise(Geometric, WideGeometric, Geometric, signed=False)
+_LAPLACE = _Noise(LaplaceMagnitude, WideLaplace, Geometric, signed=True)
+_GAUSSIAN = _Noise(GaussianMagnitude, WideGaussian, GaussianMagnitude, signed=True)

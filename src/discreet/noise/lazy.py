@@ -37,9 +37,9 @@ CHUNK = 1 << 13  # elements at a time: the scratch arrays stay in the cache
 KNOWN_BITS = 63  # of each word, one bit is the sign
 LEAST = 2.0**-19  # a uniform below this has too few known digits for floating point
 SLACK = 2.0**-38  # how wrong a guess may be, per unit of scale
+GUARD_BITS = 16  # more than the known ones, to which a threshold is computed
 
 _FIRST = slice(0, 1)
-_GUARD_BITS = 16
 _STEP_BITS = 64
 
 
@@ -60,10 +60,10 @@ class Uniform:
     def below(self, threshold: Threshold) -> bool:
         """Whether this real is below the one that `threshold(bits)` encloses. They are never equal."""
         while True:
-            low, high = threshold(self.known + _GUARD_BITS)
-            if (self.prefix + 1) << _GUARD_BITS <= low:
+            low, high = threshold(self.known + GUARD_BITS)
+            if (self.prefix + 1) << GUARD_BITS <= low:
                 return True
-            if self.prefix << _GUARD_BITS >= high:
+            if self.prefix << GUARD_BITS >= high:
                 return False
             self.refine()
 
@@ -98,14 +98,22 @@ def draw(law: Law, count: int, source: Source, *, signed: bool = False) -> Integ
     for start in range(0, count, CHUNK):
         part = slice(start, min(start + CHUNK, count))
         words = source.words(part.stop - start)
-        out[part] = _magnitudes(law, words, part, source)
+        samples = magnitudes(law, words, part, source)
         if signed:
-            sign = -(words & np.uint64(1)).view(np.int64)
-            out[part] = (out[part] ^ sign) - sign
+            add_signs(samples, words)
+        out[part] = samples
     return out
 
 
-def _magnitudes(law: Law, words: Words, part: slice, source: Source) -> Integers:
+def add_signs(samples: Integers, words: Words) -> None:
+    """Turn over, in place, the samples whose words are odd."""
+    sign = -(words & np.uint64(1)).view(np.int64)
+    samples ^= sign
+    samples -= sign
+
+
+def magnitudes(law: Law, words: Words, part: slice, source: Source) -> Integers:
+    """The samples that the upper 63 bits of these words decide, or these and more that are drawn."""
     u = unit(words)
     real = law.guess(u, part)
     nearest = np.rint(real)

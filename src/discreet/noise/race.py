@@ -11,7 +11,7 @@ are independent reals of the stated law. Scores, weights and the scale stand for
 
 Why it holds: the noise of an element is a function of one uniform real. Floating point encloses every noisy
 score within a slack far larger than its error; whatever cannot be among the largest even so is out, and the
-few that remain draw more bits of the same reals until integer intervals tell them apart (lazy.proof.md, §5).
+few that remain draw more bits of the same reals until integer intervals tell them apart (lazy.proof.md, §6).
 With Gumbel noise the largest is the first of an exponential race: i wins with probability w_i exp(s_i) / sum.
 With exponential noise it is permute-and-flip (Ding et al., "The permute-and-flip mechanism is identical to
 report-noisy-max with exponential noise", 2021).
