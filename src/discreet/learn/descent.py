@@ -31,9 +31,10 @@ from discreet import noise as exact
 from discreet.learn.losses import Loss
 from discreet.mechanisms.laws import exactly
 
-__all__ = ["LARGEST", "Rows", "clipped_sum", "descend"]
+__all__ = ["LARGEST", "Rows", "clipped_sum", "descend", "responses", "scored"]
 
 Reals = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 LARGEST = 1 << 20  # of one number in a row: single precision holds it, and squares add up exactly
@@ -85,18 +86,24 @@ def _limit(squares: Reals) -> Reals:
 
 def clipped_sum(rows: Rows, loss: Loss, weights: Reals, clip: float) -> tuple[Ints, float]:
     """Σ of clipped gradients in whole cells, and the size of a cell; no record is longer than 2**24 cells."""
+    unit = clip / (rows.size * _CLIP)  # of a slope
+    total = np.zeros(weights.shape, np.int64)
+    blocks = zip(scored(rows, weights), rows.squares, rows.limits, strict=True)
+    for (cells, scores, targets), squares, limits in blocks:
+        pushes = loss.slopes(scores, targets) / unit
+        pushes[~np.isfinite(pushes)] = 0.0
+        total += (cells.T @ _limited(pushes, squares, limits)).astype(np.int64)
+    return total, unit * rows.size
+
+
+def scored(rows: Rows, weights: Reals) -> Iterator[tuple[Any, Reals, Reals]]:
+    """Cells, scores and targets of each block; a score is a sum of whole numbers, a function of its own row."""
     exponent = _exponent(weights, rows.width)
     whole = np.rint(np.ldexp(weights, exponent))
     step = math.ldexp(rows.size, -exponent)  # of a score
-    unit = clip / (rows.size * _CLIP)  # of a slope
-    total = np.zeros(weights.shape, np.int64)
-    blocks = zip(rows.parts, rows.squares, rows.limits, rows.targets, strict=True)
-    for cells, squares, limits, targets in blocks:
+    for cells, targets in zip(rows.parts, rows.targets, strict=True):
         wide = cells.astype(np.float64, copy=False)
-        pushes = loss.slopes((wide @ whole) * step, targets) / unit
-        pushes[~np.isfinite(pushes)] = 0.0
-        total += (wide.T @ _limited(pushes, squares, limits)).astype(np.int64)
-    return total, unit * rows.size
+        yield wide, (wide @ whole) * step, targets
 
 
 def _limited(pushes: Reals, squares: Reals, limits: Reals) -> Reals:
@@ -123,11 +130,13 @@ def descend(
     penalty: Reals,
     count: float,
     relation: str,
+    settle: float = 1.0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Reals:
     """The average of the last half of the noisy steps on the mean loss plus ½ wᵀ penalty w.
 
-    `count` is a released or a public number of rows; `penalty` is a matrix, or the diagonal of one.
+    `count` is a released or a public number of rows; `penalty` is a matrix, or the diagonal of one. In the half that is
+    averaged steps are `settle` times as long.
     """
     spread = noise * _CLIP * (2 if relation == "replace" else 1)
     weights, speed, average = start.copy(), np.zeros_like(start), np.zeros_like(start)
@@ -136,13 +145,39 @@ def descend(
         noisy = total + exact.rounded_gaussian(exactly(spread), total.shape)
         pull = penalty @ weights if penalty.ndim == 2 else penalty[:, None] * weights
         gradient = noisy * (cell / count) + pull
-        # from rest: at full speed the first, longest steps would overshoot to where probabilities are flat
-        speed = min(momentum, step / (step + 5)) * speed + gradient
-        weights = weights - rate * speed
-        average += weights if step >= steps // 2 else 0.0
+        speed = _kept(momentum, step) * speed + gradient
+        is_late = step >= steps // 2
+        weights = weights - rate * (settle if is_late else 1.0) * speed
+        average += weights if is_late else 0.0
         if progress is not None:
             progress(step + 1, steps)
     return average / (steps - steps // 2)
+
+
+def responses(
+    curvatures: Reals, *, rate: float, momentum: float, steps: int, settle: float = 1.0
+) -> tuple[Reals, Reals]:
+    """What `descend` makes of a unit push of the gradient in each step, and of a unit distance at the start.
+
+    One column for each curvature of a quadratic loss along its axes, for which both are exact.
+    """
+    weights = np.zeros((steps + 1, len(curvatures)))
+    weights[-1] = 1.0
+    speed, average = np.zeros_like(weights), np.zeros_like(weights)
+    for step in range(steps):
+        gradient = weights * curvatures
+        gradient[step] += 1.0
+        speed = _kept(momentum, step) * speed + gradient
+        is_late = step >= steps // 2
+        weights = weights - rate * (settle if is_late else 1.0) * speed
+        average += weights if is_late else 0.0
+    average /= steps - steps // 2
+    return average[:-1], average[-1]
+
+
+def _kept(momentum: float, step: int) -> float:
+    """Of the speed. From rest: at full speed the first, longest steps would overshoot to where probabilities are flat."""
+    return min(momentum, step / (step + 5))
 
 
 def _exponent(weights: Reals, width: int) -> int:

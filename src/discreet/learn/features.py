@@ -36,11 +36,13 @@ from discreet.mechanisms.exact import number
 __all__ = ["BITS", "Box", "blocks", "ends", "stored_blocks", "within"]
 
 Reals = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 BITS = 14  # cells of a row: steps of 2**-14 of the greatest norm
 CONSTANT = 0.7  # the column of the intercept, as a share of the norm of the rest
 _FARTHEST = 1e100  # of a bound
 _NARROWEST = 1e-100  # of half the distance of two bounds
+_ROUNDED = 1 + 1e-9  # a norm that is longer by less was lengthened by rounding
 _AT_ONCE = 1 << 19  # numbers that are worked on at once
 
 
@@ -115,6 +117,17 @@ class Box:
         if not self.constant:
             return out
         return sparse.hstack([out, sparse.csr_array(np.full((count, 1), self.last(bits)))], format="csr")
+
+    def changed(self, block: Any) -> Bools:
+        """Which rows are not what they were: NaN, or beyond the bounds or the norm. A function of each row alone."""
+        scaled = as_floats(block)
+        with np.errstate(all="ignore"):  # a warning would tell of a value
+            scaled -= self.middle
+            scaled /= self.half
+            # columns one by one, so that a row's sum does not depend on where the row stands
+            square = sum((column * column for column in scaled.T), start=np.zeros(len(scaled)))
+            kept = (np.abs(scaled) <= self.cap).all(axis=1) & (np.sqrt(square) <= self.radius * _ROUNDED)
+        return np.asarray(~kept)
 
     def _whole(self, values: Reals, half: Reals) -> None:
         """Clip to the bounds and truncate to whole numbers, fine enough that what follows does not notice."""

@@ -15,9 +15,11 @@ import numpy.typing as npt
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from discreet import check
 from discreet.errors import BadParameter
 from discreet.learn.base import PrivateEstimator
 from discreet.learn.features import Box, ends
+from discreet.learn.inference import check_inference
 from discreet.learn.labels import declared_classes, members
 from discreet.learn.losses import Loss
 from discreet.learn.problem import Fit, Problem, Solver
@@ -65,11 +67,32 @@ class LinearModel(Parameters):
     _ends_: tuple[Reals, Reals] | None
     _half_: float
 
-    def _learn(self, matrix: Any, targets: Reals, keep: Bools, loss: Loss) -> tuple[Reals, Reals]:
+    def _learn(
+        self,
+        matrix: Any,
+        targets: Reals,
+        keep: Bools,
+        loss: Loss,
+        *,
+        inference: bool,
+        clipped_targets: Bools | None = None,
+    ) -> tuple[Reals, Reals]:
         """Slopes and intercepts on the raw features, one row for each score."""
         box = Box.of(matrix.shape[1], bounds=self.bounds, norm=self.norm)
         solver = solver_for(self.solver, self._solvers, matrix, box)
-        problem = Problem(box, matrix, targets, keep, loss, self._budget(), self._penalty(box), self._shown())
+        problem = Problem(
+            box,
+            matrix,
+            targets,
+            keep,
+            loss,
+            self._budget(),
+            self._penalty(box),
+            self._shown(),
+            inference=check.flag(inference=inference),
+            clipped_targets=clipped_targets,
+        )
+        check_inference(problem, solver)
         self._charge(solver.guarantee(problem))
         self._fit_ = solver.fit(problem)
         if self._fit_.is_too_noisy and self._is_seen:
@@ -129,14 +152,16 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]  # s
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[chosen])
 
-    def _classify(self, X: Any, y: Any, loss: Loss, *, low: float) -> None:
+    def _classify(self, X: Any, y: Any, loss: Loss, *, low: float, inference: bool = False) -> None:
         """Fit one score for two classes, one for each of more; targets are 1 for members and `low` for others."""
         self.classes_ = declared_classes(self.classes)
         matrix = self._matrix(X, reset=True)
         belongs = members(y, self.classes_, matrix.shape[0])
         columns = belongs[:, 1:] if len(self.classes_) == 2 else belongs
         targets = np.where(columns, 1.0, low)
-        self.coef_, self.intercept_ = self._learn(matrix, targets, np.asarray(belongs.any(axis=1)), loss)
+        kept = np.asarray(belongs.any(axis=1))
+        self.coef_, self.intercept_ = self._learn(matrix, targets, kept, loss, inference=inference)
+        self._half_ = 1.0
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -150,15 +175,23 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]  # sci
         """The expected target of each row."""
         return self._scores(X)
 
-    def _regress(self, X: Any, y: Any, loss: Loss) -> None:
+    def _regress(self, X: Any, y: Any, loss: Loss, *, inference: bool = False) -> None:
         low, high = target_ends(self.target_bounds)
         middle, half = low / 2 + high / 2, high / 2 - low / 2
         matrix = self._matrix(X, reset=True)
         with np.errstate(all="ignore"):  # a warning would tell of a value
             scaled = (as_target(y, matrix.shape[0]) - middle) / half
+        clipped = ~(np.abs(scaled) <= 1)  # NaN among them
         scaled[np.isnan(scaled)] = 0.0
         targets = np.clip(scaled, -1.0, 1.0)[:, None]
-        slopes, intercept = self._learn(matrix, targets, np.ones(len(targets), bool), loss)
+        slopes, intercept = self._learn(
+            matrix,
+            targets,
+            np.ones(len(targets), bool),
+            loss,
+            inference=inference,
+            clipped_targets=clipped,
+        )
         self.coef_, self.intercept_ = slopes[0] * half, float(intercept[0] * half + middle)
         self._half_ = half
 

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Confidence intervals for the coefficients of a private least-squares fit.
+"""Confidence intervals for the coefficients of a private linear model.
 
     confidence_intervals(model, confidence=0.95).coef        # low and high ends, one row for each coefficient
 
-**Promise.** Intervals are a function of what the solver `joint` released, so they cost nothing. Each holds
-the true coefficient with about the stated probability, over errors and noise, **if** the expected target is
-linear in the features, errors are independent and of one variance, and neither features nor targets were
-clipped by their bounds.
+**Promise.** Intervals are a function of what the fit released: of the one matrix of the solver `joint`, or of what the solver
+`whitened` released for them where the model has `inference=True`. So they cost nothing after the fit. Each holds the true
+coefficient with about the stated probability, over records and noise, **if** the model is right: the expected target, or
+the log-odds of the second class, is linear in the features, records are independent, and errors have one variance.
 
-Why it holds: weights on rows are normal about the true ones with the covariance of joint.proof.md, 5, to
-first order in the noise; coefficients are a linear function of them. Where the noise is too large for that,
-and for every other solver, there is a refusal. Intervals of ordinary least squares would leave the noise out,
-and be wrong.
+Why it holds: weights on rows are normal about the true ones with the covariance of joint.proof.md, 5, or of inference.proof.md, 4, to
+first order in the noise; coefficients are a linear function of them. Where the noise is too large for that, or too many
+records were clipped, and for every other solver, there is a refusal. Intervals that leave the noise out would be wrong.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from discreet import check
 from discreet.errors import CannotCertify
 from discreet.learn.features import Box
-from discreet.learn.glm import LinearRegressor
+from discreet.learn.glm import LinearModel
 from discreet.learn.problem import Fit
 
 __all__ = ["Intervals", "coefficient_covariance", "confidence_intervals"]
@@ -44,18 +43,24 @@ class Intervals(NamedTuple):
 def coefficient_covariance(fit: Fit, box: Box, *, half: float = 1.0) -> Reals:
     """The covariance of (coefficients, intercept) on raw features, for targets of half the range `half`."""
     if fit.covariance is None:
-        raise CannotCertify(
-            "DP301",
-            "this fit has no confidence intervals.",
-            why="only solver='joint' has, without a penalty, and if noise hides no direction of the features.",
-            fix="LinearRegression(solver='joint', …), with more epsilon, tighter bounds or fewer features",
-        )
+        raise _no_intervals_error(fit)
     slopes, intercepts = box.coefficients(np.eye(box.width))  # what each weight adds
     turn = np.column_stack([slopes, intercepts])
     return np.asarray(half**2 * turn.T @ fit.covariance @ turn)
 
 
-def confidence_intervals(model: LinearRegressor, confidence: float = 0.95) -> Intervals:
+def _no_intervals_error(fit: Fit) -> CannotCertify:
+    if fit.no_intervals is None:
+        why, fix = (
+            "a part of the budget has to release what they need, and this fit did not pay for that.",
+            "inference=True in the model, and fit again; the new fit has a cost of its own",
+        )
+    else:
+        why, fix = fit.no_intervals, "use more rows or a larger epsilon, or bounds that hold every record"
+    return CannotCertify("DP301", "this fit has no confidence intervals.", why=why, fix=fix)
+
+
+def confidence_intervals(model: LinearModel, confidence: float = 0.95) -> Intervals:
     """Two-sided normal intervals about the coefficients and the intercept of a fitted model.
 
     **Promise.** They cost nothing. When they hold, and when there are none, is said above.
@@ -71,5 +76,6 @@ def confidence_intervals(model: LinearRegressor, confidence: float = 0.95) -> In
     check_is_fitted(model, "privacy_")
     covariance = coefficient_covariance(model._fit_, model._box_, half=model._half_)
     away = float(ndtri(0.5 + level / 2)) * np.sqrt(np.diag(covariance))
-    ends = np.column_stack([model.coef_ - away[:-1], model.coef_ + away[:-1]])
-    return Intervals(ends, (float(model.intercept_ - away[-1]), float(model.intercept_ + away[-1])))
+    slopes, intercept = np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])
+    ends = np.column_stack([slopes - away[:-1], slopes + away[:-1]])
+    return Intervals(ends, (intercept - float(away[-1]), intercept + float(away[-1])))

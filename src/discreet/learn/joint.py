@@ -39,6 +39,7 @@ class Joint(Solver):
     """Solve the normal equations of one noisy matrix."""
 
     name = "joint"
+    has_intervals = True
 
     def guarantee(self, problem: Problem) -> Guarantee:
         only_least_squares(problem, self.name)
@@ -58,7 +59,7 @@ class Joint(Solver):
         count = count_of(features, problem.box, problem.known_count)
         if problem.penalty.any() or np.linalg.eigvalsh(squares)[0] < _CLEAR * features.edge:
             weights = _shrunk(squares, products, problem.penalty, _RIDGE * features.edge)
-            return Fit(weights[:, None], count, notes=(_NO_INTERVALS,))
+            return Fit(weights[:, None], count, notes=(_NO_INTERVALS,), no_intervals=_SHRUNK)
         weights = np.asarray(np.linalg.solve(squares, products), np.float64)
         return Fit(weights[:, None], count, covariance=_covariance(released, weights, count))
 
@@ -68,9 +69,8 @@ class Joint(Solver):
         ]
 
 
-_NO_INTERVALS = (
-    "The weights were shrunk, by a penalty or because noise hides some direction: there are no intervals."
-)
+_SHRUNK = "the weights were shrunk, by a penalty or because noise hides some direction of the features."
+_NO_INTERVALS = f"There are no confidence intervals: {_SHRUNK}"
 
 
 def _shrunk(squares: Reals, products: Reals, penalty: Reals, ridge: float) -> Reals:

@@ -22,6 +22,7 @@ __all__ = ["LinearRegression", "Ridge"]
 Reals = npt.NDArray[np.float64]
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class LinearRegression(LinearRegressor):
     """Least squares whose coefficients reveal at most (epsilon, delta) about any one record.
 
@@ -34,6 +35,8 @@ class LinearRegression(LinearRegressor):
 
     What would break it: bounds that were read off the data.
 
+    `inference=True` spends 8 % of the same budget on what the confidence intervals of the usual solver need; see `conf_int`.
+
     >>> import numpy as np
     >>> X = np.linspace(-1, 1, 2000).reshape(-1, 1)
     >>> model = LinearRegression(epsilon=1, delta=1e-5, bounds=(-1, 1), target_bounds=(-2, 2))
@@ -41,16 +44,18 @@ class LinearRegression(LinearRegressor):
     True
     """
 
+    inference: bool = False
+
     def fit(self, X: Any, y: Any) -> Self:
         """Charge, then fit."""
-        self._regress(X, y, Squared())
+        self._regress(X, y, Squared(), inference=self.inference)
         return self
 
     def conf_int(self, confidence: float = 0.95) -> Intervals:
-        """Confidence intervals of the coefficients and the intercept, after a fit with `solver="joint"`.
+        """Confidence intervals of the coefficients and the intercept, after a fit with `inference=True` or `solver="joint"`.
 
-        They allow for the noise as well as for the sample, if errors have one variance and no target was clipped;
-        where the release does not support any, they are refused (DP301).
+        They allow for the noise as well as for the sample, if targets are linear in the features with errors of one
+        variance; where the releases do not support any, they are refused with the reason (DP301).
         """
         from discreet.learn.intervals import confidence_intervals
 

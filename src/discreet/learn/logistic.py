@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ from scipy.special import expit, softmax
 from discreet import check
 from discreet.learn.glm import LinearClassifier
 from discreet.learn.losses import Logistic, Softmax
+
+if TYPE_CHECKING:
+    from discreet.learn.intervals import Intervals
 
 __all__ = ["LogisticRegression"]
 
@@ -39,6 +42,7 @@ class LogisticRegression(LinearClassifier):
 
     With many rows the default solver tends to the maximum-likelihood fit. `loss="robust"` caps the pull of every record
     instead, whatever their number: it can classify better where no linear model fits, but its coefficients are biased.
+    `inference=True` spends 6 % of the same budget on what confidence intervals need, and clips less; then see `conf_int`.
 
     >>> import numpy as np
     >>> X = np.linspace(-1, 1, 2000).reshape(-1, 1)
@@ -48,13 +52,24 @@ class LogisticRegression(LinearClassifier):
     """
 
     loss: str = "log"
+    inference: bool = False
 
     def fit(self, X: Any, y: Any) -> Self:
         """Charge, then fit."""
         is_robust = check.choice(("log", "robust"), loss=self.loss) == "robust"
         loss = Logistic(is_robust) if _is_binary(self.classes) else Softmax(is_robust)
-        self._classify(X, y, loss, low=0.0)
+        self._classify(X, y, loss, low=0.0, inference=self.inference)
         return self
+
+    def conf_int(self, confidence: float = 0.95) -> Intervals:
+        """Confidence intervals of the coefficients and the intercept, after a fit with `inference=True`.
+
+        They allow for the noise as well as for the sample, if the log-odds are linear in the features; where
+        too much was clipped or the noise hides too much, they are refused with the reason (DP301).
+        """
+        from discreet.learn.intervals import confidence_intervals
+
+        return confidence_intervals(self, confidence)
 
     def predict_proba(self, X: Any) -> Reals:
         """How likely each class is; of two classes with a correction for the clipping of gradients."""

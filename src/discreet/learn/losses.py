@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, softmax
 
-__all__ = ["Hinge", "Huber", "Logistic", "Loss", "Softmax", "Squared"]
+__all__ = ["Hinge", "Huber", "Likelihood", "Logistic", "Loss", "Softmax", "Squared"]
 
 Reals = npt.NDArray[np.float64]
 
@@ -33,8 +33,16 @@ class Loss(ABC):
         """One slope for each score."""
 
 
+class Likelihood(Loss):
+    """A negative log-likelihood of one score, up to a factor: what its curvature says of the sampling error is then true."""
+
+    @abstractmethod
+    def second(self, scores: Reals) -> Reals:
+        """The second derivative at each score, from 0 to `curvature`."""
+
+
 @dataclass(frozen=True)
-class Logistic(Loss):
+class Logistic(Likelihood):
     """log(1 + exp(-score)) of a target 1, log(1 + exp(score)) of a target 0."""
 
     is_robust: bool = False
@@ -42,6 +50,9 @@ class Logistic(Loss):
 
     def slopes(self, scores: Reals, targets: Reals) -> Reals:
         return np.asarray(expit(scores)) - targets
+
+    def second(self, scores: Reals) -> Reals:
+        return np.asarray(expit(scores) * expit(-scores))
 
 
 @dataclass(frozen=True)
@@ -56,14 +67,17 @@ class Softmax(Loss):
         return np.asarray(softmax(scores, axis=1)) - targets
 
 
-class Squared(Loss):
-    """Half the square of the error."""
+class Squared(Likelihood):
+    """Half the square of the error: the likelihood of normal errors, over their variance."""
 
     curvature = 1.0
     pace = 0.15
 
     def slopes(self, scores: Reals, targets: Reals) -> Reals:
         return scores - targets
+
+    def second(self, scores: Reals) -> Reals:
+        return np.ones_like(scores)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,8 @@ class Problem:
     budget: Budget
     penalty: Reals  # p of a public penalty ½ Σ p_j w_j² on the weights on rows, beside the sum of losses
     progress: Callable[[int, int], None] | None = None
+    inference: bool = False  # whether a part of the budget is for intervals; public
+    clipped_targets: Bools | None = None  # which targets are not what they were, where they are numbers
 
     @property
     def scores(self) -> int:
@@ -64,6 +66,7 @@ class Fit:
     slope: float | None = None  # the greatest slope of a typical record, where gradients were clipped
     is_too_noisy: bool = False  # whether the released number of rows is no more than its own noise
     covariance: Reals | None = None  # of the weights, where they are normal about the true ones
+    no_intervals: str | None = None  # why there is no covariance, where one was paid for
     notes: tuple[str, ...] = field(default=())  # sentences on released facts, for `explain`
 
 
@@ -71,6 +74,8 @@ class Solver(ABC):
     """One way of fitting a linear model privately."""
 
     name: str
+    #: Whether a fit can come with the covariance of its weights.
+    has_intervals: bool = False
 
     @abstractmethod
     def guarantee(self, problem: Problem) -> Guarantee:

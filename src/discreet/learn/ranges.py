@@ -29,7 +29,7 @@ from discreet.learn.losses import Huber, Squared
 from discreet.learn.problem import Problem
 from discreet.mechanisms.laws import exactly
 
-__all__ = ["Narrowed", "has_targets", "releases"]
+__all__ = ["Narrowed", "has_targets", "noisy_counts", "radius_of", "releases", "shells_of"]
 
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -66,7 +66,7 @@ class Narrowed:
     def release(cls, problem: Problem, noise: float) -> Narrowed:
         """Release the counts, each vector with this multiplier."""
         spread = noise * (math.sqrt(2) if problem.budget.relation == "replace" else 1.0)
-        ratio = radius_of(_noisy(shells(problem), spread), spread)
+        ratio = radius_of(noisy_counts(shells(problem), spread), spread, all_rows=problem.inference)
         box = problem.box
         smaller = replace(box, radius=box.radius * ratio, constant=CONSTANT * box.radius * ratio)
         narrow = cls(replace(problem, box=smaller, penalty=problem.penalty / ratio**2), ratio)
@@ -83,33 +83,45 @@ class Narrowed:
         problem, low, high = self.problem, -1.0, 1.0
         values = problem.targets[problem.keep, 0]
         for _ in range(2):
-            low, high = core_of(_noisy(bins(values, low, high), spread), spread, low, high)
+            low, high = core_of(noisy_counts(bins(values, low, high), spread), spread, low, high)
         middle, half = low / 2 + high / 2, high / 2 - low / 2
         loss = Huber(problem.loss.width / half) if isinstance(problem.loss, Huber) else problem.loss
-        targets = np.clip((problem.targets - middle) / half, -1.0, 1.0)
-        return replace(self, problem=replace(problem, targets=targets, loss=loss), middle=middle, half=half)
+        targets = (problem.targets - middle) / half
+        clipped = np.abs(targets[:, 0]) > 1
+        if problem.clipped_targets is not None:
+            clipped |= problem.clipped_targets
+        inside = replace(problem, targets=np.clip(targets, -1.0, 1.0), loss=loss, clipped_targets=clipped)
+        return replace(self, problem=inside, middle=middle, half=half)
 
 
 def shells(problem: Problem) -> Ints:
     """How many rows have a length in each shell, from the longest."""
     longest, total = problem.box.room(BITS), np.zeros(_SHELLS, np.int64)
-    ends = longest * 2.0 ** -np.arange(1, _SHELLS)  # of squares, falling
     for cells, _ in problem.cells():
         features = cells[:, :-1]
-        squares = np.einsum("ij,ij->i", features, features)
-        total += np.bincount((squares[:, None] < ends).sum(axis=1), minlength=_SHELLS)
+        total += shells_of(np.einsum("ij,ij->i", features, features), longest)
     return total
 
 
-def radius_of(counts: Reals, spread: float) -> float:
-    """The share of the declared length that all but a few rows keep within; 1 where the counts tell nothing."""
+def shells_of(squares: Reals, longest: float) -> Ints:
+    """How many squared lengths lie in each shell, from the one that ends at the square `longest`."""
+    ends = longest * 2.0 ** -np.arange(1, _SHELLS)  # falling
+    return np.bincount((squares[:, None] < ends).sum(axis=1), minlength=_SHELLS).astype(np.int64)
+
+
+def radius_of(counts: Reals, spread: float, *, all_rows: bool = False) -> float:
+    """The share of the declared length that all but a few rows keep within; 1 where the counts tell nothing.
+
+    For intervals hardly a row may be shortened: then none that the noise shows, and one more shell is kept beyond those.
+    """
     total = float(counts.sum())
     if total < _SEEN * spread:
         return 1.0
     beyond = np.cumsum(counts)
-    noise = 2 * spread * np.sqrt(np.arange(1, _SHELLS + 1))
-    first = int(np.argmax(beyond > np.maximum(_OUTSIDE * total, noise)))
-    return float(2.0 ** (-first / 2))
+    noise = spread * np.sqrt(np.arange(1, _SHELLS + 1))
+    least = 3 * noise if all_rows else np.maximum(_OUTSIDE * total, 2 * noise)
+    first = int(np.argmax(beyond > least))
+    return float(2.0 ** (-max(0, first - all_rows) / 2))
 
 
 def bins(values: Reals, low: float, high: float) -> Ints:
@@ -132,5 +144,6 @@ def core_of(counts: Reals, spread: float, low: float, high: float) -> tuple[floa
     return max(low, low + (first - width) * step), min(high, low + (last + width) * step)
 
 
-def _noisy(counts: Ints, spread: float) -> Reals:
+def noisy_counts(counts: Ints, spread: float) -> Reals:
+    """Whole-number counts with rounded Gaussian noise of this standard deviation."""
     return np.asarray(counts + exact.rounded_gaussian(exactly(spread), counts.shape), np.float64)

@@ -18,11 +18,11 @@ from discreet import check
 from discreet.learn.features import Box
 from discreet.learn.problem import Solver
 
-__all__ = ["AUTO", "CLASSIFIERS", "REGRESSORS", "solver_for"]
+__all__ = ["AUTO", "CLASSIFIERS", "REGRESSORS", "WIDEST", "solver_for"]
 
 AUTO = "auto"
 #: Features beyond which a matrix of all their products takes too long and is mostly noise.
-_WIDEST = 2_000
+WIDEST = 2_000
 
 _HOMES = {
     "whitened": "Whitened",
@@ -41,6 +41,6 @@ def solver_for(name: str, allowed: Collection[str], matrix: Any, box: Box) -> So
     found = check.choice((AUTO, *allowed), solver=name)
     if found == AUTO:
         stays_sparse = sparse.issparse(matrix) and box.keeps_zeros
-        found = "gradient" if box.width > _WIDEST or stays_sparse else "whitened"
+        found = "gradient" if box.width > WIDEST or stays_sparse else "whitened"
     made: Solver = getattr(import_module(f"discreet.learn.{found}"), _HOMES[found])()
     return made

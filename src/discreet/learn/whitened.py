@@ -16,12 +16,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet.learn.descent import LARGEST, Rows, descend
 from discreet.learn.features import BITS, Box
+from discreet.learn.inference import Descent, Evidence
+from discreet.learn.inference import noises as noises_of_inference
+from discreet.learn.inference import shares as shares_of_inference
 from discreet.learn.losses import Squared
 from discreet.learn.moments import Moments
 from discreet.learn.problem import Fit, Problem, Solver
@@ -37,6 +41,8 @@ _SHARE = 0.2  # for the matrix
 _STEPS = 100
 _MOMENTUM = 0.8
 _FLOOR = 0.25  # eigenvalues below this part of the noise's own are not believed
+_OF_CLASSES, _OF_TARGETS = 0.3, 0.02  # how fast the clip grows where hardly a record may be clipped
+_SETTLE = 0.25  # how much shorter the later steps are then
 _CONSTANT = 0.2  # how long the constant is beside round features, where there is little to learn from
 _ROW_BITS, _LEAST_ROW_BITS = 12, 6  # a typical row is 2**12 cells long, less where slopes need the digits
 
@@ -45,15 +51,19 @@ class Whitened(Solver):
     """Descend in a privately whitened space."""
 
     name = "whitened"
+    has_intervals = True
 
     def guarantee(self, problem: Problem) -> Guarantee:
         counts, matrix, each = _noises(problem)
         budget = problem.budget
-        return (
+        guarantee = (
             releases(problem) * budget.gaussian(counts)
             + budget.gaussian(matrix)
             + _STEPS * budget.gaussian(each)
         )
+        for noise in noises_of_inference(problem):
+            guarantee = guarantee + budget.gaussian(noise)
+        return guarantee
 
     def fit(self, problem: Problem) -> Fit:
         counts, matrix, each = _noises(problem)
@@ -74,24 +84,34 @@ class Whitened(Solver):
         else:
             turn = _centred(released, count, box, min(1.0, _CONSTANT * math.sqrt(max(1.0, signal))))
         slope = _slope(signal, count, problem, float(np.linalg.norm(turn, 2)))
+        rows, clip = _rows(problem, turn, slope), slope * math.sqrt(box.width)
         asked = turn.T @ (problem.penalty[:, None] * turn) / count
-        shrink = min(1.0, 0.05 / signal) if isinstance(loss, Squared) else 0.0
+        rate = loss.pace / (loss.curvature + float(np.linalg.norm(asked, 2)))
+        # where noise sways the weights, probabilities are averaged over it, and larger coefficients make up for that
+        settle = _SETTLE if problem.inference and not has_targets(problem) else 1.0
+        is_shrunk = isinstance(loss, Squared) and not problem.inference
         found = descend(
-            _rows(problem, turn, slope),
+            rows,
             loss,
             np.zeros((box.width, problem.scores)),
-            clip=slope * math.sqrt(box.width),
+            clip=clip,
             noise=each,
             steps=_STEPS,
-            rate=loss.pace / (loss.curvature + float(np.linalg.norm(asked, 2))),
+            rate=rate,
             momentum=_MOMENTUM,
-            penalty=asked + shrink * np.eye(box.width),
+            penalty=asked + (min(1.0, 0.05 / signal) if is_shrunk else 0.0) * np.eye(box.width),
             count=count,
             relation=budget.relation,
+            settle=settle,
             progress=problem.progress,
         )
         at_floor = count <= _least_count(released, box)
-        return Fit(narrowed.weights(turn @ found), count, slope, is_too_noisy=at_floor)
+        fit = Fit(narrowed.weights(turn @ found), count, slope, is_too_noisy=at_floor)
+        if not problem.inference:
+            return fit
+        push = each * clip * (2 if budget.relation == "replace" else 1) / count
+        descent = Descent(rows, found, clip, push, rate, _MOMENTUM, settle, _STEPS, count)
+        return _inferred(fit, narrowed, turn, descent)
 
     def story(self, problem: Problem) -> list[str]:
         return [
@@ -99,7 +119,21 @@ class Whitened(Solver):
             "A fifth of the budget released the sums of products of features, with symmetric Gaussian noise.",
             f"The rest paid for {_STEPS} noisy gradients in coordinates that this matrix has made round.",
             "Those coordinates, the number of rows, the length of the steps and the clip norm were read from that release.",
+            *([_FOR_INTERVALS.format(sum(shares_of_inference(problem)))] if problem.inference else []),
         ]
+
+
+_FOR_INTERVALS = "Of the budget {:.0%} was for confidence intervals: it released the curvature and how many records were clipped."
+
+
+def _inferred(fit: Fit, narrowed: Narrowed, turn: Reals, descent: Descent) -> Fit:
+    """The fit with the covariance of its weights, or with the reason why there is none."""
+    problem = narrowed.problem
+    covariance = Evidence.release(problem, descent, noises_of_inference(problem)).covariance(descent)
+    if isinstance(covariance, str):
+        return replace(fit, no_intervals=covariance, notes=(f"There are no confidence intervals: {covariance}",))
+    axes = narrowed.weights(turn) - narrowed.weights(np.zeros_like(turn))  # what each coordinate adds
+    return replace(fit, covariance=axes @ covariance @ axes.T)
 
 
 def count_of(released: Moments, box: Box, known: int | None) -> float:
@@ -120,19 +154,22 @@ def _slope(signal: float, count: float, problem: Problem, longest: float) -> flo
 
     A clip that stays put caps the same slopes however many rows there are, and what is learned is then another model
     than the most likely one. So it grows with √n·μ, which keeps the noise of the weights at a third of their sampling
-    error, until it is longer than any row can be; but only once there are 100 rows for each weight.
+    error, until it is longer than any row can be; but only once there are 100 rows for each weight. For intervals it
+    grows three times as fast where there are classes, because noise is in the interval and what clipping does is not;
+    slower where there are targets, whose residuals are far smaller than their range.
     """
     few_rows = min(0.4, max(0.03, 0.025 * math.sqrt(signal)))
     if problem.loss.is_robust:
         return few_rows
     weights = problem.box.width * problem.scores
-    growing = 0.1 * problem.budget.mu * math.sqrt(count / weights) * min(1.0, count / (100 * weights))
+    pace = 0.1 if not problem.inference else _OF_TARGETS if has_targets(problem) else _OF_CLASSES
+    growing = pace * problem.budget.mu * math.sqrt(count / weights) * min(1.0, count / (100 * weights))
     return max(few_rows, min(growing, longest / math.sqrt(problem.box.width)))
 
 
 def _noises(problem: Problem) -> tuple[float, float, float]:
     """Of each vector of counts, of the matrix, and of each step."""
-    rest = 1 - _SHARE - releases(problem) * _COUNTS
+    rest = 1 - _SHARE - releases(problem) * _COUNTS - sum(shares_of_inference(problem))
     counts, matrix, each = (problem.budget.shares(part)[0] for part in (_COUNTS, _SHARE, rest / _STEPS))
     return counts, matrix, each
 

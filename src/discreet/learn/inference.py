@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What confidence intervals need of a fit by noisy descent: its curvature, and how many records were clipped.
+
+    Evidence.release(problem, descent, noises(problem)).covariance(descent)      # of the weights, or why there is none
+
+**Promise.** Two Gaussian releases, four for squared errors, with parts of the budget that are fixed before the fit (5 % and
+1 %, and twice 1 %): the matrix of second derivatives at the released weights, the number of records that were clipped anywhere;
+how many residuals are how large, and the sum of their squares. Everything else is a function of them. Who does not ask for
+intervals pays nothing.
+
+Why it holds (inference.proof.md): a record adds k kᵀ to the matrix with ‖k‖ <= 1, which is what `moments` adds; it adds 0 or 1 to the
+number of clipped records, 1 to one shell of residuals, and between 0 and 1 to their squares. Each is a function of that
+record and of what was released before.
+
+What the covariance means: weights are normal about the most likely ones with the sampling error, the inverse of the
+curvature, and the noise of every step as the descent passes it on. That is true only if hardly a record was clipped, if the noise hides
+no direction of the curvature, and if the steps have arrived. Otherwise there is no covariance, and a sentence that says why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet import noise as exact
+from discreet.errors import BadParameter
+from discreet.learn.descent import Rows, responses, scored
+from discreet.learn.features import BITS, blocks, within
+from discreet.learn.losses import Likelihood, Squared
+from discreet.learn.moments import Moments
+from discreet.learn.problem import Problem, Solver
+from discreet.learn.ranges import noisy_counts, radius_of, shells_of
+from discreet.learn.solvers import WIDEST
+from discreet.mechanisms.laws import exactly
+
+__all__ = ["Descent", "Evidence", "check_inference", "noises", "shares"]
+
+Reals = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+_CURVATURE, _CLIPPED, _RESIDUALS = 0.05, 0.01, 0.01  # of the budget
+_LONGEST = 2.0  # rows longer than so many typical ones are shortened in the curvature, which makes intervals wider
+_STEPS = 2.0**10  # of a squared residual, and of nothing else
+_CLEAR = 3.0  # eigenvalues above so many edges of the noise are believed, and residuals above twice as many spreads
+_MOST_CLIPPED = 0.005  # of the records
+_ARRIVED = 0.25  # how far, in standard errors, the steps may be from where they lead
+
+
+@dataclass(frozen=True)
+class Descent:
+    """How weights were found: all of it is released or public but the rows."""
+
+    rows: Rows
+    weights: Reals
+    clip: float
+    push: float  # the standard deviation of the noise of a step, as a part of the mean gradient
+    rate: float
+    momentum: float
+    settle: float
+    steps: int
+    count: float
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was released for the intervals."""
+
+    curvature: Moments  # Σ second derivative · z zᵀ
+    clipped: float  # records
+    variance: float | None  # of a residual; None where the noise hides it
+
+    @classmethod
+    def release(cls, problem: Problem, descent: Descent, multipliers: tuple[float, ...]) -> Evidence:
+        """Draw it; it has been paid for."""
+        loss, rows = problem.loss, descent.rows
+        if not isinstance(loss, Likelihood):
+            raise TypeError("only a likelihood has intervals")
+        unit = loss.curvature * _LONGEST**2 * rows.width
+        of_rows = Moments.release(
+            _bent(descent, loss),
+            rows.width,
+            bits=BITS,
+            noise=multipliers[0],
+            relation=problem.budget.relation,
+        )
+        curvature = Moments(of_rows.matrix * unit, of_rows.spread * unit)
+        if not isinstance(loss, Squared):
+            clipped = int(_is_clipped(problem, descent, loss, math.inf).sum())
+            return cls(curvature, _noisy(clipped, multipliers[1]), 1.0)
+        widest = _widest(problem, descent, multipliers[2])
+        clipped = int(_is_clipped(problem, descent, loss, widest).sum())
+        variance = _variance(descent, widest, multipliers[3])
+        return cls(curvature, _noisy(clipped, multipliers[1]), variance)
+
+    def covariance(self, descent: Descent) -> Reals | str:
+        """Of the weights about the most likely ones, or why there is none."""
+        values, axes = np.linalg.eigh(self.curvature.matrix)
+        share = self.clipped / descent.count
+        if values[0] < _CLEAR * self.curvature.edge:
+            return "the noise of the curvature hides some direction of the features."
+        if share > _MOST_CLIPPED:
+            return (
+                f"about {share:.1%} of the records were clipped, by bounds or in their gradients, and with more than "
+                f"{_MOST_CLIPPED:.1%} the coefficients are biased."
+            )
+        if self.variance is None:
+            return "the noise hides how large residuals are."
+        pushes, start = responses(
+            values / descent.count,
+            rate=descent.rate,
+            momentum=descent.momentum,
+            steps=descent.steps,
+            settle=descent.settle,
+        )
+        variances = self.variance / values + (pushes**2).sum(axis=0) * descent.push**2
+        off = start / (1 - start) * (axes.T @ descent.weights[:, 0])
+        if (np.abs(off) > _ARRIVED * np.sqrt(variances)).any():
+            return "the steps have not arrived at the most likely coefficients; rare classes take more steps than there are."
+        return np.asarray((axes * variances) @ axes.T)
+
+
+def shares(problem: Problem) -> tuple[float, ...]:
+    """The parts of the budget that are for intervals: none, unless they were asked for."""
+    if not problem.inference:
+        return ()
+    residuals = (_RESIDUALS, _RESIDUALS) if isinstance(problem.loss, Squared) else ()
+    return (_CURVATURE, _CLIPPED, *residuals)
+
+
+def noises(problem: Problem) -> tuple[float, ...]:
+    """The noise multipliers of those releases."""
+    return tuple(problem.budget.shares(part)[0] for part in shares(problem))
+
+
+def check_inference(problem: Problem, solver: Solver) -> None:
+    """Refuse to be paid for intervals that there can never be; all that is looked at is public."""
+    if not problem.inference:
+        return
+    if not solver.has_intervals:
+        raise _contradiction(
+            f"solver={solver.name!r} has no confidence intervals.",
+            "its coefficients are biased, or nothing is known of how far they are off.",
+            "solver='whitened', inference=True" if problem.box.width <= WIDEST else "inference=False",
+        )
+    if not isinstance(problem.loss, Likelihood) or problem.scores != 1:
+        raise _contradiction(
+            "inference=True needs two classes.",
+            "several scores share one curvature, for which no interval has been proved and measured.",
+            "inference=False",
+        )
+    if problem.loss.is_robust:
+        raise _contradiction(
+            "loss='robust' has no confidence intervals.",
+            "it keeps clipping whatever the number of rows is, so that its coefficients are biased.",
+            "loss='log', inference=True",
+        )
+    if problem.penalty.any():
+        raise _contradiction(
+            "a penalty has no confidence intervals.",
+            "it draws coefficients to zero, and an interval about them would leave that out.",
+            "LinearRegression(inference=True, …), or alpha=0",
+        )
+
+
+def _contradiction(what: str, why: str, fix: str) -> BadParameter:
+    return BadParameter("DP107", what, why=why, fix=fix)
+
+
+def _bent(descent: Descent, loss: Likelihood) -> Iterator[Reals]:
+    """Rows times the root of their second derivative, in whole numbers, the longest 2**BITS; each a function of one record."""
+    rows = descent.rows
+    scale = rows.size / (_LONGEST * math.sqrt(rows.width))
+    for (cells, scores, _), squares in zip(scored(rows, descent.weights), rows.squares, strict=True):
+        seconds = np.nan_to_num(loss.second(scores) / loss.curvature)
+        lengths = np.maximum(1.0, np.sqrt(squares) * scale)
+        heights = np.sqrt(np.clip(seconds, 0.0, 1.0)) * (scale * 2.0**BITS / lengths)[:, None]
+        yield within(cells * heights, 4.0**BITS)
+
+
+def _residuals(descent: Descent) -> Iterator[Reals]:
+    """Squared residuals, each a function of its record; one that is no number counts as 0."""
+    for _, scores, targets in scored(descent.rows, descent.weights):
+        yield np.nan_to_num(np.square(scores - targets)[:, 0])
+
+
+def _widest(problem: Problem, descent: Descent, noise: float) -> float:
+    """The greatest residual that counts: hardly one is larger, as noisy counts of shells tell; targets lie in [-1, 1]."""
+    spread = noise * (math.sqrt(2) if problem.budget.relation == "replace" else 1.0)
+    counts = sum(shells_of(squares, 1.0) for squares in [np.zeros(0), *_residuals(descent)])
+    return radius_of(noisy_counts(np.asarray(counts), spread), spread, all_rows=True)
+
+
+def _variance(descent: Descent, widest: float, noise: float) -> float | None:
+    """The mean of squared residuals, from their sum in whole steps, of which a record adds 2**10 at most."""
+    parts = (np.minimum(squares / widest**2, 1.0) for squares in _residuals(descent))
+    total = _noisy(sum(int(np.rint(part * _STEPS).sum()) for part in parts), noise * _STEPS)
+    if total < 2 * _CLEAR * noise * _STEPS:
+        return None
+    return total / _STEPS * widest**2 / max(descent.count - descent.rows.width, 1.0)
+
+
+def _is_clipped(problem: Problem, descent: Descent, loss: Likelihood, widest: float) -> Bools:
+    """Which records are not what they were, or pull less than they would: one bit for each."""
+    rows, parts = descent.rows, blocks(problem.data)
+    changed = [problem.box.changed(problem.data[part])[problem.keep[part]] for part in parts]
+    pulled = []
+    for (_, scores, targets), squares in zip(scored(rows, descent.weights), rows.squares, strict=True):
+        slopes = np.abs(loss.slopes(scores, targets)[:, 0])
+        pulled.append((slopes * np.sqrt(squares) * rows.size > descent.clip) | (slopes > widest))
+    none = np.zeros(0, bool)
+    out = np.concatenate([none, *changed]) | np.concatenate([none, *pulled])
+    if problem.clipped_targets is not None:
+        out |= problem.clipped_targets[problem.keep]
+    return np.asarray(out)
+
+
+def _noisy(total: int, spread: float) -> float:
+    return float(total + exact.rounded_gaussian(exactly(spread)))
