@@ -8,6 +8,7 @@
 
 game.py      the two-sample game                                           ◄ read this first
 report.py    what it found
+witness.py   the event that proves a bound, with its counts
 bounds.py    from counts to certainty: binomial intervals, a band for a curve, corners against a claim
 draws.py     running anything many times
 outputs.py   outputs of any kind as cells
@@ -34,7 +35,8 @@ from discreet.audit.draws import batched
 from discreet.audit.exact import ExactReport, exact
 from discreet.audit.game import audit, audit_bits
 from discreet.audit.pairs import register_pair, search, worst_pair
-from discreet.audit.report import AuditReport, AuditRoc, Event
+from discreet.audit.report import AuditReport, AuditRoc
+from discreet.audit.witness import Event, Rate
 
 __all__ = [
     "AuditReport",
@@ -42,6 +44,7 @@ __all__ = [
     "Event",
     "ExactReport",
     "OneRun",
+    "Rate",
     "audit",
     "audit_bits",
     "batched",

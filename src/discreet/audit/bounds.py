@@ -83,18 +83,29 @@ class Corners:
 
     def epsilon(self, delta: float) -> float:
         """The greatest ε such that (ε', δ) is refuted for every ε' below it: P(E) <= e^ε Q(E) + δ fails."""
-        corners = self.both_ways()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.log(np.maximum(corners.detection - delta, 0.0) / corners.false_alarm)
-        found = found[~np.isnan(found)]
-        return max(0.0, float(found.max()) * (1 - _SAFE)) if found.size else 0.0
+        return self.best_epsilon(delta)[0]
 
     def mu(self) -> float:
         """The greatest μ such that no mechanism with less Gaussian privacy loss allows these corners."""
+        return self.best_mu()[0]
+
+    def best_epsilon(self, delta: float) -> tuple[float, int]:
+        """That ε, and the corner of `both_ways` that proves it."""
+        corners = self.both_ways()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return _greatest(np.log(np.maximum(corners.detection - delta, 0.0) / corners.false_alarm))
+
+    def best_mu(self) -> tuple[float, int]:
+        """That μ, and the corner that proves it."""
         with np.errstate(invalid="ignore"):
-            found = ndtri(self.detection) - ndtri(self.false_alarm)
-        found = found[~np.isnan(found)]
-        return max(0.0, float(found.max()) * (1 - _SAFE)) if found.size else 0.0
+            return _greatest(ndtri(self.detection) - ndtri(self.false_alarm))
+
+
+def _greatest(bounds: Array) -> tuple[float, int]:
+    """The greatest of many lower bounds, and its place; what is no number proves nothing."""
+    known = np.where(np.isnan(bounds), -np.inf, bounds)
+    place = int(np.argmax(known))
+    return max(0.0, float(known[place]) * (1 - _SAFE)), place
 
 
 @dataclass(frozen=True)

@@ -71,12 +71,30 @@ class OneRun:
     def _alpha(self) -> float:
         return (1 - self.confidence) / len(self.tried)
 
+    @property
+    def witness(self) -> tuple[int, int, float]:
+        """What proves `epsilon_at_least`: so many guesses, so many right, and the error probability of this test."""
+        return (*max(self.tried, key=lambda counts: self._bound(*counts)), self._alpha)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON types."""
+        guesses, right, error = self.witness
+        return {
+            "epsilon_at_least": self.epsilon_at_least,
+            "delta": self.delta,
+            "confidence": self.confidence,
+            "canaries": self.canaries,
+            "tried": [list(counts) for counts in self.tried],
+            "witness": {"guesses": guesses, "right": right, "error": error},
+        }
+
     def __str__(self) -> str:
-        guesses, right = max(self.tried, key=lambda counts: self._bound(*counts))
+        guesses, right, error = self.witness
         shown = math.floor(self.epsilon_at_least * 1e4) / 1e4
+        sizes = "" if len(self.tried) == 1 else f", shared among {len(self.tried)} numbers of guesses"
         return (
             f"ε at least {shown:.4f} at δ = {self.delta:g}: {right} of {guesses} guesses right, "
-            f"{self.canaries} canaries, confidence {self.confidence:g}"
+            f"{self.canaries} canaries, error probability {error:.7g} (confidence {self.confidence:.12g}{sizes})"
         )
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from discreet.audit.bits import bit_columns
 from discreet.audit.outputs import Column, columns_of
-from discreet.audit.scores import Bare, Cross, Histogram, Joint, Score
+from discreet.audit.scores import Bare, Cross, Histogram, Joint, Score, number_words
 
 __all__ = ["Sample", "candidates", "sample_of"]
 
@@ -136,7 +136,7 @@ def _keys(plain: list[Column]) -> npt.NDArray[Any]:
 
 def _text(plain: list[Column], row: int) -> str:
     cells = [
-        f"{column.numbers[row]:.6g}" if column.codes[row] == 0 else column.words[column.codes[row]]
+        number_words(column.numbers[row]) if column.codes[row] == 0 else column.words[column.codes[row]]
         for column in plain
     ]
     return f"({', '.join(cells)})"

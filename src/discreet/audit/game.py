@@ -24,8 +24,9 @@ from discreet import check
 from discreet.audit.bounds import Array, Corners, claimed_curve, clopper_pearson, dkw
 from discreet.audit.cells import candidates, sample_of
 from discreet.audit.draws import Progress, Raised, draw_all, promise_of
-from discreet.audit.report import AuditReport, AuditRoc, Event
+from discreet.audit.report import AuditReport, AuditRoc
 from discreet.audit.scores import Score
+from discreet.audit.witness import CLOPPER_PEARSON, Event, Rate
 from discreet.errors import BadParameter
 from discreet.privacy.guarantee import Guarantee
 
@@ -245,14 +246,18 @@ def _corners(sides: Sides, thresholds: Array, alpha: float) -> Corners:
 
 
 def _event(choice: _Choice, sides: Sides, plan: _Plan) -> Event:
-    corners = _corners(sides, np.array([choice.threshold]), plan.of_event)
-    detection, false_alarm = float(corners.detection[0]), float(corners.false_alarm[0])
-    hits = [int(count[0]) for count in _hits(sides, np.array([choice.threshold]))]
+    """A chosen event on fresh runs: where it is likelier its rate is bounded from below, on the other input from above."""
+    counts = [int(count[0]) for count in _hits(sides, np.array([choice.threshold]))]
     words = choice.score.words(choice.threshold, above=not choice.reversed)
     if choice.reversed:
-        detection, false_alarm = 1 - false_alarm, 1 - detection
-        hits = [sides[0].size - hits[0], sides[1].size - hits[1]]
-    return Event(words, hits[0], hits[1], sides[0].size, detection, false_alarm, choice.reversed)
+        counts = [sides[1].size - counts[1], sides[0].size - counts[0]]
+    runs, error = sides[0].size, plan.of_event
+    low, high = clopper_pearson(counts[0], runs, error)[0], clopper_pearson(counts[1], runs, error)[1]
+    often, seldom = (
+        Rate(count, runs, float(bound), CLOPPER_PEARSON, error)
+        for count, bound in zip(counts, (low, high), strict=True)
+    )
+    return Event(words, "neighbour" if choice.reversed else "x", often, seldom)
 
 
 def _curve(choice: _Choice, sides: Sides, plan: _Plan) -> AuditRoc:
@@ -261,19 +266,20 @@ def _curve(choice: _Choice, sides: Sides, plan: _Plan) -> AuditRoc:
     sharp = choice.grid[places]
     values = np.unique(np.concatenate(sides))
     spread = values[np.linspace(0, values.size - 1, min(_POINTS, values.size)).astype(int)]
-    thresholds = np.concatenate([sharp, spread])
-    on_x, on_neighbour = (
-        hits / side.size for hits, side in zip(_hits(sides, thresholds), sides, strict=True)
-    )
-    detection = on_x - dkw(sides[0].size, plan.of_band)
-    false_alarm = on_neighbour + dkw(sides[1].size, plan.of_band)
+    thresholds, runs = np.concatenate([sharp, spread]), sides[0].size
+    hits, hits_neighbour = _hits(sides, thresholds)
+    detection = np.clip(hits / runs - dkw(runs, plan.of_band), 0, 1)
+    false_alarm = np.clip(hits_neighbour / runs + dkw(runs, plan.of_band), 0, 1)
     certain = _corners(sides, sharp, plan.of_point)
+    better, fewer = np.zeros(thresholds.size, bool), np.zeros(thresholds.size, bool)
+    better[: sharp.size] = certain.detection > detection[: sharp.size]
+    fewer[: sharp.size] = certain.false_alarm < false_alarm[: sharp.size]
     detection[: sharp.size] = np.maximum(detection[: sharp.size], certain.detection)
     false_alarm[: sharp.size] = np.minimum(false_alarm[: sharp.size], certain.false_alarm)
-    order = np.lexsort((on_x, on_neighbour))
-    low, high = np.clip(detection, 0, 1)[order], np.clip(false_alarm, 0, 1)[order]
-    words = getattr(choice.score, "name", "several cells")
-    return AuditRoc(on_neighbour[order], on_x[order], high, low, words)
+    order = np.lexsort((hits, hits_neighbour))
+    ordered = (thresholds, hits, hits_neighbour, detection, false_alarm, better, fewer)
+    arrays = tuple(array[order] for array in ordered)
+    return AuditRoc(choice.score, runs, *arrays, plan.of_point, plan.of_band)
 
 
 def _claim(claim: Any) -> Guarantee:

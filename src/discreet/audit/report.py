@@ -19,6 +19,8 @@ import numpy as np
 
 from discreet import check
 from discreet.audit.bounds import Array, Corners, Excess, excess
+from discreet.audit.scores import Mask, Score
+from discreet.audit.witness import CLOPPER_PEARSON, DKW, Event, Rate
 from discreet.errors import BadParameter
 from discreet.privacy.guarantee import Guarantee
 
@@ -26,48 +28,65 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["AuditReport", "AuditRoc", "Event"]
+__all__ = ["AuditReport", "AuditRoc"]
 
-
-@dataclass(frozen=True)
-class Event:
-    """Something that an attacker can look for in an output, and how often fresh runs on each input showed it."""
-
-    words: str
-    hits: int
-    hits_neighbour: int
-    trials: int
-    detection_at_least: float
-    false_alarm_at_most: float
-    reversed: bool
-
-    def __str__(self) -> str:
-        shares = [f"{hits / self.trials:.4%}" for hits in (self.hits, self.hits_neighbour)]
-        return f"{self.words}: {shares[0]} of the runs on x, {shares[1]} of those on its neighbour"
-
-    @property
-    def corner(self) -> Corners:
-        """As a test of x against its neighbour."""
-        detection, false_alarm = self.detection_at_least, self.false_alarm_at_most
-        if self.reversed:
-            detection, false_alarm = 1 - false_alarm, 1 - detection
-        return Corners(np.array([false_alarm]), np.array([detection]))
+#: Where ε is printed.
+_DELTAS = (0.0, 1e-3)
 
 
 @dataclass(frozen=True, eq=False)
 class AuditRoc:
-    """The empirical ROC of one score on fresh runs, and a band that holds at all its points at once."""
+    """The empirical ROC of one score on fresh runs, and a band that holds at all its points at once.
 
-    false_alarm: Array
-    detection: Array
-    false_alarm_at_most: Array
+    Point i is the event that the score reaches `thresholds[i]`: `hits` of so many `runs` on x, `hits_neighbour` on the
+    neighbour. Its two rates are certified, each by the theorem that `*_sharp` says: Clopper and Pearson with the error
+    probability `point_error`, else Dvoretzky, Kiefer and Wolfowitz with `band_error`.
+    """
+
+    score: Score = field(repr=False)
+    runs: int
+    thresholds: Array
+    hits: Array
+    hits_neighbour: Array
     detection_at_least: Array
-    score: str
+    false_alarm_at_most: Array
+    detection_sharp: Mask
+    false_alarm_sharp: Mask
+    point_error: float
+    band_error: float
+
+    @property
+    def name(self) -> str:
+        """What the score looks at."""
+        return str(getattr(self.score, "name", "several cells"))
+
+    @property
+    def detection(self) -> Array:
+        """The share of the runs on x that reach each threshold."""
+        return self.hits / self.runs
+
+    @property
+    def false_alarm(self) -> Array:
+        """The share of the runs on the neighbour that reach each threshold."""
+        return self.hits_neighbour / self.runs
 
     @property
     def corners(self) -> Corners:
         """The certified points."""
         return Corners(self.false_alarm_at_most, self.detection_at_least)
+
+    def event(self, place: int, *, on_neighbour: bool) -> Event:
+        """One point as an event that is likelier on x, or its complement, which is likelier on the neighbour."""
+        on_x = self._rate(self.hits, self.detection_at_least, self.detection_sharp, place)
+        there = self._rate(self.hits_neighbour, self.false_alarm_at_most, self.false_alarm_sharp, place)
+        words = self.score.words(float(self.thresholds[place]), above=not on_neighbour)
+        if on_neighbour:
+            return Event(words, "neighbour", there.complement, on_x.complement)
+        return Event(words, "x", on_x, there)
+
+    def _rate(self, hits: Array, bound: Array, sharp: Mask, place: int) -> Rate:
+        method, error = (CLOPPER_PEARSON, self.point_error) if sharp[place] else (DKW, self.band_error)
+        return Rate(int(hits[place]), self.runs, float(bound[place]), method, error)
 
     def certified(self, false_alarm: Any) -> Array:
         """The detection that is certified at false-alarm rates: the best corner that does not exceed each."""
@@ -75,6 +94,14 @@ class AuditRoc:
         best = np.maximum.accumulate(self.detection_at_least[order])
         place = np.searchsorted(self.false_alarm_at_most[order], false_alarm, side="right")
         return np.asarray(np.concatenate([[0.0], best])[place])
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain JSON types."""
+        listed = ("hits", "hits_neighbour", "detection_at_least", "false_alarm_at_most")
+        rates = {"false_alarm": self.false_alarm.tolist(), "detection": self.detection.tolist()}
+        return {"score": self.name, "runs": self.runs, **rates} | {
+            name: getattr(self, name).tolist() for name in listed
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,12 +122,12 @@ class AuditReport:
     inputs: tuple[Any, Any] = field(default=(None, None), repr=False)
 
     def epsilon_at_least(self, delta: float = 0.0) -> float:
-        """No (ε, δ) promise with a lesser ε holds."""
+        """No (ε, δ) promise with a lesser ε holds; `epsilon_witness` is the event that proves it."""
         return self.corners.epsilon(check.delta(delta=delta))
 
     @property
     def mu_at_least(self) -> float:
-        """No μ-Gaussian promise with a lesser μ holds."""
+        """No μ-Gaussian promise with a lesser μ holds; `mu_witness` is the event that proves it."""
         return self.corners.mu()
 
     def refutes(self, claim: Guarantee | None = None) -> bool:
@@ -120,13 +147,35 @@ class AuditReport:
         )
 
     @property
-    def witness(self) -> str:
-        """The event that proves most, in words: against the claim if it is refuted, else of ε."""
-        place = self.excess().place if self.claim is not None and self.refutes() else None
-        if place is not None and place >= len(self.events):
-            return self._band_words(place - len(self.events))
-        best = max(self.events, key=lambda event: event.corner.epsilon(0.0))
-        return str(best if place is None else self.events[place])
+    def witness(self) -> Event:
+        """The event that proves most: against the claim if it is refuted, else of ε at δ = 0."""
+        refuted = self.claim is not None and self.refutes()
+        return self.claim_witness() if refuted else self.epsilon_witness()
+
+    def epsilon_witness(self, delta: float = 0.0) -> Event:
+        """The event whose two rates prove `epsilon_at_least(delta)`."""
+        place = self.corners.best_epsilon(check.delta(delta=delta))[1]
+        count = self.corners.detection.size
+        return self._event(place % count, on_neighbour=place >= count)
+
+    @property
+    def mu_witness(self) -> Event:
+        """The event whose two rates prove `mu_at_least`."""
+        place = self.corners.best_mu()[1]
+        on_neighbour = place < len(self.events) and self.events[place].likelier_on == "neighbour"
+        return self._event(place, on_neighbour=on_neighbour)
+
+    def claim_witness(self, claim: Guarantee | None = None) -> Event:
+        """The event that lies highest above what a claim allows; it refutes the claim if `refutes` says so."""
+        highest = self.excess(claim)
+        return self._event(highest.place, on_neighbour=highest.reversed)
+
+    def _event(self, place: int, *, on_neighbour: bool) -> Event:
+        """The event of a corner, as a test for x or for the neighbour."""
+        if place >= len(self.events):
+            return self.roc.event(place - len(self.events), on_neighbour=on_neighbour)
+        event = self.events[place]
+        return event if (event.likelier_on == "neighbour") is on_neighbour else event.complement
 
     @cached_property
     def corners(self) -> Corners:
@@ -137,13 +186,6 @@ class AuditReport:
     def _own(self) -> Excess:
         assert self.claim is not None
         return excess(self.corners, self.claim)
-
-    def _band_words(self, place: int) -> str:
-        false_alarm, detection = self.roc.false_alarm[place], self.roc.detection[place]
-        return (
-            f"the score by {self.roc.score} detects x in {detection:.4%} of the runs, "
-            f"with {false_alarm:.4%} false alarms"
-        )
 
     # --- display and storage -----------------------------------------------------------------------
 
@@ -160,29 +202,46 @@ class AuditReport:
         return roc(claims, bands=[band], ax=ax)
 
     def rows(self) -> list[tuple[str, str]]:
-        """The findings, as (name, value)."""
-        verdict = []
-        if self.claim is not None:
-            words = "REFUTED" if self.refutes() else "not refuted"
-            verdict = [("claim", f"{self.claim!r}"), ("verdict", words)]
+        """The findings, as (name, value); each bound is followed by the event that proves it."""
+        verdict = [] if self.claim is None else [("claim", f"{self.claim!r}"), *self.verdict(self.claim)]
+        bounds = [row for delta in _DELTAS for row in self._epsilon_rows(delta)]
+        mu, proof = self.mu_witness.mu_at_least, str(self.mu_witness)
+        low, high = self.mu_witness.printed
         return [
             *verdict,
-            (
-                "ε at least",
-                f"{_down(self.epsilon_at_least())} (δ = 0), {_down(self.epsilon_at_least(1e-3))} (δ = 0.001)",
-            ),
-            ("μ at least", _down(self.mu_at_least)),
-            ("witness", self.witness),
+            *_without_repeats(bounds),
+            ("μ at least", f"{_down(mu)}: z({low:.7g}) - z({high:.7g})" if mu > 0 else _down(0.0)),
+            *([("witness", proof)] if mu > 0 else []),
             ("trials", f"{self.trials} on each input, half of them to learn, half to measure"),
-            ("confidence", f"{self.confidence:g}, for everything above at once"),
+            ("confidence", f"{self.confidence:.12g}, for everything above at once"),
             ("time", f"{self.seconds:.1f} s"),
+        ]
+
+    def _epsilon_rows(self, delta: float) -> list[tuple[str, str]]:
+        event = self.epsilon_witness(delta)
+        bound, (low, high) = event.epsilon_at_least(delta), event.printed
+        if bound <= 0:
+            return [("ε at least", f"{_down(0.0)} at δ = {delta:g}: no event told the inputs apart")]
+        found = f"{_down(bound)} at δ = {delta:g}: ln(({low:.7g} - {delta:g}) / {high:.7g})"
+        return [("ε at least", found), ("witness", str(event))]
+
+    def verdict(self, claim: Guarantee) -> list[tuple[str, str]]:
+        """Whether a claim is refuted, and by which event."""
+        if not self.refutes(claim):
+            return [("verdict", "not refuted")]
+        event = self.claim_witness(claim)
+        here = "x" if event.likelier_on == "x" else "x'"
+        most = 1 - claim.tradeoff(event.printed[1])
+        return [
+            ("verdict", "REFUTED"),
+            ("witness", f"{event}; the claim allows at most {most:.7g} on {here}"),
         ]
 
     def to_json(self) -> str:
         """Everything but the inputs, as JSON; infinite numbers do not occur."""
         excess_ = self.excess() if self.claim is not None else None
         found = {
-            "schema": 1,
+            "schema": 2,
             "trials": self.trials,
             "confidence": self.confidence,
             "claim": json.loads(self.claim.to_json()) if self.claim is not None else None,
@@ -190,15 +249,19 @@ class AuditReport:
             "excess": excess_.amount if excess_ else None,
             "epsilon_at_least": self.epsilon_at_least(),
             "mu_at_least": self.mu_at_least,
-            "witness": self.witness,
-            "events": [vars(event) for event in self.events],
-            "roc": {
-                key: value if key == "score" else value.tolist() for key, value in vars(self.roc).items()
-            },
+            "bounds": [self._bound(delta) for delta in _DELTAS],
+            "mu_witness": self.mu_witness.to_dict(),
+            "witness": self.witness.to_dict(),
+            "events": [event.to_dict() for event in self.events],
+            "roc": self.roc.to_dict(),
             "error_shares": self.shares,
             "seconds": self.seconds,
         }
         return json.dumps(found, ensure_ascii=False, allow_nan=False)
+
+    def _bound(self, delta: float) -> dict[str, Any]:
+        proof = self.epsilon_witness(delta).to_dict()
+        return {"delta": delta, "epsilon_at_least": self.epsilon_at_least(delta), "witness": proof}
 
     def __str__(self) -> str:
         return "\n".join(f"{name:<11} {value}" for name, value in self.rows())
@@ -210,6 +273,16 @@ class AuditReport:
             for name, value in self.rows()
         )
         return f"<table>{cells}</table>"
+
+
+def _without_repeats(rows: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Rows, where an event that proves two bounds is written out once."""
+    seen: set[str] = set()
+    kept = []
+    for name, value in rows:
+        kept.append((name, "the same event" if name == "witness" and value in seen else value))
+        seen.add(value)
+    return kept
 
 
 def _down(value: float) -> str:

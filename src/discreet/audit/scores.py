@@ -18,7 +18,7 @@ import numpy.typing as npt
 from discreet.audit.bounds import Array
 from discreet.audit.outputs import Column
 
-__all__ = ["Bare", "Cross", "Histogram", "Joint", "Score"]
+__all__ = ["Bare", "Cross", "Histogram", "Joint", "Score", "number_words"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -87,7 +87,9 @@ class Histogram:
         ]
         parts += [_interval(self.edges, low, high) for low, high in _runs(inside[:bins] & self.seen)]
         more = f", or {len(parts) - _SHOWN} more" if len(parts) > _SHOWN else ""
-        return f"{self.name} " + " or ".join(parts[:_SHOWN]) + more
+        unseen = ~np.concatenate([self.seen, [word is not None for word in self.vocabulary[1:]]])
+        rest = " or is one that learning did not see" if (inside & unseen).any() else ""
+        return f"{self.name} " + " or ".join(parts[:_SHOWN]) + more + rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,14 +152,14 @@ class Bare:
         return np.where(column.codes == 0, self.sign * values, -np.inf)
 
     def words(self, threshold: float, *, above: bool) -> str:
-        what = self.name if self.centre is None else f"|{self.name} - {self.centre:.6g}|"
+        what = self.name if self.centre is None else f"|{self.name} - {number_words(self.centre)}|"
         compared = {
             (True, True): "at least",
             (False, True): "below",
             (True, False): "at most",
             (False, False): "above",
         }
-        return f"{what} {compared[above, self.sign > 0]} {self.sign * threshold:.6g}"
+        return f"{what} {compared[above, self.sign > 0]} {number_words(self.sign * threshold)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +195,9 @@ class Joint:
 
     def words(self, threshold: float, *, above: bool) -> str:
         named = ", ".join(dict.fromkeys([part.name for part in self.histograms] + list(self.names)))
-        return f"the logistic score of ({named}) is {'at least' if above else 'below'} {threshold:.6g}"
+        return (
+            f"the logistic score of ({named}) is {'at least' if above else 'below'} {number_words(threshold)}"
+        )
 
 
 def _seen(words: tuple[str, ...], counts: list[npt.NDArray[np.int64]]) -> tuple[str | None, ...]:
@@ -274,9 +278,18 @@ def _interval(edges: Array, low: int, high: int) -> str:
     if start is None and end is None:
         return "is a number"
     if start is None:
-        return f"below {end:.6g}"
+        return f"below {number_words(end)}"
     if end is None:
-        return f"at least {start:.6g}"
+        return f"at least {number_words(start)}"
     if end == np.nextafter(start, np.inf):
-        return f"equal to {start:.6g}"
-    return f"in [{start:.6g}, {end:.6g})"
+        return f"equal to {number_words(start)}"
+    return f"in [{number_words(start)}, {number_words(end)})"
+
+
+def number_words(value: float) -> str:
+    """A number with all its digits: an event that is rounded is another event.
+
+    >>> number_words(123456789.0), number_words(0.1), number_words(-0.0)
+    ('123456789', '0.1', '-0')
+    """
+    return repr(float(value)).removesuffix(".0")

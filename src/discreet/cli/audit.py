@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`discreet audit`: is the promise of a mechanism, or of any function, kept? Leaves with 5 if it is not."""
+"""`discreet audit`: is the promise of a mechanism, or of any function, kept? Exits with status 5 if it is not."""
 
 from __future__ import annotations
 
@@ -90,9 +90,7 @@ def audit(
     if json:
         print_json(_facts(report, claims))
     else:
-        others = [
-            (f"claim {stated!r}", "REFUTED" if stated in refuted else "not refuted") for stated in claims[1:]
-        ]
+        others = [row for stated in claims[1:] for row in (("claim", f"{stated!r}"), *report.verdict(stated))]
         print_rows([*report.rows(), *others])
     if refuted:
         raise typer.Exit(REFUTED)
@@ -164,11 +162,18 @@ def _pair(mechanism: Any, inputs: str | None) -> tuple[Any, Any]:
 
 
 def _facts(report: AuditReport, claims: list[Guarantee]) -> dict[str, Any]:
-    verdicts = [
-        {"claim": json_module.loads(c.to_json()), "what": repr(c), "refuted": report.refutes(c)}
-        for c in claims
-    ]
+    verdicts = [_verdict(report, claim) for claim in claims]
     return {"command": "audit", **json_module.loads(report.to_json()), "claims": verdicts}
+
+
+def _verdict(report: AuditReport, claim: Guarantee) -> dict[str, Any]:
+    refuted = report.refutes(claim)
+    return {
+        "claim": json_module.loads(claim.to_json()),
+        "what": repr(claim),
+        "refuted": refuted,
+        "witness": report.claim_witness(claim).to_dict() if refuted else None,
+    }
 
 
 @contextmanager
