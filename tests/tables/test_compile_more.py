@@ -8,6 +8,7 @@ import pytest
 
 from discreet.errors import BadParameter, RefusedQuestion
 from discreet.tables.accuracy import TwoSteps, least_spend, read_error
+from discreet.tables.answer import Answer, Noisy
 from discreet.tables.cap import EDGES, CapMechanism
 from discreet.tables.compile import compile_question
 from discreet.tables.spend import Spend
@@ -96,10 +97,12 @@ def test_a_share_is_asked_in_two_steps():
 
 
 def test_too_few_rows_are_refused_after_the_first_step():
-    data = dataset([(("a", 3),)])
-    plan = least_spend(question(("mean", X)), data, "±0.1")
+    plan = least_spend(question(("mean", X)), dataset([(("a", 3),)]), "±0.1")
+    few = Noisy(
+        (7,), (0,), (90,), interval=lambda _: ((0,), (90,))
+    )  # of one row, with the noise of the first step
     with pytest.raises(RefusedQuestion) as refused:
-        plan.then(compile_question(plan.question, data, plan.pilot).draw(data))
+        plan.then(Answer.of(keys=[], groups=[()], columns={"rows": few}))
     assert refused.value.spent == "what the first step cost"
 
 

@@ -66,6 +66,7 @@ class CountRelease(Mechanism):
         if count.most > _MOST_COUNT:
             raise _too_many()
         self.release: Mechanism = _RELEASES[self.method](count, check.moderate(epsilon=epsilon), **given)
+        self.error_unit = self.release.error_unit
 
     @property
     def promise(self) -> Guarantee:

@@ -27,7 +27,6 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -115,9 +114,8 @@ class Choice(Mechanism):
         others = check.whole(candidates=candidates) - 1
         return max(0.0, float(self.scale) * self._behind(others, beta) * _UP) if others else 0.0
 
-    def __call__(self, data: Any) -> Release:
-        released = super().__call__(data)
-        return replace(released, error=self.error(candidates=len(data)))
+    def error_on(self, data: Any) -> float | None:
+        return self.error(candidates=len(data))
 
     def _promised(self) -> Guarantee:
         kind = privacy.exponential if self.noise == "gumbel" else privacy.pure

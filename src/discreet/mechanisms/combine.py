@@ -58,6 +58,7 @@ class Both(Mechanism):
 
     def __init__(self, *mechanisms: Mechanism) -> None:
         self.mechanisms = mechanisms
+        self.error_unit = _units(mechanisms)
         self._promise = self._sum(1)
 
     @property
@@ -226,6 +227,14 @@ def select_best(
     judge = check.function(score=score)
     several = _mechanisms([mechanism] if candidates is None else candidates)
     return Best(several, judge, mean_runs, named=candidates is not None)
+
+
+def _units(mechanisms: Sequence[Mechanism]) -> str:
+    """What the errors of several mechanisms count: one word if it is the same for all."""
+    units = [mechanism.error_unit for mechanism in mechanisms]
+    if len(set(units)) == 1:
+        return units[0]
+    return f"({', '.join(unit or 'in the unit of the value' for unit in units)})"
 
 
 def _scored(score: Score, value: Any) -> float:

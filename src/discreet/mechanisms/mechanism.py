@@ -137,11 +137,24 @@ class Mechanism(ABC):
         return self.promise.unit
 
     def __call__(self, data: Any) -> Release:
-        value = self.draw(data)
+        return self.release_of(self.draw(data), data)
+
+    def error_on(self, data: Any) -> Any:
+        """The `error` of a release on these data, of which nothing but the public size enters."""
+        return self.error()
+
+    def release_of(self, value: Any, data: Any, *, receipt: Any = None) -> Release:
+        """The release of a value that was drawn on `data`, with all that is known of it. Nothing else builds a release."""
         refused = isinstance(value, Refusal)
-        interval = None if refused else self.interval(value)
-        error = None if refused else self.error()
-        return Release(value, self.promise, error, interval, private=is_private(), error_unit=self.error_unit)
+        return Release(
+            value,
+            self.promise,
+            error=None if refused else self.error_on(data),
+            interval=None if refused else self.interval(value),
+            receipt=receipt,
+            private=is_private(),
+            error_unit="" if refused else self.error_unit,
+        )
 
 
 def _short(value: Any) -> str:

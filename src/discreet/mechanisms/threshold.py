@@ -25,7 +25,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable
-from dataclasses import replace
 from fractions import Fraction
 from threading import Lock
 from typing import Any, NoReturn, Self
@@ -37,7 +36,7 @@ from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.mechanisms.choice import require_monotone
 from discreet.mechanisms.exact import finite, finite_numbers
 from discreet.mechanisms.laws import LaplaceLaw, exactly, float_above, widest
-from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Release
+from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.grid import Grid
 from discreet.noise.scales import Scales, is_many
 from discreet.noise.source import is_private
@@ -137,9 +136,8 @@ class SparseVector(Mechanism):
             return None
         return float_above((self.answer_law.reach(beta) + Fraction(1, 2)) * self.grid.step)
 
-    def __call__(self, data: Any) -> Release:
-        released = super().__call__(data)
-        return replace(released, error=self.error(queries=max(1, len(data))))
+    def error_on(self, data: Any) -> float | None:
+        return self.error(queries=max(1, len(data)))
 
 
 class AboveThreshold(SparseVector):

@@ -96,14 +96,7 @@ class Account:
             written = _written(value)
             shown = self.ledger.commit(receipt, written)
             value = value if shown == written else value_of(shown)
-        refused = isinstance(value, Refusal)
-        return Release(
-            value,
-            mechanism.promise,
-            None if refused else mechanism.error(),
-            None if refused else mechanism.interval(value),
-            receipt,
-        )
+        return mechanism.release_of(value, data, receipt=receipt)
 
 
 @contextmanager

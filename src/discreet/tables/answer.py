@@ -36,10 +36,12 @@ Interval = Callable[[float], tuple[Numbers, Numbers]]
 class Noisy:
     """One noisy column: a value and an interval for each group; None where there is nothing to say.
 
-    `deviation` is the standard deviation of the noise on each number where it is the same for all of them, `gaussian`
-    whether that noise is Gaussian and `step` the cell that it is rounded to; `whole` whether the exact numbers are known to be whole, `nonnegative` to be zero
-    or more. `interval(confidence)` gives the ends at another confidence; it is not kept when an answer is stored, nor is
-    `together`: columns with the same one have intervals that hold at the same time.
+    **Promise.** A value lies inside its own interval.
+
+    `deviation` is the standard deviation of the noise on each number where it is the same for all of them; `whole` says
+    that the number is one of things (rows, units, or a sum of whole numbers), `nonnegative` that it cannot be below zero.
+    `interval(confidence)` gives the ends at another confidence; it is not kept when an answer is stored, nor is `together`:
+    columns with the same one have intervals that hold at the same time.
     """
 
     values: Numbers
@@ -48,8 +50,6 @@ class Noisy:
     text: str = ""
     noise: str = ""
     deviation: float | None = None
-    gaussian: bool = False
-    step: float = 0.0
     whole: bool = False
     nonnegative: bool = False
     interval: Interval | None = field(default=None, compare=False, repr=False)
@@ -185,12 +185,8 @@ class Answer:
         return views.nonnegative(self)
 
     def rounded(self) -> Answer:
-        """Numbers that are whole in truth, rounded; the ends of their intervals are moved inwards."""
+        """Counts, and sums of whole numbers, as whole numbers; the ends of their intervals are rounded outwards."""
         return views.rounded(self)
-
-    def consistent(self, total: Answer) -> Answer:
-        """The least-squares fit in which the numbers add up to a fit of `total`, which was asked for separately."""
-        return views.consistent(self, total)
 
     # --- showing -------------------------------------------------------------------------------------
 
@@ -200,11 +196,11 @@ class Answer:
 
         name = self._named(column)
         noisy = self.columns[name]
-        labels = [", ".join(_word(part) for part in group) or name for group in self.groups]
+        labels = [", ".join(map(views.word, group)) or name for group in self.groups]
         return groups(labels, noisy.values, noisy.lo, noisy.hi, name=noisy.text or name, ax=ax)
 
     def __str__(self) -> str:
-        lines = [self.header, *([_word(cell) for cell in row] for row in self.rows())]
+        lines = [self.header, *self._cells()]
         widths = [max(len(line[at]) for line in lines) for at in range(len(self.header))]
         table = [self._line(line, widths) for line in lines]
         return "\n".join([*table, *(f"· {sentence}" for sentence in self._footer())])
@@ -212,11 +208,17 @@ class Answer:
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{html.escape(name)}</th>" for name in self.header)
         body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_word(cell))}</td>" for cell in row) + "</tr>"
-            for row in self.rows()
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+            for row in self._cells()
         )
         foot = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self._footer())
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><ul>{foot}</ul>"
+
+    def _cells(self) -> Iterator[list[str]]:
+        """The table as it is shown, row by row."""
+        for at, group in enumerate(self.groups):
+            noisy = (cell for column in self.columns.values() for cell in views.cells(column, at))
+            yield [*map(views.word, group), *noisy]
 
     def _line(self, cells: Sequence[str], widths: Sequence[int]) -> str:
         words, numbers = len(self.keys), zip(cells, widths, strict=True)
@@ -245,11 +247,3 @@ class Answer:
     def with_(self, **changed: Any) -> Self:
         """The same answer with some fields changed."""
         return replace(self, **changed)
-
-
-def _word(cell: Any) -> str:
-    if cell is None:
-        return "–"
-    if isinstance(cell, float):
-        return f"{cell:.6g}"
-    return str(cell)

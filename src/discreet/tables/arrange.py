@@ -68,7 +68,33 @@ def _computed(answer: Answer, expression: After, name: str) -> Noisy:
         hi=tuple(value.hi for value in values),
         text=name,
         noise="computed from released numbers",
+        whole=_is_whole(answer, expression),
+        nonnegative=_is_nonnegative(answer, expression),
     )
+
+
+def _is_whole(answer: Answer, expression: After) -> bool:
+    """Whether it is a number of things: counts that are added, subtracted or multiplied."""
+    if isinstance(expression, Column):
+        return expression.name in answer.columns and answer.columns[expression.name].whole
+    if isinstance(expression, Literal):
+        return isinstance(expression.value, int)
+    if expression.op == "round" and len(expression.parts) == 1:
+        return True
+    whole = {"+", "-", "*", "abs", "least", "greatest"}
+    return expression.op in whole and all(_is_whole(answer, part) for part in expression.parts)
+
+
+def _is_nonnegative(answer: Answer, expression: After) -> bool:
+    """Whether it cannot be below zero."""
+    if isinstance(expression, Column):
+        return expression.name in answer.columns and answer.columns[expression.name].nonnegative
+    if isinstance(expression, Literal):
+        return isinstance(expression.value, int | float) and expression.value >= 0
+    parts = [_is_nonnegative(answer, part) for part in expression.parts]
+    if expression.op in {"abs", "greatest"}:
+        return expression.op == "abs" or any(parts)
+    return expression.op in {"+", "*", "/", "round", "least"} and all(parts)
 
 
 def _taken(column: Noisy, chosen: list[int]) -> Noisy:

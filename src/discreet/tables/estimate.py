@@ -2,7 +2,9 @@
 """From noisy sums to the numbers that were asked for, each with its interval.
 
 **Promise.** Post-processing: only noisy sums and public parameters are read. An interval holds its number, of the
-bounded rows, with the stated confidence on its own; it is cut to what the number can be.
+bounded rows, with the stated confidence on its own. It is cut to what the number can be, but never so far that the released
+number is outside: a count of -5 ± 20 has the interval from -5 to 15. What is not linear in the noise (a mean, a variance) has no
+unbiased estimate to keep, and is moved into its interval instead.
 """
 
 from __future__ import annotations
@@ -34,28 +36,27 @@ class Estimate:
     asked: Aggregate
     moments: Moments
     noise: Noise
-    whole: bool  # whether counts are whole numbers, because no weight is below one
+    whole: bool  # whether counts are whole numbers even so, because no weight is below one
 
     def noisy(self, sums: Floats) -> Noisy:
         """The column, from one row of noisy sums for each group."""
+        values, form = self.values(sums), self.form
+        if form is None:
+            values = np.clip(values, *self.ends(sums, 1 - CONFIDENCE))
 
         def interval(confidence: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
             low, high = self.ends(sums, 1 - confidence)
-            return self._shown(low), self._shown(high)
+            return self._shown(np.minimum(low, values)), self._shown(np.maximum(high, values))
 
         low, high = interval(CONFIDENCE)
-        form = self.form
-        alone = form is not None and len(form) == 1
         return Noisy(
-            values=self._shown(self.values(sums)),
+            values=self._shown(values),
             lo=low,
             hi=high,
             text=self.asked.text,
             noise=self.how,
             deviation=None if form is None else self.noise.deviation(form),
-            gaussian=all(isinstance(law, GaussianLaw) for law in self.noise.laws),
-            step=float(abs(next(iter(form.values())))) if form is not None and alone else 0.0,
-            whole=self._whole,
+            whole=self._of_things,
             nonnegative=self._floor == 0,
             interval=interval,
         )
@@ -182,6 +183,14 @@ class Estimate:
     @property
     def _whole(self) -> bool:
         return self.whole and self.asked.kind in COUNTS
+
+    @property
+    def _of_things(self) -> bool:
+        """Whether the number that was asked for is whole; down-weighted rows may make it a fraction."""
+        of = self.asked.of
+        return self.asked.kind in COUNTS or (
+            self.asked.kind == "sum" and of is not None and not of.type.places
+        )
 
     @property
     def _floor(self) -> float:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["from_json", "to_arrow", "to_csv", "to_dict", "to_json", "to_pandas", "to_parquet", "to_polars"]
 
 _VERSION = 1
-_NOISY = ("values", "lo", "hi", "text", "noise", "deviation", "gaussian", "step", "whole", "nonnegative")
+_NOISY = ("values", "lo", "hi", "text", "noise", "deviation", "whole", "nonnegative")
+_FORMER = {"gaussian", "step"}  # of answers that were kept by the first version; nothing reads them any more
 
 
 def to_pandas(answer: Answer) -> Any:
@@ -100,7 +101,9 @@ def _noisy(stored: dict[str, Any]) -> Noisy:
     from discreet.tables.answer import Noisy
 
     fields: dict[str, Any] = {
-        name: tuple(part) if isinstance(part, list) else part for name, part in stored.items()
+        name: tuple(part) if isinstance(part, list) else part
+        for name, part in stored.items()
+        if name not in _FORMER
     }
     return Noisy(**fields)
 
