@@ -25,6 +25,7 @@ from discreet.errors import DiscreetError
 from discreet.ledger import Ledger, Limit, Statement, chain
 from discreet.ledger.description import Description, changes
 from discreet.ledger.layers import ASSERTED, ENFORCED
+from tests.ledger.workers import writing
 from tests.postgres import schema
 
 WARDS = ("a", "b", "c")
@@ -381,7 +382,7 @@ def test_a_description_lies_in_the_chain(attack, folder, tmp_path):
     forged = Ledger(tmp_path / "b.ledger", limit=Limit.filter(**LIMIT), unit="patient", dataset="visits")
     store, rows = forged._store, list(Ledger(tmp_path / "a.ledger")._store.rows())
     other = Description.of(data(REFUSED["unit column"], folder).public_description())
-    with store.writing():
+    with writing(store):
         last = store.last()
         for row in rows[1:]:
             body = chain.read(row)

@@ -12,7 +12,7 @@ from discreet.errors import DiscreetError, OverBudget
 from discreet.ledger import Ledger, Limit, State
 from discreet.ledger.sqlite import SQLite
 from discreet.privacy.wire import from_json
-from tests.ledger.workers import BEGINNINGS, PIECE, run
+from tests.ledger.workers import BEGINNINGS, PIECE, run, writing
 
 LIMIT = Limit.filter(epsilon=1)
 FIT = 40  # pieces that fit
@@ -112,7 +112,7 @@ def test_a_writer_keeps_others_out_from_its_first_look_to_its_last_write(made):
     """The interleaving that overspends: both look, then both write. It must be impossible to begin."""
     with Ledger(made) as first, Ledger(made) as second:
         second._store._patience = 0.001
-        with first._store.writing():
+        with writing(first._store):
             first._store.last()
             with pytest.raises(DiscreetError) as kept_out:
                 second.charge(PIECE)

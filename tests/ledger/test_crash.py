@@ -79,7 +79,7 @@ def test_the_store_that_kills_counts_every_statement(monkeypatch):
     monkeypatch.setattr("os.kill", lambda *what: killed.append(what[1]))
 
     class Silent(Store):
-        begin = abandon = close = exists = create = check = place = None
+        begin = abandon = close = exists = make = check = place = None
 
         def execute(self, sql, values):
             return []

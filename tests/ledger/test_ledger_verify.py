@@ -10,6 +10,7 @@ from discreet.errors import LedgerDamaged
 from discreet.ledger import Cost, Ledger, Limit, State, chain
 from discreet.ledger.lanes import Row
 from discreet.ledger.sqlite import _SCHEMA
+from tests.ledger.workers import writing
 
 TENTH = privacy.pure(0.1)
 LIMIT = Limit.filter(epsilon=1)
@@ -31,7 +32,7 @@ def forge(ledger, kind="reserved", *, charged=TENTH, spent=None, **said):
     if kind == "reserved":
         said = {"guarantee": charged.to_json(), "cost": cost.to_dict(), **said}
     state = {"delta": "0", "epsilon": "1/10"} if spent is None else spent
-    with ledger._store.writing():
+    with writing(ledger._store):
         last = ledger._store.last()
         ledger._store.append(
             chain.following(last, kind, **{"time": chain.now(), "state": state, "question": "", **said})

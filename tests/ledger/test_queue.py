@@ -6,7 +6,6 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
-from contextlib import contextmanager
 
 import pytest
 
@@ -27,26 +26,27 @@ def is_taken(folder):
     return False
 
 
-@contextmanager
 def waiting(folder, patience=LONG):
-    """Somebody who stands in line behind us; gives the list of what happened to them."""
+    """Somebody who stands in line behind us, and the list of what happened to them."""
     happened = []
 
     def wait():
-        with in_line(folder, patience):
-            happened.append("turn")
+        in_line(folder, patience, lambda: happened.append("turn"))
         happened.append("left")
 
     thread = threading.Thread(target=wait)
     thread.start()
-    yield happened, thread
+    return happened, thread
 
 
 def test_the_next_gets_their_turn_when_the_first_has_left(tmp_path):
-    with in_line(tmp_path, LONG):
+    def first():
         assert is_taken(tmp_path)
-        with waiting(tmp_path) as (happened, thread):
-            assert happened == []
+        happened, thread = waiting(tmp_path)
+        assert happened == []
+        return happened, thread
+
+    happened, thread = in_line(tmp_path, LONG, first)
     thread.join(LONG)
     assert happened == ["turn", "left"]
     assert not is_taken(tmp_path)
@@ -72,12 +72,13 @@ def nobody_waits(monkeypatch):
 
 
 def test_who_waited_too_long_goes_on_and_leaves_the_line(tmp_path, nobody_waits):
-    with in_line(tmp_path, LONG):
-        with in_line(tmp_path, 0):
-            assert is_taken(tmp_path)  # still by the first
+    def first():
+        assert in_line(tmp_path, 0, lambda: is_taken(tmp_path))  # still by the first
         assert is_taken(tmp_path)
-    with in_line(tmp_path, LONG):  # gets its turn although somebody gave up before
-        assert is_taken(tmp_path)
+
+    in_line(tmp_path, LONG, first)
+    # the next gets its turn although somebody gave up before
+    assert in_line(tmp_path, LONG, lambda: is_taken(tmp_path))
     assert nobody_waits()
     assert not is_taken(tmp_path)
 
@@ -97,25 +98,21 @@ def test_who_is_interrupted_leaves_the_line(tmp_path, monkeypatch, nobody_waits,
 
     with monkeypatch.context() as interrupted:
         interrupted.setattr(queue, "Event", Interrupted)
-        with pytest.raises(KeyboardInterrupt), in_line(tmp_path, LONG):
-            pytest.fail("it was interrupted")
+        with pytest.raises(KeyboardInterrupt):
+            in_line(tmp_path, LONG, lambda: pytest.fail("it was interrupted"))
     os.close(first)
-    with in_line(tmp_path, LONG):
-        assert is_taken(tmp_path)
+    assert in_line(tmp_path, LONG, lambda: is_taken(tmp_path))
     assert nobody_waits()
     assert not is_taken(tmp_path)
 
 
 def test_where_there_is_no_line_everybody_goes_on(tmp_path, monkeypatch):
-    with in_line(tmp_path / "nowhere", LONG):
-        assert not is_taken(tmp_path)
+    assert not in_line(tmp_path / "nowhere", LONG, lambda: is_taken(tmp_path))
     monkeypatch.setattr(queue, "_HAS_LINE", False)
-    with in_line(tmp_path, LONG):
-        assert not is_taken(tmp_path)
+    assert not in_line(tmp_path, LONG, lambda: is_taken(tmp_path))
     monkeypatch.undo()
     monkeypatch.setattr(queue.fcntl, "flock", _without_locks)
-    with in_line(tmp_path, LONG):
-        pass
+    assert in_line(tmp_path, LONG, lambda: "went on") == "went on"
 
 
 def _without_locks(*_):
@@ -124,15 +121,18 @@ def _without_locks(*_):
 
 def test_a_handle_that_was_copied_does_not_keep_the_turn(tmp_path, monkeypatch):
     copies = []
-    real = queue._first_in_line
+    real = os.open
 
     def copied(*where):
         handle = real(*where)
         copies.append(os.dup(handle))  # as a fork does
         return handle
 
-    monkeypatch.setattr(queue, "_first_in_line", copied)
-    with in_line(tmp_path, LONG):
-        assert is_taken(tmp_path)
+    def work():
+        monkeypatch.undo()
+        return is_taken(tmp_path)
+
+    monkeypatch.setattr(os, "open", copied)
+    assert in_line(tmp_path, LONG, work)
     assert not is_taken(tmp_path)
     os.close(copies[0])

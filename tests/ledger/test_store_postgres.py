@@ -11,6 +11,7 @@ from discreet import privacy
 from discreet.errors import DiscreetError, LedgerError, MissingExtra
 from discreet.ledger import Ledger, Limit
 from discreet.ledger.postgres import PostgreSQL
+from tests.ledger.workers import writing
 from tests.postgres import schema
 
 psycopg = pytest.importorskip("psycopg")
@@ -134,7 +135,7 @@ def test_a_password_is_not_shown(ledger, place):
 
 def test_who_waits_too_long_is_told_and_has_spent_nothing(ledger, place):
     with Ledger(PostgreSQL(place, patience=0.001)) as second:
-        with ledger._store.writing():
+        with writing(ledger._store):
             with pytest.raises(LedgerError) as busy:
                 second.charge(TENTH)
             assert (busy.value.code, busy.value.spent) == ("DP606", "nothing")
@@ -171,7 +172,7 @@ def test_a_connection_that_dies_in_a_transaction_leaves_nothing(ledger, place, m
 def test_commits_wait_for_the_disk_whatever_the_server_prefers(place):
     with Ledger(f"{place}%20-csynchronous_commit%3Doff", limit=LIMIT) as ledger:
         assert ledger._store.run("SHOW synchronous_commit") == [("off",)]
-        with ledger._store.writing():
+        with writing(ledger._store):
             assert ledger._store.run("SHOW synchronous_commit") == [("on",)]
 
 
@@ -267,8 +268,8 @@ def test_of_two_who_begin_at_once_in_two_schemas_one_is_refused(postgres_databas
     assert not first.exists()
     assert not second.exists()
     Ledger(first, limit=LIMIT).close()
-    with pytest.raises(LedgerError) as refusal, second.writing():
-        second.create()
+    with pytest.raises(LedgerError) as refusal:
+        Ledger(second, limit=LIMIT)
     assert refusal.value.code == "DP609"
     second.close()
 

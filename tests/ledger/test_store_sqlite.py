@@ -16,6 +16,7 @@ from discreet import privacy
 from discreet.errors import DiscreetError, LedgerDamaged, LedgerError
 from discreet.ledger import Ledger, Limit, chain
 from discreet.ledger.sqlite import _SCHEMA, SQLite
+from tests.ledger.workers import writing
 
 TENTH = privacy.pure(0.1)
 LIMIT = Limit.filter(epsilon=1)
@@ -279,7 +280,7 @@ def test_a_folder_and_a_missing_folder_are_out_of_reach(tmp_path):
 
 def test_who_waits_too_long_is_told_and_has_spent_nothing(copy):
     with Ledger(copy) as first, Ledger(SQLite(copy, patience=0)) as second:
-        with first._store.writing():
+        with writing(first._store):
             with pytest.raises(LedgerError) as busy:
                 second.charge(TENTH)
             assert (busy.value.code, busy.value.spent) == ("DP606", "nothing")

@@ -15,6 +15,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,18 @@ def run(task: str, **arguments: Any) -> list[dict[str, Any]]:
     )
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@contextmanager
+def writing(store: Store) -> Iterator[None]:
+    """The only writer, for as long as a test likes."""
+    with store.lock:
+        store.begin()
+        try:
+            yield
+            store.run("COMMIT")
+        finally:
+            store.abandon()
 
 
 def say(**what: Any) -> None:
@@ -181,7 +194,7 @@ def fork_in_a_transaction(where: str) -> None:
     entered, forked, release = threading.Event(), threading.Event(), threading.Event()
 
     def hold() -> None:
-        with ledger._store.writing():
+        with writing(ledger._store):
             entered.set()
             release.wait()
 

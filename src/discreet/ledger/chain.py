@@ -131,7 +131,9 @@ def damaged(what: str) -> LedgerDamaged:
         "DP602",
         f"the ledger is damaged: {what}",
         why="what was spent is known only from its rows; with one of them changed or missing, nothing more can be promised.",
-        fix="put back a copy whose last hash you have written down, and compare:  Ledger(…).verify(anchor='…')",
+        fix="keep the file, and charge nothing more. A copy forgets what was charged after it was made: go on with one only if "
+        "it holds the last anchor that you wrote down, and nothing was charged since:  Ledger('copy.ledger', anchor='…'). "
+        "Else take the whole limit for spent.",
     )
 
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, TypeVar
 
 from discreet.errors import BadParameter, LedgerError, OverBudget
 from discreet.ledger import chain
@@ -48,6 +47,8 @@ from discreet.privacy.unit import Unit
 from discreet.privacy.wire import from_json
 
 __all__ = ["Ledger"]
+
+T = TypeVar("T")
 
 #: How far back the last charge is looked for.
 _LATEST = 100
@@ -125,8 +126,7 @@ class Ledger:
         who = {"analyst": analyst, "project": project, "purpose": purpose}
         wanted, subject = Wanted(guarantee, question, key, mechanism), Subject.of(description, compiled)
         bill = Bill.of(wanted, self.limit, self.unit, subject, private=private, **who)
-        with self._turn() as turn:
-            return turn.charge(bill)
+        return self._in_turn(lambda turn: turn.charge(bill))
 
     def charge_all(
         self,
@@ -147,13 +147,16 @@ class Ledger:
         who = {"analyst": analyst, "project": project, "purpose": purpose}
         subject = Subject.of(description, compiled)
         bills = [Bill.of(one, self.limit, self.unit, subject, private=private, **who) for one in wanted]
-        with self._turn() as turn:
+
+        def charge(turn: Turn) -> list[Receipt | Entry]:
             before = turn.total
             try:
                 return [turn.held(bill) for bill in bills]
             except OverBudget as refused:
                 left = self.limit.left(before, analyst=analyst, project=project, now=turn.now)
                 raise over_budget_together(left, refused) from None
+
+        return self._in_turn(charge)
 
     def commit(self, receipt: Receipt, answer: str | None = None) -> str | None:
         """Keep the answer of a charge; returns the answer to show.
@@ -163,8 +166,7 @@ class Ledger:
         """
         if answer is not None and not isinstance(answer, str):
             raise _not_text(answer)
-        with self._turn() as turn:
-            return turn.answer(receipt, answer)
+        return self._in_turn(lambda turn: turn.answer(receipt, answer))
 
     def commit_all(self, answers: Iterable[tuple[Receipt, str]]) -> list[str | None]:
         """Keep the answers of charges together; returns the answers to show, as `commit` does."""
@@ -172,8 +174,7 @@ class Ledger:
         for _, answer in kept:
             if not isinstance(answer, str):
                 raise _not_text(answer)
-        with self._turn() as turn:
-            return [turn.answer(receipt, answer) for receipt, answer in kept]
+        return self._in_turn(lambda turn: [turn.answer(receipt, answer) for receipt, answer in kept])
 
     def find(
         self,
@@ -216,8 +217,8 @@ class Ledger:
     def left(self, analyst: str | None = None, project: str | None = None) -> Left:
         """What is left of the limit, or of somebody's share of it, and how many more answers like the last one fit."""
         left = self.limit.left(self.spent, analyst=analyst, project=project, now=chain.now())
-        with self._store.lock:
-            return replace(left, last=_last_charge(self._store, self._last()[0].number, analyst, project))
+        last = len(self) - 1
+        return replace(left, last=_last_charge(self._store, last, analyst, project))
 
     @property
     def where(self) -> str:
@@ -227,27 +228,27 @@ class Ledger:
     @property
     def spent(self) -> State:
         """The exact totals, by lane."""
-        with self._store.lock:
-            return self._total(*self._last())
+        return self._total(*self._store.alone(self._last))
 
     def entries(self) -> Iterator[Entry]:
         """Every row of the book, from the first on, each checked by itself; `verify` checks them together."""
         return map(entry_of, self._store.rows())
 
     def __len__(self) -> int:
-        with self._store.lock:
-            return self._last()[0].number + 1
+        return self._store.alone(self._last)[0].number + 1
 
     def __bool__(self) -> bool:
         return True
 
     def versions(self) -> Mapping[str, Description]:
         """Every description of the data that this ledger was charged under, by its digest, the first one first."""
-        with self._store.lock:
-            last = self._store.last().number
-            self._versions |= versions_behind(self._store, self._about, self._looked)
-            self._looked = last
-            return dict(self._versions)
+        return self._store.alone(self._look_for_versions)
+
+    def _look_for_versions(self) -> dict[str, Description]:
+        last = self._store.last().number
+        self._versions |= versions_behind(self._store, self._about, self._looked)
+        self._looked = last
+        return dict(self._versions)
 
     def guarantee(self) -> Guarantee | None:
         """Everything that was charged, as one guarantee; None if nothing was.
@@ -261,8 +262,7 @@ class Ledger:
 
     def anchor(self) -> str:
         """The hash of the last row: write it down elsewhere, and `verify(anchor=…)` notices a roll-back to before it."""
-        with self._store.lock:
-            return self._last()[0].hash
+        return self._store.alone(self._last)[0].hash
 
     def verify(self, anchor: str | None = None) -> Verification:
         """Recompute every hash, cost and total from what is stored; see `discreet.ledger.verify`."""
@@ -317,8 +317,7 @@ class Ledger:
 
     def close(self) -> None:
         """Let go of the file or the server; the ledger opens it again when it is used."""
-        with self._store.lock:
-            self._store.close()
+        self._store.alone(self._store.close)
 
     def __enter__(self) -> Self:
         return self
@@ -347,15 +346,18 @@ class Ledger:
 
     # --- inside a transaction ----------------------------------------------------------------------------
 
-    @contextmanager
-    def _turn(self) -> Iterator[Turn]:
-        """Our turn to write; what it wrote is on disk when it ends."""
-        with self._store.writing():
+    def _in_turn(self, work: Callable[[Turn], T]) -> T:
+        """Do some work when it is our turn to write; what it wrote is on disk when this returns."""
+
+        def write() -> tuple[T, Row]:
             last, body = self._last()
             turn = Turn(self._store, self.limit, last, self._total(last, body), self.versions())
             turn.made_with = frozenset(first_description(self._about))
-            yield turn
-        self._seen = max(self._seen, (turn.last.number, turn.last.hash))
+            return work(turn), turn.last
+
+        found, last = self._store.write(write)
+        self._seen = max(self._seen, (last.number, last.hash))
+        return found
 
     def _last(self) -> tuple[Row, dict[str, Any]]:
         """The last row and what it says; refused if the book no longer holds what this process saw in it before."""

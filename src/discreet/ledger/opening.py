@@ -3,7 +3,8 @@
 
 **Promise.** What is opened has the tables that were made, a first row that states limit, unit and data set, as many rows as its
 head says, and an unbroken chain over its last thousand rows (`verify` walks all of them). What was given and differs
-from what is stored is refused. Making a ledger is one transaction: nobody ever sees half of one.
+from what is stored is refused. A ledger appears whole: nobody ever sees half of one, and nothing that bears the name of one, an
+empty file included, is ever begun anew.
 
 What cannot be known from the inside: that the whole file was put back to an older copy. An anchor that was written
 down elsewhere tells.
@@ -36,20 +37,27 @@ _EXAMPLES = {"key": "monday", "analyst": "ana", "project": "wards", "question": 
 
 def opened(where: Any, given: Mapping[str, Any], anchor: str | None) -> tuple[Store, dict[str, Any], Row]:
     """The store, what its first row says, and its last row; made first, if need be, with what was given."""
+    if anchor is not None:
+        hexadecimal(anchor)
     store = store_at(where)
-    with store.lock:
+    return store.alone(lambda: _opened(store, given, anchor))
+
+
+def _opened(store: Store, given: Mapping[str, Any], anchor: str | None) -> tuple[Store, dict[str, Any], Row]:
+    if not store.exists():
+        if anchor is not None:
+            raise chain.damaged("there is none, and the anchor says that there was one.")
+        store.make(_first_row(given))
         if not store.exists():
-            _make(store, given)
-        store.check()
-        last = _unbroken(store)
-        about = _first(store)
-        total(Limit.from_dict(about["limit"]), last.number, chain.read(last, whole=False)["state"])
-        check_described(about, store, given)
-        check_belongs(about, given)
-        if anchor is not None and not store.has(hexadecimal(anchor)):
-            raise chain.damaged(
-                "it does not hold the row of this anchor: it was put back, cut off or exchanged."
-            )
+            raise chain.damaged("it was removed as soon as it was made.")
+    store.check()
+    last = _unbroken(store)
+    about = _first(store)
+    total(Limit.from_dict(about["limit"]), last.number, chain.read(last, whole=False)["state"])
+    check_described(about, store, given)
+    check_belongs(about, given)
+    if anchor is not None and not store.has(anchor):
+        raise chain.damaged("it does not hold the row of this anchor: it was put back, cut off or exchanged.")
     return store, about, last
 
 
@@ -182,7 +190,8 @@ def stated(limit: Any, unit: Any, dataset: Any, description: Any = None) -> dict
     return said
 
 
-def _make(store: Store, given: Mapping[str, Any]) -> None:
+def _first_row(given: Mapping[str, Any]) -> Row:
+    """The row that a new ledger begins with."""
     if "limit" not in given:
         raise LedgerError(
             "DP603",
@@ -194,10 +203,7 @@ def _make(store: Store, given: Mapping[str, Any]) -> None:
     about: dict[str, Any] = {"ledger": secrets.token_hex(16), "unit": unit}
     about |= {"dataset": None, **given}
     state = Limit.from_dict(given["limit"]).start().to_dict()
-    with store.writing():
-        if not store.exists():  # somebody else may have been quicker
-            store.create()
-            store.append(chain.following(None, "open", time=chain.now(), state=state, about=about))
+    return chain.following(None, "open", time=chain.now(), state=state, about=about)
 
 
 def _unbroken(store: Store) -> Row:

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 from discreet.errors import LedgerError, MissingExtra
 from discreet.ledger import chain
 from discreet.ledger.address import Address, several
-from discreet.ledger.store import Store, newer, out_of_reach
+from discreet.ledger.chain import Row
+from discreet.ledger.store import PATIENCE, Store, lost, newer, out_of_reach
 
 if TYPE_CHECKING:
     import psycopg
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["PostgreSQL"]
 
 LAYOUT = 1
-#: Seconds to wait for a connection, for other writers, and for a writer that has fallen silent.
-_CONNECT, PATIENCE, _SILENCE = 10, 30.0, 60
+#: Seconds to wait for a connection, and before the server ends a writer that has fallen silent.
+_CONNECT, _SILENCE = 10, 60
 
 _COMMENT = "a ledger of discreet, layout "
 _REFUSE = "BEGIN RAISE EXCEPTION 'a ledger is only ever added to'; END"
@@ -132,12 +133,13 @@ class PostgreSQL(Store):
     """The table of a ledger on a server."""
 
     def __init__(self, dsn: str, patience: float = PATIENCE) -> None:
-        super().__init__()
+        super().__init__(patience)
         self._driver = _driver()
         self._written, self._address = dsn, Address.of(dsn, self._told)
         self._schema: str | None = None
-        self._patience = patience
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
+        #: The connection with the transaction that is open; another one must not take its place.
+        self._begun: psycopg.Connection[tuple[Any, ...]] | None = None
         self._process = os.getpid()
 
     def __del__(self) -> None:
@@ -162,11 +164,14 @@ class PostgreSQL(Store):
     def schema(self) -> str:
         """Where its tables are: looked up once, and kept for as long as this handle lives."""
         if self._schema is None:
-            with self.lock:
-                self._schema = self._named() if self._address.schema is not None else self._only_one()
-                place = _quoted(self._schema)
-                self.entries, self.head = f"{place}.ledger_entries", f"{place}.ledger_head"
-        return self._schema
+            self.alone(self._look_up)
+        return str(self._schema)
+
+    def _look_up(self) -> None:
+        schema = self._named() if self._address.schema is not None else self._only_one()
+        place = _quoted(schema)
+        self.entries, self.head = f"{place}.ledger_entries", f"{place}.ledger_head"
+        self._schema = schema  # last: an interrupt must not leave it without the names of its tables
 
     def _named(self) -> str:
         """The schema that the address names."""
@@ -201,37 +206,51 @@ class PostgreSQL(Store):
 
     def begin(self) -> None:
         """Take the lock of the schema; on a new connection if the old one has died since it was last used."""
-        patience = max(1, round(1000 * self._patience))
-        sql = f"""BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
-            SET LOCAL lock_timeout = {patience};
+        try:
+            self._begin()
+        except LedgerError:
+            if self._connection is None or not self._connection.broken:
+                raise
+            self.close()
+            self._begin()
+        self._begun = self._connection
+
+    def _begin(self) -> None:
+        self.run(f"""BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
+            SET LOCAL lock_timeout = {max(1, round(1000 * self.remaining()))};
             SET LOCAL search_path = {_quoted(self.schema)}, pg_temp;
             SET LOCAL idle_in_transaction_session_timeout = '{_SILENCE}s';
             SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')
                 WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true);
-            SELECT pg_advisory_xact_lock(hashtext('discreet ledger'), hashtext(current_schema()))"""
-        try:
-            self.run(sql)
-        except LedgerError:
-            if self._connection is None or not self._connection.broken:
-                self.abandon()
-                raise
-            self.close()
-            self.run(sql)
+            SELECT pg_advisory_xact_lock(hashtext('discreet ledger'), hashtext(current_schema()))""")
 
     def abandon(self) -> None:
-        """Undo the transaction, if there is one."""
-        if self._connection is not None:
+        """Undo the transaction, if there is one; a connection that was interrupted is not used again."""
+        connection, self._begun = self._connection, None
+        if connection is None or connection.closed or self._is_idle(connection):
+            return
+        if self._is_usable(connection):
             with suppress(self._driver.Error):
-                self._connection.execute("ROLLBACK")
-                return
+                connection.execute("ROLLBACK")
+        if not self._is_idle(connection):
             self.close()
+
+    def _is_idle(self, connection: Any) -> bool:
+        status = connection.pgconn.transaction_status
+        return bool(status == self._driver.pq.TransactionStatus.IDLE and not connection.lock.locked())
+
+    def _is_usable(self, connection: Any) -> bool:
+        """Whether no statement was interrupted on it: the driver would wait for its end, or for its own lock, for ever."""
+        known = self._driver.pq.TransactionStatus
+        between = connection.pgconn.transaction_status in {known.IDLE, known.INTRANS, known.INERROR}
+        return between and not connection.lock.locked()
 
     def close(self) -> None:
         """Let go of the connection."""
-        if self._connection is not None and self._process == os.getpid():
+        connection, self._connection = self._connection, None
+        if connection is not None and self._process == os.getpid():
             with suppress(self._driver.Error):
-                self._connection.close()
-        self._connection = None
+                connection.close()
 
     def exists(self) -> bool:
         """Whether the schema holds a ledger; tables of that name that are something else are refused."""
@@ -245,14 +264,19 @@ class PostgreSQL(Store):
             raise newer(int(layout), LAYOUT)
         return True
 
-    def create(self) -> None:
-        """Make the tables; only in a schema that the address names, or where the database holds no ledger at all."""
+    def make(self, first: Row) -> None:
+        """Make the tables in one transaction, unless somebody else was quicker."""
+        self.write(lambda: None if self.exists() else self._fill(first))
+
+    def _fill(self, first: Row) -> None:
+        """Only in a schema that the address names, or where the database holds no ledger at all."""
         self.run("SELECT pg_advisory_xact_lock(hashtext('discreet ledger'), 0)")
         if self._address.schema is None and (found := self._ledgers()):
             raise several(self._written, found, self.schema)
         for statement in _SCHEMA:
             self.run(statement)
         self.run(f"INSERT INTO {self.head} VALUES (1, -1, ?)", chain.NOTHING)  # noqa: S608
+        self.append(first)
 
     def check(self) -> None:
         """Compare what the server says of columns, indexes, triggers and their functions."""
@@ -272,6 +296,10 @@ class PostgreSQL(Store):
     def _connected(self) -> psycopg.Connection[tuple[Any, ...]]:
         if self._process != os.getpid():  # psycopg leaves a connection alone that came from a parent
             self._connection, self._process = None, os.getpid()
+        if self._connection is not None and not self._is_usable(self._connection):
+            self.close()
+        if self._begun is not None and self._begun is not self._connection:
+            raise lost()
         if self._connection is None or self._connection.closed:
             self._connection = self._driver.connect(
                 self._address.dsn,
@@ -285,7 +313,7 @@ class PostgreSQL(Store):
     def _translated(self, error: psycopg.Error, sql: str) -> LedgerError:
         state = error.sqlstate or ""
         if state == "55P03":
-            return out_of_reach("others kept it busy for too long.")
+            return out_of_reach(f"others kept it busy for {self._patience:g} seconds.")
         if state == "42501" or state.startswith("28"):
             return out_of_reach("the server does not allow it.")
         if isinstance(error, self._driver.IntegrityError) or state[:2] in {"42", "P0", "XX", "22"}:

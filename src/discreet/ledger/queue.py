@@ -11,10 +11,15 @@ goes on without, and SQLite keeps writers apart. A process that is killed leaves
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Lock, Thread
+from typing import TypeVar
+
+from discreet.ledger.interrupts import holding, settled
+
+T = TypeVar("T")
 
 try:
     import fcntl
@@ -24,68 +29,61 @@ else:
     _HAS_LINE = True
 
 
-@contextmanager
-def in_line(folder: Path, patience: float) -> Iterator[None]:
-    """Wait for our turn, at most `patience` seconds; the turn ends with the block."""
-    handle = _first_in_line(folder, patience) if _HAS_LINE else None
-    try:
-        yield
-    finally:
-        if handle is not None:
-            _leave(handle)
+def in_line(folder: Path, patience: float, work: Callable[[], T]) -> T:
+    """Do some work when it is our turn, or after `patience` seconds; the turn ends with it."""
+    place = _Place(folder)
+    return settled(lambda: _after_waiting(place, patience, work), place.leave)
 
 
-def _first_in_line(folder: Path, patience: float) -> int | None:
-    """A handle that holds the lock; None if we have to go on without."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return handle if _Waiting(handle).ended(patience) else None
-    except OSError:  # no such locks here
-        os.close(handle)
-        return None
-    return handle
+def _after_waiting(place: _Place, patience: float, work: Callable[[], T]) -> T:
+    if not place.is_first(patience):
+        place.leave()
+    return work()
 
 
-def _leave(handle: int) -> None:
-    fcntl.flock(handle, fcntl.LOCK_UN)  # also if a fork has copied the handle
-    os.close(handle)
+class _Place:
+    """Our place in line: an open folder, and its lock once it is our turn."""
 
-
-class _Waiting:
-    """A thread that waits for the lock, because only waiting keeps a place in line, and it has no time limit."""
-
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
+    def __init__(self, folder: Path) -> None:
+        self._handle: int | None = None
         self._decided = Lock()
         self._got = Event()
-        self._given_up = False
-        Thread(target=self._wait, daemon=True).start()
+        self._waits = self._given_up = False
+        with suppress(OSError):
+            self._handle = os.open(folder, os.O_RDONLY) if _HAS_LINE else None
 
-    def _wait(self) -> None:
-        fcntl.flock(self._handle, fcntl.LOCK_EX)
-        with self._decided:
-            if self._given_up:
-                _leave(self._handle)
-            else:
-                self._got.set()
-
-    def ended(self, patience: float) -> bool:
-        """Whether the lock is ours; if not, or if we are interrupted, it is given back as soon as it comes."""
-        ours = False
+    def is_first(self, patience: float) -> bool:
+        """Whether it is our turn within that time."""
+        if self._handle is None:
+            return False
         try:
-            ours = self._got.wait(patience)
-        finally:
-            if not ours:
-                self._give_up()
-        return ours
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            # In a thread, because only waiting keeps a place in line, and it has no time limit.
+            self._waits = True
+            Thread(target=self._wait, args=(self._handle,), daemon=True).start()
+            return self._got.wait(patience)
+        except OSError:  # no such locks here
+            return False
+        return True
 
-    def _give_up(self) -> None:
+    def leave(self) -> None:
+        """Give the lock back, now or as soon as it comes; as often as you like."""
+        holding(self._decided, self._leave)
+
+    def _leave(self) -> None:
+        self._given_up = True
+        if self._waits and not self._got.is_set():
+            return  # whoever waits for the lock gives it back
+        if self._handle is not None:
+            with suppress(OSError):
+                fcntl.flock(self._handle, fcntl.LOCK_UN)  # also if a fork has copied the handle
+            handle, self._handle = self._handle, None
+            os.close(handle)
+
+    def _wait(self, handle: int) -> None:
+        fcntl.flock(handle, fcntl.LOCK_EX)
         with self._decided:
-            self._given_up = True
-            if self._got.is_set():
-                _leave(self._handle)
+            self._got.set()
+        if self._given_up:
+            self.leave()

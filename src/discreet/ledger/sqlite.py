@@ -16,22 +16,26 @@ import os
 import secrets
 import sqlite3
 import time
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger import chain
+from discreet.ledger.chain import Row
+from discreet.ledger.interrupts import settled
+from discreet.ledger.places import another_kind, is_cut_short, publish, refused_by_the_system, status_of
 from discreet.ledger.queue import in_line
-from discreet.ledger.store import Store, newer, out_of_reach
+from discreet.ledger.store import PATIENCE, Store, lost, newer, out_of_reach
+
+T = TypeVar("T")
 
 __all__ = ["SQLite"]
 
 MEMORY = ":memory:"
 #: "dsct" in the header of the file: this SQLite file is a ledger; and the layout of its tables.
 APPLICATION, LAYOUT = 0x64736374, 1
-#: Seconds to wait for other writers before giving up.
-PATIENCE = 30.0
 
 _SETTINGS = ("synchronous = EXTRA", "fullfsync = ON", "trusted_schema = OFF", "journal_mode = DELETE")
 _REFUSE = "BEGIN SELECT RAISE(ABORT, 'a ledger is only ever added to'); END"
@@ -61,17 +65,23 @@ _SCHEMA = (
 class SQLite(Store):
     """The table of a ledger in a file, or in memory for as long as this process lasts."""
 
+    #: Nobody but `make` may make a file: a ledger that was removed must not come back empty.
+    _mode = "rw"
+
     def __init__(self, path: str | Path, patience: float = PATIENCE) -> None:
-        super().__init__()
-        self._path = str(path) if str(path) == MEMORY else str(Path(path).expanduser().resolve())
-        self._patience = patience
+        super().__init__(patience)
+        try:
+            self._path = str(path) if str(path) == MEMORY else str(Path(path).expanduser().resolve())
+        except (OSError, RuntimeError, ValueError):
+            raise refused_by_the_system(str(path), "its path leads nowhere.") from None
         self._connection: sqlite3.Connection | None = None
+        #: The connection with the transaction that is open; another one must not take its place.
+        self._begun: sqlite3.Connection | None = None
         self._process = os.getpid()
         self._file: tuple[int, int] | None = None
-        self._creating = False
 
     def __del__(self) -> None:
-        if getattr(self, "_connection", None) is not None and self._process == os.getpid():
+        if getattr(self, "_connection", None) is not None:
             self._drop()
 
     @property
@@ -81,36 +91,36 @@ class SQLite(Store):
 
     def execute(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """Execute one statement, waiting for other writers if need be."""
-        began = time.monotonic()
+        until = time.monotonic() + self.remaining()
         while True:
             try:
                 return self._connected().execute(sql, values).fetchall()
             except sqlite3.Error as error:
-                waited = time.monotonic() - began
-                if not _busy(error) or waited >= self._patience:
-                    raise _translated(error, sql) from None
+                if not _busy(error) or time.monotonic() >= until:
+                    raise self._translated(error, sql) from None
             # at random, so that two who look at the same moments do not do so for ever
             time.sleep((0.5 + secrets.randbelow(1000) / 1000) / 1000)
 
-    def turn(self) -> AbstractContextManager[None]:
+    def in_turn(self, work: Callable[[], T]) -> T:
         """In line with the writers of other processes."""
-        return nullcontext() if self._path == MEMORY else in_line(Path(self._path).parent, self._patience)
+        return work() if self._path == MEMORY else in_line(Path(self._path).parent, self.remaining(), work)
 
     def begin(self) -> None:
         """Take the only right to write, unless the file was replaced or removed while we had it open."""
         self.run("BEGIN IMMEDIATE")
+        self._begun = self._connection
         if self._path != MEMORY and self._file != self._identity():
-            self.abandon()
             self._drop()
             raise chain.damaged("the file was replaced or removed while it was in use.")
 
     def abandon(self) -> None:
         """Undo the transaction, if there is one."""
-        if self._connection is not None and self._connection.in_transaction:
+        connection, self._begun = self._connection, None
+        if connection is not None and self._process == os.getpid() and connection.in_transaction:
             with suppress(sqlite3.Error):
-                self._connection.execute("ROLLBACK")
-                return
-            self._drop()
+                connection.execute("ROLLBACK")
+            if connection.in_transaction:
+                self._drop()
 
     def close(self) -> None:
         """Let go of the file. What is kept in memory stays."""
@@ -118,15 +128,15 @@ class SQLite(Store):
             self._drop()
 
     def exists(self) -> bool:
-        """Whether the file holds a ledger; an empty or missing file does not, and anything else is refused."""
-        self._creating = self._path == MEMORY or not Path(self._path).exists()
-        if self._creating and self._connection is None:
+        """Whether there is a ledger; an empty file is none and never becomes one, and anything else is refused."""
+        if self._path == MEMORY:
+            return self._connection is not None and self._header()[1] == APPLICATION
+        status = status_of(self._path)
+        if status is None:
             return False
-        if self._first_header()[:2] == (0, 0) and (
-            self._path == MEMORY or Path(self._path).stat().st_size == 0
-        ):
-            return False
-        _, application, layout = self._header()  # somebody may have made it just now
+        if status.st_size == 0:
+            raise chain.damaged("its file is empty; a ledger never is.")
+        _, application, layout = self._first_header()
         if application != APPLICATION:
             raise chain.damaged("this file is something else.")
         if layout > LAYOUT:
@@ -134,26 +144,38 @@ class SQLite(Store):
         return True
 
     def _first_header(self) -> tuple[int, int, int]:
-        """The header; of a file that SQLite cannot read and whose name is not a ledger's, that it is no ledger.
-
-        The file is asked through SQLite alone: to open and close it beside SQLite would end the locks of this process.
-        """
+        """The header; of a file that SQLite cannot read and whose name is not a ledger's, that it is no ledger."""
         try:
             return self._header()
         except LedgerDamaged:
-            if Path(self._path).suffix == ".ledger":
+            if Path(self._path).suffix == ".ledger" or is_cut_short(Path(self._path)):
                 raise
-            raise _another_kind(Path(self._path)) from None
+            raise another_kind(Path(self._path)) from None
 
-    def create(self) -> None:
-        """Make the tables; the folder is forced to disk, so that the new file cannot vanish from it."""
+    def make(self, first: Row) -> None:
+        """Make the file under another name, whole and on disk, and only then give it its own."""
+        if self._path == MEMORY:
+            self.write(lambda: self._fill(first))
+            return
+        made = Path(self._path).with_name(f".discreet-{secrets.token_hex(8)}")
+        new = _New(made, self._patience)
+        settled(lambda: self._published(new, made, first), lambda: _removed(new, made))
+
+    def _published(self, new: SQLite, made: Path, first: Row) -> None:
+        try:
+            new.write(lambda: new._fill(first))
+            new.close()
+            publish(made, Path(self._path))
+        except OSError as error:
+            raise refused_by_the_system(self._path, "its file cannot be made.", error) from None
+
+    def _fill(self, first: Row) -> None:
         for statement in _SCHEMA:
             self.run(statement)
         self.run("INSERT INTO ledger_head VALUES (1, -1, ?)", chain.NOTHING)
         self.run(f"PRAGMA application_id = {APPLICATION}")
         self.run(f"PRAGMA user_version = {LAYOUT}")
-        if self._path != MEMORY:
-            _sync_folder(Path(self._path).parent)
+        self.append(first)
 
     def check(self) -> None:
         """Compare what the file says of its tables, word by word."""
@@ -174,15 +196,15 @@ class SQLite(Store):
     def _connected(self) -> sqlite3.Connection:
         if self._process != os.getpid():
             self._inherited()
+        if self._begun is not None and self._begun is not self._connection:
+            raise lost()
         if self._connection is None:
-            self._connection = self._connect()
-            self._file = self._identity()
+            connection = self._connect()
+            self._file, self._connection = self._identity(), connection
         return self._connection
 
     def _connect(self) -> sqlite3.Connection:
-        # Only `create` may make a file: a ledger that was removed must not come back empty.
-        mode = "rwc" if self._creating else "rw"
-        name = MEMORY if self._path == MEMORY else f"{Path(self._path).as_uri()}?mode={mode}"
+        name = MEMORY if self._path == MEMORY else f"{Path(self._path).as_uri()}?mode={self._mode}"
         connection = sqlite3.connect(
             name, uri=self._path != MEMORY, timeout=0, isolation_level=None, check_same_thread=False
         )
@@ -214,13 +236,39 @@ class SQLite(Store):
         return None
 
     def _drop(self) -> None:
-        if self._connection is not None:
-            with suppress(sqlite3.Error):
-                self._connection.close()
-            self._connection = None
+        if self._process == os.getpid():
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                with suppress(sqlite3.Error):
+                    connection.close()
+
+    def _translated(self, error: sqlite3.Error, sql: str) -> LedgerError:
+        code = _code(error)
+        if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+            return out_of_reach(f"others kept it busy for {self._patience:g} seconds.")
+        if code in _MAY_NOT:
+            return refused_by_the_system(self._path, _MAY_NOT[code])
+        if code in _REFUSED_BY_THE_SYSTEM:
+            return out_of_reach(_REFUSED_BY_THE_SYSTEM[code], during=sql)
+        if isinstance(error, sqlite3.ProgrammingError):
+            return out_of_reach("its connection was closed by something else.", during=sql)
+        return chain.damaged("SQLite cannot read it, or refuses a row that follows from the others.")
+
+
+class _New(SQLite):
+    """A file that is being made."""
+
+    _mode = "rwc"
 
 
 _NEVER_CLOSED: list[sqlite3.Connection] = []
+
+
+def _removed(new: SQLite, made: Path) -> None:
+    """What was made is there under its own name, or never was."""
+    new.close()
+    for left in (made, made.with_name(f"{made.name}-journal")):
+        left.unlink(missing_ok=True)
 
 
 def _busy(error: sqlite3.Error) -> bool:
@@ -233,22 +281,13 @@ def _code(error: sqlite3.Error) -> int | None:
     return None if code is None else code & 0xFF
 
 
-def _translated(error: sqlite3.Error, sql: str) -> LedgerError:
-    code = _code(error)
-    if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-        return out_of_reach("others kept it busy for too long.")
-    if code in _REFUSED_BY_THE_SYSTEM:
-        place = "name a file in a folder that exists and is yours:  ledger='visits.ledger'"
-        fix = place if code == sqlite3.SQLITE_CANTOPEN else ""
-        return out_of_reach(_REFUSED_BY_THE_SYSTEM[code], during=sql, fix=fix)
-    return chain.damaged("SQLite cannot read it, or refuses a row that follows from the others.")
-
-
-_REFUSED_BY_THE_SYSTEM = {
+_MAY_NOT = {
     sqlite3.SQLITE_CANTOPEN: "its file cannot be opened.",
-    sqlite3.SQLITE_READONLY: "its file may not be written.",
-    sqlite3.SQLITE_PERM: "its file may not be written.",
-    sqlite3.SQLITE_AUTH: "its file may not be written.",
+    sqlite3.SQLITE_READONLY: "its file is read-only.",
+    sqlite3.SQLITE_PERM: "its file is read-only.",
+    sqlite3.SQLITE_AUTH: "its file is read-only.",
+}
+_REFUSED_BY_THE_SYSTEM = {
     sqlite3.SQLITE_FULL: "the disk is full.",
     sqlite3.SQLITE_IOERR: "the disk reports an error.",
     sqlite3.SQLITE_NOMEM: "there is no memory left.",
@@ -258,21 +297,3 @@ _REFUSED_BY_THE_SYSTEM = {
     sqlite3.SQLITE_NOLFS: "the file system does not hold files of this size.",
     sqlite3.SQLITE_MISUSE: "its connection was closed by something else.",
 }
-
-
-def _another_kind(path: Path) -> LedgerError:
-    return LedgerError(
-        "DP603",
-        f"{path.name} is no ledger but a file of another kind.",
-        why="a ledger is a file of its own, and what is in this one would be lost; it is left as it is.",
-        fix=f"ledger='{path.stem}.ledger'   (if it was a ledger once, put back a copy of it)",
-    )
-
-
-def _sync_folder(folder: Path) -> None:
-    with suppress(OSError):  # some systems do not let a folder be opened; there SQLite's own rules hold
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -4,26 +4,34 @@
 `Store` says what a ledger needs of a database, in plain SQL; `SQLite` keeps the table in one file, and
 `discreet.ledger.postgres` on a server. A store knows rows, and nothing of privacy.
 
-**Promise.** Between the beginning and the end of `writing()` nobody else writes, in this process or another. When
-`writing()` ends without an error, its rows are on disk and stay there. When it ends with an error, or the process is
-killed inside it, all of its rows are there or none; only where the database fails while it says COMMIT, the error
-cannot tell which.
+**Promise.** While `write(work)` works nobody else writes, in this process or another. When it returns, the rows are on disk
+and stay there. When it raises, or the process is killed inside it, all of its rows are there or none; only where it
+fails or is interrupted while the database commits, the error cannot tell which. It waits for others as long as its
+`patience` says, whatever it waits for. An interrupt (Ctrl-C, or any other exception) ends the transaction and lets go of
+every lock, wherever it comes.
+
+Why that holds: locks are taken and released by C code, in one line, and a transaction that did not end is undone twice, so that
+an interrupt of the first undoing is made up for by the second.
 """
 
 from __future__ import annotations
 
-import os
 import threading
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
-from weakref import WeakSet
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from discreet.errors import BadDescription, LedgerError
 from discreet.ledger import chain
 from discreet.ledger.chain import Row
+from discreet.ledger.forks import quiet_at_forks
+from discreet.ledger.interrupts import holding, settled
 
+T = TypeVar("T")
+
+#: Seconds to wait for other writers before giving up.
+PATIENCE = 30.0
 #: Rows that are read at a time, so that a long reading never keeps a writer waiting.
 _PAGE = 500
 _COLUMNS = "number, kind, key, settles, body, hash, answer"
@@ -40,9 +48,12 @@ class Store(ABC):
     #: The tables; a database with several places for them says which place.
     entries, head = "ledger_entries", "ledger_head"
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float = PATIENCE) -> None:
         self.lock = threading.RLock()
-        _STORES.add(self)
+        self._patience = patience
+        #: When to give up waiting: set for a whole transaction, so that its statements do not each wait as long.
+        self._until: float | None = None
+        quiet_at_forks(self)
 
     # --- what a database has to know -----------------------------------------------------------------
 
@@ -67,8 +78,8 @@ class Store(ABC):
         """Whether there is a ledger here; refused if there is something else."""
 
     @abstractmethod
-    def create(self) -> None:
-        """Make the tables, inside a transaction."""
+    def make(self, first: Row) -> None:
+        """Make the tables with their first row, at once and for good; leave alone what somebody else has made meanwhile."""
 
     @abstractmethod
     def check(self) -> None:
@@ -79,9 +90,9 @@ class Store(ABC):
     def place(self) -> str:
         """Where it is, for people; no password."""
 
-    def turn(self) -> AbstractContextManager[None]:
-        """Our turn to write, where the database has no queue of its own."""
-        return nullcontext()
+    def in_turn(self, work: Callable[[], T]) -> T:
+        """Do some work when it is our turn to write, where the database has no queue of its own."""
+        return work()
 
     def is_consistent(self) -> bool:
         """Whether the database finds by its indexes what its rows hold; looks at all of it."""
@@ -95,20 +106,36 @@ class Store(ABC):
 
     def run(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Execute one statement, while no other thread is in a transaction."""
-        with self.lock:
-            return self.execute(sql, values)
+        return self.alone(lambda: self.execute(sql, values))
 
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """The only writer, until the rows are on disk."""
-        with self.lock, self.turn():
-            self.begin()
-            try:
-                yield
-                self.run("COMMIT")
-            except BaseException:
-                self.abandon()
-                raise
+    def alone(self, work: Callable[[], T]) -> T:
+        """Do some work while no other thread of this process uses the store."""
+        return holding(self.lock, work)
+
+    def write(self, work: Callable[[], T]) -> T:
+        """Do some work as the only writer; when this returns, what it wrote is on disk."""
+        until = time.monotonic() + self._patience
+        return self.alone(lambda: settled(lambda: self._write(work, until), self._end))
+
+    def _write(self, work: Callable[[], T], until: float) -> T:
+        self._end()  # what an earlier interrupt may have left
+        self._until = until
+        return self.in_turn(lambda: settled(lambda: self._transaction(work), self.abandon))
+
+    def _transaction(self, work: Callable[[], T]) -> T:
+        self.begin()
+        found = work()
+        self.run("COMMIT")
+        return found
+
+    def _end(self) -> None:
+        """No transaction, and no hurry."""
+        self.abandon()
+        self._until = None
+
+    def remaining(self) -> float:
+        """For how many seconds the transaction, or a statement that begins now, may still wait for others."""
+        return self._patience if self._until is None else max(0.0, self._until - time.monotonic())
 
     def append(self, row: Row) -> None:
         """Add a row behind the last one."""
@@ -185,6 +212,11 @@ def out_of_reach(what: str, *, during: str = "", fix: str = "") -> LedgerError:
     )
 
 
+def lost() -> LedgerError:
+    """The error for a transaction that ended while it was used: a fork inside of it, or a connection that was lost."""
+    return out_of_reach("its transaction was ended by something else.")
+
+
 def newer(layout: int, known: int) -> BadDescription:
     """The error for tables that a later release made."""
     return BadDescription(
@@ -193,27 +225,3 @@ def newer(layout: int, known: int) -> BadDescription:
         why="a newer version may mean something that this one would misread.",
         fix="upgrade discreet.",
     )
-
-
-# --- forks ---------------------------------------------------------------------------------------------
-# A connection must not cross a fork, not even to be closed in the child. So a fork waits until no transaction of this process
-# runs, and connections are closed before it; parent and child each open their own when they need it.
-
-_STORES: WeakSet[Store] = WeakSet()
-_held: list[Store] = []
-
-
-def _before_fork() -> None:
-    for store in list(_STORES):
-        store.lock.acquire()
-        _held.append(store)
-        store.close()
-
-
-def _after_fork() -> None:
-    while _held:
-        _held.pop().lock.release()
-
-
-if hasattr(os, "register_at_fork"):  # where there is a fork
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

@@ -90,8 +90,7 @@ def verified(store: Store, limit: Limit, anchor: str | None = None) -> Verificat
     if anchor is not None:
         hexadecimal(anchor)
     walk = _Walk(limit)
-    with store.lock:
-        last = store.last()
+    last = store.last()
     for row in _up_to(last.number, store.rows()):
         walk.see(row, is_anchor=row.hash == anchor)
     if anchor is not None and not walk.anchored:
