@@ -104,7 +104,7 @@ def test_people_with_more_rows_are_weighed_down_and_it_is_said():
         answer = mechanism.draw(dataset(table, at_most=4))
         assert next(iter(answer))["count0"] == pytest.approx(400, rel=0.02)
         assert next(iter(answer))["mean1"] == pytest.approx(60, rel=0.02)
-        assert any("4 rows count in full" in note for note in answer.notes)
+        assert any("contributes at most 4 rows" in note for note in answer.notes)
 
 
 @pytest.mark.parametrize("spend", [Spend(epsilon=100), Spend(rho=5000)], ids=repr)

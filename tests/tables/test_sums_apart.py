@@ -108,10 +108,11 @@ def test_what_is_divided_is_found_wherever_it_stands():
 def test_the_notes_name_what_is_cut_off():
     asked = question(("sum", X), ("mean", X), keys=("a", "b"))
     notes = " ".join(compile_question(asked, dataset(at_most=10), SPENDS["pure"]).notes)
-    assert "more than 10 rows at the bound can add" in notes
-    assert "so that counts can be too small" in notes
+    assert "scaled down to what 10 rows at the bound can add" in notes
+    assert "so other numbers give these rows less weight" in notes
     rows = " ".join(compile_question(asked, dataset(rows_are_units=True), SPENDS["pure"]).notes)
-    assert "too small" not in rows
+    assert "down-weighted" not in rows
+    assert "scaled down" not in rows
 
 
 def test_where_rows_are_units_a_sum_comes_with_the_mean():

@@ -23,7 +23,7 @@ import numpy as np
 from discreet import check
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.show import least_epsilon
+from discreet.privacy.show import least_epsilon, short
 from discreet.privacy.unit import Unit
 
 __all__ = ["CONFIDENCE", "Mechanism", "Refusal", "Release"]
@@ -48,7 +48,8 @@ class Release:
 
     `error` is the mechanism's `error` at 95 % confidence; `interval` holds the exact answer with that confidence,
     where the released value is a number or numbers. Neither depends on data other than through `value`. `error_unit`
-    says what `error` counts, where that is not the unit of the value: records, for a quantile.
+    says what `error` counts, where that is not the unit of the value: records, for a quantile. `delta` is the δ that the
+    mechanism was made for, at which its ε is shown.
     `private` is False for everything drawn inside `discreet.testing.seeded()`.
     """
 
@@ -59,6 +60,7 @@ class Release:
     receipt: Any = None
     private: bool = field(default=True, kw_only=True)
     error_unit: str = field(default="", kw_only=True)
+    delta: float | None = field(default=None, kw_only=True)
 
     @property
     def refused(self) -> bool:
@@ -83,8 +85,8 @@ class Release:
         elif self.error is not None:
             amount = f"{_short(self.error)} {self.error_unit}".strip()
             lines.append(("error", f"at most {amount} ({CONFIDENCE:.0%})"))
-        lines.append(("guarantee", f"{self.guarantee!r} for {self.guarantee.unit}"))
-        lines.append(("epsilon", least_epsilon(self.guarantee)))
+        lines.append(("guarantee", f"{short(self.guarantee)} for {self.guarantee.unit}"))
+        lines.append(("epsilon", least_epsilon(self.guarantee, self.delta)))
         if not self.private:
             lines.append(("warning", NOT_PRIVATE))
         return lines
@@ -100,6 +102,8 @@ class Mechanism(ABC):
 
     #: What `error` counts, where that is not the unit of the value; it follows the number: "3.2 records".
     error_unit: str = ""
+    #: The δ that it was made for, if one was stated.
+    delta: float | None = None
 
     @property
     @abstractmethod
@@ -154,6 +158,7 @@ class Mechanism(ABC):
             receipt=receipt,
             private=is_private(),
             error_unit="" if refused else self.error_unit,
+            delta=self.delta,
         )
 
 

@@ -1,41 +1,84 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A guarantee for the eye: a text, and the same as HTML with its trade-off curve as inline SVG."""
+"""Renders a guarantee for people: a text, and the same as HTML with its trade-off curve as inline SVG.
+
+**Promise.** Every ε, advantage and ρ is an upper bound and is rounded up; beside an ε stands the δ that it holds at.
+"""
 
 from __future__ import annotations
 
 import html as escape
 import math
-from decimal import ROUND_CEILING, Context, Decimal
+import re
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee, alternatives
 from discreet.privacy.picture import tradeoff_svg
 
 #: The δ at which ε is shown.
 _DELTAS = (0.0, 1e-9, 1e-6)
+#: Of what people read, the numbers with more digits than these, and the direction in which each weakens the claim.
+_LONG = re.compile(r"\b(noise|scale|epsilon|delta|rho|mu|rate)=(\d+\.\d+(?:e-?\d+)?)")
+_WEAKER = {"noise": ROUND_FLOOR, "scale": ROUND_FLOOR}
 
 
 def rows(guarantee: Guarantee) -> list[tuple[str, str]]:
     """The views that describe a guarantee at a glance, as (name, value)."""
-    epsilons = [(f"ε at δ = {delta:g}", _number(guarantee.epsilon(delta))) for delta in _DELTAS]
+    shown = {delta: guarantee.epsilon(delta) for delta in _DELTAS}
+    if all(map(math.isinf, shown.values())):
+        shown |= [point(guarantee)]
+    epsilons = [(f"ε at δ = {_whole(delta)}", _rounded_up(epsilon)) for delta, epsilon in shown.items()]
     return [
         ("what was run", repr(guarantee)),
         ("protects", str(guarantee.unit) if guarantee.together == 1 else _several(guarantee)),
         *epsilons,
-        ("advantage of an attacker", _number(guarantee.advantage())),
+        ("advantage of an attacker", _rounded_up(guarantee.advantage())),
         (
             "misses at 1 % false alarms, at least",
             f"{math.floor(10_000 * guarantee.tradeoff(0.01)) / 100:.2f} %",
         ),
-        ("zero-concentrated ρ", _number(guarantee.concentrated())),
+        ("zero-concentrated ρ", _rounded_up(guarantee.concentrated())),
         *([("assumes", "; ".join(sorted(guarantee.assumes)))] if guarantee.assumes else []),
     ]
 
 
-def least_epsilon(guarantee: Guarantee) -> str:
-    """ε in one line, rounded up: at δ = 0 if it is finite there, else at δ = 1e-6."""
-    shown = {delta: guarantee.epsilon(delta) for delta in (0.0, 1e-6)}
-    delta = 0.0 if math.isfinite(shown[0.0]) else 1e-6
-    return f"{_rounded_up(shown[delta])} at δ = {delta:g}"
+def point(guarantee: Guarantee, delta: float | None = None) -> tuple[float, float]:
+    """One point (δ, ε) that stands for the curve: at the δ that was asked for, if any.
+
+    Else at δ = 0 if ε is finite there, at the δ with which the mechanism may fail, or at 1e-6 or the double of that. Where
+    ε is infinite at the δ that was asked for, because all of it is spent on failing, a greater δ is taken.
+    """
+    own = float(_rounded_up(max(0.0, *(bag.failure for bag in alternatives(guarantee)))))
+    usual = sorted({0.0, own, max(_DELTAS[-1], 2 * own), (1 + own) / 2})
+    places = usual if delta is None else [delta, *(place for place in (2 * delta, *usual) if place > delta)]
+    points = ((place, guarantee.epsilon(place)) for place in places if place < 1)
+    return next((found for found in points if math.isfinite(found[1])), (places[0], math.inf))
+
+
+def least_epsilon(guarantee: Guarantee, delta: float | None = None) -> str:
+    """ε in one line, rounded up, with the δ that it holds at; see `point`.
+
+    >>> from discreet import privacy
+    >>> least_epsilon(privacy.gaussian(4.0)), least_epsilon(privacy.gaussian(4.0), delta=1e-7)
+    ('1.06071 at δ = 1e-06', '1.18175 at δ = 1e-07')
+    """
+    place, epsilon = point(guarantee, delta)
+    return f"{_rounded_up(epsilon)} at δ = {_whole(place)}"
+
+
+def short(guarantee: Guarantee) -> str:
+    """What was run, with at most six digits; less noise than there is, or more ε, where digits are left out.
+
+    >>> from discreet import privacy
+    >>> short(privacy.gaussian(noise=4.224678890657337) + privacy.pure(0.1))
+    'gaussian(noise=4.22467) + pure(epsilon=0.1)'
+    """
+
+    def fewer(found: re.Match[str]) -> str:
+        name, digits = found.groups()
+        plain = Context(prec=6, rounding=_WEAKER.get(name, ROUND_CEILING)).create_decimal(Decimal(digits))
+        return f"{name}={digits if plain == Decimal(digits) else f'{float(plain):g}'}"
+
+    return _LONG.sub(fewer, repr(guarantee))
 
 
 def text(guarantee: Guarantee) -> str:
@@ -63,10 +106,13 @@ def _several(guarantee: Guarantee) -> str:
     return f"{guarantee.together:,} {guarantee.unit.protects}s {change}"
 
 
+def _whole(delta: float) -> str:
+    """A δ with all its digits: at a smaller one ε is greater."""
+    return f"{delta:g}" if float(f"{delta:g}") == delta else repr(delta)
+
+
 def _rounded_up(value: float) -> str:
+    if math.isinf(value):
+        return "∞"
     plain = Decimal(f"{value:.10e}")  # so that the nudge of a float does not become a digit
-    return _number(float(Context(prec=6, rounding=ROUND_CEILING).create_decimal(plain)))
-
-
-def _number(value: float) -> str:
-    return "∞" if math.isinf(value) else f"{value:.6g}"
+    return f"{float(Context(prec=6, rounding=ROUND_CEILING).create_decimal(plain)):.6g}"

@@ -22,6 +22,7 @@ from typing import Any, Self
 
 from discreet.errors import BadParameter
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.show import short
 from discreet.tables import frames, views
 
 __all__ = ["CONFIDENCE", "Answer", "Noisy"]
@@ -230,7 +231,7 @@ class Answer:
     def _footer(self) -> Iterator[str]:
         yield from self.said()
         if self.guarantee is not None:
-            yield f"guarantee: {self.guarantee!r} for {self.guarantee.unit}"
+            yield f"guarantee: {short(self.guarantee)} for {self.guarantee.unit}"
 
     def _named(self, column: str | None) -> str:
         if column is None and self.columns:

@@ -54,7 +54,7 @@ class TableMechanism(Mechanism):
     """
 
     def __init__(self, question: Question, contribution: Contribution, spend: Spend) -> None:
-        self.question, self.spend, self._contribution = question, spend, contribution
+        self.question, self.spend, self.delta, self._contribution = question, spend, spend.delta, contribution
         self.groups = public_groups(question)
         if self.groups is not None:  # nobody is in more groups than there are
             contribution = replace(contribution, groups=min(contribution.groups, max(1, len(self.groups))))
@@ -112,9 +112,12 @@ class TableMechanism(Mechanism):
             found |= part.expected()
         return found
 
-    def variant(self, question: Question | None = None, spend: Spend | None = None) -> TableMechanism:
-        """Another question, or another cost, for the same data set."""
-        return TableMechanism(question or self.question, self._contribution, spend or self.spend)
+    def variant(
+        self, question: Question | None = None, spend: Spend | None = None, rows: int | None = None
+    ) -> TableMechanism:
+        """Another question, another cost, or another `at_most`, for the same data set."""
+        contribution = self._contribution if rows is None else self._contribution.with_rows(rows)
+        return TableMechanism(question or self.question, contribution, spend or self.spend)
 
     def _named(self, data: Any) -> tuple[Sequence[GroupKey], dict[str, Noisy]]:
         """The groups that are answered, and the columns that finding them has answered already."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from discreet import check
@@ -50,8 +50,12 @@ class Contribution:
                 fix="session.sql(…) chooses it first; or state it:  at_most=20",
             )
         rows = check.whole(at_most=cap if protect.at_most == "auto" else protect.at_most)
-        groups = rows if protect.groups is None else min(rows, check.whole(groups=protect.groups))
-        return cls(rows, groups, alone=False, unit=dataset.unit, stated_groups=protect.groups)
+        stated = None if protect.groups is None else check.whole(groups=protect.groups)
+        return cls(rows, rows, alone=False, unit=dataset.unit, stated_groups=stated).with_rows(rows)
+
+    def with_rows(self, rows: int) -> Contribution:
+        """The same for another `at_most`; nobody is in more groups than they have rows."""
+        return replace(self, rows=rows, groups=min(rows, self.stated_groups or rows))
 
     @property
     def replaces(self) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +16,9 @@ from discreet.errors import DiscreetError
 from discreet.mechanisms.laws import LaplaceLaw
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.show import least_epsilon
+from discreet.privacy.show import least_epsilon, point, short
 from discreet.tables.plan import Mass, Norm
-from discreet.tables.question import Aggregate
+from discreet.tables.question import Aggregate, Question
 from discreet.tables.spend import Spend
 from discreet.tables.totals import Totals
 
@@ -44,7 +44,7 @@ class ColumnPreview:
 
 @dataclass(frozen=True)
 class Preview:
-    """Cost and error of an answer that has not been drawn."""
+    """Cost and error of an answer that has not been drawn; `delta` is the δ that was asked for, where one was."""
 
     question: str
     cost: Guarantee
@@ -52,13 +52,15 @@ class Preview:
     groups: str
     notes: tuple[str, ...]
     cheaper: tuple[str, ...]
+    delta: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain JSON types."""
         return {
             "question": self.question,
             "cost": repr(self.cost),
-            "epsilon": least_epsilon(self.cost),
+            "epsilon": least_epsilon(self.cost, self.delta),
+            "delta": point(self.cost, self.delta)[0],
             "protects": str(self.cost.unit),
             "groups": self.groups,
             "columns": [vars(column) for column in self.columns],
@@ -70,8 +72,8 @@ class Preview:
         """What is said, line by line."""
         if self.question:
             yield "question", self.question
-        yield "cost", f"{self.cost!r} for {self.cost.unit}"
-        yield "epsilon", least_epsilon(self.cost)
+        yield "cost", f"{short(self.cost)} for {self.cost.unit}"
+        yield "epsilon", least_epsilon(self.cost, self.delta)
         yield "groups", self.groups
         for column in self.columns:
             yield column.name, f"{column.error} ({CONFIDENCE:.0%}); {column.noise}"
@@ -105,6 +107,7 @@ def preview_of(mechanism: TableMechanism) -> Preview:
         _groups(mechanism),
         mechanism.notes,
         tuple(_cheaper(mechanism)),
+        mechanism.delta,
     )
 
 
@@ -117,22 +120,35 @@ def bounding_notes(mechanism: TableMechanism) -> tuple[str, ...]:
     word = who.unit.protects
     rows = f"{who.rows} row{'s' if who.rows > 1 else ''}"
     apart = _apart(mechanism)
-    if any(one.kind not in {"units", "mode"} and one not in apart for one in mechanism.question.aggregates):
+    effects = _effects([one for one in mechanism.question.aggregates if one not in apart])
+    if effects:
         notes.append(
-            f"Of one {word} {rows} count in full; those of a {word} with more count less, "
-            f"so that counts{'' if apart else ' and sums'} can be too small. The intervals do not cover that."
+            f"Each {word} contributes at most {rows}; extra rows are down-weighted, so {effects}. "
+            "The intervals do not include this bias."
         )
     if apart:
         names = ", ".join(one.text or one.name for one in apart)
         notes.append(
-            f"What one {word} adds to {names} is scaled down where it is more than {rows} at the bound can add, "
-            f"so that it can be too small. The intervals do not cover that. Counts and means are bounded otherwise: "
-            f"a sum divided by a count is no mean, AVG is."
+            f"What one {word} adds to {names} is scaled down to what {rows} at the bound can add, so the sum may be too "
+            "close to zero. The intervals do not include this bias. Counts and means are bounded in another way: for a mean use "
+            "AVG, not a sum divided by a count."
         )
     if any(one.kind == "units" for one in mechanism.question.aggregates) and mechanism.question.keys:
         few = f"{who.groups} group{'s' if who.groups > 1 else ''}"
-        notes.append(f"A {word} in more than {few} counts less than one in each of them.")
+        notes.append(f"One {word} in more than {few} counts less than one in each of them.")
     return tuple(notes)
+
+
+def _effects(aggregates: list[Aggregate]) -> str:
+    """What down-weighted rows do to these numbers."""
+    counts = any(one.kind in {"count", "count_of"} for one in aggregates)
+    sums = [one.of.type.low >= 0 for one in aggregates if one.kind == "sum" and one.of is not None]
+    others = any(one.kind not in {"count", "count_of", "sum", "units", "mode"} for one in aggregates)
+    low = " and ".join([*(["counts"] if counts else []), *(["sums"] if sums and all(sums) else [])])
+    effects = [f"{low} may be too low"] if low else []
+    effects += ["sums may be too close to zero"] if not all(sums) else []
+    effects += ["other numbers give these rows less weight"] if others else []
+    return ", and ".join(effects)
 
 
 def _apart(mechanism: TableMechanism) -> list[Aggregate]:
@@ -176,17 +192,11 @@ def _groups(mechanism: TableMechanism) -> str:
 
 
 def _cheaper(mechanism: TableMechanism) -> Iterator[str]:
-    """Ways to ask that leave less error at the same cost, each of them computed."""
+    """Ways to ask that leave less error at the same cost. Each was compiled, and what is said of it was compared."""
     yield from _without_one(mechanism)
     yield from _other_noise(mechanism)
     yield from _total(mechanism)
-    who = mechanism.scope.contribution
-    if who.rows > 1 and any(isinstance(part, Totals) for part in mechanism.parts):
-        half = (who.rows + 1) // 2
-        yield (
-            f"with at_most={half} instead of {who.rows} the noise on counts and sums would be {half / who.rows:.0%} "
-            f"of this, and a {who.unit.protects} with more than {half} rows would count less."
-        )
+    yield from _fewer_rows(mechanism)
 
 
 def _without_one(mechanism: TableMechanism) -> Iterator[str]:
@@ -196,11 +206,14 @@ def _without_one(mechanism: TableMechanism) -> Iterator[str]:
     best, dropped = _WORTH, None
     for one in aggregates:
         rest = tuple(other for other in aggregates if other is not one)
-        ratio = _ratio(mechanism, question=replace(mechanism.question, aggregates=rest))
+        ratio = _most(_ratios(mechanism, question=replace(mechanism.question, aggregates=rest)))
         if ratio < best:
             best, dropped = ratio, one
     if dropped is not None:
-        yield f"without {dropped.text or dropped.name} the others would be off by {best:.0%} of this."
+        yield (
+            f"without {dropped.text or dropped.name} the margins of error of the others would be about {_percent(best)} "
+            "of these."
+        )
 
 
 def _other_noise(mechanism: TableMechanism) -> Iterator[str]:
@@ -208,16 +221,18 @@ def _other_noise(mechanism: TableMechanism) -> Iterator[str]:
     spend = mechanism.spend
     if spend.epsilon is None or mechanism.selection is not None:
         return
-    ratio = _ratio(mechanism, spend=Spend(spend.epsilon, _DELTA if spend.is_pure else None))
+    ratio = _most(_ratios(mechanism, spend=Spend(spend.epsilon, _DELTA if spend.is_pure else None)))
     if ratio >= _WORTH:
         return
     if spend.is_pure:
-        yield f"with delta={_DELTA:g} too (Gaussian noise) the columns would be off by {ratio:.0%} of this."
+        yield (
+            f"with delta={_DELTA:g} too (Gaussian noise) all margins of error would be about {_percent(ratio)} of these."
+        )
     else:
         word = mechanism.scope.contribution.unit.protects
         yield (
-            f"without delta (Laplace noise) the noise would be {ratio:.0%} of this, and more would be cut off the counts "
-            f"and sums of a {word} with many rows in several groups."
+            f"without delta (Laplace noise) all margins of error would be about {_percent(ratio)} of these, but the rows "
+            f"of one {word} in several groups would be down-weighted more."
         )
 
 
@@ -227,20 +242,62 @@ def _total(mechanism: TableMechanism) -> Iterator[str]:
         return
     counted = [one for one in mechanism.question.aggregates if one.kind in {"count", "sum", "count_of"}]
     off = mechanism.error().get(counted[0].name) if counted else None
-    if off:
-        many = len(mechanism.groups)
+    if not off:
+        return
+    many, one = len(mechanism.groups), counted[0]
+    added = off * math.sqrt(many)
+    alone = _error_alone(mechanism, one)
+    if alone < _WORTH * added:
         yield (
-            f"the sum of {counted[0].name} over all {many} groups would be off by about {off * math.sqrt(many):.4g}; "
-            f"asked for without groups, by about {off:.4g}."
+            f"the sum of {one.name} over all {many} groups would be off by about {added:.4g}; "
+            f"{one.text or one.name} alone, asked for without groups, by at most {alone:.4g}."
         )
 
 
-def _ratio(mechanism: TableMechanism, **changed: Any) -> float:
-    """What a variant leaves of the errors that both have in common, in the geometric mean; ∞ where there is none."""
+def _error_alone(mechanism: TableMechanism, one: Aggregate) -> float:
+    """The margin of error of one number over all groups, if nothing else is asked for the same cost; ∞ if it is refused."""
+    question = Question(mechanism.scope.rows, (one,))
+    try:
+        return mechanism.variant(question=question).error().get(one.name) or math.inf
+    except DiscreetError:
+        return math.inf
+
+
+def _fewer_rows(mechanism: TableMechanism) -> Iterator[str]:
+    """Half the rows of a unit, for the columns that gain by it; a number of units, say, does not."""
+    who = mechanism.scope.contribution
+    if who.alone or who.rows < 2:
+        return
+    half = (who.rows + 1) // 2
+    ratios = _ratios(mechanism, rows=half)
+    better = {name: ratio for name, ratio in ratios.items() if ratio < _WORTH}
+    if not better or _most(ratios) > 1:
+        return
+    which = (
+        "all margins of error"
+        if len(better) == len(ratios)
+        else f"the margin of error of {', '.join(better)}"
+    )
+    yield (
+        f"with at_most={half} instead of {who.rows} {which} would be about {_percent(_most(better))} of this, "
+        f"but rows of one {who.unit.protects} beyond {half} would be down-weighted."
+    )
+
+
+def _ratios(mechanism: TableMechanism, **changed: Any) -> dict[str, float]:
+    """What a variant leaves of the error of each column that both have; none where it is refused."""
     try:
         new = mechanism.variant(**changed).expected()
     except DiscreetError:
-        return math.inf
+        return {}
     old = mechanism.expected()
-    logs = [math.log(new[name] / old[name]) for name in new if old.get(name) and new[name]]
-    return math.exp(sum(logs) / len(logs)) if logs else math.inf
+    return {name: new[name] / old[name] for name in new if old.get(name)}
+
+
+def _most(ratios: Mapping[str, float]) -> float:
+    """The greatest of them, so that what is said of all of them is true; ∞ if there is none."""
+    return max(ratios.values(), default=math.inf)
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * ratio:.0f} %"
