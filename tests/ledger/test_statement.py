@@ -44,10 +44,17 @@ def small(epsilon=0.1):
 def book(limit=None, where=":memory:"):
     ledger = Ledger(where, limit=limit or Limit.filter(epsilon=1), unit="patient", dataset="visits")
     receipt = ledger.charge(
-        small(), question="SELECT COUNT(*) FROM visits", mechanism="count", analyst="ana", purpose="a report"
+        small(),
+        question="SELECT COUNT(*) FROM visits",
+        mechanism="count",
+        analyst="ana",
+        purpose="a report",
+        in_session=True,
     )
     ledger.commit(receipt, SECRET)
-    ledger.charge(small(), question="SELECT AVG(days) FROM visits", mechanism="mean", analyst="ana")
+    ledger.charge(
+        small(), question="SELECT AVG(days) FROM visits", mechanism="mean", analyst="ana", in_session=True
+    )
     return ledger
 
 
@@ -208,25 +215,6 @@ def test_the_bounds_come_with_their_source():
     assert "hospital rules" in page
     assert "| days | integer | 0 … 60 | hospital rules |" in text
     assert "| ward | text | 4 categories | – |" in text
-
-
-def test_the_registry_entry_has_the_columns_of_the_registry():
-    entry = Statement.of(book(), DESCRIPTION).to_dict()["registry"]
-    columns = (
-        "tier",
-        "product",
-        "description",
-        "year",
-        "flavour",
-        "privacy_loss",
-        "model",
-        "accounting",
-        "implementation",
-    )
-    assert [name for name in columns if not entry[name]] == []
-    assert entry["privacy_loss"]["epsilon"] == 1.0
-    assert entry["privacy_loss"]["unit"] == "patient"
-    assert (entry["tier"], Statement.of(book()).to_dict()["registry"]["tier"]) == (3, 2)
 
 
 def test_shares_are_shown():

@@ -5,7 +5,7 @@
 2  bad input: an argument is wrong, missing or contradicts another            DP1xx, DP4xx, DP603, DP604, DP802
 3  refused: over the limit; no theorem, no certified bound, a part is missing DP601, DP2xx, DP3xx, DP5xx, DP6xx, DP801
 4  refused: the question is not one that can be proved private                DP7xx
-5  an audit refuted a claim, or a ledger is damaged                           DP602
+5  an audit refuted a claim, a statement is not true, or a ledger is damaged  DP602
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from discreet.cli.plan import plan
 from discreet.cli.query import query
 from discreet.cli.release import release
 from discreet.cli.report import error_object, print_json
-from discreet.cli.statement import statement
+from discreet.cli.statement import OrVerify, statement
+from discreet.cli.statement import verify as verify_statement
 from discreet.cli.terminal import print_error
 from discreet.cli.version import version
 from discreet.errors import (
@@ -68,6 +69,15 @@ _ledger.command("show")(show)
 _ledger.command("verify")(verify)
 _ledger.command("export")(export)
 
+_statement = typer.Typer(
+    cls=OrVerify,
+    help="What was promised and what was released, for those who must answer for it.",
+    context_settings=_SETTINGS,
+    add_completion=False,
+)
+_statement.command("of")(statement)
+_statement.command("verify")(verify_statement)
+
 app.command("demo")(demo)
 app.command("describe")(describe)
 app.command("plan")(plan)
@@ -75,7 +85,7 @@ app.command("query")(query)
 app.command("release")(release)
 app.command("budget")(budget)
 app.add_typer(_ledger, name="ledger")
-app.command("statement")(statement)
+app.add_typer(_statement, name="statement")
 app.add_typer(_account, name="account")
 app.command("audit")(audit)
 app.command("version")(version)
@@ -120,7 +130,7 @@ def _unreadable(error: Exception) -> BadParameter:
     missing = type(error).__name__ in {"BadOptionUsage", "MissingParameter", "NoArgsIsHelpError"}
     message = " ".join(str(getattr(error, "format_message", error.__str__)()).split()).rstrip(".?")
     message = message or "the command is not complete"
-    command = getattr(getattr(error, "ctx", None), "command_path", "discreet")
+    command = " ".join(getattr(getattr(error, "ctx", None), "command_path", "discreet").split())
     meant = f"{word}   or   " if (word := _meant(error)) else ""
     return BadParameter(
         "DP107" if missing else "DP105",

@@ -38,7 +38,7 @@ def budget(
         "theorem": book.limit.theorem,
         "rows": len(book) if begun else 0,
         **view(book.left()),
-        "shares": shares(book),
+        "shares": shares(book.limit, book.left),
     }
     if json:
         print_json(found)

@@ -13,7 +13,7 @@ receipt.py    what is handed out; chain.py, rows that carry each other's hashes
 store.py      one writer at a time: sqlite.py, a file, with queue.py for those who wait; postgres.py, a server,
               with address.py for where on it
 statement.py  what was promised and released, for others: claim.py, layers.py, released.py, versions.py, registry.py, overview.py,
-              and statement_html.py, statement_markdown.py for the eye
+              reading.py, making.py, and statement_html.py, statement_markdown.py for the eye; statement_check.py verifies one
 embed.py      from a guarantee to what it costs; lanes.py, exact totals; left.py, what is left, for people
 """
 
@@ -25,6 +25,7 @@ from discreet.ledger.left import Left
 from discreet.ledger.limit import Limit
 from discreet.ledger.receipt import Entry, Receipt
 from discreet.ledger.statement import Statement
+from discreet.ledger.statement_check import StatementCheck, verify_statement
 from discreet.ledger.turn import Wanted
 from discreet.ledger.verify import Finding, Verification
 
@@ -38,6 +39,8 @@ __all__ = [
     "Receipt",
     "State",
     "Statement",
+    "StatementCheck",
     "Verification",
     "Wanted",
+    "verify_statement",
 ]

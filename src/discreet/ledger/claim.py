@@ -59,11 +59,13 @@ class Claim:
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,
+            "rho": known.rho if isinstance(known, primitives.Concentrated) else None,
             "over": self.over,
             "why": self.why,
             "what": None if known is None else repr(known),
             "guarantee": None if known is None else json.loads(known.to_json()),
             "flavour": flavour(self),
+            "variant": variant(self),
         }
 
 
@@ -101,6 +103,12 @@ def flavour(claim: Claim) -> str:
         return "Pure DP"
     known = {primitives.Gaussian: "Gaussian DP", primitives.Concentrated: "Zero-concentrated DP"}
     return known.get(type(claim.guarantee), "Approximate DP")
+
+
+def variant(claim: Claim) -> str:
+    """The same in the registry's list of variants, which knows a Gaussian claim by the (ε, δ) that follows from it."""
+    known = flavour(claim)
+    return known if known in {"Pure DP", "Zero-concentrated DP"} else "Approximate DP"
 
 
 def _read(unit: Unit, guarantee: Guarantee, over: str, why: str, target: Guarantee | None = None) -> Claim:

@@ -139,18 +139,9 @@ def _algorithms(
     described: Mapping[str, Any],
     released: Sequence[Mapping[str, Any]],
 ) -> Iterator[Line]:
-    outside = sum(1 for line in released if line["mechanism"] is None)
-    drawn = "of what a session drew: " if outside else ""
-    yield (
-        "noise",
-        ENFORCED,
-        f"{drawn}exact integers from the operating system's generator; repeatable noise is refused.",
-    )
-    yield (
-        "charge first",
-        ENFORCED,
-        f"{drawn}every charge was in the ledger before its answer was drawn, and none was given back.",
-    )
+    inside = sum(1 for line in released if line["in_session"])
+    outside = len(released) - inside
+    yield from _drawn(inside, outside)
     yield (
         "accounting",
         ENFORCED,
@@ -168,6 +159,30 @@ def _algorithms(
     yield from _bounds(description, described)
 
 
+def _drawn(inside: int, outside: int) -> Iterator[Line]:
+    """Who drew the noise, and when: enforced only of what a session charged and drew itself."""
+    if not inside:
+        nothing = "no charge was drawn in a session." if outside else "nothing was charged yet."
+        yield "noise", ASSERTED if outside else NOT_COVERED, nothing
+        return
+    some = f"of the {inside} drawn in a session: " if outside else ""
+    yield (
+        "noise",
+        ENFORCED,
+        f"{some}exact integers from the operating system's generator; repeatable noise is refused.",
+    )
+    yield (
+        "charge first",
+        ENFORCED,
+        f"{some}every charge was in the ledger before its answer was drawn, and none was given back.",
+    )
+    yield (
+        "floating point",
+        ENFORCED,
+        f"{some}records are put on a grid and summed as whole numbers; no noise is added to a float.",
+    )
+
+
 def _stated(outside: int, released: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
     """Charges whose guarantee was not computed from a description."""
     if outside:
@@ -175,9 +190,11 @@ def _stated(outside: int, released: Sequence[Mapping[str, Any]]) -> Iterator[Lin
         yield (
             "drawn elsewhere",
             ASSERTED,
-            f"{what} for something drawn outside of a session; that it was what is stated is not checked.",
+            f"{what} for something drawn outside of a session; its noise and its arithmetic are not checked.",
         )
-    handed = sum(1 for line in released if line["mechanism"] and line["description"] and not line["compiled"])
+    handed = sum(
+        1 for line in released if line["in_session"] and line["description"] and not line["compiled"]
+    )
     if handed:
         what = (
             "1 answer is that of a mechanism" if handed == 1 else f"{handed} answers are those of mechanisms"
@@ -191,7 +208,7 @@ def _stated(outside: int, released: Sequence[Mapping[str, Any]]) -> Iterator[Lin
 
 def _contribution(description: Mapping[str, Any], described: Mapping[str, Any]) -> Iterator[Line]:
     """How many rows of one unit count: enforced where answers were computed from it, else a word of whoever gave it."""
-    words = "at most {} of one count in full; whoever has more is weighed down to that."
+    words = "each contributes at most {} rows; extra rows are down-weighted."
     used = {version["dataset"]: version for version in described["versions"] if version["compiled"]}
     for name, version in used.items():
         if version["at_most"] is not None:
@@ -211,9 +228,7 @@ def _bounds(description: Mapping[str, Any], described: Mapping[str, Any]) -> Ite
         if column.get("bounds") or column.get("values")
     ]
     unsourced = [name for name, column in columns if not column.get("source")]
-    words = (
-        "values are moved between the stated bounds before they are added up; nothing is read off the rows."
-    )
+    words = "values are clipped to the stated bounds before they are added up; nothing is read off the rows."
     compiled = sum(version["compiled"] for version in described["versions"])
     if compiled:
         yield "clipping", ENFORCED, f"{_charges(compiled)} computed from a description in the ledger: {words}"
@@ -238,11 +253,10 @@ def _bounds(description: Mapping[str, Any], described: Mapping[str, Any]) -> Ite
 
 def _security(*, forgets: bool) -> Iterator[Line]:
     yield (
-        "floating point",
+        "refusals",
         ENFORCED,
-        "records are put on a grid and summed as whole numbers; no noise is added to a float.",
+        "what the ledger refuses depends on questions and earlier charges, never on a record.",
     )
-    yield "errors and refusals", ENFORCED, "they depend on questions and earlier charges, never on a record."
     yield (
         "the ledger",
         ENFORCED,

@@ -115,16 +115,21 @@ class Ledger:
         private: bool = True,
         description: Description | Mapping[str, Any] | None = None,
         compiled: bool = False,
+        in_session: bool = False,
     ) -> Receipt:
         """Pay for an answer; draw it after this returns, and not before.
 
         Every call pays, also with a key that was used before: ask `find` first. `private` is False for noise that can be
         repeated (`Release.private`), and such an answer is refused. `description` says of which data it is an answer
         (`Dataset.public_description`): one that protects somebody else than earlier ones is refused. `compiled` says that the
-        guarantee was computed from it.
+        guarantee was computed from it. `in_session` is for a `Session`, which draws what it charges; of every other charge
+        a statement says that its noise is asserted.
         """
         who = {"analyst": analyst, "project": project, "purpose": purpose}
-        wanted, subject = Wanted(guarantee, question, key, mechanism), Subject.of(description, compiled)
+        wanted, subject = (
+            Wanted(guarantee, question, key, mechanism),
+            Subject.of(description, compiled, in_session),
+        )
         bill = Bill.of(wanted, self.limit, self.unit, subject, private=private, **who)
         return self._in_turn(lambda turn: turn.charge(bill))
 
@@ -138,6 +143,7 @@ class Ledger:
         private: bool = True,
         description: Description | Mapping[str, Any] | None = None,
         compiled: bool = False,
+        in_session: bool = False,
     ) -> list[Receipt | Entry]:
         """Pay for several answers together, or for none; draw them after this returns, and show none before `commit_all`.
 
@@ -145,7 +151,7 @@ class Ledger:
         whose `cost` is None if it was paid by an earlier call that was never answered. Nothing is paid twice.
         """
         who = {"analyst": analyst, "project": project, "purpose": purpose}
-        subject = Subject.of(description, compiled)
+        subject = Subject.of(description, compiled, in_session)
         bills = [Bill.of(one, self.limit, self.unit, subject, private=private, **who) for one in wanted]
 
         def charge(turn: Turn) -> list[Receipt | Entry]:
@@ -264,9 +270,9 @@ class Ledger:
         """The hash of the last row: write it down elsewhere, and `verify(anchor=…)` notices a roll-back to before it."""
         return self._store.alone(self._last)[0].hash
 
-    def verify(self, anchor: str | None = None) -> Verification:
-        """Recompute every hash, cost and total from what is stored; see `discreet.ledger.verify`."""
-        return verified(self._store, self.limit, anchor)
+    def verify(self, anchor: str | None = None, *, rows: int | None = None) -> Verification:
+        """Recompute every hash, cost and total from what is stored, or from the first `rows` rows; see `discreet.ledger.verify`."""
+        return verified(self._store, self.limit, anchor, rows)
 
     def export(self) -> Iterator[str]:
         """The whole book as lines of JSON; `body` is the text whose SHA-256 is `hash`."""

@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from discreet.ledger.ledger import Ledger
 from discreet.ledger.left import Left
 from discreet.ledger.limit import Limit
 from discreet.ledger.shares import Shared
@@ -33,11 +32,14 @@ def budget(left: Left) -> dict[str, Any]:
     return {"used": left.share, "lanes": lanes, "notes": [*left.notes, *left.fits]}
 
 
-def shares(ledger: Ledger) -> list[dict[str, Any]]:
-    """The same for every analyst or project that has a share. For the curator: one of them alone sees only their own."""
+def shares(limit: Limit, left: Callable[..., Left]) -> list[dict[str, Any]]:
+    """The same for every analyst or project that has a share; `left(analyst=…)` says what is left of it.
+
+    For the curator: one of them alone sees only their own.
+    """
     return [
-        {"group": group, "name": name, "share": share, **budget(ledger.left(**{group: name}))}
-        for group, name, share in members(ledger.limit)
+        {"group": group, "name": name, "share": share, **budget(left(**{group: name}))}
+        for group, name, share in members(limit)
     ]
 
 

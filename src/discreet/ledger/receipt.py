@@ -47,7 +47,8 @@ class Entry:
     the data, in `describes`), "reserved" (charged: `cost` was added, and `state` is the total after it) or "committed" (the
     answer of the reserved row `settles`).
     `description` names the version that a charge was made under, by its SHA-256; None if that was not recorded. Only a
-    `compiled` charge was computed from that description: any other was stated by whoever charged it.
+    `compiled` charge was computed from that description: any other was stated by whoever charged it. The answer of an
+    `in_session` charge was drawn by the session that made it; of any other, nobody here knows how it was drawn.
     `guarantee` is JSON that `privacy.from_json` reads. A `held` charge was made together with others, and nothing that
     was drawn under it is shown before it is committed.
     """
@@ -74,6 +75,7 @@ class Entry:
     description: str | None = None
     describes: Mapping[str, Any] | None = None
     compiled: bool = False
+    in_session: bool = False
 
     @property
     def receipt(self) -> Receipt | None:

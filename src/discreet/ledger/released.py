@@ -18,7 +18,10 @@ from discreet.ledger.receipt import NOT_DRAWN, Entry
 from discreet.privacy.show import least_epsilon
 from discreet.privacy.wire import from_json
 
-__all__ = ["released"]
+__all__ = ["ELSEWHERE", "IN_SESSION", "released"]
+
+#: Who drew the noise of a charge. Of what was drawn elsewhere the ledger knows only what it was told.
+IN_SESSION, ELSEWHERE = "drawn in a session", "asserted"
 
 
 def released(entries: Sequence[Entry], limit: Limit, *, answers: bool = False) -> list[dict[str, Any]]:
@@ -41,6 +44,8 @@ def _line(entry: Entry, answer: Entry | None, before: State, after: State) -> di
         "time": entry.time,
         "question": entry.question or "",
         "mechanism": entry.mechanism,
+        "in_session": entry.in_session or entry.compiled,
+        "noise": IN_SESSION if entry.in_session or entry.compiled else ELSEWHERE,
         **_promised(entry.guarantee),
         "added": _added(before, after),
         "analyst": entry.analyst,

@@ -19,26 +19,35 @@ software, asserted by the curator, or not covered at all; what nobody checked wh
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from discreet.ledger import chain, overview, registry
+from discreet.ledger import chain, overview, reading, registry
 from discreet.ledger.claim import Claim, claim_of
 from discreet.ledger.description import Description
+from discreet.ledger.lanes import State
 from discreet.ledger.layers import layers
 from discreet.ledger.ledger import Ledger
+from discreet.ledger.left import Left
+from discreet.ledger.making import Making, software
+from discreet.ledger.receipt import Entry
 from discreet.ledger.released import released
 from discreet.ledger.verify import Verification
-from discreet.ledger.versions import described, latest, shown
+from discreet.ledger.versions import Given, described, latest, recorded, shown
+from discreet.privacy.constructors import approximate
+from discreet.privacy.explain import cautions
+from discreet.privacy.wire import from_json
 
 __all__ = ["Statement"]
 
 #: Of the objects that `to_dict` returns.
-VERSION = 1
+VERSION = 2
 #: False-alarm rates at which the curve is written down.
 _ALARMS = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5)
+#: A setting of the database that could undo a charge: it belongs to the machine, not to the rows.
+_MACHINE = "W6"
 
 
 @dataclass(frozen=True)
@@ -64,25 +73,49 @@ class Statement:
         *,
         answers: bool = False,
         anchor: str | None = None,
+        declared: Mapping[str, Any] | None = None,
     ) -> Statement:
-        """The statement of everything in a ledger.
+        """The statement of everything in a ledger; the data are not needed.
 
         The descriptions that charges were made under are in the ledger. One that is given, as `Dataset.public_description` returns
         it, is shown in the place of the last of them, and marked as asserted if no charge was made under it.
-        With `anchor`, a hash that was written down earlier, a ledger that was put back to before it is refused.
+        `declared` holds what only a person knows, by the fields of the registry (`registry.DECLARED`), and `units`, the public
+        number of protected units. With `anchor`, a hash that was written down earlier, a ledger that was put back is refused.
         """
-        given = None if description is None else Description.of(description)
-        checked = ledger.verify(anchor=anchor)
-        if not checked.intact:
-            raise chain.damaged(checked.findings[0].text.removeprefix("the ledger is damaged: "))
-        claim = claim_of(ledger.limit, ledger.unit, ledger.spent)
-        facts = {
-            "discreet": {"statement": VERSION, "version": chain.version()},
-            "made": chain.now(),
-            **_promised(ledger, claim),
-            **_kept(ledger, checked, given, answers=answers),
-        }
-        return cls(facts | {"registry": registry.entry(facts)}, claim)
+        given, said = (
+            None if description is None else Description.of(description),
+            registry.declared(declared),
+        )
+        checked = _intact(ledger.verify(anchor=anchor))
+        known = given is not None and given.digest in recorded(islice(ledger.entries(), checked.entries))
+        making = Making(
+            ledger=ledger.id,
+            rows=checked.entries,
+            made=chain.now(),
+            version=chain.version(),
+            software=software(),
+            answers=answers,
+            in_memory=ledger.where == ":memory:",
+            weaknesses=tuple(one.text for one in checked.findings if one.code == _MACHINE),
+            declared=said,
+            given=None if given is None else given.digest,
+            given_facts=None if given is None or known else shown(given),
+        )
+        return cls.made_with(ledger, making)
+
+    @classmethod
+    def made_with(cls, ledger: Ledger, making: Making) -> Statement:
+        """The statement of the first rows of a ledger: the same for the same rows and the same words, at any later time."""
+        checked = _intact(ledger.verify(rows=making.rows))
+        entries = list(islice(ledger.entries(), making.rows))
+        state = State.from_dict(entries[-1].state)
+        claim = claim_of(ledger.limit, ledger.unit, state)
+        facts: dict[str, Any] = {"discreet": {"statement": VERSION}, "making": making.to_dict()}
+        facts |= {"made": making.made, **_promised(ledger, claim, making)}
+        facts |= {"budget": _budget(ledger, entries, making), **_kept(ledger, checked, entries, making)}
+        facts["registry"] = registry.entry(facts, making.declared)
+        facts["reading"] = reading.sections(facts)
+        return cls(facts, claim)
 
     @property
     def headline(self) -> str:
@@ -91,7 +124,8 @@ class Statement:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain JSON types."""
-        return dict(self.facts)
+        plain: dict[str, Any] = json.loads(json.dumps(self.facts, allow_nan=False))
+        return plain
 
     def to_json(self) -> str:
         """`to_dict` as text."""
@@ -101,13 +135,18 @@ class Statement:
         """For a repository, a ticket, or pandoc."""
         from discreet.ledger.statement_markdown import page
 
-        return page(self.facts)
+        return page(self.facts, self.making.block())
 
     def to_html(self) -> str:
-        """One page that needs nothing else: it prints, follows a dark screen, and can be read aloud."""
+        """One page that needs nothing else: it prints whole, follows a dark screen, and can be read aloud."""
         from discreet.ledger.statement_html import page
 
-        return page(self.facts, self.claim)
+        return page(self.facts, self.claim, self.making.block())
+
+    @property
+    def making(self) -> Making:
+        """What it was made with besides the rows of the ledger."""
+        return Making.from_dict(self.facts["making"])
 
     def __str__(self) -> str:
         return self.to_markdown()
@@ -118,45 +157,73 @@ class Statement:
         return body(self.facts, self.claim)
 
 
-def _promised(ledger: Ledger, claim: Claim) -> dict[str, Any]:
+def _intact(checked: Verification) -> Verification:
+    if not checked.intact:
+        raise chain.damaged(checked.findings[0].text.removeprefix("the ledger is damaged: "))
+    return checked
+
+
+def _promised(ledger: Ledger, claim: Claim, making: Making) -> dict[str, Any]:
     """What is claimed, to whom, and why it holds."""
     unit, limit = ledger.unit, ledger.limit
     return {
         "dataset": ledger.dataset,
         "headline": claim.headline,
-        "unit": {"protects": unit.protects, "relation": unit.relation, "words": str(unit)},
+        "unit": {
+            "protects": unit.protects,
+            "relation": unit.relation,
+            "words": str(unit),
+            "number": making.declared.get(registry.UNITS),
+        },
         "claim": claim.to_dict(),
         "curve": _curve(claim),
         "words": _words(claim),
+        "cautions": _cautions(claim, making.declared.get(registry.UNITS)),
         "limit": {"kind": limit.kind, "theorem": limit.theorem, "says": limit.describe()},
-        "budget": overview.budget(ledger.left()) | {"shares": overview.shares(ledger)},
     }
 
 
-def _kept(
-    ledger: Ledger, checked: Verification, given: Description | None, *, answers: bool
-) -> dict[str, Any]:
+def _budget(ledger: Ledger, entries: Sequence[Entry], making: Making) -> dict[str, Any]:
+    """What is spent and what remains, for all together and by share."""
+
+    def left(**who: str) -> Left:
+        state = State.from_dict(entries[-1].state)
+        charges = [entry for entry in entries if entry.kind == "reserved" and entry.guarantee]
+        own = [entry for entry in charges if all(getattr(entry, name) == word for name, word in who.items())]
+        last = from_json(str(own[-1].guarantee)) if own else None
+        return replace(ledger.limit.left(state, now=making.made, **who), last=last)
+
+    return overview.budget(left()) | {"shares": overview.shares(ledger.limit, left)}
+
+
+def _kept(ledger: Ledger, checked: Verification, entries: Sequence[Entry], making: Making) -> dict[str, Any]:
     """What the rows hold, on what the promise rests, and what the check of the ledger found."""
-    entries = list(
-        islice(ledger.entries(), checked.entries)
-    )  # what is charged meanwhile is for the next statement
-    rows = released(entries, ledger.limit, answers=answers)
-    recorded = described(entries, given)
-    description = shown(latest(entries) if given is None else given)
+    rows = released(entries, ledger.limit, answers=making.answers)
+    given = None if making.given is None else Given(making.given, making.given_facts)
+    versions = described(entries, given)
+    description = _shown(entries, given)
+    findings = [{"code": one.code, "text": one.text} for one in checked.findings if one.code != _MACHINE]
     return {
         "released": rows,
         "description": description,
-        "described": recorded,
-        "layers": layers(ledger.limit, description, recorded, rows, forgets=ledger.where == ":memory:"),
+        "described": versions,
+        "layers": layers(ledger.limit, description, versions, rows, forgets=making.in_memory),
         "ledger": {
             "id": ledger.id,
             "opened": entries[0].time,
             "rows": checked.entries,
             "anchor": checked.anchor,
             "intact": checked.intact,
-            "findings": [{"code": finding.code, "text": finding.text} for finding in checked.findings],
+            "findings": [*findings, *({"code": _MACHINE, "text": text} for text in making.weaknesses)],
         },
     }
+
+
+def _shown(entries: Sequence[Entry], given: Given | None) -> Mapping[str, Any] | None:
+    """The description that is shown: a given one if there is one, else the last one that was charged under."""
+    if given is None:
+        return shown(latest(entries))
+    return given.facts if given.facts is not None else shown(recorded(entries).get(given.digest))
 
 
 def _curve(claim: Claim) -> list[dict[str, float]] | None:
@@ -171,3 +238,17 @@ def _words(claim: Claim) -> dict[str, Any] | None:
         return None
     told = claim.guarantee.explain().to_dict()
     return {name: told[name] for name in ("guess", "odds", "certainty", "sentences", "not_protected")}
+
+
+def _cautions(claim: Claim, units: int | None) -> list[str]:
+    """Where the claim protects little or nothing; without a limit, at the ε that was reached."""
+    unit, reached = claim.unit, min(claim.epsilon, _MOST)
+    guarantee = claim.guarantee
+    if guarantee is None:
+        guarantee = approximate(reached, claim.delta, unit=unit.protects, relation=unit.relation)
+    said = [] if claim.guarantee is not None else [_NO_LIMIT]
+    return [*said, *cautions(guarantee.explain().right, claim.delta, claim.unit, units)]
+
+
+_NO_LIMIT = "There is no limit: the loss grows with every answer, and nothing is promised of the whole."
+_MOST = 1e4

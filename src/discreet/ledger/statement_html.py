@@ -15,13 +15,19 @@ from typing import Any
 
 from discreet.ledger.claim import Claim
 from discreet.ledger.layers import ASSERTED, ENFORCED, NOT_COVERED
+from discreet.ledger.registry import missing_words
+from discreet.ledger.registry import rows as registry_rows
 from discreet.ledger.statement_markdown import (
     LISTED,
+    RELEASED_HEADS,
     VERSION_HEADS,
     bounds,
+    charges,
     lane_words,
     percent,
+    unit_words,
     version_words,
+    who_words,
 )
 from discreet.privacy.picture import hundred, tradeoff_svg
 
@@ -31,14 +37,17 @@ _MARKS = {ENFORCED: ("●", "enforced"), ASSERTED: ("◐", "asserted"), NOT_COVE
 _RIGHT = " class='number'"
 _STYLE = """
 :root{--ink:#1b1f24;--paper:#fff;--soft:#586069;--line:#d0d7de;--wash:#f6f8fa;--good:#116329;--fair:#7d4e00;--bad:#a40e26}
-@media (prefers-color-scheme:dark){:root{--ink:#e6edf3;--paper:#0d1117;--soft:#9da7b3;--line:#30363d;--wash:#161b22;
+@media screen and (prefers-color-scheme:dark){:root{--ink:#e6edf3;--paper:#0d1117;--soft:#9da7b3;--line:#30363d;--wash:#161b22;
 --good:#56d364;--fair:#e3b341;--bad:#ff7b72}}
 :root{color-scheme:light dark}
+@media print{:root{color-scheme:light}}
 body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,sans-serif}
 .statement{max-width:62rem;margin:0 auto;padding:2rem 1.25rem 4rem}
 .statement h1{font-size:1.6rem;line-height:1.25;margin:0 0 .25rem}
 .statement h2{font-size:1.15rem;margin:2.5rem 0 .5rem;padding-top:.75rem;border-top:1px solid var(--line)}
 .statement .promise{font-size:1.35rem;line-height:1.35;margin:.75rem 0;font-weight:600}
+.statement h2.plain{border:0;padding:0;margin-top:0}
+.statement .caution{border-left:.3rem solid var(--bad);background:var(--wash);padding:.5rem .75rem;margin:.75rem 0}
 .statement .soft{color:var(--soft)}
 .statement .side{display:flex;gap:2rem;flex-wrap:wrap;align-items:flex-start}
 .statement .side>div{flex:1 1 22rem}
@@ -59,18 +68,21 @@ body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,s
 .statement th[scope=row]{width:11rem}.statement td.mark{width:13.5rem}
 @media (max-width:40rem){.statement .layer{width:100%!important}.statement .layer th,.statement .layer td{display:block;width:auto;border:0;
 padding:.1rem 0}.statement .layer tr{display:block;border-bottom:1px solid var(--line);padding:.35rem 0}.statement th[scope=row]{width:auto}}
-@media print{body{font-size:10.5pt}.statement{max-width:none;padding:0}.statement .layer,.statement tr{break-inside:avoid}
-.statement .scroll{overflow:visible}.statement .bar span{print-color-adjust:exact}}
+.statement li,.statement p{overflow-wrap:anywhere}
+@media print{@page{margin:15mm}body{font-size:10pt}.statement{max-width:none;padding:0}.statement h2,.statement h3{break-after:avoid}
+.statement tr,.statement li,.statement figure{break-inside:avoid}.statement .layer{width:100%!important;padding:0 .5rem}
+.statement h2{margin-top:1.25rem}.statement table{font-size:.85rem}.statement .scroll{overflow:visible}
+.statement .bar span{print-color-adjust:exact}}
 """
 
 
-def page(facts: Mapping[str, Any], claim: Claim) -> str:
-    """A whole document."""
+def page(facts: Mapping[str, Any], claim: Claim, block: str = "") -> str:
+    """A whole document; `block` is what it was made with, for whoever verifies it."""
     name = escape(f"Privacy statement: {facts['dataset']}" if facts["dataset"] else "Privacy statement")
     return (
         f"<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>{name}</title>"
         "<meta name='viewport' content='width=device-width,initial-scale=1'>"
-        f"</head><body>{body(facts, claim)}</body></html>\n"
+        f"</head><body>{body(facts, claim)}{block}</body></html>\n"
     )
 
 
@@ -79,10 +91,11 @@ def body(facts: Mapping[str, Any], claim: Claim) -> str:
     parts = [
         _top(facts, claim),
         _section("What is claimed", _claim(facts, claim)),
-        _section("The limit and what is left", _budget(facts)),
+        _section("The budget and what remains", _budget(facts)),
         _section("On what it rests", _layers(facts)),
         _section("What was released", _released(facts)),
         _section("What is known of the data", _description(facts)),
+        *(_section(part["title"], _list(part["sentences"])) for part in facts["reading"]),
         _section("For the registry of deployments", _registry(facts)),
         _section("The ledger", _ledger(facts)),
     ]
@@ -95,16 +108,19 @@ def _section(title: str, inside: str) -> str:
 
 def _top(facts: Mapping[str, Any], claim: Claim) -> str:
     name = escape(f": {facts['dataset']}" if facts["dataset"] else "")
-    made = f"<p class='soft'>Made {escape(facts['made'][:16].replace('T', ' '))} UTC by discreet {escape(facts['discreet']['version'])}.</p>"
-    head = f"<header><h1>Privacy statement{name}</h1><p class='promise'>{escape(facts['headline'])}</p>{made}</header>"
+    made = f"<p class='soft'>Made {escape(facts['made'][:16].replace('T', ' '))} UTC by discreet {escape(facts['making']['version'])}.</p>"
+    warned = "".join(
+        f"<p class='caution'><strong>Caution.</strong> {escape(text)}</p>" for text in facts["cautions"]
+    )
+    head = f"<header><h1>Privacy statement{name}</h1><p class='promise'>{escape(facts['headline'])}</p>{warned}{made}</header>"
     told = facts["words"]
     if told is None or claim.guarantee is None:
         return head + "<p>There is no limit, so there is no promise about the whole to put into words.</p>"
     counted = math.ceil(100 * Fraction(told["guess"]["right"]))
     words = f"Of 100 guesses at most {counted} are right; a coin has 50 right, above the line."
     squares = f"<figure style='margin:0'>{hundred(counted, words)}<figcaption class='soft'>{escape(words)}</figcaption></figure>"
-    said = f"<h2 style='border:0;padding:0;margin-top:0'>In plain words</h2>{_list(told['sentences'])}"
-    limits = f"<details><summary>What is not protected</summary>{_list(told['not_protected'])}</details>"
+    said = f"<h2 class='plain'>In plain words</h2>{_list(told['sentences'])}"
+    limits = f"<h2 class='plain'>What is not protected</h2>{_list(told['not_protected'])}"
     return f"{head}<section class='side'><div style='flex:0 1 12rem'>{squares}</div><div>{said}{limits}</div></section>"
 
 
@@ -112,7 +128,7 @@ def _claim(facts: Mapping[str, Any], claim: Claim) -> str:
     rows = [
         ("claim", facts["claim"]["what"] or "–"),
         ("flavour", facts["claim"]["flavour"]),
-        ("protects", facts["unit"]["words"]),
+        ("protects", unit_words(facts["unit"])),
         ("theorem", facts["limit"]["theorem"]),
     ]
     said = f"<p>{escape(facts['claim']['why'])}</p>{_pairs(rows)}"
@@ -131,14 +147,14 @@ def _claim(facts: Mapping[str, Any], claim: Claim) -> str:
 
 def _budget(facts: Mapping[str, Any]) -> str:
     used = facts["budget"]["used"]
-    words = f"{percent(used)} of the limit is used"
+    words = f"{percent(used)} of the budget is spent"
     bar = f"<p>{words}.</p><div class='bar' role='img' aria-label='{words}'><span style='width:{100 * used:.1f}%'></span></div>"
     lanes = [lane_words(lane) for lane in facts["budget"]["lanes"]]
-    table = _table("Running totals", ("account", "total", "spent", "left"), lanes, numbers={1, 2, 3})
+    table = _table("Running totals", ("account", "total", "spent", "remaining"), lanes, numbers={1, 2, 3})
     people = facts["budget"]["shares"]
     if people:
         rows = [(who["name"], who["group"], percent(who["share"]), percent(who["used"])) for who in people]
-        table += _table("Shares", ("who", "", "share", "used (all, or own)"), rows, numbers={2, 3})
+        table += _table("Allocations", ("who", "", "allocation", "spent (all, or own)"), rows, numbers={2, 3})
     notes = _list([f"{note}." for note in facts["budget"]["notes"]]) if facts["budget"]["notes"] else ""
     return f"{_list(facts['limit']['says'])}{bar}{table}{notes}"
 
@@ -172,21 +188,21 @@ def _released(facts: Mapping[str, Any]) -> str:
     if not lines:
         return "<p>Nothing yet.</p>"
     with_answers = "answer" in lines[0]
-    head = ["", "time (UTC)", "question", "cost", "mechanism", "limit used", "who, why", "status"]
+    head = list(RELEASED_HEADS)
     rows = [_released_row(line, with_answers=with_answers) for line in lines[:LISTED]]
     more = (
         f"<p>{len(lines) - LISTED} more are in the JSON form of this statement.</p>"
         if len(lines) > LISTED
         else ""
     )
-    caption = f"{len(lines)} charges, in their order"
-    return _table(caption, head + ["answer"] * with_answers, rows, numbers={5}, code={2, 4, 8}) + more
+    caption = f"{charges(len(lines))}, in order"
+    return _table(caption, head + ["answer"] * with_answers, rows, numbers={6}, code={2, 4, 9}) + more
 
 
 def _released_row(line: Mapping[str, Any], *, with_answers: bool) -> list[str]:
-    who = ", ".join(line[name] for name in ("analyst", "project", "purpose") if line[name]) or "–"
     shown = [f"#{line['number']}", line["time"][:16].replace("T", " "), line["question"] or "–"]
-    shown += [line["epsilon"], line["guarantee"], percent(line["used_after"]), who, line["status"]]
+    shown += [line["epsilon"], line["guarantee"], line["noise"], percent(line["used_after"])]
+    shown += [who_words(line), line["status"]]
     return [*shown, *([line["answer"] or "–"] if with_answers else [])]
 
 
@@ -208,21 +224,15 @@ def _versions(described: Mapping[str, Any]) -> Iterator[str]:
         rows = map(version_words, described["versions"])
         yield _table("Recorded in the ledger, with the charges made under it", VERSION_HEADS, rows, code={0})
     if described["not_recorded"]:
-        yield f"<p>Not recorded: the description of {described['not_recorded']} charges.</p>"
+        yield f"<p>Not recorded: the description of {charges(described['not_recorded'])}.</p>"
     if described["given"] == "not recorded":
         yield "<p>Given with this statement, and recorded with no charge:</p>"
 
 
 def _registry(facts: Mapping[str, Any]) -> str:
-    entry = facts["registry"]
-    loss = entry["privacy_loss"]
-    shown = entry | {"privacy_loss": f"{loss['unit']}-level; ε = {loss['epsilon']:g}, δ = {loss['delta']:g}"}
-    return _pairs(
-        [
-            (name.replace("_", " "), "(to be filled in)" if value is None else str(value))
-            for name, value in shown.items()
-        ]
-    )
+    caption = "In the fields of the registry; what the ledger cannot know is for a person to say"
+    table = _table(caption, ("field", "entry", "who says so"), registry_rows(facts["registry"]))
+    return f"{table}<p>{escape(missing_words(facts['registry']))}</p>"
 
 
 def _ledger(facts: Mapping[str, Any]) -> str:

@@ -6,34 +6,53 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["VERSION_HEADS", "bounds", "lane_words", "page", "percent", "version_words"]
+from discreet.ledger.registry import missing_words
+from discreet.ledger.registry import rows as registry_rows
+
+__all__ = [
+    "LISTED", "RELEASED_HEADS", "VERSION_HEADS", "bounds", "charges", "lane_words", "page", "percent", "unit_words", "version_words", "who_words",
+]  # fmt: skip
 
 #: Releases that are listed; all of them are in the JSON.
 LISTED = 500
 
 
-def page(facts: Mapping[str, Any]) -> str:
-    """The whole statement."""
-    sections = {
+def page(facts: Mapping[str, Any], block: str = "") -> str:
+    """The whole statement; `block` is what it was made with, for whoever verifies it."""
+    sections: dict[str, Iterable[str]] = {
         "In plain words": _words(facts),
         "What is claimed": _claim(facts),
-        "The limit and what is left": _budget(facts),
+        "The budget and what remains": _budget(facts),
         "On what it rests": _layers(facts),
         "What was released": _released(facts),
         "What is known of the data": _description(facts),
-        "For the registry of deployments": _registry(facts),
-        "The ledger": _ledger(facts),
     }
+    sections |= {
+        part["title"]: [f"- {_safe(text)}" for text in part["sentences"]] for part in facts["reading"]
+    }
+    sections |= {"For the registry of deployments": _registry(facts), "The ledger": _ledger(facts)}
     name = _safe(f": {facts['dataset']}") if facts["dataset"] else ""
     lines = [f"# Privacy statement{name}", "", f"**{_safe(facts['headline'])}**"]
+    lines += [line for text in facts["cautions"] for line in ("", f"**Caution.** {_safe(text)}")]
     for title, body in sections.items():
         lines += ["", f"## {title}", "", *body]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *(["", block] if block else [])]) + "\n"
 
 
 def percent(share: float) -> str:
     """A share of a limit, for the eye."""
     return f"{share:.1%}".replace("%", " %")
+
+
+def charges(count: int) -> str:
+    """So many charges."""
+    return "1 charge" if count == 1 else f"{count} charges"
+
+
+def unit_words(unit: Mapping[str, Any]) -> str:
+    """Who is protected, and how many of them somebody says there are."""
+    many = unit["number"]
+    return unit["words"] + (f" (number of {unit['protects']}s, asserted: {many})" if many else "")
 
 
 def lane_words(lane: Mapping[str, Any]) -> tuple[str, str, str, str]:
@@ -61,13 +80,13 @@ def _words(facts: Mapping[str, Any]) -> Iterator[str]:
         yield "There is no limit, so there is no promise about the whole to put into words."
         return
     yield from (f"- {_safe(sentence)}" for sentence in told["sentences"])
-    yield from ("", "Not protected:", "")
+    yield from ("", "What is not protected:", "")
     yield from (f"- {_safe(sentence)}" for sentence in told["not_protected"])
 
 
 def _claim(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from (facts["claim"]["why"], "")
-    rows = [("claim", facts["claim"]["what"] or "–"), ("protects", facts["unit"]["words"])]
+    rows = [("claim", facts["claim"]["what"] or "–"), ("protects", unit_words(facts["unit"]))]
     yield from _table(("", ""), [*rows, ("theorem", facts["limit"]["theorem"])])
     if facts["curve"]:
         yield from ("", "The best attacker, at every false-alarm rate:", "")
@@ -81,12 +100,12 @@ def _missed(at: Mapping[str, float]) -> str:
 
 def _budget(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"- {_safe(sentence)}" for sentence in facts["limit"]["says"])
-    yield from ("", f"{percent(facts['budget']['used'])} of the limit is used.", "")
-    yield from _table(("account", "total", "spent", "left"), map(lane_words, facts["budget"]["lanes"]))
+    yield from ("", f"{percent(facts['budget']['used'])} of the budget is spent.", "")
+    yield from _table(("account", "total", "spent", "remaining"), map(lane_words, facts["budget"]["lanes"]))
     people = facts["budget"]["shares"]
     if people:
         rows = [(who["name"], who["group"], percent(who["share"]), percent(who["used"])) for who in people]
-        yield from ("", *_table(("who", "", "share", "used (all, or own)"), rows))
+        yield from ("", *_table(("who", "", "allocation", "spent (all, or own)"), rows))
     yield from (f"\n{_safe(note)}." for note in facts["budget"]["notes"])
 
 
@@ -105,8 +124,7 @@ def _released(facts: Mapping[str, Any]) -> Iterator[str]:
         yield "Nothing yet."
         return
     rows = [_charge(line) for line in lines[:LISTED]]
-    head = ("", "time (UTC)", "question", "cost", "mechanism", "limit used", "who, why", "status")
-    yield from _table(head, rows)
+    yield from _table(RELEASED_HEADS, rows)
     if len(lines) > LISTED:
         yield f"\n{len(lines) - LISTED} more are in the JSON form of this statement."
     if "answer" in lines[0]:
@@ -117,10 +135,17 @@ def _released(facts: Mapping[str, Any]) -> Iterator[str]:
 def _charge(line: Mapping[str, Any]) -> tuple[str, ...]:
     when, used = line["time"][:16].replace("T", " "), percent(line["used_after"])
     asked, run = _Code(line["question"]), _Code(line["guarantee"])
-    return (f"#{line['number']}", when, asked, line["epsilon"], run, used, _who(line), line["status"])
+    who = (who_words(line), line["status"])
+    return (f"#{line['number']}", when, asked, line["epsilon"], run, line["noise"], used, *who)
 
 
-def _who(line: Mapping[str, Any]) -> str:
+RELEASED_HEADS = (
+    "", "time (UTC)", "question", "cost", "mechanism", "noise", "budget used", "who, why", "status",
+)  # fmt: skip
+
+
+def who_words(line: Mapping[str, Any]) -> str:
+    """Who asked, and why."""
     return ", ".join(line[name] for name in ("analyst", "project", "purpose") if line[name]) or "–"
 
 
@@ -145,7 +170,7 @@ def _versions(described: Mapping[str, Any]) -> Iterator[str]:
         yield from _table(VERSION_HEADS, map(version_words, described["versions"]))
         yield ""
     if described["not_recorded"]:
-        yield from (f"Not recorded: the description of {described['not_recorded']} charges.", "")
+        yield from (f"Not recorded: the description of {charges(described['not_recorded'])}.", "")
     if described["given"] == "not recorded":
         yield from ("Given with this statement, and recorded with no charge:", "")
 
@@ -170,14 +195,8 @@ VERSION_HEADS = ("description", "data set", "unit column", "at most", "charges",
 
 
 def _registry(facts: Mapping[str, Any]) -> Iterator[str]:
-    entry = facts["registry"]
-    loss = entry["privacy_loss"]
-    shown = entry | {"privacy_loss": f"{loss['unit']}-level; ε = {loss['epsilon']:g}, δ = {loss['delta']:g}"}
-    yield from _table(("column", "entry"), [(name, _said(value)) for name, value in shown.items()])
-
-
-def _said(value: Any) -> str:
-    return "(to be filled in)" if value is None else str(value)
+    yield from _table(("field", "entry", "who says so"), registry_rows(facts["registry"]))
+    yield from ("", _safe(missing_words(facts["registry"])))
 
 
 def _ledger(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -187,7 +206,7 @@ def _ledger(facts: Mapping[str, Any]) -> Iterator[str]:
         ("opened", kept["opened"]),
         ("anchor", _Code(kept["anchor"])),
         ("id", kept["id"]),
-        ("checked", f"{facts['made']}, by discreet {facts['discreet']['version']}"),
+        ("checked", f"{facts['made']}, by discreet {facts['making']['version']}"),
     ]
     yield from _table(("", ""), rows)
     if kept["findings"]:

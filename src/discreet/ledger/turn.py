@@ -55,16 +55,18 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Subject:
-    """What a charge is about: a description of the data, and whether the charge was computed from it."""
+    """What a charge is about: a description of the data, whether the charge was computed from it, and who draws."""
 
     description: Description | None
     compiled: bool
+    in_session: bool
 
     @classmethod
-    def of(cls, description: Any, compiled: Any) -> Subject:
+    def of(cls, description: Any, compiled: Any, in_session: Any) -> Subject:
         """As it was given; nothing is computed from a description that is not there."""
         known = None if description is None else Description.of(description)
-        return cls(known, check.flag(compiled=compiled) and known is not None)
+        computed = check.flag(compiled=compiled) and known is not None
+        return cls(known, computed, check.flag(in_session=in_session))
 
     @property
     def said(self) -> dict[str, Any]:
@@ -72,6 +74,7 @@ class Subject:
         return {
             "description": None if self.description is None else self.description.digest,
             "compiled": self.compiled,
+            "in_session": self.in_session,
         }
 
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from discreet import check
 from discreet.errors import DiscreetError, LedgerDamaged, LedgerError
 from discreet.ledger import chain
 from discreet.ledger.chain import Row
@@ -85,13 +86,14 @@ class Verification:
         )
 
 
-def verified(store: Store, limit: Limit, anchor: str | None = None) -> Verification:
-    """Check every row of a store against the limit."""
+def verified(store: Store, limit: Limit, anchor: str | None = None, rows: int | None = None) -> Verification:
+    """Check every row of a store, or its first rows, against the limit."""
     if anchor is not None:
         hexadecimal(anchor)
     walk = _Walk(limit)
     last = store.last()
-    for row in _up_to(last.number, store.rows()):
+    end = last.number if rows is None else min(last.number, check.whole(rows=rows) - 1)
+    for row in _up_to(end, store.rows()):
         walk.see(row, is_anchor=row.hash == anchor)
     if anchor is not None and not walk.anchored:
         walk.damage("it does not hold the row of this anchor: it was put back, cut off or exchanged.")
@@ -104,7 +106,7 @@ def verified(store: Store, limit: Limit, anchor: str | None = None) -> Verificat
         tuple(sorted(findings, key=lambda finding: finding.code)),
         limit.left(walk.state),
         None if walk.recomputed is None else limit.left(walk.recomputed),
-        last.hash,
+        last.hash if walk.before is None else walk.before.hash,
     )
 
 

@@ -7,16 +7,23 @@ named as that, and charges that name none are counted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from discreet.ledger.description import Description, changes
 from discreet.ledger.receipt import Entry
 
-__all__ = ["described", "latest", "shown"]
+__all__ = ["Given", "described", "latest", "recorded", "shown"]
 
 
-def described(entries: Sequence[Entry], given: Description | None) -> dict[str, Any]:
+class Given(NamedTuple):
+    """A description that was given with a statement: its digest and, if no row holds it, what it says."""
+
+    digest: str
+    facts: Mapping[str, Any] | None
+
+
+def described(entries: Sequence[Entry], given: Given | None) -> dict[str, Any]:
     """Every version with its period, how many charges name none, and whether a given description is one of them."""
     versions = list({version.digest: (number, version) for number, version in _recorded(entries)}.values())
     charges = [entry for entry in entries if entry.kind == "reserved"]
@@ -50,10 +57,15 @@ _WHO = ("protects", "relation", "column", "at_most", "groups")
 
 def latest(entries: Sequence[Entry]) -> Description | None:
     """The version that the last charge was made under; else the last one that was recorded."""
-    versions = {version.digest: version for _, version in _recorded(entries)}
+    versions = recorded(entries)
     used = [entry.description for entry in entries if entry.kind == "reserved" and entry.description]
     last = used[-1] if used else next(reversed(versions), "")
     return versions.get(last)
+
+
+def recorded(entries: Iterable[Entry]) -> dict[str, Description]:
+    """Every version that a row holds, by its digest."""
+    return {version.digest: version for _, version in _recorded(entries)}
 
 
 def shown(description: Description | None) -> dict[str, Any] | None:
@@ -69,7 +81,7 @@ def _place(table: Mapping[str, Any]) -> dict[str, str]:
     return {"source": source.partition("?")[0].rpartition("/")[2]} if isinstance(source, str) else {}
 
 
-def _recorded(entries: Sequence[Entry]) -> list[tuple[int, Description]]:
+def _recorded(entries: Iterable[Entry]) -> list[tuple[int, Description]]:
     """The rows that describe the data, and what they say."""
     told = [
         (

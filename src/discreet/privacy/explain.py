@@ -15,6 +15,8 @@ Why in these words: people judge a risk better by counts of possible answers wit
 examples of noisy output (Nanayakkara, Smart, Cummings, Kaptchuk, Redmiles 2023). Why not "e^ε times as likely": most
 answers never come near that, and under Gaussian noise there is no such factor at all.
 
+A guarantee that protects hardly anybody says so: `cautions` names it in plain words, at the top.
+
 What would break it: sentences about a guarantee that is not the one of what was run.
 """
 
@@ -27,13 +29,18 @@ from fractions import Fraction
 from html import escape
 from typing import Any
 
-from discreet.privacy.guarantee import Guarantee
+from discreet import check
+from discreet.privacy.guarantee import Guarantee, alternatives
 from discreet.privacy.picture import hundred
 from discreet.privacy.unit import Unit
 
-__all__ = ["Explanation", "explain"]
+__all__ = ["Explanation", "cautions", "explain"]
 
 _ALARM, _PRIOR, _SURE = 0.01, 0.5, 0.9
+#: From these shares of right guesses on, a guarantee protects little, or next to nothing.
+_LITTLE, _NOTHING = 0.95, 0.999
+#: From this δ on it is named, whatever the number of units.
+_LARGE_DELTA = 1e-3
 #: Smaller chances than one in this many are not told apart.
 _MANY = 10**9
 
@@ -44,7 +51,8 @@ class Explanation:
 
     `right`: how often an even guess is right; `caught`: the detection rate at 1 % false alarms; `sure`: the chance that an
     even prior ends above 90 %; `never_above`: the greatest posterior from an even prior, 1 if there is none. All are
-    shares, and upper bounds.
+    shares, and upper bounds. `failure` is the probability δ with which it promises nothing at all, `units` the public number
+    of protected units, if somebody stated one.
 
     >>> from discreet import privacy
     >>> told = privacy.gaussian(noise=2.0).explain()
@@ -60,6 +68,13 @@ class Explanation:
     never_above: float
     assumes: tuple[str, ...] = ()
     together: int = 1
+    failure: float = 0.0
+    units: int | None = None
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Where this guarantee protects little or nothing, in plain words; empty where nothing of that kind is to be said."""
+        return cautions(self.right, self.failure, self.unit, self.units)
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -90,6 +105,7 @@ class Explanation:
                 "chance": self.sure,
                 "never_above": self.never_above,
             },
+            "cautions": list(self.cautions),
             "sentences": list(self.sentences),
             "not_protected": list(self.not_protected),
             "conditions": self.conditions,
@@ -101,21 +117,23 @@ class Explanation:
 
     def __str__(self) -> str:
         limits = "\n".join(f"- {text}" for text in self.not_protected)
-        return "\n".join([*self.sentences, self.conditions, "", "Not protected:", limits])
+        warned = [f"Caution: {text}" for text in self.cautions]
+        return "\n".join([*warned, *self.sentences, self.conditions, "", "Not protected:", limits])
 
     def _repr_html_(self) -> str:
-        said = "".join(f"<p>{escape(text)}</p>" for text in [*self.sentences, self.conditions])
+        warned = "".join(f"<p><strong>Caution:</strong> {escape(text)}</p>" for text in self.cautions)
+        said = warned + "".join(f"<p>{escape(text)}</p>" for text in [*self.sentences, self.conditions])
         limits = "".join(f"<li>{escape(text)}</li>" for text in self.not_protected)
         counted = math.ceil(100 * Fraction(self.right))
         words = f"Of 100 guesses at most {counted} are right; a coin has 50 right, above the line."
         return (
             "<div style='display:flex;gap:1.5em;align-items:flex-start;flex-wrap:wrap;max-width:60em'>"
             f"<div>{hundred(counted, words)}</div><div style='flex:1;min-width:20em'>{said}"
-            f"<details><summary>What is not protected</summary><ul>{limits}</ul></details></div></div>"
+            f"<p>What is not protected:</p><ul>{limits}</ul></div></div>"
         )
 
 
-def explain(guarantee: Guarantee) -> Explanation:
+def explain(guarantee: Guarantee, units: int | None = None) -> Explanation:
     """See `Guarantee.explain`."""
     return Explanation(
         unit=guarantee.unit,
@@ -125,7 +143,38 @@ def explain(guarantee: Guarantee) -> Explanation:
         never_above=guarantee.posterior(_PRIOR),
         assumes=tuple(sorted(guarantee.assumes)),
         together=guarantee.together,
+        failure=max(0.0, *(bag.failure for bag in alternatives(guarantee))),
+        units=None if units is None else check.whole(units=units),
     )
+
+
+def cautions(right: float, delta: float, unit: Unit, units: int | None = None) -> tuple[str, ...]:
+    """What has to be said of a guarantee under which an even guess is right with probability `right`, and of its δ.
+
+    **Promise.** Nothing here is read off data: `units`, the number of protected units, is public or not given.
+
+    >>> cautions(0.6, 1e-6, Unit("patient"), units=100)
+    ()
+    >>> print(*cautions(1.0, 0.0, Unit("patient")))
+    This is next to no protection: an attacker may be right about one patient 100 times in 100.
+    """
+    name, said = unit.protects, []
+    if right >= _LITTLE:
+        much = "next to no" if right >= _NOTHING else "little"
+        counted = _of_hundred(right)
+        said.append(
+            f"This is {much} protection: an attacker may be right about one {name} {counted} times in 100."
+        )
+    if delta >= _LARGE_DELTA:
+        said.append(
+            f"δ = {delta:.6g} is large: with up to this probability nothing at all is promised to a {name}."
+        )
+    if units is not None and delta * units >= 1:
+        said.append(
+            f"δ = {delta:.6g} is not below 1/{units:,}, with {units:,} {name}s in the data: publishing everything about "
+            f"one {name} or more, picked at random, would keep this guarantee."
+        )
+    return tuple(said)
 
 
 def _chance_of_certainty(guarantee: Guarantee) -> float:

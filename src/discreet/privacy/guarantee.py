@@ -230,11 +230,14 @@ class Guarantee(ABC):
 
     # --- storage and display -----------------------------------------------------------------------
 
-    def explain(self) -> Explanation:
-        """What it means for one protected unit, in plain sentences with numbers from the curve."""
+    def explain(self, *, units: int | None = None) -> Explanation:
+        """What it means for one protected unit, in plain sentences with numbers from the curve.
+
+        `units` is the public number of protected units, if there is one: a δ that is not below 1/units is no protection.
+        """
         from discreet.privacy.explain import explain
 
-        return explain(self)
+        return explain(self, units)
 
     def to_json(self) -> str:
         """A versioned description that `privacy.from_json` reads back to an equal guarantee."""

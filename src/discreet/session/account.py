@@ -60,7 +60,10 @@ class Account:
         *,
         compiled: bool = False,
     ) -> Receipt:
-        """Pay for one answer; `compiled` says that its guarantee was computed from the description of the data."""
+        """Pay for one answer; `compiled` says that its guarantee was computed from the description of the data.
+
+        With a `mechanism` this session draws it next; without one it is drawn elsewhere.
+        """
         return self.ledger.charge(
             guarantee,
             question=question,
@@ -70,6 +73,7 @@ class Account:
             purpose=self.purpose,
             description=self.description,
             compiled=compiled,
+            in_session=mechanism is not None,
             **self.who,
         )
 
@@ -81,6 +85,7 @@ class Account:
             purpose=self.purpose,
             description=self.description,
             compiled=True,
+            in_session=True,
             **self.who,
         )
 

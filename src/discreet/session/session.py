@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from discreet.errors import BadParameter, OverBudget
-from discreet.ledger import Entry, Ledger, Left, Limit, Receipt
+from discreet.ledger import Entry, Ledger, Left, Limit, Receipt, Statement
 from discreet.ledger.description import Description
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import Guarantee
@@ -148,11 +148,12 @@ class Session:
         ]
         return "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(said, 1))
 
-    def statement(self) -> Any:
-        """What was promised and what was released, for those who must answer for it."""
-        from discreet.ledger.statement import Statement
+    def statement(self, *, declared: Mapping[str, Any] | None = None) -> Statement:
+        """What was promised and what was released, for those who must answer for it.
 
-        return Statement.of(self.ledger, self.data.public_description())
+        `declared` holds what only a person knows, by the fields of the registry of deployments: see `Statement.of`.
+        """
+        return Statement.of(self.ledger, self.data.public_description(), declared=declared)
 
     def __repr__(self) -> str:
         return (

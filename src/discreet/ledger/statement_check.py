@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verifying a statement: it is made again from the ledger, as of the entry that it was made at, and compared.
+
+    found = verify_statement(Path("statement.html").read_text(), Ledger("visits.ledger"))
+    found.holds; found.later; found.differences; found.asserted
+
+**Promise.** `holds` means that every letter of the page, or every value of the JSON, is what the ledger gives today for the same
+rows: no figure, sentence or entry was changed, dropped or added. Rows that were charged later make no difference, and are
+counted (`later`). What is not in the ledger cannot be verified, and is listed (`asserted`).
+
+What would break it: a ledger that is itself not the one that was charged; an anchor that was kept elsewhere tells.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.errors import BadDescription, BadParameter
+from discreet.ledger import chain, registry
+from discreet.ledger.ledger import Ledger
+from discreet.ledger.making import Making, no_statement
+from discreet.ledger.statement import Statement
+
+__all__ = ["Difference", "StatementCheck", "verify_statement"]
+
+CHANGED, MISSING, ADDED = "changed", "missing", "added"
+#: Differences that are listed.
+_LISTED = 20
+_LONGEST = 200
+_TAGS = re.compile(r"(?<=>)(?=<)|(?<=>)(?=[^<])|(?<=[^>])(?=<)")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that the statement says otherwise than the ledger: `changed`, `missing` in the statement, or `added` to it."""
+
+    kind: str
+    statement: str | None
+    ledger: str | None
+
+    def __str__(self) -> str:
+        if self.kind == MISSING:
+            return f"missing: the ledger gives {self.ledger!r}"
+        if self.kind == ADDED:
+            gives = "" if self.ledger is None else f", which has {self.ledger}"
+            return f"added: {self.statement!r} does not follow from the ledger{gives}"
+        return f"changed: it says {self.statement!r}, and the ledger gives {self.ledger!r}"
+
+    def to_dict(self) -> dict[str, str | None]:
+        """As plain JSON types."""
+        return {"kind": self.kind, "statement": self.statement, "ledger": self.ledger}
+
+
+@dataclass(frozen=True)
+class StatementCheck:
+    """What a comparison of a statement with its ledger found."""
+
+    form: str
+    rows: int
+    later: int
+    differences: tuple[Difference, ...]
+    asserted: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether the statement says what the ledger says, as of its last entry."""
+        return not self.differences
+
+    @property
+    def verdict(self) -> str:
+        """In one sentence."""
+        if not self.holds:
+            return "The statement does not say what the ledger says."
+        if self.later:
+            more = "1 row was" if self.later == 1 else f"{self.later} rows were"
+            return f"The statement is true as of entry {self.rows - 1}; {more} added to the ledger since."
+        return f"The statement is true as of entry {self.rows - 1}, the last one."
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [self.verdict, *map(str, self.differences), *(f"not verified: {one}" for one in self.asserted)]
+        )
+
+
+def verify_statement(text: str, ledger: Ledger) -> StatementCheck:
+    """Compare a statement, as HTML, Markdown or JSON, with the ledger that it was made from.
+
+    A damaged ledger is refused (DP602), and so is a file that is no statement (DP105), or one of another version of the
+    software (DP402), whose words differ: verify it with that version.
+    """
+    if not isinstance(text, str):
+        raise BadParameter(
+            "DP104",
+            f"a statement is text, not {type(text).__name__}.",
+            why="it is compared letter by letter.",
+            fix="verify_statement(Path('statement.html').read_text(encoding='utf-8'), ledger)",
+        )
+    plain = text.removeprefix("\ufeff").replace("\r\n", "\n").strip()
+    form = "json" if plain.startswith("{") else "html" if plain.startswith("<!doctype") else "md"
+    told = _object(plain) if form == "json" else None
+    making = Making.in_text(plain) if told is None else Making.from_dict(told.get("making"))
+    _same_version(making)
+    whole = ledger.verify()
+    if not whole.intact:
+        raise chain.damaged(whole.findings[0].text.removeprefix("the ledger is damaged: "))
+    differences = list(_of_the_ledger(making, ledger, whole.entries))
+    if not differences:
+        again = _made_again(ledger, making)
+        found = _of_objects(told, again.to_dict()) if told is not None else _of_texts(plain, again, form)
+        differences = list(found)
+    later = max(0, whole.entries - making.rows)
+    return StatementCheck(form, making.rows, later, tuple(differences[:_LISTED]), tuple(_asserted(making)))
+
+
+def _made_again(ledger: Ledger, making: Making) -> Statement:
+    """The statement that these words give; words that give none are not those of a statement."""
+    try:
+        registry.declared(making.declared)
+        return Statement.made_with(ledger, making)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise no_statement() from None
+
+
+def _of_the_ledger(making: Making, ledger: Ledger, rows: int) -> Iterator[Difference]:
+    """Whether it can be a statement of this ledger at all."""
+    if making.ledger != ledger.id:
+        yield Difference(CHANGED, f"made of the ledger {making.ledger}", f"this is the ledger {ledger.id}")
+    elif making.rows > rows:
+        yield Difference(ADDED, f"{making.rows} rows", f"{rows} rows: it was put back or cut off")
+
+
+def _of_texts(text: str, again: Statement, form: str) -> Iterator[Difference]:
+    expected = (again.to_html() if form == "html" else again.to_markdown()).strip()
+    if text == expected:
+        return
+    ours, theirs = _where_they_differ(_pieces(expected, form), _pieces(text, form))
+    matcher = difflib.SequenceMatcher(None, theirs, ours, autojunk=False)
+    for kind, a, b, c, d in matcher.get_opcodes():
+        if kind != "equal":
+            yield _difference(_short("".join(theirs[a:b])), _short("".join(ours[c:d])))
+
+
+def _where_they_differ(ours: list[str], theirs: list[str]) -> tuple[list[str], list[str]]:
+    """Both without what they have in common at the beginning and at the end."""
+    most = min(len(ours), len(theirs))
+    start = next((at for at in range(most) if ours[at] != theirs[at]), most)
+    end = next((at for at in range(most - start) if ours[-1 - at] != theirs[-1 - at]), most - start)
+    return ours[start : len(ours) - end], theirs[start : len(theirs) - end]
+
+
+def _pieces(page: str, form: str) -> list[str]:
+    """What is compared piece by piece: lines, or tags and what stands between them."""
+    return _TAGS.split(page) if form == "html" else page.splitlines(keepends=True)
+
+
+def _of_objects(told: Any, ours: Any, where: str = "") -> Iterator[Difference]:
+    if isinstance(told, Mapping) and isinstance(ours, Mapping):
+        for name in [*ours, *(name for name in told if name not in ours)]:
+            place = f"{where}.{name}" if where else str(name)
+            if name not in told:
+                yield Difference(MISSING, None, _short(f"{place}: {ours[name]}"))
+            elif name not in ours:
+                yield Difference(ADDED, _short(f"{place}: {told[name]}"), None)
+            else:
+                yield from _of_objects(told[name], ours[name], place)
+    elif isinstance(told, list) and isinstance(ours, list) and where == "released":
+        yield from _of_entries(told, ours)
+    elif told != ours or type(told) is not type(ours):
+        yield Difference(CHANGED, _short(f"{where}: {told}"), _short(f"{where}: {ours}"))
+
+
+def _of_entries(told: list[Any], ours: list[Any]) -> Iterator[Difference]:
+    """Charges are compared by their number, so that one that was dropped is named."""
+    by_number = {line.get("number"): line for line in told if isinstance(line, Mapping)}
+    known = [line["number"] for line in ours]
+    for line in ours:
+        if line["number"] not in by_number:
+            yield Difference(MISSING, None, _short(f"entry {line['number']}: {line['question']}"))
+        else:
+            yield from _of_objects(by_number[line["number"]], line, f"entry {line['number']}")
+    if [line.get("number") for line in told if isinstance(line, Mapping)] != [
+        n for n in known if n in by_number
+    ]:
+        yield Difference(CHANGED, "the order or number of the entries", f"{len(ours)} entries in order")
+
+
+def _difference(theirs: str, ours: str) -> Difference:
+    kind = CHANGED if theirs and ours else MISSING if ours else ADDED
+    return Difference(kind, theirs or None, ours or None)
+
+
+def _asserted(making: Making) -> Iterator[str]:
+    yield f"made {making.made}, by discreet {making.version} with source files sha256 {making.software}"
+    if making.in_memory or making.weaknesses:
+        yield "where the ledger was kept"
+    if making.given_facts is not None:
+        yield "the description of the data that was given with it"
+    yield from (f"{name}: {_short(str(value))}" for name, value in making.declared.items())
+
+
+def _object(text: str) -> dict[str, Any]:
+    """JSON, in which no name may stand twice: a reader would see one value, and we another."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ValueError
+        return found
+
+    try:
+        told = json.loads(text, object_pairs_hook=once)
+    except (ValueError, RecursionError):
+        raise no_statement() from None
+    return told if isinstance(told, dict) else {}
+
+
+def _same_version(making: Making) -> None:
+    if making.version != chain.version():
+        raise BadDescription(
+            "DP402",
+            f"this statement was made by discreet {making.version}, and this is discreet {chain.version()}.",
+            why="every letter is compared, and another version may word the same facts otherwise.",
+            fix=f"pip install discreet=={making.version}   in an environment of its own, and verify it there",
+        )
+
+
+def _short(words: str) -> str:
+    line = " ".join(words.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
