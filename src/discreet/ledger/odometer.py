@@ -153,7 +153,10 @@ class Odometer(Limit):
         )
         note = f"all answers so far: ε = {self.bound(state):.6g} at δ = {float(self.delta):g}"
         return Left(
-            lanes, lanes[0].share, lambda guarantee: self._count(state, as_guarantee(guarantee)), (note,)
+            lanes,
+            lanes[0].spent_fraction,
+            lambda guarantee: self._count(state, as_guarantee(guarantee)),
+            (note,),
         )
 
     def _count(self, state: State, guarantee: Guarantee) -> float:

@@ -130,15 +130,18 @@ def _claim(facts: Mapping[str, Any], claim: Claim) -> str:
 
 
 def _budget(facts: Mapping[str, Any]) -> str:
-    used = facts["budget"]["used"]
-    words = f"{percent(used)} of the limit is used"
-    bar = f"<p>{words}.</p><div class='bar' role='img' aria-label='{words}'><span style='width:{100 * used:.1f}%'></span></div>"
+    spent = facts["budget"]["spent_fraction"]
+    words = f"{percent(spent)} of the limit is spent"
+    bar = f"<p>{words}.</p><div class='bar' role='img' aria-label='{words}'><span style='width:{100 * spent:.1f}%'></span></div>"
     lanes = [lane_words(lane) for lane in facts["budget"]["lanes"]]
-    table = _table("Running totals", ("account", "total", "spent", "left"), lanes, numbers={1, 2, 3})
+    table = _table("Running totals", ("account", "total", "spent", "remaining"), lanes, numbers={1, 2, 3})
     people = facts["budget"]["shares"]
     if people:
-        rows = [(who["name"], who["group"], percent(who["share"]), percent(who["used"])) for who in people]
-        table += _table("Shares", ("who", "", "share", "used (all, or own)"), rows, numbers={2, 3})
+        rows = [
+            (who["name"], who["group"], percent(who["share"]), percent(who["spent_fraction"]))
+            for who in people
+        ]
+        table += _table("Shares", ("who", "", "share", "spent (all, or own)"), rows, numbers={2, 3})
     notes = _list([f"{note}." for note in facts["budget"]["notes"]]) if facts["budget"]["notes"] else ""
     return f"{_list(facts['limit']['says'])}{bar}{table}{notes}"
 
@@ -172,7 +175,7 @@ def _released(facts: Mapping[str, Any]) -> str:
     if not lines:
         return "<p>Nothing yet.</p>"
     with_answers = "answer" in lines[0]
-    head = ["", "time (UTC)", "question", "cost", "mechanism", "limit used", "who, why", "status"]
+    head = ["", "time (UTC)", "question", "cost", "mechanism", "limit spent", "who, why", "status"]
     rows = [_released_row(line, with_answers=with_answers) for line in lines[:LISTED]]
     more = (
         f"<p>{len(lines) - LISTED} more are in the JSON form of this statement.</p>"
@@ -186,7 +189,7 @@ def _released(facts: Mapping[str, Any]) -> str:
 def _released_row(line: Mapping[str, Any], *, with_answers: bool) -> list[str]:
     who = ", ".join(line[name] for name in ("analyst", "project", "purpose") if line[name]) or "–"
     shown = [f"#{line['number']}", line["time"][:16].replace("T", " "), line["question"] or "–"]
-    shown += [line["epsilon"], line["guarantee"], percent(line["used_after"]), who, line["status"]]
+    shown += [line["epsilon"], line["guarantee"], percent(line["spent_fraction_after"]), who, line["status"]]
     return [*shown, *([line["answer"] or "–"] if with_answers else [])]
 
 

@@ -81,12 +81,15 @@ def _missed(at: Mapping[str, float]) -> str:
 
 def _budget(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"- {_safe(sentence)}" for sentence in facts["limit"]["says"])
-    yield from ("", f"{percent(facts['budget']['used'])} of the limit is used.", "")
-    yield from _table(("account", "total", "spent", "left"), map(lane_words, facts["budget"]["lanes"]))
+    yield from ("", f"{percent(facts['budget']['spent_fraction'])} of the limit is spent.", "")
+    yield from _table(("account", "total", "spent", "remaining"), map(lane_words, facts["budget"]["lanes"]))
     people = facts["budget"]["shares"]
     if people:
-        rows = [(who["name"], who["group"], percent(who["share"]), percent(who["used"])) for who in people]
-        yield from ("", *_table(("who", "", "share", "used (all, or own)"), rows))
+        rows = [
+            (who["name"], who["group"], percent(who["share"]), percent(who["spent_fraction"]))
+            for who in people
+        ]
+        yield from ("", *_table(("who", "", "share", "spent (all, or own)"), rows))
     yield from (f"\n{_safe(note)}." for note in facts["budget"]["notes"])
 
 
@@ -105,7 +108,7 @@ def _released(facts: Mapping[str, Any]) -> Iterator[str]:
         yield "Nothing yet."
         return
     rows = [_charge(line) for line in lines[:LISTED]]
-    head = ("", "time (UTC)", "question", "cost", "mechanism", "limit used", "who, why", "status")
+    head = ("", "time (UTC)", "question", "cost", "mechanism", "limit spent", "who, why", "status")
     yield from _table(head, rows)
     if len(lines) > LISTED:
         yield f"\n{len(lines) - LISTED} more are in the JSON form of this statement."
@@ -115,7 +118,7 @@ def _released(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _charge(line: Mapping[str, Any]) -> tuple[str, ...]:
-    when, used = line["time"][:16].replace("T", " "), percent(line["used_after"])
+    when, used = line["time"][:16].replace("T", " "), percent(line["spent_fraction_after"])
     asked, run = _Code(line["question"]), _Code(line["guarantee"])
     return (f"#{line['number']}", when, asked, line["epsilon"], run, used, _who(line), line["status"])
 
