@@ -494,7 +494,7 @@ def test_a_guarantee_about_somebody_else_is_refused():
 def test_what_is_left_is_said_in_numbers_and_words():
     one = session()
     one.sql(COUNT, epsilon=0.25)
-    assert one.left().share == pytest.approx(0.25)
+    assert one.left().spent_fraction == pytest.approx(0.25)
     said = one.describe()
     assert "one patient_id added or removed" in said
     assert "in memory" in said

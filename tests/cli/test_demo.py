@@ -37,7 +37,7 @@ def test_the_demonstration(discreet, place):
 
 
 def _what_is_left_only_falls(page):
-    left = [int(share) for share in re.findall(r"(\d+)% of the limit is left", page)]
+    left = [int(share) for share in re.findall(r"(\d+)% of the limit remains", page)]
     assert len(left) == len(QUESTIONS)
     assert left == sorted(left, reverse=True)
 

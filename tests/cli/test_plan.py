@@ -32,7 +32,7 @@ def test_a_plan_leaves_a_ledger_as_it_is(discreet):
     before = Ledger("visits.ledger").anchor()
     found = discreet(f"{ASK} --epsilon 0.1 --json").object
     assert found["budget"]["fits"] is True
-    assert found["budget"]["used_after"] > found["budget"]["used"] > 0
+    assert found["budget"]["spent_fraction_after"] > found["budget"]["spent_fraction"] > 0
     assert Ledger("visits.ledger").anchor() == before
 
 

@@ -28,7 +28,7 @@ def charges():
 def test_an_answer_has_intervals_a_receipt_and_what_is_left(discreet):
     done = discreet(f"{ASK} --epsilon 0.5 --analyst ana --project wards --purpose 'a report'")
     assert done.code == 0, done.err
-    for word in ("count_lo", "count_hi", *visits.WARDS, "receipt", "#1", "limit used"):
+    for word in ("count_lo", "count_hi", *visits.WARDS, "receipt", "#1", "limit"):
         assert word in done.out
     (charge,) = charges()
     assert (charge.analyst, charge.project, charge.purpose) == ("ana", "wards", "a report")
@@ -42,7 +42,7 @@ def test_the_numbers_are_near_the_truth(discreet):
     assert all(row["count_lo"] < row["count"] < row["count_hi"] for row in found["rows"])
     assert found["paid"] is True
     assert found["receipt"]["number"] == 1
-    assert found["left"]["used"] > 0.5
+    assert found["budget"]["spent_fraction"] > 0.5
 
 
 def test_the_same_key_shows_the_same_answer_and_costs_nothing(discreet):
@@ -50,7 +50,7 @@ def test_the_same_key_shows_the_same_answer_and_costs_nothing(discreet):
     again = discreet(f"{ASK} --epsilon 0.1 --key monday --json").object
     assert again["rows"] == first["rows"]
     assert (first["paid"], again["paid"]) == (True, False)
-    assert again["left"] == first["left"]
+    assert again["budget"] == first["budget"]
     assert len(charges()) == 1
     reused = discreet("query 'SELECT COUNT(*) FROM visits' --data visits.toml --epsilon 0.1 --key monday")
     assert (reused.code, reused.err[:5]) == (2, "DP604")
@@ -121,5 +121,5 @@ def test_a_picture_that_cannot_be_drawn_is_refused_before_it_is_paid_for(discree
 def test_explain_privacy_spends_nothing_and_makes_no_ledger(discreet, here):
     done = discreet('query "EXPLAIN PRIVACY SELECT COUNT(*) FROM visits" --data visits.toml --epsilon 0.1')
     assert done.code == 0, done.err
-    assert "limit used" in done.out
+    assert "limit" in done.out
     assert not (here / "visits.ledger").exists()

@@ -35,7 +35,7 @@ def test_ten_tenths_fit_and_the_eleventh_is_refused_and_leaves_no_trace(ledger, 
     assert [receipt.number for receipt in receipts] == list(range(1, 11))
     assert len(ledger) == rows == 11
     assert ledger.spent["epsilon"] == 1
-    assert ledger.left().share == 1
+    assert ledger.left().spent_fraction == 1
     with Ledger(where) as again:
         assert again.spent == ledger.spent
 

@@ -143,7 +143,7 @@ def test_a_lane_that_is_closed_stays_closed_and_the_other_goes_on():
     assert state["epsilon"] == math.inf
     assert "pure lane (ε): closed" in str(limit.left(state))
     state = spend(limit, *[privacy.pure(0.01)] * 50, state=state)
-    assert 0 < limit.left(state).share < 1
+    assert 0 < limit.left(state).spent_fraction < 1
 
 
 def test_when_the_renyi_lane_is_closed_gaussian_noise_still_fits_as_a_point_of_its_curve():

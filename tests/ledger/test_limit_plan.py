@@ -20,7 +20,7 @@ def spend(limit, *guarantees, state=None):
 def test_slots_are_used_in_any_order_and_each_once():
     limit = Limit.plan(2 * privacy.gaussian(10.0) + privacy.laplace(20))
     state = spend(limit, privacy.gaussian(10.0), privacy.laplace(20), privacy.gaussian(10.0))
-    assert limit.left(state).share == 1
+    assert limit.left(state).spent_fraction == 1
     for guarantee in (privacy.gaussian(1e6), privacy.laplace(1e6)):
         with pytest.raises(OverBudget, match="DP601"):
             spend(limit, guarantee, state=state)

@@ -84,12 +84,12 @@ def test_analysts_and_projects_both_count():
     state = exhaust(limit, limit.start(), tenth, analyst="ana", project="flu")
     assert limit.left(state, analyst="bo", project="flu").like(tenth) == 0
     assert limit.left(state, analyst="bo", project="pox").like(tenth) == 7
-    assert limit.left(state, project="flu").share == 1
+    assert limit.left(state, project="flu").spent_fraction == 1
 
 
 def test_a_refusal_changes_nothing_and_names_what_is_left():
     limit = Limit.filter(epsilon=1, analysts=HALVES)
-    with pytest.raises(OverBudget, match=r"ana: pure lane \(ε\): 0.5 of 0.5 left"):
+    with pytest.raises(OverBudget, match=r"ana: pure lane \(ε\): 0.5 of 0.5 remaining"):
         limit.admit(limit.start(), limit.cost(privacy.pure(0.6)), analyst="ana")
 
 

@@ -119,7 +119,7 @@ def test_every_charge_is_listed_and_they_add_up_to_what_was_spent():
     ]
     assert [line["status"] for line in lines] == ["answered", "charged; no answer was kept"]
     assert sum(line["added"]["epsilon"] for line in lines) == pytest.approx(float(ledger.spent["epsilon"]))
-    assert lines[-1]["used_after"] == ledger.left().share == pytest.approx(0.2)
+    assert lines[-1]["spent_fraction_after"] == ledger.left().spent_fraction == pytest.approx(0.2)
 
 
 def test_no_answer_is_shown_unless_it_is_asked_for():
@@ -221,7 +221,7 @@ def test_shares_are_shown():
     limit = Limit.filter(epsilon=1, analysts={"ana": 0.5, "bo": 0.25})
     page, text, stored = forms(Statement.of(book(limit)))
     assert "| ana | analyst | 50.0 % | 40.0 % |" in text
-    assert {who["name"]: who["used"] for who in json.loads(stored)["budget"]["shares"]} == {
+    assert {who["name"]: who["spent_fraction"] for who in json.loads(stored)["budget"]["shares"]} == {
         "ana": 0.4,
         "bo": 0.2,
     }

@@ -39,7 +39,7 @@ def here(visits, unknown_cap, folder):
     slip('error="small"', "DP104", 'error="±50"', 'error="±50"'),
     slip("error='±50', epsilon=0.1", "DP107", "error='±50'", "error='±50'"),
     slip('error="±50", confidence=95', "DP102", "confidence=0.95", 'error="±50", confidence=0.95'),
-    slip("epsilon=5000", "DP601", "session.left()", "epsilon=1); session.left("),
+    slip("epsilon=5000", "DP601", "session.budget()", "epsilon=1); session.budget("),
     slip("epsilon=1, key=7", "DP104", "key='monday'", "epsilon=1, key='monday'"),
     Mistake(
         f"session.sql({BY_NAME}, epsilon=1)",

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`discreet budget`: what is left, by lane, by share, in the window and for life."""
+"""`discreet budget`: what is spent and what remains, by lane, by allocation, in the window and for life."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from math import inf
+from typing import TYPE_CHECKING, Any
 
 from discreet.cli import asking, options
 from discreet.cli.places import data_at, exists, ledger_at, session_for
 from discreet.cli.report import print_json
 from discreet.cli.terminal import print_rows, print_table
 from discreet.errors import BadParameter
+
+if TYPE_CHECKING:
+    from discreet.ledger import Left
 
 
 def budget(
@@ -19,7 +23,7 @@ def budget(
     data: asking.MaybeData = None,
     json: options.Json = False,
 ) -> None:
-    """What is left of the limit: of every lane, of every share, in this window and for life. Spends nothing.
+    """What is spent of the limit and what remains: of every lane and allocation, in this window and for life. Spends nothing.
 
     discreet budget --ledger visits.ledger
 
@@ -29,6 +33,7 @@ def budget(
     from discreet.ledger.overview import budget as view
     from discreet.ledger.overview import shares
 
+    left = book.left()
     found = {
         "command": "budget",
         "ledger": book.where if begun else None,
@@ -37,13 +42,13 @@ def budget(
         "limit": book.limit.describe(),
         "theorem": book.limit.theorem,
         "rows": len(book) if begun else 0,
-        **view(book.left()),
+        **view(left),
         "shares": shares(book.limit, book.left),
     }
     if json:
         print_json(found)
     else:
-        _show(found)
+        _show(found, left)
 
 
 def _book(ledger: str | None, data: str | None) -> tuple[Any, bool]:
@@ -63,14 +68,15 @@ def _book(ledger: str | None, data: str | None) -> tuple[Any, bool]:
     return session.ledger, place is not None and exists(place)
 
 
-def _show(found: dict[str, Any]) -> None:
+def _show(found: dict[str, Any], left: Left) -> None:
     place = found["ledger"] or "not made yet: the first answer makes it"
     print_rows(
         [
             ("ledger", place),
             ("protects", found["protects"] + (f" in {found['dataset']}" if found["dataset"] else "")),
             *(("limit" if at == 0 else "", line) for at, line in enumerate(found["limit"])),
-            ("used", f"{found['used']:.1%}"),
+            ("budget", left.headline),
+            *(("next question", words) for words in _next(left)),
             *(("", note) for note in found["notes"]),
         ]
     )
@@ -81,9 +87,17 @@ def _show(found: dict[str, Any]) -> None:
         print_lanes([lane for lane in who["lanes"] if lane["name"].startswith(f"{who['name']}: ")])
 
 
+def _next(left: Left) -> list[str]:
+    """The most that the next question may cost, as it is asked."""
+    most = {name: amount for name, amount in left.remaining.items() if name != "delta" and amount < inf}
+    return (
+        [f"at most  {'  or  '.join(f'--{name} {amount:g}' for name, amount in most.items())}"] if most else []
+    )
+
+
 def print_lanes(lanes: list[Mapping[str, Any]]) -> None:
     """Running totals as a table."""
     from discreet.ledger.statement_markdown import lane_words
 
-    rows = [(*lane_words(lane), f"{lane['used']:.1%}") for lane in lanes]
-    print_table(["account", "total", "spent", "left", "used"], rows, numbers={1, 2, 3, 4})
+    rows = [(*lane_words(lane), f"{lane['spent_fraction']:.1%}") for lane in lanes]
+    print_table(["account", "total", "spent", "remaining", "in %"], rows, numbers={1, 2, 3, 4})

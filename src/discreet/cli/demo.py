@@ -107,7 +107,7 @@ def _ask(number: int, session: Session) -> Answer:
         answer: Answer = session.sql(sql, **spend)
     _print_table(answer)
     cost = ", ".join(f"{_SIGNS[name]} = {value:g}" for name, value in spend.items())
-    _say(f"cost {cost}; {1 - session.left().share:.0%} of the limit is left", style="dim")
+    _say(f"cost {cost}; {session.budget().remaining_fraction:.0%} of the limit remains", style="dim")
     return answer
 
 

@@ -43,7 +43,7 @@ def show(
         found: dict[str, Any] = {"command": "ledger show", "ledger": book.where, "protects": str(book.unit)}
         print_json(found | {"charges": lines, "anchor": book.anchor()})
         return
-    heads = ["#", "time (UTC)", "who", "question", "cost", "used"]
+    heads = ["#", "time (UTC)", "who", "question", "cost", "spent"]
     rows = [
         [
             str(line["number"]),
@@ -51,7 +51,7 @@ def show(
             line["analyst"] or line["project"] or "–",
             line["question"] + ("" if line["status"] == "answered" else f"  [{line['status']}]"),
             line["epsilon"],
-            f"{line['used_after']:.1%}",
+            f"{line['spent_fraction_after']:.1%}",
         ]
         for line in lines
     ]

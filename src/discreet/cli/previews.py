@@ -76,11 +76,9 @@ def budget_rows(session: Session, fit: Fit, costs: list[Guarantee]) -> list[tupl
     rows = [("an attacker", f"from this alone guesses right at most {guess} of the time; a coin 50 %")]
     if not has_limit(session):
         return [*rows, ("limit", "none is known: name a --ledger, or a --limit to compare with")]
-    before = session.left()
-    used = (
-        f"{before.share:.1%} now, {fit.left.share:.1%} after it" if fit.refusal is None else "it does not fit"
-    )
-    rows.append(("limit used", used))
+    before, after = session.budget().spent_fraction, fit.left.spent_fraction
+    spent = f"{before:.1%} now, {after:.1%} after it" if fit.refusal is None else "it does not fit"
+    rows.append(("limit spent", spent))
     claim = session.ledger.limit.promise(session.ledger.unit)
     if claim is not None:
         most = at_most_percent(claim.explain().right)
@@ -99,7 +97,7 @@ def budget_facts(session: Session, fit: Fit, costs: list[Guarantee]) -> dict[str
         "cost": repr(together),
         "guess": together.explain().right,
         "fits": fit.refusal is None if known else None,
-        "used": session.left().share if known else None,
-        "used_after": fit.left.share if known and fit.refusal is None else None,
-        "left": budget(session.left()) if known else None,
+        "spent_fraction": session.budget().spent_fraction if known else None,
+        "spent_fraction_after": fit.left.spent_fraction if known and fit.refusal is None else None,
+        "now": budget(session.budget()) if known else None,
     }

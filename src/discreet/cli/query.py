@@ -116,13 +116,13 @@ def answered(session: Session, answer: Answer) -> dict[str, Any]:
     """An answer, its receipt and what is left, for JSON."""
     from discreet.ledger.overview import budget
 
-    receipt, left = answer.receipt, session.left()
+    receipt = answer.receipt
     return {
         "answer": answer.to_dict(),
         "rows": [{name: _plain(cell) for name, cell in row.items()} for row in answer],
         "receipt": {"number": receipt.number, "time": receipt.time, "hash": receipt.hash, "key": receipt.key},
         "paid": receipt.cost is not None,
-        "left": budget(left),
+        "budget": budget(session.budget()),
         "like_this": _like(session, answer),
     }
 
@@ -130,15 +130,15 @@ def answered(session: Session, answer: Answer) -> dict[str, Any]:
 def account_rows(session: Session, answer: Answer) -> list[tuple[str, str]]:
     """What the answer cost, and what is left."""
     again = "shown again: it was paid for before" if answer.receipt.cost is None else str(answer.receipt)
-    left, like = session.left(), _like(session, answer)
+    budget, like = session.budget(), _like(session, answer)
     more = "" if like is None else f"; {like:,} more like this would fit"
-    return [("receipt", again), ("limit used", f"{left.share:.1%}{more}")]
+    return [("receipt", again), ("limit", f"{budget.headline}{more}")]
 
 
 def _like(session: Session, answer: Answer) -> int | None:
     if answer.guarantee is None:
         return None
-    count = session.left().like(answer.guarantee)
+    count = session.budget().like(answer.guarantee)
     return None if count == float("inf") else int(count)
 
 

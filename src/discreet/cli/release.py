@@ -97,7 +97,9 @@ def _tell(
         from discreet.ledger.overview import budget
 
         found = {"command": "release", "release": told.name, "tables": tables}
-        print_json(found | {"statement": [str(path) for path in statements], "left": budget(session.left())})
+        print_json(
+            found | {"statement": [str(path) for path in statements], "budget": budget(session.budget())}
+        )
         return
     rows = [
         [table["name"], str(table["rows"]), f"#{table['receipt']}" if table["paid"] else "paid before", path]
@@ -109,7 +111,7 @@ def _tell(
     print_rows(
         [
             ("statement", ", ".join(str(path) for path in statements)),
-            ("limit used", f"{session.left().share:.1%}"),
+            ("limit", session.budget().headline),
             ("anchor", session.ledger.anchor()),
         ]
     )

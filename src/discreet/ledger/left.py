@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is left of a limit, for people: totals by lane, the share that is used up, and how many more answers fit.
+"""What remains of a limit, for people: totals by lane, the fractions spent and remaining, and what still fits.
 
 Nothing here is a privacy claim about a moment in mid-course; the claim is the limit's own (see `Limit.describe`).
 """
@@ -9,13 +9,19 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 from discreet.errors import DiscreetError
 from discreet.ledger.lanes import Amount
+from discreet.privacy.constructors import gaussian, pure
 from discreet.privacy.guarantee import Composed, Guarantee, compose
 from discreet.privacy.primitives import Leaky
+
+#: Between these amounts the most that fits is searched.
+_LEAST, _MOST = 2.0**-40, 2.0**20
 
 
 @dataclass(frozen=True)
@@ -34,8 +40,8 @@ class LaneLeft:
         return self.total - self.spent if self.spent <= self.total else Fraction(0)
 
     @property
-    def share(self) -> float:
-        """How much of it is used, from 0 to 1."""
+    def spent_fraction(self) -> float:
+        """How much of it is spent, from 0 to 1."""
         if self.total == 0 or self.spent >= self.total:
             return 0.0 if self.spent == 0 else 1.0
         return float(self.spent / self.total) if self.total < math.inf else 0.0
@@ -45,23 +51,62 @@ class LaneLeft:
             return f"{self.name}: closed"
         if self.total == math.inf:
             return f"{self.name}: {_number(self.spent)} spent"
-        return f"{self.name}: {_number(self.left)} of {_number(self.total)} left"
+        return f"{self.name}: {_number(self.left)} of {_number(self.total)} remaining"
 
 
 @dataclass(frozen=True)
 class Left:
-    """What is left of a limit (and of the shares, window and lifetime that apply).
+    """What remains of a limit (and of the allocations, window and lifetime that apply).
 
-    `share` is how full it is: 0 untouched, 1 nothing fits any more. `like(guarantee)` counts how many more such
+    `spent_fraction` is 0 for an untouched limit and 1 where nothing fits any more; `remaining_fraction` is the rest of 1.
+    `remaining` is the most that one more question may cost, as it is asked. `like(guarantee)` counts how many more such
     answers would be admitted, one after another, if nothing else is charged. `last` is the guarantee of the last answer
     that was charged, where a ledger knows one; `fits` says how many more like it there is room for.
     """
 
     lanes: tuple[LaneLeft, ...]
-    share: float
+    spent_fraction: float
     count: Callable[[Guarantee], float] = field(repr=False, compare=False)
     notes: tuple[str, ...] = ()
     last: Guarantee | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def remaining_fraction(self) -> float:
+        """How much is not spent yet, from 0 to 1."""
+        return 1 - self.spent_fraction
+
+    @property
+    def remaining(self) -> dict[str, float]:
+        """The most that the next question may cost, in the words in which it is asked.
+
+        `epsilon` of a question without δ; `rho`, where the limit counts in ρ or μ; `delta`, of what may fail with that
+        probability. Each alone, to four digits and rounded down, so that it fits; `math.inf` where there is no limit, and no word
+        for what the limit does not take. Empty where a limit is shared out and nobody is named.
+        """
+        converted = any("Rényi" in lane.name for lane in self.lanes)
+        words = {"epsilon": pure} if converted else {"epsilon": pure, "rho": _of_rho}
+        found = {}
+        for word, costs in words.items():
+            with suppress(DiscreetError):
+                found[word] = self._most(costs)
+        accounts = [lane.left for lane in self.lanes if lane.name.endswith("δ")]
+        return found | ({"delta": _down(float(min(accounts)))} if found and accounts else {})
+
+    def _most(self, costs: Callable[[float], Guarantee]) -> float:
+        """The greatest amount of which one answer is admitted."""
+        amount = _MOST
+        if self.count(costs(amount)) >= 1:
+            return math.inf
+        while amount > _LEAST and self.count(costs(amount)) < 1:
+            amount /= 2
+        if amount <= _LEAST:
+            return 0.0
+        low, high = amount, 2 * amount
+        while high > 1.00001 * low:
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.count(costs(middle)) >= 1 else (low, middle)
+        nearest = float(f"{high:.4g}")  # an ε of 0.3 leaves 0.7 of 1, and not 0.6999
+        return nearest if self.count(costs(nearest)) >= 1 else _down(low)
 
     def like(self, guarantee: Guarantee) -> float:
         """How many more of these fit; a whole number, or `math.inf` where there is no limit."""
@@ -82,11 +127,29 @@ class Left:
         return f"{more} like the last one fit, with keys found privately", declared
 
     def __str__(self) -> str:
-        return "\n".join([f"{self.share:.0%} used", *map(str, self.lanes), *self.notes, *self.fits])
+        return "\n".join([self.headline, *map(str, self.lanes), *self.notes, *self.fits])
+
+    @property
+    def headline(self) -> str:
+        """What is spent and what remains, rounded to the careful side."""
+        endless = any(lane.total == math.inf for lane in self.lanes)
+        of = " of δ, the rest has no limit" if endless else ""
+        spent = percent(self.spent_fraction, ROUND_CEILING)
+        return f"{spent} spent, {percent(self.remaining_fraction, ROUND_FLOOR)} remaining{of}"
 
     def _repr_html_(self) -> str:
         items = "".join(f"<li>{html.escape(line)}</li>" for line in str(self).splitlines()[1:])
-        return f"<p><b>{self.share:.0%}</b> of the limit is used</p><ul>{items}</ul>"
+        return f"<p><b>{html.escape(self.headline)}</b></p><ul>{items}</ul>"
+
+
+def percent(fraction: float, rounding: str) -> str:
+    """A fraction as a percentage with one decimal: something spent is never 0 %, something that remains never 100 %.
+
+    >>> percent(0.0004, ROUND_CEILING), percent(0.9996, ROUND_FLOOR), percent(0.2, ROUND_CEILING)
+    ('0.1 %', '99.9 %', '20 %')
+    """
+    plain = Decimal(f"{100 * fraction:.9f}")  # so that the nudge of a float does not become a digit
+    return f"{float(plain.quantize(Decimal('0.1'), rounding=rounding)):g} %"
 
 
 def without_key_selection(guarantee: Guarantee) -> Guarantee | None:
@@ -100,6 +163,14 @@ def _many(count: float) -> str:
     if count == math.inf:
         return "any number of answers"
     return f"{int(count):,} more answer{'' if count == 1 else 's'}"
+
+
+def _of_rho(rho: float) -> Guarantee:
+    return gaussian(noise=1 / math.sqrt(2 * rho))
+
+
+def _down(amount: float) -> float:
+    return float(Context(prec=4, rounding=ROUND_FLOOR).create_decimal(Decimal(repr(amount))))
 
 
 def _number(amount: Amount) -> str:

@@ -274,7 +274,7 @@ def over_budget_together(left: Left, refused: OverBudget) -> OverBudget:
     if refused.delta_part is not None:
         error.what = error.what.replace("do not fit what is left", "need more δ than is left")
         error.fix = (
-            "ask with a smaller delta, or for fewer of them together:  session.left()  says what is left."
+            "ask with a smaller delta, or for fewer of them together:  session.budget()  says what remains."
         )
     error.delta_part, error.loss_part = refused.delta_part, refused.loss_part
     return error
@@ -285,7 +285,7 @@ def over_budget(left: Left, short: Shortage | None = None, subject: str = "this 
     details = "; ".join(map(str, left.lanes))
     does = f"{subject} {'do' if subject.endswith('together') else 'does'}"
     what = f"{does} not fit what is left ({details})."
-    fix = "ask with a smaller epsilon (more noise), or less often:  session.left()  and  discreet budget  say what is left."
+    fix = "ask with a smaller epsilon (more noise), or less often:  session.budget()  and  discreet budget  say what remains."
     if short is not None and short.delta:
         need = "need" if subject.endswith("together") else "needs"
         what = (

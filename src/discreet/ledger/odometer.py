@@ -152,7 +152,7 @@ class Odometer(Limit):
             LaneLeft("ρ", math.inf, state["rho"]),
         )
         note = f"all answers so far: ε = {self.bound(state):.6g} at δ = {float(self.delta):g}"
-        return Left(lanes, lanes[0].share, partial(self._count, state), (note,))
+        return Left(lanes, lanes[0].spent_fraction, partial(self._count, state), (note,))
 
     def _count(self, state: State, guarantee: Guarantee) -> float:
         room = self.leak - state["delta"]

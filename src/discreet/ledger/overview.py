@@ -23,13 +23,20 @@ def budget(left: Left) -> dict[str, Any]:
             "total": _number(lane.total),
             "spent": _number(lane.spent),
             "left": _number(lane.left),
-            "used": lane.share,
+            "spent_fraction": lane.spent_fraction,
             "closed": lane.spent > lane.total,
             "exactly": {"total": str(lane.total), "spent": str(lane.spent), "left": str(lane.left)},
         }
         for lane in left.lanes
     ]
-    return {"used": left.share, "lanes": lanes, "notes": [*left.notes, *left.fits]}
+    remaining = {name: _number(amount) for name, amount in left.remaining.items()}
+    return {
+        "spent_fraction": left.spent_fraction,
+        "remaining_fraction": left.remaining_fraction,
+        "remaining": remaining,
+        "lanes": lanes,
+        "notes": [*left.notes, *left.fits],
+    }
 
 
 def shares(limit: Limit, left: Callable[..., Left]) -> list[dict[str, Any]]:

@@ -32,7 +32,9 @@ def released(entries: Sequence[Entry], limit: Limit, *, answers: bool = False) -
         after = State.from_dict(entry.state)
         if entry.kind == "reserved":
             answer = settled.get(entry.number)
-            line = _line(entry, answer, before, after) | {"used_after": limit.left(after).share}
+            line = _line(entry, answer, before, after) | {
+                "spent_fraction_after": limit.left(after).spent_fraction
+            }
             lines.append(line | ({"answer": answer.answer if answer else None} if answers else {}))
         before = after
     return lines

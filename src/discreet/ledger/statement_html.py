@@ -146,14 +146,17 @@ def _claim(facts: Mapping[str, Any], claim: Claim) -> str:
 
 
 def _budget(facts: Mapping[str, Any]) -> str:
-    used = facts["budget"]["used"]
-    words = f"{percent(used)} of the budget is spent"
-    bar = f"<p>{words}.</p><div class='bar' role='img' aria-label='{words}'><span style='width:{100 * used:.1f}%'></span></div>"
+    spent = facts["budget"]["spent_fraction"]
+    words = f"{percent(spent)} of the budget is spent"
+    bar = f"<p>{words}.</p><div class='bar' role='img' aria-label='{words}'><span style='width:{100 * spent:.1f}%'></span></div>"
     lanes = [lane_words(lane) for lane in facts["budget"]["lanes"]]
     table = _table("Running totals", ("account", "total", "spent", "remaining"), lanes, numbers={1, 2, 3})
     people = facts["budget"]["shares"]
     if people:
-        rows = [(who["name"], who["group"], percent(who["share"]), percent(who["used"])) for who in people]
+        rows = [
+            (who["name"], who["group"], percent(who["share"]), percent(who["spent_fraction"]))
+            for who in people
+        ]
         table += _table("Allocations", ("who", "", "allocation", "spent (all, or own)"), rows, numbers={2, 3})
     notes = _list([f"{note}." for note in facts["budget"]["notes"]]) if facts["budget"]["notes"] else ""
     return f"{_list(facts['limit']['says'])}{bar}{table}{notes}"
@@ -201,7 +204,7 @@ def _released(facts: Mapping[str, Any]) -> str:
 
 def _released_row(line: Mapping[str, Any], *, with_answers: bool) -> list[str]:
     shown = [f"#{line['number']}", line["time"][:16].replace("T", " "), line["question"] or "–"]
-    shown += [line["epsilon"], line["guarantee"], line["noise"], percent(line["used_after"])]
+    shown += [line["epsilon"], line["guarantee"], line["noise"], percent(line["spent_fraction_after"])]
     shown += [who_words(line), line["status"]]
     return [*shown, *([line["answer"] or "–"] if with_answers else [])]
 

@@ -100,11 +100,14 @@ def _missed(at: Mapping[str, float]) -> str:
 
 def _budget(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"- {_safe(sentence)}" for sentence in facts["limit"]["says"])
-    yield from ("", f"{percent(facts['budget']['used'])} of the budget is spent.", "")
+    yield from ("", f"{percent(facts['budget']['spent_fraction'])} of the budget is spent.", "")
     yield from _table(("account", "total", "spent", "remaining"), map(lane_words, facts["budget"]["lanes"]))
     people = facts["budget"]["shares"]
     if people:
-        rows = [(who["name"], who["group"], percent(who["share"]), percent(who["used"])) for who in people]
+        rows = [
+            (who["name"], who["group"], percent(who["share"]), percent(who["spent_fraction"]))
+            for who in people
+        ]
         yield from ("", *_table(("who", "", "allocation", "spent (all, or own)"), rows))
     yield from (f"\n{_safe(note)}." for note in facts["budget"]["notes"])
 
@@ -133,7 +136,7 @@ def _released(facts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _charge(line: Mapping[str, Any]) -> tuple[str, ...]:
-    when, used = line["time"][:16].replace("T", " "), percent(line["used_after"])
+    when, used = line["time"][:16].replace("T", " "), percent(line["spent_fraction_after"])
     asked, run = _Code(line["question"]), _Code(line["guarantee"])
     who = (who_words(line), line["status"])
     return (f"#{line['number']}", when, asked, line["epsilon"], run, line["noise"], used, *who)

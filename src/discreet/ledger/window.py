@@ -148,8 +148,8 @@ class Windowed(Limit):
         begun = int(entered[_NUMBER] - entered[_FIRST]) + 1 if _NUMBER in entered else 0
         notes = (f"{begun} windows begun", *(note for view in views for note in view.notes))
         charge = partial(self._charged, analyst=analyst, project=project)
-        share = max(view.share for view in views)
-        return Left(tuple(lanes), share, partial(how_many_like, charge, entered, self.cost), notes)
+        spent = max(view.spent_fraction for view in views)
+        return Left(tuple(lanes), spent, partial(how_many_like, charge, entered, self.cost), notes)
 
     def fields(self) -> dict[str, Any]:
         lifetime = None if self.lifetime is None else self.lifetime.to_dict()

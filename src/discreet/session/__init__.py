@@ -5,7 +5,7 @@
     session.preview("SELECT ward, COUNT(*) FROM visits GROUP BY ward", epsilon=0.2)     # spends nothing
     session.sql("SELECT ward, COUNT(*) FROM visits GROUP BY ward", epsilon=0.2)
     session.release_all({"wards": ("SELECT ward, COUNT(*) FROM visits GROUP BY ward", {"epsilon": 0.2})})
-    session.left()
+    session.budget().remaining_fraction
 
 session.py    Session: what can be asked                                        ◄ read this first
 account.py    who asks, and the ledger that is charged; what was drawn is kept

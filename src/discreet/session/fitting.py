@@ -29,7 +29,7 @@ def with_fix(
         if _fits(account, spend, compiled):
             refused.fix = (
                 f"ask with  {_said(spend)}  (on the command line:  {_options(spend)}); "
-                "session.left()  and  discreet budget  say what else fits."
+                "session.budget()  and  discreet budget  say what else fits."
             )
             return refused
     return refused

@@ -135,9 +135,16 @@ class Session:
 
     # --- the account ---------------------------------------------------------------------------------
 
-    def left(self) -> Left:
-        """What is left of the limit, or of the share of it that this session's analyst or project has."""
+    def budget(self) -> Left:
+        """What is spent and what remains of the limit, or of the allocation that this session's analyst or project has.
+
+        `budget().spent_fraction`, `budget().remaining_fraction`, and `budget().remaining`: the most that the next question may cost.
+        """
         return self._account.left()
+
+    def left(self) -> Left:
+        """The former name of `budget`."""
+        return self.budget()
 
     def describe(self) -> str:
         """Who is protected, against what, and what is left, in numbered sentences."""
