@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from discreet.errors import STOPPED, DiscreetError, EngineFailed
 from discreet.tables.plan import Answer, Sizes, Sums
 
-__all__ = ["Engine", "guarded"]
+__all__ = ["Engine", "guarded", "outdated"]
 
 T = TypeVar("T")
 
@@ -45,6 +45,12 @@ class Engine(Protocol):
     def values(self, table: str, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
         """The distinct values of columns of a PUBLIC table, sorted."""
 
+    def ready(self) -> None:
+        """Refuse (DP803) what could not be counted now: asked before a charge, so that a refusal costs nothing.
+
+        From schemas, names and times of files alone; no row is read.
+        """
+
     def close(self) -> None:
         """Forget what was prepared."""
 
@@ -66,3 +72,13 @@ def guarded(work: Callable[[], T]) -> T:
             spent="what this question costs",
         )
     raise failed
+
+
+def outdated(what: str, fix: str = "") -> EngineFailed:
+    """The error for a data set that cannot be asked any more as it was opened."""
+    return EngineFailed(
+        "DP803",
+        what,
+        why="every answer comes from one state of the data, the one that was opened; nothing else was looked at.",
+        fix=fix or "data = dp.open(…)  again, and ask through a new session on it, with the same ledger",
+    )
