@@ -407,7 +407,7 @@ def test_a_file_that_has_changed_is_not_counted(tmp_path, make):
     pq.write_table(SMALL.slice(0, 2), tmp_path / "t.parquet")
     with pytest.raises(EngineFailed) as caught:
         engine.sums(Sums(Private("t"), (), (ONE,), Rows(1, 2), 1))
-    assert caught.value.code == "DP801"
+    assert caught.value.code == "DP803"
 
 
 @pytest.mark.parametrize("make", [engines.duckdb, engines.polars])

@@ -43,7 +43,9 @@ Reals = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 _CURVATURE, _CLIPPED, _RESIDUALS = 0.05, 0.01, 0.01  # of the budget
-_LONGEST = 2.0  # rows longer than so many typical ones are shortened in the curvature, which makes intervals wider
+_LONGEST = (
+    2.0  # rows longer than so many typical ones are shortened in the curvature, which makes intervals wider
+)
 _STEPS = 2.0**10  # of a squared residual, and of nothing else
 _CLEAR = 3.0  # eigenvalues above so many edges of the noise are believed, and residuals above twice as many spreads
 _MOST_CLIPPED = 0.005  # of the records

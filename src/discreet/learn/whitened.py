@@ -131,7 +131,9 @@ def _inferred(fit: Fit, narrowed: Narrowed, turn: Reals, descent: Descent) -> Fi
     problem = narrowed.problem
     covariance = Evidence.release(problem, descent, noises_of_inference(problem)).covariance(descent)
     if isinstance(covariance, str):
-        return replace(fit, no_intervals=covariance, notes=(f"There are no confidence intervals: {covariance}",))
+        return replace(
+            fit, no_intervals=covariance, notes=(f"There are no confidence intervals: {covariance}",)
+        )
     axes = narrowed.weights(turn) - narrowed.weights(np.zeros_like(turn))  # what each coordinate adds
     return replace(fit, covariance=axes @ covariance @ axes.T)
 

@@ -139,7 +139,8 @@ class Turn:
             before = waiting(self._store, key)
             if before is not None:
                 return before
-        return self.charge(bill, held=True)
+        # without a key nobody can ask for its answer later
+        return self.charge(bill, held=key is not None)
 
     def answer(self, receipt: Receipt, answer: str | None) -> str | None:
         """Add an answer; if its charge or its key has one, that is the one that counts."""

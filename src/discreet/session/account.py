@@ -1,29 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who asks, and the ledger that is charged before anything is drawn; what was drawn is kept, and shown again for nothing.
 
-**Promise.** `release` shows a draw only after its charge, and only what the ledger keeps for its key.
+**Promise.** Nothing is shown before it was charged and kept, and only what the ledger keeps is shown. Whoever is stopped in between
+has seen nothing, and pays nothing more when they ask again with the same key. What cannot be counted now is refused
+before it is charged; an error after the charge is kept as its outcome, because it may depend on what was drawn.
+
+The order is what makes it hold: look for kept answers, ask whether the data are ready, charge everything in one transaction,
+draw everything, keep everything in one transaction, and only then show anything.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from discreet.errors import BadParameter, DiscreetError, EngineFailed, OverBudget
+from discreet.errors import STOPPED, BadParameter, DiscreetError, EngineFailed
 from discreet.ledger import Entry, Ledger, Left, Receipt, Wanted
 from discreet.ledger.description import Description
 from discreet.ledger.receipt import NOT_DRAWN
 from discreet.mechanisms.mechanism import Mechanism, Refusal, Release
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
-from discreet.tables.answer import Answer
 
 COSTS = "what this answer costs"
+_NOT_KEPT = "not kept"
+
+
+@dataclass(frozen=True)
+class Due:
+    """An answer to be paid for: what is charged, how it is drawn, as the text that is kept, and what follows."""
+
+    wanted: Wanted
+    draw: Callable[[], Any]
+    written: Callable[[Any], str]
+    after: Callable[[], object] = lambda: None
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What the ledger keeps of an answer, the receipt of its charge or of what is shown again, and what was drawn for it.
+
+    `drawn` is None if what is kept was drawn earlier, or by somebody else.
+    """
+
+    text: str | None
+    receipt: Receipt | None
+    drawn: Any = None
 
 
 @dataclass(frozen=True)
@@ -77,92 +105,133 @@ class Account:
             **self.who,
         )
 
-    def charge_all(self, wanted: Iterable[Wanted]) -> list[Receipt | Entry]:
-        """Pay for several answers to questions about the tables together, or for none."""
-        return self.ledger.charge_all(
-            wanted,
+    def settle(
+        self, due: Sequence[Due], ready: Callable[[], object], *, compiled: bool, spent: str
+    ) -> list[Settled]:
+        """Charge, draw and keep several answers, all or none; those that are kept already cost nothing.
+
+        `ready` refuses what could not be drawn; `spent` says in an error what was paid by then.
+        """
+        kept = [self.find(each.wanted.key, each.wanted.question, each.wanted.guarantee) for each in due]
+        for entry in kept:
+            refuse_not_drawn(None if entry is None else entry.answer)
+        if None in kept:
+            ready()
+        found = self.ledger.charge_all(
+            [each.wanted for each in due],
             private=is_private(),
             purpose=self.purpose,
             description=self.description,
-            compiled=True,
+            compiled=compiled,
             in_session=True,
             **self.who,
         )
+        receipts = [one for one in found if isinstance(one, Receipt)]
+        try:
+            drawn, failure = _drawn(zip(found, due, strict=True))
+            new = iter(self._kept(receipts, drawn, failure))
+        except DiscreetError as error:
+            error.spent = spent if any(receipt.cost is not None for receipt in receipts) else "nothing"
+            raise
+        return [next(new) if isinstance(one, Receipt) else Settled(one.answer, one.receipt) for one in found]
 
-    def release(self, mechanism: Mechanism, data: Any, key: str | None, *, compiled: bool = False) -> Release:
+    def _kept(
+        self, receipts: list[Receipt], drawn: list[tuple[str, Any]], failure: BaseException | None
+    ) -> list[Settled]:
+        """What is kept from now on, ours or what somebody else has drawn for the same charge meanwhile."""
+        if failure is not None:
+            drawn = [(NOT_DRAWN, None)] * len(receipts)
+        texts = [text for text, _ in drawn]
+        now = self.ledger.commit_all(zip(receipts, texts, strict=True)) if receipts else []
+        if failure is not None and NOT_DRAWN in now:
+            raise failure
+        for text in now:
+            refuse_not_drawn(text)
+        return [
+            Settled(text, receipt, what if text == ours else None)
+            for text, receipt, (ours, what) in zip(now, receipts, drawn, strict=True)
+        ]
+
+    def release(
+        self,
+        mechanism: Mechanism,
+        data: Any,
+        key: str | None,
+        *,
+        ready: Callable[[], object] = lambda: None,
+        compiled: bool = False,
+    ) -> Release:
         """A mechanism of any kind, charged, drawn and kept; an answer that is kept already is shown again."""
         named = type(mechanism).__name__
-        kept = self.find(key, named, mechanism.promise)
-        if kept is not None:
-            receipt, value = kept.receipt, value_of(kept.answer)
-        else:
-            receipt = self.charge(mechanism.promise, named, key, named, compiled=compiled)
-            value = drawn(mechanism, data)
-            written = _written(value)
-            shown = self.ledger.commit(receipt, written)
-            value = value if shown == written else value_of(shown)
-        return mechanism.release_of(value, data, receipt=receipt)
+        wanted = Wanted(mechanism.promise, named, key, named)
+        due = Due(wanted, lambda: mechanism.draw(data), _written)
+        (settled,) = self.settle([due], ready, compiled=compiled, spent=COSTS)
+        value = value_of(settled.text) if settled.drawn is None else settled.drawn
+        return mechanism.release_of(value, data, receipt=settled.receipt)
+
+
+def _drawn(
+    charged: Iterable[tuple[Receipt | Entry, Due]],
+) -> tuple[list[tuple[str, Any]], BaseException | None]:
+    """What is due, and why it could not be drawn. An error of `after` is like a crash: nothing was shown or kept."""
+    drawn = []
+    for charge, due in charged:
+        if isinstance(charge, Receipt):
+            try:
+                what = due.draw()
+                drawn.append((due.written(what), what))
+            except STOPPED:
+                raise
+            except BaseException as error:  # noqa: BLE001 - not every error of an engine is an Exception
+                return [], error
+        due.after()
+    return drawn, None
 
 
 @contextmanager
 def having_spent(before: str) -> Iterator[None]:
-    """A refusal for want of budget says what had been paid before it."""
+    """An error says what had been paid before it."""
     try:
         yield
-    except OverBudget as refused:
-        refused.spent = before or refused.spent
-        raise
-
-
-def drawn(mechanism: Mechanism, data: Any, spent: str = COSTS) -> Any:
-    """What was paid for; an error from here on has cost what the answer costs."""
-    try:
-        return mechanism.draw(data)
     except DiscreetError as error:
-        error.spent = spent
+        if before:
+            error.spent = before if error.spent == "nothing" else f"{error.spent}, and {before}"
         raise
 
 
-def again(kept: Entry) -> Answer:
-    """An answer that was paid for before."""
-    return shown(kept.answer).with_(receipt=kept.receipt)
-
-
-def shown(kept: str | None, spent: str = "nothing") -> Answer:
-    """What the ledger keeps of a table; that it could not be drawn is an outcome too, and stays one."""
-    if kept != NOT_DRAWN:
-        return Answer.from_json(str(kept))
-    raise EngineFailed(
-        "DP801",
-        "this answer was paid for, and could not be drawn.",
-        why="that it failed may depend on what was drawn, so it is not drawn again for the same payment.",
-        fix="key='…' or a name of the release that is new, once the engine answers",
-        spent=spent,
-    )
+def refuse_not_drawn(kept: str | None) -> None:
+    """That an answer could not be drawn is an outcome too, and stays one."""
+    if kept == NOT_DRAWN:
+        raise EngineFailed(
+            "DP801",
+            "this answer was paid for, and could not be drawn.",
+            why="that it failed may depend on what was drawn, so it is not drawn again for the same payment.",
+            fix="key='…' or a name of the release that is new, once the engine answers",
+        )
 
 
 def value_of(written: str | None) -> Any:
     """A released value from what was kept of it."""
-    if written is None:
+    kept = {} if written is None else json.loads(written)
+    if written is None or _NOT_KEPT in kept:
         raise BadParameter(
             "DP107",
             "an answer of this kind is not kept, so it cannot be shown again.",
             why="only numbers, texts and lists of them are written into the ledger.",
             fix="leave out key=, and pay for a fresh answer",
         )
-    kept = json.loads(written)
     if "refused" in kept:
         return Refusal(kept["refused"])
     value = kept["value"]
     return np.array(value) if isinstance(value, list) else value
 
 
-def _written(value: Any) -> str | None:
-    """A released value as JSON; None for what JSON does not know, and then it is not kept."""
+def _written(value: Any) -> str:
+    """A released value as JSON; of what JSON does not know, only that it was drawn, told apart from any other draw."""
     if isinstance(value, Refusal):
         return json.dumps({"refused": value.reason})
     plain = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
     try:
         return json.dumps({"value": plain})
     except (TypeError, ValueError):
-        return None
+        return json.dumps({_NOT_KEPT: secrets.token_hex(16)})

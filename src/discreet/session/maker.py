@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from discreet.session.account import Account, value_of
-from discreet.session.stated import check_error
+from discreet.ledger import Wanted
+from discreet.session.account import Account, Due, Settled, value_of
+from discreet.session.stated import OWN, check_error
+from discreet.tables.answer import Answer
 from discreet.tables.dataset import Dataset
 from discreet.tables.question import Question
 from discreet.tables.spend import Spend
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from discreet.tables.cap import CapMechanism
     from discreet.tables.compile import TableMechanism
 
-_KEY = "discreet: at_most"  # the key under which the choice of at_most="auto" is kept
+_KEY = f"{OWN}at_most"  # the key under which the choice of at_most="auto" is kept
 _GUESS = 10  # the at_most that previews show before it is chosen
 
 
@@ -43,6 +45,18 @@ class Maker:
 
         return compile_question(question, self.data, amount, cap=cap)
 
+    def due(
+        self,
+        mechanism: TableMechanism,
+        key: str | None,
+        after: Callable[[], object] = lambda: None,
+        named: str = "",
+    ) -> Due:
+        """An answer to be paid for, under the text of its question or another name."""
+        text = named or mechanism.question.text
+        wanted = Wanted(mechanism.promise, text, key, type(mechanism).__name__)
+        return Due(wanted, lambda: mechanism.draw(self.data), Answer.to_json, after)
+
     def least(self, question: Question, cap: int | None, error: Any, **more: Any) -> Spend | TwoSteps:
         """What a question with a stated error costs."""
         from discreet.tables.accuracy import least_spend
@@ -63,7 +77,9 @@ class Maker:
         """How many rows of one unit count, where the description says "auto": chosen if need be, for a tenth of a cost."""
         mechanism = self.choice(amount)
         if mechanism is not None:
-            return int(self.account.release(mechanism, self.data, self._key, compiled=True).value)
+            ready = self.data.ready
+            released = self.account.release(mechanism, self.data, self._key, ready=ready, compiled=True)
+            return int(released.value)
         return self.cap_or_guess()[0]
 
     def choice(self, amount: Spend) -> CapMechanism | None:
@@ -87,7 +103,13 @@ class Maker:
         return f"{key} for {self.account.who[group] or ''}"
 
 
+def answer_of(settled: Settled) -> Answer:
+    """A table, or what the ledger keeps of it."""
+    drawn: Answer | None = settled.drawn
+    answer = Answer.from_json(str(settled.text)) if drawn is None else drawn
+    return answer.with_(receipt=settled.receipt)
+
+
 def _tenth(amount: Spend) -> float:
-    """A tenth of what the first question costs; (ρ is about ε²/2)."""
-    whole = amount.epsilon if amount.epsilon is not None else math.sqrt(2 * (amount.rho or 0.0))
-    return float(f"{whole / 10:.6g}")
+    """A tenth of what the first question costs."""
+    return float(f"{amount.size / 10:.6g}")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -15,10 +16,10 @@ from discreet.ledger import Entry, Ledger, Left, Limit, Receipt, Statement
 from discreet.ledger.description import Description
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import Guarantee
-from discreet.session.account import COSTS, Account, again, drawn, having_spent, shown
+from discreet.session.account import COSTS, Account, Settled, having_spent, refuse_not_drawn
 from discreet.session.fitting import with_fix
-from discreet.session.maker import Maker
-from discreet.session.stated import check_mechanism, limit_of, question_of, spend_of
+from discreet.session.maker import Maker, answer_of
+from discreet.session.stated import OWN, check_mechanism, checked_key, limit_of, question_of, spend_of
 from discreet.tables.answer import Answer
 from discreet.tables.dataset import Dataset
 from discreet.tables.question import Question
@@ -69,7 +70,8 @@ class Session:
         """The answer to a question in SQL; `EXPLAIN PRIVACY SELECT …` gives the preview instead.
 
         What it may cost is said by `epsilon`, by `epsilon` with `delta`, by `rho`, or by the `error` that you need
-        ("±50", "±2 %"). `key` makes a retry safe: the same key and question give the same answer and cost nothing more.
+        ("±50", "±2 %"); beside an error, `epsilon` is the most that it may cost. `key` makes a retry safe: the same key and
+        question give the same answer and cost nothing more.
         """
         from discreet.tables.sql import parse
 
@@ -81,6 +83,7 @@ class Session:
 
     def release(self, question: Any, data: Any = None, *, key: str | None = None, **spend: Any) -> Any:
         """The answer to a question about the tables; or, for a mechanism, its release on `data`."""
+        key = checked_key(key)
         if isinstance(question, Mechanism):
             check_mechanism(data, spend)
             return self._account.release(question, data, key)
@@ -127,7 +130,7 @@ class Session:
 
     def charge(self, guarantee: Guarantee, *, question: str, key: str | None = None) -> Receipt:
         """Pay for something that is drawn elsewhere: a training run, a mechanism of your own. Pay before you draw."""
-        return self._account.charge(guarantee, question, key)
+        return self._account.charge(guarantee, question, checked_key(key))
 
     def find(self, key: str, question: str, guarantee: Guarantee | None = None) -> Entry | None:
         """The answer that this session's analyst was given under a key; a key that stands for anything else is refused."""
@@ -186,49 +189,48 @@ class Session:
 
     def _answer(self, question: Question, key: str | None, amount: Spend, named: str = "") -> Answer:
         """Compiled, charged, drawn, kept; an answer that is kept already is shown again and costs nothing."""
-        text = named or question.text
         mechanism = self._maker.compiled(
             question, amount, self._maker.cap_or_guess()[0]
         )  # refused here, if it is
         before = "what choosing at_most cost" if self._maker.choice(amount) is not None else ""
         if self._maker.is_auto:
             mechanism = self._maker.compiled(question, amount, self._maker.cap(amount))
-        kept = self._account.find(key, text, mechanism.promise)
-        if kept is not None:
-            return again(kept)
+        due = self._maker.due(mechanism, key, named=named)
         with having_spent(before):
             try:
-                receipt = self._account.charge(
-                    mechanism.promise, text, key, type(mechanism).__name__, compiled=True
-                )
+                (settled,) = self._account.settle([due], self.data.ready, compiled=True, spent=COSTS)
             except OverBudget as refused:
                 cap = self._maker.cap_or_guess()[0]
                 less = partial(self._maker.compiled, question, cap=cap)
                 raise with_fix(refused, self._account, amount, less) from None
-        answer = drawn(mechanism, self.data)
-        written = answer.to_json()
-        kept_now = self.ledger.commit(receipt, written)
-        # another process may have answered under the same key meanwhile; then its answer is the one that is shown
-        return (answer if kept_now == written else shown(kept_now, COSTS)).with_(receipt=receipt)
+        return answer_of(settled)
 
     def _exact_enough(self, question: Question, key: str | None, error: Any, **more: Any) -> Answer:
-        """The least loss that keeps an error: at once where it can be known in advance, else after a small question."""
-        stated = "".join(f", {name} {value}" for name, value in sorted(more.items()))
+        """The least loss that keeps an error: at once where it can be known in advance, else after a small question.
+
+        Each of the two steps has a key of its own, if the question has one: then each is paid once, whoever is stopped
+        and asks again. Without a key everything that is asked is new, and is paid.
+        """
+        # the most that it may cost is no part of the question: who allows more goes on from the same first step
+        stated = "".join(f", {name} {value}" for name, value in sorted(more.items()) if name != "epsilon")
         named = f"{question.text} [error {error}{stated}]"
         kept = self._account.find(key, named, None)
         if kept is not None:
-            return again(kept)
+            refuse_not_drawn(kept.answer)
+            return answer_of(Settled(kept.answer, kept.receipt))
         plan = self._maker.least(
             question, self._maker.cap_or_guess()[0], error, **more
         )  # refused here, if it is
-        if self._maker.is_auto:
-            cap = self._maker.cap(more.get("pilot") or Spend(epsilon=_PILOT))
-            plan = self._maker.least(question, cap, error, **more)
-        if isinstance(plan, Spend):
-            return self._answer(question, key, plan, named)
-        pilot = self._answer(plan.question, None, plan.pilot, f"{named}, first step")
-        with having_spent("what the first step cost"):
-            return self._answer(question, key, plan.then(pilot), named)
+        first = more.get("pilot") or Spend(epsilon=_PILOT)
+        with having_spent("what choosing at_most cost" if self._maker.choice(first) is not None else ""):
+            if self._maker.is_auto:
+                plan = self._maker.least(question, self._maker.cap(first), error, **more)
+            if isinstance(plan, Spend):
+                return self._answer(question, key, plan, named)
+            pilot = self._answer(plan.question, _first_step(key), plan.pilot, f"{named}, first step")
+            is_new = pilot.receipt.cost is not None
+            with having_spent("what the first step cost" if is_new else ""):
+                return self._answer(question, key, plan.then(pilot), named)
 
     def _at_first(self, question: Question, cap: int | None, error: Any, **more: Any) -> tuple[Spend, str]:
         """What an error costs, as far as that is known without data."""
@@ -237,8 +239,13 @@ class Session:
             return plan, f"The least cost that keeps an error of {error}."
         return plan.pilot, (
             f"An error of {error} needs two steps: a small question at this cost, whose noisy answer says what the"
-            " second step has to cost."
+            f" second step has to cost. Both together cost ε = {plan.most:g} at most; epsilon=… allows more or less."
         )
+
+
+def _first_step(key: str | None) -> str | None:
+    """The key of the first of two steps: no other question has it, and it is as short as any."""
+    return None if key is None else f"{OWN}first step {hashlib.sha256(key.encode()).hexdigest()}"
 
 
 def _not_a_data_set() -> BadParameter:

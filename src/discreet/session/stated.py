@@ -8,10 +8,14 @@ from typing import Any
 
 from discreet.errors import BadParameter
 from discreet.ledger import Limit
+from discreet.ledger.opening import label
 from discreet.tables.question import Question
 from discreet.tables.spend import Spend
 
 __all__ = ["limit_of"]
+
+#: How the keys begin under which a session keeps what it asks by itself.
+OWN = "discreet: "
 
 
 def limit_of(budget: Mapping[str, Any]) -> Limit | None:
@@ -66,15 +70,29 @@ def spend_of(stated: Mapping[str, Any]) -> Spend:
 
 
 def check_error(more: Mapping[str, Any]) -> None:
-    """An error is asked for alone; what else may be said is how it is searched."""
-    other = sorted(set(more) - {"confidence", "delta", "pilot"})
+    """Beside an error may be said how it is searched, and the most that it may cost."""
+    other = sorted(set(more) - {"confidence", "delta", "pilot", "epsilon"})
     if other:
         raise BadParameter(
             "DP107",
             f"error and {other[0]} are both given.",
-            why="the least cost is searched that keeps the error, so it is not stated as well.",
-            fix="error='±50'   or  epsilon=0.1,  and not both",
+            why="the least epsilon is searched that keeps the error; beside it only the most that it may cost is stated.",
+            fix="error='±50'   or  error='±50', epsilon=0.5   for at most that",
         )
+
+
+def checked_key(key: Any) -> str | None:
+    """A key of whoever asks: those under which a session keeps its own steps are not for them."""
+    if key is None:
+        return None
+    if label(key=key).startswith(OWN):
+        raise BadParameter(
+            "DP102",
+            f"a key must not begin with {OWN.strip()}",
+            why="under such keys a session keeps answers of its own, and everybody's questions depend on them.",
+            fix=f"key={key.removeprefix(OWN).strip() or 'monday'!r}",
+        )
+    return str(key)
 
 
 def check_mechanism(data: Any, spend: Mapping[str, Any]) -> None:

@@ -1,24 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many questions, all of them answered or none: see `Session.release_all`, which says what is promised.
 
-The order is what makes it hold: compile everything (a question that is refused stops all), charge everything in one
-transaction, draw everything, keep everything in one transaction, and only then show anything. A process that is stopped
-between the two transactions has shown nothing, so whoever asks again with the same keys draws for the same charge. An
-error is something that is shown, and may depend on what was drawn: it is kept as the answer of all of them.
+The order is what makes it hold: compile everything (a question that is refused stops all), and settle it all at once
+(`account.settle`). A process that is stopped before all is kept has shown nothing, so whoever asks again with the same keys
+draws for the same charge. An error is something that is shown, and may depend on what was drawn: it is kept as the answer of
+all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import STOPPED, BadParameter
-from discreet.ledger import Entry, Receipt, Wanted
-from discreet.ledger.receipt import NOT_DRAWN
-from discreet.session.account import again, drawn, having_spent, shown
-from discreet.session.maker import Maker
-from discreet.session.stated import question_of, spend_of
+from discreet.errors import BadParameter
+from discreet.session.account import having_spent
+from discreet.session.maker import Maker, answer_of
+from discreet.session.stated import checked_key, question_of, spend_of
 from discreet.tables.answer import Answer
 from discreet.tables.question import Question
 from discreet.tables.spend import Spend
@@ -31,49 +29,12 @@ _LOST = "what all of these answers cost"
 
 def together(maker: Maker, asked: Any, after_each: Callable[[], object]) -> dict[str, Answer]:
     """The answers under their keys, in the order of the questions."""
-    plans = {key: _planned(maker, *what) for key, what in _pairs(asked).items()}
+    plans = {checked_key(key): _planned(maker, *what) for key, what in _pairs(asked).items()}
     mechanisms, before = _mechanisms(maker, list(plans.values()))
-    wanted = [
-        Wanted(mechanism.promise, mechanism.question.text, key, type(mechanism).__name__)
-        for key, mechanism in zip(plans, mechanisms, strict=True)
-    ]
-    for each in wanted:  # one that could not be drawn stops all, before anything is charged
-        kept = maker.account.find(each.key, each.question, each.guarantee)
-        if kept is not None:
-            shown(kept.answer, before or "nothing")
+    due = [maker.due(mechanism, key, after_each) for key, mechanism in zip(plans, mechanisms, strict=True)]
     with having_spent(before):
-        found = maker.account.charge_all(wanted)
-    due = [charged for charged in found if isinstance(charged, Receipt)]
-    texts, failure = _drawn(maker, zip(found, mechanisms, strict=True), after_each)
-    if failure is not None:
-        texts = [NOT_DRAWN] * len(due)
-    now = maker.account.ledger.commit_all(zip(due, texts, strict=True)) if due else []
-    if failure is not None and NOT_DRAWN in now:  # else somebody else has drawn them all meanwhile
-        raise failure
-    left = iter(now)
-    return {
-        key: shown(next(left), _LOST).with_(receipt=charged)
-        if isinstance(charged, Receipt)
-        else again(charged)
-        for key, charged in zip(plans, found, strict=True)
-    }
-
-
-def _drawn(
-    maker: Maker, charged: Iterable[tuple[Receipt | Entry, TableMechanism]], after_each: Callable[[], object]
-) -> tuple[list[str], BaseException | None]:
-    """What is due, and why it could not be drawn. An error of `after_each` is like a crash: nothing was shown or kept."""
-    texts = []
-    for charge, mechanism in charged:
-        if isinstance(charge, Receipt):
-            try:
-                texts.append(drawn(mechanism, maker.data, _LOST).to_json())
-            except STOPPED:
-                raise
-            except BaseException as error:  # noqa: BLE001 - not every error of an engine is an Exception
-                return [], error
-        after_each()
-    return texts, None
+        settled = maker.account.settle(due, maker.data.ready, compiled=True, spent=_LOST)
+    return {key: answer_of(one) for key, one in zip(plans, settled, strict=True)}
 
 
 def _pairs(asked: Any) -> Mapping[str, tuple[Any, Mapping[str, Any]]]:

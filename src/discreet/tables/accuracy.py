@@ -18,7 +18,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 from discreet import check
@@ -38,18 +38,22 @@ __all__ = ["TwoSteps", "least_spend", "read_error"]
 _WRITTEN = re.compile(r"\s*(?:±|\+/?-)?\s*([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*(%?)\s*")
 _LEAST, _MOST = 1e-6, 1e3  # of an ε that is searched
 _FIXED = ("count", "count_of", "units", "sum")
+_FIRST = 0.05  # the ε of the first of two steps, if none is stated
+_TIMES = 20  # both steps together cost so many times the first at most, if nothing else is stated
 
 
 @dataclass(frozen=True)
 class TwoSteps:
     """A small question first, whose noisy answer says what the real one costs.
 
-    Release `question` at `pilot`; `then(answer)` is what the question that was asked may then be released at.
+    Release `question` at `pilot`; `then(answer)` is what the question that was asked may then be released at. Both together
+    cost `most` (an ε) at most: where more is needed, `then` refuses.
     """
 
     question: Question
     pilot: Spend
     then: Callable[[Answer], Spend]
+    most: float
 
 
 def read_error(error: Any) -> tuple[float, bool]:
@@ -81,9 +85,15 @@ def least_spend(
     confidence: float = CONFIDENCE,
     delta: float | None = None,
     pilot: Spend | None = None,
+    epsilon: float | None = None,
     cap: int | None = None,
 ) -> Spend | TwoSteps:
-    """What a question with that error costs; `delta` allows Gaussian noise, `pilot` pays for the first of two steps."""
+    """What a question with that error costs; `delta` allows Gaussian noise, `pilot` pays for the first of two steps.
+
+    `epsilon` is the most that it may cost, both steps together. Without it one step may cost anything, because that is known
+    before it is paid, and two steps may cost twenty times the first. (A first step that is stated by ρ counts as √2ρ.)
+    """
+    most = None if epsilon is None else check.moderate(epsilon=epsilon)
     size, share = read_error(error)
     beta = 1 - check.inner_probability(confidence=confidence)
     for one in question.aggregates:
@@ -95,17 +105,58 @@ def least_spend(
 
     means = any(one.kind == "mean" for one in question.aggregates)
     if not share and not means:
-        return _search(lambda spend: _errors(made(spend), 1 - beta) <= size, delta)
+        return _within(_search(lambda spend: _errors(made(spend), 1 - beta) <= size, delta), most)
     first = _pilot_question(question, share=share)
-    paid = pilot or Spend(epsilon=0.05, delta=delta)
+    paid = pilot or Spend(epsilon=_FIRST, delta=delta)
+    allowed = float(_TIMES * _decimal(paid.size)) if most is None else most
+    if allowed <= paid.size:
+        raise _first_is_all(paid.size, allowed)
 
     def then(answer: Answer) -> Spend:
-        least = _least(answer, 1 - beta / 3)
+        least = _least(made(paid, first), answer, 1 - beta / 3)
         if share:
-            return _search(lambda spend: _errors(made(spend), 1 - beta * 2 / 3) <= size * least, delta)
-        return _search(lambda spend: _wide(made(spend), least, beta / 3) <= size, delta)
+            found = _search(lambda spend: _errors(made(spend), 1 - beta * 2 / 3) <= size * least, delta)
+        else:
+            found = _search(lambda spend: _wide(made(spend), least, beta / 3) <= size, delta)
+        return _within(found, allowed, paid.size)
 
-    return TwoSteps(first, paid, then)
+    return TwoSteps(first, paid, then, allowed)
+
+
+def _within(found: Spend, most: float | None, before: float = 0.0) -> Spend:
+    """A cost, if with what was paid before it is not more than was allowed; compared as decimals, as they are stated."""
+    needed = _decimal(found.size) + _decimal(before)
+    if most is None or needed <= _decimal(most):
+        return found
+    total = f"{_above(needed)!r}"
+    paid = f", with the first step ε = {total} in all" if before else ""
+    again = "; with the same key= the first step is not paid again" if before else ""
+    raise RefusedQuestion(
+        "DP707",
+        f"this error needs ε = {found.size:g}{paid}, and at most {most:g} was allowed.",
+        why="what an error costs may be much more than it is worth; nothing more was drawn.",
+        fix=f"epsilon={total}   or a greater error{again}",
+        spent="what the first step cost" if before else "nothing",
+    )
+
+
+def _first_is_all(first: float, most: float) -> RefusedQuestion:
+    return RefusedQuestion(
+        "DP707",
+        f"the first of two steps costs ε = {first:g}, and at most {most:g} was allowed for both.",
+        why="the first step says what the second has to cost, and something has to be left for it.",
+        fix=f"epsilon={_above(_TIMES * _decimal(first))!r}   or a smaller  pilot=",
+    )
+
+
+def _decimal(value: float) -> Decimal:
+    """A number as the decimal that it prints as, which is what its author meant."""
+    return Decimal(repr(value))
+
+
+def _above(value: Decimal) -> float:
+    """Six digits of it, rounded up."""
+    return float(Context(prec=6, rounding=ROUND_CEILING).plus(value))
 
 
 def _errors(mechanism: TableMechanism, confidence: float) -> float:
@@ -165,12 +216,15 @@ def _pilot_question(question: Question, *, share: bool) -> Question:
     return replace(question, aggregates=asked, **plain)  # type: ignore[arg-type]
 
 
-def _least(answer: Answer, confidence: float) -> float:
-    """The least lower end of all released intervals."""
+def _least(mechanism: TableMechanism, answer: Answer, confidence: float) -> float:
+    """The least lower end of all intervals, from the numbers alone: the same for an answer that is shown again."""
+    halves, selection = mechanism.error(confidence), mechanism.selection
     ends: list[float] = []
-    for column in answer.columns.values():
-        assert column.interval is not None
-        ends += column.interval(confidence)[0]
+    for name, column in answer.columns.items():
+        if selection is not None and name in selection.estimates:
+            ends += selection.lower_ends([round(value) for value in column.values], confidence)
+        else:
+            ends += [value - (halves[name] or math.inf) for value in column.values]
     least = min(ends, default=0.0)
     if least > 0:
         return float(least)

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from discreet import check
-from discreet.errors import BadParameter, RefusedQuestion
+from discreet.errors import BadParameter, EngineFailed, RefusedQuestion
 from discreet.privacy.unit import RELATIONS, Unit
 from discreet.tables import rules
 from discreet.tables.asking import Asking
 from discreet.tables.engine import Engine, not_copied
+from discreet.tables.engines.frozen import Frozen
 from discreet.tables.engines.source import ROW
 from discreet.tables.rules import KINDS
 
@@ -175,6 +176,7 @@ class Dataset(Asking):
     engine: Engine
     version: str = ""  # a public name of this snapshot
     budget: Mapping[str, Any] = field(default_factory=dict)  # the [budget] section, as it was written
+    files: tuple[Frozen, ...] = ()  # those that it was opened from, as they were then
 
     def __post_init__(self) -> None:
         private = [table for table in self.tables.values() if table.private]
@@ -234,6 +236,23 @@ class Dataset(Asking):
         from discreet.tables.toml import write
 
         return write(self)
+
+    def is_current(self) -> bool:
+        """Whether it can be asked as it was opened: no file has changed, and the engine is open in this process.
+
+        A question to one that is not is refused (DP803) before it is charged. No row is read, and nothing is spent.
+        """
+        try:
+            self.ready()
+        except EngineFailed:
+            return False
+        return True
+
+    def ready(self) -> None:
+        """Refuse what `is_current` says no to, with the reason."""
+        for each in self.files:
+            each.check()
+        self.engine.ready()
 
     def close(self) -> None:
         """Let go of the engine; a data set can also be opened by `with`."""

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from discreet.errors import STOPPED, DiscreetError, EngineFailed, LedgerError
 from discreet.tables.plan import Answer, Sizes, Sums
 
-__all__ = ["Engine", "guarded", "not_copied"]
+__all__ = ["Engine", "guarded", "not_copied", "outdated"]
 
 T = TypeVar("T")
 
@@ -44,6 +44,12 @@ class Engine(Protocol):
 
     def values(self, table: str, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
         """The distinct values of columns of a PUBLIC table, sorted."""
+
+    def ready(self) -> None:
+        """Refuse (DP803) what could not be counted now: asked before a charge, so that a refusal costs nothing.
+
+        From schemas, names and times of files alone; no row is read.
+        """
 
     def close(self) -> None:
         """Forget what was prepared."""
@@ -76,3 +82,13 @@ def guarded(work: Callable[[], T]) -> T:
             spent="what this question costs",
         )
     raise failed
+
+
+def outdated(what: str, fix: str = "") -> EngineFailed:
+    """The error for a data set that cannot be asked any more as it was opened."""
+    return EngineFailed(
+        "DP803",
+        what,
+        why="every answer comes from one state of the data, the one that was opened; nothing else was looked at.",
+        fix=fix or "data = dp.open(…)  again, and ask through a new session on it, with the same ledger",
+    )

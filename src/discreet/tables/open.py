@@ -195,7 +195,8 @@ def _opened(
         for key, found in {**private, **public}.items():
             settled = _settled(key, place.columns(key), known.get(key, {}), units.get(key), found)
             tables[key] = Table(key, settled, units.get(key), found.label, found.within)
-        data = Dataset(name, tables, protect, place, version, budget)
+        files = tuple(one.files for one in (*private.values(), *public.values()) if one.files is not None)
+        data = Dataset(name, tables, protect, place, version, budget, files)
         undo.pop_all()
     return data
 

@@ -9,6 +9,7 @@ otherwise: types that a reader guesses from the rows depend on them.
 from __future__ import annotations
 
 import csv
+from dataclasses import dataclass
 from difflib import get_close_matches
 from glob import glob
 from pathlib import Path
@@ -20,6 +21,7 @@ from discreet.tables.sound import kind_of, library
 
 __all__ = [
     "DELIMITERS",
+    "DatabaseFile",
     "beside",
     "catalogue",
     "check_kind",
@@ -111,6 +113,14 @@ def header(path: str | Path) -> list[str]:
 def _is_one_line(text: str) -> bool:
     """Whether no sign in it would end a line elsewhere: then names of columns could be rows."""
     return len(text) < _LONGEST_HEADER and len(text.splitlines()) == 1 and "\0" not in text
+
+
+@dataclass(frozen=True)
+class DatabaseFile:
+    """A table of a DuckDB file, which is connected to when it is needed: a connection is not to cross a fork."""
+
+    path: Path
+    table: str
 
 
 def catalogue(path: str | Path) -> list[str]:

@@ -106,13 +106,18 @@ class Selection:
         """A column of the numbers that reached the threshold."""
 
         def interval(confidence: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
-            half, beta = self.law.reach(1 - confidence), 1 - confidence
-            lows = {seen: self._least(seen, half, beta) for seen in set(table)}
-            return tuple(lows[seen] for seen in table), tuple(seen + half for seen in table)
+            half = self.law.reach(1 - confidence)
+            return self.lower_ends(table, confidence), tuple(seen + half for seen in table)
 
         low, high = interval(CONFIDENCE)
         numbers = np.array(table, np.float64).reshape(-1, 1)
         return replace(estimate.noisy(numbers), lo=low, hi=high, interval=interval)
+
+    def lower_ends(self, table: Sequence[int], confidence: float) -> tuple[int, ...]:
+        """The lower ends for numbers that reached the threshold."""
+        half, beta = self.law.reach(1 - confidence), 1 - confidence
+        lows = {seen: self._least(seen, half, beta) for seen in set(table)}
+        return tuple(lows[seen] for seen in table)
 
     def _least(self, seen: int, half: int, beta: float) -> int:
         """The lower end for a number that is seen because it reached the threshold (compile.proof.md, § 6)."""

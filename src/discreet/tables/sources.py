@@ -26,6 +26,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from discreet.errors import BadParameter
 from discreet.tables import parquet, rules, schema, texts
 from discreet.tables.dataset import Column
+from discreet.tables.engines.frozen import Frozen
 from discreet.tables.sound import for_spark, sound
 
 __all__ = ["HOMES", "Found", "bring", "find", "one_address"]
@@ -64,6 +65,7 @@ class Found:
     label: str = ""  # no password is ever in it: it is shown
     within: str = ""  # the name of the table in a database
     address: str = ""  # of a database on a server, with its password
+    files: Frozen | None = None  # as they were when it was found
 
 
 def find(source: Any, table: str = "") -> Found:
@@ -82,17 +84,19 @@ def find(source: Any, table: str = "") -> Found:
 
 
 def _file(path: Path, table: str) -> Found:
+    # looked at before anything is read: what changes from now on is noticed
+    files = Frozen.at(path)
     if not schema.is_database(path):
         schema.check_kind(schema.first_file(path))
-        return Found("file", str(path), schema.first_file(path).stem, str(path))
+        return Found("file", str(path), schema.first_file(path).stem, str(path), files=files)
     names = schema.catalogue(schema.first_file(path))
     if not table and len(names) == 1:
         table = names[0]
     if _table(table, path.name) not in names:
         raise schema.unopened(f"{path.name} has no table {table}.", f'table="{rules.closest(table, names)}"')
     if schema.is_sqlite(path):
-        return Found("arrow", texts.from_sqlite(path, table), table, str(path), table)
-    return Found("duckdb", (schema.connect(path), table), table, str(path), table)
+        return Found("arrow", texts.from_sqlite(path, table), table, str(path), table, files=files)
+    return Found("duckdb", schema.DatabaseFile(path, table), table, str(path), table, files=files)
 
 
 def _connected(connection: Any, table: str) -> Found:

@@ -11,6 +11,7 @@ A spend is public: it says how much may be revealed, and nothing of what.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +59,11 @@ class Spend:
     def is_pure(self) -> bool:
         """Whether no δ may be spent and ε is what counts."""
         return self.rho is None and self.delta is None
+
+    @property
+    def size(self) -> float:
+        """About how large it is, as an ε: ρ is about ε²/2."""
+        return self.epsilon if self.epsilon is not None else math.sqrt(2 * (self.rho or 0.0))
 
     def target(self, unit: Unit | None = None) -> Guarantee:
         """The guarantee that every promise made for this spend implies."""

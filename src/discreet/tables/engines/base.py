@@ -2,18 +2,22 @@
 """What all engines have in common: what is checked before anything is run, and how answers come back.
 
 **Promise.** A refusal depends on schemas, types, the question and public tables: it comes before a private row is
-read. Whatever an engine says when it fails is replaced by one constant text (`engine.guarded`).
+read. Whatever an engine says when it fails is replaced by one constant text (`engine.guarded`). Nothing that is connected
+crosses a fork (`forks`): a child connects for itself, or is refused before anything is charged.
 """
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from threading import RLock
 from typing import Any, NoReturn
 
-from discreet.errors import RefusedQuestion
-from discreet.tables.engine import guarded, not_copied
+from discreet.errors import STOPPED, DiscreetError, RefusedQuestion
+from discreet.tables.engine import guarded, not_copied, outdated
+from discreet.tables.engines import forks
 from discreet.tables.engines.results import answered, checked_keys, counted, in_order, value_of, whole_read
 from discreet.tables.engines.source import ROW, SourceTable
 from discreet.tables.engines.tree import lookups, private_tables, unit_of
@@ -46,7 +50,10 @@ class Base(ABC):
 
     def __init__(self, tables: Mapping[str, SourceTable]) -> None:
         self._tables = dict(tables)
-        self._lock = RLock()  # one question at a time: what is prepared is shared
+        # one question at a time: what is prepared, and what columns are called, is shared
+        self._lock = RLock()
+        self._process, self._is_closed = os.getpid(), False
+        forks.watch(self)
 
     @abstractmethod
     def _sums(self, asked: Sums) -> Callable[[], Found]:
@@ -81,22 +88,37 @@ class Base(ABC):
 
     def check(self, asked: Sums | Sizes) -> None:
         """Refuse what cannot be asked here; no private row is read."""
-        self._checked(asked)
-        if isinstance(asked, Sums):
-            self._sums(asked)
-        else:
-            self._sizes(asked)
+        forks.refuse_unseen()
+        with self._lock:
+            self._checked(asked)
+            if isinstance(asked, Sums):
+                self._sums(asked)
+            else:
+                self._sizes(asked)
+
+    def ready(self) -> None:
+        """Refuse what could not be counted now: closed, of another process, or no longer as it was opened."""
+        with self._asking():
+            try:
+                self._look()
+            except (DiscreetError, *STOPPED):
+                raise
+            except BaseException:  # noqa: BLE001 - what an engine says may quote anything
+                failed = outdated("the data cannot be reached any more.")
+            else:
+                return
+        raise failed
 
     def sums(self, asked: Sums) -> Answer:
         """The sums, exactly."""
-        with self._lock:
+        with self._asking():
             self._checked(asked)
             work = self._sums(asked)
             return answered(asked, guarded(work))
 
     def sizes(self, asked: Sizes) -> tuple[int, ...]:
         """The numbers of units, exactly."""
-        with self._lock:
+        with self._asking():
             self._checked(asked)
             work = self._sizes(asked)
             return counted(len(asked.edges) + 1, guarded(work))
@@ -105,14 +127,44 @@ class Base(ABC):
         """The distinct values of columns of a public table, sorted."""
         source = known_table(self._tables, table, private=False)
         reads = [whole_read(source, name) for name in columns]
-        with self._lock:
+        with self._asking():
             found = guarded(self._values(reads))
         return in_order(
             tuple(value_of(read, part) for read, part in zip(reads, row, strict=True)) for row in found
         )
 
-    @abstractmethod
     def close(self) -> None:
+        """Forget what was prepared, and let go of what was opened; a second time does nothing."""
+        forks.refuse_unseen()
+        with self._lock:
+            is_ours = not self._is_closed and self._process == os.getpid()
+            self._is_closed = True
+            if is_ours:
+                self._let_go()
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """The only question, on something that is open in this process."""
+        forks.refuse_unseen()
+        with self._lock:
+            if self._is_closed:
+                raise outdated("the data set was closed.")
+            self._wake()
+            if self._process != os.getpid():
+                raise forks.other_process()
+            yield
+
+    def _wake(self) -> None:  # noqa: B027 - most engines never sleep
+        """Connect again, if `sleep` has let go of a connection."""
+
+    def sleep(self) -> None:  # noqa: B027 - and most have nothing to let go of
+        """Let go of what must not cross a fork, if it can be had again."""
+
+    def _look(self) -> None:  # noqa: B027 - a frame stays as it is
+        """Raise if the source is not as it was opened; no row is read."""
+
+    @abstractmethod
+    def _let_go(self) -> None:
         """Forget what was prepared, and let go of what was opened."""
 
     def _single(self, rows: Relation) -> bool:
@@ -131,7 +183,9 @@ class Base(ABC):
             return
         for lookup in lookups(asked.rows):
             known_table(self._tables, lookup.table, private=False)
-            if guarded(self._copies(lookup)):
+            with self._asking():
+                has_copies = guarded(self._copies(lookup))
+            if has_copies:
                 raise RefusedQuestion(
                     "DP703",
                     f"the public table {lookup.table} has a key twice, and every row is protected for itself.",

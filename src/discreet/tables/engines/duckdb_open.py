@@ -7,6 +7,8 @@ changed, and no name of theirs is taken: what is made there is temporary and bel
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Mapping
@@ -19,13 +21,13 @@ from sqlglot import exp
 from discreet.errors import BadParameter
 from discreet.tables import texts
 from discreet.tables.casts import quoted
-from discreet.tables.engines.duckdb_dialect import column_of
+from discreet.tables.engines import forks
 from discreet.tables.engines.frozen import Frozen
-from discreet.tables.engines.in_duckdb import DuckDB
-from discreet.tables.engines.relation import select
+from discreet.tables.engines.in_duckdb import DuckDB, columns_at
 from discreet.tables.engines.source import SourceTable
+from discreet.tables.engines.temporary import Connected
 from discreet.tables.parquet import Parquet
-from discreet.tables.schema import library, opened
+from discreet.tables.schema import DatabaseFile, connect, library, opened
 from discreet.tables.sound import sound
 
 __all__ = ["open_duckdb"]
@@ -37,43 +39,81 @@ _SETTINGS = {"preserve_insertion_order": "false", "perfect_ht_threshold": "0"}
 
 def open_duckdb(tables: Mapping[str, Any], units: Mapping[str, str | None]) -> DuckDB:
     """An engine on these tables, in a database of its own or in that of the connections that were given."""
-    connection, close = _connected(tables)
-    is_shared = any(isinstance(source, tuple) for source in tables.values())
-    places, sources, files, live, slower = {}, {}, [], set(), []
-    for number, (name, source) in enumerate(tables.items()):
-        place = exp.table_(f"discreet_source_{number}")
-        if isinstance(source, tuple):
-            place = _named(source[1])
-            kept_in = opened(lambda at=source[1]: _unchanging_file(connection, at))
+    # frames and schemas are taken once, as they are now; a connection may be made again
+    sources = {name: _taken(source) for name, source in tables.items()}
+    places = {
+        name: _named(_table_of(source)) if _is_stored(source) else exp.table_(f"discreet_source_{number}")
+        for number, (name, source) in enumerate(sources.items())
+    }
+    made = [_connected(sources, places)]
+    connection, files, live = made[0].connection, [], set()
+    for name, source in sources.items():
+        if _is_stored(source):
+            kept_in = opened(lambda at=source: _unchanging_file(connection, _table_of(at)))
             files += kept_in
             live |= set() if kept_in else {name}
-        else:
-            rows = texts.from_path(source) if isinstance(source, str | Path) else source
-            if isinstance(rows, Parquet):
-                files += [str(path) for path in rows.paths]
-                quick = None if is_shared else rows.plain_terms()
-                if quick is None:
-                    opened(lambda at=place, these=rows: _view(connection, at, these))
-                else:
-                    opened(
-                        lambda at=place, these=rows, terms=quick: _quick_view(connection, at, these, terms)
-                    )
-                    slower.append(lambda at=place, these=rows: _view(connection, at, these))
+        elif isinstance(source, Parquet):
+            files += [str(path) for path in source.paths]
+    known = {
+        name: SourceTable(name, opened(lambda at=place: columns_at(connection, at)), units.get(name))
+        for name, place in places.items()
+    }
+    return DuckDB(
+        lambda: made.pop() if made else _connected(sources, places),
+        known,
+        places,
+        frozen=Frozen(files),
+        live=live,
+        is_shared=_is_shared(sources),
+    )
+
+
+def _taken(source: Any) -> Any:
+    """A source as it is now: a table that lies in a database, Parquet files, or an Arrow table."""
+    if _is_stored(source):
+        return source
+    rows = texts.from_path(source) if isinstance(source, str | Path) else source
+    return rows if isinstance(rows, Parquet) else opened(lambda: sound(_as_arrow(rows)))
+
+
+def _is_stored(source: Any) -> bool:
+    return isinstance(source, tuple | DatabaseFile)
+
+
+def _is_shared(sources: Mapping[str, Any]) -> bool:
+    """Whether a connection was given, which is not ours to make or to end."""
+    return any(isinstance(source, tuple) for source in sources.values())
+
+
+def _table_of(source: Any) -> str:
+    """The name of a table in its database."""
+    name: str = source.table if isinstance(source, DatabaseFile) else source[1]
+    return name
+
+
+def _connected(sources: Mapping[str, Any], places: Mapping[str, exp.Table]) -> Connected:
+    """A connection that knows the tables by their places."""
+    connection, close = _connection(sources)
+    slower = []
+    for name, rows in sources.items():
+        place = places[name]
+        if isinstance(rows, Parquet):
+            quick = None if _is_shared(sources) else rows.plain_terms()
+            if quick is None:
+                opened(lambda at=place, these=rows: _view(connection, at, these))
             else:
-                opened(lambda at=place, frame=rows: connection.register(at.name, sound(_as_arrow(frame))))
-        places[name] = place
-        shape = select([exp.Star()], place).sql(dialect="duckdb")
-        rows = opened(lambda at=shape: connection.execute(f"DESCRIBE {at}").fetchall())
-        sources[name] = SourceTable(
-            name, {row[0]: column_of(row[0], row[1]) for row in rows}, units.get(name)
-        )
-    return DuckDB(connection, sources, places, frozen=Frozen(files), close=close, live=live, slower=slower)
+                opened(lambda at=place, these=rows, terms=quick: _quick_view(connection, at, these, terms))
+                slower.append(lambda at=place, these=rows: _view(connection, at, these))
+        elif not _is_stored(rows):
+            opened(lambda at=place, frame=rows: connection.register(at.name, frame))
+    return Connected(connection, close, slower)
 
 
-def _connected(tables: Mapping[str, Any]) -> tuple[Any, Callable[[], object]]:
+def _connection(sources: Mapping[str, Any]) -> tuple[Any, Callable[[], object]]:
     """A connection, and how to let go of it."""
-    given = {id(source[0]): source[0] for source in tables.values() if isinstance(source, tuple)}
-    if len(given) > 1:
+    given = {id(source[0]): source[0] for source in sources.values() if isinstance(source, tuple)}
+    stored = {source.path for source in sources.values() if isinstance(source, DatabaseFile)}
+    if len(given) + len(stored) > 1:
         raise BadParameter(
             "DP107",
             "the tables lie in different databases.",
@@ -81,17 +121,28 @@ def _connected(tables: Mapping[str, Any]) -> tuple[Any, Callable[[], object]]:
             fix="attach one database to the other, and use one connection",
         )
     if given:
-        cursor = next(iter(given.values())).cursor()
+        cursor = opened(next(iter(given.values())).cursor)
+        (threads,) = opened(lambda: cursor.execute("SELECT current_setting('threads')").fetchone())
+        forks.refuse_without_threads(threads)
         return cursor, cursor.close
-    folder = tempfile.TemporaryDirectory(prefix="discreet-")
-    connection = library("duckdb").connect(config={"temp_directory": folder.name, **_SETTINGS})
-    weakref.finalize(connection, folder.cleanup)
+    if stored:
+        connection = connect(stored.pop())
+        return connection, connection.close
+    folder = tempfile.mkdtemp(prefix="discreet-")
+    connection = library("duckdb").connect(config={"temp_directory": folder, **_SETTINGS})
+    remove = weakref.finalize(connection, _remove, folder, os.getpid())
 
     def close() -> None:
         connection.close()
-        folder.cleanup()
+        remove()
 
     return connection, close
+
+
+def _remove(folder: str, process: int) -> None:
+    """Remove a folder, but in the process that made it: a child that ends must not take it away from its parent."""
+    if process == os.getpid():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _view(connection: Any, place: exp.Table, files: Parquet) -> None:
@@ -140,7 +191,15 @@ def _as_arrow(frame: Any) -> Any:
     if package == "pandas":
         table = texts.from_pandas(frame)
     elif package == "polars":
-        table = (frame.collect() if hasattr(frame, "collect") else frame).to_arrow()
+        table = _collected(frame).to_arrow()
     else:
         table = frame.to_arrow_table() if package == "duckdb" else frame
     return table
+
+
+def _collected(frame: Any) -> Any:
+    """A Polars frame; a lazy one is carried out, once."""
+    if not hasattr(frame, "collect"):
+        return frame
+    forks.refuse_without_polars()
+    return frame.collect()

@@ -1,37 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that must stay as they were when they were opened.
 
-**Promise.** A file that has been replaced or written to since then is not counted: half of a statement could see the old
-rows and half the new ones, and a unit's weight would not be made from the rows that it is multiplied with.
+**Promise.** A file that was replaced, written to, removed or made unreadable since then is not counted: half of a statement
+could see the old rows and half the new ones, and a unit's weight would not be made from the rows that it is multiplied with.
+Of a pattern the list of its files must stay the same too. What is compared is public: names, devices, numbers, sizes and
+times of files; no byte of them is read.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+from glob import glob
 from pathlib import Path
 
-from discreet.errors import EngineFailed
+from discreet.tables.engine import outdated
 
 __all__ = ["Frozen"]
 
+#: What lies beside a file of SQLite, with rows that are not in it yet; an empty one says nothing.
+_LOG = "-wal"
+
+_Facts = tuple[int, int, int, int, bool] | None
+
 
 class Frozen:
-    """Remembers size, time and identity of some files."""
+    """Remembers size, time and identity of some files, and which files a pattern means."""
 
-    def __init__(self, names: list[str]) -> None:
-        self._names = names
+    def __init__(self, names: Sequence[str], pattern: str = "") -> None:
+        self._names, self._pattern = tuple(names), pattern
         self._seen = self._look()
 
-    def _look(self) -> list[tuple[str, int, int, int]]:
-        facts = [(name, Path(name).stat()) for name in self._names if Path(name).is_file()]
-        return [(name, fact.st_size, fact.st_mtime_ns, fact.st_ino) for name, fact in facts]
+    @classmethod
+    def at(cls, path: str | Path) -> Frozen:
+        """A file, or all files that a pattern means."""
+        return cls([str(path), f"{path}{_LOG}"]) if Path(path).is_file() else cls([], str(path))
 
     def check(self) -> None:
         """Raise if any of them has changed."""
-        if self._look() != self._seen:
-            raise EngineFailed(
-                "DP801",
-                "a file has changed since it was opened.",
-                why="an answer must come from one state of the data; what was charged stays charged.",
-                fix="open the data set again, with another version",
-                spent="what this question costs",
-            )
+        now = self._look()
+        if now != self._seen:
+            changed = sorted(name for name in {*now, *self._seen} if now.get(name) != self._seen.get(name))
+            raise outdated(f"{Path(changed[0].removesuffix(_LOG)).name} has changed since it was opened.")
+
+    def _look(self) -> dict[str, _Facts]:
+        names = glob(self._pattern, recursive=True) if self._pattern else self._names  # noqa: PTH207 - it may be absolute
+        return {name: _facts(name) for name in names}
+
+
+def _facts(name: str) -> _Facts:
+    try:
+        fact = Path(name).stat()
+    except OSError:
+        return None
+    if name.endswith(_LOG) and not fact.st_size:
+        return None
+    return fact.st_dev, fact.st_ino, fact.st_size, fact.st_mtime_ns, os.access(name, os.R_OK)

@@ -15,31 +15,33 @@ question, stored, and forgotten.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
 
+from discreet.tables.engine import outdated
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import Found
-from discreet.tables.engines.duckdb_dialect import DuckDialect
+from discreet.tables.engines.duckdb_dialect import DuckDialect, column_of
 from discreet.tables.engines.frozen import Frozen
 from discreet.tables.engines.lumped import by_size, can_lump, heavy_pairs, lumped, sized
 from discreet.tables.engines.packed import Packer
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.prepared import Prepared
 from discreet.tables.engines.relation import UNIT, select
-from discreet.tables.engines.source import SourceTable
+from discreet.tables.engines.source import SourceColumn, SourceTable
 from discreet.tables.engines.sql_engine import SqlEngine, stored_within
-from discreet.tables.engines.temporary import Temporary
+from discreet.tables.engines.temporary import Connected, Temporary
 from discreet.tables.engines.terms import named
 from discreet.tables.engines.tree import all_tables, reads_of
 from discreet.tables.expr import Expr, Read
 from discreet.tables.plan import Once, Relation, Rows, Scheme, Sums
 from discreet.tables.types import TEXT
 
-__all__ = ["DuckDB"]
+__all__ = ["DuckDB", "columns_at"]
 
 
 @dataclass(frozen=True)
@@ -63,21 +65,22 @@ class DuckDB(SqlEngine):
 
     def __init__(
         self,
-        connection: Any,
+        connect: Callable[[], Connected],
         tables: Mapping[str, SourceTable],
         places: Mapping[str, exp.Table],
         *,
         frozen: Frozen,
-        close: Callable[[], object],
         live: set[str],
-        slower: Sequence[Callable[[], None]] = (),
+        is_shared: bool,
     ) -> None:
         super().__init__(DuckDialect(), tables, places)
-        self._temporary, self._release, self._live = (
-            Temporary(connection, self._dialect, frozen, slower),
-            close,
-            live,
-        )
+        self._connect, self._frozen, self._live, self._is_shared = connect, frozen, live, is_shared
+        self._places = dict(places)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Connect, with nothing prepared."""
+        self._temporary = Temporary(self._connect(), self._dialect, self._frozen)
         self._packer = Packer(self._relations, self._temporary)
         drop = self._temporary.drop
         self._pairs: Prepared[Pairs, exp.Table] = Prepared(drop)
@@ -90,12 +93,37 @@ class DuckDB(SqlEngine):
         self._rows: Prepared[Relation, tuple[exp.Table, dict[Read, None]]] = Prepared(
             lambda kept: drop(kept[0])
         )
+        self._process, self._sleeps = os.getpid(), False
 
-    def close(self) -> None:
-        """Forget what was prepared, and let go of the connection."""
-        for kept in (self._pairs, self._measured, self._lumped, self._by_size, self._staged, self._rows):
-            kept.clear()
-        self._release()
+    def _wake(self) -> None:
+        if self._sleeps:
+            self._begin()
+
+    def sleep(self) -> None:
+        """Let go of a connection of our own; what was prepared on it is forgotten. One of somebody else stays as it is."""
+        if not self._is_shared and not self._sleeps and not self._is_closed and self._process == os.getpid():
+            self._sleeps = True
+            self._temporary.close()
+
+    def _look(self) -> None:
+        self._frozen.check()
+        for name in sorted(self._live):
+            now = columns_at(self._temporary.connection, self._places[name])
+            if not self._tables[name].columns.items() <= now.items():
+                raise outdated(f"{name} has other columns than when it was opened.")
+
+    def _let_go(self) -> None:
+        if not self._sleeps:
+            for kept in (
+                self._pairs,
+                self._measured,
+                self._lumped,
+                self._by_size,
+                self._staged,
+                self._rows,
+            ):
+                kept.clear()
+            self._temporary.close()
 
     def _fetch(self, statement: str) -> Sequence[Sequence[Any]]:
         return self._temporary.fetch(statement)
@@ -252,3 +280,10 @@ class DuckDB(SqlEngine):
         rows.set("alias", exp.TableAlias(this=exp.to_identifier("a")))
         chosen = select([*columns, t.column("r", "b")], rows)
         return chosen.join(counts.subquery("b", copy=False), on=mine, join_type="INNER", copy=False)
+
+
+def columns_at(connection: Any, place: exp.Table) -> dict[str, SourceColumn]:
+    """The columns of a table or view, from its schema."""
+    shape = select([exp.Star()], place).sql(dialect="duckdb")
+    rows = connection.execute(f"DESCRIBE {shape}").fetchall()
+    return {row[0]: column_of(row[0], row[1]) for row in rows}

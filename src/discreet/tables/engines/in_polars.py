@@ -8,6 +8,7 @@ else each time: its rows are collected once for each question, and nothing is ke
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import add
@@ -18,6 +19,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from discreet.tables import plan
+from discreet.tables.engines import forks
 from discreet.tables.engines.base import Base, Found, known_table
 from discreet.tables.engines.frozen import Frozen
 from discreet.tables.engines.pairs import Pairs
@@ -60,9 +62,16 @@ class Polars(Base):
     def _name(self, read: Read) -> str:
         return self._names.setdefault(normal(read), f"c{len(self._names)}")
 
-    def close(self) -> None:
-        """Forget the pairs that were kept."""
+    def _let_go(self) -> None:
         self._prepared.clear()
+
+    def _wake(self) -> None:
+        """Frames cross a fork; the threads that carry them out do not."""
+        forks.refuse_without_polars()
+        self._process = os.getpid()
+
+    def _look(self) -> None:
+        self._frozen.check()
 
     # --- rows --------------------------------------------------------------------------------------
 
@@ -314,6 +323,7 @@ def _root(value: pl.Expr) -> pl.Expr:
 
 def open_polars(tables: Mapping[str, Any], units: Mapping[str, str | None]) -> Polars:
     """Take frames as they are, and scan files."""
+    forks.refuse_without_polars()
     frames, sources, files, live = {}, {}, [], set()
     for name, source in tables.items():
         rows = from_path(source) if isinstance(source, str | Path) else source

@@ -11,6 +11,7 @@ in every transaction, whatever a role, a database or a function has set.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -18,6 +19,7 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 
+from discreet.tables.engine import outdated
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import Found
 from discreet.tables.engines.dialect import Dialect, unspeakable
@@ -124,7 +126,7 @@ class Postgres(SqlEngine):
 
     def __init__(
         self,
-        connection: Any,
+        connect: Callable[[], Any],
         dialect: PostgresDialect,
         tables: Mapping[str, SourceTable],
         places: Mapping[str, exp.Table],
@@ -132,7 +134,9 @@ class Postgres(SqlEngine):
         derived: set[str],
     ) -> None:
         super().__init__(dialect, tables, places)
-        self._connection, self._codec, self._derived = connection, dialect.codec, derived
+        self._connect, self._codec, self._derived = connect, dialect.codec, derived
+        self._places = dict(places)
+        self._connection = connect()
 
     def _fetch(self, statement: str) -> Sequence[Sequence[Any]]:
         with self._connection.transaction():
@@ -146,39 +150,86 @@ class Postgres(SqlEngine):
         derived = not self._derived.isdisjoint(all_tables(relation))
         return self._fetch(self._dialect.sql(stored_within(rows, made, materialized=derived)))
 
-    def close(self) -> None:
-        """Let go of the connection."""
+    def _let_go(self) -> None:
         self._connection.close()
+
+    def sleep(self) -> None:
+        """Let go of the connection: two processes would speak on it at once."""
+        if self._process == os.getpid():
+            self._connection.close()
+
+    def _wake(self) -> None:
+        """Connect again, if we let go of it, or if the server did."""
+        if self._connection.closed:
+            self._connection, self._process = self._connect(), os.getpid()
+
+    def _look(self) -> None:
+        try:
+            self._compare()
+        except library("psycopg").OperationalError:
+            # the server let go of us, which we are told when we speak to it
+            self._connection.close()
+            self._wake()
+            self._compare()
+
+    def _compare(self) -> None:
+        """Refuse a table that is gone or has become a view, or of which a column is gone or is another one."""
+        for name, table in self._tables.items():
+            at = self._places[name].sql(dialect="postgres")
+            is_stored = self._connection.execute(_PLACE, [at]).fetchone()[2]
+            now = _columns(self._connection, at)
+            if is_stored == (name in self._derived) or not table.columns.items() <= now.items():
+                raise outdated(f"{name} is another table, or has other columns, than when it was opened.")
 
 
 def open_postgres(dsn: str, tables: Mapping[str, str], units: Mapping[str, str | None]) -> Postgres:
     """Connect, find the tables, and read their schemas."""
-    psycopg = library("psycopg")
     named = {name: table_named(source).sql(dialect="postgres") for name, source in tables.items()}
     places, sources, derived = {}, {}, set()
     with ExitStack() as undo:
-        connection = opened(lambda: psycopg.connect(dsn, autocommit=True, prepare_threshold=None))
+        connection = _connected(dsn)
         undo.callback(connection.close)
-        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        connection.read_only = True
-        dialect = opened(lambda: _dialect(connection))
         for name, at in named.items():
             found = opened(lambda at=at: connection.execute(_PLACE, [at]).fetchone())
             places[name] = exp.table_(found[1], db=found[0], quoted=True)
             derived |= set() if found[2] else {name}
-            rows = opened(lambda at=at: connection.execute(_SCHEMA, [at]).fetchall())
-            sources[name] = SourceTable(name, {row[0]: column_of(*row) for row in rows}, units.get(name))
+            columns = opened(lambda at=at: _columns(connection, at))
+            sources[name] = SourceTable(name, columns, units.get(name))
+        dialect = PostgresDialect(
+            connection.info.parameter_status("server_encoding"), connection.info.encoding
+        )
         opened(lambda: connection.execute(_SESSION))
         undo.pop_all()
-    return Postgres(connection, dialect, sources, places, derived=derived)
+    made = [connection]
+
+    def connect() -> Any:
+        if made:
+            return made.pop()
+        again = _connected(dsn)
+        opened(lambda: again.execute(_SESSION))
+        return again
+
+    return Postgres(connect, dialect, sources, places, derived=derived)
 
 
-def _dialect(connection: Any) -> PostgresDialect:
-    """How to speak to this database: in its own encoding, so that it never has to convert a text."""
-    encoding = connection.info.parameter_status("server_encoding")
-    spoken = "UTF8" if encoding == "SQL_ASCII" else encoding
-    connection.execute(f"SET client_encoding = '{spoken}'")
-    return PostgresDialect(encoding, connection.info.encoding)
+def _connected(dsn: str) -> Any:
+    """A connection that reads only, and speaks the database's own encoding, so that it never has to convert a text."""
+    psycopg = library("psycopg")
+    connection = opened(lambda: psycopg.connect(dsn, autocommit=True, prepare_threshold=None))
+    with ExitStack() as undo:
+        undo.callback(connection.close)
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        connection.read_only = True
+        encoding = connection.info.parameter_status("server_encoding")
+        spoken = "UTF8" if encoding == "SQL_ASCII" else encoding
+        opened(lambda: connection.execute(f"SET client_encoding = '{spoken}'"))
+        undo.pop_all()
+    return connection
+
+
+def _columns(connection: Any, at: str) -> dict[str, SourceColumn]:
+    """The columns of a table or view, from the catalogue."""
+    return {row[0]: column_of(*row) for row in connection.execute(_SCHEMA, [at]).fetchall()}
 
 
 def table_named(name: str) -> exp.Table:

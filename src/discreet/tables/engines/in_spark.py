@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 from sqlglot import exp
 
 from discreet.errors import BadParameter, EngineFailed
+from discreet.tables.engine import outdated
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import Found
 from discreet.tables.engines.dialect import Dialect, speakable
@@ -175,8 +176,15 @@ class Spark(SqlEngine):
             self._session.catalog.refreshTable(self._by_name[name])
             self._session.table(self._by_name[name]).createOrReplaceTempView(self._places[name].name)
 
-    def close(self) -> None:
-        """Forget the names of the tables."""
+    def _look(self) -> None:
+        """Refuse settings that have changed, a session that was stopped, and a table that is gone or is another one."""
+        _check_settings(self._session)
+        for name, at in self._by_name.items():
+            now = {field.name: column_of(field) for field in self._session.table(at).schema.fields}
+            if not self._tables[name].columns.items() <= now.items():
+                raise outdated(f"{name} has other columns than when it was opened.")
+
+    def _let_go(self) -> None:
         while self._places:
             self._session.catalog.dropTempView(self._places.popitem()[1].name)
 

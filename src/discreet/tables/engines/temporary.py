@@ -13,6 +13,7 @@ of them read it, and only the time tells of such a cell.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlglot import exp
@@ -21,17 +22,25 @@ from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.frozen import Frozen
 from discreet.tables.engines.terms import Term
 
-__all__ = ["Temporary"]
+__all__ = ["Connected", "Temporary"]
+
+
+@dataclass(frozen=True)
+class Connected:
+    """A connection that knows its tables, how to let go of it, and readers of them that never fail."""
+
+    connection: Any
+    close: Callable[[], object]
+    slower: Sequence[Callable[[], None]] = ()
 
 
 class Temporary:
     """A connection on which tables are made and forgotten."""
 
-    def __init__(
-        self, connection: Any, dialect: Dialect, frozen: Frozen, slower: Sequence[Callable[[], None]] = ()
-    ) -> None:
-        self.connection, self._dialect, self._frozen = connection, dialect, frozen
-        self._slower = list(slower)
+    def __init__(self, connected: Connected, dialect: Dialect, frozen: Frozen) -> None:
+        self.connection, self.close = connected.connection, connected.close
+        self._dialect, self._frozen = dialect, frozen
+        self._slower = list(connected.slower)
         self.made = 0
 
     def fetch(self, statement: str) -> Sequence[Sequence[Any]]:
@@ -43,7 +52,9 @@ class Temporary:
             if not self._slower:
                 raise
             while self._slower:
-                self._slower.pop()()
+                # first put in place, then forgotten: whoever is stopped in between does it once more
+                self._slower[-1]()
+                self._slower.pop()
             rows = self._rows(statement)
         self._frozen.check()
         return rows

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forks: what an engine has open never crosses one.
+
+The threads of a library are not in a forked child, but their locks are: a statement on an inherited connection waits for ever,
+and a connection that a child closes, or drops when it ends, may end that of its parent. So a fork waits until no question runs,
+and engines let go of their connections before it (`Base.sleep`); parent and child each connect when they are asked next. What
+cannot be had again (somebody else's connection, a Spark session, the threads of Polars) is refused in the child.
+
+**Promise.** In a forked child a question is answered from the same source, or refused with DP803 before it is charged; it never
+waits for threads that are not there, and nothing that the child does ends or removes what its parent has open.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from contextlib import suppress
+from pathlib import Path
+from threading import RLock
+from typing import Protocol
+from weakref import WeakSet
+
+from discreet.errors import EngineFailed
+from discreet.tables.engine import outdated
+
+__all__ = ["other_process", "refuse_unseen", "refuse_without_polars", "refuse_without_threads", "watch"]
+
+
+class Sleeper(Protocol):
+    """What lets go of its connections before a fork."""
+
+    _lock: RLock  # type: ignore[valid-type]
+
+    def sleep(self) -> None:
+        """Let go of what must not cross a fork."""
+
+
+_WATCHED: WeakSet[Sleeper] = WeakSet()
+_held: list[Sleeper] = []
+_process = os.getpid()
+#: Whether the threads of Polars ran before a fork: a process has one pool of them, made once, and a child has none.
+_polars_runs = _polars_is_lost = False
+
+
+def watch(engine: Sleeper) -> None:
+    """Have an engine sleep before every fork."""
+    _WATCHED.add(engine)
+
+
+def refuse_unseen() -> None:
+    """Refuse to go on after a fork that Python did not see: nothing has let go of anything."""
+    if os.getpid() != _process:
+        raise other_process()
+
+
+def other_process() -> EngineFailed:
+    """The error for a data set that another process has opened."""
+    return outdated(
+        "the data set was opened in another process, and cannot be had again in this one.",
+        'data = dp.open(…)  in each process, after the fork; or start processes with  multiprocessing.get_context("spawn")',
+    )
+
+
+def refuse_without_polars() -> None:
+    """Refuse to wait for threads that a fork has left behind."""
+    if _polars_is_lost:
+        raise outdated(
+            "Polars was used before this process was forked off, and cannot be used in it.",
+            'start processes with  multiprocessing.get_context("spawn");  or open the file itself, with  engine="duckdb"',
+        )
+
+
+def refuse_without_threads(needed: int) -> None:
+    """Refuse somebody's connection, which has so many threads, if they are not in this process."""
+    running = _threads()
+    if running is not None and len(running) < needed:
+        raise other_process()
+
+
+def _polars_has_threads() -> bool:
+    """Whether Polars has started its threads; where that cannot be seen, it may have."""
+    if "polars" not in sys.modules:
+        return False
+    running = _threads()
+    return running is None or any(re.match(r"polars-[0-9]", name) for name in running)
+
+
+def _threads() -> list[str] | None:
+    """The names of the threads of this process; None on a system that does not show them."""
+    try:
+        return [(task / "comm").read_text() for task in Path("/proc/self/task").iterdir()]
+    except OSError:
+        return None
+
+
+def _before() -> None:
+    global _polars_runs  # noqa: PLW0603 - of the fork that follows
+    _polars_runs = _polars_has_threads()
+    # in one order, so that two threads that fork do not wait for each other
+    for engine in sorted(_WATCHED, key=id):
+        engine._lock.acquire()  # noqa: SLF001 - the lock that a question holds
+        _held.append(engine)
+        with suppress(Exception):  # one that cannot let go is refused in the child
+            engine.sleep()
+
+
+def _after() -> None:
+    while _held:
+        _held.pop()._lock.release()  # noqa: SLF001
+
+
+def _after_in_child() -> None:
+    global _process, _polars_is_lost
+    _process, _polars_is_lost = os.getpid(), _polars_is_lost or _polars_runs
+    _after()
+
+
+if hasattr(os, "register_at_fork"):  # where there is a fork
+    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after_in_child)
