@@ -30,7 +30,7 @@ from urllib.parse import quote
 
 import pytest
 
-PATIENCE = 60.0  # seconds for a server to answer or to stop, on a very busy machine
+PATIENCE = 300.0  # seconds for a server to answer or to stop, on a very busy machine
 
 
 class NoPostgres(Exception):
@@ -200,7 +200,7 @@ def _wait(process: subprocess.Popen[bytes], folder: Path, dsn: str) -> None:
     while time.monotonic() < end and process.poll() is None:
         if (folder / ".s.PGSQL.5432").exists():
             with suppress(psycopg.OperationalError):
-                psycopg.connect(dsn, connect_timeout=5).close()
+                psycopg.connect(dsn, connect_timeout=60).close()
                 return
         with suppress(subprocess.TimeoutExpired):
             process.wait(0.05)

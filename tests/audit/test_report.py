@@ -11,6 +11,7 @@ import pytest
 
 import discreet as dp
 from discreet import privacy
+from tests.chance import no_chance
 
 
 def _numbers(data, count):
@@ -29,6 +30,7 @@ def test_a_report_draws_the_claim_and_the_band(claim) -> None:
     assert "certified to measured" in dp.plot.alt_text(figure)
 
 
+@no_chance("what is audited has no noise")
 @pytest.mark.parametrize("first", ["import discreet.audit", "import discreet.audit as a", ""])
 def test_the_facade_has_the_auditor(first) -> None:
     program = f"{first}\nimport discreet as dp\nprint(dp.audit(lambda x: x, 0, 1, trials=2000).epsilon_at_least() > 1)"

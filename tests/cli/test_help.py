@@ -11,6 +11,7 @@ from importlib import metadata
 import pytest
 
 from discreet.cli.flags import CHANGES, MECHANISMS
+from tests.chance import no_chance
 
 MODULE = [sys.executable, "-m", "discreet", "account", "--pure", "1", "--times", "3", "--delta", "0"]
 ASKS = [
@@ -83,6 +84,7 @@ def test_the_version(discreet):
     assert discreet("version --json").object["discreet"] == number
 
 
+@no_chance("only help and accounting are asked for")
 @pytest.mark.parametrize("command", ["account", "query", "release", "statement"])
 def test_help_loads_no_numerics(command):
     program = (
@@ -95,6 +97,7 @@ def test_help_loads_no_numerics(command):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@no_chance("only help and accounting are asked for")
 def test_the_command_runs_as_a_module_without_colour():
     done = subprocess.run(MODULE, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -102,6 +105,7 @@ def test_the_command_runs_as_a_module_without_colour():
     assert "\x1b" not in done.stdout
 
 
+@no_chance("only help and accounting are asked for")
 def test_a_terminal_without_greek_letters_gets_an_answer():
     done = subprocess.run(
         MODULE, capture_output=True, check=False, env={**os.environ, "PYTHONIOENCODING": "ascii"}

@@ -14,6 +14,7 @@ from pyarrow import parquet
 import discreet as dp
 from discreet.cli import release as command
 from discreet.ledger import Ledger
+from tests.chance import no_chance
 from tests.cli import visits
 
 RUN = "release release.toml --out tables"
@@ -107,6 +108,7 @@ main(["release", "release.toml", "--out", "tables"])
 """
 
 
+@no_chance("whatever the noise, the charges are the same")
 @pytest.mark.parametrize(
     ("where", "charged", "answered"),
     [
@@ -152,6 +154,7 @@ def test_whoever_spends_the_limit_meanwhile_the_release_is_paid_for_whole_or_not
     assert not (here / "tables").exists()
 
 
+@no_chance("whatever the noise, the charges are the same")
 def test_a_release_and_whoever_asks_at_the_same_time_both_get_all_or_nothing(here):
     """Two processes release different tables of the same limit, which has room for one of them."""
     write(here, visits.RELEASE.replace("epsilon = 0.2", "epsilon = 0.7"))
@@ -163,7 +166,7 @@ def test_a_release_and_whoever_asks_at_the_same_time_both_get_all_or_nothing(her
         subprocess.Popen([*words, file, "--out", out], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for file, out in (("release.toml", "one"), ("other.toml", "two"))
     ]
-    codes = [process.wait(timeout=120) for process in running]
+    codes = [process.wait(timeout=600) for process in running]
     assert sorted(codes) == [0, 3]
     assert len(charges()) == 2
     assert [(here / out).exists() for out in ("one", "two")] == [code == 0 for code in codes]

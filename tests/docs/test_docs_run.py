@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from tests.chance import no_chance
 from tests.docs.blocks import Block, agrees, blocks, files, pages, run
 from tests.house.project import ROOT, read, relative
 
@@ -43,11 +44,13 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch)
     assert len(names) > 2, "the page imports nothing"
 
 
+@no_chance("only whether a command works is asked")
 @pytest.mark.parametrize("commands", BLOCKS, ids=lambda commands: commands[0])
 def test_the_commands_of_a_block_run_in_their_order(commands, tmp_path):
     assert failed(commands, tmp_path) == []
 
 
+@no_chance("only whether a command works is asked")
 @pytest.mark.parametrize("page", WITH_FILES)
 def test_the_commands_of_a_page_with_files_run_in_their_order(page, tmp_path):
     for name, text in files(PAGES[page]).items():
@@ -87,6 +90,7 @@ def test_no_code_hides_in_a_fence_that_is_not_run(page):
     assert set(fences[1::2]) <= {""}
 
 
+@no_chance("only whether a command works is asked")
 def test_the_pages_build_without_a_warning_and_without_a_network(tmp_path):
     words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)

@@ -17,9 +17,10 @@ from discreet.graphs import stars, triangles
 from discreet.graphs.counts import StarCount, TriangleCount
 from discreet.graphs.ladder import Ladder, cost, scale_for
 from discreet.graphs.local import LocalSensitivity
+from tests.chance import may_fail
 from tests.graphs import small
 from tests.statistical.constants import ALPHA, FEW, WRONG
-from tests.statistical.fit import p_value
+from tests.statistical.fit import accepts
 
 NODES = 5
 
@@ -108,6 +109,7 @@ def test_the_usual_floor_keeps_seven_eighths_of_epsilon():
         assert 1 / Ladder(TriangleCount(10**6), epsilon=epsilon).scale >= 0.875 * epsilon
 
 
+@may_fail(3 * ALPHA, "one law fits, two do not")
 def test_the_sampler_has_the_law_and_no_law_nearby():
     ladder = Ladder(TriangleCount(40), epsilon=1.0, floor=2)
     local = LocalSensitivity([1, 3, 4, 8, *range(9, 39)], 38)
@@ -119,9 +121,7 @@ def test_the_sampler_has_the_law_and_no_law_nearby():
         exact = law(widths, rate * factor, reach)
         return lambda k: exact[np.abs(k)]
 
-    assert p_value(samples, by(1)) > ALPHA
-    for factor in (1 - WRONG, 1 + WRONG):
-        assert p_value(samples, by(factor)) < ALPHA
+    accepts(samples, by(1), by(1 - WRONG), by(1 + WRONG))
 
 
 def test_beyond_the_last_rung_there_are_more():

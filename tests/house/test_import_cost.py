@@ -7,6 +7,8 @@ import json
 import subprocess
 import sys
 
+from tests.chance import no_chance
+
 HEAVY = {"duckdb", "ibis", "torch", "matplotlib", "pandas", "fastapi", "sklearn", "pyspark", "scipy.stats"}
 
 
@@ -17,28 +19,33 @@ def loaded_by(statement: str) -> set[str]:
     return set(json.loads(done.stdout))
 
 
+@no_chance("another Python imports and draws nothing")
 def test_importing_the_facade_loads_only_itself():
     new = {name.split(".")[0] for name in loaded_by("import discreet") - loaded_by("")}
     assert new - sys.stdlib_module_names == {"discreet"}
 
 
+@no_chance("another Python imports and draws nothing")
 def test_errors_need_no_numbers():
     modules = loaded_by("import discreet\ndiscreet.errors.DiscreetError")
     assert "discreet.errors" in modules
     assert not {"numpy", "scipy"} & modules
 
 
+@no_chance("another Python imports and draws nothing")
 def test_accounting_loads_nothing_heavy():
     modules = loaded_by("import discreet\ndiscreet.privacy.gaussian(noise=1.0).epsilon(delta=1e-6)")
     assert "numpy" in modules
     assert not HEAVY & modules
 
 
+@no_chance("another Python imports and draws nothing")
 def test_the_command_line_starts_light():
     modules = loaded_by("import discreet.cli")
     assert "typer" in modules
     assert not (HEAVY | {"scipy"}) & modules
 
 
+@no_chance("another Python imports and draws nothing")
 def test_the_list_names_what_it_sees():
     assert "scipy.stats" in loaded_by("import scipy.stats") & HEAVY

@@ -12,6 +12,7 @@ from discreet.errors import DiscreetError, OverBudget
 from discreet.ledger import Ledger, Limit, State
 from discreet.ledger.sqlite import SQLite
 from discreet.privacy.wire import from_json
+from tests.chance import no_chance
 from tests.ledger.workers import BEGINNINGS, PIECE, run, writing
 
 LIMIT = Limit.filter(epsilon=1)
@@ -36,6 +37,7 @@ def assert_spent_to_the_last_piece(where, said):
         assert ledger.verify().intact
 
 
+@no_chance("ledgers draw nothing")
 def test_processes_together_spend_the_limit_and_no_more_and_show_one_answer(made):
     """Six processes ask the same question with the same key, again and again."""
     said = run("race", where=made, processes=6, key="k")
@@ -45,12 +47,14 @@ def test_processes_together_spend_the_limit_and_no_more_and_show_one_answer(made
         assert {line["answer"] for line in said if "answer" in line} == {ledger.find("k").answer}
 
 
+@no_chance("ledgers draw nothing")
 def test_processes_that_inherit_a_ledger_in_use_spend_the_limit_and_no_more(made):
     said = run("inherit", where=made, processes=3)
     assert said[-1] == {"ended": [0] * 3}
     assert_spent_to_the_last_piece(made, said)
 
 
+@no_chance("ledgers draw nothing")
 def test_processes_that_all_make_the_first_charge_agree_on_one_choice(where):
     """Each of them would choose another split of δ; the first row that is written chooses, and all others follow it."""
     limit = Limit.filter(epsilon=1, delta=1e-6)
@@ -87,12 +91,14 @@ def test_threads_together_spend_the_limit_and_no_more(made):
     assert_spent_to_the_last_piece(made, said)
 
 
+@no_chance("ledgers draw nothing")
 def test_processes_that_all_make_the_ledger_make_one(where):
     said = run("make", where=where, processes=6, limit=LIMIT.to_dict())
     assert said[-1] == {"ended": [0] * 6}
     assert len({line["anchor"] for line in said[:-1]}) == 1
 
 
+@no_chance("ledgers draw nothing")
 def test_a_fork_waits_for_a_transaction_of_another_thread(tmp_path):
     made = str(tmp_path / "a.ledger")
     Ledger(made, limit=LIMIT).close()
@@ -104,6 +110,7 @@ def test_a_fork_waits_for_a_transaction_of_another_thread(tmp_path):
         assert ledger.verify().intact
 
 
+@no_chance("ledgers draw nothing")
 def test_a_ledger_in_memory_does_not_come_along():
     assert run("forget", limit=LIMIT.to_dict()) == [{"error": "DP607"}, {"ended": [1], "rows": 1}]
 

@@ -10,6 +10,7 @@ import pytest
 
 from discreet.ledger import Ledger, Limit
 from discreet.ledger.store import Store
+from tests.chance import no_chance
 from tests.ledger.workers import killing, run
 
 LIMIT = Limit.filter(epsilon=1)
@@ -22,6 +23,7 @@ def made(where):
     return where
 
 
+@no_chance("ledgers draw nothing")
 def test_killed_before_and_after_every_statement(made):
     said = run("crash", where=made)
     ended = {line["point"]: line["ended"] for line in said if "ended" in line}
@@ -53,6 +55,7 @@ def test_killed_before_and_after_every_statement(made):
             assert ledger.find(f"point {point}").answer == "drawn"
 
 
+@no_chance("ledgers draw nothing")
 def test_killed_while_it_is_made(where):
     said = run("make_and_crash", where=where, limit=LIMIT.to_dict())
     assert said[-1]["ended"] == 0
@@ -62,6 +65,7 @@ def test_killed_while_it_is_made(where):
     assert [line["rows"] for line in said] == sorted(line["rows"] for line in said)
 
 
+@no_chance("ledgers draw nothing")
 def test_killed_at_any_time(made):
     said = run("kill_at_any_time", where=made, kills=8)
     receipts = {(line["number"], line["hash"]) for line in said}

@@ -11,6 +11,7 @@ import pytest
 from discreet import privacy
 from discreet.ledger import Entry, Ledger, Limit, Receipt, Wanted
 from discreet.ledger.released import released
+from tests.chance import no_chance
 from tests.ledger.conftest import refusal
 from tests.ledger.workers import run
 
@@ -167,6 +168,7 @@ def made(where):
     return where
 
 
+@no_chance("ledgers draw nothing")
 def test_processes_that_charge_triples_never_leave_a_part_of_one(made):
     """Forty pieces fit, so thirteen triples do, and the last piece stays."""
     said = run("race_together", where=made, processes=4, same=False)
@@ -182,6 +184,7 @@ def test_processes_that_charge_triples_never_leave_a_part_of_one(made):
         assert worth_knowing(ledger) == []
 
 
+@no_chance("ledgers draw nothing")
 def test_processes_that_release_the_same_pay_once_and_show_the_same(made):
     said = run("race_together", where=made, processes=4, same=True)
     assert said[-1] == {"ended": [0] * 4}
@@ -196,6 +199,7 @@ def test_processes_that_release_the_same_pay_once_and_show_the_same(made):
         assert worth_knowing(ledger) == []
 
 
+@no_chance("ledgers draw nothing")
 def test_killed_before_and_after_every_statement(where):
     Ledger(where, limit=Limit.filter(epsilon=10)).close()
     said = run("crash_together", where=where)

@@ -36,7 +36,7 @@ def run(task: str, **arguments: Any) -> list[dict[str, Any]]:
     """What a task says, line by line."""
     words = [sys.executable, "-W", "ignore::DeprecationWarning", "-m", "tests.ledger.workers", task]
     done = subprocess.run(
-        [*words, json.dumps(arguments)], capture_output=True, text=True, check=False, cwd=ROOT, timeout=300
+        [*words, json.dumps(arguments)], capture_output=True, text=True, check=False, cwd=ROOT, timeout=600
     )
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]

@@ -26,8 +26,9 @@ from discreet.mechanisms import (
     additive,
     classic_gaussian_scale,
 )
+from tests.chance import may_fail
 from tests.statistical import fit
-from tests.statistical.constants import MANY
+from tests.statistical.constants import ALPHA, MANY
 
 ALL = [
     Laplace(epsilon=0.7, sensitivity=0.3),
@@ -115,6 +116,7 @@ def test_rounding_never_moves_neighbours_further_apart_than_promised(value, shar
     assert abs(mechanism.grid.cells(far) - mechanism.grid.cells(value)) <= paid
 
 
+@may_fail(3 * ALPHA, "one law fits, two do not")
 @pytest.mark.parametrize(
     ("mechanism", "law_of"),
     [

@@ -16,6 +16,7 @@ from discreet.mechanisms import bounds
 from discreet.mechanisms.bounds import Bounds
 from discreet.mechanisms.mechanism import Refusal
 from discreet.mechanisms.unknown import UnboundedMean, UnboundedSum
+from tests.chance import may_fail
 from tests.statistical import fit
 from tests.statistical.constants import ALPHA, FEW
 
@@ -92,6 +93,7 @@ def test_the_exact_law_keeps_the_guarantee_for_all_small_histograms(relation):
     assert worst == pytest.approx(0.8)  # reached, so less noise would break the promise
 
 
+@may_fail(2 * ALPHA, "one law fits, one does not")
 @RELATIONS
 def test_samples_follow_the_law_and_no_other(relation):
     mechanism = small(relation)
@@ -102,8 +104,11 @@ def test_samples_follow_the_law_and_no_other(relation):
     answers = list(exact)
     drawn = [mechanism.draw(data) for _ in range(FEW)]
     labels = np.array([answers.index(None if isinstance(v, Refusal) else v) for v in drawn])
-    assert fit.p_value(labels, lambda k: np.array([exact[answers[i]] for i in k])) > ALPHA
-    assert fit.p_value(labels, lambda k: np.array([wrong[answers[i]] for i in k])) < ALPHA
+    fit.accepts(
+        labels,
+        lambda k: np.array([exact[answers[i]] for i in k]),
+        lambda k: np.array([wrong[answers[i]] for i in k]),
+    )
 
 
 @RELATIONS

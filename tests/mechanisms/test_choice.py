@@ -26,8 +26,9 @@ from discreet.mechanisms.choice import (
     permute_and_flip,
 )
 from discreet.mechanisms.conformance import check_mechanism
+from tests.chance import may_fail
 from tests.statistical.constants import ALPHA, FEW
-from tests.statistical.fit import p_value
+from tests.statistical.fit import accepts
 
 FIXTURE = (0, 1, 2.5, 3)
 KINDS = {
@@ -161,13 +162,13 @@ def test_the_auction():
     assert auction(revenue).value in prices
 
 
+@may_fail(2 * ALPHA, "one law fits, one does not")
 @pytest.mark.parametrize("name", ["em", "pf", "laplace"])
 def test_what_is_drawn_has_the_law_and_not_that_of_half_the_noise(name):
     mechanism = KINDS[name](epsilon=1, sensitivity=1)
     half = KINDS[name](epsilon=1, sensitivity=1, monotone=True)
     samples = np.array([mechanism.draw(FIXTURE) for _ in range(FEW)])
-    assert p_value(samples, lambda k: law_of(mechanism, FIXTURE)[k]) > ALPHA
-    assert p_value(samples, lambda k: law_of(half, FIXTURE)[k]) < ALPHA
+    accepts(samples, lambda k: law_of(mechanism, FIXTURE)[k], lambda k: law_of(half, FIXTURE)[k])
 
 
 # --- the promises --------------------------------------------------------------------------------------------------
@@ -249,14 +250,18 @@ def test_one_race_is_repeated_choosing():
         assert found == pytest.approx(chance, abs=1e-9)
 
 
+@may_fail(2 * ALPHA, "one law fits, one does not")
 def test_top_k_draws_the_law_of_repeated_choosing():
     mechanism = TopK(epsilon=2, sensitivity=1, count=2)
     assert mechanism.scale == 2
     outcomes = list(itertools.permutations(range(4), 2))
     samples = np.array([outcomes.index(tuple(mechanism.draw(FIXTURE))) for _ in range(FEW)])
     right, wrong = peeling_law(FIXTURE, 2, 2), peeling_law(FIXTURE, 1, 2)
-    assert p_value(samples, lambda k: np.array([right[outcomes[i]] for i in k])) > ALPHA
-    assert p_value(samples, lambda k: np.array([wrong[outcomes[i]] for i in k])) < ALPHA
+    accepts(
+        samples,
+        lambda k: np.array([right[outcomes[i]] for i in k]),
+        lambda k: np.array([wrong[outcomes[i]] for i in k]),
+    )
 
 
 @pytest.mark.parametrize("monotone", [False, True])

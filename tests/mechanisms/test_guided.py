@@ -16,9 +16,10 @@ from discreet.mechanisms import ExponentialMechanism, Gaussian, Geometric, Lapla
 from discreet.mechanisms.conformance import check_mechanism
 from discreet.mechanisms.guided import HighProbabilityBound, WithBound
 from discreet.mechanisms.prediction import LogVariance, log_ratio, prediction_variance
+from tests.chance import may_fail
 from tests.mechanisms.sticks import cdf, neighbours, pmf, stick
 from tests.statistical.constants import ALPHA, FEW
-from tests.statistical.fit import p_value
+from tests.statistical.fit import accepts
 
 AMOUNTS = {"bound_epsilon": 0.7, "release_epsilon": 0.5, "delta": 0.03}
 EPSILON, DELTA = 1.2, 0.03
@@ -188,13 +189,13 @@ def test_the_interval_is_that_of_the_released_bound():
     assert release.error is None
 
 
+@may_fail(2 * ALPHA, "one law fits, one does not")
 @pytest.mark.parametrize("upper", [True, False])
 def test_the_bound_that_is_released_has_its_law(upper):
     made = HighProbabilityBound(float, int, upper=upper, **AMOUNTS)
     middle = 500 + made.margin * (1 if upper else -1)
     samples = np.array([int(made.draw(500).bound) - middle for _ in range(FEW // 4)])
-    assert p_value(samples, lambda k: pmf(k, made.law.scale)) > ALPHA
-    assert p_value(samples, lambda k: pmf(k - 1, made.law.scale)) < ALPHA
+    accepts(samples, lambda k: pmf(k, made.law.scale), lambda k: pmf(k - 1, made.law.scale))
 
 
 def test_measures_and_bounds_that_are_no_numbers():

@@ -15,6 +15,7 @@ from discreet.errors import BadParameter
 from discreet.mechanisms import quantile, quantiles
 from discreet.mechanisms.quantile import Median, Quantile, private_median, private_quantile, spread
 from discreet.mechanisms.quantiles import Quantiles, private_quantiles
+from tests.chance import may_fail
 from tests.statistical import fit
 from tests.statistical.constants import ALPHA, FEW
 
@@ -113,13 +114,17 @@ def test_the_exact_law_keeps_the_guarantee_on_all_small_data(q, relation):
     assert widest == pytest.approx(epsilon)  # so less noise would break the promise
 
 
+@may_fail(3 * ALPHA, "one law fits, two do not")
 def test_samples_follow_the_law_and_not_that_of_another_epsilon():
     data, q, mechanism = [3, 4, 4, 7, 7, 7], Fraction(1, 4), Quantile(0.25, (0, 9), epsilon=2.0, step=1)
     drawn = np.array([int(mechanism.draw(data)) for _ in range(FEW // 2)])
     scale = spread(q) / Fraction(2)
-    assert fit.p_value(drawn, lambda y: law(data, 10, q, scale)[y]) > ALPHA
-    assert fit.p_value(drawn, lambda y: law(data, 10, q, scale / 2)[y]) < ALPHA
-    assert fit.p_value(drawn, lambda y: law(data, 10, q, scale * 2)[y]) < ALPHA
+    fit.accepts(
+        drawn,
+        lambda y: law(data, 10, q, scale)[y],
+        lambda y: law(data, 10, q, scale / 2)[y],
+        lambda y: law(data, 10, q, scale * 2)[y],
+    )
 
 
 @RELATIONS

@@ -18,8 +18,9 @@ from discreet import privacy, testing
 from discreet.errors import BadParameter, DiscreetError, UnsupportedGuarantee
 from discreet.mechanisms.conformance import check_mechanism
 from discreet.mechanisms.threshold import AboveThreshold, Questions, SparseVector
+from tests.chance import may_fail
 from tests.statistical.constants import ALPHA, FEW
-from tests.statistical.fit import discrete_laplace, p_value
+from tests.statistical.fit import accepts, discrete_laplace
 
 CELLS = 6  # the sensitivity in cells of the small examples
 
@@ -143,6 +144,7 @@ def test_the_split_has_the_least_variance():
         assert variance(best, weight) <= min(variance(best * factor, weight) for factor in (0.98, 1.02))
 
 
+@may_fail(2 * ALPHA, "one law fits, one does not")
 @pytest.mark.parametrize("positives", [1, 2])
 def test_what_is_answered_has_the_law_and_not_that_of_half_the_noise(positives):
     sparse = SparseVector(epsilon=2, sensitivity=1, threshold=0, positives=positives)
@@ -151,8 +153,11 @@ def test_what_is_answered_has_the_law_and_not_that_of_half_the_noise(positives):
     outcomes = transcripts(3, positives)
     samples = np.array([outcomes.index(tuple(sparse.draw(stream))) for _ in range(FEW // 2)])
     right, off = law_of(sparse, stream), law_of(wrong, stream)
-    assert p_value(samples, lambda k: np.array([right[outcomes[i]] for i in k])) > ALPHA
-    assert p_value(samples, lambda k: np.array([off[outcomes[i]] for i in k])) < ALPHA
+    accepts(
+        samples,
+        lambda k: np.array([right[outcomes[i]] for i in k]),
+        lambda k: np.array([off[outcomes[i]] for i in k]),
+    )
 
 
 # --- the variants that are not private (Lyu, Su, Li 2017, Figure 1), all claimed at ε = 1 -----------------------------
@@ -254,8 +259,14 @@ def test_a_conversation_stays_in_its_process(monkeypatch):
         questions.ask(LOW)
 
 
+@may_fail(
+    201 * 2 * math.exp(-HIGH / 2 / 20),
+    "the line and 200 answers, each by half the distance; no scale is above 20",
+)
 def test_threads_cannot_squeeze_out_more_positives():
-    questions = SparseVector(**CLEAR, positives=3).open()
+    sparse = SparseVector(**CLEAR, positives=3)
+    assert max(sparse.line_law.scale, sparse.question_law.scale) * sparse.grid.step <= 20
+    questions = sparse.open()
 
     def greedy(_):
         try:
@@ -311,13 +322,12 @@ def test_numbers_are_paid_for_apart():
     assert abs(second - 2 * HIGH) < 200
 
 
+@may_fail(2 * ALPHA, "one law fits, one does not")
 def test_a_number_has_noise_of_its_own():
     sparse = SparseVector(epsilon=1, sensitivity=1, threshold=-(10**7), positives=FEW, answer_epsilon=FEW)
     questions = sparse.open()
     samples = np.array([questions.measure(0) for _ in range(FEW // 2)]) / float(sparse.grid.step)
-    samples = (
-        (samples / 64).round().astype(int)
-    )  # cells of 64, so that the chi-square test has enough in each
+    samples = (samples / 64).round().astype(int)  # cells of 64, so that there is enough in each
     scale = sparse.answer_law.scale
 
     def law(k, wrong=1.0):
@@ -327,8 +337,7 @@ def test_a_number_has_noise_of_its_own():
         ]
         return edges[0] - edges[1]
 
-    assert p_value(samples, law) > ALPHA
-    assert p_value(samples, lambda k: law(k, 0.75)) < ALPHA
+    accepts(samples, law, lambda k: law(k, 0.75))
 
 
 def test_numbers_that_were_not_paid_for_are_refused():

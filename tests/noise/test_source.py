@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import threading
@@ -10,10 +11,20 @@ from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from discreet import testing
 from discreet.noise import integer, source
+from tests.chance import may_fail, no_chance
 from tests.statistical.constants import ALPHA
+
+
+def same_word(count):
+    """How likely it is, at most, that two of so many uniform words are the same."""
+    return math.comb(count, 2) / 2**64
+
+
+FRESH = no_chance("no word is looked at")
 
 
 def words(count=64):
@@ -41,38 +52,43 @@ def all_differ(*draws):
     return len(set(together)) == len(together) and all(draws)
 
 
+@may_fail(ALPHA, "each of 64 bits has two tails")
 def test_every_bit_of_a_word_is_fair():
-    drawn = source.current().words(100_000)
+    drawn, most = source.current().words(100_000), stats.binom.isf(ALPHA / 128, 100_000, 0.5)
     for place in range(64):
         ones = int(((drawn >> np.uint64(place)) & np.uint64(1)).sum())
-        assert abs(ones - 50_000) < 6.2 * np.sqrt(100_000 / 4), place  # beyond 6.2 sigma: less than ALPHA
-    assert ALPHA <= 1e-9
+        assert 100_000 - most <= ones <= most, place
 
 
+@may_fail(same_word(2 * 70_000), "two words agree")
 @pytest.mark.parametrize("count", [1, 7, 1024, 1025, 5000, 70_000])
 def test_words_are_fresh_whatever_is_asked_for(count):
-    draws = [source.current().words(count) for _ in range(5)]
+    draws = [source.current().words(count) for _ in range(2)]
     assert all(draw.shape == (count,) and draw.dtype == np.uint64 for draw in draws)
     assert all_differ(*(draw.tolist() for draw in draws))
 
 
+@FRESH
 def test_no_words_are_no_words():
     assert source.current().words(0).size == 0
     assert source.current().bits(0) == 0
 
 
+@may_fail(8 / 2**64, "one of eight words is zero")
 def test_the_caller_may_overwrite_what_it_was_given():
     first = source.current().words(8)
     first[:] = 0
     assert 0 not in words(8)
 
 
+@may_fail(same_word(4 * 64), "two words agree")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_fork_does_not_repeat_its_parent_or_its_twin():
     before = words()  # the generator is warm, its block half used
     assert all_differ(before, in_child(words), in_child(words), words())
 
 
+@may_fail(same_word(3 * 64), "two words agree")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_grandchild_repeats_nobody():
     words()
@@ -81,6 +97,7 @@ def test_a_grandchild_repeats_nobody():
     assert all_differ(family, words())
 
 
+@may_fail(same_word(2 * 8), "two words agree")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_fork_that_python_did_not_see_is_noticed(monkeypatch):
     fresh = source.SystemSource()
@@ -91,6 +108,7 @@ def test_a_fork_that_python_did_not_see_is_noticed(monkeypatch):
     assert fresh._local.stream is not stream
 
 
+@may_fail(same_word(8 * 1_000), "two words agree")
 def test_threads_draw_independent_words():
     found, start = [], threading.Barrier(8)
 
@@ -107,6 +125,7 @@ def test_threads_draw_independent_words():
     assert all_differ(*found)
 
 
+@FRESH
 def test_a_thread_has_a_generator_of_its_own():
     shared, streams = source.SystemSource(), []
 
@@ -121,6 +140,7 @@ def test_a_thread_has_a_generator_of_its_own():
     assert streams[0] is not streams[1]
 
 
+@may_fail(6 * (1 / 2e9) ** 64, "two of four lists of 64 draws agree; no draw has more mass")
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 def test_processes_draw_independent_noise(method):
     if method not in multiprocessing.get_all_start_methods():
@@ -128,7 +148,7 @@ def test_processes_draw_independent_noise(method):
     words()
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(method)) as pool:
         noises = list(pool.map(integer.discrete_laplace, [1e9] * 4, [64] * 4))
-    assert all_differ(*(noise.tolist() for noise in noises))
+    assert len({tuple(noise.tolist()) for noise in noises}) == 4
 
 
 def test_a_seed_repeats_and_says_so():

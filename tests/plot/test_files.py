@@ -14,6 +14,7 @@ import pytest
 from discreet import plot, privacy
 from discreet.errors import BadParameter, MissingExtra
 from discreet.plot import save
+from tests.chance import no_chance
 
 FOUR = {
     "randomized response": privacy.randomized_response(1.0),
@@ -122,6 +123,7 @@ def test_what_cannot_be_saved_is_refused(tmp_path, what, name, kind, code):
     assert raised.value.code == code
 
 
+@no_chance("a figure of a guarantee draws nothing")
 def test_matplotlib_is_loaded_by_the_first_picture_and_not_before():
     program = (
         "import sys, json, discreet, discreet.plot\n"

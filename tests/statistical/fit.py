@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does a sample follow a law on the whole numbers? The chi-square test, and the laws by textbook formulas.
+"""Does a sample follow a law on the whole numbers? Exact binomial tails, and the laws by textbook formulas.
 
 The probabilities come from scipy and from sums, never from the enclosures that the samplers use.
+
+**Promise**: a sound sampler fails `accepts` with probability at most (1 + number of wrong laws) · ALPHA.
+
+Why it holds: how many of n samples fall into a set is binomial. The sets are the cells of the law, the first cells
+together, and for each other law the values that it makes more likely, where the two differ most. The p-value is the least
+of the tails of these counts, multiplied by their number (the union bound): no limit theorem is used, which would be
+wrong so far out. Whether a wrong law is rejected is a question of power; the chance to miss it is computed exactly, for
+the set that tells the two laws apart best. Of the sample the sets take only its range, beyond which n samples
+expect about one.
 """
 
 from __future__ import annotations
@@ -11,44 +20,87 @@ from collections.abc import Callable
 import numpy as np
 from scipy import stats
 
+from tests.chance import risk
 from tests.statistical.constants import ALPHA, LEAST_EXPECTED, WRONG
 
-
-def p_value(samples, law: Callable[[np.ndarray], np.ndarray]) -> float:
-    """The chi-square p-value of whole numbers against P(k) = law(k); rare values share a cell."""
-    low, high = int(samples.min()), int(samples.max())
-    support = np.arange(low, high + 1)
-    expected = samples.size * law(support)
-    observed = np.bincount(samples - low, minlength=support.size).astype(float)
-    expected, observed = _pooled(expected, observed)
-    rest = samples.size - expected.sum()
-    expected[0] += rest  # what lies beyond the sample joins a tail cell
-    return float(stats.chi2.sf(((observed - expected) ** 2 / expected).sum(), expected.size - 1))
+Law = Callable[[np.ndarray], np.ndarray]
 
 
-def _pooled(expected, observed):
-    """Cells in order of support, merged until each expects enough."""
-    cells, ends = [], []
-    total = 0.0
-    for place, mass in enumerate(expected):
+def accepts(samples, right: Law, *wrong: Law) -> None:
+    """The sample follows the right law and none of the wrong ones."""
+    samples = np.asarray(samples)
+    support = np.arange(samples.min(), samples.max() + 1)
+    accepts_counts(
+        np.bincount(samples - samples.min(), minlength=support.size),
+        *(_masses(law, support) for law in (right, *wrong)),
+    )
+
+
+def accepts_counts(observed, right, *wrong) -> None:
+    """The same for counts of values whose probabilities are known."""
+    risk(ALPHA)
+    assert p_value(observed, right, *wrong) > ALPHA
+    for law in wrong:
+        risk(ALPHA)
+        missed = miss(observed.sum(), right, law)
+        assert missed <= ALPHA, f"too few samples to tell the laws apart: missed with chance {missed:.1g}"
+        assert p_value(observed, law, right) < ALPHA
+
+
+def p_value(observed, law, *others) -> float:
+    """How likely counts that fit the law so badly are, at most."""
+    if np.any(law[observed > 0] <= 0):
+        return 0.0  # what cannot be was seen
+    size, sets = observed.sum(), _sets(observed.sum(), law, others)
+    counts, chances = sets(observed), sets(law)
+    tails = np.minimum(stats.binom.cdf(counts, size, chances), stats.binom.sf(counts - 1, size, chances))
+    return float(min(1.0, 2 * tails.size * tails.min()))
+
+
+def miss(size, right, wrong) -> float:
+    """How likely it is, at most, that so many samples of the right law are not rejected as samples of the wrong one."""
+    sets = _sets(size, wrong, [right])
+    right, wrong = sets(right), sets(wrong)
+    share = ALPHA / (2 * wrong.size)
+    low, high = stats.binom.ppf(share, size, wrong), stats.binom.isf(share, size, wrong)
+    return float(np.minimum(stats.binom.cdf(high, size, right), stats.binom.sf(low - 1, size, right)).min())
+
+
+def _sets(size, law, others):
+    """The function that sums values over each cell, over the first cells together, and where another law is greater."""
+    starts = _cells(size * law)
+    more_likely = [other > law for other in others]
+
+    def sums(values):
+        cells = np.add.reduceat(values, starts)
+        return np.concatenate([cells, np.cumsum(cells)[:-1], [values[where].sum() for where in more_likely]])
+
+    return lambda values: np.clip(sums(values), 0, None if values.dtype.kind == "i" else 1)
+
+
+def _masses(law: Law, support):
+    """The probability of each value; what lies beyond the sample joins the first."""
+    masses = np.array(law(support), float)
+    masses[0] += max(0.0, 1 - masses.sum())
+    return masses
+
+
+def _cells(expected):
+    """Where cells begin, in order of support, merged until each expects enough."""
+    starts, total = [0], 0.0
+    for place, mass in enumerate(expected.tolist()):
         total += mass
         if total >= LEAST_EXPECTED:
-            cells.append(total)
-            ends.append(place + 1)
+            starts.append(place + 1)
             total = 0.0
-    starts = [0, *ends[:-1]]
-    sums = [observed[a:b].sum() for a, b in zip(starts, ends, strict=True)]
-    cells[-1] += total
-    sums[-1] += observed[ends[-1] :].sum()
-    return np.array(cells), np.array(sums)
+    return np.array(starts[:-1] if len(starts) > 1 else starts)
 
 
 def accepts_only(sampler, law, scale, count):
-    """The sample fits its own scale and neither of the scales that are wrong by WRONG."""
+    """The sample fits its own scale and neither of the scales that are wrong by WRONG: 3 · ALPHA."""
     samples, scale = sampler(scale, count), float(scale)
-    assert p_value(samples, lambda k: law(k, scale)) > ALPHA
-    for factor in (1 - WRONG, 1 + WRONG):
-        assert p_value(samples, lambda k, factor=factor: law(k, scale * factor)) < ALPHA
+    wrong = [lambda k, factor=factor: law(k, scale * factor) for factor in (1 - WRONG, 1 + WRONG)]
+    accepts(samples, lambda k: law(k, scale), *wrong)
 
 
 def geometric(k, scale):

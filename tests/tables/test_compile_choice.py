@@ -14,8 +14,9 @@ from discreet.errors import RefusedQuestion
 from discreet.tables import ranks
 from discreet.tables.compile import compile_question
 from discreet.tables.spend import Spend
+from tests.chance import may_fail
 from tests.statistical.constants import ALPHA, FEW, WRONG
-from tests.statistical.fit import p_value
+from tests.statistical.fit import accepts
 from tests.tables.small import WARD, dataset, number, people, question, weighted
 
 X = number(0, 3)
@@ -162,6 +163,7 @@ def test_three_quantiles_cost_two_choices(relation, monkeypatch):
     assert 0.6 <= worst <= 2.0 + 1e-9
 
 
+@may_fail(2 * ALPHA, "one law fits, one does not")
 def test_a_place_is_drawn_by_its_law():
     places, weights = np.array([1, 3, 4]), np.array([5, 20, 1], object)
     counts = np.array([0, 5, 0, 20, 1, 0, 0])
@@ -171,8 +173,7 @@ def test_a_place_is_drawn_by_its_law():
         return weighs / weighs.sum()
 
     drawn = np.array([ranks._choose(places, weights, (0, 6), (13, 1), Fraction(4)) for _ in range(FEW // 2)])
-    assert p_value(drawn, lambda k: law(4.0)[k]) > ALPHA
-    assert p_value(drawn, lambda k: law(4.0 * (1 - 2 * WRONG))[k]) < ALPHA
+    accepts(drawn, lambda k: law(4.0)[k], lambda k: law(4.0 * (1 - 2 * WRONG))[k])
 
 
 def test_ranks_of_clear_data_are_right():

@@ -14,6 +14,7 @@ import pytest
 from discreet import data as shipped
 from discreet.errors import BadParameter
 from discreet.tables import toml
+from tests.chance import no_chance
 from tests.house.project import ROOT
 
 pq = pytest.importorskip("pyarrow.parquet")
@@ -72,6 +73,7 @@ def test_only_what_is_there_has_a_path():
     assert wrong.value.code == "DP105"
 
 
+@no_chance("a wheel is built and nothing is drawn")
 @pytest.mark.slow
 def test_the_wheel_holds_the_data(tmp_path):
     words = [

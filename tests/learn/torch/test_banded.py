@@ -19,6 +19,7 @@ from discreet.learn.torch.bands import factor, prefix_error, variances
 from discreet.learn.torch.clip import Clipper
 from discreet.learn.torch.noise import Noise, scales_for
 from discreet.learn.torch.sums import FloatSums
+from tests.chance import may_fail
 from tests.learn.torch.reference import loop, small, started
 from tests.statistical import fit
 from tests.statistical.constants import ALPHA
@@ -165,12 +166,12 @@ def test_a_sum_is_rounded_and_moves_its_own_release_only(bands):
     )
 
 
+@may_fail(2 * ALPHA, "one law fits, one does not")
 def test_the_spread_is_that_of_ordinary_noise():
     noise, buffer = BandedNoise(Cycle(3, 1)), torch.zeros(40_000, dtype=torch.float64)
     noise.add_(buffer, SCALES, divide=1.0)
     cells = (buffer * (factor(3)[0] * 10 / (SCALES.spread * SCALES.cell))).round().long().numpy()
-    assert fit.p_value(cells, lambda k: fit.rounded_gaussian(k, 10.0)) > ALPHA
-    assert fit.p_value(cells, lambda k: fit.rounded_gaussian(k, 10.5)) < ALPHA
+    fit.accepts(cells, lambda k: fit.rounded_gaussian(k, 10.0), lambda k: fit.rounded_gaussian(k, 11.0))
 
 
 def test_several_parts_keep_their_own_past():
@@ -216,6 +217,7 @@ def test_another_size_is_not_the_same_part():
 # --- the groups --------------------------------------------------------------------------------------
 
 
+@may_fail(ALPHA, "one law fits")
 def test_groups_are_fair_and_have_their_turns():
     cycle, everybody = Cycle(4, 20_000), np.arange(20_000)
     seen = []
@@ -226,7 +228,7 @@ def test_groups_are_fair_and_have_their_turns():
     assert sum(map(len, seen[:4])) == 20_000
     assert seen[:4] == seen[4:]
     groups = np.repeat(np.arange(4), [len(each) for each in seen[:4]])
-    assert fit.p_value(groups, lambda k: np.full(k.size, 0.25)) > ALPHA
+    fit.accepts(groups, lambda k: np.full(k.size, 0.25))
 
 
 def test_a_run_goes_round_the_groups_and_waits_for_a_batch_that_was_left():
@@ -342,11 +344,9 @@ def test_released_gradients_are_those_of_the_noise():
         shown.append(torch.cat([p.grad.flatten() for p in run.parameters]).double().clone())
     rows = torch.stack(shown) * 10
     cells = (torch.from_numpy(matrix(4, 400)) @ rows * 10).round().long().flatten().numpy()
-    assert fit.p_value(cells, lambda k: fit.rounded_gaussian(k, 10.0)) > ALPHA
-    assert (
-        fit.p_value((rows * 10).round().long().flatten().numpy(), lambda k: fit.rounded_gaussian(k, 10.0))
-        < ALPHA
-    )
+    fit.accepts(cells, lambda k: fit.rounded_gaussian(k, 10.0))
+    with pytest.raises(AssertionError):
+        fit.accepts((rows * 10).round().long().flatten().numpy(), lambda k: fit.rounded_gaussian(k, 10.0))
 
 
 def test_a_run_with_bands_is_not_resumed():

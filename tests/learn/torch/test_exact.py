@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 
 from discreet.learn.torch.exact import ExactSums, _cell, _longest, whole
+from tests.chance import may_fail
 from tests.learn.torch.reference import Reference, data, small
 from tests.statistical import fit
 from tests.statistical.constants import ALPHA
@@ -106,6 +107,7 @@ def test_the_sum_is_the_textbooks_for_layers_of_all_kinds(kind):
     sums.close()
 
 
+@may_fail(2 * ALPHA, "one law fits, one does not")
 def test_the_noise_is_exactly_the_rounded_gaussian_of_its_scale():
     parameter = torch.nn.Parameter(torch.zeros(50_000, dtype=torch.float64))
     sums = ExactSums([parameter], noise=3.0)
@@ -116,6 +118,7 @@ def test_the_noise_is_exactly_the_rounded_gaussian_of_its_scale():
     assert torch.equal(cells, cells.round())
     coarse = np.floor(cells.numpy() / 2**18 + 0.5).astype(np.int64)
     scale = float(Fraction(3) * Fraction(1, 2) / cell) / 2**18
-    assert fit.p_value(coarse, lambda k: fit.rounded_gaussian(k, scale)) > ALPHA
-    assert fit.p_value(coarse, lambda k: fit.rounded_gaussian(k, 0.8 * scale)) < ALPHA
+    fit.accepts(
+        coarse, lambda k: fit.rounded_gaussian(k, scale), lambda k: fit.rounded_gaussian(k, 0.8 * scale)
+    )
     sums.close()

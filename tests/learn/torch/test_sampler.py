@@ -14,6 +14,7 @@ from scipy import stats
 from discreet import testing
 from discreet.learn.torch.plan import plan_of
 from discreet.learn.torch.sampler import draw
+from tests.chance import may_fail
 from tests.statistical import fit
 from tests.statistical.constants import ALPHA, FEW, WRONG
 
@@ -32,6 +33,7 @@ def test_a_word_decides_to_the_last_bit_and_never_too_often(batch, size):
         assert draw(made, 4).tolist() == [0, 2]
 
 
+@may_fail(3 * ALPHA, "one law fits, two do not")
 def test_poisson_batches_have_their_rate_at_every_place_and_are_independent():
     made, trials = plan(batch=3, size=10), FEW
     seen = np.zeros((trials, 4), np.int64)
@@ -44,17 +46,16 @@ def test_poisson_batches_have_their_rate_at_every_place_and_are_independent():
             [rate ** int(c).bit_count() * (1 - rate) ** (4 - int(c).bit_count()) for c in k]
         )
 
-    assert fit.p_value(codes, law(0.3)) > ALPHA
-    for factor in (1 - WRONG, 1 + WRONG):
-        assert fit.p_value(codes, law(0.3 * factor)) < ALPHA
+    fit.accepts(codes, law(0.3), law(0.3 * (1 - WRONG)), law(0.3 * (1 + WRONG)))
 
 
+@may_fail(ALPHA, "one law fits")
 @pytest.mark.parametrize("count", [2, 4])
 def test_every_set_of_fixed_size_is_equally_likely(count):
     made = plan(sampling="fixed", size=5, batch=count)
     sets = {each: place for place, each in enumerate(itertools.combinations(range(5), count))}
     found = np.array([sets[tuple(draw(made, 5).tolist())] for _ in range(3000)])
-    assert fit.p_value(found, lambda k: np.full(k.size, 1 / len(sets))) > ALPHA
+    fit.accepts(found, lambda k: np.full(k.size, 1 / len(sets)))
 
 
 def test_a_full_batch_has_everything():
