@@ -13,7 +13,7 @@ problem.py       Problem, Fit, Solver: what a solver is given, and what it owes
 whitened.py, gradient.py, objective.py, output.py, joint.py, adassp.py       the solvers, by name in solvers.py
 base.py, glm.py  what all estimators, and all linear ones, share
 logistic.py, svc.py, linear.py, huber.py, naive_bayes.py, kmeans.py, pca.py, scaler.py      the estimators
-intervals.py     confidence intervals of coefficients
+inference.py, intervals.py     confidence intervals of coefficients                 + inference.proof.md
 tuning.py        tune: the best of several models, paid for
 progress.py      how far a fit has come
 torch/           training of networks

@@ -43,11 +43,13 @@ Reals = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 _CURVATURE, _CLIPPED, _RESIDUALS = 0.05, 0.01, 0.01  # of the budget
-_LONGEST = 2.0  # rows longer than so many typical ones are shortened in the curvature, which makes intervals wider
+_LONGEST = (
+    2.0  # rows longer than so many typical ones are shortened in the curvature, which makes intervals wider
+)
 _STEPS = 2.0**10  # of a squared residual, and of nothing else
 _CLEAR = 3.0  # eigenvalues above so many edges of the noise are believed, and residuals above twice as many spreads
 _MOST_CLIPPED = 0.005  # of the records
-_ARRIVED = 0.25  # how far, in standard errors, the steps may be from where they lead
+_OFF = 0.25  # how many standard errors the average of the steps may be off the most likely weights
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ class Evidence:
     curvature: Moments  # Σ second derivative · z zᵀ
     clipped: float  # records
     variance: float | None  # of a residual; None where the noise hides it
+    flattening: float = 0.0  # of the loss
 
     @classmethod
     def release(cls, problem: Problem, descent: Descent, multipliers: tuple[float, ...]) -> Evidence:
@@ -90,7 +93,7 @@ class Evidence:
         curvature = Moments(of_rows.matrix * unit, of_rows.spread * unit)
         if not isinstance(loss, Squared):
             clipped = int(_is_clipped(problem, descent, loss, math.inf).sum())
-            return cls(curvature, _noisy(clipped, multipliers[1]), 1.0)
+            return cls(curvature, _noisy(clipped, multipliers[1]), 1.0, loss.flattening)
         widest = _widest(problem, descent, multipliers[2])
         clipped = int(_is_clipped(problem, descent, loss, widest).sum())
         variance = _variance(descent, widest, multipliers[3])
@@ -117,10 +120,17 @@ class Evidence:
             settle=descent.settle,
         )
         variances = self.variance / values + (pushes**2).sum(axis=0) * descent.push**2
-        off = start / (1 - start) * (axes.T @ descent.weights[:, 0])
-        if (np.abs(off) > _ARRIVED * np.sqrt(variances)).any():
-            return "the steps have not arrived at the most likely coefficients; rare classes take more steps than there are."
+        off = start / (1 - start) + self.flattening * _sway(values / descent.count, descent)
+        if (np.abs(off * (axes.T @ descent.weights[:, 0])) > _OFF * np.sqrt(variances)).any():
+            return "the steps have not arrived at the most likely coefficients, because classes are rare or noise sways them."
         return np.asarray((axes * variances) @ axes.T)
+
+
+def _sway(curvatures: Reals, descent: Descent) -> float:
+    """The variance of a score by the noise in single late steps: the stationary one of the heavy ball, for rows of mean square 1."""
+    rate, kept = descent.rate * descent.settle, descent.momentum
+    each = rate * (1 + kept) / (curvatures * (1 - kept) * (2 * (1 + kept) - rate * curvatures))
+    return float(each.sum()) * descent.push**2
 
 
 def shares(problem: Problem) -> tuple[float, ...]:

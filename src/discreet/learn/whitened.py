@@ -41,7 +41,7 @@ _SHARE = 0.2  # for the matrix
 _STEPS = 100
 _MOMENTUM = 0.8
 _FLOOR = 0.25  # eigenvalues below this part of the noise's own are not believed
-_OF_CLASSES, _OF_TARGETS = 0.3, 0.02  # how fast the clip grows where hardly a record may be clipped
+_OF_CLASSES, _OF_TARGETS = 0.2, 0.02  # how fast the clip grows where hardly a record may be clipped
 _SETTLE = 0.25  # how much shorter the later steps are then
 _CONSTANT = 0.2  # how long the constant is beside round features, where there is little to learn from
 _ROW_BITS, _LEAST_ROW_BITS = 12, 6  # a typical row is 2**12 cells long, less where slopes need the digits
@@ -131,7 +131,9 @@ def _inferred(fit: Fit, narrowed: Narrowed, turn: Reals, descent: Descent) -> Fi
     problem = narrowed.problem
     covariance = Evidence.release(problem, descent, noises_of_inference(problem)).covariance(descent)
     if isinstance(covariance, str):
-        return replace(fit, no_intervals=covariance, notes=(f"There are no confidence intervals: {covariance}",))
+        return replace(
+            fit, no_intervals=covariance, notes=(f"There are no confidence intervals: {covariance}",)
+        )
     axes = narrowed.weights(turn) - narrowed.weights(np.zeros_like(turn))  # what each coordinate adds
     return replace(fit, covariance=axes @ covariance @ axes.T)
 
@@ -155,7 +157,7 @@ def _slope(signal: float, count: float, problem: Problem, longest: float) -> flo
     A clip that stays put caps the same slopes however many rows there are, and what is learned is then another model
     than the most likely one. So it grows with √n·μ, which keeps the noise of the weights at a third of their sampling
     error, until it is longer than any row can be; but only once there are 100 rows for each weight. For intervals it
-    grows three times as fast where there are classes, because noise is in the interval and what clipping does is not;
+    grows twice as fast where there are classes, because noise is in the interval and what clipping does is not;
     slower where there are targets, whose residuals are far smaller than their range.
     """
     few_rows = min(0.4, max(0.03, 0.025 * math.sqrt(signal)))
@@ -163,7 +165,9 @@ def _slope(signal: float, count: float, problem: Problem, longest: float) -> flo
         return few_rows
     weights = problem.box.width * problem.scores
     pace = 0.1 if not problem.inference else _OF_TARGETS if has_targets(problem) else _OF_CLASSES
-    growing = pace * problem.budget.mu * math.sqrt(count / weights) * min(1.0, count / (100 * weights))
+    noisier = math.sqrt(2) if problem.inference and problem.budget.relation == "replace" else 1
+    enough = min(1.0, count / (100 * weights))
+    growing = pace / noisier * problem.budget.mu * math.sqrt(count / weights) * enough
     return max(few_rows, min(growing, longest / math.sqrt(problem.box.width)))
 
 
