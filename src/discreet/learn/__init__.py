@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Learning from private records: scikit-learn estimators, and DP-SGD for PyTorch in `discreet.learn.torch`.
 
+arguments.py     calls that do not fit a signature: a coded error
 budget.py        Budget: (ε, δ) as Gaussian noise, and its shares
 reading.py, labels.py      X and y as arrays, one record at a time; the class of a record
 features.py      Box: rows as whole numbers of bounded norm                             ◄ read this first

@@ -120,8 +120,11 @@ class Evidence:
             settle=descent.settle,
         )
         variances = self.variance / values + (pushes**2).sum(axis=0) * descent.push**2
-        off = start / (1 - start) + self.flattening * _sway(values / descent.count, descent)
-        if (np.abs(off * (axes.T @ descent.weights[:, 0])) > _OFF * np.sqrt(variances)).any():
+        left = start / (1 - start) * (axes.T @ descent.weights[:, 0])
+        swayed = _sway(values / descent.count, descent) * (
+            axes.T @ _flattened(descent.weights[:, 0], self.flattening)
+        )
+        if (np.abs(left) + np.abs(swayed) > _OFF * np.sqrt(variances)).any():
             return "the steps have not arrived at the most likely coefficients, because classes are rare or noise sways them."
         return np.asarray((axes * variances) @ axes.T)
 
@@ -131,6 +134,13 @@ def _sway(curvatures: Reals, descent: Descent) -> float:
     rate, kept = descent.rate * descent.settle, descent.momentum
     each = rate * (1 + kept) / (curvatures * (1 - kept) * (2 * (1 + kept) - rate * curvatures))
     return float(each.sum()) * descent.push**2
+
+
+def _flattened(weights: Reals, flattening: float) -> Reals:
+    """By what weights grow for each unit of sway; the intercept by no more than half of it, however rare a class is."""
+    out = flattening * weights
+    out[-1] = min(0.5, max(-0.5, out[-1]))
+    return out
 
 
 def shares(problem: Problem) -> tuple[float, ...]:
