@@ -59,7 +59,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn
         _check_methods(cls)
         if given or named:
             check_call(cls.__init__, cls.__name__, None, *given, **named)
-        return super().__new__(cls)
+        return super().__new__(cls)  # type: ignore[no-any-return]  # scikit-learn has no types
 
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)

@@ -70,13 +70,8 @@ class Whitened(Solver):
         narrowed = Narrowed.release(problem, counts)
         problem = narrowed.problem
         box, budget, loss = problem.box, problem.budget, problem.loss
-        released = Moments.release(
-            (cells for cells, _ in problem.cells()),
-            box.width,
-            bits=BITS,
-            noise=matrix,
-            relation=budget.relation,
-        )
+        cells = (block for block, _ in problem.cells())
+        released = Moments.release(cells, box.width, bits=BITS, noise=matrix, relation=budget.relation)
         count = count_of(released, box, problem.known_count)
         signal = count * budget.mu / box.width
         if has_targets(problem):
@@ -89,7 +84,6 @@ class Whitened(Solver):
         rate = loss.pace / (loss.curvature + float(np.linalg.norm(asked, 2)))
         # where noise sways the weights, probabilities are averaged over it, and larger coefficients make up for that
         settle = _SETTLE if problem.inference and not has_targets(problem) else 1.0
-        is_shrunk = isinstance(loss, Squared) and not problem.inference
         found = descend(
             rows,
             loss,
@@ -99,14 +93,14 @@ class Whitened(Solver):
             steps=_STEPS,
             rate=rate,
             momentum=_MOMENTUM,
-            penalty=asked + (min(1.0, 0.05 / signal) if is_shrunk else 0.0) * np.eye(box.width),
+            penalty=asked + _ridge(problem, signal) * np.eye(box.width),
             count=count,
             relation=budget.relation,
             settle=settle,
             progress=problem.progress,
         )
-        at_floor = count <= _least_count(released, box)
-        fit = Fit(narrowed.weights(turn @ found), count, slope, is_too_noisy=at_floor)
+        is_too_noisy = count <= _least_count(released, box)
+        fit = Fit(narrowed.weights(turn @ found), count, slope, is_too_noisy=is_too_noisy)
         if not problem.inference:
             return fit
         push = each * clip * (2 if budget.relation == "replace" else 1) / count
@@ -124,6 +118,11 @@ class Whitened(Solver):
 
 
 _FOR_INTERVALS = "Of the budget {:.0%} was for confidence intervals: it released the curvature and how many records were clipped."
+
+
+def _ridge(problem: Problem, signal: float) -> float:
+    """What draws weights on targets to zero where there is little to learn from; an interval would leave it out."""
+    return min(1.0, 0.05 / signal) if isinstance(problem.loss, Squared) and not problem.inference else 0.0
 
 
 def _inferred(fit: Fit, narrowed: Narrowed, turn: Reals, descent: Descent) -> Fit:
