@@ -86,9 +86,7 @@ SETTINGS = {
     "logistic chained n=60,000 ε=2": Setting(chained, CHAIN, 0.2, (-6, 6), 60_000, 2.0),
     "logistic rare (4 %) n=40,000 ε=2": Setting(mixed, (0.8, -0.4, 0.5, -0.2), -3.2, MIXED[2], 40_000, 2.0),
     "logistic heavy n=20,000 ε=2": Setting(heavy, (0.3, -0.2), 0.0, (0, 40), 20_000, 2.0),
-    "linear mixed n=20,000 ε=1": Setting(
-        mixed, *MIXED, 20_000, 1.0, normal(0.5), {"target_bounds": (-8, 8)}
-    ),
+    "linear mixed n=20,000 ε=1": Setting(mixed, *MIXED, 20_000, 1.0, normal(0.5), {"target_bounds": (-8, 8)}),
     "linear mixed n=8,000 ε=1": Setting(mixed, *MIXED, 8_000, 1.0, normal(0.5), {"target_bounds": (-8, 8)}),
     "linear mixed, targets ×10, n=20,000 ε=4": Setting(
         mixed, *MIXED, 20_000, 4.0, normal(0.5), {"target_bounds": (-80, 80)}
@@ -116,9 +114,7 @@ def one_run(setting: Setting, rng: np.random.Generator) -> tuple[str, list[bool]
     if setting.errors is None:
         chances = 1 / (1 + np.exp(-score))
         bend = chances * (1 - chances)
-        model = LogisticRegression(classes=[0, 1], **given).fit(
-            X, (rng.random(len(X)) < chances).astype(int)
-        )
+        model = LogisticRegression(classes=[0, 1], **given).fit(X, (rng.random(len(X)) < chances).astype(int))
     else:
         errors = setting.errors(rng, len(X))
         bend = np.full(len(X), 1 / errors.var())

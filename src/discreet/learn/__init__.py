@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Learning from private records: scikit-learn estimators, and DP-SGD for PyTorch in `discreet.learn.torch`.
 
+arguments.py     calls that do not fit a signature: a coded error
 budget.py        Budget: (ε, δ) as Gaussian noise, and its shares
 reading.py, labels.py      X and y as arrays, one record at a time; the class of a record
 features.py      Box: rows as whole numbers of bounded norm                             ◄ read this first
@@ -13,7 +14,7 @@ problem.py       Problem, Fit, Solver: what a solver is given, and what it owes
 whitened.py, gradient.py, objective.py, output.py, joint.py, adassp.py       the solvers, by name in solvers.py
 base.py, glm.py  what all estimators, and all linear ones, share
 logistic.py, svc.py, linear.py, huber.py, naive_bayes.py, kmeans.py, pca.py, scaler.py      the estimators
-intervals.py     confidence intervals of coefficients
+inference.py, intervals.py     confidence intervals of coefficients                 + inference.proof.md
 tuning.py        tune: the best of several models, paid for
 progress.py      how far a fit has come
 torch/           training of networks

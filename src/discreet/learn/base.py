@@ -9,26 +9,30 @@ nothing behind, so that `privacy_` never speaks of another model.
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any, NoReturn, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import validate_data
 
 from discreet.errors import BadParameter, LedgerError
+from discreet.learn.arguments import check_call, checked_call
 from discreet.learn.budget import Budget
 from discreet.learn.progress import Progress, shown
 from discreet.learn.reading import as_matrix
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["PrivateEstimator"]
+__all__ = ["NotFitted", "PrivateEstimator", "check_fitted", "paying"]
 
 Reals = npt.NDArray[np.float64]
+_CHECKED = "_checks_its_arguments"
 
 
 class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn has no types
@@ -50,6 +54,13 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn
         True  # whether somebody may be warned of a noisy fit; not inside a search, whose runs are secret
     )
 
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        """Refuse parameters that the estimator does not have; a copy is made without any, and gets them later."""
+        _check_methods(cls)
+        if given or named:
+            check_call(cls.__init__, cls.__name__, None, *given, **named)
+        return super().__new__(cls)  # type: ignore[no-any-return]  # scikit-learn has no types
+
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
         if "fit" in vars(cls):
@@ -57,7 +68,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn
 
     def explain(self) -> str:
         """What the fitted model reveals, in numbered sentences."""
-        check_is_fitted(self, "privacy_")
+        check_fitted(self)
         epsilon = self.privacy_.epsilon(delta=self._delta_)
         added = self.privacy_.unit.relation == "add-remove"
         relation = "a record is added or removed" if added else "a record is replaced"
@@ -93,8 +104,26 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn
     def _matrix(self, data: Any, *, reset: bool) -> Any:
         """The features as they lie in memory, after checks that look at their shape and type alone."""
         matrix = as_matrix(data)
-        validate_data(self, data if hasattr(data, "columns") else matrix, reset=reset, skip_check_array=True)
+        try:
+            validate_data(
+                self, data if hasattr(data, "columns") else matrix, reset=reset, skip_check_array=True
+            )
+        except ValueError as misfit:  # it speaks of the number and the names of columns, which are public
+            raise BadParameter(
+                "DP104",
+                str(misfit).strip(),
+                why="every feature has a coefficient or a bound of its own, by its place.",
+                fix="pass the columns that the model was fitted on, in the same order",
+            ) from None
         return matrix
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name, as in scikit-learn; an unknown name changes nothing."""
+        known = self.get_params(deep=True)
+        for name in params:
+            if name not in known:
+                check_call(type(self).__init__, type(self).__name__, None, **{name: None})
+        return super().set_params(**params)  # type: ignore[no-any-return]  # scikit-learn has no types
 
     def _shown(self) -> Progress | None:
         return shown(self.progress, type(self).__name__)
@@ -119,6 +148,18 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn
         return tags
 
 
+@cache
+def _check_methods(cls: type[PrivateEstimator]) -> None:
+    """Let public methods check their arguments; once for each class, when scikit-learn has wrapped what it wraps."""
+    for name in [name for name in dir(cls) if not name.startswith("_")]:
+        method = inspect.getattr_static(cls, name)
+        # a wrapper copies the mark of what it wraps, but is not the function that the mark names
+        if inspect.isfunction(method) and getattr(method, _CHECKED, None) is not method:
+            checked = checked_call(method)
+            setattr(checked, _CHECKED, checked)
+            setattr(cls, name, checked)
+
+
 def paying(session: Any) -> Any:
     """A session that can be charged, or None."""
     if session is None or hasattr(session, "charge"):
@@ -128,6 +169,23 @@ def paying(session: Any) -> Any:
         "session must be a Session.",
         why="it is charged before the data are read.",
         fix="session=dp.Session(data, limit=…), or leave it out",
+    )
+
+
+class NotFitted(BadParameter, NotFittedError):  # type: ignore[misc]  # scikit-learn has no types
+    """An answer was asked of a model that has not learned anything."""
+
+
+def check_fitted(estimator: PrivateEstimator) -> None:
+    """Refuse to answer before there is a fit."""
+    if hasattr(estimator, "privacy_"):
+        return
+    name = type(estimator).__name__
+    raise NotFitted(
+        "DP107",
+        f"this {name} is not fitted yet.",
+        why="it answers by what a fit released, and there was none.",
+        fix="call fit with the data first",
     )
 
 

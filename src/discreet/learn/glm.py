@@ -13,11 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.learn.base import PrivateEstimator
+from discreet.learn.base import PrivateEstimator, check_fitted
 from discreet.learn.features import Box, ends
 from discreet.learn.inference import check_inference
 from discreet.learn.labels import declared_classes, members
@@ -120,7 +119,7 @@ class LinearModel(Parameters):
 
     def _scores(self, X: Any) -> Reals:
         """The scores of new rows, clipped to the bounds as in fitting; NaN is the middle of them, 0 if there are none."""
-        check_is_fitted(self, "privacy_")
+        check_fitted(self)
         matrix = self._matrix(X, reset=False)
         if self._ends_ is not None:
             low, high = self._ends_

@@ -49,7 +49,7 @@ _LONGEST = (
 _STEPS = 2.0**10  # of a squared residual, and of nothing else
 _CLEAR = 3.0  # eigenvalues above so many edges of the noise are believed, and residuals above twice as many spreads
 _MOST_CLIPPED = 0.005  # of the records
-_ARRIVED = 0.25  # how far, in standard errors, the steps may be from where they lead
+_OFF = 0.25  # how many standard errors the average of the steps may be off the most likely weights
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ class Evidence:
     curvature: Moments  # Σ second derivative · z zᵀ
     clipped: float  # records
     variance: float | None  # of a residual; None where the noise hides it
+    flattening: float = 0.0  # of the loss
 
     @classmethod
     def release(cls, problem: Problem, descent: Descent, multipliers: tuple[float, ...]) -> Evidence:
@@ -92,7 +93,7 @@ class Evidence:
         curvature = Moments(of_rows.matrix * unit, of_rows.spread * unit)
         if not isinstance(loss, Squared):
             clipped = int(_is_clipped(problem, descent, loss, math.inf).sum())
-            return cls(curvature, _noisy(clipped, multipliers[1]), 1.0)
+            return cls(curvature, _noisy(clipped, multipliers[1]), 1.0, loss.flattening)
         widest = _widest(problem, descent, multipliers[2])
         clipped = int(_is_clipped(problem, descent, loss, widest).sum())
         variance = _variance(descent, widest, multipliers[3])
@@ -119,10 +120,27 @@ class Evidence:
             settle=descent.settle,
         )
         variances = self.variance / values + (pushes**2).sum(axis=0) * descent.push**2
-        off = start / (1 - start) * (axes.T @ descent.weights[:, 0])
-        if (np.abs(off) > _ARRIVED * np.sqrt(variances)).any():
-            return "the steps have not arrived at the most likely coefficients; rare classes take more steps than there are."
+        left = start / (1 - start) * (axes.T @ descent.weights[:, 0])
+        swayed = _sway(values / descent.count, descent) * (
+            axes.T @ _flattened(descent.weights[:, 0], self.flattening)
+        )
+        if (np.abs(left) + np.abs(swayed) > _OFF * np.sqrt(variances)).any():
+            return "the steps have not arrived at the most likely coefficients, because classes are rare or noise sways them."
         return np.asarray((axes * variances) @ axes.T)
+
+
+def _sway(curvatures: Reals, descent: Descent) -> float:
+    """The variance of a score by the noise in single late steps: the stationary one of the heavy ball, for rows of mean square 1."""
+    rate, kept = descent.rate * descent.settle, descent.momentum
+    each = rate * (1 + kept) / (curvatures * (1 - kept) * (2 * (1 + kept) - rate * curvatures))
+    return float(each.sum()) * descent.push**2
+
+
+def _flattened(weights: Reals, flattening: float) -> Reals:
+    """By what weights grow for each unit of sway; the intercept by no more than half of it, however rare a class is."""
+    out = flattening * weights
+    out[-1] = min(0.5, max(-0.5, out[-1]))
+    return out
 
 
 def shares(problem: Problem) -> tuple[float, ...]:

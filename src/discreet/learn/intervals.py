@@ -20,10 +20,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
-from sklearn.utils.validation import check_is_fitted
 
 from discreet import check
 from discreet.errors import CannotCertify
+from discreet.learn.arguments import checked_call
+from discreet.learn.base import check_fitted
 from discreet.learn.features import Box
 from discreet.learn.glm import LinearModel
 from discreet.learn.problem import Fit
@@ -60,6 +61,7 @@ def _no_intervals_error(fit: Fit) -> CannotCertify:
     return CannotCertify("DP301", "this fit has no confidence intervals.", why=why, fix=fix)
 
 
+@checked_call
 def confidence_intervals(model: LinearModel, confidence: float = 0.95) -> Intervals:
     """Two-sided normal intervals about the coefficients and the intercept of a fitted model.
 
@@ -73,7 +75,7 @@ def confidence_intervals(model: LinearModel, confidence: float = 0.95) -> Interv
     (1, 2)
     """
     level = check.inner_probability(confidence=confidence)
-    check_is_fitted(model, "privacy_")
+    check_fitted(model)
     covariance = coefficient_covariance(model._fit_, model._box_, half=model._half_)
     away = float(ndtri(0.5 + level / 2)) * np.sqrt(np.diag(covariance))
     slopes, intercept = np.ravel(model.coef_), float(np.ravel(model.intercept_)[0])

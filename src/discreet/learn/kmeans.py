@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.spatial.distance import cdist
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.learn.ball import Ball
-from discreet.learn.base import PrivateEstimator
+from discreet.learn.base import PrivateEstimator, check_fitted
 from discreet.learn.features import blocks
 from discreet.learn.lloyd import BITS, Space, lloyd_step, seeds
 
@@ -122,7 +121,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
 
     def transform(self, X: Any) -> Reals:
         """The distance of each row to each centre."""
-        check_is_fitted(self, "privacy_")
+        check_fitted(self)
         rows = self._ball_.clipped(self._matrix(X, reset=False))
         return np.asarray(cdist(rows, self.cluster_centers_))
 
@@ -155,7 +154,7 @@ def _declared(init: Any, clusters: int, features: int) -> Reals | None:
         return None
     try:
         centres = np.asarray(init, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         centres = np.zeros(0)
     if centres.shape == (clusters, features) and np.isfinite(centres).all():
         return centres

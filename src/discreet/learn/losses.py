@@ -36,6 +36,9 @@ class Loss(ABC):
 class Likelihood(Loss):
     """A negative log-likelihood of one score, up to a factor: what its curvature says of the sampling error is then true."""
 
+    #: By what share coefficients grow where noise sways scores with a variance of 1, because the curve averaged over it is flatter.
+    flattening: float = 0.0
+
     @abstractmethod
     def second(self, scores: Reals) -> Reals:
         """The second derivative at each score, from 0 to `curvature`."""
@@ -47,6 +50,8 @@ class Logistic(Likelihood):
 
     is_robust: bool = False
     curvature = 0.25
+    # 0.173 near scores of 0, by the normal integral of the logistic curve; more where scores are large
+    flattening = 0.3
 
     def slopes(self, scores: Reals, targets: Reals) -> Reals:
         return np.asarray(expit(scores)) - targets

@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from discreet.errors import BadParameter
-from discreet.learn.base import PrivateEstimator
+from discreet.learn.base import PrivateEstimator, check_fitted
 from discreet.learn.cube import Cube, Sums
 from discreet.learn.labels import declared_classes, members
 
@@ -94,7 +93,7 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # sc
 
     def predict_joint_log_proba(self, X: Any) -> Reals:
         """log P(class) + log density of a row in the class; rows are clipped as in fitting."""
-        check_is_fitted(self, "privacy_")
+        check_fitted(self)
         scaled = self._cube_.scaled(self._matrix(X, reset=False))
         means = (self.theta_ - self._cube_.middle) / self._cube_.half
         variances = self.var_ / self._cube_.half**2
@@ -148,7 +147,7 @@ def _declared_priors(priors: Any, count: int) -> Reals | None:
         return None
     try:
         found = np.asarray(priors, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = np.zeros(0)
     if found.shape == (count,) and (found >= 0).all() and abs(found.sum() - 1) < 1e-6:
         return np.asarray(found / found.sum())

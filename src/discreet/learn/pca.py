@@ -8,12 +8,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.learn.ball import Ball
-from discreet.learn.base import PrivateEstimator
+from discreet.learn.base import PrivateEstimator, check_fitted
 from discreet.learn.reading import as_floats, as_matrix
 
 __all__ = ["PCA"]
@@ -104,14 +103,14 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
 
     def transform(self, X: Any) -> Reals:
         """The coordinates of rows along the components; rows are clipped to the bounds as in fitting."""
-        check_is_fitted(self, "privacy_")
+        check_fitted(self)
         rows = self._ball_.clipped(self._matrix(X, reset=False)) - self.mean_
         turned: Reals = rows @ self.components_.T
         return turned / self._lengths() if self._whitens_ else turned
 
     def inverse_transform(self, X: Any) -> Reals:
         """The rows in the space of the components that have these coordinates."""
-        check_is_fitted(self, "privacy_")
+        check_fitted(self)
         turned = as_floats(as_matrix(X))
         if turned.shape[1] != self.n_components_:
             raise BadParameter(
@@ -126,7 +125,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
 
     def get_covariance(self) -> Reals:
         """The covariance of the features along the components that were kept."""
-        check_is_fitted(self, "privacy_")
+        check_fitted(self)
         return np.asarray(self.components_.T * self.explained_variance_ @ self.components_)
 
     def _lengths(self) -> Reals:

@@ -9,11 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.learn.base import PrivateEstimator
+from discreet.learn.base import PrivateEstimator, check_fitted
 from discreet.learn.cube import Cube
 from discreet.learn.reading import as_floats
 
@@ -112,7 +111,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
             return matrix * scale + self.mean_ if self._shifts_ else matrix * scale
 
     def _given(self, X: Any) -> Any:
-        check_is_fitted(self, "privacy_")
+        check_fitted(self)
         matrix = self._matrix(X, reset=False)
         if not sparse.issparse(matrix):
             return as_floats(matrix)

@@ -26,6 +26,7 @@ from sklearn.utils.validation import validate_data
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
+from discreet.learn.arguments import checked_call
 from discreet.learn.base import PrivateEstimator, paying
 from discreet.learn.budget import Budget
 from discreet.learn.glm import target_ends
@@ -41,6 +42,7 @@ __all__ = ["tune"]
 _CELLS = 1 << 20  # of what one record can count for
 
 
+@checked_call
 def tune(
     estimators: Sequence[PrivateEstimator],
     X: Any,

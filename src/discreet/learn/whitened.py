@@ -41,7 +41,7 @@ _SHARE = 0.2  # for the matrix
 _STEPS = 100
 _MOMENTUM = 0.8
 _FLOOR = 0.25  # eigenvalues below this part of the noise's own are not believed
-_OF_CLASSES, _OF_TARGETS = 0.3, 0.02  # how fast the clip grows where hardly a record may be clipped
+_OF_CLASSES, _OF_TARGETS = 0.2, 0.02  # how fast the clip grows where hardly a record may be clipped
 _SETTLE = 0.25  # how much shorter the later steps are then
 _CONSTANT = 0.2  # how long the constant is beside round features, where there is little to learn from
 _ROW_BITS, _LEAST_ROW_BITS = 12, 6  # a typical row is 2**12 cells long, less where slopes need the digits
@@ -70,13 +70,8 @@ class Whitened(Solver):
         narrowed = Narrowed.release(problem, counts)
         problem = narrowed.problem
         box, budget, loss = problem.box, problem.budget, problem.loss
-        released = Moments.release(
-            (cells for cells, _ in problem.cells()),
-            box.width,
-            bits=BITS,
-            noise=matrix,
-            relation=budget.relation,
-        )
+        cells = (block for block, _ in problem.cells())
+        released = Moments.release(cells, box.width, bits=BITS, noise=matrix, relation=budget.relation)
         count = count_of(released, box, problem.known_count)
         signal = count * budget.mu / box.width
         if has_targets(problem):
@@ -89,7 +84,6 @@ class Whitened(Solver):
         rate = loss.pace / (loss.curvature + float(np.linalg.norm(asked, 2)))
         # where noise sways the weights, probabilities are averaged over it, and larger coefficients make up for that
         settle = _SETTLE if problem.inference and not has_targets(problem) else 1.0
-        is_shrunk = isinstance(loss, Squared) and not problem.inference
         found = descend(
             rows,
             loss,
@@ -99,14 +93,14 @@ class Whitened(Solver):
             steps=_STEPS,
             rate=rate,
             momentum=_MOMENTUM,
-            penalty=asked + (min(1.0, 0.05 / signal) if is_shrunk else 0.0) * np.eye(box.width),
+            penalty=asked + _ridge(problem, signal) * np.eye(box.width),
             count=count,
             relation=budget.relation,
             settle=settle,
             progress=problem.progress,
         )
-        at_floor = count <= _least_count(released, box)
-        fit = Fit(narrowed.weights(turn @ found), count, slope, is_too_noisy=at_floor)
+        is_too_noisy = count <= _least_count(released, box)
+        fit = Fit(narrowed.weights(turn @ found), count, slope, is_too_noisy=is_too_noisy)
         if not problem.inference:
             return fit
         push = each * clip * (2 if budget.relation == "replace" else 1) / count
@@ -124,6 +118,11 @@ class Whitened(Solver):
 
 
 _FOR_INTERVALS = "Of the budget {:.0%} was for confidence intervals: it released the curvature and how many records were clipped."
+
+
+def _ridge(problem: Problem, signal: float) -> float:
+    """What draws weights on targets to zero where there is little to learn from; an interval would leave it out."""
+    return min(1.0, 0.05 / signal) if isinstance(problem.loss, Squared) and not problem.inference else 0.0
 
 
 def _inferred(fit: Fit, narrowed: Narrowed, turn: Reals, descent: Descent) -> Fit:
@@ -157,7 +156,7 @@ def _slope(signal: float, count: float, problem: Problem, longest: float) -> flo
     A clip that stays put caps the same slopes however many rows there are, and what is learned is then another model
     than the most likely one. So it grows with √n·μ, which keeps the noise of the weights at a third of their sampling
     error, until it is longer than any row can be; but only once there are 100 rows for each weight. For intervals it
-    grows three times as fast where there are classes, because noise is in the interval and what clipping does is not;
+    grows twice as fast where there are classes, because noise is in the interval and what clipping does is not;
     slower where there are targets, whose residuals are far smaller than their range.
     """
     few_rows = min(0.4, max(0.03, 0.025 * math.sqrt(signal)))
@@ -165,7 +164,9 @@ def _slope(signal: float, count: float, problem: Problem, longest: float) -> flo
         return few_rows
     weights = problem.box.width * problem.scores
     pace = 0.1 if not problem.inference else _OF_TARGETS if has_targets(problem) else _OF_CLASSES
-    growing = pace * problem.budget.mu * math.sqrt(count / weights) * min(1.0, count / (100 * weights))
+    noisier = math.sqrt(2) if problem.inference and problem.budget.relation == "replace" else 1
+    enough = min(1.0, count / (100 * weights))
+    growing = pace / noisier * problem.budget.mu * math.sqrt(count / weights) * enough
     return max(few_rows, min(growing, longest / math.sqrt(problem.box.width)))
 
 

@@ -21,11 +21,14 @@ import torch
 from torch.optim import Optimizer
 
 from discreet import check
+from discreet.errors import BadParameter
+from discreet.learn.arguments import checked_class
 from discreet.learn.torch.noise import Number
 
 __all__ = ["CorrectedAdam"]
 
 
+@checked_class
 class CorrectedAdam(Optimizer):
     """Adam, with decoupled weight decay, whose second moment is corrected for noise of a known variance.
 
@@ -44,6 +47,13 @@ class CorrectedAdam(Optimizer):
         floor: float = 1e-16,
         weight_decay: float = 0.0,
     ) -> None:
+        if not isinstance(betas, tuple | list) or len(betas) != 2:
+            raise BadParameter(
+                "DP104",
+                "betas must be two numbers.",
+                why="they are the shares that the first and the second moment keep.",
+                fix="betas=(0.9, 0.999)",
+            )
         for beta in betas:
             check.inner_probability(beta=beta)
         settings = {
@@ -53,7 +63,15 @@ class CorrectedAdam(Optimizer):
             "floor": check.positive(floor=floor),
             "weight_decay": check.not_negative(weight_decay=weight_decay),
         }
-        super().__init__(params, settings)
+        try:
+            super().__init__(params, settings)
+        except (TypeError, ValueError):  # what torch says of them; nothing has been trained
+            raise BadParameter(
+                "DP104",
+                "params must be parameters of a model, or groups of them.",
+                why="the optimizer moves parameters that gradients are computed for.",
+                fix="CorrectedAdam(model.parameters(), lr=1e-3)",
+            ) from None
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]

@@ -26,6 +26,7 @@ import torch
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.learn.arguments import checked_class
 from discreet.learn.torch.noise import Number
 from discreet.noise.integer import rounded_gaussian
 
@@ -35,6 +36,7 @@ _MOST = 2.0**40  # above it squares of norms leave the range of float32
 _UP = 1 + 1e-12  # covers the rounding of the square root
 
 
+@checked_class
 @dataclass(frozen=True)
 class Adaptive:
     """How the clipping norm moves: towards the norm that a share `quantile` of the gradients stay below.

@@ -25,6 +25,8 @@ from torch import Tensor
 from torch.nn import Module, Parameter
 
 from discreet import check
+from discreet.errors import BadParameter
+from discreet.learn.arguments import checked_class
 from discreet.learn.torch.sampler import Places
 from discreet.noise.source import current
 
@@ -33,6 +35,7 @@ __all__ = ["Canaries"]
 _LONG = 1000.0  # the norm of a canary's gradient, in clipping norms
 
 
+@checked_class
 class Canaries(Module):
     """So many canaries. `included` are the coins; `scores` what the run has shown of each so far."""
 
@@ -41,8 +44,8 @@ class Canaries(Module):
         self.count = check.whole(at_least=2, canaries=count)
         words = current().words(self.count)
         self.included: npt.NDArray[np.bool_] = (words & np.uint64(1)).astype(np.bool_)
-        self.weight = Parameter(torch.zeros(self.count + 1, 1, device=device))
-        self._long = _LONG * clip
+        self.weight = Parameter(torch.zeros(self.count + 1, 1, device=_device(device)))
+        self._long = _LONG * check.moderate(clip=clip)
         self._seen = torch.zeros(self.count, dtype=torch.float64, device=device)
 
     @property
@@ -69,3 +72,15 @@ class Canaries(Module):
         """Remember what the last release shows of each. A canary's loss falls along its direction, hence the sign."""
         gradient: Any = self.weight.grad
         self._seen -= gradient[: self.count, 0].double()
+
+
+def _device(device: Any) -> torch.device:
+    """A device of torch, by itself or by its name."""
+    if isinstance(device, torch.device):
+        return device
+    raise BadParameter(
+        "DP104",
+        "device must be a torch.device.",
+        why="canaries lie where the parameters of the model do.",
+        fix='device=torch.device("cpu")',
+    )

@@ -54,12 +54,12 @@ def past_of(state: Any) -> Past:
     if state is None:
         return Past()
     try:
-        if state["discreet"] != _VERSION:
+        if not isinstance(state, dict) or state["discreet"] != _VERSION:
             raise KeyError
         told, bands = state["guarantee"], dict(state["plan"]).get("bands", 1)
         spent = None if told is None else from_json(told)
         return Past(int(state["steps"]), spent, float(state["clip"]), int(bands))
-    except (KeyError, TypeError, ValueError, DiscreetError):
+    except (KeyError, TypeError, ValueError, OverflowError, DiscreetError):
         raise _unfit("this is not what run.state_dict() returned.", "resume=torch.load(path)") from None
 
 

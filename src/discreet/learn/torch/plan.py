@@ -31,6 +31,7 @@ from typing import Any
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
+from discreet.learn.arguments import checked_call, checked_class
 from discreet.learn.torch import bands as numbers
 from discreet.mechanisms.laws import exactly
 from discreet.privacy.calibrate import calibrate
@@ -44,6 +45,7 @@ _LOADER = "loader"
 _MOST_BANDS = 64  # that "auto" chooses: each costs as much memory as the sums
 
 
+@checked_class
 @dataclass(frozen=True)
 class Plan:
     """The public numbers of a run. `steps` are taken in all, `per_epoch` of them in an epoch."""
@@ -57,6 +59,15 @@ class Plan:
     per_epoch: int
     noise: float
     bands: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that are none; whether they fit together is for `plan_of`."""
+        check.choice((*SAMPLINGS, _LOADER), sampling=self.sampling)
+        check.choice(("add-remove", "replace"), relation=self.relation)
+        check.positive(noise=self.noise)
+        check.whole(at_least=0, steps=self.steps)
+        for name in ("size", "batch", "per_epoch", "bands"):
+            check.whole(**{name: getattr(self, name)})
 
     @cached_property
     def rate(self) -> float:
@@ -104,6 +115,7 @@ class Plan:
         return (self.rounds if rounds is None else rounds) * self.one_round()
 
 
+@checked_call
 def plan_of(
     *,
     size: int,
@@ -131,7 +143,8 @@ def plan_of(
         raise _contradiction(
             f"a batch of {batch} cannot be drawn from {size} records", "batch=256, size=60_000"
         )
-    every = per_epoch or (1 if sampling == "full" else max(1, round(size / batch)))
+    epoch = None if per_epoch is None else check.whole(per_epoch=per_epoch)
+    every = epoch or (1 if sampling == "full" else max(1, round(size / batch)))
     taken = _steps(epochs, steps, Fraction(size, batch) if sampling in SAMPLINGS[:2] else Fraction(every))
     whose = Unit(unit, _relation(relation, sampling))
     plan = Plan(sampling, whose.relation, whose.protects, size, batch, taken, every, noise=1.0)
@@ -172,8 +185,8 @@ def _least_error(plan: Plan, epsilon: float | None, delta: float | None) -> Plan
 def _relation(relation: str | None, sampling: str) -> str:
     """Only where the number of records does not show can one more of them be a neighbour."""
     if sampling in ("poisson", "full"):
-        return check.choice(RELATIONS, relation=relation or "add-remove")
-    if relation in (None, "replace"):
+        return check.choice(RELATIONS, relation="add-remove" if relation is None else relation)
+    if relation is None or check.choice(RELATIONS, relation=relation) == "replace":
         return "replace"
     raise _contradiction(
         f"{sampling} batches show how many records there are, so one more record is no neighbour",
@@ -194,6 +207,8 @@ def _noise(plan: Plan, epsilon: float | None, delta: float | None, noise: float 
     if noise is not None:
         if epsilon is not None:
             raise _contradiction("noise and epsilon are both given", "epsilon=3, delta=1e-5   or  noise=1.0")
+        if delta is not None:
+            check.delta(delta=delta)
         return check.moderate(noise=noise)
     if epsilon is None or delta is None:
         raise _contradiction("how much a model may reveal is not stated", "epsilon=3, delta=1e-5")

@@ -27,6 +27,7 @@ from torch.utils.data import (
     default_collate,
 )
 
+from discreet import check
 from discreet.errors import BadParameter, RefusedTraining
 from discreet.learn.torch.generators import Draws
 from discreet.learn.torch.sampler import Places
@@ -93,8 +94,11 @@ def records_of(data: Any, collate: Callable[[list[Any]], Any] | None = None, exa
         if len({part.shape[0] if part.ndim else -1 for part in data}) == 1 and data[0].ndim:
             return _Tensors(tuple(data), alone=False)
         raise _no_records("tensors of one data set must have the same length.")
-    if isinstance(data, IterableDataset) or not (hasattr(data, "__len__") and hasattr(data, "__getitem__")):
+    has_places = hasattr(data, "__len__") and hasattr(data, "__getitem__")
+    if isinstance(data, IterableDataset | str | bytes) or not has_places:
         raise _no_records("data must have a length and give records by their place.")
+    if collate is not None:
+        check.function(collate=collate)
     refuse_twice(data)
     if len(data) == 0 and example is None:
         raise _no_records("an empty data set says nothing about the shape of a record; pass example=.")

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor
@@ -11,7 +12,14 @@ from torch.nn import Parameter
 
 from discreet.errors import RefusedTraining
 
-__all__ = ["UNTESTED", "UNTRIED", "check_losses", "no_gradient", "refuse_ordinary_gradients"]
+__all__ = [
+    "UNTESTED",
+    "UNTRIED",
+    "check_losses",
+    "no_gradient",
+    "refuse_ordinary_gradients",
+    "refusing_reentrant_checkpoints",
+]
 
 UNTESTED = (
     "The model could not be tested on made-up records, so that it keeps records apart is taken on trust."
@@ -63,3 +71,22 @@ def refuse_ordinary_gradients(parameters: Iterable[Parameter]) -> list[Any]:
 
 def _hooked(parameter: Any, hook: Any) -> Any:
     return parameter.register_post_accumulate_grad_hook(hook)
+
+
+@contextmanager
+def refusing_reentrant_checkpoints() -> Iterator[None]:
+    """Turn torch's own word on reentrant checkpoints into a refusal that says what to do."""
+    try:
+        yield
+    except RuntimeError as failed:
+        if "use_reentrant" not in str(failed):
+            raise
+    else:
+        return
+    raise RefusedTraining(
+        "DP921",
+        "a part of the model runs under torch.utils.checkpoint with use_reentrant=True.",
+        why="it recomputes its layers in a backward pass of its own, where the gradients of single records cannot be seen.",
+        fix="torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False)",
+        spent="what the steps before it cost",
+    )

@@ -22,7 +22,8 @@ from torch.nn import Module, Parameter
 from torch.optim import Optimizer
 
 from discreet import check
-from discreet.errors import RefusedTraining
+from discreet.errors import BadParameter, RefusedTraining
+from discreet.learn.arguments import checked_class
 from discreet.learn.torch import checkpoint
 from discreet.learn.torch.adam import CorrectedAdam
 from discreet.learn.torch.adaptive import Adaptive
@@ -34,7 +35,12 @@ from discreet.learn.torch.moving import Watch
 from discreet.learn.torch.noise import Number
 from discreet.learn.torch.plan import Plan
 from discreet.learn.torch.processes import refuse_processes
-from discreet.learn.torch.refusals import UNTESTED, check_losses, no_gradient
+from discreet.learn.torch.refusals import (
+    UNTESTED,
+    check_losses,
+    no_gradient,
+    refusing_reentrant_checkpoints,
+)
 from discreet.learn.torch.shadow import Mixing
 from discreet.learn.torch.steps import Patched, check_parameters, settings_of
 from discreet.learn.torch.sums import Sums
@@ -75,6 +81,7 @@ class _Turn:
     stepped: set[Optimizer] = field(default_factory=set)
 
 
+@checked_class
 class Run:
     """Private training with the loop, the model and the optimizer that were there before.
 
@@ -102,6 +109,13 @@ class Run:
     """
 
     def __init__(self, parts: Parts) -> None:
+        if not isinstance(parts, Parts):
+            raise BadParameter(
+                "DP104",
+                "a Run is not made by hand.",
+                why="its model, optimizer, batches and noise are checked together.",
+                fix="run = private(model, optimizer, data, …)",
+            )
         self._parts, self.model, self.plan, self.past = parts, parts.model, parts.plan, parts.past
         self.clip: Number = parts.clip
         self.steps = 0
@@ -156,6 +170,10 @@ class Run:
         turn = self._turn
         if turn is None or turn.used:
             raise no_gradient("run.backward was called without a fresh batch.")
+        with refusing_reentrant_checkpoints():
+            self._added(turn, losses)
+
+    def _added(self, turn: _Turn, losses: Tensor) -> None:
         self._mixing.end(losses)
         self._generators.settle()
         losses = check_losses(losses, turn.batch.rows)
@@ -242,7 +260,7 @@ class Run:
 
     def follow(self, scheduler: Any) -> None:
         """Let a scheduler keep the time of private steps: within a batch its `step` does nothing."""
-        real = scheduler.step
+        real = check.function(**{"scheduler.step": getattr(scheduler, "step", None)})
 
         def step(*arguments: Any, **named: Any) -> None:
             if self.stepped:
@@ -263,6 +281,8 @@ class Run:
 
     def epsilon(self, delta: float | None = None) -> float:
         """The ε of the steps that were taken, at δ; by default the δ that was asked for."""
+        if delta is not None:
+            check.delta(delta=delta)
         at = self.delta if delta is None else delta
         spent = self.privacy
         return 0.0 if spent is None else spent.epsilon(delta=check.delta(delta=at))

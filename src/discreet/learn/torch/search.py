@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from discreet import check
-from discreet.errors import UnsupportedGuarantee
+from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.learn.arguments import checked_class
 from discreet.learn.torch.plan import Plan
 from discreet.learn.torch.run import Run
 from discreet.mechanisms.mechanism import Mechanism
@@ -23,6 +24,7 @@ from discreet.privacy.guarantee import Guarantee
 __all__ = ["Training"]
 
 
+@checked_class
 class Training(Mechanism):
     """A function that trains on data and returns the run; what is released is the model's state.
 
@@ -31,6 +33,13 @@ class Training(Mechanism):
     """
 
     def __init__(self, plan: Plan, train: Callable[[Any], Run]) -> None:
+        if not isinstance(plan, Plan):
+            raise BadParameter(
+                "DP104",
+                "plan must be a Plan.",
+                why="its guarantee is what a training is charged for.",
+                fix="plan = plan_of(size=60_000, batch=256, epochs=10, epsilon=3, delta=1e-5)",
+            )
         self.plan, self.train = plan, check.function(train=train)
         self._promise = plan.guarantee()
 

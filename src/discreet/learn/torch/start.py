@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
+from discreet.learn.arguments import checked_call
 from discreet.learn.torch.adaptive import Adaptive
 from discreet.learn.torch.banded import BandedNoise, Cycle
 from discreet.learn.torch.batches import Drawn, Loaded
@@ -52,6 +53,7 @@ _NO_RECORDS = records_of(torch.empty(0))
 _REAL = "sums of gradients are taken to be those of real arithmetic (level C); exact=True needs no such word"
 
 
+@checked_call
 def private(
     model: Module,
     optimizer: Any,
@@ -118,6 +120,7 @@ def private(
     bound = check.moderate(clip=clip if adapted is None or past.clip is None else past.clip)
     birds = _birds(canaries, bound, parameters, loader)
     most = _shown_at_once(physical, loader, bound, plan, exact=exact)
+    _check_callables(session, progress, clipper)
     receipt = None if session is None else session.charge(plan.guarantee(), question=_question(plan))
     cycle = Cycle(plan.bands, len(records) + (birds.count if birds else 0)) if plan.bands > 1 else None
     return Run(
@@ -139,6 +142,21 @@ def private(
             past=past,
         )
     )
+
+
+def _check_callables(session: Any, progress: Any, clipper: Any) -> None:
+    """Refuse what cannot be charged or called, before anything is paid."""
+    if session is not None and not hasattr(session, "charge"):
+        raise BadParameter(
+            "DP104",
+            "session must be a Session.",
+            why="it is charged before the data are read.",
+            fix="session=dp.Session(data, limit=…), or leave it out",
+        )
+    if progress is not None:
+        check.function(progress=progress)
+    if clipper is not None:
+        check.function(clipper=clipper)
 
 
 def _trained(model: Any, optimizer: Any, past: Past) -> tuple[list[Parameter], tuple[Optimizer, ...]]:
@@ -228,6 +246,13 @@ def _target(plan: Plan, epsilon: float | None, delta: float | None) -> Guarantee
 
 def _adapted(plan: Plan, *, adaptive: Adaptive | bool, exact: bool) -> Adaptive | None:
     found = (Adaptive() if adaptive else None) if isinstance(adaptive, bool) else adaptive
+    if not isinstance(found, Adaptive | None):
+        raise BadParameter(
+            "DP104",
+            "adaptive must be True, False or an Adaptive.",
+            why="it says how the clipping norm moves, and what that costs.",
+            fix="adaptive=True",
+        )
     if found is not None:
         found.split(plan.noise, plan.batch)  # refused now, if it is
     _unbanded(plan, found, exact=exact)

@@ -7,9 +7,10 @@ does not matter, and closing the run leaves both as they were.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable
 from types import MethodType
-from typing import Any
+from typing import Any, NoReturn
 from weakref import WeakKeyDictionary, WeakSet
 
 from torch import Tensor
@@ -24,6 +25,8 @@ __all__ = ["Patched", "check_parameters", "optimizers_of", "refuse_old_averages"
 #: What is called instead of a step: it gets the optimizer and a way to make the real step.
 Instead = Callable[[Optimizer, Callable[[], Any], Any], Any]
 
+#: The attribute by which a GradScaler knows optimizers that unscale by themselves; it is the first that it looks at.
+_SCALING = "_step_supports_amp_scaling"
 _OPEN: WeakSet[Optimizer] = WeakSet()
 #: What optimizers held when their last run was closed: all of it was made of released gradients.
 _RELEASED: WeakKeyDictionary[Optimizer, list[tuple[int, int]]] = WeakKeyDictionary()
@@ -51,6 +54,8 @@ class Patched:
         vars(step).update(getattr(real, "__dict__", {}))  # a scheduler looks for its own mark there
         self._step = MethodType(step, optimizer)
         optimizer.step = self._step  # type: ignore[method-assign]
+        self._scaling = vars(optimizer).get(_SCALING)
+        vars(optimizer)[_SCALING] = _NoScaler()
         self._forgetful = "zero_grad" not in vars(optimizer)
         if self._forgetful:
             optimizer.zero_grad = _Unheard(optimizer.zero_grad)  # type: ignore[method-assign]
@@ -64,6 +69,8 @@ class Patched:
             del self.optimizer.step
             if self._own is not None:
                 self.optimizer.step = self._own  # type: ignore[method-assign]
+        if isinstance(vars(self.optimizer).pop(_SCALING, None), _NoScaler) and self._scaling is not None:
+            vars(self.optimizer)[_SCALING] = self._scaling
         if self._forgetful and type(vars(self.optimizer).get("zero_grad")) is _Unheard:
             del self.optimizer.zero_grad
 
@@ -91,8 +98,35 @@ def optimizers_of(given: Any, parameters: Iterable[Parameter]) -> tuple[Optimize
         )
     known = set(map(id, parameters))
     for one in found:
+        _refuse_closures(one)
         check_parameters(one, known)
     return found
+
+
+def _refuse_closures(optimizer: Optimizer) -> None:
+    """Refuse optimizers like LBFGS, whose step cannot do without a closure."""
+    closure = inspect.signature(type(optimizer).step).parameters.get("closure")
+    if closure is None or closure.default is not closure.empty:
+        return
+    raise RefusedTraining(
+        "DP916",
+        f"{type(optimizer).__name__} needs a closure in every step.",
+        why="it computes gradients of its own, as often as it likes, and each would have to be clipped, noised and paid for.",
+        fix="optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
+    )
+
+
+class _NoScaler:
+    """What a GradScaler asks an optimizer for before it steps; asking is refused, because scaled losses were clipped."""
+
+    def __bool__(self) -> NoReturn:
+        raise RefusedTraining(
+            "DP916",
+            "a GradScaler was about to step the optimizer.",
+            why="it multiplies losses by a scale, so that every gradient would be clipped, and looks for gradients before there is noise on them.",
+            fix='leave the scaler out: run.backward(losses); optimizer.step(), with torch.autocast("cuda", torch.bfloat16) around the model',
+            spent="what the steps before it cost",
+        )
 
 
 def refuse_old_averages(optimizers: Iterable[Optimizer]) -> None:
