@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from discreet import check
+from discreet.mechanisms.digits import cells
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import least_epsilon, short
@@ -78,10 +79,13 @@ class Release:
         return f"<table>{rows}</table>"
 
     def _lines(self) -> list[tuple[str, str]]:
-        lines = [("value", _short(self.value))]
+        low, high = self.interval or (None, None)
+        number, least, most = cells(self.value, low, high)
+        plain = isinstance(self.value, float | np.floating)
+        lines = [("value", number if plain else _short(self.value))]
         if self.interval is not None:
-            low, high = self.interval
-            lines.append(("interval", f"{_short(low)} to {_short(high)} ({CONFIDENCE:.0%})"))
+            ends = (least, most) if plain else (_short(low), _short(high))
+            lines.append(("interval", f"{ends[0]} to {ends[1]} ({CONFIDENCE:.0%})"))
         elif self.error is not None:
             amount = f"{_short(self.error)} {self.error_unit}".strip()
             lines.append(("error", f"at most {amount} ({CONFIDENCE:.0%})"))
