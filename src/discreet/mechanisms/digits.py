@@ -25,7 +25,7 @@ def cells(number: Any, low: Any, high: Any) -> tuple[str, str, str]:
     (('505', '475', '536'), ('12', '10', '14'), ('0.5', '–', '–'))
     """
     three = (number, low, high)
-    if not all(isinstance(one, Real) and abs(one) < _FIXED for one in three) or low >= high:
+    if not all(isinstance(one, Real) and abs(float(one)) < _FIXED for one in three) or low >= high:
         return word(number), word(low), word(high)
     whole = all(float(one).is_integer() for one in three)
     places = 0 if whole else max(0, 1 - math.floor(math.log10((float(high) - float(low)) / 2)))

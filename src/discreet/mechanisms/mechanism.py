@@ -107,7 +107,7 @@ class Mechanism(ABC):
     #: What `error` counts, where that is not the unit of the value; it follows the number: "3.2 records".
     error_unit: str = ""
     #: The δ that it was made for, if one was stated.
-    delta: float | None = None
+    stated_delta: float | None = None
 
     @property
     @abstractmethod
@@ -162,7 +162,7 @@ class Mechanism(ABC):
             receipt=receipt,
             private=is_private(),
             error_unit="" if refused else self.error_unit,
-            delta=self.delta,
+            delta=self.stated_delta,
         )
 
 

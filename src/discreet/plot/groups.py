@@ -55,7 +55,7 @@ def groups(
 
 def _plain_numbers(ax: Axes) -> None:
     """Ticks that are read as they stand: no 1.2e6 in a corner that all of them are to be added to."""
-    formatter = ax.xaxis.get_major_formatter()
+    formatter: Any = ax.xaxis.get_major_formatter()
     if hasattr(formatter, "set_useOffset"):
         formatter.set_useOffset(False)
         formatter.set_scientific(False)
