@@ -147,8 +147,8 @@ class Mechanism(ABC):
     def __call__(self, data: Any) -> Release:
         return self.release_of(self.draw(data), data)
 
-    def error_on(self, data: Any) -> Any:
-        """The `error` of a release on these data, of which nothing but the public size enters."""
+    def _error_at_size(self, data: Any) -> Any:
+        """The `error` of a release on these data, of which nothing but the public length may enter: it is not paid for."""
         return self.error()
 
     def release_of(self, value: Any, data: Any, *, receipt: Any = None) -> Release:
@@ -157,7 +157,7 @@ class Mechanism(ABC):
         return Release(
             value,
             self.promise,
-            error=None if refused else self.error_on(data),
+            error=None if refused else self._error_at_size(data),
             interval=None if refused else self.interval(value),
             receipt=receipt,
             private=is_private(),
