@@ -23,6 +23,13 @@ from tests.mechanisms.examples import EXAMPLES
 SOURCES = sorted(Path(discreet.__file__).parent.rglob("*.py"))
 
 
+#: Mechanisms whose error grows with the number of candidates or questions, which is public.
+SIZED = {
+    *("exponential mechanism", "noisy max", "top k", "permute and flip"),
+    *("sparse vector", "sparse vector with numbers", "above threshold"),
+}
+
+
 def account(mechanism: Mechanism) -> Account:
     """A fresh ledger for whoever the mechanism protects."""
     limit = Limit.filter(epsilon=1e4, delta=0.5)
@@ -55,6 +62,26 @@ def test_a_ledger_hands_on_what_the_mechanism_says(name):
     assert repr(charged.error) == repr(direct.error)
     assert (charged.interval is None) == (direct.interval is None)
     assert [line for line, _ in charged._lines()] == [line for line, _ in direct._lines()]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_error_of_a_release_depends_on_nothing_but_the_length_of_the_data(name):
+    mechanism, data, neighbour = EXAMPLES[name]
+    if isinstance(data, list) and not hasattr(data[0], "__len__"):
+        neighbour = [data[0]] * len(data)  # as far away as data of the same length can be
+    first, second = mechanism(data), mechanism(neighbour)
+    if first.refused or second.refused:
+        return
+    alike = not hasattr(data, "__len__") or len(data) == len(neighbour)
+    assert repr(first.error) == repr(second.error) or not alike
+    if name not in SIZED:
+        assert repr(first.error) == repr(mechanism.error())
+
+
+def test_noise_whose_size_is_secret_shows_no_error():
+    for data in ([1.0] * 50, [0.0] * 25 + [100.0] * 25):
+        release = m.smooth.median(data, bounds=(0, 100), epsilon=1.0)
+        assert (release.error, release.interval) == (None, None)
 
 
 def test_an_error_in_records_says_so_through_a_ledger_and_in_company():

@@ -131,7 +131,7 @@ def test_epsilon_is_drawn_where_it_is_finite():
     drawn = lines(picture)["leaky"].get_ydata()
     assert math.isnan(drawn[0])
     assert drawn[1:].tolist() == [leaky.epsilon(1e-3), leaky.epsilon(0.1)]
-    assert "ε of leaky is at most ∞ at δ = 1e-06" in plot.alt_text(picture)
+    assert "ε of leaky is infinite at δ = 1e-06, and at most 0.9988 at δ = 0.001" in plot.alt_text(picture)
 
 
 def test_the_loss_keeps_its_mass_and_its_mean():

@@ -84,6 +84,7 @@ class Left:
         for what the limit does not take. Empty where a limit is shared out and nobody is named.
         """
         converted = any("Rényi" in lane.name for lane in self.lanes)
+        words: dict[str, Callable[[float], Guarantee]]
         words = {"epsilon": pure} if converted else {"epsilon": pure, "rho": _of_rho}
         found = {}
         for word, costs in words.items():

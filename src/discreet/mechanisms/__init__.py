@@ -2,6 +2,7 @@
 """Noise and privacy together: every mechanism says what it promises before it sees any data.
 
 mechanism.py     Mechanism, Release, Refusal                               ◄ read this first
+digits.py        a released number and its interval as people read them
 laws.py          whole-number noise: its draw, its reach, its promise
 additive.py      Laplace, Gaussian, Geometric, DiscreteGaussian on numbers and vectors
 queries.py       count, counts, histogram, sum, mean, variance, statistical: questions about records

@@ -68,7 +68,7 @@ class Additive(Mechanism):
         self._stated = {**amount, "sensitivity": sensitivity, "dimension": dimension}
         self._stated |= {"relation": relation, "unit": unit}
         self._given = {name: _amount(name, value) for name, value in amount.items() if value is not None}
-        self.delta = self._given.get("delta")
+        self.stated_delta = self._given.get("delta")
         self.dimension = 1 if dimension is None else check.whole(dimension=dimension)
         self.sensitivity = check.moderate(sensitivity=sensitivity)
         rough = self._given.get("scale") or self.sensitivity * self._multiplier()

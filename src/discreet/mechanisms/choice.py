@@ -114,7 +114,7 @@ class Choice(Mechanism):
         others = check.whole(candidates=candidates) - 1
         return max(0.0, float(self.scale) * self._behind(others, beta) * _UP) if others else 0.0
 
-    def error_on(self, data: Any) -> float | None:
+    def _error_at_size(self, data: Any) -> float | None:
         return self.error(candidates=len(data))
 
     def _promised(self) -> Guarantee:

@@ -35,7 +35,7 @@ class Then(Mechanism):
         self, mechanism: Mechanism, function: Callable[[Any], Any], error: Callable[[float], Any] | None
     ) -> None:
         self.mechanism, self.function, self._error = mechanism, function, error
-        self.delta = mechanism.delta
+        self.stated_delta = mechanism.stated_delta
 
     @property
     def promise(self) -> Guarantee:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from discreet import check
+from discreet.mechanisms.digits import cells
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import least_epsilon, short
@@ -78,10 +79,13 @@ class Release:
         return f"<table>{rows}</table>"
 
     def _lines(self) -> list[tuple[str, str]]:
-        lines = [("value", _short(self.value))]
+        low, high = self.interval or (None, None)
+        number, least, most = cells(self.value, low, high)
+        plain = isinstance(self.value, float | np.floating)
+        lines = [("value", number if plain else _short(self.value))]
         if self.interval is not None:
-            low, high = self.interval
-            lines.append(("interval", f"{_short(low)} to {_short(high)} ({CONFIDENCE:.0%})"))
+            ends = (least, most) if plain else (_short(low), _short(high))
+            lines.append(("interval", f"{ends[0]} to {ends[1]} ({CONFIDENCE:.0%})"))
         elif self.error is not None:
             amount = f"{_short(self.error)} {self.error_unit}".strip()
             lines.append(("error", f"at most {amount} ({CONFIDENCE:.0%})"))
@@ -103,7 +107,7 @@ class Mechanism(ABC):
     #: What `error` counts, where that is not the unit of the value; it follows the number: "3.2 records".
     error_unit: str = ""
     #: The δ that it was made for, if one was stated.
-    delta: float | None = None
+    stated_delta: float | None = None
 
     @property
     @abstractmethod
@@ -143,8 +147,8 @@ class Mechanism(ABC):
     def __call__(self, data: Any) -> Release:
         return self.release_of(self.draw(data), data)
 
-    def error_on(self, data: Any) -> Any:
-        """The `error` of a release on these data, of which nothing but the public size enters."""
+    def _error_at_size(self, data: Any) -> Any:
+        """The `error` of a release on these data, of which nothing but the public length may enter: it is not paid for."""
         return self.error()
 
     def release_of(self, value: Any, data: Any, *, receipt: Any = None) -> Release:
@@ -153,12 +157,12 @@ class Mechanism(ABC):
         return Release(
             value,
             self.promise,
-            error=None if refused else self.error_on(data),
+            error=None if refused else self._error_at_size(data),
             interval=None if refused else self.interval(value),
             receipt=receipt,
             private=is_private(),
             error_unit="" if refused else self.error_unit,
-            delta=self.delta,
+            delta=self.stated_delta,
         )
 
 

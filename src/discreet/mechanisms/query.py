@@ -178,7 +178,7 @@ class Answer(Mechanism):
     """
 
     def __init__(self, query: Query, noise: Additive) -> None:
-        self.query, self.noise, self.delta = query, noise, noise.delta
+        self.query, self.noise, self.stated_delta = query, noise, noise.stated_delta
 
     @property
     def promise(self) -> Guarantee:

@@ -136,7 +136,7 @@ class SparseVector(Mechanism):
             return None
         return float_above((self.answer_law.reach(beta) + Fraction(1, 2)) * self.grid.step)
 
-    def error_on(self, data: Any) -> float | None:
+    def _error_at_size(self, data: Any) -> float | None:
         return self.error(queries=max(1, len(data)))
 
 

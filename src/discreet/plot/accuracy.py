@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Curves = Mapping[str, Callable[[float], float]]
-_EPSILONS = tuple(np.geomspace(0.05, 5, 21).tolist())
+_EPSILONS = tuple(np.geomspace(0.1, 10, 21).tolist())
 
 
 def error(
@@ -33,15 +34,17 @@ def error(
 
     `curves` are functions of ε by name, for example `lambda e: dp.Laplace(epsilon=e, sensitivity=1).error(0.95)`;
     without them, Laplace and Gaussian noise on one number of this sensitivity are drawn. `epsilons` are where: from
-    0.05 to 5 unless stated.
+    0.1 to 10 unless stated.
     """
     places = [check.positive(epsilon=epsilon) for epsilon in (_EPSILONS if epsilons is None else epsilons)]
     confidence = check.inner_probability(confidence=confidence)
     drawn = curves if curves is not None else _additive(confidence, delta, sensitivity)
     ax, words = axes_for(ax, (5.6, 3.8)), []
+    formatter = import_module("matplotlib.ticker").NullFormatter()
+
     for number, (name, of) in enumerate(drawn.items()):
         values = [check.positive(error=of(epsilon)) for epsilon in places]
-        ax.plot(places, values, label=name, **style(number))
+        ax.plot(places, values, label=name, **style(number, values))
         nearest = min(range(len(places)), key=lambda at: abs(math.log(places[at])))
         words.append(f"{name} ±{rounded_up(values[nearest])} at ε = {places[nearest]:.3g}")
     ax.set(
@@ -50,8 +53,10 @@ def error(
         xlabel="ε of one answer",
         ylabel=f"error, {100 * confidence:g} % of the time at most",
     )
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.yaxis.set_major_formatter("{x:g}")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter("{x:g}")
+        low, high = sorted(axis.get_view_interval())
+        axis.set_minor_formatter("{x:g}" if high < 9 * low else formatter)
     return finish(ax, "How wrong an answer is, against the ε that it costs", "; ".join(words) + ".")
 
 

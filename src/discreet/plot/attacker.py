@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from discreet import check
 from discreet.plot.band import Band, certified_misses
-from discreet.plot.canvas import GREY, Several, axes_for, finish, named, style
+from discreet.plot.canvas import GREY, Several, axes_for, finish, ink, named, style, wrapped
 from discreet.privacy.picture import describe, title
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _mark(ax: Axes, name: str, point: tuple[float, float], *, rising: bool) -> N
     alarm, found = point
     alarm, found = check.probability(false_alarm=alarm), check.probability(detection=found)
     height = found if rising else 1 - found
-    ax.plot([alarm], [height], marker="o", markersize=5, color="black", linestyle="none")
-    paper = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1}
+    ax.plot([alarm], [height], marker="o", markersize=5, color=ink(ax), linestyle="none")
+    paper = {"facecolor": ax.get_facecolor(), "edgecolor": "none", "alpha": 0.8, "pad": 1}
     beside = (9, -9 if rising else 9)
-    ax.annotate(name, (alarm, height), beside, textcoords="offset points", va="center", bbox=paper)
+    ax.annotate(wrapped(name), (alarm, height), beside, textcoords="offset points", va="center", bbox=paper)

@@ -7,6 +7,7 @@ The amounts must be of a currency that adds (pure ε, ρ, the lane of a filter):
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,10 @@ def burn_down(
     limit = check.positive(limit=limit)
     amounts = [check.not_negative(spend=spend) for spend in spends]
     times = _times(when, len(amounts))
-    left = [limit, *(limit - spent for spent in accumulate(amounts))]
+    exact = Decimal(repr(limit))  # as they are written: ten times 0.1 is 1
+    left = [
+        float(exact - spent) for spent in accumulate(map(Decimal, map(repr, amounts)), initial=Decimal(0))
+    ]
     ax = axes_for(ax, (5.6, 3.4))
     last = times[-1] if times else 1.0
     ax.step([0.0, *times, last], [*left, left[-1]], where="post", color=COLOURS[0], label=f"{currency} left")
@@ -48,7 +52,8 @@ def burn_down(
     ax.locator_params(axis="x", integer=True)
     ax.set_xlim(0, 1.05 * (end or max([1.0, *times])))
     ax.set_ylim(min(0.0, left[-1]) - 0.02 * limit, 1.05 * limit)
-    state = f"{max(left[-1], 0):.4g} of {limit:g} {currency} is left after {len(amounts)} spends"
+    spends_made = "1 spend" if len(amounts) == 1 else f"{len(amounts)} spends"
+    state = f"{max(left[-1], 0):.4g} of {limit:g} {currency} is left after {spends_made}"
     forecast = f"; at this pace nothing is left at {end:.4g} {time}" if end is not None else ""
     overspent = f"; overspent by {-left[-1]:.4g}" if left[-1] < 0 else ""
     return finish(ax, f"{currency} left", f"{state}{forecast}{overspent}.")

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypedDict, cast
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadParameter, MissingExtra
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.picture import COLOURS, DASHES
+from discreet.privacy.picture import look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,11 +27,16 @@ _ABOVE: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols"
 Several = Guarantee | Mapping[str, Guarantee]
 
 
-class Style(TypedDict):
+_NARROW = 34  # letters of a line of a label: a longer one leaves no room for the curves
+
+
+class Style(TypedDict, total=False):
     """How a line looks."""
 
     color: str
     linestyle: Any
+    linewidth: float
+    marker: str
 
 
 def axes_for(ax: Axes | None, size: tuple[float, float]) -> Axes:
@@ -51,10 +57,23 @@ def axes_for(ax: Axes | None, size: tuple[float, float]) -> Axes:
     return Picture(figsize=size, layout="constrained").add_subplot()
 
 
-def style(number: int) -> Style:
-    """The look of the n-th line: a colour and a dash, so that either alone is enough to tell it."""
-    dash = DASHES[number % len(DASHES)]
-    return {"color": COLOURS[number % len(COLOURS)], "linestyle": (0, dash) if dash else "-"}
+def style(number: int, heights: Sequence[float] | Array | None = None) -> Style:
+    """The look of the n-th line, which no other has; a line whose `heights` are only one point is a dot."""
+    colour, dash, width = look(number)
+    shown: Style = {"color": colour, "linestyle": (0, dash) if dash else "-", "linewidth": 0.75 * width}
+    if heights is not None and sum(map(math.isfinite, heights)) == 1:
+        shown["marker"] = "o"
+    return shown
+
+
+def wrapped(label: str) -> str:
+    """A label in lines that leave room for what is drawn."""
+    return textwrap.fill(label, _NARROW, max_lines=3, placeholder=" …") if len(label) > _NARROW else label
+
+
+def ink(ax: Axes) -> Any:
+    """The colour of words on these axes, which may have a dark ground."""
+    return ax.xaxis.label.get_color()
 
 
 def rounded_up(value: float) -> str:
@@ -65,7 +84,8 @@ def rounded_up(value: float) -> str:
     """
     if math.isinf(value):
         return "∞"
-    return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(Decimal(value))):g}"
+    plain = Decimal(f"{value:.10e}")  # so that the nudge of a float does not become a digit
+    return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(plain)):g}"
 
 
 def named(guarantees: Several) -> dict[str, Guarantee]:
@@ -93,9 +113,10 @@ def finish(ax: Axes, title: str, words: str, *, legend: str = "best") -> Figure:
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(visible=True, color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
-    if ax.get_legend_handles_labels()[1]:
+    handles, labels = ax.get_legend_handles_labels()
+    if labels:
         place = _ABOVE if legend == "above" else {"loc": legend}
-        ax.legend(frameon=False, **place)
+        ax.legend(handles, [wrapped(label) for label in labels], frameon=False, **place)
     drawn = cast(Any, ax)
     drawn.discreet_alt = (title, words)
     figure = drawn.figure

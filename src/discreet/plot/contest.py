@@ -48,7 +48,7 @@ def race(
         if not any(map(math.isfinite, values)):
             continue
         width = 1.5 if route else 2.5
-        ax.plot(counts, values, label=name, linewidth=width, **style(number))
+        ax.plot(counts, values, label=name, **style(number, values) | {"linewidth": width})
         ends[name] = values[-1]
     ax.set(xlabel="runs", ylabel=f"ε at δ = {at:g}")
     ax.locator_params(axis="x", integer=True)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BadParameter
-from discreet.plot.canvas import GREY, axes_for, finish
+from discreet.mechanisms.digits import cells
+from discreet.plot.canvas import GREY, axes_for, finish, wrapped
 from discreet.privacy.picture import COLOURS
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ROW, _MOST = 0.28, 60  # inches for one group; more groups than that cannot be read
+_SAID = 12  # groups that are put into words
 
 
 def groups(
@@ -35,20 +37,40 @@ def groups(
             fix="plot.groups(['a', 'b'], [3, 5], [1, 3], [5, 7])",
         )
     shown = [at for at in range(len(labels)) if values[at] is not None][:_MOST]
-    ax = axes_for(ax, (6.0, 1.2 + _ROW * max(3, len(shown))))
-    places = list(range(len(shown)))
-    for place, at in zip(places, shown, strict=True):
-        if lo[at] is not None and hi[at] is not None:
-            ax.plot([lo[at], hi[at]], [place, place], color=GREY, linewidth=2.5, solid_capstyle="butt")
-    ax.plot([values[at] for at in shown], places, "o", color=COLOURS[0], markersize=5)
-    ax.set_yticks(places, [str(labels[at]) for at in shown])
-    ax.invert_yaxis()
-    ax.set_xlabel(f"{name}, with 95 % intervals of the noise")
-    said = "; ".join(f"{labels[at]} {_words(values[at], lo[at], hi[at])}" for at in shown[:12])
-    more = f" The first {len(shown)} of {len(labels)} groups." if len(shown) < len(labels) else ""
-    return finish(ax, f"{name} by group", f"{said}.{more}")
+    ticks = [wrapped(str(labels[at])) for at in shown]
+    lines = sum(tick.count("\n") + 1 for tick in ticks)
+    ax = axes_for(ax, (6.0, 1.2 + _ROW * max(3, lines)))
+    barred = [at for at in shown if lo[at] is not None and hi[at] is not None]
+    for at in barred:
+        place = shown.index(at)
+        ax.plot([lo[at], hi[at]], [place, place], color=GREY, linewidth=2.5, solid_capstyle="butt")
+    ax.plot([values[at] for at in shown], range(len(shown)), "o", color=COLOURS[0], markersize=5)
+    ax.set_yticks(range(len(shown)), ticks)
+    ax.set_ylim(max(len(shown), 1) - 0.5, -0.5)
+    _plain_numbers(ax)
+    ax.set_xlabel(f"{wrapped(name)}, with 95 % intervals of the noise" if barred else wrapped(name))
+    title = name if len(labels) == 1 else f"{name} by group"
+    return finish(ax, title, _words(labels, values, lo, hi, shown))
 
 
-def _words(value: Any, low: Any, high: Any) -> str:
-    ends = "" if low is None or high is None else f" ({low:.4g} to {high:.4g})"
-    return f"{value:.4g}{ends}"
+def _plain_numbers(ax: Axes) -> None:
+    """Ticks that are read as they stand: no 1.2e6 in a corner that all of them are to be added to."""
+    formatter: Any = ax.xaxis.get_major_formatter()
+    if hasattr(formatter, "set_useOffset"):
+        formatter.set_useOffset(False)
+        formatter.set_scientific(False)
+        ax.locator_params(axis="x", nbins=6)
+
+
+def _words(
+    labels: Sequence[str], values: Sequence[Any], lo: Sequence[Any], hi: Sequence[Any], shown: list[int]
+) -> str:
+    said = "; ".join(f"{labels[at]} {_number(values[at], lo[at], hi[at])}" for at in shown[:_SAID])
+    more = f"; and {len(shown) - _SAID} more" if len(shown) > _SAID else ""
+    left_out = f" The first {len(shown)} of {len(labels)} groups." if len(shown) < len(labels) else ""
+    return f"{said}{more}.{left_out}" if shown else "No group has a number."
+
+
+def _number(value: Any, low: Any, high: Any) -> str:
+    number, least, most = cells(value, low, high)
+    return number if low is None or high is None else f"{number} ({least} to {most})"

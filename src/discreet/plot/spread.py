@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """The privacy-loss distribution: its mean, its tail beyond an ε, and the Gaussian that it tends to.
 
-**Promise.** The masses are those of `Guarantee.loss`, gathered into cells of equal width. Tails of
-less than 1e-9 are beyond the edge of the picture. The Gaussian is an estimate and never enters a bound.
+**Promise.** The masses are those of `Guarantee.loss`, gathered into cells of equal width; a loss that has a probability of its
+own, such as the greatest loss of Laplace noise, is a stem with that probability and is in no cell. Beyond ε is what is greater than
+ε, not what is equal to it. Tails of less than 1e-9 are beyond the edge of the picture. The Gaussian is an estimate and never
+enters a bound.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discreet import check
-from discreet.plot.canvas import GREY, Array, axes_for, finish, rounded_up
+from discreet.plot.canvas import GREY, Array, axes_for, finish, ink, rounded_up
 from discreet.privacy.picture import COLOURS
 
 if TYPE_CHECKING:
@@ -28,6 +32,10 @@ _CELLS = 160
 _FEW = 60
 #: Densities below this share of the greatest, and tails below this mass, are not drawn.
 _FLOOR = 1e-9
+#: Losses that are apart by less than this part of them are the same, but for the rounding of the numerics.
+_SAME = 1e-9
+#: A mass so many times as great as all near it is one loss, and no density; near are so many on either side, but for the nearest.
+_ATOM, _BESIDE, _NEAR = 20.0, 3, 12
 
 
 def loss(guarantee: Guarantee, *, delta: float = 1e-6, ax: Axes | None = None) -> Figure:
@@ -42,23 +50,42 @@ def loss(guarantee: Guarantee, *, delta: float = 1e-6, ax: Axes | None = None) -
     if math.isfinite(epsilon):
         ax.axvline(
             epsilon,
-            color="black",
+            color=ink(ax),
             linewidth=1,
             linestyle=":",
             label=f"ε = {rounded_up(epsilon)} at δ = {delta:g}",
         )
+    given = ""
+    if law.infinite > _FLOOR:
+        given = ", given that the loss is finite"
+        ax.plot([], [], " ", label=f"infinite loss: probability {rounded_up(law.infinite)}")
     ax.set(yscale="log", xlabel="privacy loss", ylabel="probability" if few else "density")
     ax.set_ylim(max(_FLOOR * top, least / 5), 5 * top)
     words = (
-        f"Mean {law.mean:.4g}, standard deviation {math.sqrt(law.variance):.4g}; ε is at most {rounded_up(epsilon)} at "
+        f"Mean {law.mean:.4g}, standard deviation {math.sqrt(law.variance):.4g}{given}; ε is at most {rounded_up(epsilon)} at "
         f"δ = {delta:g}; outcomes of probability {rounded_up(abs(law.infinite))} count as revealing everything."
     )
     return finish(ax, f"The privacy loss of {guarantee!r}", words, legend="above")
 
 
-def _stems(ax: Axes, law: LossDistribution, epsilon: float) -> Array:
-    for beyond, colour, name in ((False, COLOURS[0], "loss"), (True, COLOURS[3], "beyond ε")):
-        some = (law.losses > epsilon) == beyond
+def _beyond(losses: Array, epsilon: float) -> NDArray[np.bool_]:
+    """Which losses are greater than the ε that is shown; one that is equal to it, but for rounding, is not."""
+    shown = float(rounded_up(epsilon)) if math.isfinite(epsilon) else math.inf
+    return np.asarray(losses > shown * (1 + _SAME))
+
+
+def _atoms(law: LossDistribution) -> NDArray[np.bool_]:
+    """Which losses have a probability of their own, in a law that is otherwise dense."""
+    masses = law.masses
+    padded = np.pad(masses, _NEAR)
+    shifts = [step for step in range(-_NEAR, _NEAR + 1) if abs(step) >= _BESIDE]
+    near = np.max([padded[_NEAR + step : _NEAR + step + masses.size] for step in shifts], axis=0)
+    return np.asarray((masses > 1e-6) & (masses > _ATOM * near))
+
+
+def _stems(ax: Axes, law: LossDistribution, epsilon: float, word: str = "loss") -> Array:
+    for beyond, colour, name in ((False, COLOURS[0], word), (True, COLOURS[3], "beyond ε")):
+        some = _beyond(law.losses, epsilon) == beyond
         if some.any():
             ax.vlines(law.losses[some], 0, law.masses[some], color=colour, linewidth=3, alpha=0.5, label=name)
             ax.plot(law.losses[some], law.masses[some], "o", color=colour, markersize=4)
@@ -69,9 +96,17 @@ def _stems(ax: Axes, law: LossDistribution, epsilon: float) -> Array:
 
 
 def _cells(ax: Axes, law: LossDistribution, epsilon: float) -> Array:
-    edges, heights = histogram(law)
+    atoms = _atoms(law)
+    if atoms.any():
+        _stems(
+            ax,
+            replace(law, losses=law.losses[atoms], masses=law.masses[atoms]),
+            epsilon,
+            "one loss: probability",
+        )
+    edges, heights = histogram(law, ~atoms)
     ax.stairs(heights, edges, color=COLOURS[0], baseline=None, label="loss")
-    beyond = edges[:-1] >= epsilon
+    beyond = _beyond(edges[1:], epsilon)
     if beyond.any():
         ax.stairs(
             np.where(beyond, heights, 0), edges, fill=True, color=COLOURS[3], alpha=0.6, label="beyond ε"
@@ -88,9 +123,12 @@ def _bell(ax: Axes, law: LossDistribution, across: Array, width: float) -> None:
         ax.plot(across, bell, color=GREY, linestyle="--", label="Gaussian it tends to")
 
 
-def histogram(law: LossDistribution) -> tuple[Array, Array]:
-    """Edges and densities of equal cells over all losses but tails of less than 1e-9."""
+def histogram(law: LossDistribution, among: NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
+    """Edges and densities of equal cells over all losses (or those that are given) but tails of less than 1e-9."""
     below, above = np.cumsum(law.masses), np.cumsum(law.masses[::-1])[::-1]
     seen = law.losses[(below >= _FLOOR) & (above >= _FLOOR)]
-    masses, edges = np.histogram(law.losses, bins=_CELLS, range=(seen[0], seen[-1]), weights=law.masses)
+    kept = slice(None) if among is None else among
+    masses, edges = np.histogram(
+        law.losses[kept], bins=_CELLS, range=(seen[0], seen[-1]), weights=law.masses[kept]
+    )
     return edges, np.asarray(masses / np.diff(edges))

@@ -23,6 +23,7 @@ from discreet.privacy.guarantee import Guarantee
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 #: ... and dashes, for paper without colour.
 DASHES: tuple[tuple[int, ...], ...] = ((), (7, 3), (2, 2), (9, 3, 2, 3), (12, 3), (4, 2, 1, 2))
+_WIDTH = 2.0
 
 #: The false-alarm rate at which a curve is put into words.
 _ALARM = 0.01
@@ -130,10 +131,21 @@ def _bends(across: Array, heights: Array) -> list[tuple[float, float]]:
     return list(zip(across[kept].tolist(), heights[kept].tolist(), strict=True))
 
 
+def look(number: int) -> tuple[str, tuple[int, ...], float]:
+    """Colour, dash and width of the n-th line, no two alike: of six lines either tells, of more both together do.
+
+    >>> len({look(number) for number in range(200)}), len({look(number)[:2] for number in range(36)})
+    (200, 36)
+    """
+    again, place = divmod(number, len(COLOURS))
+    dash = DASHES[(place + again) % len(DASHES)]
+    return COLOURS[place], dash, _WIDTH * (1 + again // len(DASHES) / 2)
+
+
 def _stroke(number: int) -> str:
-    dash = DASHES[number % len(DASHES)]
+    colour, dash, width = look(number)
     pattern = f" stroke-dasharray='{' '.join(map(str, dash))}'" if dash else ""
-    return f"stroke='{COLOURS[number % len(COLOURS)]}' stroke-width='2'{pattern}"
+    return f"stroke='{colour}' stroke-width='{width:g}'{pattern}"
 
 
 def _legend(names: list[str], frame: _Frame, *, rising: bool, inside: bool) -> str:

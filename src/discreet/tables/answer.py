@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from discreet.errors import BadParameter
+from discreet.mechanisms.digits import cells, word
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import short
 from discreet.tables import frames, views
@@ -197,7 +198,7 @@ class Answer:
 
         name = self._named(column)
         noisy = self.columns[name]
-        labels = [", ".join(map(views.word, group)) or name for group in self.groups]
+        labels = [", ".join(map(word, group)) or name for group in self.groups]
         return groups(labels, noisy.values, noisy.lo, noisy.hi, name=noisy.text or name, ax=ax)
 
     def __str__(self) -> str:
@@ -218,11 +219,12 @@ class Answer:
     def _cells(self) -> Iterator[list[str]]:
         """The table as it is shown, row by row."""
         for at, group in enumerate(self.groups):
-            noisy = (cell for column in self.columns.values() for cell in views.cells(column, at))
-            yield [*map(views.word, group), *noisy]
+            three = ((each.values[at], each.lo[at], each.hi[at]) for each in self.columns.values())
+            noisy = (cell for number in three for cell in cells(*number))
+            yield [*map(word, group), *noisy]
 
-    def _line(self, cells: Sequence[str], widths: Sequence[int]) -> str:
-        words, numbers = len(self.keys), zip(cells, widths, strict=True)
+    def _line(self, texts: Sequence[str], widths: Sequence[int]) -> str:
+        words, numbers = len(self.keys), zip(texts, widths, strict=True)
         padded = [
             cell.ljust(width) if at < words else cell.rjust(width) for at, (cell, width) in enumerate(numbers)
         ]

@@ -54,7 +54,8 @@ class TableMechanism(Mechanism):
     """
 
     def __init__(self, question: Question, contribution: Contribution, spend: Spend) -> None:
-        self.question, self.spend, self.delta, self._contribution = question, spend, spend.delta, contribution
+        self.question, self.spend, self._contribution = question, spend, contribution
+        self.stated_delta = spend.delta
         self.groups = public_groups(question)
         if self.groups is not None:  # nobody is in more groups than there are
             contribution = replace(contribution, groups=min(contribution.groups, max(1, len(self.groups))))

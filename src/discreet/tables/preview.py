@@ -107,7 +107,7 @@ def preview_of(mechanism: TableMechanism) -> Preview:
         _groups(mechanism),
         mechanism.notes,
         tuple(_cheaper(mechanism)),
-        mechanism.delta,
+        mechanism.stated_delta,
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views of an answer that are easier to read and no more exact: cut at zero, rounded, with sensible digits.
+"""Views of an answer that are easier to read and no more exact: cut at zero, rounded.
 
 **Promise.** All of it is post-processing, and `nonnegative` and `rounded` say so in `notes`. An interval is intersected with
 what is known of the truth (that it is not negative) or rounded outwards, so its coverage never falls; a number stays inside
@@ -10,16 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from discreet.tables.answer import Answer, Noisy
 
-__all__ = ["cells", "nonnegative", "rounded", "word"]
-
-_FIXED = 1e15  # a greater number is shown by its powers of ten
-_EXACT = Context(prec=400)  # quantize never runs out of digits
+__all__ = ["nonnegative", "rounded"]
 
 
 def nonnegative(answer: Answer) -> Answer:
@@ -34,34 +30,6 @@ def rounded(answer: Answer) -> Answer:
     return _seen(
         answer, changed, "Numbers of things were rounded to whole ones, the ends of their intervals outwards."
     )
-
-
-def cells(column: Noisy, at: int) -> tuple[str, str, str]:
-    """A number and its interval for people: so many decimals that the margin of error has two digits; ends go outwards."""
-    number, low, high = column.values[at], column.lo[at], column.hi[at]
-    known = [end for end in (low, high) if isinstance(end, int | float) and math.isfinite(end)]
-    width = known[1] - known[0] if len(known) == 2 else 0
-    if not isinstance(number, float) or width <= 0 or max(map(abs, (number, *known))) >= _FIXED:
-        return word(number), word(low), word(high)
-    decimals = max(0, 1 - math.floor(math.log10(width / 2)))
-    return (
-        _fixed(number, decimals, ROUND_HALF_EVEN),
-        _fixed(low, decimals, ROUND_FLOOR),
-        _fixed(high, decimals, ROUND_CEILING),
-    )
-
-
-def word(cell: Any) -> str:
-    """A cell that stands for itself."""
-    if cell is None:
-        return "–"
-    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
-
-
-def _fixed(number: float, decimals: int, rounding: str) -> str:
-    cell = Decimal(1).scaleb(-decimals)
-    shown = Decimal(repr(number)).quantize(cell, rounding=rounding, context=_EXACT)
-    return f"{abs(shown) if shown.is_zero() else shown:f}"
 
 
 def _cut(column: Noisy) -> Noisy:
