@@ -63,6 +63,7 @@ CODES = {
     "DP706": "an aggregate is not answered in this form",
     "DP801": "the data could not be counted",
     "DP802": "the data could not be opened",
+    "DP803": "an answer was not ready in time",
     "DP911": "a step has no private gradient",
     "DP912": "the loss is not one number for each record",
     "DP913": "batches are not of a kind that can be accounted for",
