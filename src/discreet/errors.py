@@ -67,6 +67,7 @@ CODES = {
     "DP801": "the data could not be counted",
     "DP802": "the data could not be opened",
     "DP803": "the data set has to be opened again",
+    "DP804": "an answer was not ready in time",
     "DP911": "a step has no private gradient",
     "DP912": "the loss is not one number for each record",
     "DP913": "batches are not of a kind that can be accounted for",

@@ -12,6 +12,7 @@ account.py    who asks, and the ledger that is charged; what was drawn is kept
 maker.py      questions to mechanisms; at_most="auto" is chosen once
 together.py   many questions, all or none
 stated.py     what was asked, checked
+response.py   questions that all return at the same time after they were asked
 
 **Promise.** Every answer was charged to the ledger, and the charge was on disk, before anything was drawn. A charge is
 never given back: not for an error, a time-out or a refusal. Whatever the ledger admits in all keeps the promise of its

@@ -19,6 +19,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.session.account import COSTS, Account, Settled, having_spent, refuse_not_drawn
 from discreet.session.fitting import with_fix
 from discreet.session.maker import Maker, answer_of
+from discreet.session.response import ResponseTime, at_response_time
 from discreet.session.stated import OWN, check_mechanism, checked_key, limit_of, question_of, spend_of
 from discreet.tables.answer import Answer
 from discreet.tables.dataset import Dataset
@@ -36,6 +37,9 @@ class Session:
 
     `limit` may be left out if the ledger exists or the description has a [budget]. Without a `ledger` the session keeps
     its account in memory and forgets it when it ends: fit for trying things out, and `describe` says so.
+
+    With a `response_time` every question returns so many seconds after it was asked, whatever becomes of it, and one that is late
+    ends the session: see `discreet.session.response` for what that hides and what it does not.
     """
 
     def __init__(
@@ -47,7 +51,9 @@ class Session:
         analyst: str | None = None,
         project: str | None = None,
         purpose: str | None = None,
+        response_time: float | str | None = None,
     ) -> None:
+        self._response = ResponseTime(response_time)
         if not isinstance(data, Dataset):
             raise _not_a_data_set()
         self.data = data
@@ -66,6 +72,7 @@ class Session:
 
     # --- asking --------------------------------------------------------------------------------------
 
+    @at_response_time
     def sql(self, text: str, *, key: str | None = None, **spend: Any) -> Any:
         """The answer to a question in SQL; `EXPLAIN PRIVACY SELECT …` gives the preview instead.
 
@@ -81,6 +88,7 @@ class Session:
             return self.preview(asked.question, **stated)
         return self.release(asked.question, key=key, **stated)
 
+    @at_response_time
     def release(self, question: Any, data: Any = None, *, key: str | None = None, **spend: Any) -> Any:
         """The answer to a question about the tables; or, for a mechanism, its release on `data`."""
         key = checked_key(key)
@@ -92,6 +100,7 @@ class Session:
             return self._exact_enough(asked, key, **spend)
         return self._answer(asked, key, spend_of(spend))
 
+    @at_response_time
     def release_all(
         self,
         asked: Mapping[str, tuple[Any, Mapping[str, Any]]],
@@ -110,7 +119,7 @@ class Session:
         """
         from discreet.session.together import together
 
-        return together(self._maker, asked, after_each)
+        return together(self._maker, asked, self._response.silent(after_each))
 
     def preview(self, question: Any, **spend: Any) -> Any:
         """What a question would cost and how wrong its answer would be. Touches no data and spends nothing."""
@@ -154,6 +163,7 @@ class Session:
         said = [
             *self.ledger.describe(),
             "Every answer is charged before it is drawn, and nothing is given back.",
+            *self._response.describe(),
             "What the rows say outside of answers is not covered: who may read the source is decided elsewhere.",
         ]
         return "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(said, 1))

@@ -9,14 +9,31 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
 
 from discreet.errors import STOPPED, DiscreetError, EngineFailed, LedgerError
-from discreet.tables.plan import Answer, Sizes, Sums
+from discreet.tables.groups import in_order
+from discreet.tables.plan import Answer, GroupKey, Sizes, Sums
 
-__all__ = ["Engine", "guarded", "not_copied", "outdated"]
+__all__ = [
+    "Choose",
+    "Engine",
+    "Integers",
+    "SelectsGroups",
+    "groups_from_sums",
+    "guarded",
+    "not_copied",
+    "outdated",
+    "selected_groups",
+]
 
 T = TypeVar("T")
+Integers = npt.NDArray[np.int64]
+#: The places of the groups that are chosen, from the weights of all.
+Choose = Callable[[Integers], Integers]
 
 
 class Engine(Protocol):
@@ -63,6 +80,33 @@ def not_copied(fix: str) -> LedgerError:
         why="it is a handle to private rows; in another process it would carry them along, or lose them.",
         fix=fix,
     )
+
+
+@runtime_checkable
+class SelectsGroups(Protocol):
+    """An engine that lists weights without keys."""
+
+    def selected_groups(self, asked: Sums, choose: Choose) -> list[GroupKey]:
+        """As the function `selected_groups`."""
+
+
+def selected_groups(engine: Engine, asked: Sums, choose: Choose) -> list[GroupKey]:
+    """The keys of the groups that `choose` picks from the weights of all groups with a weight above zero.
+
+    `asked` has the scheme `Groups`. `choose` is called once, with the weights in the order of the keys, which only the set of
+    groups decides. Nothing is made for a group that is not picked, where the engine can do without.
+    """
+    if isinstance(engine, SelectsGroups):
+        return engine.selected_groups(asked, choose)
+    return groups_from_sums(engine, asked, choose)
+
+
+def groups_from_sums(engine: Engine, asked: Sums, choose: Choose) -> list[GroupKey]:
+    """The same from all sums with their keys."""
+    found = guarded(lambda: engine.sums(asked))
+    groups = in_order(group for group, (weight,) in found.items() if weight > 0)
+    weights = np.fromiter((found[group][0] for group in groups), np.int64, len(groups))
+    return [groups[place] for place in choose(weights).tolist()]
 
 
 def guarded(work: Callable[[], T]) -> T:

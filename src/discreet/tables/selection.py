@@ -13,7 +13,8 @@ it is released too, for nothing more, and Laplace noise is cut off where δ says
 units that any mechanism can (Desfontaines, Voss, Gipson, Mandayam 2022).
 
 Why it holds: compile.proof.md, § 4: given that none of a unit's lone groups is named, only shifts of the others by a vector
-of norm `fine` remain. The idea of weights: Gopi, Gulhane, Kulkarni, Shen, Shokouhi, Yekhanin 2020.
+of norm `fine` remain. Noise is drawn for every group that has a weight, as one array; of a group that is not
+named nothing but its weight leaves the engine. The idea of weights: Gopi, Gulhane, Kulkarni, Shen, Shokouhi, Yekhanin 2020.
 What would break it: a threshold on rows, a strict for an inclusive comparison, a group that exists without a unit; a
 second noise on the number that was compared.
 """
@@ -34,7 +35,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.tables.answer import Noisy
 from discreet.tables.contribution import ROOT_TWO
 from discreet.tables.cut import CutLaplaceLaw, cut_for
-from discreet.tables.engine import Engine, guarded
+from discreet.tables.engine import Engine, Integers, selected_groups
 from discreet.tables.estimate import Estimate
 from discreet.tables.groups import in_order
 from discreet.tables.intervals import Noise
@@ -72,13 +73,17 @@ class Selection:
 
     def draw(self, engine: Engine) -> Named:
         """The groups that may be named."""
-        weights = guarded(lambda: engine.sums(self.sums))
-        held = in_order(group for group, (weight,) in weights.items() if weight > 0)
-        noisy = [
-            (group, weights[group][0] + extra)
-            for group, extra in zip(held, self.law.draw(len(held)).tolist(), strict=True)
-        ]
-        shown = [(group, weight) for group, weight in noisy if weight >= self.threshold]
+        noisy: list[int] = []
+
+        def choose(weights: Integers) -> Integers:
+            with_noise = weights + self.law.draw(weights.size)
+            places: Integers = np.flatnonzero((weights > 0) & (with_noise >= self.threshold))
+            noisy.extend(with_noise[places].tolist())
+            return places
+
+        groups = selected_groups(engine, self.sums, choose)
+        by_group = dict(zip(groups, noisy, strict=True))
+        shown = [(group, by_group[group]) for group in in_order(groups)]
         table = [weight for _, weight in shown]
         columns = {name: self._column(estimate, table) for name, estimate in self.estimates.items()}
         return Named([group for group, _ in shown], columns)

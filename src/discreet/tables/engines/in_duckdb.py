@@ -5,6 +5,8 @@
     pairs       for the other schemes: for each unit and group its rows and sums
     measured    pairs with what the weight of their unit is made from: the next question is one pass over them
     by size     what was staged for `lumped`, for `Rows`: one pair of all units with as many rows
+    units       what the weight of each unit is made from, where few groups are wanted
+    weighed     for naming groups: each group and its weight (`weighed`)
     lumped      where few units are weighed down: their pairs, and one of all others for each group (`lumped`)
 
 **Promise.** As `engine`. What bounds a unit is made from the same stored rows that are summed. What is kept for the next
@@ -22,7 +24,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.tables.engine import outdated
+from discreet.tables.engine import Choose, groups_from_sums, guarded, outdated
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import Found
 from discreet.tables.engines.duckdb_dialect import DuckDialect, column_of
@@ -32,13 +34,15 @@ from discreet.tables.engines.packed import Packer
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.prepared import Prepared
 from discreet.tables.engines.relation import UNIT, select
+from discreet.tables.engines.results import value_of
 from discreet.tables.engines.source import SourceColumn, SourceTable
 from discreet.tables.engines.sql_engine import SqlEngine, stored_within
 from discreet.tables.engines.temporary import Connected, Temporary
 from discreet.tables.engines.terms import named
 from discreet.tables.engines.tree import all_tables, reads_of
+from discreet.tables.engines.weighed import key_rows, numbered, weights
 from discreet.tables.expr import Expr, Read
-from discreet.tables.plan import Once, Relation, Rows, Scheme, Sums
+from discreet.tables.plan import GroupKey, Once, Relation, Rows, Scheme, Sums
 from discreet.tables.types import TEXT
 
 __all__ = ["DuckDB", "columns_at"]
@@ -87,6 +91,8 @@ class DuckDB(SqlEngine):
         self._measured: Prepared[tuple[Pairs, str], exp.Table] = Prepared(drop)
         self._lumped: Prepared[tuple[Pairs, Scheme], exp.Table] = Prepared(drop)
         self._by_size: Prepared[Pairs, exp.Table] = Prepared(drop)
+        self._units: Prepared[tuple[Pairs, str], exp.Table] = Prepared(drop)
+        self._weighed: Prepared[Sums, exp.Table] = Prepared(drop)
         self._staged: Prepared[Relation, _Staged] = Prepared(
             lambda staged: (drop(staged.table), drop(staged.units))
         )
@@ -119,6 +125,8 @@ class DuckDB(SqlEngine):
                 self._measured,
                 self._lumped,
                 self._by_size,
+                self._units,
+                self._weighed,
                 self._staged,
                 self._rows,
             ):
@@ -178,10 +186,22 @@ class DuckDB(SqlEngine):
         units = self._dialect.sql(self._statements.units(asked, exp.table_("pairs")))
 
         def work() -> Found:
+            if asked.among and (pairs, units) not in self._measured:
+                return self._from_few_groups(asked, units)
             table = self._measured.get((pairs, units), lambda: self._prepare_measured(asked, pairs))
             return self._fetch(self._dialect.sql(self._statements.summed(asked, table, t.column("n"))))
 
         return work
+
+    def _from_few_groups(self, asked: Sums, units: str) -> Found:
+        """The pairs of the groups that are wanted meet the weights of their units; no other pair is written again."""
+        pairs = Pairs.of(asked)
+        source = self._pairs.get(pairs, lambda: self._prepare_pairs(pairs))
+        table = self._units.get(
+            (pairs, units), lambda: self._temporary.store(self._statements.units(asked, source))
+        )
+        measured = self._statements.measured(asked, source, table)
+        return self._fetch(self._dialect.sql(self._statements.summed(asked, measured, t.column("n"))))
 
     def _from_lumped(self, asked: Sums) -> Callable[[], Found]:
         """One pass over the pairs of those who may be weighed down, and one pair of all others for each group."""
@@ -206,6 +226,20 @@ class DuckDB(SqlEngine):
 
         return work
 
+    def selected_groups(self, asked: Sums, choose: Choose) -> list[GroupKey]:
+        """The keys of the groups that are chosen by their weights; the keys of others stay in DuckDB."""
+        if self._may_change(asked.rows):
+            return groups_from_sums(self, asked, choose)
+        names = Pairs.of(asked).key_names
+        # one question at a time: a table that another one needs is not forgotten meanwhile
+        with self._asking():
+            self.check(asked)
+            made = lambda: self._weighed.get(asked, lambda: self._prepare_weighed(asked))  # noqa: E731
+            table = guarded(made)
+            places = choose(guarded(lambda: weights(self._temporary, table)))
+            rows = guarded(lambda: key_rows(self._temporary, table, names, places))
+        return [tuple(map(value_of, asked.keys, row)) for row in rows]
+
     # --- what is prepared --------------------------------------------------------------------------
 
     def _prepare_pairs(self, pairs: Pairs) -> exp.Table:
@@ -216,6 +250,15 @@ class DuckDB(SqlEngine):
     def _prepare_measured(self, asked: Sums, pairs: Pairs) -> exp.Table:
         source = self._pairs.get(pairs, lambda: self._prepare_pairs(pairs))
         return self._temporary.store(self._statements.measured(asked, source))
+
+    def _prepare_weighed(self, asked: Sums) -> exp.Table:
+        pairs = Pairs.of(asked)
+        if not self._single(asked.rows):
+            source = self._pairs.get(pairs, lambda: self._prepare_pairs(pairs))
+            return self._temporary.store(numbered(self._statements.answer(asked, source), pairs))
+        rows, answer = self._rows_and_answer(pairs, lambda table: self._statements.answer(asked, table))
+        summed = stored_within(rows, answer, materialized=False)
+        return self._temporary.store(numbered(summed, pairs))
 
     def _rows_with(self, rows: Relation, needed: Mapping[Read, None]) -> tuple[exp.Table, dict[Read, None]]:
         """The prepared rows of a relation; made again, with more columns, where one is missing."""

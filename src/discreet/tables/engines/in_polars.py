@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables in Polars, inside this process.
 
-**Promise.** As `engine`. The pairs of unit and group of the last few questions are kept, as a function of the frames and
+**Promise.** As `engine`. The pairs of unit and group of the last few questions, and the weights of groups, are kept, as a function of the frames and
 files that were opened; whatever is asked next of the same pairs is made from them. A lazy frame may say something
 else each time: its rows are collected once for each question, and nothing is kept of them.
 """
@@ -19,19 +19,20 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from discreet.tables import plan
+from discreet.tables.engine import Choose, groups_from_sums, guarded
 from discreet.tables.engines import forks
 from discreet.tables.engines.base import Base, Found, known_table
 from discreet.tables.engines.frozen import Frozen
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.polars_write import PolarsWriter, cell, narrow, plain, type_of, wide
 from discreet.tables.engines.prepared import Prepared
-from discreet.tables.engines.results import cells_of, wanted_parts
+from discreet.tables.engines.results import cells_of, value_of, wanted_parts
 from discreet.tables.engines.source import ROW, SourceColumn, SourceTable, comparable, readable
 from discreet.tables.engines.tree import all_tables, normal, reads_of
 from discreet.tables.engines.widths import HEAVIEST, STEPS, is_narrow_product, is_narrow_sum
 from discreet.tables.expr import Constant, Read
 from discreet.tables.parquet import Parquet
-from discreet.tables.plan import Groups, Lookup, Mass, Norm, Once, Relation, Rows, Sizes, Sums
+from discreet.tables.plan import GroupKey, Groups, Lookup, Mass, Norm, Once, Relation, Rows, Sizes, Sums
 from discreet.tables.schema import opened
 from discreet.tables.sound import sound
 from discreet.tables.texts import from_path
@@ -58,12 +59,14 @@ class Polars(Base):
         self._frames, self._frozen, self._live = dict(frames), frozen, live
         self._names: dict[Read, str] = {}
         self._prepared: Prepared[Pairs, pl.DataFrame] = Prepared(lambda _: None)
+        self._weighed: Prepared[Sums, pl.DataFrame] = Prepared(lambda _: None)
 
     def _name(self, read: Read) -> str:
         return self._names.setdefault(normal(read), f"c{len(self._names)}")
 
     def _let_go(self) -> None:
         self._prepared.clear()
+        self._weighed.clear()
 
     def _wake(self) -> None:
         """Frames cross a fork; the threads that carry them out do not."""
@@ -187,6 +190,30 @@ class Polars(Base):
         pairs = Pairs.of(asked)
         made = self._kept(pairs)
         return lambda: self._answer(asked, pairs, made()).collect().rows()
+
+    def selected_groups(self, asked: Sums, choose: Choose) -> list[GroupKey]:
+        """The keys of the groups that are chosen by their weights; no other key becomes an object of Python."""
+        if not self._live.isdisjoint(all_tables(asked.rows)):
+            return groups_from_sums(self, asked, choose)
+        names = Pairs.of(asked).key_names
+        with self._asking():
+            self.check(asked)
+            frame = guarded(lambda: self._weights(asked))
+            places = choose(frame["s0"].to_numpy())
+            rows = guarded(frame.select(names)[places].rows)
+        return [tuple(map(value_of, asked.keys, row)) for row in rows]
+
+    def _weights(self, asked: Sums) -> pl.DataFrame:
+        """k0 …, s0 of all groups that weigh something, in the order of their keys."""
+        pairs = Pairs.of(asked)
+        made, weight = self._kept(pairs), pl.col("s0").cast(pl.Int64)
+
+        def weighed() -> pl.DataFrame:
+            summed = self._answer(asked, pairs, made()).with_columns(weight)
+            return summed.sort(*pairs.key_names, nulls_last=True).collect()
+
+        self._frozen.check()
+        return self._weighed.get(asked, weighed)
 
     def _answer(self, asked: Sums, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
         once = isinstance(asked.scheme, Once)

@@ -62,6 +62,13 @@ class SqlEngine(Base):
 
     def _from_pairs(self, pairs: Pairs, made: Callable[[exp.Table], exp.Select]) -> Callable[[], Found]:
         """Work that stores rows, and makes pairs and something of them."""
+        rows, answer = self._rows_and_answer(pairs, made)
+        return lambda: self._from_stored(pairs.rows, rows.copy(), answer)
+
+    def _rows_and_answer(
+        self, pairs: Pairs, made: Callable[[exp.Table], exp.Select]
+    ) -> tuple[exp.Select, Callable[[exp.Table], exp.Select]]:
+        """What is stored, and what is made of it; refuses what cannot be asked, before anything is run."""
         rows = self._relations.rows(pairs.rows, reads_of([*pairs.keys, *pairs.features]))
         unit = [] if self._single(pairs.rows) else [t.column(UNIT)]
 
@@ -73,8 +80,8 @@ class SqlEngine(Base):
             inner = self._statements.pairs(pairs, valued)
             return made(exp.table_(_PAIRS)).with_(_PAIRS, as_=inner, copy=False)
 
-        answer(exp.table_(STORED))  # refuses what cannot be asked, before anything is run
-        return lambda: self._from_stored(pairs.rows, rows.copy(), answer)
+        answer(exp.table_(STORED))
+        return rows, answer
 
     def _values(self, reads: Sequence[Read]) -> Callable[[], Found]:
         inner = self._relations.cells(reads[0].table, reads_of(reads))

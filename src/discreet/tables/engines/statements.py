@@ -89,8 +89,8 @@ class Statements:
 
     # --- weights -----------------------------------------------------------------------------------
 
-    def measured(self, asked: Sums, source: exp.Table) -> exp.Select:
-        """A table of pairs, each with what the weight of its unit is made from."""
+    def measured(self, asked: Sums, source: exp.Table, units: exp.Table | None = None) -> exp.Select:
+        """A table of pairs, each with what the weight of its unit is made from; `units` has that, if it is stored."""
         pairs = Pairs.of(asked)
         names = [*pairs.key_names, "n", *pairs.sum_names]
         if self.is_single(asked.rows):
@@ -98,10 +98,10 @@ class Statements:
         names += ["w"] if isinstance(asked.scheme, Norm | Mass) else ["r", "m"]
         table = source.copy()
         table.set("alias", exp.TableAlias(this=exp.to_identifier("a")))
-        units = self.units(asked, source).subquery("b", copy=False)
+        known = self.units(asked, source) if units is None else select([exp.Star()], units)
         mine = t.binary(exp.EQ, t.column(UNIT, "a"), t.column(UNIT, "b"))
         chosen = select([t.column(name) for name in names], table)
-        return chosen.join(units, on=mine, join_type="INNER", copy=False)
+        return chosen.join(known.subquery("b", copy=False), on=mine, join_type="INNER", copy=False)
 
     def units(self, asked: Sums, source: exp.Table) -> exp.Select:
         """u, w of `Norm` or `Mass`, or u, r, m: rows and groups of each unit, from a table of pairs."""
