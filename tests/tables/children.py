@@ -81,7 +81,9 @@ def _sqlite(folder: Path) -> Path:
     place = folder / "visits.sqlite"
     with sqlite3.connect(place) as made:
         made.execute("CREATE TABLE visits (patient_id INTEGER, ward TEXT, days INTEGER)")
-        made.executemany("INSERT INTO visits VALUES (?, ?, ?)", zip(*visits().to_pydict().values(), strict=True))
+        made.executemany(
+            "INSERT INTO visits VALUES (?, ?, ?)", zip(*visits().to_pydict().values(), strict=True)
+        )
     made.close()
     return place
 
