@@ -69,6 +69,7 @@ def resolved(session: Session, question: Any, spend: dict[str, Any]) -> dict[str
 
 def budget_rows(session: Session, fit: Fit, costs: list[Guarantee]) -> list[tuple[str, str]]:
     """What these costs mean for what is left, and for an attacker."""
+    from discreet.ledger.left import closing_notes
     from discreet.privacy.guarantee import compose
 
     together = compose([(cost, 1) for cost in costs])
@@ -81,6 +82,7 @@ def budget_rows(session: Session, fit: Fit, costs: list[Guarantee]) -> list[tupl
         f"{before.share:.1%} now, {fit.left.share:.1%} after it" if fit.refusal is None else "it does not fit"
     )
     rows.append(("limit used", used))
+    rows += [("closes", note) for note in closing_notes(before, fit.left) if fit.refusal is None]
     claim = session.ledger.limit.promise(session.ledger.unit)
     if claim is not None:
         most = at_most_percent(claim.explain().right)
@@ -90,6 +92,7 @@ def budget_rows(session: Session, fit: Fit, costs: list[Guarantee]) -> list[tupl
 
 def budget_facts(session: Session, fit: Fit, costs: list[Guarantee]) -> dict[str, Any]:
     """The same for JSON."""
+    from discreet.ledger.left import closed_tracks
     from discreet.ledger.overview import budget
     from discreet.privacy.guarantee import compose
 
@@ -99,6 +102,7 @@ def budget_facts(session: Session, fit: Fit, costs: list[Guarantee]) -> dict[str
         "cost": repr(together),
         "guess": together.explain().right,
         "fits": fit.refusal is None if known else None,
+        "closes": list(closed_tracks(session.left(), fit.left)) if known and fit.refusal is None else [],
         "used": session.left().share if known else None,
         "used_after": fit.left.share if known and fit.refusal is None else None,
         "left": budget(session.left()) if known else None,

@@ -111,7 +111,7 @@ def _after() -> None:
 
 
 def _after_in_child() -> None:
-    global _process, _polars_is_lost  # noqa: PLW0603 - of this process; only this hook writes them
+    global _process, _polars_is_lost
     _process, _polars_is_lost = os.getpid(), _polars_is_lost or _polars_runs
     _after()
 
