@@ -108,6 +108,7 @@ def pays_once(work, asked, files, point, due):
     assert work(asked) == answer, point
     assert charges(asked) == due, point
     asked.sql(LATER, epsilon=0.5)
+    return True
 
 
 @pytest.mark.parametrize(
@@ -126,7 +127,7 @@ def test_whoever_is_stopped_in_a_session_pays_once_and_sees_one_answer(work, at_
     work(session(data))  # what is imported, and remembered, is so from here on
     points, due = points_of(work, session(data), SESSION)
     for point in points:
-        pays_once(work, session(data), SESSION, point, due)
+        assert pays_once(work, session(data), SESSION, point, due)
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])
@@ -135,7 +136,7 @@ def test_whoever_is_stopped_in_an_engine_pays_once_and_sees_one_answer(engine):
     points, due = points_of(one, session(opened(engine)), ENGINE)
     for point in points:
         with opened(engine) as data:
-            pays_once(one, session(data), ENGINE, point, due)
+            assert pays_once(one, session(data), ENGINE, point, due)
 
 
 def test_an_error_anywhere_after_the_charge_is_its_outcome_and_is_paid_once():

@@ -146,7 +146,7 @@ def test_rows_that_sqlite_keeps_beside_its_file_are_a_change(tmp_path):
     asked(session)
     writer.execute("INSERT INTO visits VALUES (9, 9)")
     writer.commit()
-    refused(session)
+    assert "visits.sqlite" in str(refused(session))
     writer.close()
 
 
@@ -231,7 +231,7 @@ def test_one_that_was_closed_is_refused_for_nothing(engine):
     asked(session)
     session.data.close()
     session.data.close()
-    refused(session)
+    assert "closed" in str(refused(session))
 
 
 def test_the_choice_of_at_most_is_not_paid_either(tmp_path):

@@ -152,10 +152,8 @@ class Ledger:
             try:
                 return [turn.held(bill) for bill in bills]
             except OverBudget as refused:
-                if len(bills) == 1:
-                    raise
                 left = self.limit.left(before, analyst=analyst, project=project, now=turn.now)
-                raise over_budget_together(left, refused) from None
+                raise over_budget_together(left, refused, len(bills)) from None
 
     def commit(self, receipt: Receipt, answer: str | None = None) -> str | None:
         """Keep the answer of a charge; returns the answer to show.

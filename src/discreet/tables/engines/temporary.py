@@ -60,7 +60,13 @@ class Temporary:
         return rows
 
     def _rows(self, statement: str) -> Sequence[Sequence[Any]]:
-        rows: Sequence[Sequence[Any]] = self.connection.execute(statement).fetchall()
+        try:
+            rows: Sequence[Sequence[Any]] = self.connection.execute(statement).fetchall()
+        except RuntimeError as stopped:
+            # so DuckDB says that somebody pressed Ctrl-C; its own errors are of types of its own
+            if type(stopped) is RuntimeError and str(stopped) == "Query interrupted":
+                raise KeyboardInterrupt from None
+            raise
         return rows
 
     def count(self, table: exp.Table) -> int:
