@@ -103,7 +103,7 @@ def test_too_few_rows_are_refused_after_the_first_step():
     )  # of one row, with the noise of the first step
     with pytest.raises(RefusedQuestion) as refused:
         plan.then(Answer.of(keys=[], groups=[()], columns={"rows": few}))
-    assert refused.value.spent == "what the first step cost"
+    assert refused.value.spent == "nothing"  # a session says what was paid
 
 
 @pytest.mark.parametrize("asked", [("quantile", X, {"fraction": (1, 2)}), ("max", X), ("variance", X)])

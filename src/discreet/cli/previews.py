@@ -69,6 +69,7 @@ def resolved(session: Session, question: Any, spend: dict[str, Any]) -> dict[str
 
 def budget_rows(session: Session, fit: Fit, costs: list[Guarantee]) -> list[tuple[str, str]]:
     """What these costs mean for what is left, and for an attacker."""
+    from discreet.ledger.left import closing_notes
     from discreet.privacy.guarantee import compose
 
     together = compose([(cost, 1) for cost in costs])
@@ -76,9 +77,14 @@ def budget_rows(session: Session, fit: Fit, costs: list[Guarantee]) -> list[tupl
     rows = [("an attacker", f"from this alone guesses right at most {guess} of the time; a coin 50 %")]
     if not has_limit(session):
         return [*rows, ("limit", "none is known: name a --ledger, or a --limit to compare with")]
-    before, after = session.budget().spent_fraction, fit.left.spent_fraction
-    spent = f"{before:.1%} now, {after:.1%} after it" if fit.refusal is None else "it does not fit"
+    before = session.budget()
+    spent = (
+        f"{before.spent_fraction:.1%} now, {fit.left.spent_fraction:.1%} after it"
+        if fit.refusal is None
+        else "it does not fit"
+    )
     rows.append(("limit spent", spent))
+    rows += [("closes", note) for note in closing_notes(before, fit.left) if fit.refusal is None]
     claim = session.ledger.limit.promise(session.ledger.unit)
     if claim is not None:
         most = at_most_percent(claim.explain().right)
@@ -88,6 +94,7 @@ def budget_rows(session: Session, fit: Fit, costs: list[Guarantee]) -> list[tupl
 
 def budget_facts(session: Session, fit: Fit, costs: list[Guarantee]) -> dict[str, Any]:
     """The same for JSON."""
+    from discreet.ledger.left import closed_tracks
     from discreet.ledger.overview import budget
     from discreet.privacy.guarantee import compose
 
@@ -97,6 +104,7 @@ def budget_facts(session: Session, fit: Fit, costs: list[Guarantee]) -> dict[str
         "cost": repr(together),
         "guess": together.explain().right,
         "fits": fit.refusal is None if known else None,
+        "closes": list(closed_tracks(session.budget(), fit.left)) if known and fit.refusal is None else [],
         "spent_fraction": session.budget().spent_fraction if known else None,
         "spent_fraction_after": fit.left.spent_fraction if known and fit.refusal is None else None,
         "now": budget(session.budget()) if known else None,

@@ -159,10 +159,8 @@ class Ledger:
             try:
                 return [turn.held(bill) for bill in bills]
             except OverBudget as refused:
-                if len(bills) == 1:
-                    raise
                 left = self.limit.left(before, analyst=analyst, project=project, now=turn.now)
-                raise over_budget_together(left, refused) from None
+                raise over_budget_together(left, refused, len(bills)) from None
 
         return self._in_turn(charge)
 

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from discreet.errors import DiscreetError
 from discreet.ledger.lanes import Amount
-from discreet.privacy.constructors import gaussian, pure
+from discreet.privacy.constructors import concentrated, gaussian, pure
 from discreet.privacy.guarantee import Composed, Guarantee, compose
 from discreet.privacy.primitives import Leaky
 
@@ -45,6 +45,16 @@ class LaneLeft:
         if self.total == 0 or self.spent >= self.total:
             return 0.0 if self.spent == 0 else 1.0
         return float(self.spent / self.total) if self.total < math.inf else 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something can still be counted here: not once it is overdrawn, or has no end."""
+        return self.spent <= self.total and self.spent < math.inf
+
+    @property
+    def track(self) -> str:
+        """The way of counting that it is, whatever its order: "pure track", "Rényi track"."""
+        return self.name.split(" of order")[0].removesuffix(" (ε)").replace("lane", "track")
 
     def __str__(self) -> str:
         if self.spent > self.total:
@@ -151,6 +161,36 @@ def percent(fraction: float, rounding: str) -> str:
     """
     plain = Decimal(f"{100 * fraction:.9f}")  # so that the nudge of a float does not become a digit
     return f"{float(plain.quantize(Decimal('0.1'), rounding=rounding)):g} %"
+
+
+def closed_tracks(before: Left, after: Left) -> tuple[str, ...]:
+    """The ways of counting that were open before some charges and are not after them, by name."""
+    still = {lane.track for lane in after.lanes if lane.is_open}
+    return tuple(lane.track for lane in before.lanes if lane.is_open and lane.track not in still)
+
+
+def closing_notes(before: Left, after: Left) -> tuple[str, ...]:
+    """What charges take from everybody who shares a limit, beyond what they cost: a track that is closed stays closed."""
+    return tuple(f"{_closing(name)}{_fewer(name, before, after)}" for name in closed_tracks(before, after))
+
+
+def _closing(name: str) -> str:
+    return f"This closes the {name} of the budget, for good and for everybody who shares it"
+
+
+def _fewer(name: str, before: Left, after: Left) -> str:
+    """How many answers of the kind that the track is good for fit before and after; nothing where nobody may ask."""
+    (total, *_) = [lane.total for lane in before.lanes if lane.track == name]
+    if not 0 < total < math.inf:
+        return "."
+    tenth = float(f"{float(total) / 10:.1g}")
+    kind = pure(tenth) if "pure" in name else concentrated(tenth / 10)
+    words = f"ε = {tenth:g}" if "pure" in name else f"ρ = {tenth / 10:g}"
+    try:
+        had, has = (one.like(kind) for one in (before, after))
+    except DiscreetError:  # of a limit that is shared out nobody asks for all
+        return "."
+    return f": before it {_number(had)} answers at {words} fit, after it {_number(has)}."
 
 
 def without_key_selection(guarantee: Guarantee) -> Guarantee | None:

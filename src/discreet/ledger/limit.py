@@ -268,8 +268,10 @@ class Shortage:
         return self.needed > self.left
 
 
-def over_budget_together(left: Left, refused: OverBudget) -> OverBudget:
-    """The refusal of several answers of which one, after those before it, was refused."""
+def over_budget_together(left: Left, refused: OverBudget, many: int) -> OverBudget:
+    """The refusal of several answers of which one, after those before it, was refused; of one answer its own."""
+    if many == 1:
+        return refused
     error = over_budget(left, subject="these answers together")
     if refused.delta_part is not None:
         error.what = error.what.replace("do not fit what is left", "need more δ than is left")

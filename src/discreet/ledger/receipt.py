@@ -25,7 +25,7 @@ class Receipt:
 
     **Promise.** Whoever holds a receipt finds the row `number` with this `hash` in the ledger, and its cost in the
     total, also after a crash and after a power failure. `cost` is None for an answer that was paid for earlier and is
-    shown again.
+    shown again. `closes` names the accounting tracks that this charge has closed for everybody, which is never done silently.
     """
 
     number: int
@@ -34,9 +34,11 @@ class Receipt:
     guarantee: Guarantee
     cost: Cost | None
     key: str | None = None
+    closes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"#{self.number} · {self.time} · sha256:{self.hash[:16]}…"
+        closed = "".join(f" · closes the {name}" for name in self.closes)
+        return f"#{self.number} · {self.time} · sha256:{self.hash[:16]}…{closed}"
 
 
 @dataclass(frozen=True)

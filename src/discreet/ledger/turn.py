@@ -25,6 +25,7 @@ from discreet.ledger import chain
 from discreet.ledger.chain import Row
 from discreet.ledger.description import Description, changes, refuse_another
 from discreet.ledger.lanes import Cost, State
+from discreet.ledger.left import closed_tracks
 from discreet.ledger.limit import Limit, as_guarantee
 from discreet.ledger.opening import label, text
 from discreet.ledger.receipt import Entry, Receipt, entry_of
@@ -124,9 +125,11 @@ class Turn:
         self._refuse_another_question(bill)
         self._describe(bill.description)
         whose = {"analyst": bill.said["analyst"], "project": bill.said["project"]}
+        before = self._limit.left(self.total, now=self.now, **whose)
         total = self._limit.admit(self.total, bill.cost, now=self.now, **whose)
+        closed = closed_tracks(before, self._limit.left(total, now=self.now, **whose))
         row = self._append("reserved", total, cost=bill.cost.to_dict(), held=held, **bill.said)
-        return Receipt(row.number, row.hash, self.now, bill.guarantee, bill.cost, bill.said["key"])
+        return Receipt(row.number, row.hash, self.now, bill.guarantee, bill.cost, bill.said["key"], closed)
 
     def held(self, bill: Bill) -> Receipt | Entry:
         """The answer that its key has, or the charge that waits for one (then without a cost), or a new charge."""

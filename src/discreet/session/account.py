@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import STOPPED, BadParameter, DiscreetError, EngineFailed
-from discreet.ledger import Entry, Ledger, Left, Receipt, Wanted
+from discreet.ledger import Entry, Ledger, Left, Receipt, Wanted, chain
 from discreet.ledger.description import Description
+from discreet.ledger.left import closing_notes
 from discreet.ledger.receipt import NOT_DRAWN
 from discreet.mechanisms.mechanism import Mechanism, Refusal, Release
 from discreet.noise.source import is_private
@@ -72,6 +73,15 @@ class Account:
     def left(self) -> Left:
         """What is left of the limit, or of our share of it."""
         return self.ledger.left(**self.who)
+
+    def closing(self, guarantee: Guarantee) -> tuple[str, ...]:
+        """What this charge would take from everybody, beyond its cost; nothing if it is not admitted."""
+        limit, before, now = self.ledger.limit, self.ledger.spent, chain.now()
+        try:
+            after = limit.admit(before, limit.cost(guarantee), now=now, **self.who)
+        except DiscreetError:
+            return ()
+        return closing_notes(*(limit.left(state, now=now, **self.who) for state in (before, after)))
 
     def find(self, key: str | None, question: str, guarantee: Guarantee | None) -> Entry | None:
         """The answer that is kept under a key, if that stands for this question."""

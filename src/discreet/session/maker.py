@@ -107,7 +107,11 @@ def answer_of(settled: Settled) -> Answer:
     """A table, or what the ledger keeps of it."""
     drawn: Answer | None = settled.drawn
     answer = Answer.from_json(str(settled.text)) if drawn is None else drawn
-    return answer.with_(receipt=settled.receipt)
+    closed = () if settled.receipt is None else settled.receipt.closes
+    notes = [
+        f"This answer has closed the {name} of the budget, for everybody who shares it." for name in closed
+    ]
+    return answer.with_(receipt=settled.receipt, notes=(*answer.notes, *notes))
 
 
 def _tenth(amount: Spend) -> float:

@@ -128,8 +128,9 @@ class Session:
         asked = parse(question, self.data).question if isinstance(question, str) else question_of(question)
         cap, guessed = self._maker.cap_or_guess()
         amount, first = self._at_first(asked, cap, **spend) if "error" in spend else (spend_of(spend), "")
-        shown = self._maker.compiled(asked, amount, cap).preview()
-        notes = [note for note in (first, guessed) if note]
+        mechanism = self._maker.compiled(asked, amount, cap)
+        shown = mechanism.preview()
+        notes = [note for note in (first, guessed, *self._account.closing(mechanism.promise)) if note]
         return replace(shown, notes=(*notes, *shown.notes))
 
     def choice(self, **spend: Any) -> Guarantee | None:

@@ -29,7 +29,10 @@ _LOST = "what all of these answers cost"
 
 def together(maker: Maker, asked: Any, after_each: Callable[[], object]) -> dict[str, Answer]:
     """The answers under their keys, in the order of the questions."""
-    plans = {checked_key(key): _planned(maker, *what) for key, what in _pairs(asked).items()}
+    pairs = _pairs(asked)
+    for key in pairs:
+        checked_key(key)
+    plans = {key: _planned(maker, *what) for key, what in pairs.items()}
     mechanisms, before = _mechanisms(maker, list(plans.values()))
     due = [maker.due(mechanism, key, after_each) for key, mechanism in zip(plans, mechanisms, strict=True)]
     with having_spent(before):

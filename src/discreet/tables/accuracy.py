@@ -136,7 +136,6 @@ def _within(found: Spend, most: float | None, before: float = 0.0) -> Spend:
         f"this error needs ε = {found.size:g}{paid}, and at most {most:g} was allowed.",
         why="what an error costs may be much more than it is worth; nothing more was drawn.",
         fix=f"epsilon={total}   or a greater error{again}",
-        spent="what the first step cost" if before else "nothing",
     )
 
 
@@ -233,7 +232,6 @@ def _least(mechanism: TableMechanism, answer: Answer, confidence: float) -> floa
         "the first step does not show that every group has enough rows for this error.",
         why="the error of a mean, and a share of a number, depend on how large it is; nothing more was drawn.",
         fix="a greater error, fewer groups, or a greater  pilot=",
-        spent="what the first step cost",
     )
 
 

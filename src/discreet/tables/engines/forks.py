@@ -30,7 +30,7 @@ __all__ = ["other_process", "refuse_unseen", "refuse_without_polars", "refuse_wi
 class Sleeper(Protocol):
     """What lets go of its connections before a fork."""
 
-    _lock: RLock  # type: ignore[valid-type]
+    _lock: RLock
 
     def sleep(self) -> None:
         """Let go of what must not cross a fork."""

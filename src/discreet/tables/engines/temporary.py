@@ -57,7 +57,7 @@ class Temporary:
     def _run(self, statement: str, read: Callable[[Any], T]) -> T:
         self._frozen.check()
         try:
-            found = read(self.connection.execute(statement))
+            found = self._answer(statement, read)
         except Exception:
             if not self._slower:
                 raise
@@ -65,9 +65,18 @@ class Temporary:
                 # first put in place, then forgotten: whoever is stopped in between does it once more
                 self._slower[-1]()
                 self._slower.pop()
-            found = read(self.connection.execute(statement))
+            found = self._answer(statement, read)
         self._frozen.check()
         return found
+
+    def _answer(self, statement: str, read: Callable[[Any], T]) -> T:
+        try:
+            return read(self.connection.execute(statement))
+        except RuntimeError as stopped:
+            # so DuckDB says that somebody pressed Ctrl-C; its own errors are of types of its own
+            if type(stopped) is RuntimeError and str(stopped) == "Query interrupted":
+                raise KeyboardInterrupt from None
+            raise
 
     def count(self, table: exp.Table) -> int:
         """How many rows one of the tables has; the number stays in the engine."""

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An error that is known only after a first step: both steps are paid once, and together they cost no more than was allowed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+import discreet as dp
+from discreet.errors import BadParameter, DiscreetError, LedgerError, RefusedQuestion
+from discreet.tables.spend import Spend
+
+MEAN, TOTAL = "SELECT AVG(days) AS m FROM visits", "SELECT COUNT(*) AS n FROM visits"
+ROWS = pa.table({"p": [n // 3 for n in range(900)], "days": [n % 50 for n in range(900)]})
+
+
+def opened(at_most=3):
+    return dp.open(
+        ROWS, dp.each("p", at_most=at_most), name="visits", columns={"days": dp.column(bounds=(0, 50))}
+    )
+
+
+def session(data=None, epsilon=100.0, **more):
+    return dp.Session(data or opened(), dp.Limit.filter(epsilon), **more)
+
+
+def charged(one):
+    return [entry for entry in one.ledger.entries() if entry.kind == "reserved"]
+
+
+def spent(one):
+    return float(one.ledger.spent["epsilon"])
+
+
+def crashing(place, at):
+    """A session whose engine fails when it is asked for the `at`-th time."""
+    plain, left = opened(), [at]
+
+    class Engine:
+        name = plain.engine.name
+
+        def __getattr__(self, name):
+            return getattr(plain.engine, name)
+
+        def sums(self, asked):
+            left[0] -= 1
+            if left[0] == 0:
+                raise KeyboardInterrupt
+            return plain.engine.sums(asked)
+
+    return session(replace(plain, engine=Engine()), ledger=place)
+
+
+@pytest.mark.parametrize("error", ["±3", "±4 %"])
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_process_that_dies_in_either_step_pays_each_once(tmp_path, at, error):
+    asked = MEAN if error == "±3" else TOTAL
+    words = {"error": error, "pilot": Spend(epsilon=1.0), "key": "monday"}
+    with pytest.raises(KeyboardInterrupt):
+        crashing(tmp_path / "a.ledger", at).sql(asked, **words)
+    again = session(ledger=tmp_path / "a.ledger")
+    answer = again.sql(asked, **words)
+    assert len(charged(again)) == 2
+    assert [entry.held for entry in charged(again)] == [True, True]
+    third = session(ledger=tmp_path / "a.ledger")
+    assert third.sql(asked, **words).rows() == answer.rows()
+    assert len(charged(third)) == 2
+
+
+def test_without_a_key_every_question_is_new():
+    one = session()
+    for count in (2, 4):
+        one.sql(MEAN, error="±3", pilot=Spend(epsilon=1.0))
+        assert len(charged(one)) == count
+
+
+def test_both_steps_cost_no_more_than_is_allowed_and_who_allows_more_goes_on():
+    one = session()
+    words = {"error": "±0.5", "pilot": Spend(epsilon=1.0), "key": "monday"}
+    with pytest.raises(RefusedQuestion) as refused:
+        one.sql(MEAN, epsilon=1.1, **words)
+    assert (refused.value.code, refused.value.spent) == ("DP707", "what the first step cost")
+    assert spent(one) == 1.0
+    with pytest.raises(RefusedQuestion) as again:
+        one.sql(MEAN, epsilon=1.1, **words)
+    assert again.value.spent == "nothing"
+    assert str(again.value).splitlines()[:3] == str(refused.value).splitlines()[:3]
+    needed = float(re.search(r"epsilon=([0-9.]+)", refused.value.fix)[1])
+    less = needed - 1e-4
+    with pytest.raises(RefusedQuestion):
+        one.sql(MEAN, epsilon=less, **words)
+    one.sql(MEAN, epsilon=needed, **words)
+    assert len(charged(one)) == 2
+    assert spent(one) <= needed
+
+
+def test_a_cap_that_is_not_stated_is_said_in_the_preview_and_kept():
+    one = session()
+    said = str(one.preview(MEAN, error="±0.1"))
+    assert "ε = 1 at most" in said
+    with pytest.raises(RefusedQuestion) as refused:
+        one.sql(MEAN, error="±0.1", pilot=Spend(epsilon=0.2))
+    assert refused.value.code == "DP707"
+    assert "at most 4 was allowed" in str(refused.value)
+    assert spent(one) == 0.2
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.05])
+def test_a_first_step_that_leaves_nothing_is_not_begun(epsilon):
+    one = session()
+    with pytest.raises(RefusedQuestion) as refused:
+        one.sql(MEAN, error="±3", epsilon=epsilon)
+    assert (refused.value.code, refused.value.spent) == ("DP707", "nothing")
+    assert spent(one) == 0
+    needed = float(re.search(r"epsilon=([0-9.]+)", refused.value.fix)[1])
+    one.preview(MEAN, error="±3", epsilon=needed)
+
+
+def test_one_step_is_refused_before_anything_is_paid():
+    one = session()
+    for ask in (one.sql, one.preview):
+        with pytest.raises(RefusedQuestion) as refused:
+            ask(TOTAL, error="±5", epsilon=0.01)
+        assert (refused.value.code, refused.value.spent) == ("DP707", "nothing")
+    needed = float(re.search(r"epsilon=([0-9.]+)", refused.value.fix)[1])
+    one.sql(TOTAL, error="±5", epsilon=needed)
+    assert spent(one) <= needed
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, float("nan"), float("inf"), "1", True])
+def test_a_cap_is_a_number(epsilon):
+    one = session()
+    with pytest.raises(BadParameter):
+        one.sql(MEAN, error="±3", epsilon=epsilon)
+    assert spent(one) == 0
+
+
+def test_what_was_paid_before_is_said_whatever_fails():
+    one = session(opened("auto"), epsilon=0.007)
+    with pytest.raises(DiscreetError) as refused:
+        one.sql(MEAN, error="±3")
+    assert (refused.value.code, refused.value.spent) == ("DP601", "what choosing at_most cost")
+    two = session(opened("auto"), epsilon=1.2)
+    with pytest.raises(DiscreetError) as refused:
+        two.sql(MEAN, error="±1", pilot=Spend(epsilon=1.0))
+    assert refused.value.spent == "what the first step cost, and what choosing at_most cost"
+
+
+@pytest.mark.parametrize("key", ["discreet: at_most", "discreet: first step 1"])
+def test_nobody_takes_a_key_of_the_session(key):
+    """Under such a key an answer would stand in the place of everybody's at_most."""
+    one = session(opened("auto"))
+    for work in (
+        lambda: one.sql(TOTAL, epsilon=1, key=key),
+        lambda: one.release_all({key: (TOTAL, {"epsilon": 1})}),
+        lambda: one.charge(dp.Laplace(epsilon=1, sensitivity=1).promise, question="q", key=key),
+        lambda: one.release(dp.Laplace(epsilon=1, sensitivity=1), 3, key=key),
+    ):
+        with pytest.raises(BadParameter) as refused:
+            work()
+        assert refused.value.code == "DP102"
+    assert spent(one) == 0
+
+
+def test_a_key_of_another_question_is_refused_before_the_first_step():
+    one = session()
+    one.sql(TOTAL, epsilon=1, key="monday")
+    with pytest.raises(LedgerError) as refused:
+        one.sql(MEAN, error="±3", key="monday")
+    assert refused.value.code == "DP604"
+    assert len(charged(one)) == 1
