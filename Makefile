@@ -2,6 +2,7 @@
 #
 #   make demo     open a private table, ask it five questions, and see what that costs
 #   make test     checks and tests
+#   make installs install the wheel and the sdist afresh, with old and new versions, and use them
 #   make audit    audit everything that ships, at a size that means something (minutes)
 #   make check    lint, format, types
 #   make bench    the benchmarks
@@ -15,13 +16,16 @@ READY := $(VENV)/.installed
 STAMP := $(VENV)/.installed-for-development
 INSTALL = $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test audit check bench docs format clean
+.PHONY: demo test installs audit check bench docs format clean
 
 demo: $(READY)
 	@$(BIN)/discreet demo
 
 test: check
 	@$(BIN)/python -m pytest $(PYTEST_FLAGS)
+
+installs:
+	@$(PYTHON) scripts/installs.py
 
 audit: $(STAMP)
 	@$(BIN)/python -m pytest tests/attacks tests/audit -m "slow or not slow" $(PYTEST_FLAGS)

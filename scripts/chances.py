@@ -9,6 +9,8 @@ A test that is not listed repeats its noise (tests/chance.py). The bounds are ad
 
 from __future__ import annotations
 
+import contextlib
+import io
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -34,9 +36,8 @@ class Chances:
 def main(options: list[str]) -> int:
     sys.path.insert(0, str(ROOT))
     found = Chances()
-    code = pytest.main(
-        ["--collect-only", "-qq", "--no-summary", "-p", "no:terminal", *options], plugins=[found]
-    )
+    with contextlib.redirect_stdout(io.StringIO()):
+        code = pytest.main(["--collect-only", "-qq", *options], plugins=[found])
     if code:
         print("the tests could not be collected; run  make test  to see why", file=sys.stderr)
         return int(code)
