@@ -361,8 +361,7 @@ def _about_room(
         return None
     for name, total in totals:
         room = 1 - (spent[name] + more[name]) / total
-        if room > lane:
-            lane = room
+        lane = max(lane, room)
     leaked = spent["delta"] + more["delta"]
     if not leak:
         return None if leaked else lane

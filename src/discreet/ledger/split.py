@@ -19,7 +19,9 @@ from typing import Any
 _TEXT = r'(null|"(?:[ !#-\[\]-~]|\\.)*")'
 _HEX = r'"[0-9a-f]{64}"'
 _WHOLE = r"0|[1-9][0-9]*"
-_HEAD = re.compile(rf'\{{"about":null,"analyst":{_TEXT},"answer":(null|{_HEX}),(?:"compiled":(true),)?"cost":')
+_HEAD = re.compile(
+    rf'\{{"about":null,"analyst":{_TEXT},"answer":(null|{_HEX}),(?:"compiled":(true),)?"cost":'
+)
 _TAIL = re.compile(
     rf',"key":{_TEXT},"kind":"(reserved|committed)","mechanism":{_TEXT},"number":({_WHOLE}),"previous":({_HEX}),'
     rf'"project":{_TEXT},"purpose":{_TEXT},"question":{_TEXT},"settles":(null|{_WHOLE}),'
@@ -109,4 +111,6 @@ def _read(written: str) -> Any:
     return found
 
 
-_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+_canonical = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False
+).encode

@@ -19,7 +19,7 @@ from discreet.ledger import Entry, Ledger, Left, Receipt, Wanted
 from discreet.ledger.description import Description
 from discreet.ledger.receipt import NOT_DRAWN
 from discreet.mechanisms.mechanism import Mechanism, Refusal, Release
-from discreet.noise.source import is_private
+from discreet.noise.source import is_private, reserve
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.answer import Answer
 
@@ -61,6 +61,7 @@ class Account:
         compiled: bool = False,
     ) -> Receipt:
         """Pay for one answer; `compiled` says that its guarantee was computed from the description of the data."""
+        reserve()
         return self.ledger.charge(
             guarantee,
             question=question,
@@ -75,6 +76,7 @@ class Account:
 
     def charge_all(self, wanted: Iterable[Wanted]) -> list[Receipt | Entry]:
         """Pay for several answers to questions about the tables together, or for none."""
+        reserve()
         return self.ledger.charge_all(
             wanted,
             private=is_private(),

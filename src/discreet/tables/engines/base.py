@@ -7,10 +7,12 @@ read. Whatever an engine says when it fails is replaced by one constant text (`e
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import RLock
 from typing import Any
+from weakref import WeakSet
 
 from discreet.errors import RefusedQuestion
 from discreet.tables.engine import guarded
@@ -47,6 +49,7 @@ class Base(ABC):
     def __init__(self, tables: Mapping[str, SourceTable]) -> None:
         self._tables = dict(tables)
         self._lock = RLock()  # one question at a time: what is prepared is shared
+        _ENGINES.add(self)
 
     @abstractmethod
     def _sums(self, asked: Sums) -> Callable[[], Found]:
@@ -135,3 +138,14 @@ class Base(ABC):
                     why="one row would become several, which could not be told from rows of others.",
                     fix=f"keep one row for each key in {lookup.table}, or protect each value of a column",
                 )
+
+
+def _in_child() -> None:
+    """After a fork: the thread that held a lock is gone, and would hold it for ever."""
+    for engine in list(_ENGINES):
+        engine._lock = RLock()  # noqa: SLF001 - the same file
+
+
+_ENGINES: WeakSet[Base] = WeakSet()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
