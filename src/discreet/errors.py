@@ -68,6 +68,7 @@ CODES = {
     "DP802": "the data could not be opened",
     "DP803": "the data set has to be opened again",
     "DP804": "an answer was not ready in time",
+    "DP805": "there are no random bits",
     "DP911": "a step has no private gradient",
     "DP912": "the loss is not one number for each record",
     "DP913": "batches are not of a kind that can be accounted for",
@@ -155,6 +156,16 @@ class RefusedQuestion(DiscreetError, ValueError):
 
 class EngineFailed(DiscreetError):
     """The data could not be opened or counted. What the engine said is never shown: it may quote the data."""
+
+    @classmethod
+    def no_random_bits(cls) -> EngineFailed:
+        """The operating system refuses to give random bits."""
+        return cls(
+            "DP805",
+            "the operating system gives no random bits.",
+            why="noise that somebody could guess protects nobody.",
+            fix="let this process read from the system's generator (getrandom, /dev/urandom), and ask again.",
+        )
 
 
 class RefusedTraining(DiscreetError):

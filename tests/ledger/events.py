@@ -21,6 +21,8 @@ import discreet.ledger
 _ARITHMETIC = ("candidates", "claim", "description", "embed", "filters", "lanes", "layers", "limit")
 _LEDGER = Path(discreet.ledger.__file__).parent
 _DRIVER = importlib.util.find_spec("psycopg")
+#: Of code that is not ours one event in so many is enough.
+_STEP = 17
 COUNTED = (
     *(str(path) for path in _LEDGER.glob("*.py") if path.stem not in _ARITHMETIC),
     *([] if _DRIVER is None or _DRIVER.origin is None else [str(Path(_DRIVER.origin).parent)]),
@@ -36,6 +38,8 @@ class Happening:
         self._left, self._what = at, what
         self.happened = False
         self._known: dict[str, bool] = {}
+        self._is_foreign: dict[str, bool] = {}
+        self._seen = 0
 
     def during(self, call: Callable[[], Any]) -> Any:
         sys.setprofile(self._profile)
@@ -50,20 +54,33 @@ class Happening:
         name = frame.f_code.co_filename
         if name not in self._known:
             self._known[name] = name.startswith(COUNTED)
+            self._is_foreign[name] = not name.startswith(str(_LEDGER))
         return self._known[name]
 
     def _trace(self, frame: Any, event: str, arg: object) -> Any:
         if not self._counted(frame):
             return None
-        self._count()
+        self._count(frame)
         return self._trace
 
     def _profile(self, frame: Any, event: str, arg: object) -> None:
         if event == "c_return" and self._counted(frame):
-            self._count()
+            self._count(frame)
 
-    def _count(self) -> None:
-        if self._left == 0 and not self.happened:
+    def _count(self, frame: Any) -> None:
+        self._seen += 1
+        if self._is_foreign[frame.f_code.co_filename] and self._seen % _STEP:
+            return
+        if self._left <= 0 and not self.happened and not _is_finalizing(frame):
             self.happened = True
             self._what()
         self._left -= 1
+
+
+def _is_finalizing(frame: Any) -> bool:
+    """Whether Python would swallow an exception here."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False

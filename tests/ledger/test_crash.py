@@ -57,7 +57,7 @@ def test_killed_before_and_after_every_statement(made):
 
 @no_chance("ledgers draw nothing")
 def test_killed_while_it_is_made(where):
-    said = run("make_and_crash", where=where, limit=LIMIT.to_dict())
+    said = run("make_and_crash", where=where, limit=LIMIT.to_dict(), step=20)
     assert said[-1]["ended"] == 0
     assert {line["ended"] for line in said[:-1]} == {KILLED}
     assert len(said) > 30

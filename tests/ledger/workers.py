@@ -7,7 +7,9 @@ copies nothing of pytest; a child writes each receipt with one `write`, as soon 
 
 from __future__ import annotations
 
+import faulthandler
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -30,6 +32,7 @@ from discreet.ledger.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 PIECE = privacy.pure(0.025)  # forty of these are 1
+TINY = privacy.pure(1e-6)
 
 
 def run(task: str, **arguments: Any) -> list[dict[str, Any]]:
@@ -213,6 +216,76 @@ def fork_in_a_transaction(where: str) -> None:
     forker.join()
 
 
+def fork_storm(where: str, others: list[str], forks: int) -> None:
+    """Threads fork, in three ways, while others charge and open ledgers; every child charges one of them."""
+    faulthandler.dump_traceback_later(120, exit=True)  # whoever waits for ever is shown, and ends
+    ledgers = [Ledger(place) for place in (where, *others)]
+    over = threading.Event()
+    ended: list[int] = []
+
+    def fork_by_hand(number: int) -> None:
+        for _ in range(forks):
+            ended.extend(wait(child(lambda: say(number=ledgers[number % len(ledgers)].charge(TINY).number))))
+
+    def fork_by_multiprocessing(number: int) -> None:
+        for _ in range(forks):
+            process = multiprocessing.get_context("fork").Process(
+                target=lambda: ledgers[number % len(ledgers)].charge(TINY)
+            )
+            process.start()
+            process.join()
+            ended.append(process.exitcode or 0)
+
+    def fork_by_subprocess(_: int) -> None:
+        for _ in range(forks):
+            done = subprocess.run(["true"], preexec_fn=lambda: None, check=False)
+            ended.append(done.returncode)
+
+    def charge(number: int) -> None:
+        while not over.is_set():
+            ledgers[number % len(ledgers)].charge(TINY)
+            Ledger(where).close()
+
+    ways = (fork_by_hand, fork_by_multiprocessing, fork_by_subprocess)
+    forkers = [threading.Thread(target=way, args=(n,)) for n in range(3) for way in ways]
+    chargers = [threading.Thread(target=charge, args=(n,)) for n in range(2)]
+    for thread in (*forkers, *chargers):
+        thread.start()
+    for thread in forkers:
+        thread.join()
+    over.set()
+    for thread in chargers:
+        thread.join()
+    say(ended=ended, intact=[ledger.verify().intact for ledger in ledgers])
+
+
+def fork_inside(where: str) -> None:
+    """Forks from inside of a transaction, as a signal handler can, while another thread forks."""
+    faulthandler.dump_traceback_later(120, exit=True)
+    ledger = Ledger(where)
+    inside, other = threading.Event(), threading.Event()
+
+    def fork_beside() -> None:
+        inside.wait()
+        other.set()
+        say(beside=wait(child(lambda: say(number=ledger.charge(TINY).number))))
+
+    def work() -> None:
+        inside.set()
+        other.wait()
+        say(within=wait(child(lambda: None)))
+        ledger._store.last()
+
+    thread = threading.Thread(target=fork_beside)
+    thread.start()
+    try:
+        ledger._store.write(work)
+    except DiscreetError as error:
+        say(error=error.code)
+    thread.join()
+    say(rows=len(ledger), again=ledger.charge(TINY).number, intact=ledger.verify().intact)
+
+
 def draw(processes: int) -> None:
     """Parent and children draw noise from what they have in common."""
     from discreet.mechanisms import Laplace
@@ -312,27 +385,25 @@ def _until_survived(where: str, pay: Callable[[Ledger, int], None] = _pay_once) 
             return
 
 
-def make_and_crash(where: str, limit: dict[str, Any]) -> None:
-    """Kill the making of a ledger at every point; whoever comes next makes it, or finds it whole."""
+def make_and_crash(where: str, limit: dict[str, Any], step: int) -> None:
+    """Kill the making of a ledger at every so many events; whoever comes next makes it, or finds it whole."""
     from discreet.ledger import Limit
-
-    store = killing(SQLite if isinstance(store_at(where), SQLite) else PostgreSQL)
+    from tests.ledger.events import Happening
 
     def work(point: int) -> None:
-        armed: Any = store(where)  # type: ignore[call-arg]
-        armed.left = point
-        Ledger(armed, limit=Limit.from_dict(limit))
+        dies = Happening(point, lambda: os.kill(os.getpid(), signal.SIGKILL))
+        dies.during(lambda: Ledger(where, limit=Limit.from_dict(limit)))
 
-    for point in range(400):
+    for point in range(0, 100_000, step):
         (ended,) = wait(child(lambda point=point: work(point)))
         found = store_at(where)
         whole = found.exists()
+        found.close()
         if whole:
             with Ledger(where) as ledger:
                 say(point=point, ended=ended, rows=len(ledger), intact=ledger.verify().intact)
         else:
             say(point=point, ended=ended, rows=0, intact=True)
-        found.close()
         if ended == 0:
             return
 
@@ -369,6 +440,8 @@ TASKS = {
         draw,
         make,
         fork_in_a_transaction,
+        fork_storm,
+        fork_inside,
         crash,
         crash_together,
         make_and_crash,

@@ -105,7 +105,7 @@ class Candidates(Limit):
 
     def kept(self, state: State) -> Filter | None:
         """The filter that the first charge chose; None before it."""
-        return next((one for one in self.filters if one.start().keys() == state.keys()), None)
+        return next((one for one in self.filters if one.names == state.keys()), None)
 
     def chosen(self, cost: Cost, share: Fraction = Fraction(1)) -> Filter:
         """The filter that admits most answers at this cost; a function of the cost alone."""
@@ -127,8 +127,7 @@ class Candidates(Limit):
 
     def _own(self, cost: Cost) -> Cost:
         """A cost all of whose rows one of our filters has made."""
-        names = {frozenset(one.start()) for one in self.filters}
-        if any(frozenset(row.amounts) not in names for row in cost.rows):
+        if not cost.by_names.keys() <= {one.names for one in self.filters}:
             raise another_limit()
         return cost
 

@@ -31,7 +31,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from discreet.errors import BadParameter
@@ -42,6 +42,7 @@ from discreet.ledger.lanes import (
     Cost,
     Row,
     State,
+    about,
     exactly,
     menu,
     printed_above,
@@ -64,8 +65,11 @@ _THEOREMS = {
 }
 
 
+_WHOLE = Fraction(1)
 #: In shares of this part of δ answers take δ on themselves beyond what they need.
 _STEP = Fraction(1, 10)
+#: Rooms that differ by more than this are told apart by floats; totals below that have too few digits for it.
+_CLEARLY, _SMALLEST = 1e-9, 1e-290
 #: A row of last resort takes this part of the account.
 _LAST = Fraction(4, 5)
 
@@ -143,6 +147,11 @@ class Filter(Limit):
     def start(self) -> State:
         return State(dict.fromkeys(("delta", *(lane.name for lane in self.lanes)), Fraction(0)))
 
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """What is counted."""
+        return frozenset(self.start())
+
     @property
     def account(self) -> embed.Account:
         """The δ account, and how much of it one answer may take beyond what it needs."""
@@ -157,7 +166,7 @@ class Filter(Limit):
     def cost(self, guarantee: Guarantee) -> Cost:
         return menu(list(embed.offers(as_guarantee(guarantee), self.lanes, self.account)))
 
-    def capacity(self, cost: Cost, share: Fraction = Fraction(1)) -> Amount:
+    def capacity(self, cost: Cost, share: Fraction = _WHOLE) -> Amount:
         """How many answers at that cost an untouched filter, or that share of it, admits if all are paid in one way."""
         return max((self._copies(row, share) for row in self._rows(cost)), default=Fraction(0))
 
@@ -167,8 +176,7 @@ class Filter(Limit):
 
     def _rows(self, cost: Cost) -> list[Row]:
         """The rows in our own measures, of those that several filters may be paid with."""
-        names = self.start().keys()
-        return [row for row in cost.rows if row.amounts.keys() == names]
+        return list(cost.by_names.get(self.names, ()))
 
     def admit(
         self,
@@ -184,23 +192,55 @@ class Filter(Limit):
             raise over_budget(self.left(state), self.shortage(state, cost))
         return found[0]
 
-    def after(self, state: State, cost: Cost, share: Fraction = Fraction(1)) -> tuple[State, Row] | None:
+    def after(self, state: State, cost: Cost, share: Fraction = _WHOLE) -> tuple[State, Row] | None:
         """The state after the best row that fits into that share of every lane, and the row; None if none fits."""
+        usual, rest = cost.parted.get(self.names) or self._parted(cost)
+        return self._roomiest(state, usual, share) or self._roomiest(state, rest, share)
+
+    def _parted(self, cost: Cost) -> tuple[list[Row], list[Row]]:
+        """The rows to pay with, and those of last resort."""
         rows = self._rows(cost) or list(cost.rows)
         usual = [row for row in rows if not embed.is_last(row)]
-        rest = [row for row in rows if embed.is_last(row)]
-        return self._roomiest(state, usual, share) or self._roomiest(state, rest, share)
+        return cost.parted.setdefault(self.names, (usual, [row for row in rows if embed.is_last(row)]))
 
     def _roomiest(self, state: State, rows: list[Row], share: Fraction) -> tuple[State, Row] | None:
         best: tuple[list[Amount], State, Row] | None = None
-        for row in rows:
+        contenders = rows if len(rows) == 1 else self._contenders(state, rows, share)
+        if len(contenders) == 1:
+            paid = pay(state, contenders[0])
+            return (paid, contenders[0]) if self._is_open(paid, share) else None
+        for row in contenders:
             paid = pay(state, row)
             room = self._room(paid, share)
             if room and (best is None or room > best[0]):
                 best = room, paid, row
         return (best[1], best[2]) if best else None
 
-    def shortage(self, state: State, cost: Cost, share: Fraction = Fraction(1)) -> Shortage:
+    def _contenders(self, state: State, rows: list[Row], share: Fraction) -> list[Row]:
+        """Rows of which one is the roomiest, and none that is so clearly beaten that floats can tell."""
+        leak, totals = self._about_totals if share is _WHOLE else self._about(share)
+        if min(leak or _SMALLEST, *(total for _, total in totals)) < _SMALLEST:
+            return rows
+        spent = {name: about(of) for name, of in state.items()}
+        rooms = [_about_room(spent, row, leak, totals) for row in rows]
+        sure = max((room for room in rooms if room is not None), default=-math.inf) - _CLEARLY
+        return [row for row, room in zip(rows, rooms, strict=True) if room is None or room >= sure]
+
+    def _about(self, share: Fraction) -> tuple[float, list[tuple[str, float]]]:
+        """The account and every lane, as floats."""
+        return about(share * self.leak), [(lane.name, about(share * lane.total)) for lane in self.lanes]
+
+    @cached_property
+    def _about_totals(self) -> tuple[float, list[tuple[str, float]]]:
+        return self._about(_WHOLE)
+
+    def _is_open(self, state: State, share: Fraction) -> bool:
+        """Whether the account and some lane are not overdrawn."""
+        if share is _WHOLE:
+            return state["delta"] <= self.leak and any(state[one.name] <= one.total for one in self.lanes)
+        return bool(self._room(state, share))
+
+    def shortage(self, state: State, cost: Cost, share: Fraction = _WHOLE) -> Shortage:
         """What an answer lacks that does not fit: δ, if no row fits the account; loss, if none fits a lane."""
         rows, room = self._rows(cost), share * self.leak - state["delta"]
         parts = [
@@ -223,7 +263,7 @@ class Filter(Limit):
         lanes = (1 - _ratio(state[lane.name], share * lane.total) for lane in self.lanes)
         return sorted((leaked * lane for lane in lanes if leaked >= 0 and lane >= 0), reverse=True)
 
-    def fullness(self, state: State, share: Fraction = Fraction(1)) -> Amount:
+    def fullness(self, state: State, share: Fraction = _WHOLE) -> Amount:
         """How full the emptiest path is: 0 untouched, 1 just full, more if all are closed."""
         leaked = _ratio(state["delta"], share * self.leak)
         return max(leaked, min(_ratio(state[lane.name], share * lane.total) for lane in self.lanes))
@@ -239,7 +279,7 @@ class Filter(Limit):
         used = min(1.0, float(self.fullness(state)))
         return Left(self.shown(state), used, partial(how_many_like, self.admit, state, self.cost))
 
-    def shown(self, state: State, share: Fraction = Fraction(1), whose: str = "") -> tuple[LaneLeft, ...]:
+    def shown(self, state: State, share: Fraction = _WHOLE, whose: str = "") -> tuple[LaneLeft, ...]:
         """The running totals against that share of every lane."""
         account = [LaneLeft(f"{whose}δ", share * self.leak, state["delta"])] if self.leak else []
         lanes = [LaneLeft(whose + _words(lane), share * lane.total, state[lane.name]) for lane in self.lanes]
@@ -310,6 +350,23 @@ def _keeps(limit: Filter, lane: Lane, epsilon: Fraction) -> bool:
         return lane.order > 1 and pinned.holds(epsilon, rest, lane.order, lane.total)
     order = pinned.best_order(epsilon, rest)
     return pinned.holds(epsilon, rest, order, lane.total * Fraction(order))
+
+
+def _about_room(
+    spent: Mapping[str, float], row: Row, leak: float, totals: list[tuple[str, float]]
+) -> float | None:
+    """The room of the roomiest path after a row, to nine digits; -inf if all are clearly closed, None if floats cannot say."""
+    more, lane = row.floats, -math.inf
+    if spent.keys() != more.keys():
+        return None
+    for name, total in totals:
+        room = 1 - (spent[name] + more[name]) / total
+        lane = max(lane, room)
+    leaked = spent["delta"] + more["delta"]
+    if not leak:
+        return None if leaked else lane
+    free = 1 - leaked / leak
+    return -math.inf if free < -_CLEARLY or lane < -_CLEARLY else free * lane
 
 
 def _part(lane: Lane, row: Row, room: Amount) -> float:

@@ -14,13 +14,13 @@ tries again, so that nobody ever waits for it while it waits for them.
 from __future__ import annotations
 
 import os
-import secrets
 import threading
 import time
 from contextlib import suppress
 from typing import Any, Protocol
 from weakref import WeakSet
 
+from discreet.ledger.chance import jitter
 from discreet.ledger.interrupts import holding
 
 #: Seconds that a fork waits for one store before it lets the others go on.
@@ -57,7 +57,7 @@ def _before_fork() -> None:
             if _all_quiet(_mine.forks[-1]):
                 break
             # at random, so that two who prepare a fork do not meet for ever
-            time.sleep(_PATIENCE * secrets.randbelow(1000) / 1000)
+            time.sleep(_PATIENCE * jitter())
         except BaseException as error:  # noqa: BLE001 - see above
             interrupted = error
             _let_go(_mine.forks[-1])

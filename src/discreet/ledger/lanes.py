@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, KeysView, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Self
 
 from discreet.errors import BadDescription
@@ -70,6 +71,14 @@ def floor(value: Fraction, step: Fraction) -> Fraction:
     return math.floor(value / step) * step
 
 
+def about(amount: Amount) -> float:
+    """A float near it: infinity for what is beyond all of them, and never zero for what is not."""
+    try:
+        return float(amount) or (5e-324 if amount else 0.0)
+    except OverflowError:
+        return math.inf
+
+
 class Amounts(Mapping[str, Amount]):
     """An amount for each of some names; never changed, equal by value."""
 
@@ -87,6 +96,20 @@ class Amounts(Mapping[str, Amount]):
     def __len__(self) -> int:
         return len(self._of)
 
+    def __eq__(self, other: object) -> bool:
+        return self._of == other._of if isinstance(other, Amounts) else super().__eq__(other)
+
+    # As fast as the dictionary inside: a long ledger is checked by a million of these.
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._of
+
+    def keys(self) -> KeysView[str]:
+        return self._of.keys()
+
+    def items(self) -> ItemsView[str, Amount]:
+        return self._of.items()
+
     def __hash__(self) -> int:
         return hash(frozenset(self._of.items()))
 
@@ -95,10 +118,10 @@ class Amounts(Mapping[str, Amount]):
 
     def plus(self, other: Mapping[str, Amount]) -> Self:
         """The sum, name by name."""
-        names = dict.fromkeys([*self, *other])
-        return type(self)(
-            {name: _settled(self.get(name, _NOTHING) + other.get(name, _NOTHING)) for name in names}
-        )
+        total = dict(self._of)
+        for name, more in other.items():
+            total[name] = _settled(total[name] + more if name in total else more)
+        return type(self)(total)
 
     def times(self, count: int) -> Self:
         """Every amount that many times."""
@@ -141,6 +164,11 @@ class Row:
     name: str
     amounts: Amounts
 
+    @cached_property
+    def floats(self) -> dict[str, float]:
+        """The amounts, about."""
+        return {name: about(of) for name, of in self.amounts.items()}
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
         return {"row": self.name, "amounts": self.amounts.to_dict()}
@@ -160,6 +188,20 @@ class Cost:
     def rows(self) -> tuple[Row, ...]:
         """The first row of every way."""
         return tuple(way[0] for way in self.ways)
+
+    @cached_property
+    def parted(self) -> dict[frozenset[str], tuple[list[Row], list[Row]]]:
+        """The first rows as filters have parted them, by the names of what a filter counts."""
+        return {}
+
+    @cached_property
+    def by_names(self) -> dict[frozenset[str], tuple[Row, ...]]:
+        """The first rows, by the names of what they count."""
+        found: dict[frozenset[str], tuple[Row, ...]] = {}
+        for row in self.rows:
+            names = frozenset(row.amounts)
+            found[names] = (*found.get(names, ()), row)
+        return found
 
     def times(self, count: int) -> Cost:
         """The cost of that many such answers, all paid in the same way."""

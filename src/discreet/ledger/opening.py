@@ -13,7 +13,6 @@ down elsewhere tells.
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 from discreet.errors import BadParameter, DiscreetError, LedgerError
 from discreet.ledger import chain
 from discreet.ledger.chain import Row
+from discreet.ledger.chance import name_of_its_own
 from discreet.ledger.description import Description, refuse_another
 from discreet.ledger.lanes import State
 from discreet.ledger.limit import Limit
@@ -200,7 +200,7 @@ def _first_row(given: Mapping[str, Any]) -> Row:
             fix="Ledger('visits.ledger', limit=Limit.filter(epsilon=1, delta=1e-6))",
         )
     unit = {"protects": "record", "relation": "add-remove"}
-    about: dict[str, Any] = {"ledger": secrets.token_hex(16), "unit": unit}
+    about: dict[str, Any] = {"ledger": name_of_its_own(), "unit": unit}
     about |= {"dataset": None, **given}
     state = Limit.from_dict(given["limit"]).start().to_dict()
     return chain.following(None, "open", time=chain.now(), state=state, about=about)

@@ -13,7 +13,6 @@ because its shared memory does not survive a fork. A file that somebody switched
 from __future__ import annotations
 
 import os
-import secrets
 import sqlite3
 import time
 from collections.abc import Callable
@@ -24,6 +23,7 @@ from typing import Any, TypeVar
 from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger import chain
 from discreet.ledger.chain import Row
+from discreet.ledger.chance import jitter, name_of_its_own
 from discreet.ledger.interrupts import settled
 from discreet.ledger.places import another_kind, is_cut_short, publish, refused_by_the_system, status_of
 from discreet.ledger.queue import in_line
@@ -99,7 +99,7 @@ class SQLite(Store):
                 if not _busy(error) or time.monotonic() >= until:
                     raise self._translated(error, sql) from None
             # at random, so that two who look at the same moments do not do so for ever
-            time.sleep((0.5 + secrets.randbelow(1000) / 1000) / 1000)
+            time.sleep((0.5 + jitter()) / 1000)
 
     def in_turn(self, work: Callable[[], T]) -> T:
         """In line with the writers of other processes."""
@@ -157,7 +157,7 @@ class SQLite(Store):
         if self._path == MEMORY:
             self.write(lambda: self._fill(first))
             return
-        made = Path(self._path).with_name(f".discreet-{secrets.token_hex(8)}")
+        made = Path(self._path).with_name(f".discreet-{name_of_its_own()}")
         new = _New(made, self._patience)
         settled(lambda: self._published(new, made, first), lambda: _removed(new, made))
 

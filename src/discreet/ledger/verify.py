@@ -20,7 +20,7 @@ the same lanes at the same orders, which is the only recomputation that is sound
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -41,6 +41,10 @@ from discreet.privacy.wire import from_json
 
 __all__ = ["Finding", "Verification"]
 
+#: Rows that change no total.
+_NO_CHARGE = frozenset({"open", "described", "committed"})
+#: Costs that are kept as they were read.
+_KEPT = 1000
 #: Numbers of rows that are listed in one finding.
 _LISTED = 8
 
@@ -121,7 +125,7 @@ class _Walk:
     damages: list[str] = field(default_factory=list)
     remarks: dict[str, list[int]] = field(default_factory=dict)
     versions: dict[str, list[int]] = field(default_factory=dict)
-    unsettled: dict[int, Entry] = field(default_factory=dict)
+    unsettled: dict[int, tuple[str | None, bool]] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)
     described: dict[str, Description] = field(default_factory=dict)
     made_with: dict[str, Description] = field(default_factory=dict)
@@ -130,6 +134,9 @@ class _Walk:
     def __post_init__(self) -> None:
         self.state = self.limit.start()
         self.recomputed: State | None = self.state
+        self.said: Mapping[str, Any] = self.state.to_dict()
+        self.costs: dict[int, tuple[Any, Cost | None]] = {}
+        self.compared: tuple[Cost, Cost, bool] | None = None
         self.cost_today = cache(lambda wire: self.limit.cost(from_json(wire)))
 
     def see(self, row: Row, *, is_anchor: bool) -> None:
@@ -167,9 +174,9 @@ class _Walk:
             Finding("W3", f"version {version} wrote {_numbers(rows)}")
             for version, rows in self.versions.items()
         ]
-        for number, entry in self.unsettled.items():
-            quicker = entry.key is not None and entry.key in self.answered
-            self._remark("W1a" if quicker else "W1b" if entry.held else "W1", number)
+        for number, (key, held) in self.unsettled.items():
+            quicker = key is not None and key in self.answered
+            self._remark("W1a" if quicker else "W1b" if held else "W1", number)
         found += [
             Finding(code[:2], _REMARKS[code].format(_numbers(rows))) for code, rows in self.remarks.items()
         ]
@@ -180,21 +187,22 @@ class _Walk:
 
     def _follow(self, entry: Entry) -> None:
         """The total after this row, from the total before it."""
-        after = total(self.limit, entry.number, entry.state)
-        if entry.kind == "reserved":
-            self._charge(entry, after)
-        elif (entry.kind == "open") != (entry.number == 0) or entry.kind not in {
-            "open",
-            "described",
-            "committed",
-        }:
-            self.damage(f"row {entry.number} is of a kind that has no place there.")
-        elif after != self.state:
-            self.damage(f"row {entry.number} changes the total without a charge.")
+        after = self._charge(entry) if entry.kind == "reserved" else self._unchanged(entry)
         if entry.kind == "committed":
             self._settle(entry)
         self._describe(entry)
-        self.state = after
+        self.state, self.said = after, entry.state
+
+    def _unchanged(self, entry: Entry) -> State:
+        """The total that a row carries which is no charge: that of the row before it."""
+        if (entry.kind == "open") != (entry.number == 0) or entry.kind not in _NO_CHARGE:
+            self.damage(f"row {entry.number} is of a kind that has no place there.")
+        if entry.state == self.said:
+            return self.state
+        after = total(self.limit, entry.number, entry.state)
+        if after != self.state:
+            self.damage(f"row {entry.number} changes the total without a charge.")
+        return after
 
     def _describe(self, entry: Entry) -> None:
         """Every description is compatible with those before it, and every charge names one that was written down earlier."""
@@ -212,27 +220,48 @@ class _Walk:
         if entry.description is not None and entry.description not in self.described:
             self.damage(f"row {entry.number} names a description that there is not.")
 
-    def _charge(self, entry: Entry, after: State) -> None:
-        stored = Cost.from_dict(entry.cost or {})
+    def _charge(self, entry: Entry) -> State:
+        """The total after a charge, from its cost by the rules of the limit; what the row says is compared with it."""
+        stored, today = self._cost(entry), self.cost_today(entry.guarantee)
         about: dict[str, Any] = {"analyst": entry.analyst, "project": entry.project, "now": entry.time}
-        if self._admitted(self.state, stored, about) != after:
+        after = self._admitted(self.state, stored, about)
+        if after is None or after.to_dict() != entry.state:
+            after = total(self.limit, entry.number, entry.state)
             self.damage(
                 f"row {entry.number} has a total that does not follow from its cost, or exceeds the limit."
             )
-        today = self.cost_today(entry.guarantee)
-        if today != stored:
+        same = self._same(today, stored)
+        if not same:
             self._remark("W4" if _not_above(today, stored) else "W5", entry.number)
-        if self.recomputed is not None:
+        if same and self.recomputed is self.state:
+            # the same cost in the same state, by the split that was chosen then: the same total
+            self.recomputed = after
+        elif self.recomputed is not None:
             # with the split that was chosen then: choosing again, by today's costs, would be covered by no proof
             self.recomputed = self._admitted(self.recomputed, self.limit.along(today, after), about)
-        begun = self.state != self.limit.start()
         if (
-            begun
-            and isinstance(self.limit, Windowed)
+            isinstance(self.limit, Windowed)
+            and self.state != self.limit.start()
             and self.limit.entered(self.state, entry.time) != self.state
         ):
             self._remark("W2", entry.number)
-        self.unsettled[entry.number] = entry
+        self.unsettled[entry.number] = entry.key, entry.held
+        return after
+
+    def _cost(self, entry: Entry) -> Cost:
+        """The stored cost; what is the same object again, because the same text was read, is the same cost again."""
+        if len(self.costs) > _KEPT:
+            self.costs.clear()
+        _, cost = self.costs.setdefault(id(entry.cost), (entry.cost, None))
+        if cost is None:
+            cost = Cost.from_dict(entry.cost or {})
+            self.costs[id(entry.cost)] = entry.cost, cost
+        return cost
+
+    def _same(self, today: Cost, stored: Cost) -> bool:
+        if self.compared is None or self.compared[0] is not today or self.compared[1] is not stored:
+            self.compared = today, stored, today == stored
+        return self.compared[2]
 
     def _admitted(self, state: State, cost: Cost, about: dict[str, Any]) -> State | None:
         try:

@@ -231,9 +231,10 @@ class Conversation(ABC):
     def ask(self, question: Question) -> float:
         """About the mean of `question` over the records; refused when the conversation is over."""
         check.function(question=question)
+        # before the lock, which a thread of the parent may have held at the fork: in a child it would be held for ever
+        if self._process != os.getpid():
+            raise _over("this conversation belongs to another process")
         with self._lock:
-            if self._process != os.getpid():
-                raise _over("this conversation belongs to another process")
             if self.closed:
                 raise _over("this conversation is over")
             self.left -= 1

@@ -181,6 +181,7 @@ class Questions:
 
     def ask(self, value: Any) -> bool:
         """Whether the value is above the line, about."""
+        self._refuse_a_child()
         with self._lock:
             return self._above(self._cell(value))
 
@@ -194,6 +195,7 @@ class Questions:
                 why="a number takes noise and ε of its own; the number that was compared must stay secret.",
                 fix="SparseVector(…, answer_epsilon=1.0)",
             )
+        self._refuse_a_child()
         with self._lock:
             cell = self._cell(value)
             return float(self._rule.grid.reals(cell + law.draw())) if self._above(cell) else None
@@ -213,11 +215,14 @@ class Questions:
             "a conversation cannot be copied", "the copies would share one noisy line and both answer."
         )
 
-    def _cell(self, value: Any) -> int:
+    def _refuse_a_child(self) -> None:
+        """Before the lock, which a thread of the parent may have held at the fork: in a child it would be held for ever."""
         if self._process != os.getpid():
             raise _over(
                 "this conversation belongs to another process", "both would answer with one noisy line."
             )
+
+    def _cell(self, value: Any) -> int:
         if self.closed:
             raise _over("this conversation is over", "ε pays for so many positives, and they were given.")
         if is_many(value) and not (isinstance(value, np.ndarray) and value.ndim == 0):

@@ -10,6 +10,9 @@ Why it holds: every block has a key of its own, fresh from the system's generato
 memory of a process does not reveal the words of earlier blocks. Every thread has its own block; it remembers the
 process it was made in and the number of forks before it, and a stale one is thrown away before it gives a word.
 
+A draw must not fail after it was paid for, so whoever pays calls `reserve` before: it fails where the system gives no bits
+(DP805), and else takes a block for the draws that follow.
+
 What would break it: a virtual machine that is copied while running gives, in both copies, the words that were
 left in the block (see docs/sharp-edges/timing.md).
 """
@@ -27,6 +30,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from discreet.errors import EngineFailed
 
 Words = npt.NDArray[np.uint64]
 
@@ -62,9 +67,13 @@ class _Stream:
         if count > _BLOCK_WORDS // 4:
             return self._fresh(count)
         if self._used + count > self._block.size:
-            self._block, self._used = self._fresh(_BLOCK_WORDS), 0
+            self.refill()
         start, self._used = self._used, self._used + count
         return self._block[start : self._used]
+
+    def refill(self) -> None:
+        """Throw the block away, and take a fresh one."""
+        self._block, self._used = self._fresh(_BLOCK_WORDS), 0
 
     def _fresh(self, count: int) -> Words:
         seed, words = self._next_seed(), np.empty(count, np.uint64)
@@ -83,11 +92,18 @@ class SystemSource:
         self._local = threading.local()
 
     def words(self, count: int) -> Words:
+        return self._stream().words(count)
+
+    def reserve(self) -> None:
+        """A fresh block for this thread, or DP805."""
+        self._stream().refill()
+
+    def _stream(self) -> _Stream:
         local, birth = self._local, (os.getpid(), _forks)
         if getattr(local, "birth", None) != birth:
-            local.stream, local.birth = _Stream(lambda: os.urandom(_SEED_BYTES)), birth
-        words: Words = local.stream.words(count)
-        return words
+            local.stream, local.birth = _Stream(_system_seed), birth
+        stream: _Stream = local.stream
+        return stream
 
     def bits(self, count: int) -> int:
         return _joined(self.words(-(-count // 64)), count)
@@ -142,9 +158,23 @@ def current() -> Source:
     return _current.get()
 
 
+def reserve() -> None:
+    """Take random bits for what is about to be drawn, before it is paid for; DP805 if there are none."""
+    source = _current.get()
+    if isinstance(source, SystemSource):
+        source.reserve()
+
+
 def is_private() -> bool:
     """False inside `discreet.testing.seeded()` and its like; whoever draws stamps the result with this."""
     return _current.get().private
+
+
+def _system_seed() -> bytes:
+    try:
+        return os.urandom(_SEED_BYTES)
+    except (OSError, NotImplementedError):
+        raise EngineFailed.no_random_bits() from None
 
 
 def _joined(words: Words, count: int) -> int:

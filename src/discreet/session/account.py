@@ -26,7 +26,7 @@ from discreet.ledger.description import Description
 from discreet.ledger.left import closing_notes
 from discreet.ledger.receipt import NOT_DRAWN
 from discreet.mechanisms.mechanism import Mechanism, Refusal, Release
-from discreet.noise.source import is_private
+from discreet.noise.source import is_private, reserve
 from discreet.privacy.guarantee import Guarantee
 
 COSTS = "what this answer costs"
@@ -102,6 +102,7 @@ class Account:
 
         With a `mechanism` this session draws it next; without one it is drawn elsewhere.
         """
+        reserve()
         return self.ledger.charge(
             guarantee,
             question=question,
@@ -127,6 +128,7 @@ class Account:
             refuse_not_drawn(None if entry is None else entry.answer)
         if None in kept:
             ready()
+            reserve()
         found = self.ledger.charge_all(
             [each.wanted for each in due],
             private=is_private(),

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names that nobody else has, and pauses of uneven length. Nothing that protects anybody is drawn here."""
+
+from __future__ import annotations
+
+import secrets
+import time
+
+from discreet.errors import EngineFailed
+
+
+def name_of_its_own() -> str:
+    """A name that nobody else has taken: 128 random bits, in hexadecimal."""
+    try:
+        return secrets.token_hex(16)
+    except (OSError, NotImplementedError):
+        raise EngineFailed.no_random_bits() from None
+
+
+def jitter() -> float:
+    """Something between 0 and 1 that two processes hardly ever have in common; from the clock, which never fails."""
+    return time.perf_counter_ns() % 1000 / 1000
