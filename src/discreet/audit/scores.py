@@ -273,14 +273,13 @@ def _runs(inside: Mask) -> list[tuple[int, int]]:
 
 def _interval(edges: Array, low: int, high: int) -> str:
     """Bins low … high in words; bin i holds what lies between edge i-1 (inclusive) and edge i."""
-    start = edges[low - 1] if low else None
-    end = edges[high] if high < edges.size else None
-    if start is None and end is None:
+    if low == 0 and high == edges.size:
         return "is a number"
-    if start is None:
-        return f"below {number_words(end)}"
-    if end is None:
-        return f"at least {number_words(start)}"
+    if low == 0:
+        return f"below {number_words(edges[high])}"
+    if high == edges.size:
+        return f"at least {number_words(edges[low - 1])}"
+    start, end = edges[low - 1], edges[high]
     if end == np.nextafter(start, np.inf):
         return f"equal to {number_words(start)}"
     return f"in [{number_words(start)}, {number_words(end)})"

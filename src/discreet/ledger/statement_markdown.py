@@ -52,7 +52,7 @@ def charges(count: int) -> str:
 def unit_words(unit: Mapping[str, Any]) -> str:
     """Who is protected, and how many of them somebody says there are."""
     many = unit["number"]
-    return unit["words"] + (f" (number of {unit['protects']}s, asserted: {many})" if many else "")
+    return str(unit["words"]) + (f" (number of {unit['protects']}s, asserted: {many})" if many else "")
 
 
 def lane_words(lane: Mapping[str, Any]) -> tuple[str, str, str, str]:
