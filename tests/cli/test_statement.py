@@ -8,6 +8,7 @@ import json
 import pytest
 
 from discreet.ledger import Ledger
+from tests.cli import visits
 from tests.ledger.test_statement import book, small
 
 ABOUT = (
@@ -61,7 +62,7 @@ def test_what_a_person_says_is_in_the_registry_entry(discreet, here):
         ("statement a.ledger --about no.toml", 2, "DP105"),
         ("statement a.ledger --about a.ledger", 2, "DP105"),
         ("statement a.ledger --about wrong.toml", 2, "DP403"),
-        ("statement a.ledger --about field.toml", 2, "DP105"),
+        ("statement a.ledger --about field.toml", 2, "DP403"),
     ],
 )
 def test_what_cannot_be_read_is_refused(discreet, here, line, code, message):
@@ -69,6 +70,22 @@ def test_what_cannot_be_read_is_refused(discreet, here, line, code, message):
     (here / "field.toml").write_text("[statement]\ncurator = 'x'\n", encoding="utf-8")
     done = discreet(line)
     assert (done.code, done.err[:5]) == (code, message)
+
+
+def test_a_release_file_says_what_a_person_knows(discreet, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    visits.make(tmp_path)
+    release = (tmp_path / "release.toml").read_text(encoding="utf-8")
+    (tmp_path / "release.toml").write_text(f"{release}\n[statement]\ntier = 4\n", encoding="utf-8")
+    refused = discreet("release release.toml --out tables")
+    assert (refused.code, refused.err[:5]) == (2, "DP403")
+    assert not (tmp_path / "visits.ledger").exists()
+    (tmp_path / "release.toml").write_text(f"{release}\n{ABOUT}", encoding="utf-8")
+    assert discreet("release release.toml --out tables").code == 0
+    told = json.loads((tmp_path / "tables" / "statement.json").read_text(encoding="utf-8"))
+    assert told["registry"]["basic"]["intended_use"] == "planning of wards"
+    for form in ("html", "md", "json"):
+        assert discreet(f"statement verify tables/statement.{form} visits.ledger").code == 0
 
 
 def test_data_that_are_gone_lead_back_to_the_ledger(discreet, here):

@@ -88,7 +88,7 @@ class Histogram:
         parts += [_interval(self.edges, low, high) for low, high in _runs(inside[:bins] & self.seen)]
         more = f", or {len(parts) - _SHOWN} more" if len(parts) > _SHOWN else ""
         unseen = ~np.concatenate([self.seen, [word is not None for word in self.vocabulary[1:]]])
-        rest = " or is one that learning did not see" if (inside & unseen).any() else ""
+        rest = " or anything not seen while learning" if (inside & unseen).any() else ""
         return f"{self.name} " + " or ".join(parts[:_SHOWN]) + more + rest
 
 
