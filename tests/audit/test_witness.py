@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import math
 import re
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from discreet import privacy
-from discreet.audit import audit, audit_bits, batched, one_run
+from discreet.audit import audit, audit_bits, batched, exact, one_run
 from discreet.mechanisms import Geometric, Laplace
 from discreet.mechanisms.mechanism import Refusal
 
@@ -192,3 +193,21 @@ def test_one_run_prints_what_proves_it(guesses, delta):
         rate = stats.beta.ppf(error, right, tried - right + 1)
         assert is_close_below(shown, math.log(rate / (1 - rate)))
     assert error * len(run.tried) == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize("epsilon_", [0.0, 0.3, 1.0, 2.5])
+@pytest.mark.parametrize("kept", [Fraction(1), Fraction(9, 10)])
+def test_an_exact_audit_names_the_event_that_proves_its_delta(epsilon_, kept):
+    """With some mass left open the bound counts it to the other input."""
+    laws = [
+        [Fraction(6, 10), Fraction(3, 10), Fraction(1, 10)],
+        [Fraction(1, 10), Fraction(3, 10), Fraction(6, 10)],
+    ]
+    report = exact(lambda bit: ({n: kept * mass for n, mass in enumerate(laws[bit])}, 1 - kept), 0, 1)
+    outcomes, often, seldom = report.witness(epsilon_)
+    first, second = ({n: kept * mass for n, mass in enumerate(law)} for law in laws)
+    sides = [sum((law[n] for n in outcomes), Fraction(0)) for law in (first, second)]
+    assert often in sides
+    assert seldom - (1 - kept) in sides
+    proved = max(0.0, float(often) - math.exp(epsilon_) * float(seldom))
+    assert report.delta(epsilon_)[0] == pytest.approx(proved, abs=1e-12)

@@ -344,8 +344,8 @@ def test_a_ledger_of_several_data_sets_says_so_of_each(folder, tmp_path):
     who = {line["what"]: line["words"] for line in lines(book) if line["what"].startswith(("who", "rows"))}
     assert who["who that is in visits"] == "the column patient_id says whose row it is."
     assert who["who that is in ages"] == "the column pid says whose row it is."
-    assert "4 of one" in who["rows of one unit in visits"]
-    assert "1 of one" in who["rows of one unit in ages"]
+    assert "at most 4 row" in who["rows of one unit in visits"]
+    assert "at most 1 row;" in who["rows of one unit in ages"]
     again = dp.open(table, dp.each("age", at_most=1, word="patient"), name="ages")
     assert refusal(dp.Session, again, ledger=book).code == "DP608"
     # the same file under another name is the same data set
@@ -531,7 +531,7 @@ def test_before_the_first_charge_a_slip_can_be_corrected(where, folder):
     told = Statement.of(ledger).to_dict()["described"]["versions"]
     assert [version["charges"] for version in told] == [0, 2]
     assert {line["words"] for line in lines(ledger) if line["what"] == "rows of one unit"} == {
-        "at most 4 of one count in full; whoever has more is weighed down to that."
+        "each contributes at most 4 rows; extra rows are down-weighted."
     }
 
 

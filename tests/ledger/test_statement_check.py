@@ -285,6 +285,31 @@ def test_words_that_could_end_the_hidden_block_do_not(ledger):
         assert form == "json" or "<script" not in text
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_question_that_looks_like_the_hidden_block_is_only_a_question(form, tmp_path):
+    ledger = book()
+    lookalike = Statement.of(book()).making.block()
+    ledger.charge(
+        small(),
+        question=lookalike,
+        analyst="a -->",
+        purpose="line\n# a heading\n\n<!-- discreet statement {} -->",
+    )
+    text = written(ledger, form)
+    assert verify_statement(text, ledger).holds
+    assert form != "md" or "\n# a heading" not in text
+    ledger.charge(small(), question="SELECT 1\r\nFROM a\rWHERE\n\n\u2028 b  \n", purpose="\r\n")
+    kept = tmp_path / "told"
+    kept.write_text(written(ledger, form), encoding="utf-8")
+    assert verify_statement(kept.read_text(encoding="utf-8"), ledger).holds
+
+
+def test_a_page_of_something_else_is_refused_in_a_moment(ledger):
+    lines = written(ledger, "md").splitlines()
+    long = "\n".join([lines[0], *(f"line {number}" for number in range(200_000)), *lines[-1:]])
+    assert not verify_statement(long, ledger).holds
+
+
 def test_what_was_charged_under_a_description_needs_no_data(tmp_path):
     """The ledger is enough: the description comes from its rows, and is the same as if it had been given."""
     ledger = Ledger(

@@ -128,7 +128,7 @@ def test_the_sentences_come_from_the_curve_and_not_from_one_epsilon():
 def test_the_relation_and_the_unit_are_in_the_words():
     present = " ".join(privacy.pure(1.0, unit="voter").explain().sentences)
     assert "whether the voter is in the data" in present
-    assert "without it" in present
+    assert "the data with one voter and without" in present
     told = privacy.pure(1.0, unit="voter", relation="replace").explain()
     assert "which of two values the voter has" in told.sentences[1]
     assert any("number of voters counts as public" in text for text in told.not_protected)

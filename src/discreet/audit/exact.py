@@ -63,6 +63,23 @@ class ExactReport:
             return max(low for low, _ in ways), max(high for _, high in ways)
         return self._inverse(delta, 0), self._inverse(delta, 1)
 
+    def witness(self, epsilon: float = 0.0) -> tuple[frozenset[Hashable], Fraction, Fraction]:
+        """The event that proves `delta(epsilon)`: its outcomes, and its probability on the likelier input and on the other.
+
+        **Promise.** P(E) - e^ε·Q(E), with the open mass counted to Q, is the lower bound up to rounding; no event has a greater one.
+        """
+        factor = Fraction(math.exp(min(700.0, check.not_negative(epsilon=epsilon))))
+        found = []
+        for p, q, _, open_q in self._ways():
+            event = frozenset(outcome for outcome, mass in p.items() if mass > factor * q.get(outcome, 0))
+            rates = (
+                sum((p[outcome] for outcome in event), Fraction(0)),
+                sum((q.get(outcome, Fraction(0)) for outcome in event), Fraction(0)) + open_q,
+            )
+            found.append((rates[0] - factor * rates[1], event, *rates))
+        _, event, often, seldom = max(found, key=lambda one: one[0])
+        return event, often, seldom
+
     def refutes(self, claim: Guarantee) -> bool:
         """Whether some δ(ε) of this pair is certainly greater than the claim allows."""
         losses = {0.0} | {abs(loss) for loss in self._losses() if math.isfinite(loss)}

@@ -277,9 +277,19 @@ def _curve(choice: _Choice, sides: Sides, plan: _Plan) -> AuditRoc:
     detection[: sharp.size] = np.maximum(detection[: sharp.size], certain.detection)
     false_alarm[: sharp.size] = np.minimum(false_alarm[: sharp.size], certain.false_alarm)
     order = np.lexsort((hits, hits_neighbour))
-    ordered = (thresholds, hits, hits_neighbour, detection, false_alarm, better, fewer)
-    arrays = tuple(array[order] for array in ordered)
-    return AuditRoc(choice.score, runs, *arrays, plan.of_point, plan.of_band)
+    return AuditRoc(
+        choice.score,
+        runs,
+        thresholds=thresholds[order],
+        hits=hits[order],
+        hits_neighbour=hits_neighbour[order],
+        detection_at_least=detection[order],
+        false_alarm_at_most=false_alarm[order],
+        detection_sharp=better[order],
+        false_alarm_sharp=fewer[order],
+        point_error=plan.of_point,
+        band_error=plan.of_band,
+    )
 
 
 def _claim(claim: Any) -> Guarantee:

@@ -88,7 +88,7 @@ class Histogram:
         parts += [_interval(self.edges, low, high) for low, high in _runs(inside[:bins] & self.seen)]
         more = f", or {len(parts) - _SHOWN} more" if len(parts) > _SHOWN else ""
         unseen = ~np.concatenate([self.seen, [word is not None for word in self.vocabulary[1:]]])
-        rest = " or is one that learning did not see" if (inside & unseen).any() else ""
+        rest = " or anything not seen while learning" if (inside & unseen).any() else ""
         return f"{self.name} " + " or ".join(parts[:_SHOWN]) + more + rest
 
 
@@ -273,14 +273,13 @@ def _runs(inside: Mask) -> list[tuple[int, int]]:
 
 def _interval(edges: Array, low: int, high: int) -> str:
     """Bins low … high in words; bin i holds what lies between edge i-1 (inclusive) and edge i."""
-    start = edges[low - 1] if low else None
-    end = edges[high] if high < edges.size else None
-    if start is None and end is None:
+    if low == 0 and high == edges.size:
         return "is a number"
-    if start is None:
-        return f"below {number_words(end)}"
-    if end is None:
-        return f"at least {number_words(start)}"
+    if low == 0:
+        return f"below {number_words(edges[high])}"
+    if high == edges.size:
+        return f"at least {number_words(edges[low - 1])}"
+    start, end = edges[low - 1], edges[high]
     if end == np.nextafter(start, np.inf):
         return f"equal to {number_words(start)}"
     return f"in [{number_words(start)}, {number_words(end)})"

@@ -26,6 +26,7 @@ from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
     from discreet.cli.releases import Job, Release
+    from discreet.ledger.statement import Statement
     from discreet.session import Session
     from discreet.tables.answer import Answer
 
@@ -60,17 +61,17 @@ def release(
     with _bar(len(jobs), visible=not json) as step:
         answers = session.release_all({job.key: (job.sql, job.spend) for job in jobs}, after_each=step)
     try:
-        statements = _written(session, jobs, answers, place)
+        statements = _written(session.statement(declared=told.declared), jobs, answers, place)
     except BadParameter as error:
         raise paid(error, "what the release costs; running it again costs nothing more") from None
     tables = [_facts(job, answers[job.key], _files(place, job)) for job in jobs]
     _tell(told, session, tables, statements, json=json)
 
 
-def _written(session: Session, jobs: list[Job], answers: dict[str, Answer], place: Path) -> list[Path]:
+def _written(statement: Statement, jobs: list[Job], answers: dict[str, Answer], place: Path) -> list[Path]:
     """All tables and the statement, in files that appear together; the places of the statement."""
     folder(str(place))
-    statements = pages(session.statement(), place / "statement", FORMATS)
+    statements = pages(statement, place / "statement", FORMATS)
     tables = {path: writer(answers[job.key], path) for job in jobs for path in _files(place, job)}
     together(tables | statements)
     return list(statements)

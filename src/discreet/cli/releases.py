@@ -3,6 +3,7 @@
 
     [release]                name, data, ledger, epsilon | rho | delta | error, analyst, project, purpose, format
     [[table]]                name, sql, epsilon | rho | delta | error, format
+    [statement]              what only a person knows, for the statement: intended_use, publication_date, …
 
 **Promise.** A key that is not in this list, or a value of the wrong type, is refused with DP403. What each table costs is
 known before anything is drawn; an error that needs a first answer to know its cost is refused here.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from discreet import check
 from discreet.cli.files import TABLES
 from discreet.cli.places import SHIPPED
 from discreet.cli.previews import resolved
+from discreet.cli.statement import STATEMENT_EXAMPLE
 from discreet.errors import BadDescription, BadParameter, LedgerError
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ class Release:
     ledger: str | None
     who: dict[str, str | None]
     tables: tuple[TableAsked, ...]
+    declared: dict[str, Any] = field(default_factory=dict)
 
     def jobs(self, session: Session) -> list[Job]:
         """Each table with its cost, and whether it was paid for before; reads no data."""
@@ -111,7 +114,7 @@ def read(file: Path) -> Release:
         raise wrong(
             file.name, "it cannot be read as UTF-8 text.", f"{file.name}  with a section [release]"
         ) from None
-    _known(file.name, told, ("release", "table"))
+    _known(file.name, told, ("release", "table", "statement"))
     head, tables = told.get("release", {}), told.get("table", [])
     _known("[release]", head, _RELEASE)
     if not isinstance(tables, list) or not tables:
@@ -134,7 +137,18 @@ def read(file: Path) -> Release:
         ledger=ledger if ledger is None or "://" in ledger else str(file.parent / Path(ledger).expanduser()),
         who={name: _maybe(f"[release] {name}", head.get(name)) for name in ("analyst", "project", "purpose")},
         tables=asked,
+        declared=_declared(told.get("statement", {})),
     )
+
+
+def _declared(told: Any) -> dict[str, Any]:
+    """What a person says for the statement; refused before anything is spent."""
+    from discreet.ledger.registry import declared
+
+    try:
+        return declared(told)
+    except BadParameter as slip:
+        raise wrong("[statement]", slip.what, STATEMENT_EXAMPLE) from None
 
 
 def _table(number: int, told: Any, head: dict[str, Any]) -> TableAsked:

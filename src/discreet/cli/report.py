@@ -147,7 +147,8 @@ def print_explanation(found: dict[str, Any]) -> None:
     if told is None:
         return
     print()
-    said, limits = [*told["sentences"], told["conditions"]], told["not_protected"]
+    warned = [f"Caution: {text}" for text in told["cautions"]]
+    said, limits = [*warned, *told["sentences"], told["conditions"]], told["not_protected"]
     print_rows([*_listed("in words", said), *_listed("not protected", limits)])
 
 

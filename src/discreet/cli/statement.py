@@ -28,6 +28,9 @@ FORMATS = ("html", "md", "json")
 #: A statement that is not true is what an audit would call a violation.
 REFUTED = 5
 _MAKE = "of"
+STATEMENT_EXAMPLE = (
+    '[statement]\n       intended_use = "planning of wards"\n       publication_date = 2026-11-01'
+)
 
 Book = Annotated[str, typer.Argument(metavar="LEDGER", help="A file, or postgresql://….")]
 Page = Annotated[str, typer.Argument(metavar="FILE", help="A statement as HTML, Markdown or JSON.")]
@@ -82,10 +85,10 @@ def statement(
     from discreet.ledger.statement import Statement
 
     asked = _formats(formats, out, json=json)
-    declared = None if about is None else read_about(Path(about))
+    said = None if about is None else read_about(Path(about))
     book = ledger_at(ledger)
     description = None if data is None else _described(data, ledger)
-    found = Statement.of(book, description, answers=answers, anchor=anchor, declared=declared)
+    found = Statement.of(book, description, answers=answers, anchor=anchor, declared=said)
     if out is None:
         for form in asked:
             print(written(found, form).rstrip())
@@ -129,13 +132,18 @@ def verify(file: Page, ledger: Book, *, json: options.Json = False) -> None:
 
 def read_about(file: Path) -> dict[str, Any]:
     """What a person declares about a deployment, from the table [statement] of a TOML file."""
+    from discreet.ledger.registry import declared
+
     try:
         told = tomllib.loads(_text(file))
     except tomllib.TOMLDecodeError as error:
         raise _wrong(file, f"{error}.") from None
     if set(told) != {"statement"} or not isinstance(told["statement"], dict):
         raise _wrong(file, "it has one table, [statement].")
-    return dict(told["statement"])
+    try:
+        return declared(told["statement"])
+    except BadParameter as slip:
+        raise _wrong(file, slip.what) from None
 
 
 def _text(file: Path) -> str:
@@ -161,7 +169,7 @@ def _wrong(file: Path, what: str) -> BadDescription:
         "DP403",
         f"{file}: {what}",
         why="what a person says about a deployment is shown as theirs, so it must be read as they meant it.",
-        fix='[statement]\n       intended_use = "planning of wards"\n       publication_date = 2026-11-01',
+        fix=STATEMENT_EXAMPLE,
     )
 
 

@@ -17,7 +17,7 @@ from discreet.ledger.plan import Plan
 from discreet.ledger.shares import Shared
 from discreet.ledger.window import Windowed
 
-__all__ = ["ASSERTED", "ENFORCED", "NOT_COVERED", "layers"]
+__all__ = ["ASSERTED", "ENFORCED", "NOT_COVERED", "layers", "rows_words"]
 
 ENFORCED, ASSERTED, NOT_COVERED = "enforced by the software", "asserted by the curator", "not covered"
 
@@ -208,15 +208,22 @@ def _stated(outside: int, released: Sequence[Mapping[str, Any]]) -> Iterator[Lin
 
 def _contribution(description: Mapping[str, Any], described: Mapping[str, Any]) -> Iterator[Line]:
     """How many rows of one unit count: enforced where answers were computed from it, else a word of whoever gave it."""
-    words = "each contributes at most {} rows; extra rows are down-weighted."
+    words = "each contributes {}; extra rows are down-weighted."
     used = {version["dataset"]: version for version in described["versions"] if version["compiled"]}
     for name, version in used.items():
         if version["at_most"] is not None:
             where = f" in {name}" if len(used) > 1 else ""
-            yield f"rows of one unit{where}", ENFORCED, words.format(version["at_most"])
+            yield f"rows of one unit{where}", ENFORCED, words.format(rows_words(version["at_most"]))
     if not used and description.get("at_most") is not None:
         told = "says the description, under which nothing was computed: "
-        yield "rows of one unit", ASSERTED, told + words.format(description["at_most"])
+        yield "rows of one unit", ASSERTED, told + words.format(rows_words(description["at_most"]))
+
+
+def rows_words(most: Any) -> str:
+    """How many rows of one unit count."""
+    if not isinstance(most, int):
+        return "at most a number of rows that was found privately"
+    return "at most 1 row" if most == 1 else f"at most {most} rows"
 
 
 def _bounds(description: Mapping[str, Any], described: Mapping[str, Any]) -> Iterator[Line]:

@@ -334,12 +334,7 @@ class Ledger:
     @staticmethod
     def no_copies() -> LedgerError:
         """The refusal to copy or pickle this, or whatever holds it."""
-        return LedgerError(
-            "DP607",
-            "a ledger, or something that holds one, was about to be copied or pickled.",
-            why="it is a handle to one book; a copy that is taken for another budget would spend it twice.",
-            fix="open it where it is needed:  Ledger('visits.ledger')",
-        )
+        return _no_copies()
 
     def __reduce__(self) -> NoReturn:
         raise self.no_copies()
@@ -396,4 +391,13 @@ def _not_text(answer: Any) -> BadParameter:
         why="it is shown again, letter by letter, to whoever asks with the same key.",
         fix="ledger.commit(receipt, json.dumps(answer))",
         spent="what the receipt says",
+    )
+
+
+def _no_copies() -> LedgerError:
+    return LedgerError(
+        "DP607",
+        "a ledger, or something that holds one, was about to be copied or pickled.",
+        why="it is a handle to one book; a copy that is taken for another budget would spend it twice.",
+        fix="open it where it is needed:  Ledger('visits.ledger')",
     )

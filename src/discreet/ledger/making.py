@@ -22,7 +22,7 @@ from discreet.ledger import chain
 __all__ = ["Making", "software"]
 
 _BEGIN, _END = "<!-- discreet statement ", " -->"
-_BLOCK = re.compile(re.escape(_BEGIN) + r"(\{.*?\})" + re.escape(_END))
+_BLOCK = re.compile(re.escape(_BEGIN) + r"(\{[^<>\n]*\})" + re.escape(_END) + r"(?:</body></html>)?\s*\Z")
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,12 @@ class Making:
 
     @classmethod
     def in_text(cls, text: str) -> Making:
-        """The block of a page."""
-        found = _BLOCK.findall(text)
-        if len(found) != 1:
+        """The block at the end of a page; what looks like one elsewhere is somebody's words."""
+        found = _BLOCK.search(text)
+        if found is None:
             raise no_statement()
         try:
-            return cls.from_dict(json.loads(found[0]))
+            return cls.from_dict(json.loads(found[1]))
         except ValueError:
             raise no_statement() from None
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from discreet.ledger.layers import rows_words
+
 __all__ = ["sections"]
 
 
@@ -43,8 +45,7 @@ def _bias(facts: Mapping[str, Any]) -> Iterator[str]:
     else:
         most = described.get("at_most")
         if most is not None:
-            count = f"at most {most} row{'' if most == 1 else 's'}"
-            yield f"Each {unit} contributes {count}; extra rows are down-weighted, so counts and sums may be too low."
+            yield f"Each {unit} contributes {rows_words(most)}; extra rows are down-weighted, so counts and sums may be too low."
         yield "Values outside the stated bounds are clipped to them, so sums and means may be too high or too low."
         yield "Groups that are too small may be suppressed, where the groups were not declared."
     yield "Confidence intervals do not include this bias."

@@ -101,17 +101,20 @@ class Statement:
             given=None if given is None else given.digest,
             given_facts=None if given is None or known else shown(given),
         )
-        return cls.made_with(ledger, making)
+        return cls._of_rows(ledger, making, checked)
 
     @classmethod
     def made_with(cls, ledger: Ledger, making: Making) -> Statement:
         """The statement of the first rows of a ledger: the same for the same rows and the same words, at any later time."""
-        checked = _intact(ledger.verify(rows=making.rows))
+        return cls._of_rows(ledger, making, _intact(ledger.verify(rows=making.rows)))
+
+    @classmethod
+    def _of_rows(cls, ledger: Ledger, making: Making, checked: Verification) -> Statement:
         entries = list(islice(ledger.entries(), making.rows))
         state = State.from_dict(entries[-1].state)
         claim = claim_of(ledger.limit, ledger.unit, state)
-        facts: dict[str, Any] = {"discreet": {"statement": VERSION}, "making": making.to_dict()}
-        facts |= {"made": making.made, **_promised(ledger, claim, making)}
+        facts: dict[str, Any] = {"discreet": {"statement": VERSION, "version": making.version}}
+        facts |= {"made": making.made, "making": making.to_dict(), **_promised(ledger, claim, making)}
         facts |= {"budget": _budget(ledger, entries, making), **_kept(ledger, checked, entries, making)}
         facts["registry"] = registry.entry(facts, making.declared)
         facts["reading"] = reading.sections(facts)

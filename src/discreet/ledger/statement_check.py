@@ -32,6 +32,8 @@ CHANGED, MISSING, ADDED = "changed", "missing", "added"
 #: Differences that are listed.
 _LISTED = 20
 _LONGEST = 200
+#: Pieces times pieces that are compared one by one.
+_MOST = 10**7
 _TAGS = re.compile(r"(?<=>)(?=<)|(?<=>)(?=[^<])|(?<=[^>])(?=<)")
 
 
@@ -103,7 +105,7 @@ def verify_statement(text: str, ledger: Ledger) -> StatementCheck:
             why="it is compared letter by letter.",
             fix="verify_statement(Path('statement.html').read_text(encoding='utf-8'), ledger)",
         )
-    plain = text.removeprefix("\ufeff").replace("\r\n", "\n").strip()
+    plain = _plain(text)
     form = "json" if plain.startswith("{") else "html" if plain.startswith("<!doctype") else "md"
     told = _object(plain) if form == "json" else None
     making = Making.in_text(plain) if told is None else Making.from_dict(told.get("making"))
@@ -138,10 +140,13 @@ def _of_the_ledger(making: Making, ledger: Ledger, rows: int) -> Iterator[Differ
 
 
 def _of_texts(text: str, again: Statement, form: str) -> Iterator[Difference]:
-    expected = (again.to_html() if form == "html" else again.to_markdown()).strip()
+    expected = _plain(again.to_html() if form == "html" else again.to_markdown())
     if text == expected:
         return
     ours, theirs = _where_they_differ(_pieces(expected, form), _pieces(text, form))
+    if len(ours) * len(theirs) > _MOST:
+        yield Difference(CHANGED, f"{len(theirs)} pieces", f"{len(ours)} pieces, most of them others")
+        return
     matcher = difflib.SequenceMatcher(None, theirs, ours, autojunk=False)
     for kind, a, b, c, d in matcher.get_opcodes():
         if kind != "equal":
@@ -230,6 +235,11 @@ def _same_version(making: Making) -> None:
             why="every letter is compared, and another version may word the same facts otherwise.",
             fix=f"pip install discreet=={making.version}   in an environment of its own, and verify it there",
         )
+
+
+def _plain(text: str) -> str:
+    """A text without what files and editors do to line ends."""
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").strip()
 
 
 def _short(words: str) -> str:

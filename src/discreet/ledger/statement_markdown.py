@@ -31,7 +31,7 @@ def page(facts: Mapping[str, Any], block: str = "") -> str:
         part["title"]: [f"- {_safe(text)}" for text in part["sentences"]] for part in facts["reading"]
     }
     sections |= {"For the registry of deployments": _registry(facts), "The ledger": _ledger(facts)}
-    name = _safe(f": {facts['dataset']}") if facts["dataset"] else ""
+    name = f": {_safe(facts['dataset'])}" if facts["dataset"] else ""
     lines = [f"# Privacy statement{name}", "", f"**{_safe(facts['headline'])}**"]
     lines += [line for text in facts["cautions"] for line in ("", f"**Caution.** {_safe(text)}")]
     for title, body in sections.items():
@@ -52,7 +52,7 @@ def charges(count: int) -> str:
 def unit_words(unit: Mapping[str, Any]) -> str:
     """Who is protected, and how many of them somebody says there are."""
     many = unit["number"]
-    return unit["words"] + (f" (number of {unit['protects']}s, asserted: {many})" if many else "")
+    return str(unit["words"]) + (f" (number of {unit['protects']}s, asserted: {many})" if many else "")
 
 
 def lane_words(lane: Mapping[str, Any]) -> tuple[str, str, str, str]:
@@ -237,5 +237,11 @@ def _cell(words: str | None) -> str:
 
 
 def _safe(words: str) -> str:
-    """What somebody wrote into the ledger, so that it cannot become markup."""
-    return words.replace("&", "&amp;").replace("<", "&lt;").replace("[", "\\[").replace("`", "\\`")
+    """What somebody wrote into the ledger, in one line, so that it cannot become markup."""
+    return (
+        " ".join(words.split())
+        .replace("&", "&amp;")
+        .replace("<", "&lt;")
+        .replace("[", "\\[")
+        .replace("`", "\\`")
+    )

@@ -193,20 +193,17 @@ def _up(share: float) -> float:
 
 
 def _who(unit: Unit, together: int) -> str:
-    if together > 1:
-        change = (
-            "with them and the same data without them"
-            if unit.relation == "add-remove"
-            else "with two values of them"
+    one, many = unit.protects, f"{together:,} {unit.protects}s"
+    if unit.relation == "replace":
+        what = f"two values of one {one}" if together == 1 else f"two values of {many}"
+    else:
+        what = (
+            f"the data with one {one} and without"
+            if together == 1
+            else f"the data with {many} and without them"
         )
-        return (
-            f"Protected are {together:,} {unit.protects}s at once: what follows compares the data {change}."
-        )
-    if unit.relation == "add-remove":
-        return f"Protected is one {unit.protects}: what follows compares the data with it and the same data without it."
-    return (
-        f"Protected is one {unit.protects}: what follows compares the data with two different values of it."
-    )
+    whom = f"each {one}" if together == 1 else f"every {many} at once"
+    return f"This guarantee protects {whom}: what follows compares {what}."
 
 
 def _guess(told: Explanation) -> str:
