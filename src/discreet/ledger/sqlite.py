@@ -24,6 +24,7 @@ from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger import chain
 from discreet.ledger.queue import in_line
 from discreet.ledger.store import Store, newer, out_of_reach
+from discreet.paths import shown
 
 __all__ = ["SQLite"]
 
@@ -63,7 +64,7 @@ class SQLite(Store):
 
     def __init__(self, path: str | Path, patience: float = PATIENCE) -> None:
         super().__init__()
-        self._path = str(path) if str(path) == MEMORY else str(Path(path).expanduser().resolve())
+        self._path = str(path) if str(path) == MEMORY else _resolved(path)
         self._patience = patience
         self._connection: sqlite3.Connection | None = None
         self._process = os.getpid()
@@ -231,6 +232,18 @@ def _code(error: sqlite3.Error) -> int | None:
     """The primary result code, if the error is SQLite's."""
     code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
+
+
+def _resolved(path: str | Path) -> str:
+    """The whole path of a file that can exist."""
+    try:
+        whole = Path(path).expanduser().resolve()
+        whole.exists()
+        os.fsencode(whole)
+    except (OSError, RuntimeError, ValueError):
+        what = f"{shown(path)} is no path that a file can have."
+        raise out_of_reach(what, fix="Ledger('visits.ledger')") from None
+    return str(whole)
 
 
 def _translated(error: sqlite3.Error, sql: str) -> LedgerError:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from discreet.errors import BadParameter, OverBudget
+from discreet.extras import naming_extras
 from discreet.ledger import Entry, Ledger, Left, Limit, Receipt
 from discreet.ledger.description import Description
 from discreet.mechanisms.mechanism import Mechanism
@@ -23,6 +24,9 @@ from discreet.tables.answer import Answer
 from discreet.tables.dataset import Dataset
 from discreet.tables.question import Question
 from discreet.tables.spend import Spend
+
+if TYPE_CHECKING:
+    from discreet.tables.sql import Asked
 
 __all__ = ["Session"]
 
@@ -71,9 +75,7 @@ class Session:
         What it may cost is said by `epsilon`, by `epsilon` with `delta`, by `rho`, or by the `error` that you need
         ("±50", "±2 %"). `key` makes a retry safe: the same key and question give the same answer and cost nothing more.
         """
-        from discreet.tables.sql import parse
-
-        asked = parse(text, self.data)
+        asked = _parsed(text, self.data)
         stated = {**asked.options, **spend}
         if asked.explain:
             return self.preview(asked.question, **stated)
@@ -111,9 +113,7 @@ class Session:
 
     def preview(self, question: Any, **spend: Any) -> Any:
         """What a question would cost and how wrong its answer would be. Touches no data and spends nothing."""
-        from discreet.tables.sql import parse
-
-        asked = parse(question, self.data).question if isinstance(question, str) else question_of(question)
+        asked = _parsed(question, self.data).question if isinstance(question, str) else question_of(question)
         cap, guessed = self._maker.cap_or_guess()
         amount, first = self._at_first(asked, cap, **spend) if "error" in spend else (spend_of(spend), "")
         shown = self._maker.compiled(asked, amount, cap).preview()
@@ -231,6 +231,12 @@ class Session:
             f"An error of {error} needs two steps: a small question at this cost, whose noisy answer says what the"
             " second step has to cost."
         )
+
+
+def _parsed(text: Any, data: Dataset) -> Asked:
+    with naming_extras():
+        from discreet.tables.sql import parse
+    return parse(text, data)
 
 
 def _not_a_data_set() -> BadParameter:
