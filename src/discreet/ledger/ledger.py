@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
+from discreet import check
 from discreet.errors import BadParameter, LedgerError, OverBudget
 from discreet.ledger import chain
 from discreet.ledger.chain import Row
@@ -81,6 +82,7 @@ class Ledger:
     discreet.errors.OverBudget: DP601 ...
     """
 
+    @check.arguments
     def __init__(
         self,
         where: str | Path | Store,

@@ -101,6 +101,11 @@ class Mechanism(ABC):
     #: What `error` counts, where that is not the unit of the value; it follows the number: "3.2 records".
     error_unit: str = ""
 
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        if "__init__" in vars(cls):
+            cls.__init__ = check.arguments(cls.__init__)  # type: ignore[method-assign]
+
     @property
     @abstractmethod
     def promise(self) -> Guarantee:

@@ -20,6 +20,7 @@ Curves = Mapping[str, Callable[[float], float]]
 _EPSILONS = tuple(np.geomspace(0.05, 5, 21).tolist())
 
 
+@check.arguments
 def error(
     curves: Curves | None = None,
     *,

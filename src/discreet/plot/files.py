@@ -28,6 +28,7 @@ _WITHOUT: dict[str, Callable[..., str]] = {"tradeoff": tradeoff_svg, "roc": roc_
 _WITH: dict[str, Callable[..., Figure]] = {"tradeoff": tradeoff, "roc": roc}
 
 
+@check.arguments
 def save(what: Figure | Several, path: str | Path, kind: str = "tradeoff") -> None:
     """Write a picture into a file whose ending says the format.
 
@@ -55,6 +56,7 @@ def save(what: Figure | Several, path: str | Path, kind: str = "tradeoff") -> No
         raise unwritable(file, error.strerror or "the system refuses") from None
 
 
+@check.arguments
 def alt_text(figure: Figure) -> str:
     """What the pictures in a figure show, in words."""
     title, words = words_of(_figure(figure))

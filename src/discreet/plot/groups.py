@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from discreet import check
 from discreet.errors import BadParameter
 from discreet.plot.canvas import GREY, axes_for, finish
 from discreet.privacy.picture import COLOURS
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _ROW, _MOST = 0.28, 60  # inches for one group; more groups than that cannot be read
 
 
+@check.arguments
 def groups(
     labels: Sequence[str],
     values: Sequence[Any],

@@ -30,6 +30,7 @@ _FEW = 60
 _FLOOR = 1e-9
 
 
+@check.arguments
 def loss(guarantee: Guarantee, *, delta: float = 1e-6, ax: Axes | None = None) -> Figure:
     """The law of the privacy loss on a logarithmic axis, with the tail beyond ε(δ) shaded."""
     epsilon = guarantee.epsilon(check.inner_probability(delta=delta))

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from discreet import check
 from discreet.errors import BadParameter, OverBudget
 from discreet.extras import naming_extras
 from discreet.ledger import Entry, Ledger, Left, Limit, Receipt
@@ -41,6 +42,7 @@ class Session:
     its account in memory and forgets it when it ends: fit for trying things out, and `describe` says so.
     """
 
+    @check.arguments
     def __init__(
         self,
         data: Dataset,
@@ -69,20 +71,51 @@ class Session:
 
     # --- asking --------------------------------------------------------------------------------------
 
-    def sql(self, text: str, *, key: str | None = None, **spend: Any) -> Any:
+    @check.arguments
+    def sql(
+        self,
+        text: str,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        error: str | float | None = None,
+        confidence: float | None = None,
+        pilot: Spend | None = None,
+        key: str | None = None,
+    ) -> Any:
         """The answer to a question in SQL; `EXPLAIN PRIVACY SELECT …` gives the preview instead.
 
         What it may cost is said by `epsilon`, by `epsilon` with `delta`, by `rho`, or by the `error` that you need
         ("±50", "±2 %"). `key` makes a retry safe: the same key and question give the same answer and cost nothing more.
         """
         asked = _parsed(text, self.data)
-        stated = {**asked.options, **spend}
+        stated = {
+            **asked.options,
+            **_stated(epsilon=epsilon, delta=delta, rho=rho, error=error, confidence=confidence, pilot=pilot),
+        }
         if asked.explain:
             return self.preview(asked.question, **stated)
         return self.release(asked.question, key=key, **stated)
 
-    def release(self, question: Any, data: Any = None, *, key: str | None = None, **spend: Any) -> Any:
+    @check.arguments
+    def release(
+        self,
+        question: Any,
+        data: Any = None,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        error: str | float | None = None,
+        confidence: float | None = None,
+        pilot: Spend | None = None,
+        key: str | None = None,
+    ) -> Any:
         """The answer to a question about the tables; or, for a mechanism, its release on `data`."""
+        spend = _stated(
+            epsilon=epsilon, delta=delta, rho=rho, error=error, confidence=confidence, pilot=pilot
+        )
         if isinstance(question, Mechanism):
             check_mechanism(data, spend)
             return self._account.release(question, data, key)
@@ -91,6 +124,7 @@ class Session:
             return self._exact_enough(asked, key, **spend)
         return self._answer(asked, key, spend_of(spend))
 
+    @check.arguments
     def release_all(
         self,
         asked: Mapping[str, tuple[Any, Mapping[str, Any]]],
@@ -111,8 +145,22 @@ class Session:
 
         return together(self._maker, asked, after_each)
 
-    def preview(self, question: Any, **spend: Any) -> Any:
+    @check.arguments
+    def preview(
+        self,
+        question: Any,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        error: str | float | None = None,
+        confidence: float | None = None,
+        pilot: Spend | None = None,
+    ) -> Any:
         """What a question would cost and how wrong its answer would be. Touches no data and spends nothing."""
+        spend = _stated(
+            epsilon=epsilon, delta=delta, rho=rho, error=error, confidence=confidence, pilot=pilot
+        )
         asked = _parsed(question, self.data).question if isinstance(question, str) else question_of(question)
         cap, guessed = self._maker.cap_or_guess()
         amount, first = self._at_first(asked, cap, **spend) if "error" in spend else (spend_of(spend), "")
@@ -120,15 +168,20 @@ class Session:
         notes = [note for note in (first, guessed) if note]
         return replace(shown, notes=(*notes, *shown.notes))
 
-    def choice(self, **spend: Any) -> Guarantee | None:
+    @check.arguments
+    def choice(
+        self, *, epsilon: float | None = None, delta: float | None = None, rho: float | None = None
+    ) -> Guarantee | None:
         """What the choice of at_most="auto" will cost besides a question at this cost; None if there is none to make."""
-        mechanism = self._maker.choice(spend_of(spend))
+        mechanism = self._maker.choice(Spend(epsilon, delta, rho))
         return None if mechanism is None else mechanism.promise
 
+    @check.arguments
     def charge(self, guarantee: Guarantee, *, question: str, key: str | None = None) -> Receipt:
         """Pay for something that is drawn elsewhere: a training run, a mechanism of your own. Pay before you draw."""
         return self._account.charge(guarantee, question, key)
 
+    @check.arguments
     def find(self, key: str, question: str, guarantee: Guarantee | None = None) -> Entry | None:
         """The answer that this session's analyst was given under a key; a key that stands for anything else is refused."""
         return self._account.find(key, question, guarantee)
@@ -231,6 +284,11 @@ class Session:
             f"An error of {error} needs two steps: a small question at this cost, whose noisy answer says what the"
             " second step has to cost."
         )
+
+
+def _stated(**given: Any) -> dict[str, Any]:
+    """What was stated of the cost, by name."""
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _parsed(text: Any, data: Dataset) -> Asked:

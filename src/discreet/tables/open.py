@@ -17,12 +17,14 @@ from json import dumps as quoted
 from pathlib import Path
 from typing import Any
 
+from discreet import check
 from discreet.errors import BadParameter
 from discreet.tables import engines, rules, schema, toml
 from discreet.tables.budget import checked as checked_budget
 from discreet.tables.dataset import UNIT_KINDS, Column, Dataset, Each, Table
 from discreet.tables.engine import Engine
 from discreet.tables.engines.source import ROW
+from discreet.tables.sound import kind_of
 from discreet.tables.sources import HOMES, Found, bring, find, one_address
 
 __all__ = ["column", "each", "each_row", "open"]
@@ -36,6 +38,7 @@ _READ_AS = {
 }
 
 
+@check.arguments
 def each(
     column: str,
     at_most: int | str | None = None,
@@ -62,6 +65,7 @@ def each(
     return Each(column, at_most, groups, relation, word)
 
 
+@check.arguments
 def each_row(*, relation: str = "add-remove", word: str = "row") -> Each:
     """Every row is protected for itself: right only where nobody can have two.
 
@@ -71,6 +75,7 @@ def each_row(*, relation: str = "add-remove", word: str = "row") -> Each:
     return Each(None, 1, None, relation, word)
 
 
+@check.arguments
 def column(
     kind: str | None = None,
     *,
@@ -90,6 +95,7 @@ def column(
     return Column("", kind or "", bounds, values, places, source, null)
 
 
+@check.arguments
 def open(  # noqa: A001 - as a person says it: dp.open(…)
     source: Any,
     protect: Each | None = None,
@@ -310,7 +316,7 @@ def _possible_units(found: Found) -> list[str]:
     if found.home == "file":
         kinds = schema.kinds(found.handle)
     elif found.home == "arrow":
-        kinds = {field.name: schema.kind_of(field.type) for field in found.handle.schema}
+        kinds = {field.name: kind_of(field.type) for field in found.handle.schema}
     else:
         return []
     return [name for name, kind in kinds.items() if kind in UNIT_KINDS]
