@@ -54,6 +54,7 @@ __all__ = ["Ledger"]
 _LATEST = 100
 
 
+@check.named_fields
 class Ledger:
     """A book of what was spent on one data set, with a limit that it never lets through.
 
@@ -82,7 +83,6 @@ class Ledger:
     discreet.errors.OverBudget: DP601 ...
     """
 
-    @check.arguments
     def __init__(
         self,
         where: str | Path | Store,
