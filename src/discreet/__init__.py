@@ -129,7 +129,10 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        from discreet.extras import naming_extras
+
+        with naming_extras():
+            value = globals()[name] = getattr(import_module(_HOMES[name]), name)
         return value
     if name in __all__:
         return import_module(f"discreet.{name}")

@@ -9,10 +9,13 @@ not a number here: `True` is refused where a number is expected, because it is n
 
 from __future__ import annotations
 
+import inspect
 import math
 import numbers
 from collections.abc import Callable, Collection
-from typing import Any, cast
+from difflib import get_close_matches
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
 
 from discreet.errors import BadParameter
 
@@ -209,3 +212,110 @@ def _one(named: dict[str, Any]) -> tuple[str, Any]:
 
 def _kind(value: Any) -> str:
     return f"{type(value).__name__}" if not isinstance(value, float | int) else f"{value!r}"
+
+
+# --- how a function is called ------------------------------------------------------------------------
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+Kind = TypeVar("Kind")
+
+
+def arguments(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """A function whose misspelt, missing and surplus arguments are refused with a code and the name that was meant.
+
+    A call that Python itself would refuse with a TypeError never began, so nothing was computed. What the function
+    raises is not touched, and no value that was passed is in the message: it may be private.
+
+    >>> arguments(positive)(1.0)
+    Traceback (most recent call last):
+    discreet.errors.BadParameter: DP107  positive takes no argument without a name...
+    """
+
+    @wraps(function)
+    def called(*args: Parameters.args, **named: Parameters.kwargs) -> Result:
+        try:
+            return function(*args, **named)
+        except TypeError:
+            refused = _misnamed(function, args, named)
+            if refused is None:
+                raise
+        raise refused
+
+    return called
+
+
+def named_fields(kind: type[Kind]) -> type[Kind]:
+    """A class that is made as `arguments` calls a function; it stands above `@dataclass`."""
+    kind.__init__ = arguments(kind.__init__)  # type: ignore[method-assign]
+    return kind
+
+
+def _misnamed(
+    function: Callable[..., Any], args: tuple[Any, ...], named: Collection[str]
+) -> BadParameter | None:
+    """What is wrong with the names of a call; None if nothing is, and the error came from inside."""
+    parameters = list(inspect.signature(function).parameters.values())
+    listed = {one.name: one for one in parameters if one.name not in {"self", "cls"}}
+    title, kinds = _title(function), {one.kind for one in parameters}
+    places = [one.name for one in listed.values() if one.kind in _BY_PLACE]
+    given = len(args) - (len(parameters) - len(listed))
+    # a function that takes any name checks them itself
+    unknown = [] if inspect.Parameter.VAR_KEYWORD in kinds else [name for name in named if name not in listed]
+    if unknown:
+        return _unknown_argument(title, unknown[0], listed)
+    if given > len(places) and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        return _nameless_argument(title, places, [name for name in listed if name not in {*places, *named}])
+    filled = {*places[:given], *named}
+    needed = [name for name, one in listed.items() if one.default is one.empty and one.kind not in _SEVERAL]
+    missing = [name for name in needed if name not in filled]
+    twice = [name for name in named if name in places[:given]]
+    if not missing and not twice:
+        return None
+    example = _EXAMPLES.get(missing[0], _CALLED_WITH.get(missing[0], "…")) if missing else "…"
+    return BadParameter(
+        "DP107",
+        f"{title} needs {', '.join(missing)}." if missing else f"{title} was given {twice[0]} twice.",
+        why="there is no default for what a promise is computed from, and nothing is ignored.",
+        fix=f"{title}({(missing or twice)[0]}={example}{', …' if len(listed) > 1 else ''})",
+    )
+
+
+def _unknown_argument(title: str, name: str, listed: Collection[str]) -> BadParameter:
+    near = get_close_matches(name, listed, n=1, cutoff=0.5)
+    example = "".join(_EXAMPLES.get(one, _CALLED_WITH.get(one, "…")) for one in near)
+    return BadParameter(
+        "DP105",
+        f"{title} has no argument {name!r}.",
+        why="a slip in a name would leave a default in its place, and change what is promised.",
+        fix=f"{near[0]}={example}   (did you mean this?)" if near else f"one of: {', '.join(listed)}",
+    )
+
+
+def _nameless_argument(title: str, places: list[str], others: list[str]) -> BadParameter:
+    taken = f"only {', '.join(places)}" if places else "no argument"
+    return BadParameter(
+        "DP107",
+        f"{title} takes {taken} without a name.",
+        why="numbers whose names are not written are exchanged without anybody noticing.",
+        fix=f"{title}({', '.join(f'{name}=…' for name in [*places, *others][:3])})",
+    )
+
+
+_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_SEVERAL = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+#: Values to show where one is missing.
+_CALLED_WITH = {
+    "epsilon": "1.0",
+    "sensitivity": "1",
+    "rho": "0.1",
+    "scale": "10",
+    "noise": "1.0",
+    "count": "3",
+}
+
+
+def _title(function: Callable[..., Any]) -> str:
+    """What a function is called by those who call it: a class by its own name."""
+    *_, owner, name = ["", *function.__qualname__.split(".")]
+    return owner if name == "__init__" else name

@@ -82,6 +82,24 @@ CODES = {
 }
 
 
+#: Which extra installs a library; each is an entry of `optional-dependencies`.
+EXTRAS = {
+    "duckdb": "tables",
+    "polars": "tables",
+    "pyarrow": "tables",
+    "sqlglot": "tables",
+    "pandas": "pandas",
+    "pyspark": "spark",
+    "psycopg": "postgres",
+    "sklearn": "learn",
+    "torch": "torch",
+    "fastapi": "server",
+    "uvicorn": "server",
+    "matplotlib": "plot",
+}
+_CALLED = {"sklearn": "scikit-learn", "torch": "PyTorch"}
+
+
 class DiscreetError(Exception):
     """The root of every error that discreet raises on purpose."""
 
@@ -130,6 +148,22 @@ class BadDescription(DiscreetError, ValueError):
 
 class MissingExtra(DiscreetError, ImportError):
     """An optional dependency is needed; the fix is the exact line that installs it."""
+
+    @classmethod
+    def of(cls, library: str, what: str = "this", *, why: str = "", instead: str = "") -> MissingExtra:
+        """The error for a library that is not installed, by the name that it is imported by.
+
+        >>> MissingExtra.of("psycopg").fix
+        "pip install 'discreet[postgres]'"
+        """
+        package = library.partition(".")[0].removeprefix("_")
+        return cls(
+            "DP501",
+            f"{what} needs {_CALLED.get(package, package)}, which is not installed.",
+            why=why or "engines, file formats and pictures are optional, so that the core stays small.",
+            fix=f"pip install 'discreet[{EXTRAS.get(package, 'all')}]'"
+            + (f"   or  {instead}" if instead else ""),
+        )
 
 
 class LedgerError(DiscreetError):

@@ -16,22 +16,24 @@ from tests.house.project import PACKAGE, SRC, module_name, relative, source_file
 ARROWS: dict[str, tuple[str, ...]] = {
     "errors": (),
     "check": ("errors",),
+    "paths": ("errors",),
+    "extras": ("errors",),
     "data": ("errors",),
     "noise": ("check",),
     "privacy": ("check",),
     "mechanisms": ("noise", "privacy"),
-    "tables": ("mechanisms", "plot"),
+    "tables": ("mechanisms", "plot", "paths", "extras"),
     "graphs": ("mechanisms",),
     "learn": ("mechanisms",),
-    "ledger": ("privacy",),
+    "ledger": ("privacy", "paths"),
     "session": ("tables", "graphs", "learn", "ledger"),
-    "plot": ("mechanisms",),
+    "plot": ("mechanisms", "paths"),
     "audit": ("mechanisms", "plot"),
     "testing": ("noise",),
     "cli": ("session", "audit", "data"),
     "server": ("session", "audit"),
     "__main__": ("cli",),
-    "__init__": (),  # the façade loads its names lazily and is imported by nobody
+    "__init__": ("extras",),  # the façade loads its names lazily and is imported by nobody
 }
 
 # Third-party modules, and the only places where they may be named.

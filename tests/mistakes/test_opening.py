@@ -57,8 +57,8 @@ def here(visits, folder):
     Mistake(
         f'dp.open("clinic.sqlite", {PROTECT})',
         "DP107",
-        'dp.open("clinic.sqlite", table="visits", protect=',
-        f'dp.open("clinic.sqlite", table="visits", {PROTECT})',
+        'dp.open("clinic.sqlite", table="beds", protect=',
+        f'dp.open("clinic.sqlite", table="beds", {PROTECT})',
     ),
     Mistake(
         f'dp.open("clinic.sqlite", table="visit", {PROTECT})',

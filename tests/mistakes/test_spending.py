@@ -32,7 +32,7 @@ def here(visits, unknown_cap, folder):
     slip("epsilon=nan", "DP101", "epsilon=1.0", "epsilon=1.0"),
     slip("epsilon=1, rho=1", "DP107", "epsilon=0.2", "epsilon=0.2"),
     slip("delta=1e-6", "DP107", "epsilon=0.2", "epsilon=0.2, delta=1e-6"),
-    slip("eps=1", "DP105", "epsilon=0.1", "epsilon=0.1"),
+    slip("eps=1", "DP105", "epsilon=1.0", "epsilon=1.0"),
     slip("epsilon=1, delta=1", "DP102", "delta=1e-6", "epsilon=1, delta=1e-6"),
     slip('epsilon=1, delta="1e-6"', "DP104", "delta=1e-6", "epsilon=1, delta=1e-6"),
     slip("rho=0", "DP102", "rho=1", "rho=1"),

@@ -31,6 +31,7 @@ _CHECKED = 16  # corners whose exact place under the claimed curve is computed, 
 _NEAR = 1e-6
 
 
+@check.arguments
 def clopper_pearson(hits: Any, trials: int, alpha: float) -> tuple[Any, Any]:
     """Bounds below and above a binomial probability, each of which fails with probability `alpha` at most.
 
@@ -49,6 +50,7 @@ def clopper_pearson(hits: Any, trials: int, alpha: float) -> tuple[Any, Any]:
     return lower, np.minimum(1.0, upper)
 
 
+@check.arguments
 def dkw(trials: int, alpha: float) -> float:
     """How far an empirical distribution function strays to one side, anywhere, but for probability `alpha`.
 

@@ -98,6 +98,7 @@ class OneRun:
         )
 
 
+@check.arguments
 def one_run(
     included: Any, score: Any, *, guesses: int | None = None, delta: float = 0.0, confidence: float = 0.95
 ) -> OneRun:

@@ -50,6 +50,7 @@ class Batched:
         return self.function(data, count)
 
 
+@check.arguments
 def batched(function: Callable[[Any, int], Any]) -> Batched:
     """For functions that draw many outputs at once, such as those of numpy: the first axis counts the runs.
 

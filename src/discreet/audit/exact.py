@@ -144,6 +144,7 @@ class ExactReport:
         return high if side else low
 
 
+@check.arguments
 def exact(law: Callable[[Any], Any], x: Any, x_neighbour: Any, *, closed: bool = False) -> ExactReport:
     """The exact privacy of a pair of inputs, from the probabilities of all outcomes.
 

@@ -39,6 +39,7 @@ _POINTS = 1001  # of the curve in a report
 _LOOKS = ("everything", "values", "bits")
 
 
+@check.arguments
 def audit(
     mechanism: Any,
     x: Any,
@@ -102,6 +103,7 @@ def _measured(
     return events, _curve(shape, _scored([shape.score], fresh)[0], plan)
 
 
+@check.arguments
 def audit_bits(mechanism: Any, x: Any, x_neighbour: Any, **settings: Any) -> AuditReport:
     """The same game by the bits of floating-point outputs alone: is there a leak that is not in the value?
 

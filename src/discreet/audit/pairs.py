@@ -30,6 +30,7 @@ _CANDIDATES = 10  # where a mechanism does not say how many there are
 _KNOWN: dict[type, Callable[[Any], Pair]] = {}
 
 
+@check.arguments
 def register_pair(kind: type) -> Callable[[Callable[[Any], Pair]], Callable[[Any], Pair]]:
     """Say which pair is the worst for a kind of mechanism: a decorator for a function from it to two inputs."""
 
@@ -40,6 +41,7 @@ def register_pair(kind: type) -> Callable[[Callable[[Any], Pair]], Callable[[Any
     return register
 
 
+@check.arguments
 def worst_pair(mechanism: Mechanism) -> Pair:
     """Two neighbouring inputs that a mechanism tells apart as well as any.
 
@@ -126,6 +128,7 @@ def neighbours(domain: Sequence[Hashable], size: int, relation: str) -> Iterator
                     yield from ((list(records), [*rest, other]) for other in domain if other != record)
 
 
+@check.arguments
 def search(
     function: Any,
     domain: Sequence[Hashable],

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from discreet.cli import options
-from discreet.cli.files import unwritable, write_text
-from discreet.cli.places import SHIPPED, data_at
+from discreet.cli.files import write_text
+from discreet.cli.places import data_at, is_shipped
 from discreet.cli.report import print_json
 from discreet.errors import BadParameter
+from discreet.paths import place_for, stem_of
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="A data file; or a description, to look at it.")]
 Table = Annotated[str, typer.Option("--table", metavar="NAME", help="A table of a database file.")]
@@ -27,7 +28,7 @@ def describe(file: File, *, table: Table = "", out: Out = None, json: options.Js
     Names and types come from the schema. Bounds, categories and whom the data protect are left blank: a value that is
     read off the rows would tell about somebody. With a description, say what is known and what is missing.
     """
-    if Path(file).suffix.lower() == ".toml" or (file in SHIPPED and not Path(file).exists()):
+    if Path(file).suffix.lower() == ".toml" or is_shipped(file):
         _portrait(file, json=json)
         return
     from discreet.tables.describe import describe as written
@@ -47,8 +48,9 @@ def _keep(place: Path, text: str) -> None:
             "DP105",
             "--out must end in .toml.",
             why="descriptions are TOML, and are told from data by their ending.",
-            fix=f"--out {place.stem or 'visits'}.toml",
+            fix=f"--out {stem_of(place, 'visits')}.toml",
         )
+    place = place_for(place)
     if place.exists():
         raise BadParameter(
             "DP102",
@@ -56,8 +58,6 @@ def _keep(place: Path, text: str) -> None:
             why="what a person has completed is not written over.",
             fix=f"--out {place.stem}-new.toml",
         )
-    if not place.parent.is_dir():
-        raise unwritable(place, "there is no such folder")
     write_text(place, text)
 
 

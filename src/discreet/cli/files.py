@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from discreet.errors import BadParameter, DiscreetError, MissingExtra
+from discreet.paths import place_for, stem_of, unwritable
 
 if TYPE_CHECKING:
     from discreet.tables.answer import Answer
@@ -26,6 +27,7 @@ Write: TypeAlias = Callable[[Path], object]
 #: The endings of tables, and what writes them.
 TABLES = ("csv", "parquet", "json")
 PICTURES = ("svg", "png", "pdf")
+_TOO_LATE = "the file would be missed only after the answer was paid for."
 
 
 def checked(path: str, endings: Iterable[str], flag: str) -> Path:
@@ -36,11 +38,9 @@ def checked(path: str, endings: Iterable[str], flag: str) -> Path:
             "DP105",
             f"{flag} must end in one of {', '.join(f'.{ending}' for ending in known)}.",
             why="the ending chooses the format.",
-            fix=f"{flag} {place.stem or 'answer'}.{known[0]}",
+            fix=f"{flag} {stem_of(place, 'answer')}.{known[0]}",
         )
-    if place.is_dir() or not os.access(place.parent, os.W_OK):
-        raise unwritable(place, "there is no such folder, or it is not yours")
-    return place
+    return place_for(place)
 
 
 def can_draw(path: Path | None) -> None:
@@ -50,12 +50,7 @@ def can_draw(path: Path | None) -> None:
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:
-        raise MissingExtra(
-            "DP501",
-            "--plot needs matplotlib, which is not installed.",
-            why="the picture would be missed only after the answer was paid for.",
-            fix="pip install 'discreet[plot]'",
-        )
+        raise MissingExtra.of("matplotlib", "--plot", why=_TOO_LATE)
 
 
 def can_write(places: Iterable[Path]) -> None:
@@ -63,12 +58,7 @@ def can_write(places: Iterable[Path]) -> None:
     from importlib.util import find_spec
 
     if any(place.suffix == ".parquet" for place in places) and find_spec("pyarrow") is None:
-        raise MissingExtra(
-            "DP501",
-            "a .parquet file needs pyarrow, which is not installed.",
-            why="the file would be missed only after the answer was paid for.",
-            fix="pip install 'discreet[tables]', or write .csv",
-        )
+        raise MissingExtra.of("pyarrow", "a .parquet file", why=_TOO_LATE, instead="write .csv")
 
 
 def writer(answer: Answer, place: Path) -> Write:
@@ -125,16 +115,22 @@ def _written_at(place: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise unwritable(place, error.strerror or "the system refuses") from None
+    except ValueError:
+        raise unwritable(place, "that is no name of a file") from None
 
 
 def can_make(path: str) -> Path:
     """Refuse a folder that could not be written into, or not be made, before an answer is paid for; makes nothing."""
     place = Path(path)
-    there = next((near for near in (place, *place.absolute().parents) if near.exists()), place)
-    if not there.is_dir():
-        raise unwritable(place, "there is a file in its place")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise unwritable(place, "it is not yours")
+    with _written_at(place):
+        there = next((near for near in (place, *place.absolute().parents) if near.exists()), place)
+        if not there.is_dir():
+            raise unwritable(place, "there is a file in its place")
+        if not os.access(there, os.W_OK | os.X_OK):
+            raise unwritable(place, "it is not yours")
+        # the name of a folder that is not there yet has to be one that a folder can have
+        place.exists()
+        os.fsencode(place)
     return place
 
 
@@ -151,13 +147,3 @@ def paid(error: DiscreetError, spent: str) -> DiscreetError:
     late = copy(error)
     late.spent = spent
     return late
-
-
-def unwritable(place: Path, reason: str) -> BadParameter:
-    """The error for a place that cannot be written."""
-    return BadParameter(
-        "DP102",
-        f"{place} cannot be written: {reason}.",
-        why="what is asked for needs a place to go.",
-        fix=f"{place.name or 'answer.csv'}  in a folder that exists and is yours",
-    )

@@ -5,18 +5,18 @@ from __future__ import annotations
 
 import json as text
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from discreet import check
 from discreet.cli import asking, options
-from discreet.cli.files import unwritable, write_text
+from discreet.cli.files import write_text
 from discreet.cli.numbers import whole
 from discreet.cli.places import ledger_at
 from discreet.cli.report import print_json
 from discreet.cli.terminal import print_rows, print_table
+from discreet.paths import place_for
 
 #: A damaged ledger is what an audit would call a violation.
 DAMAGED = 5
@@ -114,7 +114,5 @@ def export(ledger: Book, *, out: Out = None, json: options.Json = False) -> None
     if out is None:
         sys.stdout.write(written)
         return
-    if not Path(out).parent.is_dir():
-        raise unwritable(Path(out), "there is no such folder")
-    write_text(Path(out), written)
+    write_text(place_for(out), written)
     print(out)

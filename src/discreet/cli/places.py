@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from discreet import check
 from discreet.cli.numbers import number
 from discreet.errors import BadParameter, LedgerError
+from discreet.paths import check_address, shown, stem_of
 
 if TYPE_CHECKING:
     from discreet.ledger import Ledger, Limit
@@ -29,16 +30,23 @@ def data_at(word: str) -> Dataset:
     from discreet import data
     from discreet.tables.open import open as opened
 
-    if word in SHIPPED and not Path(word).exists():
+    if is_shipped(word):
         return opened(data.path(f"{word}.toml"))
+    check_address(word)
     if Path(word).suffix.lower() == ".toml":
         return opened(word)
+    stem = stem_of(word, "visits")
     raise BadParameter(
         "DP105",
-        f"--data names the description of a data set, a .toml file, and not {word!r}.",
+        f"--data names the description of a data set, a .toml file, and not {shown(word)!r}.",
         why="whom the rows belong to, and between which bounds values lie, is not read off the rows.",
-        fix=f"discreet describe {word} --out {Path(word).stem or 'visits'}.toml   and complete it; or  --data adult",
+        fix=f"discreet describe {shown(word)} --out {stem}.toml   and complete it; or  --data adult",
     )
+
+
+def is_shipped(word: str) -> bool:
+    """Whether a word means a data set that comes with the library, and not a file of that name."""
+    return word in SHIPPED and not Path(word).exists()
 
 
 def ledger_at(word: str) -> Ledger:
@@ -48,16 +56,21 @@ def ledger_at(word: str) -> Ledger:
     if not exists(word):
         raise LedgerError(
             "DP603",
-            f"there is no ledger {word}.",
+            f"there is no ledger {shown(word)}.",
             why="a new one would look as if nothing had been spent.",
-            fix=f"discreet query 'SELECT …' --data visits.toml --epsilon 0.1 --ledger {word} {_EXAMPLE}   makes one",
+            fix=f"discreet query 'SELECT …' --data visits.toml --epsilon 0.1 --ledger {shown(word)} {_EXAMPLE}   makes one",
         )
     return Ledger(word)
 
 
 def exists(word: str) -> bool:
     """Whether a ledger can be there: a file that is, or a server, which will say itself."""
-    return "://" in word or Path(word).expanduser().exists()
+    if "://" in word:
+        return True
+    try:
+        return Path(word).expanduser().exists()
+    except (OSError, ValueError, RuntimeError):
+        return False
 
 
 def session_for(

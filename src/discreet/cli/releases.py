@@ -22,7 +22,8 @@ from discreet.cli.files import TABLES
 from discreet.cli.places import SHIPPED
 from discreet.cli.previews import resolved
 from discreet.cli.statement import STATEMENT_EXAMPLE
-from discreet.errors import BadDescription, BadParameter, LedgerError
+from discreet.errors import BadDescription, BadParameter, EngineFailed, LedgerError
+from discreet.paths import check_address, expanded, text_of
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
@@ -102,18 +103,14 @@ _SIGNS = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 
 def read(file: Path) -> Release:
     """What a release file says, checked; paths in it are taken from where it lies."""
-    if not file.is_file():
-        from discreet.tables.schema import beside
-
-        raise wrong(file.name, "there is no such file.", beside(file))
+    check_address(file)
     try:
-        told = tomllib.loads(file.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise wrong(file.name, f"{error}.", "[release]") from None
-    except (OSError, UnicodeDecodeError):
-        raise wrong(
-            file.name, "it cannot be read as UTF-8 text.", f"{file.name}  with a section [release]"
-        ) from None
+        told = tomllib.loads(text_of(file))
+    except EngineFailed as missing:
+        raise wrong(file.name, missing.what, missing.fix) from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        reason = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is nested too deeply"
+        raise wrong(file.name, f"{reason}.", "[release]") from None
     _known(file.name, told, ("release", "table", "statement"))
     head, tables = told.get("release", {}), told.get("table", [])
     _known("[release]", head, _RELEASE)
@@ -134,7 +131,7 @@ def read(file: Path) -> Release:
     return Release(
         name=_name("[release] name", head.get("name", file.stem)),
         data=data if data in SHIPPED else str(file.parent / data),
-        ledger=ledger if ledger is None or "://" in ledger else str(file.parent / Path(ledger).expanduser()),
+        ledger=ledger if ledger is None or "://" in ledger else str(file.parent / expanded(ledger)),
         who={name: _maybe(f"[release] {name}", head.get(name)) for name in ("analyst", "project", "purpose")},
         tables=asked,
         declared=_declared(told.get("statement", {})),

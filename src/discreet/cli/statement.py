@@ -15,11 +15,12 @@ import typer
 from typer.core import TyperGroup
 
 from discreet.cli import asking, options
-from discreet.cli.files import Write, text_writer, together, unwritable
+from discreet.cli.files import Write, text_writer, together
 from discreet.cli.places import data_at, ledger_at
 from discreet.cli.report import print_json
 from discreet.cli.terminal import print_rows
 from discreet.errors import BadDescription, BadParameter, EngineFailed
+from discreet.paths import place_for
 
 if TYPE_CHECKING:
     from discreet.ledger.statement import Statement
@@ -180,8 +181,7 @@ def written(found: Statement, form: str) -> str:
 
 def save(found: Statement, place: Path, forms: Iterable[str]) -> list[Path]:
     """One file for each format, all of them or none."""
-    if not place.parent.is_dir():
-        raise unwritable(place, "there is no such folder")
+    place_for(place if place.suffix or not place.name else place.with_name(f"{place.name}.md"))
     files = pages(found, place, forms)
     together(files)
     return list(files)

@@ -38,6 +38,7 @@ Result = TypeVar("Result")
 _MOST_NODES = 2**31 - 1  # so that a pair of places is one 64-bit number
 
 
+@check.named_fields
 class Graph:
     """Nodes that are stated, and the edges between them; immutable.
 

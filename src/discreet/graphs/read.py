@@ -110,7 +110,8 @@ class Places:
 def _file(path: Path) -> Source:
     is_table = path.suffix == ".parquet"
     read = _parquet_reader() if is_table else _fields
-    content = quietly(read, path)
+    # a pipe would be waited for, for ever
+    content = quietly(read, path) if quietly(path.is_file) else None
     if content is None:  # what the reader said may quote a row
         raise _no_file()
     return source_of(content) if is_table else Source(_pairs(content), is_text=True)
@@ -161,12 +162,8 @@ def _imported(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise MissingExtra(
-            "DP501",
-            "a Parquet file or a DuckDB relation needs pyarrow, which is not installed.",
-            why="the small core reads arrays and text files.",
-            fix="pip install 'discreet[tables]'",
-        ) from None
+        why = "the small core reads arrays and text files."
+        raise MissingExtra.of(name, "a Parquet file or a DuckDB relation", why=why) from None
 
 
 def _matrix(matrix: Any) -> Source:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, Self, TypeVar
 
+from discreet import check
 from discreet.errors import BadParameter, LedgerError, OverBudget
 from discreet.ledger import chain
 from discreet.ledger.chain import Row
@@ -54,6 +55,7 @@ T = TypeVar("T")
 _LATEST = 100
 
 
+@check.named_fields
 class Ledger:
     """A book of what was spent on one data set, with a limit that it never lets through.
 

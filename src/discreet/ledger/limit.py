@@ -23,6 +23,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
+from discreet import check
 from discreet.errors import BadDescription, BadParameter, DiscreetError, OverBudget
 from discreet.ledger.lanes import Amount, Cost, Row, State, unreadable
 from discreet.ledger.left import Left
@@ -174,6 +175,7 @@ class Limit(ABC):
     # --- the three ways to make one ------------------------------------------------------------------
 
     @staticmethod
+    @check.arguments
     def filter(
         epsilon: Any = None,
         delta: Any = None,
@@ -209,6 +211,7 @@ class Limit(ABC):
         )
 
     @staticmethod
+    @check.arguments
     def plan(slots: Guarantee, within: Guarantee | None = None) -> Limit:
         """Slots fixed in advance, used in any order; see `discreet.ledger.plan`."""
         from discreet.ledger.plan import planned
@@ -216,6 +219,7 @@ class Limit(ABC):
         return planned(slots, within)
 
     @staticmethod
+    @check.arguments
     def odometer(delta: Any, rho: Any = 0.1) -> Limit:
         """No limit, and the (ε, δ) that was reached, at all times at once; see `discreet.ledger.odometer`."""
         from discreet.ledger.odometer import odometer

@@ -332,11 +332,7 @@ def _driver() -> Any:
     try:
         import psycopg
         import psycopg.conninfo
-    except ImportError as error:
-        raise MissingExtra(
-            "DP501",
-            "a ledger on a PostgreSQL server needs psycopg, and it is not installed.",
-            why="the core of discreet stays small; drivers of servers are an extra.",
-            fix="pip install 'discreet[postgres]'",
-        ) from error
+    except ImportError:
+        why = "the core of discreet stays small; drivers of servers are an extra."
+        raise MissingExtra.of("psycopg", "a ledger on a PostgreSQL server", why=why) from None
     return psycopg

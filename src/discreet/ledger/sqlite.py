@@ -28,6 +28,7 @@ from discreet.ledger.interrupts import settled
 from discreet.ledger.places import another_kind, is_cut_short, publish, refused_by_the_system, status_of
 from discreet.ledger.queue import in_line
 from discreet.ledger.store import PATIENCE, Store, lost, newer, out_of_reach
+from discreet.paths import shown
 
 T = TypeVar("T")
 
@@ -72,8 +73,9 @@ class SQLite(Store):
         super().__init__(patience)
         try:
             self._path = str(path) if str(path) == MEMORY else str(Path(path).expanduser().resolve())
+            os.fsencode(self._path)
         except (OSError, RuntimeError, ValueError):
-            raise refused_by_the_system(str(path), "its path leads nowhere.") from None
+            raise refused_by_the_system(shown(path), "its path leads nowhere.") from None
         self._connection: sqlite3.Connection | None = None
         #: The connection with the transaction that is open; another one must not take its place.
         self._begun: sqlite3.Connection | None = None

@@ -338,6 +338,7 @@ class DiscreteGaussian(Gaussian):
         return super()._keeps(promise)
 
 
+@check.arguments
 def classic_gaussian_scale(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """σ = Δ·√(2 ln(1.25/δ))/ε, the textbook's formula: for comparison only, and only below ε = 1.
 

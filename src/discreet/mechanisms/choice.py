@@ -251,6 +251,7 @@ class TopK(Choice):
         return super()._behind(others, beta / self.count)
 
 
+@check.arguments
 def exponential_mechanism(scores: Any, *, epsilon: float, sensitivity: Any, **words: Any) -> Release:
     """One run of `ExponentialMechanism`: which of the scores is the largest, about.
 
@@ -260,6 +261,7 @@ def exponential_mechanism(scores: Any, *, epsilon: float, sensitivity: Any, **wo
     return ExponentialMechanism(epsilon=epsilon, sensitivity=sensitivity, **words)(scores)
 
 
+@check.arguments
 def permute_and_flip(scores: Any, *, epsilon: float, sensitivity: Any, **words: Any) -> Release:
     """One run of `PermuteAndFlip`: which of the scores is the largest, about.
 
@@ -269,6 +271,7 @@ def permute_and_flip(scores: Any, *, epsilon: float, sensitivity: Any, **words: 
     return PermuteAndFlip(epsilon=epsilon, sensitivity=sensitivity, **words)(scores)
 
 
+@check.arguments
 def noisy_max(scores: Any, *, epsilon: float, sensitivity: Any, **words: Any) -> Release:
     """One run of `NoisyMax`: which of the scores is the largest, about.
 
@@ -278,6 +281,7 @@ def noisy_max(scores: Any, *, epsilon: float, sensitivity: Any, **words: Any) ->
     return NoisyMax(epsilon=epsilon, sensitivity=sensitivity, **words)(scores)
 
 
+@check.arguments
 def choose(
     utility: Callable[[Any, Any], Any],
     candidates: Sequence[Any],

@@ -147,6 +147,7 @@ class Best(Mechanism):
         return privacy.selected(one_run, gamma=self.gamma)
 
 
+@check.arguments
 def then(
     mechanism: Mechanism,
     function: Callable[[Any], Any],
@@ -173,6 +174,7 @@ def then(
     return Then(mechanism, function, error)
 
 
+@check.arguments
 def both(*mechanisms: Mechanism) -> Both:
     """The mechanism that releases the answers of two or more mechanisms on the same data, as a tuple.
 
@@ -190,6 +192,7 @@ def both(*mechanisms: Mechanism) -> Both:
     return Both(*_mechanisms(mechanisms))
 
 
+@check.arguments
 def select_best(
     mechanism: Mechanism | None = None,
     score: Score | None = None,

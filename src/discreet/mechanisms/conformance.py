@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet import check
 from discreet.errors import BadParameter, CannotCertify, DiscreetError, UnsupportedGuarantee
 from discreet.mechanisms.mechanism import Mechanism, Refusal, Release
 from discreet.noise import source as _source
@@ -53,6 +54,7 @@ class Subject:
     inputs: tuple[Any, ...]
 
 
+@check.arguments
 def check_mechanism(mechanism: Mechanism, *inputs: Any, neighbour: Any = None) -> None:
     """Run every rule on the mechanism; raise DP205 with all that it breaks, in words, or return nothing.
 

@@ -29,6 +29,7 @@ _MOST_SETS = 200_000
 Records = tuple[Any, ...]
 
 
+@check.arguments
 def check_distance(
     query: Callable[[list[Any]], Any],
     distance: Callable[[list[Any]], Any],

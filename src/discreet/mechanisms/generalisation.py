@@ -35,6 +35,7 @@ _EPSILONS = np.append(0.0, np.geomspace(1e-3, 4.0, 16))
 _UP = 1 + 1e-9
 
 
+@check.arguments
 def expected_gap(promise: Guarantee) -> float:
     """A bound on |E[φ(S) - φ(P)]| for whatever question φ was chosen by looking at the answers.
 
@@ -47,6 +48,7 @@ def expected_gap(promise: Guarantee) -> float:
     return _replace(promise).advantage()
 
 
+@check.arguments
 def population_error(promise: Guarantee, sample_error: Callable[[float], float], confidence: float) -> float:
     """How far any answer is from φ(P), at most, all of them at once, with this confidence.
 

@@ -109,6 +109,11 @@ class Mechanism(ABC):
     #: The δ that it was made for, if one was stated.
     stated_delta: float | None = None
 
+    def __init_subclass__(cls, **named: Any) -> None:
+        super().__init_subclass__(**named)
+        if "__init__" in vars(cls):
+            cls.__init__ = check.arguments(cls.__init__)  # type: ignore[method-assign]
+
     @property
     @abstractmethod
     def promise(self) -> Guarantee:

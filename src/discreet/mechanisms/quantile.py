@@ -182,6 +182,7 @@ class Median(Quantile):
         super().__init__(Fraction(1, 2), bounds, epsilon=epsilon, step=step, relation=relation, unit=unit)
 
 
+@check.arguments
 def private_quantile(
     data: Any, q: Any, bounds: Sequence[float] | None = None, *, epsilon: float, **words: Any
 ) -> Release:
@@ -193,6 +194,7 @@ def private_quantile(
     return Quantile(q, bounds, epsilon=epsilon, **words)(data)
 
 
+@check.arguments
 def private_median(
     data: Any, bounds: Sequence[float] | None = None, *, epsilon: float, **words: Any
 ) -> Release:

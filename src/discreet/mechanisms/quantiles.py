@@ -99,6 +99,7 @@ class Quantiles(Mechanism):
         ]
 
 
+@check.arguments
 def private_quantiles(
     data: Any,
     qs: Sequence[Any],

@@ -54,6 +54,7 @@ Answer = Callable[[Any], Any]
 AtDistance = Callable[[Any, int], Any]
 
 
+@check.named_fields
 @dataclass(frozen=True)
 class GlobalSensitivity:
     """How far one record moves the answer, whatever the data: a public number."""
@@ -66,6 +67,7 @@ class GlobalSensitivity:
         check.choice(RELATIONS, relation=self.relation)
 
 
+@check.named_fields
 @dataclass(frozen=True)
 class LocalAtDistance:
     """How far one record moves the answer on any data within j changes of these: a callback `at(data, j)`.
@@ -110,6 +112,7 @@ class LocalAtDistance:
         return SmoothBound(bound, t, self.at_most)
 
 
+@check.named_fields
 @dataclass(frozen=True)
 class SmoothBound:
     """A function of the data that is at least the local sensitivity and changes by at most e^smoothing with one record."""
@@ -180,6 +183,7 @@ class Universe:
         return levels
 
 
+@check.arguments
 def check_callback(
     f: Answer, ls_at_distance: AtDistance, domain: Sequence[Any], *, size: int = 3, relation: str = "replace"
 ) -> None:
@@ -210,6 +214,7 @@ def check_callback(
                 raise _wrong("it exceeds a neighbour's value at one step more", x, y)
 
 
+@check.arguments
 def check_smooth_bound(
     f: Answer, bound: SmoothBound, domain: Sequence[Any], *, size: int = 3, relation: str = "replace"
 ) -> None:

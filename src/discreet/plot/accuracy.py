@@ -21,6 +21,7 @@ Curves = Mapping[str, Callable[[float], float]]
 _EPSILONS = tuple(np.geomspace(0.1, 10, 21).tolist())
 
 
+@check.arguments
 def error(
     curves: Curves | None = None,
     *,

@@ -26,6 +26,7 @@ _SQUARE = (4.8, 4.8)
 _POINTS = 401
 
 
+@check.arguments
 def tradeoff(
     guarantees: Several,
     *,
@@ -42,6 +43,7 @@ def tradeoff(
     return _draw(guarantees, points or {}, bands, axes_for(ax, _SQUARE), certified=certified, rising=False)
 
 
+@check.arguments
 def roc(
     guarantees: Several,
     *,

@@ -19,6 +19,7 @@ _NODES = 16
 _FAR = 60.0
 
 
+@check.named_fields
 @dataclass(frozen=True)
 class Band:
     """Detection rates between `low` and `high`, at increasing false-alarm rates.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@check.arguments
 def burn_down(
     spends: Sequence[float],
     limit: float,

@@ -46,12 +46,9 @@ def axes_for(ax: Axes | None, size: tuple[float, float]) -> Axes:
     try:
         import_module("matplotlib.figure")
     except ImportError:
-        raise MissingExtra(
-            "DP501",
-            "this picture needs matplotlib, which is not installed.",
-            why="the small core draws trade-off and ROC curves as .svg, and leaves the rest to matplotlib.",
-            fix="pip install 'discreet[plot]'   or  plot.roc_svg(…), plot.tradeoff_svg(…)",
-        ) from None
+        why = "the small core draws trade-off and ROC curves as .svg, and leaves the rest to matplotlib."
+        instead = "plot.roc_svg(…), plot.tradeoff_svg(…)"
+        raise MissingExtra.of("matplotlib", "this picture", why=why, instead=instead) from None
     from discreet.plot.picture import Picture
 
     return Picture(figsize=size, layout="constrained").add_subplot()

@@ -31,6 +31,7 @@ _ROUTES = {
 }
 
 
+@check.arguments
 def race(
     mechanism: Guarantee,
     *,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.paths import place_for, stem_of, unwritable
 from discreet.plot.attacker import roc, tradeoff
 from discreet.plot.canvas import Several, named, words_of
 from discreet.privacy.guarantee import Guarantee
@@ -27,6 +28,7 @@ _WITHOUT: dict[str, Callable[..., str]] = {"tradeoff": tradeoff_svg, "roc": roc_
 _WITH: dict[str, Callable[..., Figure]] = {"tradeoff": tradeoff, "roc": roc}
 
 
+@check.arguments
 def save(what: Figure | Several, path: str | Path, kind: str = "tradeoff") -> None:
     """Write a picture into a file whose ending says the format.
 
@@ -37,11 +39,12 @@ def save(what: Figure | Several, path: str | Path, kind: str = "tradeoff") -> No
     if file.suffix not in _ENDINGS:
         raise BadParameter(
             "DP105",
-            f"a picture must end in one of {', '.join(_ENDINGS)}, not {file.suffix or 'nothing'}.",
+            f"a picture must end in one of {', '.join(_ENDINGS)}.",
             why="the ending chooses the format.",
-            fix=f"{file.stem or 'curve'}.svg",
+            fix=f"{stem_of(file, 'curve')}.svg",
         )
     kind = check.choice(_WITH, kind=kind)
+    file = place_for(file)
     try:
         if not isinstance(what, Guarantee | Mapping):
             _write(_figure(what), file)
@@ -50,14 +53,10 @@ def save(what: Figure | Several, path: str | Path, kind: str = "tradeoff") -> No
         else:
             _write(_WITH[kind](what), file)
     except OSError as error:
-        raise BadParameter(
-            "DP102",
-            f"{file} cannot be written: {error.strerror or error}.",
-            why="the picture was drawn and has no place to go.",
-            fix=f"{file.name}  in a folder that exists and is yours",
-        ) from None
+        raise unwritable(file, error.strerror or "the system refuses") from None
 
 
+@check.arguments
 def alt_text(figure: Figure) -> str:
     """What the pictures in a figure show, in words."""
     title, words = words_of(_figure(figure))

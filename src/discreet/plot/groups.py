@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from discreet import check
 from discreet.errors import BadParameter
 from discreet.mechanisms.digits import cells
 from discreet.plot.canvas import GREY, axes_for, finish, wrapped
@@ -19,6 +20,7 @@ _ROW, _MOST = 0.28, 60  # inches for one group; more groups than that cannot be 
 _SAID = 12  # groups that are put into words
 
 
+@check.arguments
 def groups(
     labels: Sequence[str],
     values: Sequence[Any],

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@check.arguments
 def noise(
     epsilon: float = 1.0, *, delta: float = 1e-6, sensitivity: float = 1.0, ax: Axes | None = None
 ) -> Figure:

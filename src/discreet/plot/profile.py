@@ -23,6 +23,7 @@ _DELTAS = tuple(10.0**power for power in np.linspace(-12, -1, 23).tolist())
 _SAID = 1e-6
 
 
+@check.arguments
 def epsilon_delta(
     guarantees: Several,
     *,

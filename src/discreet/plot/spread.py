@@ -38,6 +38,7 @@ _SAME = 1e-9
 _ATOM, _BESIDE, _NEAR = 20.0, 3, 12
 
 
+@check.arguments
 def loss(guarantee: Guarantee, *, delta: float = 1e-6, ax: Axes | None = None) -> Figure:
     """The law of the privacy loss on a logarithmic axis, with the tail beyond ε(δ) shaded."""
     epsilon = guarantee.epsilon(check.inner_probability(delta=delta))

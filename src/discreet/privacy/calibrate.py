@@ -20,6 +20,7 @@ _SMALLEST, _LARGEST = 1e-12, 1e12
 _MOST_STEPS = 10**12
 
 
+@check.arguments
 def calibrate(
     family: Callable[[Any], Guarantee],
     to: Guarantee,

@@ -30,6 +30,7 @@ from discreet.privacy.primitives import (
 from discreet.privacy.unit import Unit
 
 
+@check.arguments
 def pure(epsilon: float, *, relation: str = "add-remove", unit: str = "record") -> Guarantee:
     """ε-differential privacy of which nothing else is known.
 
@@ -39,6 +40,7 @@ def pure(epsilon: float, *, relation: str = "add-remove", unit: str = "record") 
     return Pure(check.moderate(epsilon=epsilon), unit=Unit(unit, relation))
 
 
+@check.arguments
 def approximate(
     epsilon: float, delta: float, *, relation: str = "add-remove", unit: str = "record"
 ) -> Guarantee:
@@ -51,6 +53,7 @@ def approximate(
     )
 
 
+@check.arguments
 def concentrated(
     rho: float, xi: float = 0.0, *, relation: str = "add-remove", unit: str = "record"
 ) -> Guarantee:
@@ -59,6 +62,7 @@ def concentrated(
     return Concentrated(rho, xi, unit=Unit(unit, relation))
 
 
+@check.arguments
 def approximate_concentrated(
     delta: float, rho: float, *, relation: str = "add-remove", unit: str = "record"
 ) -> Guarantee:
@@ -66,6 +70,7 @@ def approximate_concentrated(
     return Concentrated(check.moderate(rho=rho), 0.0, check.delta(delta=delta), unit=Unit(unit, relation))
 
 
+@check.arguments
 def renyi_point(
     order: float, epsilon: float, *, relation: str = "add-remove", unit: str = "record"
 ) -> Guarantee:
@@ -75,6 +80,7 @@ def renyi_point(
     )
 
 
+@check.arguments
 def renyi_curve(
     points: Mapping[float, float], *, relation: str = "add-remove", unit: str = "record"
 ) -> Guarantee:
@@ -92,11 +98,13 @@ def renyi_curve(
     return Renyi(tuple(sorted(checked)), unit=Unit(unit, relation))
 
 
+@check.arguments
 def laplace(scale: float, *, relation: str = "add-remove", unit: str = "record") -> Guarantee:
     """Laplace noise of `scale` sensitivities: (1/scale)-DP."""
     return Laplace(check.moderate(scale=scale), unit=Unit(unit, relation))
 
 
+@check.arguments
 def gaussian(noise: float, *, relation: str = "add-remove", unit: str = "record") -> Guarantee:
     """Gaussian noise of standard deviation `noise` sensitivities (also its rounding to integers).
 
@@ -106,6 +114,7 @@ def gaussian(noise: float, *, relation: str = "add-remove", unit: str = "record"
     return Gaussian(check.moderate(noise=noise), unit=Unit(unit, relation))
 
 
+@check.arguments
 def discrete_laplace(
     scale: float, sensitivity: int = 1, *, relation: str = "add-remove", unit: str = "record"
 ) -> Guarantee:
@@ -114,6 +123,7 @@ def discrete_laplace(
     return DiscreteLaplace(scale, sensitivity, unit=Unit(unit, relation))
 
 
+@check.arguments
 def discrete_gaussian(
     scale: float, sensitivity: int = 1, *, relation: str = "add-remove", unit: str = "record"
 ) -> Guarantee:
@@ -122,6 +132,7 @@ def discrete_gaussian(
     return DiscreteGaussian(scale, sensitivity, unit=Unit(unit, relation))
 
 
+@check.arguments
 def randomized_response(
     epsilon: float, outcomes: int = 2, *, relation: str = "add-remove", unit: str = "record"
 ) -> Guarantee:
@@ -130,11 +141,13 @@ def randomized_response(
     return RandomizedResponse(epsilon, outcomes, unit=Unit(unit, relation))
 
 
+@check.arguments
 def leaky(delta: float, *, relation: str = "add-remove", unit: str = "record") -> Guarantee:
     """A mechanism that reveals its input with probability δ: (0, δ)-DP."""
     return Leaky(check.inner_probability(delta=delta), unit=Unit(unit, relation))
 
 
+@check.arguments
 def leaky_randomized_response(
     epsilon: float, delta: float, *, relation: str = "add-remove", unit: str = "record"
 ) -> Guarantee:
@@ -143,6 +156,7 @@ def leaky_randomized_response(
     return LeakyRandomizedResponse(epsilon, delta, unit=Unit(unit, relation))
 
 
+@check.arguments
 def exponential(epsilon: float, *, relation: str = "add-remove", unit: str = "record") -> Guarantee:
     """The exponential mechanism (also the Gumbel form of report-noisy-max) calibrated to ε."""
     return Exponential(check.moderate(epsilon=epsilon), unit=Unit(unit, relation))

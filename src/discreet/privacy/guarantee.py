@@ -104,12 +104,14 @@ class Guarantee(ABC):
     def __mul__(self, count: Any) -> Guarantee:
         return self.__rmul__(count)
 
+    @check.arguments
     def sampled(self, rate: float, scheme: str = "poisson", relation: str | None = None) -> Guarantee:
         """The mechanism on a secret, fresh random sample of the units; see `discreet.privacy.sampling`."""
         from discreet.privacy.sampling import sampled
 
         return sampled(self, rate, scheme, relation)
 
+    @check.arguments
     def group(self, size: int) -> Guarantee:
         """The guarantee for `size` units that join or leave together (a household, the rows of one person)."""
         size = check.whole(size=size)
@@ -122,10 +124,12 @@ class Guarantee(ABC):
 
     # --- views -------------------------------------------------------------------------------------
 
+    @check.arguments
     def epsilon(self, delta: float, route: str | None = None) -> float:
         """The least ε that is proved at δ, rounded up; ∞ if there is none."""
         return _epsilon(self, check.delta(delta=delta), _named(route))[0]
 
+    @check.arguments
     def delta(self, epsilon: float) -> float:
         """The least δ that is proved at ε, rounded up."""
         log_delta, _ = _log_delta(self, check.not_negative(epsilon=epsilon))
@@ -133,6 +137,7 @@ class Guarantee(ABC):
             return 0.0
         return min(1.0, max(math.exp(log_delta) * (1 + 1e-15), _LEAST))  # what is not zero stays so
 
+    @check.arguments
     def bound(
         self, delta: float | None = None, epsilon: float | None = None, route: str | None = None
     ) -> Bound:
@@ -161,6 +166,7 @@ class Guarantee(ABC):
             lower = min(upper, _lower_delta(self, float(epsilon or 0.0)))
         return Bound(lower, upper, used.name, used.theorem, self.assumes)
 
+    @check.arguments
     def compare(self, delta: float) -> Comparison:
         """Every route that applies, with its ε at δ and its theorem, the tightest first."""
         delta = check.delta(delta=delta)
@@ -177,26 +183,31 @@ class Guarantee(ABC):
             rows.append(Bound(lower, upper, route.name, route.theorem, self.assumes))
         return Comparison(delta, tuple(sorted(rows, key=lambda row: row.upper)))
 
+    @check.arguments
     def renyi(self, order: float) -> float:
         """The Rényi divergence of that order, both directions; ∞ where there is no finite one."""
         order = check.above_one(order=order)
         return max(bag.renyi(order) if bag.failure == 0 else math.inf for bag in _numeric(self))
 
+    @check.arguments
     def concentrated(self) -> float:
         """The least proved ρ of zero-concentrated differential privacy; ∞ if there is none."""
         known = [(bag.concentrated, bag.failure) for bag in _numeric(self)]
         return max(rho if xi == 0 and failure == 0 else math.inf for (xi, rho), failure in known)
 
+    @check.arguments
     def advantage(self) -> float:
         """The total variation distance: how much better than guessing an attacker can do."""
         return self.delta(0.0)
 
+    @check.arguments
     def tradeoff(self, false_alarm: float) -> float:
         """The attacker's least miss rate at a false-alarm rate."""
         from discreet.privacy.tradeoff import tradeoff
 
         return tradeoff(self, check.probability(false_alarm=false_alarm))
 
+    @check.arguments
     def roc(self, points: int = 201) -> Roc:
         """The attacker's best detection rate for every false-alarm rate."""
         from discreet.privacy.tradeoff import roc
@@ -216,12 +227,14 @@ class Guarantee(ABC):
         prior = check.inner_probability(prior=prior)
         return posterior_exceeds(self, check.inner_probability(threshold=threshold), prior)
 
+    @check.arguments
     def loss(self) -> LossDistribution:
         """The privacy-loss distribution of the (dominating) worst case."""
         from discreet.privacy.tradeoff import loss
 
         return loss(self)
 
+    @check.arguments
     def implies(self, other: Guarantee) -> bool:
         """Whether everything with this guarantee provably has the other one too."""
         from discreet.privacy.order import implies
@@ -230,6 +243,7 @@ class Guarantee(ABC):
 
     # --- storage and display -----------------------------------------------------------------------
 
+    @check.arguments
     def explain(self, *, units: int | None = None) -> Explanation:
         """What it means for one protected unit, in plain sentences with numbers from the curve.
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet import check
 from discreet.privacy.guarantee import Guarantee
 
 #: Dark, light and middle tones that differ for every kind of colour vision (Okabe, Ito 2008) ...
@@ -65,11 +66,13 @@ class _Frame:
         return 0.52 * self.font * len(name) + 42 < 0.65 * self.inner
 
 
+@check.arguments
 def tradeoff_svg(guarantees: Mapping[str, Guarantee], size: int = 200, paper: str = "none") -> str:
     """Trade-off curves: false alarms to the right, misses upwards, safety top right; a name "" has no legend."""
     return _square(guarantees, _Frame(size), paper, rising=False)
 
 
+@check.arguments
 def roc_svg(guarantees: Mapping[str, Guarantee], size: int = 200, paper: str = "none") -> str:
     """ROC curves: false alarms to the right, detections upwards, safety along the diagonal."""
     return _square(guarantees, _Frame(size), paper, rising=True)

@@ -148,6 +148,7 @@ class OneOf(Guarantee):
         return f"one_of({', '.join(sorted(map(repr, self.parts)))})"
 
 
+@check.arguments
 def selected(
     inner: Guarantee, mean_runs: float | None = None, *, gamma: float | None = None, eta: float = 0.0
 ) -> Guarantee:
@@ -175,6 +176,7 @@ def selected(
     return Selected(inner, check.moderate(gamma=gamma), eta, unit=inner.unit)
 
 
+@check.arguments
 def one_of(*parts: Guarantee) -> Guarantee:
     """One of several mechanisms, whichever was chosen: the greatest of their curves at every point.
 

@@ -11,6 +11,7 @@ from discreet.errors import BadParameter, UnitMismatch
 RELATIONS = ("add-remove", "replace")
 
 
+@check.named_fields
 @dataclass(frozen=True)
 class Unit:
     """One protected unit and the neighbouring relation.

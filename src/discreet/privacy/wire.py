@@ -12,6 +12,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from discreet import check
 from discreet.errors import BadDescription, DiscreetError
 from discreet.privacy import constructors, groups, primitives, sampling, selection, wrapped
 from discreet.privacy.guarantee import Composed, Guarantee, compose
@@ -43,6 +44,7 @@ def to_json(guarantee: Guarantee) -> str:
     )
 
 
+@check.arguments
 def from_json(text: str) -> Guarantee:
     """The guarantee that `to_json` described.
 

@@ -97,6 +97,7 @@ class Parallel(Guarantee):
         )
 
 
+@check.arguments
 def parallel(*parts: Guarantee, relation: str | None = None) -> Guarantee:
     """One mechanism for each of several disjoint parts of the data (add-remove guarantees of the parts).
 
@@ -221,6 +222,7 @@ class TwoGaussians(Primitive):
         return forth, families.two_gaussians(self.shift / self.ratio, 1 / self.ratio)
 
 
+@check.arguments
 def pair(
     p: Sequence[float], q: Sequence[float], *, relation: str = "add-remove", unit: str = "record"
 ) -> Guarantee:
@@ -241,6 +243,7 @@ def pair(
     return Tables(tables[0], tables[1], unit=Unit(unit, relation))
 
 
+@check.arguments
 def pair_of_densities(
     p: Callable[[Any], Any],
     q: Callable[[Any], Any],
@@ -271,6 +274,7 @@ def pair_of_densities(
     return Tables(p_table, q_table, assumed, unit=Unit(unit, relation))
 
 
+@check.arguments
 def two_gaussians(
     shift: float, ratio: float, *, relation: str = "add-remove", unit: str = "record"
 ) -> Guarantee:

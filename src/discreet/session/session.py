@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from discreet import check
 from discreet.errors import BadParameter, OverBudget
+from discreet.extras import naming_extras
 from discreet.ledger import Entry, Ledger, Left, Limit, Receipt, Statement
 from discreet.ledger.description import Description
 from discreet.mechanisms.mechanism import Mechanism
@@ -25,6 +27,9 @@ from discreet.tables.answer import Answer
 from discreet.tables.dataset import Dataset
 from discreet.tables.question import Question
 from discreet.tables.spend import Spend
+
+if TYPE_CHECKING:
+    from discreet.tables.sql import Asked
 
 __all__ = ["Session"]
 
@@ -42,6 +47,7 @@ class Session:
     ends the session: see `discreet.session.response` for what that hides and what it does not.
     """
 
+    @check.arguments
     def __init__(
         self,
         data: Dataset,
@@ -72,25 +78,54 @@ class Session:
 
     # --- asking --------------------------------------------------------------------------------------
 
+    @check.arguments
     @at_response_time
-    def sql(self, text: str, *, key: str | None = None, **spend: Any) -> Any:
+    def sql(
+        self,
+        text: str,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        error: str | float | None = None,
+        confidence: float | None = None,
+        pilot: Spend | None = None,
+        key: str | None = None,
+    ) -> Any:
         """The answer to a question in SQL; `EXPLAIN PRIVACY SELECT …` gives the preview instead.
 
         What it may cost is said by `epsilon`, by `epsilon` with `delta`, by `rho`, or by the `error` that you need
         ("±50", "±2 %"); beside an error, `epsilon` is the most that it may cost. `key` makes a retry safe: the same key and
         question give the same answer and cost nothing more.
         """
-        from discreet.tables.sql import parse
-
-        asked = parse(text, self.data)
-        stated = {**asked.options, **spend}
+        asked = _parsed(text, self.data)
+        stated = {
+            **asked.options,
+            **_stated(epsilon=epsilon, delta=delta, rho=rho, error=error, confidence=confidence, pilot=pilot),
+        }
         if asked.explain:
             return self.preview(asked.question, **stated)
         return self.release(asked.question, key=key, **stated)
 
+    @check.arguments
     @at_response_time
-    def release(self, question: Any, data: Any = None, *, key: str | None = None, **spend: Any) -> Any:
+    def release(
+        self,
+        question: Any,
+        data: Any = None,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        error: str | float | None = None,
+        confidence: float | None = None,
+        pilot: Spend | None = None,
+        key: str | None = None,
+    ) -> Any:
         """The answer to a question about the tables; or, for a mechanism, its release on `data`."""
+        spend = _stated(
+            epsilon=epsilon, delta=delta, rho=rho, error=error, confidence=confidence, pilot=pilot
+        )
         key = checked_key(key)
         if isinstance(question, Mechanism):
             check_mechanism(data, spend)
@@ -100,6 +135,7 @@ class Session:
             return self._exact_enough(asked, key, **spend)
         return self._answer(asked, key, spend_of(spend))
 
+    @check.arguments
     @at_response_time
     def release_all(
         self,
@@ -121,11 +157,23 @@ class Session:
 
         return together(self._maker, asked, self._response.silent(after_each))
 
-    def preview(self, question: Any, **spend: Any) -> Any:
+    @check.arguments
+    def preview(
+        self,
+        question: Any,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        error: str | float | None = None,
+        confidence: float | None = None,
+        pilot: Spend | None = None,
+    ) -> Any:
         """What a question would cost and how wrong its answer would be. Touches no data and spends nothing."""
-        from discreet.tables.sql import parse
-
-        asked = parse(question, self.data).question if isinstance(question, str) else question_of(question)
+        spend = _stated(
+            epsilon=epsilon, delta=delta, rho=rho, error=error, confidence=confidence, pilot=pilot
+        )
+        asked = _parsed(question, self.data).question if isinstance(question, str) else question_of(question)
         cap, guessed = self._maker.cap_or_guess()
         amount, first = self._at_first(asked, cap, **spend) if "error" in spend else (spend_of(spend), "")
         mechanism = self._maker.compiled(asked, amount, cap)
@@ -133,15 +181,20 @@ class Session:
         notes = [note for note in (first, guessed, *self._account.closing(mechanism.promise)) if note]
         return replace(shown, notes=(*notes, *shown.notes))
 
-    def choice(self, **spend: Any) -> Guarantee | None:
+    @check.arguments
+    def choice(
+        self, *, epsilon: float | None = None, delta: float | None = None, rho: float | None = None
+    ) -> Guarantee | None:
         """What the choice of at_most="auto" will cost besides a question at this cost; None if there is none to make."""
-        mechanism = self._maker.choice(spend_of(spend))
+        mechanism = self._maker.choice(Spend(epsilon, delta, rho))
         return None if mechanism is None else mechanism.promise
 
+    @check.arguments
     def charge(self, guarantee: Guarantee, *, question: str, key: str | None = None) -> Receipt:
         """Pay for something that is drawn elsewhere: a training run, a mechanism of your own. Pay before you draw."""
         return self._account.charge(guarantee, question, checked_key(key))
 
+    @check.arguments
     def find(self, key: str, question: str, guarantee: Guarantee | None = None) -> Entry | None:
         """The answer that this session's analyst was given under a key; a key that stands for anything else is refused."""
         return self._account.find(key, question, guarantee)
@@ -257,6 +310,17 @@ class Session:
 def _first_step(key: str | None) -> str | None:
     """The key of the first of two steps: no other question has it, and it is as short as any."""
     return None if key is None else f"{OWN}first step {hashlib.sha256(key.encode()).hexdigest()}"
+
+
+def _stated(**given: Any) -> dict[str, Any]:
+    """What was stated of the cost, by name."""
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _parsed(text: Any, data: Dataset) -> Asked:
+    with naming_extras():
+        from discreet.tables.sql import parse
+    return parse(text, data)
 
 
 def _not_a_data_set() -> BadParameter:

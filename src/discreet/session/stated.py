@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from discreet.errors import BadParameter
@@ -61,11 +62,13 @@ def spend_of(stated: Mapping[str, Any]) -> Spend:
     unknown = sorted(set(stated) - {"epsilon", "delta", "rho"})
     if not unknown:
         return Spend(**stated)
+    near = get_close_matches(unknown[0], ("epsilon", "delta", "rho", "error"), n=1, cutoff=0.5)
+    meant = f"{near[0]}=   (did you mean this?)   or  " if near else ""
     raise BadParameter(
         "DP105",
         f"there is no {unknown[0]}= to say what an answer may cost.",
         why="a slip in the name would leave the cost to a default, and there is none.",
-        fix="epsilon=0.1   or  epsilon=0.1, delta=1e-6   or  rho=0.01   or  error='±50'",
+        fix=f"{meant}epsilon=0.1   or  epsilon=0.1, delta=1e-6   or  rho=0.01   or  error='±50'",
     )
 
 

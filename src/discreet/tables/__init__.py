@@ -18,6 +18,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from discreet.extras import naming_extras
+
 __all__ = [
     "count",
     "greatest",
@@ -40,5 +42,6 @@ _HOMES = {"greatest": "formula", "least": "formula", "when": "formula"}
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        return getattr(import_module(f"discreet.tables.{_HOMES.get(name, 'aggregates')}"), name)
+        with naming_extras():
+            return getattr(import_module(f"discreet.tables.{_HOMES.get(name, 'aggregates')}"), name)
     raise AttributeError(f"module 'discreet.tables' has no attribute {name!r}")

@@ -48,56 +48,67 @@ class Wanted:
         return replace(self, name=name)
 
 
+@check.arguments
 def count(of: str | Formula | None = None) -> Wanted:
     """How many rows; with `of`, in how many it is not NULL."""
     return Wanted("count" if of is None else "count_of", of)
 
 
+@check.arguments
 def units() -> Wanted:
     """How many units: patients, customers, whoever is protected."""
     return Wanted("units")
 
 
+@check.arguments
 def sum(of: str | Formula, between: tuple[Any, Any] | None = None) -> Wanted:  # noqa: A001 - as people say it
     """The sum."""
     return Wanted("sum", of, between)
 
 
+@check.arguments
 def mean(of: str | Formula, between: tuple[Any, Any] | None = None) -> Wanted:
     """The mean."""
     return Wanted("mean", of, between)
 
 
+@check.arguments
 def variance(of: str | Formula, between: tuple[Any, Any] | None = None) -> Wanted:
     """The variance."""
     return Wanted("variance", of, between)
 
 
+@check.arguments
 def stddev(of: str | Formula, between: tuple[Any, Any] | None = None) -> Wanted:
     """The standard deviation."""
     return Wanted("stddev", of, between)
 
 
+@check.arguments
 def median(of: str | Formula, between: tuple[Any, Any] | None = None) -> Wanted:
     """The median."""
     return Wanted("median", of, between)
 
 
+@check.arguments
 def quantile(of: str | Formula, rank: float, between: tuple[Any, Any] | None = None) -> Wanted:
     """A quantile: nine in ten values lie below `quantile(x, 0.9)`."""
     return Wanted("quantile", of, between, check.inner_probability(rank=rank))
 
 
+@check.arguments
 def min(of: str | Formula, between: tuple[Any, Any] | None = None) -> Wanted:  # noqa: A001 - as people say it
     """A low quantile, as what can be told of the least value."""
     return Wanted("min", of, between)
 
 
+@check.arguments
 def max(of: str | Formula, between: tuple[Any, Any] | None = None) -> Wanted:  # noqa: A001 - as people say it
     """A high quantile, as what can be told of the greatest value."""
     return Wanted("max", of, between)
 
 
+@check.arguments
 def mode(of: str | Formula, values: Sequence[Any] | None = None) -> Wanted:
     """The most frequent of some public values, or of those of the description."""
     if isinstance(values, str):

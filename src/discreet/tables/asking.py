@@ -14,6 +14,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from discreet import check
 from discreet.tables import aggregates
 
 if TYPE_CHECKING:
@@ -31,10 +32,12 @@ class Asking:
     def _query(self) -> Query:
         """The question as far as it has been asked."""
 
+    @check.arguments
     def where(self, *conditions: Formula) -> Query:
         """The rows for which all conditions are true; where one is NULL the row is left out."""
         return self._query.filtered(conditions)
 
+    @check.arguments
     def join(self, table: str, on: Any = None, *, keep: bool = False) -> Query:
         """Every row with the rows of another table that it matches.
 
@@ -55,6 +58,7 @@ class Asking:
         """Several numbers at once, which share one guarantee."""
         return self._query.asked(several, named)
 
+    @check.arguments
     def count(self, of: str | Formula | None = None) -> Prepared:
         """How many rows; with `of`, how many rows in which it is not NULL."""
         return self.aggregate(aggregates.count(of))
@@ -63,42 +67,52 @@ class Asking:
         """How many units: patients, customers, whoever is protected."""
         return self.aggregate(aggregates.units())
 
+    @check.arguments
     def sum(self, of: str | Formula, between: tuple[Any, Any] | None = None) -> Prepared:
         """The sum; values are first moved `between` two ends, or between those of the description."""
         return self.aggregate(aggregates.sum(of, between))
 
+    @check.arguments
     def mean(self, of: str | Formula, between: tuple[Any, Any] | None = None) -> Prepared:
         """The mean."""
         return self.aggregate(aggregates.mean(of, between))
 
+    @check.arguments
     def variance(self, of: str | Formula, between: tuple[Any, Any] | None = None) -> Prepared:
         """The variance."""
         return self.aggregate(aggregates.variance(of, between))
 
+    @check.arguments
     def stddev(self, of: str | Formula, between: tuple[Any, Any] | None = None) -> Prepared:
         """The standard deviation."""
         return self.aggregate(aggregates.stddev(of, between))
 
+    @check.arguments
     def median(self, of: str | Formula, between: tuple[Any, Any] | None = None) -> Prepared:
         """The median."""
         return self.aggregate(aggregates.median(of, between))
 
+    @check.arguments
     def quantile(self, of: str | Formula, rank: float, between: tuple[Any, Any] | None = None) -> Prepared:
         """A quantile: nine in ten values lie below `quantile(x, 0.9)`."""
         return self.aggregate(aggregates.quantile(of, rank, between))
 
+    @check.arguments
     def min(self, of: str | Formula, between: tuple[Any, Any] | None = None) -> Prepared:
         """A low quantile: the least value itself is one person's, and is never told."""
         return self.aggregate(aggregates.min(of, between))
 
+    @check.arguments
     def max(self, of: str | Formula, between: tuple[Any, Any] | None = None) -> Prepared:
         """A high quantile: the greatest value itself is one person's, and is never told."""
         return self.aggregate(aggregates.max(of, between))
 
+    @check.arguments
     def mode(self, of: str | Formula, values: Sequence[Any] | None = None) -> Prepared:
         """The most frequent of some public values, or of those of the description."""
         return self.aggregate(aggregates.mode(of, values))
 
+    @check.arguments
     def histogram(self, of: str | Formula, edges: Sequence[Any]) -> Prepared:
         """How many rows lie between each two neighbours of rising edges, and below and above all of them."""
         return self._query.binned(of, edges)

@@ -13,6 +13,7 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.paths import expanded
 from discreet.tables import rules
 
 __all__ = ["checked"]
@@ -41,9 +42,7 @@ def checked(section: Any, folder: Path | None = None) -> dict[str, Any]:
         _shares(told["per_analyst"])
     if "ledger" in told:
         ledger = rules.word_of("[budget] ledger", told["ledger"])
-        told["ledger"] = (
-            ledger if folder is None or "://" in ledger else str(folder / Path(ledger).expanduser())
-        )
+        told["ledger"] = ledger if folder is None or "://" in ledger else str(folder / expanded(ledger))
     return told
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from json import dumps as quoted
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from discreet import check
@@ -24,11 +25,11 @@ from discreet.tables.rules import KINDS
 if TYPE_CHECKING:
     from discreet.tables.query import Query
 
-__all__ = ["KINDS", "Column", "Dataset", "Each", "Table"]
+__all__ = ["KINDS", "UNIT_KINDS", "Column", "Dataset", "Each", "Table"]
 
 #: What a unit may be told by. A real number may not: 7.0 and 7 are one person, and NaN is nobody. Nor may bytes, lists and the
 #: like, which engines do not compare alike.
-_UNIT_KINDS = ("integer", "text", "decimal", "date")
+UNIT_KINDS = ("integer", "text", "decimal", "date")
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Table:
             raise rules.wrong(
                 where, f"it has no column {self.unit}.", _spelt(self.unit, self.name, self.columns)
             )
-        if self.columns[self.unit].kind not in _UNIT_KINDS:
+        if self.columns[self.unit].kind not in UNIT_KINDS:
             raise rules.wrong(
                 f"{where}, column {self.unit}",
                 "whom a row belongs to must be a whole number, a text, a decimal or a date, not a real number, a truth "
@@ -149,12 +150,12 @@ class Each:
         """The call that states the same: whom a fix names is whom the data protect.
 
         >>> Each("patient_id", 20, relation="replace").as_code()
-        "dp.each('patient_id', at_most=20, relation='replace')"
+        'dp.each("patient_id", at_most=20, relation="replace")'
         """
-        stated = [] if self.column is None else [repr(self.column), f"at_most={self.at_most!r}"]
+        stated = [] if self.column is None else [quoted(self.column), f"at_most={quoted(self.at_most)}"]
         stated += [] if self.groups is None else [f"groups={self.groups!r}"]
-        stated += [] if self.relation == "add-remove" else [f"relation={self.relation!r}"]
-        stated += [f"word={self.word!r}"] if self.word not in {"", "row"} else []
+        stated += [] if self.relation == "add-remove" else [f"relation={quoted(self.relation)}"]
+        stated += [f"word={quoted(self.word)}"] if self.word not in {"", "row"} else []
         return f"dp.{'each_row' if self.column is None else 'each'}({', '.join(stated)})"
 
     @property
@@ -262,7 +263,9 @@ class Dataset(Asking):
         place = (
             next((table.source for table in self.tables.values() if table.private), "") or "visits.parquet"
         )
-        raise not_copied(f"open it where it is needed:  dp.open({place!r}, protect={self.protect.as_code()})")
+        raise not_copied(
+            f"open it where it is needed:  dp.open({quoted(place)}, protect={self.protect.as_code()})"
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from discreet.paths import first_file
 from discreet.tables import schema
 from discreet.tables.rules import wrong
 from discreet.tables.toml import key_text, value_text
@@ -49,13 +50,12 @@ _SOURCE = '# source = ""                  # where you know it from'
 
 def describe(path: str | Path, table: str = "") -> str:
     """A TOML description of a file, made from its schema alone; `table` names a table of a database file."""
-    place = schema.first_file(path)
+    place = first_file(path)
     if schema.is_database(place) and not table:
         names = schema.catalogue(place)
         if len(names) != 1:
-            raise wrong(
-                place.name, "it has several tables, or none.", f'describe("{place.name}", table="visits")'
-            )
+            fix = f"--table {names[0]}   (one of {', '.join(names)})"
+            raise wrong(place.name, "it has several tables.", fix)
         table = names[0]
     columns = schema.kinds(path, table)
     stem = table or place.stem

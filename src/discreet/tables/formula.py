@@ -25,6 +25,7 @@ from sqlglot import exp, generator
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokens import Tokenizer
 
+from discreet import check
 from discreet.errors import BadParameter, RefusedQuestion
 from discreet.tables.leaf import exact
 
@@ -222,6 +223,7 @@ class Formula:
         return _call("MINUTE", self)
 
 
+@check.arguments
 def col(name: str) -> Formula:
     """A column by its name, or as "table.column".
 
@@ -250,11 +252,13 @@ def formula(value: Any) -> Formula:
     return value if isinstance(value, Formula) else col(value)
 
 
+@check.arguments
 def least(*values: Any) -> Formula:
     """The least of several; NULL where any is NULL."""
     return _call("LEAST", *values)
 
 
+@check.arguments
 def greatest(*values: Any) -> Formula:
     """The greatest of several; NULL where any is NULL."""
     return _call("GREATEST", *values)
@@ -283,6 +287,7 @@ class When:
         return Formula(exp.Case(ifs=branches, default=tree(value)))
 
 
+@check.arguments
 def when(condition: Formula) -> When:
     """A condition; `then` and `otherwise` say what its value is."""
     return When((), tree(condition))

@@ -6,13 +6,16 @@ from __future__ import annotations
 import csv
 import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet import privacy
-from discreet.errors import BadDescription, BadParameter, MissingExtra
+from discreet.errors import BadDescription, MissingExtra
+from discreet.paths import place_for, unwritable
 
 if TYPE_CHECKING:
     from discreet.tables.answer import Answer, Noisy
@@ -41,11 +44,12 @@ def to_arrow(answer: Answer) -> Any:
 
 def to_parquet(answer: Answer, path: str | Path) -> None:
     table = to_arrow(answer)
-    _library("pyarrow.parquet").write_table(table, _place(path))
+    with _written_to(path) as place:
+        _library("pyarrow.parquet").write_table(table, place)
 
 
 def to_csv(answer: Answer, path: str | Path) -> None:
-    with _place(path).open("w", encoding="utf-8", newline="") as file:
+    with _written_to(path) as place, place.open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file)
         lines.writerow(answer.header)
         lines.writerows(answer.rows())
@@ -136,16 +140,13 @@ def _value(stored: Any) -> Any:
     return stored
 
 
-def _place(path: str | Path) -> Path:
-    place = Path(path)
-    if place.parent.is_dir() and not place.is_dir():
-        return place
-    raise BadParameter(
-        "DP102",
-        f"{place} cannot be written: there is no such folder, or it is a folder.",
-        why="the answer was paid for and is still there; only the file is missing.",
-        fix=f"answer.to_csv({place.name!r})",
-    )
+@contextmanager
+def _written_to(path: str | Path) -> Iterator[Path]:
+    """A place for a file; the answer was paid for and is still there, whatever the system says."""
+    try:
+        yield place_for(path)
+    except OSError as error:
+        raise unwritable(path, error.strerror or "the system refuses") from None
 
 
 def _unread(code: str, reason: str) -> BadDescription:
@@ -161,9 +162,5 @@ def _library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise MissingExtra(
-            "DP501",
-            f"this needs {name.split('.', maxsplit=1)[0]}, which is not installed.",
-            why="the small core hands answers on as rows, as JSON and as CSV.",
-            fix="pip install 'discreet[tables]'   or  answer.rows()",
-        ) from None
+        why = "the small core hands answers on as rows, as JSON and as CSV."
+        raise MissingExtra.of(name, why=why, instead="answer.rows()") from None

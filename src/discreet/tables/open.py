@@ -13,15 +13,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from json import dumps as quoted
 from pathlib import Path
 from typing import Any
 
+from discreet import check
 from discreet.errors import BadParameter
 from discreet.tables import engines, rules, schema, toml
 from discreet.tables.budget import checked as checked_budget
-from discreet.tables.dataset import Column, Dataset, Each, Table
+from discreet.tables.dataset import UNIT_KINDS, Column, Dataset, Each, Table
 from discreet.tables.engine import Engine
 from discreet.tables.engines.source import ROW
+from discreet.tables.sound import kind_of
 from discreet.tables.sources import HOMES, Found, bring, find, one_address
 
 __all__ = ["column", "each", "each_row", "open"]
@@ -35,6 +38,7 @@ _READ_AS = {
 }
 
 
+@check.arguments
 def each(
     column: str,
     at_most: int | str | None = None,
@@ -61,6 +65,7 @@ def each(
     return Each(column, at_most, groups, relation, word)
 
 
+@check.arguments
 def each_row(*, relation: str = "add-remove", word: str = "row") -> Each:
     """Every row is protected for itself: right only where nobody can have two.
 
@@ -70,6 +75,7 @@ def each_row(*, relation: str = "add-remove", word: str = "row") -> Each:
     return Each(None, 1, None, relation, word)
 
 
+@check.arguments
 def column(
     kind: str | None = None,
     *,
@@ -89,6 +95,7 @@ def column(
     return Column("", kind or "", bounds, values, places, source, null)
 
 
+@check.arguments
 def open(  # noqa: A001 - as a person says it: dp.open(…)
     source: Any,
     protect: Each | None = None,
@@ -117,9 +124,9 @@ def open(  # noqa: A001 - as a person says it: dp.open(…)
             "public": public,
             "table": table or None,
         }
-        return _from_toml(Path(source), given, engine)
+        return _from_toml(source, given, engine)
     if not isinstance(protect, Each):
-        raise _unprotected(source)
+        raise _unprotected(source, table)
     for word, told in (("columns", columns), ("public", public)):
         if told is not None and not isinstance(told, Mapping):
             fix = {
@@ -149,16 +156,16 @@ def open(  # noqa: A001 - as a person says it: dp.open(…)
     )
 
 
-def _from_toml(path: Path, given: Mapping[str, Any], engine: str | None) -> Dataset:
+def _from_toml(path: str | Path, given: Mapping[str, Any], engine: str | None) -> Dataset:
+    told, name = toml.read(path), Path(path).name
     twice = [key for key, value in given.items() if value is not None]
     if twice:
         raise BadParameter(
             "DP107",
             f"{', '.join(twice)} was given, but the description says it already.",
             why="one of the two would be silently ignored.",
-            fix=f"write it into {path.name}, and call  dp.open({path.name!r})",
+            fix=f"write it into {name}, and call  dp.open({str(path)!r})",
         )
-    told = toml.read(path)
     places = {**told.private, **told.public}
     data = _opened(
         told.name,
@@ -286,11 +293,31 @@ def _by_table(columns: Mapping[str, Any], private: list[str], public: list[str])
     return nested
 
 
-def _unprotected(source: Any) -> BadParameter:
-    shown = f'"{source}"' if isinstance(source, str | Path) else "source"
+def _unprotected(source: Any, table: str) -> BadParameter:
+    """The error for data that protect nobody yet; a source that cannot be opened is refused first."""
+    several = source if isinstance(source, Mapping) else {"": source}
+    found = [find(part, table) for part in several.values()]
+    shown = quoted(str(source)) if isinstance(source, str | Path) else "source"
+    shown += f", table={quoted(table)}" if table else ""
+    units = list(dict.fromkeys(name for one in found for name in _possible_units(one)))
+    named = [name for name in units if name.casefold() == "id" or name.casefold().endswith("_id")]
+    whom = named if len(named) == 1 else units or ["patient_id"]
+    fix = f"dp.open({shown}, protect=dp.each({quoted(whom[0])}, at_most=20))"
+    others = f"   (or each of: {', '.join(whom[1:])})" if len(whom) > 1 else ""
     return BadParameter(
         "DP107",
         "protect is missing: whom do the data protect?",
         why="a guarantee is about somebody; rows of the same person must be told from rows of others.",
-        fix=f'dp.open({shown}, protect=dp.each("patient_id", at_most=20))   (only if nobody can have two rows:  dp.each_row())',
+        fix=f"{fix}{others}   (only if nobody can have two rows:  dp.each_row())",
     )
+
+
+def _possible_units(found: Found) -> list[str]:
+    """The columns that can say whose row it is, as far as a schema that lies on this machine tells."""
+    if found.home == "file":
+        kinds = schema.kinds(found.handle)
+    elif found.home == "arrow":
+        kinds = {field.name: kind_of(field.type) for field in found.handle.schema}
+    else:
+        return []
+    return [name for name, kind in kinds.items() if kind in UNIT_KINDS]

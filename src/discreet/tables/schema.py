@@ -10,29 +10,26 @@ from __future__ import annotations
 
 import csv
 from dataclasses import dataclass
-from difflib import get_close_matches
-from glob import glob
 from pathlib import Path
 from typing import Any
 
 from discreet.errors import STOPPED, DiscreetError, EngineFailed
+from discreet.extras import naming_extras
+from discreet.paths import ENDINGS, first_file, one_file, unopened
 from discreet.tables import parquet, rules, sqlite
 from discreet.tables.sound import kind_of, library
 
 __all__ = [
     "DELIMITERS",
     "DatabaseFile",
-    "beside",
     "catalogue",
     "check_kind",
-    "files",
-    "first_file",
     "header",
     "is_database",
     "is_sqlite",
     "kinds",
     "library",
-    "unopened",
+    "unreadable",
 ]
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -49,13 +46,13 @@ def kinds(path: str | Path, table: str = "") -> dict[str, str]:
     if suffix in DELIMITERS:
         return dict.fromkeys(header(place), "text")
     if suffix in parquet.ENDINGS:
-        schema = opened(lambda: parquet.footer(place))
+        schema = opened(lambda: parquet.footer(place), place)
     elif suffix in _ARROW:
-        schema = opened(lambda: library("pyarrow").ipc.open_file(str(place)).schema)
+        schema = opened(lambda: library("pyarrow").ipc.open_file(str(place)).schema, place)
     elif suffix in _SQLITE:
-        return dict(opened(lambda: sqlite.kinds(place, table)))
+        return dict(opened(lambda: sqlite.kinds(place, table), place))
     elif suffix == _DUCKDB:
-        schema = opened(lambda: _of_database(place, table))
+        schema = opened(lambda: _of_database(place, table), place)
     else:
         check_kind(place)
         raise unopened(f"{place.name}: files of this kind have no schema of their own.")
@@ -64,9 +61,8 @@ def kinds(path: str | Path, table: str = "") -> dict[str, str]:
 
 def check_kind(path: Path) -> None:
     """Refuse a file of a kind that is not read, by its ending."""
-    known = (*parquet.ENDINGS, *DELIMITERS, *_ARROW, _DUCKDB, *_SQLITE)
-    if path.suffix.lower() not in known:
-        what = f"{path.name}: files of this kind are not read; those are {', '.join(known)}."
+    if path.suffix.lower() not in ENDINGS:
+        what = f"{path.name}: files of this kind are not read; those are {', '.join(ENDINGS)}."
         raise unopened(what, f"save it as  {path.stem}.parquet  or  {path.stem}.csv")
 
 
@@ -80,34 +76,29 @@ def is_sqlite(path: str | Path) -> bool:
     return Path(path).suffix.lower() in _SQLITE
 
 
-def first_file(path: str | Path) -> Path:
-    """A file, or the first of those that a pattern means."""
-    return files(path)[0]
-
-
-def files(path: str | Path) -> list[Path]:
-    """A file, or all that a pattern means, in the order of their names."""
-    if Path(path).is_file():
-        return [Path(path)]
-    found = [Path(name) for name in sorted(glob(str(path), recursive=True))]  # noqa: PTH207 - it may be absolute
-    if found and all(place.is_file() for place in found):
-        return found
-    raise unopened(f"there is no file {path}.", beside(Path(path)))
-
-
 def header(path: str | Path) -> list[str]:
     """The column names in the first line of a text file; nothing below it is read."""
-    place = Path(path)
-    with place.open("rb") as file:
-        # bytes, because a decoder reads ahead and would stumble over a row
-        line = opened(lambda: file.readline(_LONGEST_HEADER).decode("utf-8-sig"))
-    told = line.removesuffix("\n").removesuffix("\r")
+    place = one_file(Path(path))
+    try:
+        told = opened(lambda: _first_line(place)).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        fix = f"save it as UTF-8:  iconv -f utf-16 -t utf-8 {place} > {place.stem}-utf8{place.suffix}"
+        raise rules.wrong(place.name, "its first line is not UTF-8 text.", fix) from None
+    if "\r" in told:
+        fix = f"end its lines with a line feed:  tr '\\r' '\\n' < {place} > {place.stem}-lf{place.suffix}"
+        raise rules.wrong(place.name, "its lines end in a carriage return alone.", fix)
     delimiter = DELIMITERS[place.suffix.lower()]
     names = opened(lambda: next(csv.reader([told], delimiter=delimiter), [])) if _is_one_line(told) else []
     if names and all(name.strip() for name in names) and len(set(names)) == len(names):
         return names
     fix = "write the names of the columns into its first line, each once, and end every line with a line feed"
     raise rules.wrong(place.name, "its first line is not a list of different column names.", fix)
+
+
+def _first_line(place: Path) -> bytes:
+    """Bytes, because a decoder reads ahead and would stumble over a row."""
+    with place.open("rb") as file:
+        return file.readline(_LONGEST_HEADER).removesuffix(b"\n").removesuffix(b"\r")
 
 
 def _is_one_line(text: str) -> bool:
@@ -125,39 +116,41 @@ class DatabaseFile:
 
 def catalogue(path: str | Path) -> list[str]:
     """The names of the tables of a database file."""
-    if is_sqlite(path):
-        return list(opened(lambda: sqlite.tables(Path(path))))
-    asked = connect(Path(path)).execute("SELECT table_name FROM duckdb_tables() ORDER BY table_name")
-    return [name for (name,) in asked.fetchall()]
+    place = Path(path)
+    if is_sqlite(place):
+        names = list(opened(lambda: sqlite.tables(place), place))
+    else:
+        asked = "SELECT table_name FROM duckdb_tables() ORDER BY table_name"
+        names = [name for (name,) in opened(lambda: connect(place).execute(asked).fetchall(), place)]
+    if names:
+        return names
+    raise unopened(f"{place.name} has no tables.", f"write the rows into a table of {place.name} first")
 
 
 def connect(path: Path) -> Any:
     """A connection to a DuckDB file that cannot write."""
-    return opened(lambda: library("duckdb").connect(str(path), read_only=True))
+    return opened(lambda: library("duckdb").connect(str(path), read_only=True), path)
 
 
-def opened(work: Any) -> Any:
+def opened(work: Any, path: Path | None = None) -> Any:
     """What `work` returns; where a file or a database cannot be opened, an error that quotes nothing of it."""
     try:
-        return work()
+        with naming_extras():
+            return work()
     except (DiscreetError, *STOPPED):
         raise
     except BaseException:  # noqa: BLE001 - a reader's error may quote a row, and one of them has panics that are no Exception
-        failed = unopened("the source could not be opened.")
+        failed = unopened("the source could not be opened.") if path is None else unreadable(path)
     raise failed
 
 
-def unopened(what: str, fix: str = "check the path, the address and the name of the table") -> EngineFailed:
-    return EngineFailed("DP802", what, why="no row was read and nothing was charged.", fix=fix)
-
-
-def beside(path: Path) -> str:
-    """The file that was probably meant."""
-    if path.is_dir():
-        return f'dp.open("{path}/*.parquet", …)   for all files of a folder'
-    there = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
-    near = get_close_matches(path.name, there, n=1)
-    return f"is  {near[0]}  meant?" if near else f"give the whole path of {path.name}"
+def unreadable(path: Path) -> EngineFailed:
+    """The error for a file that is not what its ending says."""
+    kind = path.suffix.removeprefix(".").lower()
+    return unopened(
+        f"{path.name} is damaged, or it is not a .{kind} file.",
+        f"write {path.name} again from where it came, or rename it if it is of another kind",
+    )
 
 
 def _of_database(place: Path, table: str) -> Any:

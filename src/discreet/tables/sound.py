@@ -60,12 +60,7 @@ def library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise MissingExtra(
-            "DP501",
-            f"this needs {name.split('.', maxsplit=1)[0]}, which is not installed.",
-            why="engines and file formats are optional, so that the core stays small.",
-            fix="pip install 'discreet[tables]'",
-        ) from None
+        raise MissingExtra.of(name) from None
 
 
 def kind_of(kind: Any) -> str:

@@ -17,13 +17,14 @@ A lazy frame, a relation and a view are programs of their author, who answers fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from discreet.errors import BadParameter
+from discreet.paths import check_address, expanded, files, first_file, unopened
 from discreet.tables import parquet, rules, schema, texts
 from discreet.tables.dataset import Column
 from discreet.tables.engines.frozen import Frozen
@@ -71,10 +72,11 @@ class Found:
 def find(source: Any, table: str = "") -> Found:
     """What somebody means by a source; nothing is opened yet but the catalogue of a database."""
     if isinstance(source, str) and source.startswith(("postgresql://", "postgres://")):
-        name = _table(table, "postgresql://…")
+        name = _table(table, repr(_without_password(source)))
         return Found("postgres", name, name.rpartition(".")[2], _without_password(source), name, source)
+    check_address(source)
     if isinstance(source, str | Path):
-        return _file(Path(source), table)
+        return _file(expanded(source), table)
     if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
         return _connected(source[0], source[1])
     package = type(source).__module__.split(".")[0].removeprefix("_")
@@ -85,18 +87,19 @@ def find(source: Any, table: str = "") -> Found:
 
 def _file(path: Path, table: str) -> Found:
     # looked at before anything is read: what changes from now on is noticed
-    files = Frozen.at(path)
+    frozen = Frozen.at(path)
+    first = first_file(path)
     if not schema.is_database(path):
-        schema.check_kind(schema.first_file(path))
-        return Found("file", str(path), schema.first_file(path).stem, str(path), files=files)
-    names = schema.catalogue(schema.first_file(path))
+        schema.check_kind(first)
+        return Found("file", str(path), first.stem, str(path), files=frozen)
+    names = schema.catalogue(first)
     if not table and len(names) == 1:
         table = names[0]
-    if _table(table, path.name) not in names:
-        raise schema.unopened(f"{path.name} has no table {table}.", f'table="{rules.closest(table, names)}"')
+    if _table(table, f'"{path}"', names) not in names:
+        raise unopened(f"{path.name} has no table {table}.", f'table="{rules.closest(table, names)}"')
     if schema.is_sqlite(path):
-        return Found("arrow", texts.from_sqlite(path, table), table, str(path), table, files=files)
-    return Found("duckdb", schema.DatabaseFile(path, table), table, str(path), table, files=files)
+        return Found("arrow", texts.from_sqlite(path, table), table, str(path), table, files=frozen)
+    return Found("duckdb", schema.DatabaseFile(path, table), table, str(path), table, files=frozen)
 
 
 def _connected(connection: Any, table: str) -> Found:
@@ -133,7 +136,7 @@ def bring(
     if HOMES[found.home] == engine and found.home != "file":
         return found.handle
     if found.home == "file" and engine in {"duckdb", "polars", "spark"}:
-        return _from_files(schema.files(found.handle), engine, columns, unit, session)
+        return _from_files(files(found.handle), engine, columns, unit, session)
     if found.home == "arrow" and engine in {"polars", "spark"}:
         return _in_memory(found.handle, engine, unit, session)
     if found.home == "polars" and engine == "duckdb":
@@ -151,8 +154,8 @@ def _from_files(
 ) -> Any:
     ending = paths[0].suffix.lower()
     if any(path.suffix.lower() != ending for path in paths):
-        raise schema.unopened(
-            "the files are of different kinds.", f'dp.open("{paths[0].parent}/*{ending}", …)'
+        raise unopened(
+            "the files are of different kinds.", f'dp.open("{paths[0].parent}/*{ending}", protect=…)'
         )
     if ending in schema.DELIMITERS:
         return _in_memory(texts.from_text_files(paths, columns), engine, unit, session)
@@ -161,10 +164,10 @@ def _from_files(
     wanted = {name: column.kind for name, column in columns.items()}
     if unit is not None:
         wanted.setdefault(unit, "text")
-    files = schema.opened(lambda: parquet.Parquet.of(paths, wanted))
+    table = schema.opened(lambda: parquet.Parquet.of(paths, wanted), paths[0])
     if engine != "spark":
-        return files
-    return _in_memory(schema.opened(files.table), engine, unit, session)
+        return table
+    return _in_memory(schema.opened(table.table, paths[0]), engine, unit, session)
 
 
 def _in_memory(table: Any, engine: str, unit: str | None, session: Any) -> Any:
@@ -209,14 +212,15 @@ def _without_password(address: str) -> str:
     return urlunsplit((parts.scheme, user.partition(":")[0] + at + host, parts.path, options, ""))
 
 
-def _table(table: str, where: str) -> str:
+def _table(table: str, where: str, names: Sequence[str] = ("visits",)) -> str:
     if isinstance(table, str) and table:
         return table
+    listed = f"   ({', '.join(names)})" if len(names) > 1 else ""
     raise BadParameter(
         "DP107",
         "which table of the database is meant?",
         why="a database has several, and each may belong to other people.",
-        fix=f'dp.open("{where}", table="visits", protect=…)',
+        fix=f'dp.open({where}, table="{names[0]}", protect=…){listed}',
     )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.errors import BadParameter
+from discreet.paths import files
 from discreet.tables import casts, lines, parquet, rules, schema, sqlite
 from discreet.tables.dataset import Column
 from discreet.tables.sound import sound, sound_column
@@ -40,14 +41,14 @@ def from_text_files(paths: list[Path], columns: Mapping[str, Column]) -> Any:
         parts = [lines.read(path, delimiter, names) for path in paths]
         return casts.described(schema.library("pyarrow").concat_tables(parts), kinds)
 
-    return schema.opened(work)
+    return schema.opened(work, paths[0])
 
 
 def from_path(path: str | Path) -> Any:
     """What lies at a path or a pattern, of which nothing is described: files of Parquet, or an Arrow table."""
-    paths = schema.files(path)
+    paths = files(path)
     if paths[0].suffix.lower() in parquet.ENDINGS:
-        return schema.opened(lambda: parquet.Parquet.of(paths))
+        return schema.opened(lambda: parquet.Parquet.of(paths), paths[0])
     if paths[0].suffix.lower() in schema.DELIMITERS:
         return from_text_files(paths, {})
     return from_arrow_files(paths)
@@ -56,7 +57,9 @@ def from_path(path: str | Path) -> Any:
 def from_arrow_files(paths: list[Path]) -> Any:
     """Arrow or Feather files as one Arrow table."""
     pyarrow = schema.library("pyarrow")
-    tables = [schema.opened(lambda at=path: pyarrow.ipc.open_file(str(at)).read_all()) for path in paths]
+    tables = [
+        schema.opened(lambda at=path: pyarrow.ipc.open_file(str(at)).read_all(), path) for path in paths
+    ]
     made = [sound(table) for table in tables]
     if any(table.schema != made[0].schema for table in made):
         fix = "save all files with the same columns, of the same types"
@@ -74,7 +77,7 @@ def from_sqlite(path: Path, table: str) -> Any:
         "date": pyarrow.date32(),
         "text": pyarrow.string(),
     }
-    columns = schema.opened(lambda: sqlite.columns(path, table))
+    columns = schema.opened(lambda: sqlite.columns(path, table), path)
     return pyarrow.table({name: pyarrow.array(cells, types[kind]) for name, (kind, cells) in columns.items()})
 
 

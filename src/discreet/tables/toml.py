@@ -21,7 +21,8 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet.errors import BadParameter
+from discreet.errors import BadDescription, BadParameter, EngineFailed
+from discreet.paths import check_address, expanded, text_of
 from discreet.tables import rules
 from discreet.tables.budget import checked as checked_budget
 from discreet.tables.dataset import Column, Each
@@ -73,16 +74,20 @@ class Described:
 
 def read(path: str | Path) -> Described:
     """What a TOML file says, checked; paths in it are taken from where the file lies."""
-    place = Path(path)
-    if not place.is_file():
-        fix = f"discreet describe visits.parquet --out {place.name}   and complete it; or look at the path"
-        raise rules.wrong(place.name, "there is no such file.", fix)
+    check_address(path)
+    place = expanded(path)
     try:
-        told = tomllib.loads(place.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        reason = (
-            str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it cannot be read as UTF-8 text"
-        )
+        told = tomllib.loads(text_of(place))
+    except EngineFailed as missing:
+        make = f"discreet describe visits.parquet --out {place.name}   and complete it; or "
+        raise BadDescription(
+            "DP403",
+            missing.what,
+            why="what is publicly known of the data, and whom they protect, is written there.",
+            fix=(make if "there is no file" in missing.what else "") + missing.fix,
+        ) from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        reason = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is nested too deeply"
         fix = 'texts are in quotes, lists in brackets:  source = "visits.parquet"   bounds = [0, 60]'
         raise rules.wrong(place.name, f"{reason}.", fix) from None
     if outside := [key for key in told if key in _DATASET and key not in _SECTIONS]:
@@ -174,7 +179,7 @@ def column_of(name: str, kind: str, told: Mapping[str, Any]) -> Column:
 
 def located(source: str, folder: Path) -> str:
     """A path taken from a folder; a database's address as it is."""
-    return source if "://" in source else str(folder / source)
+    return source if "://" in source else str(folder / expanded(source))
 
 
 def _pair(name: str, bounds: Any) -> Any:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from discreet import check
 from discreet.errors import BadParameter
 from discreet.mechanisms.exact import rows
 from discreet.mechanisms.mechanism import Release
@@ -86,6 +87,7 @@ __all__ = [
 _GUESS = 1000  # records, where their number is secret and nobody has guessed it
 
 
+@check.arguments
 def median(data: Any, bounds: Sequence[float] | None = None, **words: Any) -> Release:
     """The record of rank ⌈n/2⌉, with noise in proportion to its smooth sensitivity.
 
@@ -96,26 +98,31 @@ def median(data: Any, bounds: Sequence[float] | None = None, **words: Any) -> Re
     return quantile(data, 0.5, bounds, **words)
 
 
+@check.arguments
 def minimum(data: Any, bounds: Sequence[float] | None = None, **words: Any) -> Release:
     """The smallest record."""
     return quantile(data, 0, bounds, **words)
 
 
+@check.arguments
 def maximum(data: Any, bounds: Sequence[float] | None = None, **words: Any) -> Release:
     """The greatest record."""
     return quantile(data, 1, bounds, **words)
 
 
+@check.arguments
 def quantile(data: Any, q: Any, bounds: Sequence[float] | None = None, **words: Any) -> Release:
     """The record of rank ⌈q n⌉."""
     return _released(OrderStatistic(bounds, q=q), data, words)
 
 
+@check.arguments
 def order_statistic(data: Any, rank: int, bounds: Sequence[float] | None = None, **words: Any) -> Release:
     """The record of that rank, 1 for the smallest."""
     return _released(OrderStatistic(bounds, rank=rank), data, words)
 
 
+@check.arguments
 def trimmed_mean(
     data: Any, bounds: Sequence[float] | None = None, *, trim: Any = 0.1, **words: Any
 ) -> Release:
@@ -127,6 +134,7 @@ def trimmed_mean(
     return _released(TrimmedMean(bounds, trim), data, words)
 
 
+@check.arguments
 def interquantile_range(
     data: Any, bounds: Sequence[float] | None = None, *, lower: Any = 0.25, upper: Any = 0.75, **words: Any
 ) -> Release:
@@ -134,16 +142,19 @@ def interquantile_range(
     return _released(InterquantileRange(bounds, lower, upper), data, words)
 
 
+@check.arguments
 def reciprocal(data: Any, *, where: Callable[[Any], Any] | None = None, **words: Any) -> Release:
     """1 / max(count, 1) of the records for which `where` holds."""
     return _released(Reciprocal(where), data, words)
 
 
+@check.arguments
 def prediction_variance(data: Any, at: Sequence[float], *, between: Sequence[float], **words: Any) -> Release:
     """The logarithm of xᵀ (XᵀX)⁻¹ x for the rows X of the data and a public x; rows are cut to norm 1."""
     return _released(PredictionVariance(tuple(at), *_two(between)), data, words)
 
 
+@check.arguments
 def release(
     f: Statistic | Callable[[Any], Any],
     data: Any,

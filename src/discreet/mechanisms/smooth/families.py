@@ -374,6 +374,7 @@ class ArsinhNormal(Concentrated):
         return math.sinh(min(700.0, -sigma * float(ndtri(beta / 2)))) / sigma
 
 
+@check.arguments
 def is_admissible(noise: Family, alpha: float, beta: float, epsilon: float, delta: float = 0.0) -> bool:
     """Whether the noise is proved (α, β)-admissible at (ε, δ): Nissim, Raskhodnikova, Smith 2007, Definition 2.5.
 

@@ -21,12 +21,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from discreet.extras import naming_extras
 from discreet.tables.engine import Engine
 from discreet.tables.engines.source import ROW
 
 __all__ = ["ROW", "duckdb", "polars", "postgres", "spark"]
 
 
+@naming_extras()
 def duckdb(tables: Mapping[str, Any], *, units: Mapping[str, str | None]) -> Engine:
     """Tables in DuckDB, inside this process.
 
@@ -38,6 +40,7 @@ def duckdb(tables: Mapping[str, Any], *, units: Mapping[str, str | None]) -> Eng
     return open_duckdb(tables, units)
 
 
+@naming_extras()
 def postgres(dsn: str, tables: Mapping[str, str], *, units: Mapping[str, str | None]) -> Engine:
     """Tables of a PostgreSQL database; a source is the name of a table or view, with its schema if it has one."""
     from discreet.tables.engines.in_postgres import open_postgres
@@ -45,6 +48,7 @@ def postgres(dsn: str, tables: Mapping[str, str], *, units: Mapping[str, str | N
     return open_postgres(dsn, tables, units)
 
 
+@naming_extras()
 def spark(session: Any, tables: Mapping[str, Any], *, units: Mapping[str, str | None]) -> Engine:
     """Tables of a Spark session; a source is a data frame or the name of a table."""
     from discreet.tables.engines.in_spark import open_spark
@@ -52,6 +56,7 @@ def spark(session: Any, tables: Mapping[str, Any], *, units: Mapping[str, str | 
     return open_spark(session, tables, units)
 
 
+@naming_extras()
 def polars(tables: Mapping[str, Any], *, units: Mapping[str, str | None]) -> Engine:
     """Tables in Polars, inside this process; a source is a frame, a lazy frame, or the path of a Parquet or CSV file."""
     from discreet.tables.engines.in_polars import open_polars

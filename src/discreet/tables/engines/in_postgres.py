@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 
+from discreet.paths import unopened
 from discreet.tables.engine import outdated
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import Found
@@ -30,7 +31,7 @@ from discreet.tables.engines.sql_engine import SqlEngine, stored_within
 from discreet.tables.engines.terms import Term
 from discreet.tables.engines.tree import all_tables
 from discreet.tables.plan import Relation
-from discreet.tables.schema import library, opened, unopened
+from discreet.tables.schema import library, opened
 from discreet.tables.types import WIDEST
 
 __all__ = ["Postgres", "open_postgres"]
