@@ -12,12 +12,13 @@ from __future__ import annotations
 import inspect
 import math
 import numbers
+import os
 from collections.abc import Callable, Collection
 from difflib import get_close_matches
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar, cast
 
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, EngineFailed
 
 #: Parameters beyond this (or beyond its inverse) are refused.
 _TINIEST = 1e-100
@@ -212,6 +213,19 @@ def _one(named: dict[str, Any]) -> tuple[str, Any]:
 
 def _kind(value: Any) -> str:
     return f"{type(value).__name__}" if not isinstance(value, float | int) else f"{value!r}"
+
+
+def random_bytes(count: int) -> bytes:
+    """Bytes from the operating system's generator; DP805 if it gives none."""
+    try:
+        return os.urandom(count)
+    except (OSError, RuntimeError):
+        raise EngineFailed(
+            "DP805",
+            "the operating system gives no random bits.",
+            why="noise that somebody could guess protects nobody.",
+            fix="let this process read from the system's generator (getrandom, /dev/urandom), and ask again.",
+        ) from None
 
 
 # --- how a function is called ------------------------------------------------------------------------

@@ -191,16 +191,6 @@ class RefusedQuestion(DiscreetError, ValueError):
 class EngineFailed(DiscreetError):
     """The data could not be opened or counted. What the engine said is never shown: it may quote the data."""
 
-    @classmethod
-    def no_random_bits(cls) -> EngineFailed:
-        """The operating system refuses to give random bits."""
-        return cls(
-            "DP805",
-            "the operating system gives no random bits.",
-            why="noise that somebody could guess protects nobody.",
-            fix="let this process read from the system's generator (getrandom, /dev/urandom), and ask again.",
-        )
-
 
 class RefusedTraining(DiscreetError):
     """A training loop is not one that can be proved private. The text speaks of the loop, never of a record."""

@@ -63,7 +63,7 @@ def at_every_event(call, error=KeyboardInterrupt):
 
 def folder_is_free(ledger):
     """Whether nobody stands in line for the folder of a file."""
-    if not os.path.isabs(ledger.where):
+    if not Path(ledger.where).is_absolute():
         return True
     handle = os.open(Path(ledger.where).parent, os.O_RDONLY)
     try:
@@ -164,12 +164,10 @@ def test_a_refusal_that_is_interrupted_writes_nothing(book, others):
         with pytest.raises(Exception, match="DP601"):
             book.charge(beyond)
 
-    known = 0
-    for _ in at_every_event(refused):
+    for known, _ in enumerate(at_every_event(refused)):
         assert folder_is_free(book)
         assert charged(book) == known
         others.charge(PIECE)
-        known += 1
 
 
 def test_a_look_that_is_interrupted_keeps_nobody_out(book, others):

@@ -262,12 +262,12 @@ def test_a_layout_from_the_future_is_refused(copy):
     assert refused(copy) == "DP402"
 
 
-def test_an_empty_file_is_no_ledger_yet(tmp_path):
+def test_an_empty_file_never_becomes_a_ledger(tmp_path):
     path = tmp_path / "a.ledger"
     path.touch()
-    assert refused(path) == "DP603"
-    with Ledger(path, limit=LIMIT) as ledger:
-        assert len(ledger) == 1
+    assert refused(path) == "DP602"
+    assert refused(path, limit=LIMIT) == "DP602"
+    assert path.stat().st_size == 0
 
 
 # --- out of reach ---------------------------------------------------------------------------------------------------

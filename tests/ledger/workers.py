@@ -216,7 +216,7 @@ def fork_in_a_transaction(where: str) -> None:
     forker.join()
 
 
-def fork_storm(where: str, others: list[str], forks: int) -> None:
+def fork_storm(where: str, others: list[str], forks: int) -> None:  # noqa: C901 - one storm
     """Threads fork, in three ways, while others charge and open ledgers; every child charges one of them."""
     faulthandler.dump_traceback_later(120, exit=True)  # whoever waits for ever is shown, and ends
     ledgers = [Ledger(place) for place in (where, *others)]

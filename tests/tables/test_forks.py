@@ -81,7 +81,7 @@ def test_a_fork_waits_for_a_question_of_another_thread():
     """A connection is let go of between two questions, never within one."""
     data = dp.open(pa.table({"p": [1, 2]}), protect=dp.each("p", at_most=1))
     engine = data.engine
-    with engine._lock:
+    with engine.lock:
         made = engine._temporary
         engine.sleep()
         assert engine._sleeps

@@ -3,18 +3,14 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 
-from discreet.errors import EngineFailed
+from discreet import check
 
 
 def name_of_its_own() -> str:
     """A name that nobody else has taken: 128 random bits, in hexadecimal."""
-    try:
-        return secrets.token_hex(16)
-    except (OSError, NotImplementedError):
-        raise EngineFailed.no_random_bits() from None
+    return check.random_bytes(16).hex()
 
 
 def jitter() -> float:

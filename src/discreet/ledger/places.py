@@ -43,7 +43,7 @@ def publish(made: Path, path: Path) -> None:
         os.link(made, path)
     except FileExistsError:
         return
-    except (OSError, NotImplementedError):
+    except (OSError, RuntimeError):
         _copy(made, path)
     _sync_folder(path.parent)
 

@@ -133,7 +133,6 @@ class PostgreSQL(Store):
     """The table of a ledger on a server."""
 
     def __init__(self, dsn: str, patience: float = PATIENCE) -> None:
-        super().__init__(patience)
         self._driver = _driver()
         self._written, self._address = dsn, Address.of(dsn, self._told)
         self._schema: str | None = None
@@ -141,6 +140,7 @@ class PostgreSQL(Store):
         #: The connection with the transaction that is open; another one must not take its place.
         self._begun: psycopg.Connection[tuple[Any, ...]] | None = None
         self._process = os.getpid()
+        super().__init__(patience)
 
     def __del__(self) -> None:
         if getattr(self, "_connection", None) is not None and self._process == os.getpid():

@@ -70,17 +70,17 @@ class SQLite(Store):
     _mode = "rw"
 
     def __init__(self, path: str | Path, patience: float = PATIENCE) -> None:
-        super().__init__(patience)
         try:
             self._path = str(path) if str(path) == MEMORY else str(Path(path).expanduser().resolve())
             os.fsencode(self._path)
-        except (OSError, RuntimeError, ValueError):
-            raise refused_by_the_system(shown(path), "its path leads nowhere.") from None
+        except (OSError, RuntimeError, ValueError) as error:
+            raise refused_by_the_system(shown(path), "its path leads nowhere.", error) from None
         self._connection: sqlite3.Connection | None = None
         #: The connection with the transaction that is open; another one must not take its place.
         self._begun: sqlite3.Connection | None = None
         self._process = os.getpid()
         self._file: tuple[int, int] | None = None
+        super().__init__(patience)
 
     def __del__(self) -> None:
         if getattr(self, "_connection", None) is not None:

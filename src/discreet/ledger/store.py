@@ -23,9 +23,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from discreet.errors import BadDescription, LedgerError
+from discreet.forks import quiet_at_forks
 from discreet.ledger import chain
 from discreet.ledger.chain import Row
-from discreet.ledger.forks import quiet_at_forks
 from discreet.ledger.interrupts import holding, settled
 
 T = TypeVar("T")
@@ -72,6 +72,10 @@ class Store(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of the connection; the next statement opens another."""
+
+    def sleep(self) -> None:
+        """Let go of the connection before a fork."""
+        self.close()
 
     @abstractmethod
     def exists(self) -> bool:

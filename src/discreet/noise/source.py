@@ -31,7 +31,7 @@ import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from discreet.errors import EngineFailed
+from discreet import check
 
 Words = npt.NDArray[np.uint64]
 
@@ -171,10 +171,7 @@ def is_private() -> bool:
 
 
 def _system_seed() -> bytes:
-    try:
-        return os.urandom(_SEED_BYTES)
-    except (OSError, NotImplementedError):
-        raise EngineFailed.no_random_bits() from None
+    return check.random_bytes(_SEED_BYTES)
 
 
 def _joined(words: Words, count: int) -> int:

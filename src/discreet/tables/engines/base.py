@@ -16,6 +16,7 @@ from threading import RLock
 from typing import Any, NoReturn
 
 from discreet.errors import STOPPED, DiscreetError, RefusedQuestion
+from discreet.forks import quiet_at_forks
 from discreet.tables.engine import guarded, not_copied, outdated
 from discreet.tables.engines import forks
 from discreet.tables.engines.results import answered, checked_keys, counted, in_order, value_of, whole_read
@@ -51,9 +52,9 @@ class Base(ABC):
     def __init__(self, tables: Mapping[str, SourceTable]) -> None:
         self._tables = dict(tables)
         # one question at a time: what is prepared, and what columns are called, is shared
-        self._lock = RLock()
+        self.lock = RLock()
         self._process, self._is_closed = os.getpid(), False
-        forks.watch(self)
+        quiet_at_forks(self)
 
     @abstractmethod
     def _sums(self, asked: Sums) -> Callable[[], Found]:
@@ -89,7 +90,7 @@ class Base(ABC):
     def check(self, asked: Sums | Sizes) -> None:
         """Refuse what cannot be asked here; no private row is read."""
         forks.refuse_unseen()
-        with self._lock:
+        with self.lock:
             self._checked(asked)
             if isinstance(asked, Sums):
                 self._sums(asked)
@@ -136,7 +137,7 @@ class Base(ABC):
     def close(self) -> None:
         """Forget what was prepared, and let go of what was opened; a second time does nothing."""
         forks.refuse_unseen()
-        with self._lock:
+        with self.lock:
             is_ours = not self._is_closed and self._process == os.getpid()
             self._is_closed = True
             if is_ours:
@@ -146,7 +147,7 @@ class Base(ABC):
     def _asking(self) -> Iterator[None]:
         """The only question, on something that is open in this process."""
         forks.refuse_unseen()
-        with self._lock:
+        with self.lock:
             if self._is_closed:
                 raise outdated("the data set was closed.")
             self._wake()

@@ -3,8 +3,8 @@
 
 The threads of a library are not in a forked child, but their locks are: a statement on an inherited connection waits for ever,
 and a connection that a child closes, or drops when it ends, may end that of its parent. So a fork waits until no question runs,
-and engines let go of their connections before it (`Base.sleep`); parent and child each connect when they are asked next. What
-cannot be had again (somebody else's connection, a Spark session, the threads of Polars) is refused in the child.
+and engines let go of their connections before it (`discreet.forks`, `Base.sleep`); parent and child each connect when they are
+asked next. What cannot be had again (somebody else's connection, a Spark session, the threads of Polars) is refused in the child.
 
 **Promise.** In a forked child a question is answered from the same source, or refused with DP803 before it is charged; it never
 waits for threads that are not there, and nothing that the child does ends or removes what its parent has open.
@@ -15,37 +15,16 @@ from __future__ import annotations
 import os
 import re
 import sys
-from contextlib import suppress
 from pathlib import Path
-from threading import RLock
-from typing import Protocol
-from weakref import WeakSet
 
 from discreet.errors import EngineFailed
 from discreet.tables.engine import outdated
 
-__all__ = ["other_process", "refuse_unseen", "refuse_without_polars", "refuse_without_threads", "watch"]
+__all__ = ["other_process", "refuse_unseen", "refuse_without_polars", "refuse_without_threads"]
 
-
-class Sleeper(Protocol):
-    """What lets go of its connections before a fork."""
-
-    _lock: RLock
-
-    def sleep(self) -> None:
-        """Let go of what must not cross a fork."""
-
-
-_WATCHED: WeakSet[Sleeper] = WeakSet()
-_held: list[Sleeper] = []
 _process = os.getpid()
 #: Whether the threads of Polars ran before a fork: a process has one pool of them, made once, and a child has none.
 _polars_runs = _polars_is_lost = False
-
-
-def watch(engine: Sleeper) -> None:
-    """Have an engine sleep before every fork."""
-    _WATCHED.add(engine)
 
 
 def refuse_unseen() -> None:
@@ -97,24 +76,12 @@ def _threads() -> list[str] | None:
 def _before() -> None:
     global _polars_runs  # noqa: PLW0603 - of the fork that follows
     _polars_runs = _polars_has_threads()
-    # in one order, so that two threads that fork do not wait for each other
-    for engine in sorted(_WATCHED, key=id):
-        engine._lock.acquire()  # noqa: SLF001 - the lock that a question holds
-        _held.append(engine)
-        with suppress(Exception):  # one that cannot let go is refused in the child
-            engine.sleep()
-
-
-def _after() -> None:
-    while _held:
-        _held.pop()._lock.release()  # noqa: SLF001
 
 
 def _after_in_child() -> None:
     global _process, _polars_is_lost
     _process, _polars_is_lost = os.getpid(), _polars_is_lost or _polars_runs
-    _after()
 
 
 if hasattr(os, "register_at_fork"):  # where there is a fork
-    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_after_in_child)
+    os.register_at_fork(before=_before, after_in_child=_after_in_child)

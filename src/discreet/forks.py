@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forks: a connection to a database must not cross one, not even to be closed in the child.
 
-SQLite remembers in memory which locks its process holds, and a child would believe to hold those of its parent. So a fork
-waits until nobody uses a store, and connections are closed before it; parent and child open their own when they need it.
+SQLite remembers in memory which locks its process holds, and a child would believe to hold those of its parent; the threads of
+an engine are not in a child, but their locks are. So a fork waits until nobody uses a ledger or an engine, and connections are
+let go before it; parent and child open their own when they need it.
 
-**Promise.** Threads may fork at the same time, while others charge, open ledgers, or fork from inside of a transaction: no fork
-waits for another one that waits for it. In a child every lock is a new one.
+**Promise.** Threads may fork at the same time, while others charge, ask, open ledgers, or fork from inside of a transaction: no
+fork waits for another one that waits for it. In a child every lock is a new one.
 
 Why it holds: one thread at a time prepares a fork. If it cannot have all locks at once, it lets go of all that it has before it
 tries again, so that nobody ever waits for it while it waits for them.
@@ -20,10 +21,9 @@ from contextlib import suppress
 from typing import Any, Protocol
 from weakref import WeakSet
 
-from discreet.ledger.chance import jitter
-from discreet.ledger.interrupts import holding
+__all__ = ["quiet_at_forks"]
 
-#: Seconds that a fork waits for one store before it lets the others go on.
+#: Seconds that a fork waits for one of them before it lets the others go on.
 _PATIENCE = 0.05
 
 
@@ -32,13 +32,13 @@ class Quiet(Protocol):
 
     lock: Any
 
-    def close(self) -> None:
+    def sleep(self) -> None:
         """Let go of what must not cross the fork."""
 
 
-def quiet_at_forks(store: Quiet) -> None:
-    """From now on no fork happens while the lock of this store is held, and it is closed before each."""
-    holding(_preparing, lambda: _stores.add(store))
+def quiet_at_forks(quiet: Quiet) -> None:
+    """From now on no fork happens while the lock of this object is held, and it is put to sleep before each."""
+    with _preparing: _all.add(quiet)  # fmt: skip  # noqa: E701 - on one line there is no place for an interrupt in between
 
 
 class _Mine(threading.local):
@@ -56,8 +56,8 @@ def _before_fork() -> None:
         try:
             if _all_quiet(_mine.forks[-1]):
                 break
-            # at random, so that two who prepare a fork do not meet for ever
-            time.sleep(_PATIENCE * jitter())
+            # of uneven length, so that two who wait for each other's locks do not meet for ever
+            time.sleep(_PATIENCE * (time.perf_counter_ns() % 1000) / 1000)
         except BaseException as error:  # noqa: BLE001 - see above
             interrupted = error
             _let_go(_mine.forks[-1])
@@ -66,17 +66,18 @@ def _before_fork() -> None:
 
 
 def _all_quiet(held: list[Any]) -> bool:
-    """Whether every store is ours now; if not, none is."""
+    """Whether every lock is ours now; if not, none is."""
     held.append(_preparing)
     _preparing.acquire()
-    for store in list(_stores):
+    for quiet in list(_all):
         # written down first: an interrupt right after the lock was taken must not lose it
-        held.append(store.lock)
+        held.append(quiet.lock)
         if not held[-1].acquire(timeout=_PATIENCE):
             held.pop()
             _let_go(held)
             return False
-        store.close()
+        with suppress(Exception):  # one that was never opened has nothing to let go of
+            quiet.sleep()
     return True
 
 
@@ -95,12 +96,12 @@ def _in_child() -> None:
     global _preparing  # noqa: PLW0603 - one lock for each process
     _mine.forks.clear()
     _preparing = threading.RLock()
-    for store in list(_stores):
-        store.lock = threading.RLock()
+    for quiet in list(_all):
+        quiet.lock = threading.RLock()
 
 
 _preparing = threading.RLock()
-_stores: WeakSet[Any] = WeakSet()
+_all: WeakSet[Any] = WeakSet()
 _mine = _Mine()
 if hasattr(os, "register_at_fork"):  # where there is a fork
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
