@@ -244,7 +244,10 @@ class Filter(Limit):
     def _is_open(self, state: State, share: Fraction) -> bool:
         """Whether the account and some lane are not overdrawn."""
         if share is _WHOLE:
-            return state["delta"] <= self.leak and any(state[one.name] <= one.total for one in self.lanes)
+            leaked = state["delta"]
+            return (not leaked or leaked <= self.leak) and any(
+                state[one.name] <= one.total for one in self.lanes
+            )
         return bool(self._room(state, share))
 
     def shortage(self, state: State, cost: Cost, share: Fraction = _WHOLE) -> Shortage:
