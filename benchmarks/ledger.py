@@ -164,27 +164,34 @@ def _verifying(options: argparse.Namespace) -> Iterator[str]:
     yield "|---|---|--:|--:|"
     for limit, charges, more, piece, answered in VERIFIED:
         with tempfile.TemporaryDirectory(dir=options.folder) as inside:
-            took = _verified(Path(inside) / "a.ledger", Limit.filter(epsilon=1, **more), piece, options.rows, answered)
+            took = _verified(
+                Path(inside) / "a.ledger",
+                Limit.filter(epsilon=1, **more),
+                piece,
+                options.rows,
+                answered=answered,
+            )
         yield f"| {limit} | {charges} | {took:.2f} | {took / options.rows * 100_000:.2f} |"
 
 
-def _verified(file: Path, limit: Limit, piece: privacy.Guarantee, rows: int, answered: bool) -> float:
+def _verified(file: Path, limit: Limit, piece: privacy.Guarantee, rows: int, *, answered: bool) -> float:
     with Ledger(file, limit=limit) as ledger:
-        _filled(ledger, piece, rows, answered)
+        _filled(ledger, piece, rows, answered=answered)
         times = []
         for _ in range(3):
             begin = time.process_time()
             found = ledger.verify()
             times.append(time.process_time() - begin)
-            assert found.intact and found.entries == rows + 1, str(found)
+            assert found.intact, str(found)
+            assert found.entries == rows + 1
     return min(times)
 
 
-def _filled(ledger: Ledger, piece: privacy.Guarantee, rows: int, answered: bool) -> None:
+def _filled(ledger: Ledger, piece: privacy.Guarantee, rows: int, *, answered: bool) -> None:
     """The rows that so many charges would write, in one transaction: a confirmation of the disk for each takes hours."""
     limit, cost = ledger.limit, ledger.limit.cost(piece)
     said = {"guarantee": piece.to_json(), "cost": cost.to_dict(), "question": "how many?"}
-    state, store = limit.start(), ledger._store
+    state, store = limit.start(), ledger._store  # noqa: SLF001 - what is measured is reading, not writing
     with writing(store):
         last = store.last()
         for number in range(1, rows + 1):

@@ -122,7 +122,9 @@ class Amounts(Mapping[str, Amount]):
         for name, more in other.items():
             try:
                 # a sum with nothing is what there is: most answers leave the δ account alone
-                total[name] = _settled(total[name] + more if more and name in total else total.get(name, more))
+                total[name] = _settled(
+                    total[name] + more if more and name in total else total.get(name, more)
+                )
             except OverflowError:  # of infinity and a fraction that is no float
                 total[name] = math.inf
         return type(self)(total)

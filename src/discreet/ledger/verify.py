@@ -20,7 +20,7 @@ the same lanes at the same orders, which is the only recomputation that is sound
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any
@@ -42,10 +42,14 @@ from discreet.privacy.wire import from_json
 
 __all__ = ["Finding", "Verification"]
 
+Progress = Callable[[int, int], None]
+
 #: Rows that change no total.
 _NO_CHARGE = frozenset({"open", "described", "committed"})
 #: Costs that are kept as they were read.
 _KEPT = 1000
+#: Rows from one report of progress to the next.
+_REPORTED = 1000
 #: Numbers of rows that are listed in one finding.
 _LISTED = 8
 
@@ -91,7 +95,13 @@ class Verification:
         )
 
 
-def verified(store: Store, limit: Limit, anchor: str | None = None, rows: int | None = None) -> Verification:
+def verified(
+    store: Store,
+    limit: Limit,
+    anchor: str | None = None,
+    rows: int | None = None,
+    progress: Progress | None = None,
+) -> Verification:
     """Check every row of a store, or its first rows, against the limit."""
     if anchor is not None:
         hexadecimal(anchor)
@@ -100,6 +110,8 @@ def verified(store: Store, limit: Limit, anchor: str | None = None, rows: int | 
     end = last.number if rows is None else min(last.number, check.whole(rows=rows) - 1)
     for row in _up_to(end, store.rows()):
         walk.see(row, is_anchor=row.hash == anchor)
+        if progress is not None and (walk.rows % _REPORTED == 0 or row.number == end):
+            progress(walk.rows, end + 1)
     if anchor is not None and not walk.anchored:
         walk.damage("it does not hold the row of this anchor: it was put back, cut off or exchanged.")
     if not store.is_consistent():
