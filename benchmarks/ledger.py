@@ -3,6 +3,7 @@
 
     python benchmarks/ledger.py                            # a file and a server of our own, 64 processes, 10,000 charges each
     python benchmarks/ledger.py --charges 1000             # fewer
+    python benchmarks/ledger.py --verify --rows 5000       # only how long a long ledger takes to verify; quick
     python benchmarks/ledger.py --write                    # and keep the tables in benchmarks/RESULTS.md
 
 Each process charges until the limit refuses, and writes down every receipt as soon as it has it. Meanwhile processes are
@@ -35,7 +36,8 @@ import report as tables  # noqa: E402
 
 from discreet import privacy  # noqa: E402
 from discreet.errors import OverBudget  # noqa: E402
-from discreet.ledger import Ledger, Limit  # noqa: E402
+from discreet.ledger import Ledger, Limit, chain  # noqa: E402
+from tests.ledger.workers import writing  # noqa: E402
 from tests.postgres import missing, server  # noqa: E402
 
 PIECE = privacy.pure(0.001)
@@ -59,6 +61,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--charges", type=int, default=10_000)
     parser.add_argument("--processes", type=int, default=64)
     parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--rows", type=int, default=100_000, help="rows of the ledgers that are verified")
+    parser.add_argument("--verify", action="store_true", help="measure nothing but the verification")
     parser.add_argument("--folder", help="where the file lies (default: the folder for temporary files)")
     parser.add_argument("--write", action="store_true")
     return parser.parse_args()
@@ -66,6 +70,11 @@ def _options() -> argparse.Namespace:
 
 def _page(options: argparse.Namespace) -> Iterator[str]:
     yield from tables.heading(f"python benchmarks/ledger.py {shlex.join(sys.argv[1:])}".strip())
+    yield from () if options.verify else _charging(options)
+    yield from _verifying(options)
+
+
+def _charging(options: argparse.Namespace) -> Iterator[str]:
     yield ""
     yield f"One process, {ALONE} charges, milliseconds. The last column is a bare INSERT with the same durability."
     yield ""
@@ -134,6 +143,66 @@ def _timed(work: Callable[[], object]) -> float:
     begin = time.perf_counter()
     work()
     return time.perf_counter() - begin
+
+
+# --- every row recomputed ------------------------------------------------------------------------------------
+
+VERIFIED = (
+    ("ε", "pure", {}, privacy.pure(1e-6), False),
+    ("ε", "pure, with answers", {}, privacy.pure(1e-6), True),
+    ("(ε, δ)", "pure", {"delta": 1e-6}, privacy.pure(1e-6), False),
+    ("(ε, δ)", "Laplace", {"delta": 1e-6}, privacy.laplace(scale=1e6), False),
+    ("(ε, δ)", "Gaussian", {"delta": 1e-6}, privacy.gaussian(noise=1e5), False),
+)
+
+
+def _verifying(options: argparse.Namespace) -> Iterator[str]:
+    yield ""
+    yield f"`Ledger.verify`, a file of {options.rows:,} rows and one more: CPU seconds, the least of three runs."
+    yield ""
+    yield "| limit | charges | CPU s | CPU s for 100,000 rows |"
+    yield "|---|---|--:|--:|"
+    for limit, charges, more, piece, answered in VERIFIED:
+        with tempfile.TemporaryDirectory(dir=options.folder) as inside:
+            took = _verified(
+                Path(inside) / "a.ledger",
+                Limit.filter(epsilon=1, **more),
+                piece,
+                options.rows,
+                answered=answered,
+            )
+        yield f"| {limit} | {charges} | {took:.2f} | {took / options.rows * 100_000:.2f} |"
+
+
+def _verified(file: Path, limit: Limit, piece: privacy.Guarantee, rows: int, *, answered: bool) -> float:
+    with Ledger(file, limit=limit) as ledger:
+        _filled(ledger, piece, rows, answered=answered)
+        times = []
+        for _ in range(3):
+            begin = time.process_time()
+            found = ledger.verify()
+            times.append(time.process_time() - begin)
+            assert found.intact, str(found)
+            assert found.entries == rows + 1
+    return min(times)
+
+
+def _filled(ledger: Ledger, piece: privacy.Guarantee, rows: int, *, answered: bool) -> None:
+    """The rows that so many charges would write, in one transaction: a confirmation of the disk for each takes hours."""
+    limit, cost = ledger.limit, ledger.limit.cost(piece)
+    said = {"guarantee": piece.to_json(), "cost": cost.to_dict(), "question": "how many?"}
+    state, store = limit.start(), ledger._store  # noqa: SLF001 - what is measured is reading, not writing
+    with writing(store):
+        last = store.last()
+        for number in range(1, rows + 1):
+            if answered and number % 2 == 0:
+                what = {"settles": number - 1, "answer": "[17]", "key": last.key}
+                last = chain.following(last, "committed", time=chain.now(), state=state.to_dict(), **what)
+            else:
+                state = limit.admit(state, cost)
+                what = said | {"key": f"question {number}"}
+                last = chain.following(last, "reserved", time=chain.now(), state=state.to_dict(), **what)
+            store.append(last)
 
 
 # --- many processes, killed ---------------------------------------------------------------------------------

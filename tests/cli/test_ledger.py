@@ -165,3 +165,16 @@ def test_a_statement_to_the_screen_and_into_files(discreet, book, tmp_path):
 def test_a_statement_that_cannot_be_made(discreet, book, line, code):
     done = discreet(line)
     assert (done.code, code in done.err + done.out) == (5 if code == "DP602" else 2, True)
+
+
+@pytest.mark.parametrize(("options", "is_shown"), [("", True), ("--json", False)])
+def test_verify_shows_how_far_it_is_where_somebody_looks(book, discreet, monkeypatch, options, is_shown):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes this for a terminal
+    done = discreet(f"ledger verify a.ledger {options}")
+    assert done.code == 0
+    assert ("verifying" in done.err) == is_shown
+    assert "verifying" not in done.out
+
+
+def test_verify_shows_nothing_to_a_file(book, discreet):
+    assert discreet("ledger verify a.ledger").err == ""

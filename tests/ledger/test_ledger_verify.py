@@ -266,3 +266,15 @@ def test_costs_are_compared_way_by_way():
         cost(*[("plain", {"a": "1"})], lifetime=plain), cost(("plain", {"a": "1"}), lifetime=dearer)
     )
     assert not _not_above(plain, cost(("plain", {"a": "1", "b": "2"}), lifetime=plain))
+
+
+@pytest.mark.parametrize("rows", [None, 3, 100])
+def test_progress_ends_with_everything(ledger, monkeypatch, rows):
+    monkeypatch.setattr("discreet.ledger.verify._REPORTED", 2)
+    for _ in range(4):
+        ledger.charge(TENTH)
+    told = []
+    found = ledger.verify(rows=rows, progress=lambda done, whole: told.append((done, whole)))
+    assert told[-1] == (found.entries, found.entries)
+    assert [done for done, _ in told] == sorted({done for done, _ in told})
+    assert found == ledger.verify(rows=rows)

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import json as json_module
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +15,7 @@ from discreet import check
 from discreet.cli import options
 from discreet.cli.numbers import number, whole
 from discreet.cli.report import print_json
-from discreet.cli.terminal import console, print_rows
+from discreet.cli.terminal import print_rows, progress_bar
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
@@ -74,7 +72,7 @@ def audit(
 
     claims = [read_claim(text) for text in claim or []]
     mechanism = load(subject)
-    with _bar(visible=not json) as progress:
+    with progress_bar("drawing", visible=not json) as progress:
         report = play(
             mechanism,
             *_pair(mechanism, inputs),
@@ -174,18 +172,3 @@ def _verdict(report: AuditReport, claim: Guarantee) -> dict[str, Any]:
         "refuted": refuted,
         "witness": report.claim_witness(claim).to_dict() if refuted else None,
     }
-
-
-@contextmanager
-def _bar(*, visible: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on stderr, if somebody is looking."""
-    screen = console(stderr=True)
-    if not visible or not screen.is_terminal:
-        yield None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("drawing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=screen, transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -15,7 +15,7 @@ from discreet.cli.files import write_text
 from discreet.cli.numbers import whole
 from discreet.cli.places import ledger_at
 from discreet.cli.report import print_json
-from discreet.cli.terminal import print_rows, print_table
+from discreet.cli.terminal import print_rows, print_table, progress_bar
 from discreet.paths import place_for
 
 #: A damaged ledger is what an audit would call a violation.
@@ -67,7 +67,8 @@ def verify(ledger: Book, *, anchor: asking.Anchor = None, json: options.Json = F
     discreet ledger verify visits.ledger --anchor 2f0c…
     """
     book = ledger_at(ledger)
-    found = book.verify(anchor=anchor)
+    with progress_bar("verifying", visible=not json) as progress:
+        found = book.verify(anchor=anchor, progress=progress)
     if json:
         from discreet.ledger.overview import budget
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
@@ -139,3 +139,18 @@ def print_error(error: DiscreetError) -> None:
     ):
         grid.add_row(name, Text(words))
     screen.print(grid)
+
+
+@contextmanager
+def progress_bar(words: str, *, visible: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on stderr, if somebody is looking: called with how much is done, and of how much."""
+    screen = console(stderr=True)
+    if not visible or not screen.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(words), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=screen, transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
 from typing import Any, NamedTuple
 
 from discreet.errors import LedgerDamaged
-from discreet.ledger.split import split
+from discreet.ledger.split import canonical_value, split
 
 #: What the first row names as the hash of the row before it.
 NOTHING = "0" * 64
@@ -99,10 +99,13 @@ def following(
     return Row(number, kind, body["key"], body["settles"], line, digest(line), beside)
 
 
-def read(row: Row, *, whole: bool = True) -> dict[str, Any]:
-    """What the body of a row says, after everything was checked that one row can tell; `whole` includes its answer."""
+def read(row: Row, *, whole: bool = True, value: Callable[[str], Any] = canonical_value) -> dict[str, Any]:
+    """What the body of a row says, after everything was checked that one row can tell; `whole` includes its answer.
+
+    `value` reads costs and guarantees; one that remembers them gives the same object again, which nobody may change.
+    """
     try:
-        known = split(row.body)
+        known = split(row.body, value)
         body: dict[str, Any] = json.loads(row.body) if known is None else known
         columns = (body["number"], body["kind"], body["key"], body["settles"])
         intact = (

@@ -68,8 +68,8 @@ _THEOREMS = {
 _WHOLE = Fraction(1)
 #: In shares of this part of δ answers take δ on themselves beyond what they need.
 _STEP = Fraction(1, 10)
-#: Rooms that differ by more than this are told apart by floats; totals below that have too few digits for it.
-_CLEARLY, _SMALLEST = 1e-9, 1e-290
+#: Rooms that differ by more than this are told apart by floats, if every total is between these two.
+_CLEARLY, _SMALLEST, _GREATEST = 1e-9, 1e-25, 1e290
 #: A row of last resort takes this part of the account.
 _LAST = Fraction(4, 5)
 
@@ -217,9 +217,16 @@ class Filter(Limit):
         return (best[1], best[2]) if best else None
 
     def _contenders(self, state: State, rows: list[Row], share: Fraction) -> list[Row]:
-        """Rows of which one is the roomiest, and none that is so clearly beaten that floats can tell."""
+        """The rows without those that are so clearly beaten that floats can tell; who decides among these decides among all.
+
+        Why it holds: floats are right to 2⁻⁵³ of themselves, and what is spent is rounded up by at most 2⁻¹²⁸, which is 3e-14
+        of a total of 1e-25. So where a part of a total is at most two, it is right to 1e-13, and so are rooms; where it is
+        more, the path is closed by far more than 1e-9. A row that is closed looks no roomier than 1e-13, an open one
+        no less roomy than -1e-13. What is left out is closed for sure, or less roomy than another open row.
+        """
         leak, totals = self._about_totals if share is _WHOLE else self._about(share)
-        if min(leak or _SMALLEST, *(total for _, total in totals)) < _SMALLEST:
+        sizes = [total for _, total in totals] + ([leak] if leak else [])
+        if min(sizes) < _SMALLEST or max(sizes) > _GREATEST:
             return rows
         spent = {name: about(of) for name, of in state.items()}
         rooms = [_about_room(spent, row, leak, totals) for row in rows]
@@ -237,7 +244,10 @@ class Filter(Limit):
     def _is_open(self, state: State, share: Fraction) -> bool:
         """Whether the account and some lane are not overdrawn."""
         if share is _WHOLE:
-            return state["delta"] <= self.leak and any(state[one.name] <= one.total for one in self.lanes)
+            leaked = state["delta"]
+            return (not leaked or leaked <= self.leak) and any(
+                state[one.name] <= one.total for one in self.lanes
+            )
         return bool(self._room(state, share))
 
     def shortage(self, state: State, cost: Cost, share: Fraction = _WHOLE) -> Shortage:
@@ -386,7 +396,7 @@ def _times(amount: Amount, total: Amount) -> Amount:
 
 
 def _ratio(spent: Amount, total: Fraction) -> Amount:
-    if total:
+    if total and spent != math.inf:
         return spent / total
     return Fraction(0) if spent == 0 else math.inf
 

@@ -120,7 +120,13 @@ class Amounts(Mapping[str, Amount]):
         """The sum, name by name."""
         total = dict(self._of)
         for name, more in other.items():
-            total[name] = _settled(total[name] + more if name in total else more)
+            try:
+                # a sum with nothing is what there is: most answers leave the δ account alone
+                total[name] = _settled(
+                    total[name] + more if more and name in total else total.get(name, more)
+                )
+            except OverflowError:  # of infinity and a fraction that is no float
+                total[name] = math.inf
         return type(self)(total)
 
     def times(self, count: int) -> Self:

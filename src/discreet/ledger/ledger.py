@@ -42,7 +42,7 @@ from discreet.ledger.turn import (
     refuse_another_use,
     waiting,
 )
-from discreet.ledger.verify import Verification, verified
+from discreet.ledger.verify import Progress, Verification, verified
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.privacy.unit import Unit
 from discreet.privacy.wire import from_json
@@ -272,9 +272,14 @@ class Ledger:
         """The hash of the last row: write it down elsewhere, and `verify(anchor=…)` notices a roll-back to before it."""
         return self._store.alone(self._last)[0].hash
 
-    def verify(self, anchor: str | None = None, *, rows: int | None = None) -> Verification:
-        """Recompute every hash, cost and total from what is stored, or from the first `rows` rows; see `discreet.ledger.verify`."""
-        return verified(self._store, self.limit, anchor, rows)
+    def verify(
+        self, anchor: str | None = None, *, rows: int | None = None, progress: Progress | None = None
+    ) -> Verification:
+        """Recompute every hash, cost and total from what is stored, or from the first `rows` rows; see `discreet.ledger.verify`.
+
+        `progress(done, all)` is called now and then with numbers of rows.
+        """
+        return verified(self._store, self.limit, anchor, rows, progress)
 
     def export(self) -> Iterator[str]:
         """The whole book as lines of JSON; `body` is the text whose SHA-256 is `hash`."""

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
 from discreet.ledger import chain
 from discreet.ledger.chain import Row
 from discreet.ledger.lanes import Cost
+from discreet.ledger.split import canonical_value
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.wire import from_json
 
@@ -92,9 +93,9 @@ class Entry:
         return asdict(self)
 
 
-def entry_of(row: Row) -> Entry:
-    """The entry that a row holds, after it was checked."""
-    body = chain.read(row)
+def entry_of(row: Row, value: Callable[[str], Any] = canonical_value) -> Entry:
+    """The entry that a row holds, after it was checked; `value` as in `chain.read`."""
+    body = chain.read(row, value=value)
     body["answer"], body["hash"] = chain.answer_of(row), row.hash
     if not _NEEDED <= body.keys() <= _KNOWN:
         raise chain.damaged(f"row {row.number} has other fields than were written.")

@@ -6,32 +6,41 @@ gets None reads the body as JSON and writes it again, which takes ten times as l
 
 Why it holds: a body is an object with its keys in order. Where every value, by itself, is canonical JSON of the expected type and
 what is between them are exactly the keys, the whole is canonical, and JSON has no second way to read it. Long values that
-come again and again (costs and guarantees) are read once.
+come again and again (costs and guarantees) are read by `read`, which may remember them for as long as nobody changes them.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from functools import lru_cache
+from collections.abc import Callable
 from typing import Any
 
 _TEXT = r'(null|"(?:[ !#-\[\]-~]|\\.)*")'
 _HEX = r'"[0-9a-f]{64}"'
 _WHOLE = r"0|[1-9][0-9]*"
+_AMOUNT = r'"(?:[ !#-\[\]-~]*)":"(?:[0-9a-z/]*)"'
 _HEAD = re.compile(
     rf'\{{"about":null,"analyst":{_TEXT},"answer":(null|{_HEX}),(?:"compiled":(true),)?"cost":'
 )
 _TAIL = re.compile(
     rf',"key":{_TEXT},"kind":"(reserved|committed)","mechanism":{_TEXT},"number":({_WHOLE}),"previous":({_HEX}),'
     rf'"project":{_TEXT},"purpose":{_TEXT},"question":{_TEXT},"settles":(null|{_WHOLE}),'
-    r'"state":(\{[^{}]*\}),"time":"([0-9T:.+-]*)","version":"([0-9a-z.+]*)"\}'
+    rf'"state":\{{((?:{_AMOUNT}(?:,{_AMOUNT})*)?)\}},"time":"([0-9T:.+-]*)","version":"([0-9a-z.+]*)"\}}'
 )
-_PAIR = re.compile(r'"([ !#-\[\]-~]*)":"([0-9a-z/]*)"')
+_PAIR = re.compile(_AMOUNT.replace("(?:", "("))
 _DESCRIBED = re.compile(rf'(.*),"description":({_HEX})', re.DOTALL)
 
 
-def split(body: str) -> dict[str, Any] | None:
+def canonical_value(written: str) -> Any:
+    """What a text says that is canonical JSON; ValueError if it is not."""
+    found = json.loads(written)
+    if _canonical(found) != written:
+        raise ValueError
+    return found
+
+
+def split(body: str, read: Callable[[str], Any] = canonical_value) -> dict[str, Any] | None:
     """What the body of a charge or of an answer says; None for any other, and for one that is written in another way."""
     head = _HEAD.match(body)
     if head is None:
@@ -42,12 +51,15 @@ def split(body: str) -> dict[str, Any] | None:
     if tail is None:
         return None
     try:
-        return _joined(head, tail, body[head.end() : guarantee], body[guarantee + 13 : key])
+        return _joined(head, tail, read, (body[head.end() : guarantee], body[guarantee + 13 : key]))
     except (ValueError, RecursionError):
         return None
 
 
-def _joined(head: re.Match[str], tail: re.Match[str], cost: str, guarantee: str) -> dict[str, Any]:
+def _joined(
+    head: re.Match[str], tail: re.Match[str], read: Callable[[str], Any], between: tuple[str, str]
+) -> dict[str, Any]:
+    cost, guarantee = between
     analyst, answer, compiled = head.groups()
     key, kind, mechanism, number, previous, project, purpose, question, settles, state, time, version = (
         tail.groups()
@@ -58,8 +70,8 @@ def _joined(head: re.Match[str], tail: re.Match[str], cost: str, guarantee: str)
         "about": None,
         "analyst": _text(analyst),
         "answer": _text(answer),
-        "cost": _value(cost if described is None else described[1]),
-        "guarantee": _value(guarantee.removesuffix(',"held":true')),
+        "cost": read(cost if described is None else described[1]),
+        "guarantee": read(guarantee.removesuffix(',"held":true')),
         "key": _text(key),
         "kind": kind,
         "mechanism": _text(mechanism),
@@ -84,29 +96,16 @@ def _joined(head: re.Match[str], tail: re.Match[str], cost: str, guarantee: str)
 
 def _text(written: str) -> str | None:
     if "\\" in written:
-        escaped: str = _read(written)
+        escaped: str = canonical_value(written)
         return escaped
     return None if written == "null" else written[1:-1]
 
 
 def _amounts(written: str) -> dict[str, str]:
-    """An object of texts with nothing to escape in them, its names in order."""
+    """The inside of an object of texts with nothing to escape in them, if its names are in order."""
     pairs = _PAIR.findall(written)
     found = dict(pairs)
-    whole = ",".join([f'"{name}":"{amount}"' for name, amount in pairs])
-    if written != f"{{{whole}}}" or list(found) != sorted(found) or len(found) < len(pairs):
-        raise ValueError
-    return found
-
-
-@lru_cache(maxsize=1024)
-def _value(written: str) -> Any:
-    return _read(written)
-
-
-def _read(written: str) -> Any:
-    found = json.loads(written)
-    if _canonical(found) != written:
+    if list(found) != sorted(found) or len(found) < len(pairs):
         raise ValueError
     return found
 

@@ -20,9 +20,9 @@ the same lanes at the same orders, which is the only recomputation that is sound
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from discreet import check
@@ -35,16 +35,21 @@ from discreet.ledger.left import Left
 from discreet.ledger.limit import Limit
 from discreet.ledger.opening import check_link, first_description, hexadecimal, total
 from discreet.ledger.receipt import Entry, entry_of
+from discreet.ledger.split import canonical_value
 from discreet.ledger.store import Store
 from discreet.ledger.window import Windowed
 from discreet.privacy.wire import from_json
 
 __all__ = ["Finding", "Verification"]
 
+Progress = Callable[[int, int], None]
+
 #: Rows that change no total.
 _NO_CHARGE = frozenset({"open", "described", "committed"})
 #: Costs that are kept as they were read.
 _KEPT = 1000
+#: Rows from one report of progress to the next.
+_REPORTED = 1000
 #: Numbers of rows that are listed in one finding.
 _LISTED = 8
 
@@ -90,7 +95,13 @@ class Verification:
         )
 
 
-def verified(store: Store, limit: Limit, anchor: str | None = None, rows: int | None = None) -> Verification:
+def verified(
+    store: Store,
+    limit: Limit,
+    anchor: str | None = None,
+    rows: int | None = None,
+    progress: Progress | None = None,
+) -> Verification:
     """Check every row of a store, or its first rows, against the limit."""
     if anchor is not None:
         hexadecimal(anchor)
@@ -99,6 +110,8 @@ def verified(store: Store, limit: Limit, anchor: str | None = None, rows: int | 
     end = last.number if rows is None else min(last.number, check.whole(rows=rows) - 1)
     for row in _up_to(end, store.rows()):
         walk.see(row, is_anchor=row.hash == anchor)
+        if progress is not None and (walk.rows % _REPORTED == 0 or row.number == end):
+            progress(walk.rows, end + 1)
     if anchor is not None and not walk.anchored:
         walk.damage("it does not hold the row of this anchor: it was put back, cut off or exchanged.")
     if not store.is_consistent():
@@ -135,6 +148,8 @@ class _Walk:
         self.state = self.limit.start()
         self.recomputed: State | None = self.state
         self.said: Mapping[str, Any] = self.state.to_dict()
+        # for this walk alone: whoever is given an entry may do with it as he likes
+        self.value = lru_cache(maxsize=_KEPT)(canonical_value)
         self.costs: dict[int, tuple[Any, Cost | None]] = {}
         self.compared: tuple[Cost, Cost, bool] | None = None
         self.cost_today = cache(lambda wire: self.limit.cost(from_json(wire)))
@@ -144,7 +159,7 @@ class _Walk:
         self.rows += 1
         self.anchored |= is_anchor
         try:
-            entry = entry_of(row)
+            entry = entry_of(row, self.value)
             self._link(row, entry)
             self._follow(entry)
             if entry.time < self.latest:
@@ -154,7 +169,7 @@ class _Walk:
                 self.versions.setdefault(entry.version, []).append(row.number)
         except LedgerDamaged as error:
             self.damages.append(error.what)
-        except (DiscreetError, KeyError, TypeError, AttributeError):
+        except (DiscreetError, KeyError, TypeError, AttributeError, ArithmeticError):
             self.damage(f"row {self.rows - 1} says something that cannot be read.")
         self.before = row
 
@@ -225,7 +240,8 @@ class _Walk:
         stored, today = self._cost(entry), self.cost_today(entry.guarantee)
         about: dict[str, Any] = {"analyst": entry.analyst, "project": entry.project, "now": entry.time}
         after = self._admitted(self.state, stored, about)
-        if after is None or after.to_dict() != entry.state:
+        follows = after is not None and after.to_dict() == entry.state
+        if after is None or not follows:
             after = total(self.limit, entry.number, entry.state)
             self.damage(
                 f"row {entry.number} has a total that does not follow from its cost, or exceeds the limit."
@@ -233,7 +249,7 @@ class _Walk:
         same = self._same(today, stored)
         if not same:
             self._remark("W4" if _not_above(today, stored) else "W5", entry.number)
-        if same and self.recomputed is self.state:
+        if same and follows and self.recomputed is self.state:
             # the same cost in the same state, by the split that was chosen then: the same total
             self.recomputed = after
         elif self.recomputed is not None:

@@ -12,6 +12,15 @@ first charge chooses anew how δ is split: given all that was seen before, it is
 
 The clock is a parameter. If it goes backwards, the later window stays: time that was seen once is not unseen. What would
 break the promise per window: a clock in the hands of the analyst. The lifetime limit does not depend on any clock.
+
+**A clock that was ahead** renewed the window too early, and keeps the ledger in a window that has not begun. Nothing in
+the ledger can tell which of its times were true, so it waits. What is safe: charge nothing more to it, and from the
+beginning of the next window on by a clock that is right use a new ledger, with the same limit for each window and a lifetime
+limit of what this one leaves, (E - Σε, D - Σδ). Why: all that the old one charged was charged before now, so in true windows up
+to this one, and the new one charges in later ones only: no true window has charges of both, and what was spent in one is never
+forgotten in it. For life, every charge of the old one is (εᵢ, δᵢ), the new one keeps its limit whatever
+is asked, and basic composition holds under any adaptivity: all together keep (E, D). Where Σε is more than E
+(a Rényi lane was left open), nothing is left in that sense.
 """
 
 from __future__ import annotations
@@ -19,13 +28,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
 from discreet import check
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, OverBudget
 from discreet.ledger.candidates import Candidates
 from discreet.ledger.filters import Filter
 from discreet.ledger.lanes import Cost, State
@@ -110,17 +119,44 @@ class Windowed(Limit):
         project: str | None = None,
         now: datetime | str | None = None,
     ) -> State:
-        return self._charged(self.entered(state, now), cost, analyst=analyst, project=project)
+        return self._charged(self.entered(state, now), cost, analyst=analyst, project=project, now=now)
 
-    def _charged(self, state: State, cost: Cost, *, analyst: str | None, project: str | None) -> State:
+    def _charged(
+        self,
+        state: State,
+        cost: Cost,
+        *,
+        analyst: str | None,
+        project: str | None,
+        now: datetime | str | None = None,
+    ) -> State:
         """To the window and to the lifetime; whichever refuses, nothing is charged to either."""
-        inside = self.each.admit(state.under(_WINDOW), Cost(cost.ways), analyst=analyst, project=project)
+        try:
+            inside = self.each.admit(state.under(_WINDOW), Cost(cost.ways), analyst=analyst, project=project)
+        except OverBudget as refused:
+            self._say_if_ahead(refused, state, now)
+            raise
         state = state.replaced(_WINDOW, inside)
         if self.lifetime is None:
             return state
         if cost.lifetime is None:
             raise _wrong("this cost was made by a limit without a lifetime.", "limit.cost(guarantee)")
         return state.replaced(_LIFETIME, self.lifetime.admit(state.under(_LIFETIME), cost.lifetime))
+
+    def _say_if_ahead(self, refused: OverBudget, state: State, now: datetime | str | None) -> None:
+        """What to do about a window that is full and lies ahead of the clock; see above. Times are public."""
+        number = -1 if now is None else _number(self.length, _moment(now))
+        kept = int(state[_NUMBER])
+        if not 0 <= number < kept:
+            return
+        begins, following = _begin(self.length, kept), _begin(self.length, number + 1)
+        refused.what += (
+            f" The window of this ledger begins on {begins}: a charge was made while the clock was ahead."
+        )
+        refused.fix = (
+            f"wait until {begins}. Or charge nothing more to this ledger, and begin another one on {following} or later, whose "
+            f"lifetime limit is what this one leaves: see 'Clocks' in the sharp edges of the ledger."
+        )
 
     def entered(self, state: State, now: datetime | str | None) -> State:
         """The state in the window of that time, with nothing spent in it if it is a new one."""
@@ -195,6 +231,16 @@ def _number(length: str, moment: datetime) -> int:
         return (moment.toordinal() * 24 + moment.hour) // (count * _HOURS[unit])
     months = moment.year * 12 + moment.month - 1
     return months // (count if unit == "month" else 12 * count)
+
+
+def _begin(length: str, number: int) -> str:
+    """When a window begins, in UTC."""
+    count, unit = _period(length)
+    if unit in _HOURS:
+        day, hour = divmod(number * count * _HOURS[unit], 24)
+        return date.fromordinal(day).isoformat() + (f" at {hour:02}:00 UTC" if unit == "hour" else "")
+    year, month = divmod(number * (count if unit == "month" else 12 * count), 12)
+    return f"{year:04}-{month + 1:02}-01"
 
 
 def _moment(now: datetime | str | None) -> datetime:
