@@ -51,8 +51,8 @@ def here(visits, folder):
     Mistake(
         "Ledger('visits.ledger')",
         "DP603",
-        f"Ledger('visits.ledger', limit={FILTER})",
-        f"Ledger('visits.ledger', limit={FILTER})",
+        f"dp.Ledger('visits.ledger', limit=dp.{FILTER})",
+        f"dp.Ledger('visits.ledger', limit=dp.{FILTER})",
     ),
     Mistake(
         "Ledger('visits.ledger', limit=1)",
@@ -119,8 +119,8 @@ def here(visits, folder):
     Mistake(
         f"dp.Session(data, limit={FILTER}, ledger='no/such/folder.ledger')",
         "DP606",
-        "ledger='visits.ledger'",
-        f"dp.Session(data, limit={FILTER}, ledger='visits.ledger')",
+        "ledger='folder.ledger'",
+        f"dp.Session(data, limit={FILTER}, ledger='folder.ledger')",
     ),
     Mistake(
         f"dp.Session(data, limit={FILTER}, ledger=7)",
