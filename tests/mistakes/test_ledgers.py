@@ -119,8 +119,8 @@ def here(visits, folder):
     Mistake(
         f"dp.Session(data, limit={FILTER}, ledger='no/such/folder.ledger')",
         "DP606",
-        "ledger='folder.ledger'",
-        f"dp.Session(data, limit={FILTER}, ledger='folder.ledger')",
+        "ledger='visits.ledger'",
+        f"dp.Session(data, limit={FILTER}, ledger='visits.ledger')",
     ),
     Mistake(
         f"dp.Session(data, limit={FILTER}, ledger=7)",
