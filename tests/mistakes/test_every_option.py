@@ -7,7 +7,6 @@ import contextlib
 import io
 import re
 import shutil
-from pathlib import Path
 
 import pytest
 import typer
