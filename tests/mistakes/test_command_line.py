@@ -242,7 +242,7 @@ def test_a_damaged_ledger_leaves_with_5_until_a_copy_is_put_back(shell, folder):
     with pytest.raises(Refused) as refused:
         shell.run(f"{HERE} --epsilon 0.1")
     assert (refused.value.left, refused.value.code, refused.value.spent) == (5, "DP602", "nothing")
-    assert "put back a copy" in refused.value.fix
+    assert "A copy forgets what was charged after it was made" in refused.value.fix
     book.write_bytes(kept)
     shell.run(f"{HERE} --epsilon 0.1")
     # the folder was copied, so that the data lie elsewhere now: that is one row more

@@ -51,8 +51,8 @@ def here(visits, folder):
     Mistake(
         "Ledger('visits.ledger')",
         "DP603",
-        f"Ledger('visits.ledger', limit={FILTER})",
-        f"Ledger('visits.ledger', limit={FILTER})",
+        f"dp.Ledger('visits.ledger', limit=dp.{FILTER})",
+        f"dp.Ledger('visits.ledger', limit=dp.{FILTER})",
     ),
     Mistake(
         "Ledger('visits.ledger', limit=1)",

@@ -76,8 +76,8 @@ def here(visits, folder):
     Mistake(
         f'{OPEN}, columns={{"days": (0, 60)}})',
         "DP403",
-        'dp.column("integer", bounds=(0, 60))',
-        f'{OPEN}, columns={{"days": dp.column("integer", bounds=(0, 60))}})',
+        'columns={"days": dp.column(bounds=(0, 60))}',
+        f'{OPEN}, columns={{"days": dp.column(bounds=(0, 60))}})',
     ),
     Mistake(
         f'{OPEN}, columns={{"dais": {NUMBER}}})',
@@ -116,14 +116,14 @@ def here(visits, folder):
     Mistake(
         "dp.Session(table, limit=Limit.filter(epsilon=1))",
         "DP104",
-        f'data = dp.open("visits.parquet", {PROTECT})',
-        f'data = dp.open("visits.parquet", {PROTECT}); dp.Session(data, limit=Limit.filter(epsilon=1))',
+        f"data = dp.open(source, {PROTECT})",
+        f"source = table; data = dp.open(source, {PROTECT}); dp.Session(data, limit=Limit.filter(epsilon=1))",
     ),
     Mistake(
         "dp.Session(data)",
         "DP603",
-        "limit=Limit.filter(epsilon=1, delta=1e-6)",
-        "dp.Session(data, limit=Limit.filter(epsilon=1, delta=1e-6))",
+        "dp.Session(data, dp.Limit.filter(epsilon=1, delta=1e-6))",
+        "dp.Session(data, dp.Limit.filter(epsilon=1, delta=1e-6))",
     ),
     Mistake(
         "dp.Session(data, limit=1)",

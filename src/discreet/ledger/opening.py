@@ -40,14 +40,16 @@ def opened(where: Any, given: Mapping[str, Any], anchor: str | None) -> tuple[St
     if anchor is not None:
         hexadecimal(anchor)
     store = store_at(where)
-    return store.alone(lambda: _opened(store, given, anchor))
+    return store.alone(lambda: _opened(store, given, anchor, where))
 
 
-def _opened(store: Store, given: Mapping[str, Any], anchor: str | None) -> tuple[Store, dict[str, Any], Row]:
+def _opened(
+    store: Store, given: Mapping[str, Any], anchor: str | None, where: Any
+) -> tuple[Store, dict[str, Any], Row]:
     if not store.exists():
         if anchor is not None:
             raise chain.damaged("there is none, and the anchor says that there was one.")
-        store.make(_first_row(given))
+        store.make(_first_row(given, where))
         if not store.exists():
             raise chain.damaged("it was removed as soon as it was made.")
     store.check()
@@ -190,20 +192,30 @@ def stated(limit: Any, unit: Any, dataset: Any, description: Any = None) -> dict
     return said
 
 
-def _first_row(given: Mapping[str, Any]) -> Row:
+def _first_row(given: Mapping[str, Any], where: Any) -> Row:
     """The row that a new ledger begins with."""
     if "limit" not in given:
         raise LedgerError(
             "DP603",
             "there is no ledger here, and no limit was given to make one.",
             why="a ledger without a limit could not refuse anything.",
-            fix="Ledger('visits.ledger', limit=Limit.filter(epsilon=1, delta=1e-6))",
+            fix=_with_a_limit(given, where),
         )
     unit = {"protects": "record", "relation": "add-remove"}
     about: dict[str, Any] = {"ledger": name_of_its_own(), "unit": unit}
     about |= {"dataset": None, **given}
     state = Limit.from_dict(given["limit"]).start().to_dict()
     return chain.following(None, "open", time=chain.now(), state=state, about=about)
+
+
+def _with_a_limit(given: Mapping[str, Any], where: Any) -> str:
+    """The same call with a limit; an address is not repeated, since it may hold a password."""
+    limit = "dp.Limit.filter(epsilon=1, delta=1e-6)"
+    named = isinstance(where, str | Path) and "://" not in str(where)
+    if "description" in given:  # a session makes its own: only that is for its data and its unit
+        kept = "" if str(where) == ":memory:" else f", ledger={str(where)!r}" if named else ", ledger=…"
+        return f"dp.Session(data, {limit}{kept})"
+    return f"dp.Ledger({str(where) if named else 'visits.ledger'!r}, limit={limit})"
 
 
 def _unbroken(store: Store) -> Row:

@@ -107,7 +107,7 @@ def refused_by_the_system(path: str, what: str, error: Exception | None = None) 
         if not place.parent.is_dir():
             return out_of_reach(
                 f"there is no folder {place.parent}.",
-                fix=f"make the folder ({_make_folder(place.parent)}), or correct the path.",
+                fix=f"make the folder ({_make_folder(place.parent)}), or take one that there is:  ledger='visits.ledger'",
             )
         if not os.access(place.parent, os.W_OK | os.X_OK):
             return out_of_reach(

@@ -11,14 +11,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import ROUND_FLOOR, Context, Decimal
 
-from discreet.errors import DiscreetError, OverBudget
+from discreet.errors import DiscreetError, OverBudget, RefusedQuestion
 from discreet.ledger import chain
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.session.account import Account
 from discreet.tables.spend import Spend
 
 #: The parts of what is expected to fit that are tried, and below which part of δ it is as good as none.
-_TRIED, _HARDLY = (0.95, 0.5, 0.2), 1e-3
+_TRIED, _HARDLY = (0.95, 0.5, 0.2, 0.05, 0.01), 1e-3
+_OR = "delta=1e-6, or "
+#: What a fix proposes where a limit has no use for what was stated: the first that fits.
+_EPSILONS, _DELTAS = (0.5, 0.1, 0.01), (1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
 
 
 def with_fix(
@@ -32,6 +35,35 @@ def with_fix(
                 "session.budget()  and  discreet budget  say what else fits."
             )
             return refused
+    return refused
+
+
+def affordable(
+    refused: DiscreetError, account: Account, amount: Spend, compiled: Callable[[Spend], Mechanism]
+) -> DiscreetError:
+    """A refusal for want of a delta (DP704), or because the limit counts no delta (DP203), with a cost that is admitted.
+
+    Where none is, only public keys remain: they need no delta.
+    """
+    if refused.code == "DP704" and amount.delta is None and "delta=" in refused.fix:
+        tried = [replace(amount, delta=delta) for delta in _DELTAS]
+    elif refused.code == "DP203":
+        stated = () if amount.epsilon is None else (amount.epsilon,)
+        tried = [Spend(epsilon=epsilon) for epsilon in (*stated, *_EPSILONS)]
+    else:
+        return refused
+    for spend in tried:
+        if _fits(account, spend, compiled):
+            said = f"{_said(spend)}   (on the command line:  {_options(spend)})"
+            rest = refused.fix.partition(_OR)[2] if refused.code == "DP704" else ""
+            refused.fix = f"{said}, or {rest}" if rest else f"ask with  {said}"
+            return refused
+    try:
+        compiled(tried[-1] if refused.code == "DP203" else amount)
+    except RefusedQuestion as needs:  # a delta, of which there is none: what else it says remains
+        refused.fix = needs.fix.partition(_OR)[2] or refused.fix
+    except DiscreetError:
+        pass
     return refused
 
 
@@ -75,9 +107,14 @@ def _stated(spend: Spend) -> dict[str, float]:
     return {name: value for name, value in named.items() if value is not None}
 
 
+def _digits(value: float) -> str:
+    """As people write it: 1e-6, not 1e-06."""
+    return repr(value).replace("e-0", "e-")
+
+
 def _said(spend: Spend) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in _stated(spend).items())
+    return ", ".join(f"{name}={_digits(value)}" for name, value in _stated(spend).items())
 
 
 def _options(spend: Spend) -> str:
-    return " ".join(f"--{name} {value!r}" for name, value in _stated(spend).items())
+    return " ".join(f"--{name} {_digits(value)}" for name, value in _stated(spend).items())

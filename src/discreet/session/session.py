@@ -12,19 +12,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from discreet import check
-from discreet.errors import BadParameter, OverBudget
+from discreet.errors import BadParameter, OverBudget, RefusedQuestion, UnsupportedGuarantee
 from discreet.extras import naming_extras
 from discreet.ledger import Entry, Ledger, Left, Limit, Receipt, Statement
 from discreet.ledger.description import Description
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import Guarantee
 from discreet.session.account import COSTS, Account, Settled, having_spent, refuse_not_drawn
-from discreet.session.fitting import with_fix
+from discreet.session.fitting import affordable, with_fix
 from discreet.session.maker import Maker, answer_of
 from discreet.session.response import ResponseTime, at_response_time
 from discreet.session.stated import OWN, check_mechanism, checked_key, limit_of, question_of, spend_of
 from discreet.tables.answer import Answer
 from discreet.tables.dataset import Dataset
+from discreet.tables.open import how_to_open
 from discreet.tables.question import Question
 from discreet.tables.spend import Spend
 
@@ -61,7 +62,7 @@ class Session:
     ) -> None:
         self._response = ResponseTime(response_time)
         if not isinstance(data, Dataset):
-            raise _not_a_data_set()
+            raise _not_a_data_set(data)
         self.data = data
         place = ledger if ledger is not None else data.budget.get("ledger", _FORGETS)
         chosen = limit if limit is not None or isinstance(place, Ledger) else limit_of(data.budget)
@@ -253,9 +254,11 @@ class Session:
 
     def _answer(self, question: Question, key: str | None, amount: Spend, named: str = "") -> Answer:
         """Compiled, charged, drawn, kept; an answer that is kept already is shown again and costs nothing."""
-        mechanism = self._maker.compiled(
-            question, amount, self._maker.cap_or_guess()[0]
-        )  # refused here, if it is
+        less = partial(self._maker.compiled, question, cap=self._maker.cap_or_guess()[0])
+        try:
+            mechanism = less(amount)
+        except RefusedQuestion as refused:
+            raise affordable(refused, self._account, amount, less) from None
         before = "what choosing at_most cost" if self._maker.choice(amount) is not None else ""
         if self._maker.is_auto:
             mechanism = self._maker.compiled(question, amount, self._maker.cap(amount))
@@ -263,9 +266,10 @@ class Session:
         with having_spent(before):
             try:
                 (settled,) = self._account.settle([due], self.data.ready, compiled=True, spent=COSTS)
+            except UnsupportedGuarantee as refused:
+                raise affordable(refused, self._account, amount, less) from None
             except OverBudget as refused:
-                cap = self._maker.cap_or_guess()[0]
-                less = partial(self._maker.compiled, question, cap=cap)
+                less = partial(self._maker.compiled, question, cap=self._maker.cap_or_guess()[0])
                 raise with_fix(refused, self._account, amount, less) from None
         return answer_of(settled)
 
@@ -323,10 +327,10 @@ def _parsed(text: Any, data: Dataset) -> Asked:
     return parse(text, data)
 
 
-def _not_a_data_set() -> BadParameter:
+def _not_a_data_set(given: Any) -> BadParameter:
     return BadParameter(
         "DP104",
         "a session needs a data set, which says whom it protects.",
         why="without that there is nothing to promise.",
-        fix='data = dp.open("visits.parquet", protect=dp.each("patient_id", at_most=20))',
+        fix=f"data = {how_to_open(given)}",
     )

@@ -74,8 +74,13 @@ _INSTEAD = {
     NUMBER: "compare it:  days > 3",
     TEXT: "CASE WHEN ward = 'A' THEN 1 ELSE 0 END   or, if it holds numbers:  type = \"integer\"  in the description",
     TRUTH: "CASE WHEN urgent THEN 1 ELSE 0 END",
-    DATE: "take a part of it:  YEAR(day), MONTH(day)",
-    MOMENT: "take a part of it:  YEAR(seen_at), HOUR(seen_at)",
+    DATE: "take a part of it:  YEAR(came_on)   or   MONTH(came_on)",
+    MOMENT: "take a part of it:  YEAR(seen_at)   or   HOUR(seen_at)",
+}
+_COMPARED = {
+    TEXT: "compare it:  ward = 'A'",
+    DATE: "compare it:  came_on >= DATE '2026-01-01'",
+    MOMENT: "compare it:  seen_at >= TIMESTAMP '2026-01-01 00:00:00'",
 }
 
 
@@ -249,7 +254,7 @@ def part(name: str, term: Term) -> Expr:
     if not isinstance(term, Expr) or term.type.kind not in {DATE, MOMENT}:
         raise wrong_kind("this needs a date", term)
     if name in {"hour", "minute"} and term.type.kind == DATE:
-        raise refused("a date has no hour.", "only a timestamp has one.", "EXTRACT(hour FROM arrived_at)")
+        raise refused("a date has no hour.", "only a timestamp has one.", "EXTRACT(hour FROM seen_at)")
     return expr.Part(name, term)
 
 
@@ -270,7 +275,7 @@ def _joined(op: str, items: list[Expr]) -> Expr:
 def condition(term: Term) -> Expr:
     """A truth value."""
     if is_null(term) or kind_of(term) != TRUTH or not isinstance(term, Expr):
-        raise wrong_kind("this needs a condition", term)
+        raise wrong_kind("this needs a condition", term, _COMPARED.get(kind_of(term), ""))
     return term
 
 
@@ -298,11 +303,11 @@ def refused(what: str, why: str, fix: str) -> RefusedQuestion:
     return RefusedQuestion("DP705", what, why=why, fix=fix)
 
 
-def wrong_kind(what: str, term: Term) -> RefusedQuestion:
+def wrong_kind(what: str, term: Term, instead: str = "") -> RefusedQuestion:
     """A value of another kind than is needed."""
     got = "NULL" if is_null(term) else _WORDS[kind_of(term)]
     why = "every expression has one type, whatever the data."
-    return refused(f"{what}, and {got} stands there.", why, _INSTEAD[kind_of(term)])
+    return refused(f"{what}, and {got} stands there.", why, instead or _INSTEAD[kind_of(term)])
 
 
 def _sound(built: Expr) -> Expr:

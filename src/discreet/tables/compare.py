@@ -46,10 +46,10 @@ _LONGEST_LIST = 5_000
 #: What a value of each kind is compared with.
 _ALIKE = {
     NUMBER: "numbers with numbers:  days = 3",
-    TEXT: "texts with texts in quotes, numbers with numbers:  ward = 'A'   days = 3",
-    TRUTH: "a truth value stands alone:  WHERE insured   or  WHERE NOT insured",
-    DATE: "days with days:  came_on > DATE '2026-01-01'   (in Python:  datetime.date(2026, 1, 1))",
-    MOMENT: "moments with moments:  at > TIMESTAMP '2026-01-01 00:00:00'",
+    TEXT: "texts with texts in quotes:  ward = 'A'",
+    TRUTH: "a truth value stands alone:  WHERE urgent   or  WHERE NOT urgent",
+    DATE: "dates with dates:  came_on > DATE '2026-01-01'   (in Python:  datetime.date(2026, 1, 1))",
+    MOMENT: "moments with moments:  seen_at > TIMESTAMP '2026-01-01 00:00:00'",
 }
 
 
@@ -70,7 +70,7 @@ def compare(op: str, left: Term, right: Term) -> Expr:
         raise refused(
             "values of different kinds are compared.",
             "what an engine makes of that is not the same everywhere.",
-            _ALIKE[next((kind for kind in (DATE, MOMENT, TEXT, TRUTH) if kind in kinds), NUMBER)],
+            _ALIKE[_read_kind(left, right)],
         )
     if kinds & {TEXT, TRUTH} and op not in {"=", "<>"}:
         raise refused(
@@ -81,6 +81,11 @@ def compare(op: str, left: Term, right: Term) -> Expr:
     if isinstance(right, Fraction):
         return _with_number(op, left, right)
     return expr.Compare(op, *_on_one_grid(left, right))
+
+
+def _read_kind(left: Term, right: Term) -> str:
+    """The kind of the side that is read from a row, the first of them; the other one was written."""
+    return kind_of(right if isinstance(left, Constant | Fraction) else left)
 
 
 def between(term: Term, low: Term, high: Term) -> Expr:
@@ -116,12 +121,12 @@ def like(term: Term, pattern: Term) -> Expr:
     if kind_of(term) != TEXT or not isinstance(term, Expr):
         raise wrong_kind("LIKE needs a text", term)
     if not isinstance(pattern, Constant) or not isinstance(pattern.value, str):
-        raise refused("a pattern must be written down.", "it is part of the question.", "name LIKE 'A%'")
+        raise refused("a pattern must be written down.", "it is part of the question.", "ward LIKE 'A%'")
     if "\\" in pattern.value:
         raise refused(
             "a pattern has no backslash.",
             "engines do not agree whether it escapes.",
-            "use _ for one character:  name LIKE 'A_B'",
+            "use _ for one character:  ward LIKE 'A_B'",
         )
     return expr.Like(term, pattern.value)
 

@@ -43,6 +43,7 @@ from discreet.tables.selection import Selection
 from discreet.tables.spend import Spend
 from discreet.tables.split import divided
 from discreet.tables.totals import CUT, TotalsRecipe
+from discreet.tables.types import DATE, MOMENT, NUMBER, TEXT
 
 __all__ = ["Spend", "TableMechanism", "compile_question"]
 
@@ -181,6 +182,22 @@ def recipes(question: Question, scope: Scope, *, pure: bool) -> list[Recipe]:
     return found
 
 
+#: Values of each kind, as they are written in SQL.
+_LISTED = {
+    NUMBER: "(1, 2)",
+    TEXT: "('A', 'B')",
+    DATE: "(DATE '2026-01-01', DATE '2026-01-02')",
+    MOMENT: "(TIMESTAMP '2026-01-01 00:00:00')",
+}
+
+
+def _listing(question: Question) -> str:
+    """A condition that lists the groups, for every key whose values are not public."""
+    unknown = [key for key in question.keys if key.values is None]
+    listed = (f"{key.name} IN {_LISTED.get(key.of.type.kind, '(TRUE, FALSE)')}" for key in unknown)
+    return f"WHERE {' AND '.join(listed)}"
+
+
 def _check(question: Question, spend: Spend, *, found: bool) -> None:
     if found and spend.delta is None:
         names = ", ".join(key.name for key in question.keys if key.values is None)
@@ -188,12 +205,13 @@ def _check(question: Question, spend: Spend, *, found: bool) -> None:
             "DP704",
             f"the values of {names} are not public, and finding them needs a delta.",
             why="a group that only one person is in must not be shown because of that person.",
-            fix="delta=1e-6, or state the values (bounds of a date or a whole number) of the column in the description",
+            fix=f"delta=1e-6, or list them:  {_listing(question)}   or state them (bounds of a date or a whole number) in the "
+            "description",
         )
     if not found and not question.aggregates:
         raise RefusedQuestion(
             "DP706",
             "nothing is asked of the data.",
             why="every value of the answer is public already.",
-            fix="SELECT ward, COUNT(*) FROM visits GROUP BY ward",
+            fix="add  COUNT(*)  to what is selected",
         )

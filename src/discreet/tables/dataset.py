@@ -7,7 +7,7 @@ Everything here is public: it was written down by a person, or comes from a sche
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from json import dumps as quoted
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -102,13 +102,15 @@ class Table:
             )
 
 
-def _spelt(unit: str, table: str, columns: Iterable[str]) -> str:
+def _spelt(unit: str, table: str, columns: Mapping[str, Column]) -> str:
     """The same name as the table spells it. One that is only similar is never proposed: it would protect somebody else."""
     plain = re.compile(r"[\W_]+")
     same = [name for name in columns if plain.sub("", name).casefold() == plain.sub("", unit).casefold()]
     if len(same) == 1:
         return f'protect=dp.each("{same[0]}", at_most=…)'
-    return f"add a column {unit} to {table} that says whose row each is, or leave the table out"
+    possible = ", ".join(name for name, column in columns.items() if column.kind in UNIT_KINDS)
+    of_table = f"the column of {table} that says whose row each is (one of: {possible})"
+    return f"name {of_table}, add a column {unit} to it, or leave the table out"
 
 
 @dataclass(frozen=True)

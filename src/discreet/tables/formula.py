@@ -334,7 +334,7 @@ def several(values: Any) -> list[Any]:
         "DP104",
         "this needs a list of values that is not empty.",
         why="they are public, and written down one by one.",
-        fix='["A", "B"]',
+        fix=f"[{values!r}]" if isinstance(values, str | int | float) and values != "" else '["A", "B"]',
     )
 
 

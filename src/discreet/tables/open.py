@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet import check
-from discreet.errors import BadParameter
+from discreet.errors import BadParameter, DiscreetError
 from discreet.tables import engines, rules, schema, toml
 from discreet.tables.budget import checked as checked_budget
 from discreet.tables.dataset import UNIT_KINDS, Column, Dataset, Each, Table
@@ -27,7 +27,7 @@ from discreet.tables.engines.source import ROW
 from discreet.tables.sound import kind_of
 from discreet.tables.sources import HOMES, Found, bring, find, one_address
 
-__all__ = ["column", "each", "each_row", "open"]
+__all__ = ["column", "each", "each_row", "how_to_open", "open"]
 
 #: What a description may call a column whose schema says something else.
 _READ_AS = {
@@ -286,11 +286,40 @@ def _by_table(columns: Mapping[str, Any], private: list[str], public: list[str])
         raise rules.wrong(
             "columns",
             "every entry must be a column of the only private table, or a table with its columns.",
-            f'columns={{"{private[0]}": {{"days": dp.column("integer", bounds=(0, 60))}}}}',
+            _as_columns(columns, private, tables),
         )
     if plain:
         nested[private[0]] = {**nested.get(private[0], {}), **plain}
     return nested
+
+
+def _as_columns(columns: Mapping[str, Any], private: list[str], tables: list[str]) -> str:
+    """The entries of a description in the form that is read, with two numbers taken for bounds."""
+    inner: dict[str, str] = {}
+    for name, told in columns.items():
+        if isinstance(told, Mapping):
+            continue
+        pair = (
+            isinstance(told, list | tuple)
+            and len(told) == 2
+            and all(isinstance(e, int | float) for e in told)
+        )
+        listed = isinstance(told, list | tuple | set) and bool(told) and all(isinstance(e, str) for e in told)
+        asked = f"bounds=({told[0]}, {told[1]})" if pair else f"values={list(told)!r}" if listed else "…"
+        inner[str(name)] = f"dp.column({asked})"
+    entries = ", ".join(f"{quoted(name)}: {told}" for name, told in inner.items())
+    if len(private) == 1 and inner:
+        return f"columns={{{entries}}}"
+    own = entries or "…: dp.column(…)"
+    return f"columns={{{quoted(private[0])}: {{{own}}}}}   with the name of a table: {', '.join(tables)}"
+
+
+def how_to_open(source: Any) -> str:
+    """How what is no data set yet is opened as one; an example, where it cannot be."""
+    try:
+        return _unprotected(source, "").fix
+    except DiscreetError:
+        return 'dp.open("visits.parquet", protect=dp.each("patient_id", at_most=20))'
 
 
 def _unprotected(source: Any, table: str) -> BadParameter:

@@ -10,6 +10,7 @@ Why it holds: trees, not texts, are put together; names and values are quoted wh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -89,7 +90,7 @@ class Query(Asking):
                 if isinstance(table, str)
                 else "a table is joined by its name.",
                 why="only tables of the description can be joined.",
-                fix=f'.join("{closest(table, self._joinable())}", on="ward")',
+                fix=self._joinable_by(closest(table, self._joinable())),
             )
         join = _join(self.data.tables[self.table], other, on)
         if check.flag(keep=keep):
@@ -101,6 +102,11 @@ class Query(Asking):
         others = [name for name in self.data.tables if name != self.table]
         return sorted(others, key=lambda name: self.data.tables[name].private) or [self.table]
 
+    def _joinable_by(self, name: str) -> str:
+        """How it is joined: private tables meet on the unit, public ones on a column of the same name."""
+        ours, other = self.data.tables[self.table], self.data.tables[name]
+        return f'.join("{name}")' if other.private else f'.join("{name}", on="{_shared(ours, other)}")'
+
     def grouped(self, columns: Sequence[Any], named: Mapping[str, Any], keys: Any) -> Query:
         """Grouped by columns or formulas; `keys` lists the groups."""
         told = [(_name(one), formula(one)) for one in columns]
@@ -110,7 +116,7 @@ class Query(Asking):
                 "DP107",
                 "group_by takes all columns at once, and at least one.",
                 why="a question has one list of groups.",
-                fix='data.group_by("ward", "sex")',
+                fix=f"data.group_by({_keys_of(self.data.tables[self.table])})",
             )
         listed = None if keys is None else _listed(keys, [name for name, _ in told])
         return replace(self, keys=tuple(told), listed=listed)
@@ -128,7 +134,7 @@ class Query(Asking):
                 "DP104",
                 "aggregate takes what is wanted of each group: count(), mean(…), …",
                 why="an answer is made of noisy numbers, and of nothing else.",
-                fix='data.group_by("ward").aggregate(n=count(), stay=mean("days", between=(0, 60)))',
+                fix=f"data.group_by({_keys_of(self.data.tables[self.table])}).aggregate(n=count())   with  from discreet.tables import count",
             )
         finished = Prepared(self, (*several, *(one.named(name) for name, one in named.items())))
         _ = finished.question  # refused here, where it was asked
@@ -211,9 +217,20 @@ def _condition(one: Any) -> Formula:
             "DP104",
             "a condition is made of columns, and is not a text.",
             why="a text would be taken for the name of a column.",
-            fix='dp.col("days") > 3   or, in SQL,   WHERE days > 3',
+            fix=_as_formula(one),
         )
     return formula(one)
+
+
+def _as_formula(text: str) -> str:
+    """A simple comparison that was written as a text, in columns; else an example."""
+    found = re.fullmatch(
+        r"\s*([A-Za-z_]\w*)\s*(<=|>=|==|<>|!=|=|<|>)\s*(-?\d+(?:\.\d+)?|'[^']*'|\"[^\"]*\")\s*", text
+    )
+    if found is None:
+        return 'dp.col("days") > 3   or, in SQL,   WHERE days > 3'
+    sign = {"=": "==", "<>": "!="}.get(found[2], found[2])
+    return f'dp.col("{found[1]}") {sign} {found[3]}'
 
 
 def _settled(asked: Prepared) -> Prepared:
@@ -242,7 +259,7 @@ def _stated(data: Dataset, table: str, wanted: Sequence[Wanted]) -> Dataset:
                 "DP107",
                 "values of a mode are those of one column, and listed once.",
                 why="the most frequent value is chosen among them.",
-                fix='data.mode("diagnosis", values=["flu", "fracture"])',
+                fix=f'data.mode("{name if name in columns else next(iter(columns))}", values={list(one.values)!r})',
             )
         columns[name] = replace(columns[name], values=one.values)
     return replace(data, tables={**data.tables, table: replace(data.tables[table], columns=columns)})
@@ -278,12 +295,28 @@ def _join(ours: Table, other: Table, on: Any) -> exp.Join:
             "DP703",
             f"a join with {other.name} needs a column in which both are equal.",
             why="each row is looked up in the public table.",
-            fix=f'.join("{other.name}", on="ward")',
+            fix=f'.join("{other.name}", on="{_shared(ours, other)}")',
         )
     if all(left == right for left, right in pairs.items()):
         return exp.Join(this=this, using=[identifier(name) for name in pairs])
     equal = [formula(left) == col(f"{other.name}.{right}") for left, right in pairs.items()]
     return exp.Join(this=this, on=exp.and_(*(one.node.copy() for one in equal)))
+
+
+def _shared(ours: Table, other: Table) -> str:
+    """A column that both have, or one of ours."""
+    return next((name for name in ours.columns if name in other.columns), next(iter(ours.columns)))
+
+
+def _keys_of(table: Table) -> str:
+    """Columns that can be grouped by without a delta, the first two; or any that is not the unit."""
+    public = [name for name, column in table.columns.items() if column.values]
+    others = [
+        name
+        for name, one in table.columns.items()
+        if name != table.unit and one.kind in {"text", "integer", "boolean"}
+    ]
+    return ", ".join(f'"{name}"' for name in (public[:2] or others[:1] or list(table.columns)[:1]))
 
 
 def _names(on: Any) -> list[str]:

@@ -109,7 +109,8 @@ def bounds_of(where: str, kind: str, bounds: Any) -> tuple[Any, Any] | None:
         raise wrong(where, "bounds must be two values, the lower one first.", example)
     low, high = (_value(where, kind, end, example) for end in bounds)
     if not low < high:
-        raise wrong(where, "the lower bound must be below the upper one.", example)
+        turned = example if low == high else f"bounds = [{bounds[1]}, {bounds[0]}]"
+        raise wrong(where, "the lower bound must be below the upper one.", turned)
     if max(abs(_size(kind, end)) for end in (low, high)) > WIDEST:
         raise wrong(where, "bounds must lie within ±2^62.", example, "sums are made in 64-bit whole numbers.")
     return low, high

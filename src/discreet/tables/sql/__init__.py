@@ -11,6 +11,7 @@
     select.py                all of them together                                  ◄ read this first
     size.py                  how long it becomes
     refuse.py, dialect.py    why not, and what to write instead
+    own.py                   the same in the names of the data set
 
 **Promise.** `parse` reads the text, the public description and the values of public tables; never a private row. What it
 returns is built of `plan`, `expr`, `question` and `after` alone, so that an answer depends on each person's rows through
@@ -24,8 +25,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from discreet.errors import DiscreetError
 from discreet.tables.dataset import Dataset
 from discreet.tables.question import Question
+from discreet.tables.sql.own import in_own_names
 from discreet.tables.sql.refuse import refused
 from discreet.tables.sql.select import question
 from discreet.tables.sql.text import statement
@@ -47,6 +50,14 @@ def parse(text: Any, dataset: Dataset) -> Asked:
 
     **Promise.** Nothing private is read and nothing is spent, whatever the text is.
     """
+    try:
+        return _parsed(text, dataset)
+    except DiscreetError as error:
+        error.fix = in_own_names(error.fix, str(text), dataset, lambda instead: _parsed(instead, dataset))
+        raise
+
+
+def _parsed(text: Any, dataset: Dataset) -> Asked:
     stated = statement(text)
     try:
         asked = question(stated, dataset)

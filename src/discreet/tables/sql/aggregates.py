@@ -228,7 +228,8 @@ def _mode(call: _Call) -> Aggregate:
             "DP706",
             f"{call.text} needs public values to choose from.",
             "the most frequent of unknown values would show that somebody has it.",
-            f"add  values = [...]  to [columns.{of.column if isinstance(of, Read) else '…'}], or GROUP BY it",
+            f"SELECT {shown(node)}, COUNT(*) FROM visits GROUP BY {shown(node)}   with  delta=1e-6   "  # noqa: S608 - shown, not run
+            f'or list them in the description:  [columns.{of.column if isinstance(of, Read) else "…"}]  values = ["A", "B"]',
         )
     return Aggregate("mode", of, name=f"mode_{words(node)}", values=values)
 

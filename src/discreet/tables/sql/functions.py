@@ -15,6 +15,7 @@ from sqlglot import exp
 from discreet.tables import build, compare, expr
 from discreet.tables.build import Term
 from discreet.tables.leaf import exact, near
+from discreet.tables.rules import closest
 from discreet.tables.sql.literals import whole, written_number
 from discreet.tables.sql.refuse import name_of, only, owned, refused, shown
 from discreet.tables.types import NUMBER
@@ -84,8 +85,13 @@ def date_part(scalar: Scalar, name: str, node: Any) -> Term:
         "DP705",
         f"{name} is not a part of a date that is answered.",
         "weeks, and the first day of one, are counted differently by engines.",
-        "one of year, " + ", ".join(expr.PARTS),
+        f"EXTRACT({_nearest_part(part)} FROM {shown(node)})   or, in its place, one of year, "
+        + ", ".join(expr.PARTS),
     )
+
+
+def _nearest_part(part: str) -> str:
+    return "isodow" if part in {"dow", "dayofweek", "weekday"} else closest(part, ["year", *expr.PARTS])
 
 
 def unknown(name: str, node: Any) -> Exception:
@@ -266,7 +272,7 @@ _REFUSED: tuple[tuple[set[str], str, str, str], ...] = (
         },
         "DP705",
         "texts are compared as they are; engines disagree about parts of them.",
-        "CASE WHEN code LIKE 'A%' THEN 'A' ELSE 'other' END",
+        "CASE WHEN ward LIKE 'A%' THEN 'A' ELSE 'other' END",
     ),
     (
         {"RANDOM", "RAND", "UUID", "GEN_RANDOM_UUID", "HASH", "MD5", "SHA256"},
@@ -278,13 +284,13 @@ _REFUSED: tuple[tuple[set[str], str, str, str], ...] = (
         {"NOW", "CURRENT_DATE", "CURRENT_TIMESTAMP", "GETDATE", "TODAY", "SYSDATE", "LOCALTIMESTAMP"},
         "DP702",
         "the same question would mean something else tomorrow, and the record would not say what.",
-        "write the day itself:  day >= DATE '2026-01-01'",
+        "write the day itself:  came_on >= DATE '2026-01-01'",
     ),
     (
         {"DATE_TRUNC", "TRUNC"},
         "DP705",
         "a month or a week is not a day, and engines return different types for it.",
-        "GROUP BY YEAR(day), MONTH(day)",
+        "GROUP BY YEAR(came_on), MONTH(came_on)",
     ),
     (
         {
@@ -300,13 +306,13 @@ _REFUSED: tuple[tuple[set[str], str, str, str], ...] = (
         },
         "DP705",
         "arithmetic on dates is not the same on every engine.",
-        "left_on - came_on counts days;  day >= DATE '2026-01-01' compares;  YEAR(day), MONTH(day) are parts",
+        "came_on >= DATE '2026-01-01'   or   YEAR(came_on)   or   MONTH(came_on)",
     ),
     (
         {"DAYOFWEEK", "DOW", "WEEKDAY", "WEEK", "WEEKOFYEAR", "DAYOFYEAR"},
         "DP705",
         "engines disagree on the day with which a week begins.",
-        "ISODOW(day) is 1 on Monday and 7 on Sunday",
+        "ISODOW(came_on)   is 1 on Monday and 7 on Sunday",
     ),
     (
         {"LN", "LOG", "LOG2", "LOG10", "EXP", "SQRT", "SIN", "COS", "TAN"},

@@ -45,6 +45,8 @@ _REASONS: dict[type[Any], tuple[str, str, str]] = {
         "its result would enter every row without noise.",
         "ask for it first, and write the released number into the question",
     ),
+    exp.Any: ("ANY", "its result would enter every row without noise.", "a number itself:  days > 3"),
+    exp.All: ("ALL", "its result would enter every row without noise.", "a number itself:  days > 3"),
     exp.Placeholder: ("a parameter", "a question is recorded with its values.", "write the value itself"),
     exp.Parameter: ("a parameter", "a question is recorded with its values.", "write the value itself"),
     exp.SessionParameter: (
@@ -55,12 +57,12 @@ _REASONS: dict[type[Any], tuple[str, str, str]] = {
     exp.Interval: (
         "an interval",
         "how long a month is differs among engines.",
-        "write the day itself:  day >= DATE '2026-01-01'",
+        "write the day itself:  came_on >= DATE '2026-01-01'",
     ),
     exp.CurrentDate: (
         "the current date",
         "the same question would mean something else tomorrow, and the record would not say what.",
-        "write the day itself:  day >= DATE '2026-01-01'",
+        "write the day itself:  came_on >= DATE '2026-01-01'",
     ),
     exp.CurrentTime: (
         "the current time",
@@ -70,12 +72,12 @@ _REASONS: dict[type[Any], tuple[str, str, str]] = {
     exp.CurrentTimestamp: (
         "the current time",
         "the same question would mean something else tomorrow, and the record would not say what.",
-        "write it out:  at >= TIMESTAMP '2026-01-01 00:00:00'",
+        "write it out:  seen_at >= TIMESTAMP '2026-01-01 00:00:00'",
     ),
     exp.ILike: (
         "ILIKE",
         "upper and lower case are not the same on every engine.",
-        "name LIKE 'A%' OR name LIKE 'a%'",
+        "ward LIKE 'A%' OR ward LIKE 'a%'",
     ),
     exp.Star: (
         "*",
@@ -88,13 +90,13 @@ _REASONS: dict[type[Any], tuple[str, str, str]] = {
         "SELECT ward, COUNT(*) FROM visits GROUP BY ward",
     ),
     exp.Lateral: ("LATERAL", "it makes rows that belong to nobody.", "join a public table"),
-    exp.Array: ("an array", "a value is a number, a text, a truth value or a date.", "x IN (1, 2, 3)"),
+    exp.Array: ("an array", "a value is a number, a text, a truth value or a date.", "days IN (1, 2, 3)"),
     exp.Struct: (
         "a struct",
         "a value is a number, a text, a truth value or a date.",
         "name the columns one by one",
     ),
-    exp.Tuple: ("a tuple", "a value is a number, a text, a truth value or a date.", "a = 1 AND b = 2"),
+    exp.Tuple: ("a tuple", "a value is a number, a text, a truth value or a date.", "days = 1 AND cost = 2"),
     exp.Lambda: ("a function of one's own", "nothing is known of what it does with a row.", "use CASE"),
     exp.Dot: ("a name in three parts", "there is one data set in a session.", "table.column"),
 }
@@ -116,7 +118,12 @@ _PARTS = {
     "qualify": ("DP702", "QUALIFY", "it needs a window, which mixes people's rows.", "HAVING COUNT(*) > 100"),
     "windows": ("DP702", "WINDOW", "a window mixes people's rows.", "GROUP BY"),
     "laterals": ("DP702", "LATERAL", "it makes rows that belong to nobody.", "join a public table"),
-    "pivots": ("DP702", "PIVOT", "its columns would depend on the data.", "GROUP BY, and pivot the answer"),
+    "pivots": (
+        "DP702",
+        "PIVOT",
+        "its columns would depend on the data.",
+        "SELECT ward, COUNT(*) FROM visits GROUP BY ward   and pivot the answer",
+    ),
     "db": (
         "DP701",
         "the name of a schema",

@@ -20,7 +20,7 @@ from discreet.tables.build import Term
 from discreet.tables.expr import Constant, Expr, IsNull, Read
 from discreet.tables.sql.functions import call, date_part
 from discreet.tables.sql.literals import literal
-from discreet.tables.sql.refuse import only, refused, shown, unsupported
+from discreet.tables.sql.refuse import only, owned, refused, shown, unsupported
 from discreet.tables.sql.scope import Found, Scope
 from discreet.tables.types import DATE, MOMENT, NUMBER, TEXT, TRUTH
 
@@ -182,10 +182,36 @@ def _in(scalar: Scalar, node: Any) -> Term:
             "DP702",
             f"IN with a query is not answered: {shown(node)}",
             "whether a row is kept would depend on other people's rows.",
-            f"write the list, {shown(node.this)} IN ('A', 'B'), or join a public table",
+            _listed(scalar, node),
         )
     only(node, "this", "expressions")
     return compare.is_in(scalar.operand(node.this), [scalar.term(value) for value in node.expressions])
+
+
+_LISTS = {
+    NUMBER: "(1, 2)",
+    TEXT: "('A', 'B')",
+    TRUTH: "(TRUE)",
+    DATE: "(DATE '2026-01-01', DATE '2026-01-02')",
+    MOMENT: "(TIMESTAMP '2026-01-01 00:00:00')",
+}
+
+
+def _listed(scalar: Scalar, node: Any) -> str:
+    """A list that can stand in place of a query; people are not listed: their tables are joined, or nothing is said of them."""
+    found = scalar.scope.column(node.this) if isinstance(node.this, exp.Column) else None
+    if found is None or not found.is_unit:
+        column = None if found is None else found.table.columns[found.column]
+        values = [] if column is None or column.kind != "text" else list(column.values or ())[:2]
+        written = ", ".join(exp.Literal.string(value).sql() for value in values)
+        kind = build.kind_of(scalar.term(node.this))
+        return f"{shown(node.this)} IN {f'({written})' if written else _LISTS[kind]}"
+    named = {table.name for table in node.args["query"].find_all(exp.Table)}
+    tables = scalar.scope.dataset.tables
+    for name in sorted(named & tables.keys()):
+        if tables[name].private and name != found.table.name and tables[name].unit == found.column:
+            return f"FROM {found.table.name} JOIN {name} USING ({found.column})"
+    return f"leave {found.column} out of the condition"
 
 
 def _between(scalar: Scalar, node: Any) -> Term:
@@ -229,6 +255,15 @@ _TEXTS = {"TEXT", "VARCHAR"}
 _MOMENTS = {"TIMESTAMP", "TIMESTAMPTZ", "DATETIME"}
 
 
+_CONVERTED = {
+    NUMBER: "FLOOR(x)",
+    TEXT: "CASE WHEN ward = 'A' THEN 1 ELSE 0 END   or, if it holds numbers:  type = \"integer\"  in the description",
+    TRUTH: "CASE WHEN urgent THEN 1 ELSE 0 END",
+    DATE: "YEAR(day)   or   MONTH(day)",
+    MOMENT: "YEAR(day)   or   MONTH(day)   or   HOUR(day)",
+}
+
+
 def _cast(scalar: Scalar, node: Any) -> Term:
     """A conversion that cannot fail and means the same everywhere; else a refusal that says what to write."""
     only(node, "this", "to", "safe")
@@ -252,7 +287,7 @@ def _cast(scalar: Scalar, node: Any) -> Term:
         "DP705",
         f"this conversion is not answered: {shown(node)}",
         "engines round differently, or fail on some rows.",
-        "FLOOR(x) for a whole number; a type in the description for a column of texts; EXTRACT for parts of a date",
+        owned(_CONVERTED.get(kind, "COUNT(*)"), node),
     )
 
 
