@@ -327,7 +327,7 @@ def check(each: Environment, python: Path, tree: Path, place: Place) -> str:
     place.run(command, "demo", cwd=here)
     if not each.tested:
         return "façade, command line, demo"
-    options = ("-q", "-p", "no:cacheprovider", "--no-header", "-r", "fE", "--color", "no")
+    options = ("-p", "no:cacheprovider", "--no-header", "-r", "fE", "--color", "no")
     said = place.run(str(python), "-m", "pytest", *options, f"--basetemp={here / 'tmp'}", *TESTS, cwd=tree)
     return said.strip().splitlines()[-1]
 
