@@ -13,7 +13,10 @@ import pytest
 import discreet as dp
 from discreet import errors, mechanisms, testing
 from discreet.session.response import ResponseTime, SystemClock
+from tests.chance import no_chance
 from tests.test_session import COUNT, data, session, spent, watched
+
+pytestmark = no_chance("answers are drawn in a thread, and only their time, keys and costs are looked at")
 
 TIME = 2.0
 

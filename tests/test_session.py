@@ -7,6 +7,7 @@ import copy
 import pickle
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -558,3 +559,29 @@ def test_what_is_no_question_and_no_data_set_is_refused():
     assert refusal("DP104", lambda: one.release(42, epsilon=0.1))
     assert refusal("DP104", lambda: one.preview(None, epsilon=0.1))
     assert refusal("DP104", lambda: dp.Session("visits.parquet", limit=dp.Limit.filter(1)))
+
+
+PER_PERSON = {"sensitivity": 1, "unit": "patient_id"}
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "values"),
+    [
+        (mechanisms.Laplace(epsilon=0.1, dimension=2, **PER_PERSON), [1.0, 2.0, 3.0]),
+        (mechanisms.Laplace(epsilon=0.1, dimension=2, **PER_PERSON), 1.0),
+        (mechanisms.Geometric(epsilon=0.1, **PER_PERSON), np.array([0.5, 1.0])),
+    ],
+)
+def test_what_a_mechanism_can_never_be_run_on_costs_nothing(mechanism, values):
+    one = session()
+    before = len(one.ledger)
+    with pytest.raises(errors.BadParameter) as refused:
+        one.release(mechanism, values)
+    assert (refused.value.spent, len(one.ledger)) == ("nothing", before)
+
+
+def test_a_vector_through_a_session_is_what_it_is_without_one():
+    mechanism = mechanisms.Laplace(epsilon=0.1, **PER_PERSON)
+    released, alone = session().release(mechanism, [1.0, 2.0, 3.0]), mechanism([1.0, 2.0, 3.0])
+    assert released.value.shape == alone.value.shape == (3,)
+    assert (released.error, released.guarantee) == (alone.error, alone.guarantee)

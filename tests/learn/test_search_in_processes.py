@@ -9,6 +9,9 @@ from sklearn.model_selection import GridSearchCV
 
 from discreet.errors import BadParameter
 from discreet.learn import LogisticRegression
+from tests.chance import no_chance
+
+pytestmark = no_chance("refused before anything is drawn")
 
 X = np.random.default_rng(0).uniform(0, 1, (40, 2))
 Y = (X[:, 0] > 0.5).astype(int)

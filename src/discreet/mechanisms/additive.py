@@ -37,7 +37,7 @@ from discreet.errors import BadParameter
 from discreet.mechanisms.callbacks import quietly
 from discreet.mechanisms.exact import finite_numbers
 from discreet.mechanisms.laws import DiscreteGaussianLaw, GaussianLaw, LaplaceLaw, Law, exactly, float_above
-from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Release
+from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.grid import Grid
 from discreet.noise.scales import as_ratio, is_many
 from discreet.privacy.calibrate import calibrate
@@ -119,11 +119,11 @@ class Additive(Mechanism):
             return cells + self.law.draw()
         return _plus(np.asarray(cells), self.law.draw(np.shape(cells)))
 
-    def __call__(self, data: Any) -> Release:
+    def for_size_of(self, data: Any) -> Self:
         size = np.size(_numbers(data)) if is_many(data) else 1
-        if self._stated["dimension"] is None and size > 1:
-            return self.on(size)(data)
-        return super().__call__(data)
+        sized = self.on(size) if self._stated["dimension"] is None and size > 1 else self
+        sized._values_of(data)  # refused here, if it is
+        return sized
 
     def on(self, dimension: int) -> Self:
         """The same mechanism for vectors of that length."""

@@ -16,7 +16,7 @@ import html
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -150,7 +150,15 @@ class Mechanism(ABC):
         return self.promise.unit
 
     def __call__(self, data: Any) -> Release:
-        return self.release_of(self.draw(data), data)
+        sized = self.for_size_of(data)
+        return sized.release_of(sized.draw(data), data)
+
+    def for_size_of(self, data: Any) -> Self:
+        """The mechanism that is run on data of this public length and declared type; refuses what it can never be run on.
+
+        A session asks for it before it charges, so that a vector of the wrong length costs nothing.
+        """
+        return self
 
     def _error_at_size(self, data: Any) -> Any:
         """The `error` of a release on these data, of which nothing but the public length may enter: it is not paid for."""

@@ -174,6 +174,7 @@ class Account:
         compiled: bool = False,
     ) -> Release:
         """A mechanism of any kind, charged, drawn and kept; an answer that is kept already is shown again."""
+        mechanism = mechanism.for_size_of(data)
         named = type(mechanism).__name__
         wanted = Wanted(mechanism.promise, named, key, named)
         due = Due(wanted, lambda: mechanism.draw(data), _written)
