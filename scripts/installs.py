@@ -6,34 +6,38 @@
 
 | environment | what is installed | what is run |
 |---|---|---|
-| bare | the wheel without extras | façade, command line, the refusal that names the missing extra |
-| sdist | the sdist with `tables`, pinned | the same, the demo, and the sdist's own tests |
-| oldest | the wheel with the oldest versions that pyproject.toml allows (`constraints-oldest.txt`) | the same |
-| python3.11, 3.12, 3.13 | the wheel with the newest versions that pyproject.toml allows | the same |
+| bare | the wheel without extras | façade, command line, the refusals that name the missing extra |
+| wheel, sdist | the wheel or the sdist with `tables` and `plot`, pinned (`constraints.txt`) | façade, command line, demo |
+| oldest | the wheel with the oldest versions that pyproject.toml allows (`constraints-oldest.txt`) | the same, and tests |
+| python3.11, 3.12, 3.13 | the wheel with the newest versions that pyproject.toml allows | the same, and tests |
 
-Environments are kept in build/installs and made again only when what goes into them has changed. Needs pip's index;
-nothing else is reached. The last line says how many environments worked.
+Everything is made in a temporary folder, which is removed at the end and when this is stopped. Needs pip's index, and
+no more than the standard library. The last line says how many environments work; the exit status is 1 if one does not.
 """
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
+import threading
 import time
 import zipfile
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 
 ROOT = Path(__file__).resolve().parents[1]
-PLACE = ROOT / "build" / "installs"
 PYTHONS = ("3.11", "3.12", "3.13")
 
 #: What the tests themselves need. pytest's plugins are left out: one process is enough for these files.
-TOOLS = ("hypothesis", "mpmath", "pytest")
+TOOLS = ("hypothesis", "mpmath", "pandas", "pytest")
 
 #: A part of the tests that touches every dependency: exact noise (cryptography, numpy), accounting (scipy), mechanisms,
 #: the ledger, SQL (sqlglot), both engines (DuckDB, Polars, Arrow), the session and the command line (typer, rich).
@@ -57,54 +61,85 @@ TESTS = (
 #: What has to be in the wheel besides Python files.
 SHIPPED = ("py.typed", "data/adult.parquet", "data/adult.toml", "mechanisms/partition.proof.md")
 
+#: What works with nothing but the core. Prints the path of the data that come with the library.
 FACADE = """
+import sys
 import discreet as dp
 from discreet import privacy
+from pathlib import Path
+missing = []
 for name in dp.__all__:
     try:
         getattr(dp, name)
-    except dp.errors.MissingExtra:
-        pass
+    except dp.errors.MissingExtra as error:
+        assert "pip install 'discreet[" in str(error), str(error)
+        missing.append(name)
+assert missing == sys.argv[1:], missing
 train = 1_000 * privacy.gaussian(noise=1.0).sampled(rate=0.01) + privacy.laplace(scale=10)
 assert 0 < train.epsilon(delta=1e-6) < 10
 assert isinstance(dp.Laplace(epsilon=1, sensitivity=1)(1234).value, float)
+print(Path(dp.__file__).parent / "data" / "adult.parquet")
 """
 
+#: The names of the façade that need an extra by themselves.
+NEED_AN_EXTRA = ("col",)
+
 REFUSED = """
+import sys
 import discreet as dp
 try:
-    dp.open("visits.parquet", protect=dp.each("patient_id", at_most=20))
+    dp.open(sys.argv[1], protect=dp.each("id", at_most=1))
 except dp.errors.MissingExtra as error:
-    assert "pip install" in str(error) and "tables" in str(error), str(error)
+    assert "pip install 'discreet[tables]'" in str(error), str(error)
 else:
     raise SystemExit("a table was opened without the extra")
 """
 
+COUNT = "SELECT COUNT(*) FROM adult"
+
+#: Commands that need an extra, which they have to name.
+COMMANDS = {
+    ("demo",): "tables",
+    ("describe", "adult"): "tables",
+    ("describe", "adult.toml"): "tables",
+    ("plan", COUNT, "--data", "adult.toml", "--epsilon", "1"): "tables",
+    (
+        "query",
+        COUNT,
+        "--data",
+        "adult.toml",
+        "--epsilon",
+        "1",
+        "--ledger",
+        "a.ledger",
+        "--limit",
+        "eps=1",
+    ): "tables",
+    ("release", "release.toml", "--out", "tables"): "tables",
+    ("budget", "--data", "adult.toml"): "tables",
+    ("budget", "--ledger", "postgresql://127.0.0.1:1/x"): "postgres",
+    ("account", "--gaussian", "1", "--plot", "a.png"): "plot",
+}
+
 
 @dataclass(frozen=True)
 class Environment:
-    """What is installed, and with which Python."""
+    """What is installed, with which Python (any will do if none is named), and whether tests are run there."""
 
     name: str
-    python: str
+    python: str | None = None
     extras: str = "tables,plot"
     constraints: str | None = None
     from_sdist: bool = False
-
-    @property
-    def folder(self) -> Path:
-        return PLACE / self.name
-
-    @property
-    def interpreter(self) -> Path:
-        return self.folder / "bin" / "python"
+    tested: bool = False
 
 
 ENVIRONMENTS = (
-    Environment("bare", PYTHONS[0], extras=""),
-    Environment("sdist", PYTHONS[0], extras="tables", constraints="constraints.txt", from_sdist=True),
-    Environment("oldest", PYTHONS[0], constraints="constraints-oldest.txt"),
-    *(Environment(f"python{version}", version) for version in PYTHONS),
+    Environment("oldest", PYTHONS[0], constraints="constraints-oldest.txt", tested=True),
+    *(Environment(f"python{version}", version, tested=True) for version in PYTHONS),
+    Environment("wheel", constraints="constraints.txt"),
+    Environment("sdist", constraints="constraints.txt", from_sdist=True),
+    Environment("bare", extras=""),
 )
 
 
@@ -112,37 +147,123 @@ class Failed(Exception):
     """An environment does not work; the text says what was run and what it said."""
 
 
+@dataclass
+class Place:
+    """The temporary folder, and the processes that are running in it."""
+
+    folder: Path
+    running: set[subprocess.Popen[str]] = field(default_factory=set)
+    stopped: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def run(self, *words: str, cwd: Path | None = None, home: bool = False, refused: bool = False) -> str:
+        """What a command says, in an empty folder or the given one, without this project on Python's path.
+
+        Only pip sees the user's `home`: its settings and its cache are there. Raises if the command fails, or if it
+        works and should have `refused`.
+        """
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+        environment |= {"NO_COLOR": "1", "COLUMNS": "100", "TMPDIR": str(self.made("tmp"))}
+        if not home:
+            environment |= {"HOME": str(self.made("home")), "MPLCONFIGDIR": str(self.made("home"))}
+        with self.lock:
+            if self.stopped:
+                raise Failed("stopped")
+            process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                encoding="utf-8",
+                cwd=cwd or self.made("empty"),
+                env=environment,
+                start_new_session=True,  # so that its own children can be stopped with it
+            )
+            self.running.add(process)
+        said, _ = process.communicate()
+        self.running.discard(process)
+        if (process.returncode != 0) is not refused:
+            raise Failed(f"$ {' '.join(words)}\n{said[-6_000:]}\n(exit status {process.returncode})")
+        return said
+
+    def made(self, name: str) -> Path:
+        """A folder of this name inside the temporary one."""
+        folder = self.folder / name
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def stop(self) -> None:
+        """End what is running, and start nothing any more."""
+        with self.lock:
+            self.stopped = True
+            for process in self.running:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+
+
 def main(wanted: list[str]) -> int:
-    """Build, install, run; the exit status is 1 if an environment does not work."""
+    """Build, install, run; two environments at a time."""
     unknown = set(wanted) - {each.name for each in ENVIRONMENTS}
     if unknown:
         print(f"no such environment: {', '.join(sorted(unknown))}", file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, _stopped)
     chosen = [each for each in ENVIRONMENTS if not wanted or each.name in wanted]
-    pythons = {version: python for version in PYTHONS if (python := interpreter(version)) is not None}
-    working, skipped, broken = 0, 0, 0
-    try:
-        wheel, sdist = build(next(iter(pythons.values()), sys.executable))
-    except Failed as failed:
-        print(failed, file=sys.stderr)
-        return 1
+    pythons = {None: sys.executable} | {version: interpreter(version) for version in PYTHONS}
+    able = [each for each in chosen if pythons[each.python]]
     for each in chosen:
-        begun = time.monotonic()
-        if each.python not in pythons:
-            print(f"{each.name:12} skipped: this machine has no Python {each.python}", flush=True)
-            skipped += 1
-            continue
+        if each not in able:
+            print(f"SKIP {each.name}: this machine has no Python {each.python} with venv", flush=True)
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="installs-", ignore_cleanup_errors=True) as folder:
+        place = Place(Path(folder))
         try:
-            install(each, pythons[each.python], sdist if each.from_sdist else wheel)
-            said = check(each, sdist)
+            working = _all(able, pythons, place)
         except Failed as failed:
-            print(f"{each.name:12} BROKEN\n{failed}", flush=True)
-            broken += 1
-        else:
-            print(f"{each.name:12} works, {time.monotonic() - begun:.0f} s: {said}", flush=True)
-            working += 1
-    print(f"installs: {working} work, {broken} broken, {skipped} skipped", flush=True)
-    return 1 if broken else 0
+            print(f"the package cannot be built\n{failed}", flush=True)
+            return 1
+        except BaseException:
+            place.stop()
+            raise
+    print(
+        f"installs: {working} work, {len(able) - working} broken, {len(chosen) - len(able)} skipped "
+        f"({time.monotonic() - begun:.0f} s)",
+        flush=True,
+    )
+    return 0 if working == len(able) else 1
+
+
+def _stopped(number: int, _: FrameType | None) -> None:
+    sys.exit(128 + number)
+
+
+def _all(able: list[Environment], pythons: dict[str | None, str | None], place: Place) -> int:
+    """How many of the environments work."""
+    wheel, sdist, tree = build(place)
+
+    def works(each: Environment) -> bool:
+        begun = time.monotonic()
+        try:
+            python = install(each, str(pythons[each.python]), sdist if each.from_sdist else wheel, place)
+            said = check(each, python, tree, place)
+        except Failed as failed:
+            if not place.stopped:
+                print(f"{each.name:12} BROKEN\n{failed}", flush=True)
+            return False
+        finally:
+            shutil.rmtree(place.folder / each.name, ignore_errors=True)
+        print(f"{each.name:12} works, {time.monotonic() - begun:.0f} s: {said}", flush=True)
+        return True
+
+    pool = ThreadPoolExecutor(max_workers=2)
+    try:
+        return sum(pool.map(works, able))
+    except BaseException:
+        place.stop()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def interpreter(version: str) -> str | None:
@@ -166,15 +287,13 @@ def _version(python: str) -> str:
         return ""
 
 
-def build(python: str) -> tuple[Path, Path]:
-    """The wheel and the sdist, and a look into both."""
-    tools = PLACE / "tools"
-    if not (tools / "bin" / "python").exists():
-        run(python, "-m", "venv", str(tools))
-        pip(tools, "install", "build")
-    packed = PLACE / "packed"
-    shutil.rmtree(packed, ignore_errors=True)
-    run(str(tools / "bin" / "python"), "-m", "build", "--outdir", str(packed), str(ROOT))
+def build(place: Place) -> tuple[Path, Path, Path]:
+    """The wheel, the sdist, and the folder that the sdist unpacks to, after a look into both."""
+    tools = place.folder / "tools"
+    place.run(sys.executable, "-m", "venv", str(tools))
+    pip(place, tools, "install", "build")
+    packed = place.made("packed")
+    place.run(str(tools / "bin" / "python"), "-m", "build", "--outdir", str(packed), str(ROOT), home=True)
     (wheel,), (sdist,) = packed.glob("*.whl"), packed.glob("*.tar.gz")
     names = set(zipfile.ZipFile(wheel).namelist())
     if missing := [name for name in SHIPPED if f"discreet/{name}" not in names]:
@@ -182,62 +301,60 @@ def build(python: str) -> tuple[Path, Path]:
     if strangers := [name for name in names if not name.startswith(("discreet/", "discreet-"))]:
         raise Failed(f"the wheel installs {', '.join(strangers)}")
     with tarfile.open(sdist) as archive:
-        shutil.rmtree(PLACE / "unpacked", ignore_errors=True)
-        archive.extractall(PLACE / "unpacked", filter="data")
-    return wheel, sdist
+        archive.extractall(place.folder / "unpacked", filter="data")
+    return wheel, sdist, place.folder / "unpacked" / sdist.name.removesuffix(".tar.gz")
 
 
-def install(each: Environment, python: str, package: Path) -> None:
-    """Make the environment, unless it is there and made of the same things; the package is always the new one."""
+def install(each: Environment, python: str, package: Path, place: Place) -> Path:
+    """Make the environment; the answer is its Python."""
+    folder = place.folder / each.name
     constraints = [] if each.constraints is None else ["--constraint", str(ROOT / each.constraints)]
-    stamp = each.folder / ".made-of"
-    made_of = hashlib.sha256(
-        b"".join([repr((each, python, TOOLS)).encode(), *(Path(p).read_bytes() for p in constraints[1:])])
-        + (ROOT / "pyproject.toml").read_bytes()
-    ).hexdigest()
+    place.run(python, "-m", "venv", "--without-pip", str(folder))
     target = f"{package}[{each.extras}]" if each.extras else str(package)
-    if not (stamp.exists() and stamp.read_text(encoding="utf-8") == made_of):
-        shutil.rmtree(each.folder, ignore_errors=True)
-        run(python, "-m", "venv", str(each.folder))
-        # the bare environment is asked what it has before the tests' tools come
-        pip(each.folder, "install", *constraints, target, *(TOOLS if each.extras else ()))
-        stamp.write_text(made_of, encoding="utf-8")
-    pip(each.folder, "install", "--force-reinstall", "--no-deps", str(package))
-    pip(each.folder, "check")
+    pip(place, folder, "install", "--no-compile", *constraints, target, *(TOOLS if each.tested else ()))
+    pip(place, folder, "check")
+    return folder / "bin" / "python"
 
 
-def check(each: Environment, sdist: Path) -> str:
+def check(each: Environment, python: Path, tree: Path, place: Place) -> str:
     """Use what was installed; the answer is pytest's closing line, where tests were run."""
-    python, command = str(each.interpreter), str(each.interpreter.with_name("discreet"))
-    run(python, "-c", FACADE)
-    run(command, "--version")
-    run(command, "--help")
-    run(command, "account", "--pure", "1", "--times", "3", "--delta", "0")
+    command, here = str(python.with_name("discreet")), place.made(f"{each.name}/here")
+    data = place.run(str(python), "-c", FACADE, *(() if each.extras else NEED_AN_EXTRA), cwd=here).strip()
+    for words in (["--version"], ["--help"], ["account", "--pure", "1", "--times", "3", "--delta", "0"]):
+        place.run(command, *words, cwd=here)
     if not each.extras:
-        run(python, "-c", REFUSED)
-        return "without extras"
-    run(command, "demo")
-    tree = PLACE / "unpacked" / sdist.name.removesuffix(".tar.gz")
-    options = ("-q", "-p", "no:cacheprovider", "--no-header", "-r", "fE")
-    said = run(python, "-m", "pytest", *options, *TESTS, cwd=tree)
+        return _refused(python, command, Path(data), here, place)
+    place.run(command, "demo", cwd=here)
+    if not each.tested:
+        return "façade, command line, demo"
+    options = ("-p", "no:cacheprovider", "--no-header", "-r", "fE", "--color", "no")
+    said = place.run(str(python), "-m", "pytest", *options, f"--basetemp={here / 'tmp'}", *TESTS, cwd=tree)
     return said.strip().splitlines()[-1]
 
 
-def pip(folder: Path, *words: str) -> str:
+def _refused(python: Path, command: str, data: Path, here: Path, place: Place) -> str:
+    """Whatever needs an extra names it, and nothing falls over."""
+    place.run(str(python), "-c", REFUSED, str(data), cwd=here)
+    shutil.copy(data, here)
+    shutil.copy(data.with_suffix(".toml"), here)
+    (here / "release.toml").write_text(
+        f'[release]\nname = "a"\ndata = "adult.toml"\nepsilon = 0.1\n[[table]]\nname = "n"\nsql = "{COUNT}"\n',
+        encoding="utf-8",
+    )
+    for words, extra in COMMANDS.items():
+        said = place.run(command, *words, cwd=here, refused=True)
+        if f"pip install 'discreet[{extra}]'" not in said:
+            raise Failed(f"$ discreet {' '.join(words)}\n{said[-6_000:]}\ndoes not name the extra {extra}")
+    return f"façade, command line, {len(COMMANDS)} commands that name their extra"
+
+
+def pip(place: Place, folder: Path, *words: str) -> str:
+    """The pip of the tools, which works on any environment."""
     quiet = ("--quiet", "--quiet", "--disable-pip-version-check")
-    return run(str(folder / "bin" / "python"), "-m", "pip", *quiet, *words)
-
-
-def run(*words: str, cwd: Path | None = None) -> str:
-    """Run a command in an empty folder, or the given one, without this project on Python's path; raises if it fails."""
-    place = cwd or PLACE / "empty"
-    place.mkdir(parents=True, exist_ok=True)
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
-    environment |= {"NO_COLOR": "1", "COLUMNS": "100"}
-    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=place, env=environment)
-    if done.returncode:
-        raise Failed(f"$ {' '.join(words)}\n{(done.stdout + done.stderr)[-6_000:]}")
-    return done.stdout
+    tools = place.folder / "tools" / "bin" / "python"
+    return place.run(
+        str(tools), "-m", "pip", "--python", str(folder / "bin" / "python"), *quiet, *words, home=True
+    )
 
 
 if __name__ == "__main__":

@@ -252,7 +252,7 @@ def test_a_release_says_what_it_is() -> None:
     [
         (privacy.pure(0.3), "0.3 at δ = 0"),
         (privacy.gaussian(noise=1.0), "4.88656 at δ = 1e-06"),  # 4.886554…, never rounded down
-        (privacy.approximate(1, 1e-3), "∞ at δ = 1e-06"),
+        (privacy.approximate(1, 1e-3), "1 at δ = 0.001"),
     ],
 )
 def test_a_release_says_its_epsilon(promise: privacy.Guarantee, line: str) -> None:

@@ -10,6 +10,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+from scipy import stats
 
 from discreet import privacy, testing
 from discreet.errors import DiscreetError, UnsupportedGuarantee
@@ -18,7 +19,7 @@ from discreet.mechanisms.conformance import check_mechanism
 from discreet.mechanisms.distance import check_distance
 from discreet.mechanisms.propose import ProposeTestRelease
 from discreet.mechanisms.stability import StabilityTest
-from tests.chance import may_fail
+from tests.chance import may_fail, risk
 from tests.mechanisms.sticks import bags, cdf, neighbours, pmf, stick, to_unsafe
 from tests.statistical.constants import ALPHA, FEW
 from tests.statistical.fit import accepts
@@ -298,7 +299,10 @@ def test_what_is_released_has_its_law():
         lambda k: np.where(np.asarray(k) == 1, chance, 1 - chance),
         lambda k: np.where(np.asarray(k) == 1, chance * 0.8, 1 - chance * 0.8),
     )
-    values = [value for _ in range(400) if isinstance(value := made.draw(data), float)]
+    drawn = (made.draw(data) for _ in itertools.count())
+    values = list(itertools.islice((value for value in drawn if isinstance(value, float)), 301))
+    # 151 of 301 lie beyond one scale on the same side, each with chance exp(-1)/2 < 0.2: 5e-31
+    risk(2 * stats.binom.sf(150, 301, 0.2))
     assert abs(float(np.median(values)) - 7) < 1
 
 

@@ -89,7 +89,7 @@ class Additive(Mechanism):
         return float(exactly(self.law.scale) * self.grid.step)
 
     def draw(self, data: Any) -> Any:
-        values = self._values_of(data)
+        values = self.check_values(data)
         if not is_many(values) or values.size <= _CHUNK:
             return self._released(values)
         # a part at a time, so that what lies between the values and the answer stays in the processor's cache
@@ -122,7 +122,7 @@ class Additive(Mechanism):
     def for_size_of(self, data: Any) -> Self:
         size = np.size(_numbers(data)) if is_many(data) else 1
         sized = self.on(size) if self._stated["dimension"] is None and size > 1 else self
-        sized._values_of(data)  # refused here, if it is
+        sized.check_values(data)
         return sized
 
     def on(self, dimension: int) -> Self:
@@ -167,9 +167,9 @@ class Additive(Mechanism):
 
     def cells_of(self, data: Any) -> Any:
         """The values as exact whole numbers of steps, by the rules above. Secret."""
-        return self._cells_at(self._values_of(data))
+        return self._cells_at(self.check_values(data))
 
-    def _values_of(self, data: Any) -> Any:
+    def check_values(self, data: Any) -> Any:
         """The values that were given, if there are as many as there should be."""
         if self._whole:
             _refuse_floats(data)
