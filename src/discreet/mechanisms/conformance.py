@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from discreet import check
-from discreet.errors import BadParameter, CannotCertify, DiscreetError, LedgerError, UnsupportedGuarantee
+from discreet.errors import BadParameter, CannotCertify, DiscreetError, UnsupportedGuarantee
 from discreet.mechanisms.mechanism import Mechanism, Refusal, Release
 from discreet.noise import source as _source
 from discreet.noise.source import SeededSource, Source, Words
