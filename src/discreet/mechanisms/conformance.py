@@ -158,7 +158,9 @@ def releases_what_it_promised(subject: Subject) -> Iterator[str]:
     for data in subject.inputs:
         try:
             kept = copy.deepcopy(data)
-        except LedgerError:  # a handle on data, which refuses to be copied: it has no value that a call could change
+        except (
+            LedgerError
+        ):  # a handle on data, which refuses to be copied: it has no value that a call could change
             kept = data
         release = mechanism(data)
         if not isinstance(release, Release):
