@@ -114,6 +114,22 @@ SQL = (
         "FROM orders JOIN scores USING (client)",
         "SELECT COUNT(*) FROM orders JOIN scores USING (client)",
     ),
+    selected("PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY age, basket)", "DP706", "QUANTILE(age, 0.9)"),
+    selected("COUNT(NULL)", "DP706", "COUNT(*)"),
+    selected("SUM(age % vip)", "DP705", "age % 7", "SUM({})"),
+    where("note LIKE age", "DP705", "note LIKE 'A%'"),
+    where("age IN (1, 'a')", "DP705", "age IN (1, 2, 3)"),
+    where("(age, basket) = (1, 2)", "DP702", "age = 1 AND basket = 2"),
+    where("bought > DATE '2026-01-01' + INTERVAL 3 DAY", "DP702", "bought >= DATE '2026-01-01'"),
+    Mistake(
+        f"{COUNT} NATURAL JOIN scores",
+        "DP703",
+        "JOIN scores USING (client)",
+        f"{COUNT} JOIN scores USING (client)",
+    ),
+    Mistake(f"{COUNT} GROUP BY 'x'", "DP704", "leave it out", left_out=" GROUP BY 'x'"),
+    Mistake(f"{COUNT} FETCH FIRST 3 ROWS ONLY", "DP702", "LIMIT 10", f"{COUNT} LIMIT 10"),
+    Mistake(f"{COUNT} WHERE note = 'A", "DP702", "note = 'A'", f"{COUNT} WHERE note = 'A'"),
     where("age > ANY (SELECT age FROM orders)", "DP702", "age > 3"),
     where("age = 'x'", "DP705", "age = 3"),
     where("note = 3", "DP705", "note = 'A'"),
@@ -157,6 +173,16 @@ def counted(question: str) -> str:
 
 
 PYTHON = (
+    Mistake(
+        f"session.release_all({{'a': '{COUNT}'}})",
+        "DP104",
+        f"session.release_all({{'a': ('{COUNT}', {{'epsilon': 0.1}})}})",
+        f"session.release_all({{'a': ('{COUNT}', {{'epsilon': 0.1}})}})",
+    ),
+    Mistake("dp.Session(data, dp.Limit.filter(epsilon=1), response_time='soon')", "DP102", 'response_time="2s"', 'dp.Session(data, dp.Limit.filter(epsilon=1), response_time="2s")'),
+    Mistake(counted('data.mode("notes", values=["a"])'), "DP107", "data.mode(\"note\", values=['a'])", counted("data.mode(\"note\", values=['a'])")),
+    Mistake(counted('data.mode("note", values="ab")'), "DP104", "values=['ab']", counted("data.mode(\"note\", values=['ab'])")),
+    Mistake("session.sql(5, epsilon=1)", "DP104", f'session.sql("{COUNT}", epsilon=0.1)', f'session.sql("{COUNT}", epsilon=0.1)'),
     Mistake("dp.Session(data)", "DP603", f"dp.Session(data, {SOME})", f"dp.Session(data, {SOME})"),
     Mistake(
         "dp.Session(data, ledger='shop.ledger')",

@@ -48,8 +48,15 @@ def _pairs(asked: Any) -> Mapping[str, tuple[Any, Mapping[str, Any]]]:
         "DP104",
         "what is released together is a mapping of keys to pairs of a question and its cost.",
         why="each answer is kept under a key, so that asking again costs nothing.",
-        fix='session.release_all({"monday": ("SELECT COUNT(*) FROM visits", {"epsilon": 0.1})})',
+        fix=f"session.release_all({_in_pairs(asked)})",
     )
+
+
+def _in_pairs(asked: Any) -> str:
+    """What was asked in SQL, each with a key and a cost; else an example."""
+    several = asked if isinstance(asked, Mapping) else {"monday": asked}
+    told = {str(key): (what, {"epsilon": 0.1}) for key, what in several.items() if isinstance(what, str)}
+    return repr(told or {"monday": ("SELECT COUNT(*) FROM visits", {"epsilon": 0.1})})
 
 
 def _is_pair(what: Any) -> bool:

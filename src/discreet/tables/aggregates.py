@@ -116,6 +116,8 @@ def mode(of: str | Formula, values: Sequence[Any] | None = None) -> Wanted:
             "DP104",
             "values must be a list of values.",
             why="a text is a list of letters.",
-            fix='values=["flu", "fracture"]',
+            fix=f"values=[{values!r}]"
+            if isinstance(values, str) and values
+            else 'values=["flu", "fracture"]',
         )
     return Wanted("mode", of, values=None if values is None else tuple(values))

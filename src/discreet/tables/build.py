@@ -186,13 +186,13 @@ def modulo(left: Term, right: Term) -> Term:
         raise refused(
             "the divisor of a remainder must be a positive whole number.",
             "the sign of a remainder is not the same on every engine.",
-            "x % 7",
+            "days % 7",
         )
     if isinstance(left, Fraction):
         return left % right
     number = _number(left)
     if number.type.places:
-        raise refused("a remainder is taken of whole numbers.", "cells have no remainder.", "FLOOR(x) % 7")
+        raise refused("a remainder is taken of whole numbers.", "cells have no remainder.", "FLOOR(days) % 7")
     return _sound(expr.Modulo(number, int(right)))
 
 

@@ -259,10 +259,16 @@ def _stated(data: Dataset, table: str, wanted: Sequence[Wanted]) -> Dataset:
                 "DP107",
                 "values of a mode are those of one column, and listed once.",
                 why="the most frequent value is chosen among them.",
-                fix=f'data.mode("{name if name in columns else next(iter(columns))}", values={list(one.values)!r})',
+                fix=f"data.mode({_text_like(name, data.tables[table])}, values={list(one.values)!r})",
             )
         columns[name] = replace(columns[name], values=one.values)
     return replace(data, tables={**data.tables, table: replace(data.tables[table], columns=columns)})
+
+
+def _text_like(name: str, table: Table) -> str:
+    """The column that was probably meant, of those whose values are texts; never the unit."""
+    texts = [key for key, one in table.columns.items() if one.kind == "text" and key != table.unit]
+    return f'"{closest(name, texts or [name])}"'
 
 
 def _aggregate(wanted: Wanted, table: Table) -> exp.Expression:

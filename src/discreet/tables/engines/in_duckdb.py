@@ -120,17 +120,9 @@ class DuckDB(SqlEngine):
 
     def _let_go(self) -> None:
         if not self._sleeps:
-            for kept in (
-                self._pairs,
-                self._measured,
-                self._lumped,
-                self._by_size,
-                self._units,
-                self._weighed,
-                self._staged,
-                self._rows,
-            ):
-                kept.clear()
+            for kept in vars(self).values():
+                if isinstance(kept, Prepared):
+                    kept.clear()
             self._temporary.close()
 
     def _fetch(self, statement: str) -> Sequence[Sequence[Any]]:

@@ -111,7 +111,10 @@ def _unwrapped(node: Any) -> tuple[Any, Any | None, Any | None]:
         ordered = only(node.expression, "expressions").expressions
         if len(ordered) != 1:
             raise refused(
-                "DP706", f"{shown(node)} orders by several.", "a quantile has one.", "QUANTILE(x, 0.9)"
+                "DP706",
+                f"{shown(node)} orders by several.",
+                "a quantile has one.",
+                owned("QUANTILE(x, 0.9)", ordered[0]),
             )
         order, node = only(ordered[0], "this").this, node.this
     return node, condition, order

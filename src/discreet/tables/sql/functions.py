@@ -208,7 +208,7 @@ def _date_part(scalar: Scalar, arguments: Arguments) -> Term:
             "DP702",
             "a part of a date is named in quotes.",
             "it is part of the question.",
-            "DATE_PART('year', d)",
+            "DATE_PART('year', came_on)",
         )
     return date_part(scalar, name.this, of)
 

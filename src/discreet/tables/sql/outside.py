@@ -201,7 +201,7 @@ def _compared(outside: Outside, op: str, left: Any, right: Any) -> After:
             "DP705",
             f"{shown(left)} and {shown(right)} are of different kinds.",
             "they cannot be compared.",
-            "compare numbers with numbers, texts with texts, days with DATE '2026-01-01'",
+            "compare numbers with numbers, texts with texts, dates with DATE '2026-01-01'",
         )
     return Combined(op, (_of_kind(a, kinds, left), _of_kind(b, kinds, right)))
 

@@ -34,7 +34,7 @@ _WORDS = {
     "seen_at": frozenset({"timestamp"}),
     "urgent": frozenset({"boolean"}),
 }
-_EXAMPLE = re.compile(rf"(?<![\w.\"'])({'|'.join((*_WORDS, 'patient_id', 'visits', 'wards'))})(?![\w\"'])")
+_EXAMPLE = re.compile(rf"(?<![\w.\"'])({'|'.join((*_WORDS, 'patient_id', 'visits', 'wards'))})(?![\w'])")
 _LETTERS = re.compile(r"'(A|B|a)'")
 _KEYED = re.compile(r"GROUP BY ward\b")
 _SUMMED = re.compile(r"\b(?:SUM|AVG|MEDIAN|QUANTILE|VAR_POP|STDDEV_POP|MIN|MAX)\([^()]*\)")
@@ -105,7 +105,8 @@ class _Own:
         if word == "visits":
             return _written(self.table.name)
         if word == "patient_id":
-            return _written(self.table.unit) if self.table.unit in self.table.columns else word
+            unit = str(self.table.unit)
+            return _written(unit) if unit in self.table.columns else word
         found = self._column(word, keyed=keyed) if word in _WORDS else None
         if found is None:
             return word
