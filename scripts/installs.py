@@ -208,7 +208,8 @@ def main(wanted: list[str]) -> int:
     if unknown:
         print(f"no such environment: {', '.join(sorted(unknown))}", file=sys.stderr)
         return 2
-    signal.signal(signal.SIGTERM, _stopped)
+    for stop in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(stop, _stopped)
     chosen = [each for each in ENVIRONMENTS if not wanted or each.name in wanted]
     pythons = {None: sys.executable} | {version: interpreter(version) for version in PYTHONS}
     able = [each for each in chosen if pythons[each.python]]
