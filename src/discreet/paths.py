@@ -120,10 +120,15 @@ def _size(path: Path) -> int:
         raise _forbidden(path) from None
 
 
+def is_address(path: str | Path) -> bool:
+    """Whether it is an address of something that is no file: `mysql://…`, and no folder is called so."""
+    return _ADDRESS.fullmatch(str(path)) is not None and not _mode(Path(path))
+
+
 def check_address(source: Any) -> None:
     """Refuse an address of something that is no file, and say how its rows can be opened."""
     found = _ADDRESS.fullmatch(str(source)) if isinstance(source, str | Path) else None
-    if found is None or _mode(Path(source)):
+    if found is None or not is_address(source):
         return
     scheme, rest = found["scheme"].lower(), found["rest"].removeprefix("/")
     raise unopened(f"{scheme}:// cannot be opened as a table. What can: {_READ}.", _address_fix(scheme, rest))

@@ -149,7 +149,7 @@ def test_what_is_measured_was_not_looked_at(trials):
     math.comb(6, 2) * math.exp(-1) ** 1_000, "two of six chunks of 1,000 draws agree; no draw has more mass"
 )
 def test_runs_in_several_processes_are_fresh():
-    chunks = draws.draw_all(Geometric(epsilon=1, sensitivity=1), (0, 0), 3_000, 2, None)
+    chunks = draws.draw_all(Geometric(epsilon=1, sensitivity=1).draw, (0, 0), 3_000, 2, None)
     assert len({tuple(chunk) for side in chunks for chunk in side}) == 6
 
 

@@ -95,7 +95,7 @@ bodies = st.fixed_dictionaries(
 )
 
 
-def says_what_json_says(text):
+def check_against_json(text):
     """Whether the fast way was taken; and if so, that it found what the slow way finds."""
     found = split(text)
     if found is None:
@@ -109,8 +109,8 @@ def says_what_json_says(text):
 
 @laws
 @given(bodies)
-def test_a_row_says_what_json_says(body):
-    says_what_json_says(chain.canonical(body))
+def test_a_row_check_against_json(body):
+    check_against_json(chain.canonical(body))
 
 
 PLAIN = {
@@ -145,7 +145,7 @@ SOME = [
 @laws
 @given(st.fixed_dictionaries(dict.fromkeys(TEXTS, maybe)), st.sampled_from(SOME))
 def test_whatever_is_asked_takes_the_fast_way(said, some):
-    assert says_what_json_says(chain.canonical(PLAIN | said | some))
+    assert check_against_json(chain.canonical(PLAIN | said | some))
 
 
 @settings(max_examples=800, deadline=None)
@@ -169,7 +169,7 @@ def test_a_row_that_was_changed_says_what_json_says_or_goes_the_slow_way(data, s
         )
     )
     changed = text[:at] + piece + text[at + data.draw(st.integers(0, 3)) :]
-    says_what_json_says(changed)
+    check_against_json(changed)
 
 
 @laws
@@ -228,7 +228,7 @@ def rows():
 
 
 def test_every_charge_and_answer_takes_the_fast_way(rows):
-    fast = [says_what_json_says(row.body) for row in rows]
+    fast = [check_against_json(row.body) for row in rows]
     assert fast == [row.kind in {"reserved", "committed"} for row in rows]
 
 

@@ -26,6 +26,7 @@ from discreet import graphs, paths, privacy
 from discreet.cli import main
 from discreet.errors import DiscreetError
 from discreet.tables.toml import value_text
+from tests.chance import no_chance
 
 #: Cells of the data, and a password: none of them is ever in an error.
 SECRETS = ("Quill", "880001", "hunter2")
@@ -460,6 +461,7 @@ print(json.dumps(said))
 """
 
 
+@no_chance("another Python opens files, and draws nothing")
 def test_what_may_not_be_read_is_refused_with_a_code(tmp_path):
     for place in (tmp_path, *tmp_path.parents):
         if os.geteuid() == 0 and str(place).startswith(str(tmp_path.parents[2])):

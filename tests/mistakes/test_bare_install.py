@@ -26,6 +26,9 @@ from tests.house.project import ROOT
 HIDING = """
 import contextlib, io, json, sys
 from importlib.machinery import PathFinder
+from tests.chance import no_chance
+
+pytestmark = no_chance("another Python is asked what it refuses, and shows no answer")
 
 hidden = set(sys.argv[1].split(","))
 

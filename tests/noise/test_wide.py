@@ -124,6 +124,13 @@ def test_both_paths_agree_on_the_same_words(family, monkeypatch):
     assert (fast == exact).all()
 
 
+def fits(samples, law):
+    """How likely samples that follow the law so badly are, at most."""
+    support = np.arange(samples.min(), samples.max() + 1)
+    counts = np.bincount(samples - samples.min(), minlength=support.size)
+    return fit.p_value(counts, fit._masses(law, support))
+
+
 @pytest.fixture
 def coarse_bits(monkeypatch):
     """Small blocks at small scales: what is made for one scale is forgotten before and after."""
@@ -136,6 +143,7 @@ def coarse_bits(monkeypatch):
     integer._wide_of_one.cache_clear()
 
 
+@may_fail(3 * ALPHA, "one law fits, two do not")
 @SAMPLERS
 @pytest.mark.parametrize(("bits", "scale", "count"), [(3, 70.5, FEW), (8, 2100.0, MANY)])
 def test_small_blocks_follow_the_law(sampler, bits, scale, count, coarse_bits):
@@ -149,14 +157,14 @@ def test_a_second_zero_would_be_noticed(coarse_bits, monkeypatch):
     coarse_bits(3)
     monkeypatch.setattr(wide.WideLaplace, "two_zeros", False)
     samples = integer.discrete_laplace(64.0, 10 * FEW)
-    assert fit.p_value(samples, lambda k: fit.discrete_laplace(k, 64.0)) < ALPHA
+    assert fits(samples, lambda k: fit.discrete_laplace(k, 64.0)) < ALPHA
 
 
 def test_places_without_a_coin_would_be_noticed(coarse_bits, monkeypatch):
     coarse_bits(0)
     monkeypatch.setattr(wide, "is_kept", lambda *_: True)
     samples = integer.geometric(8.0, MANY)
-    assert fit.p_value(samples, lambda k: fit.geometric(k, 8.0)) < ALPHA
+    assert fits(samples, lambda k: fit.geometric(k, 8.0)) < ALPHA
 
 
 CONTINUOUS = {
@@ -178,10 +186,10 @@ def test_large_scales_follow_the_law_above_and_are_uniform_below(sampler, scale)
         return ends[1] - ends[0]
 
     parts = np.floor(samples / (float(scale) / 64)).astype(np.int64)
-    assert fit.p_value(parts, cells) > ALPHA
-    assert fit.p_value(parts, lambda k: cells(k, 1.2)) < ALPHA
-    assert fit.p_value(samples & 63, lambda k: np.full(k.size, 1 / 64)) > ALPHA
-    assert fit.p_value(samples // 2 & 63, lambda k: np.where(k < 32, 1.1, 0.9) / 64) < ALPHA
+    assert fits(parts, cells) > ALPHA
+    assert fits(parts, lambda k: cells(k, 1.2)) < ALPHA
+    assert fits(samples & 63, lambda k: np.full(k.size, 1 / 64)) > ALPHA
+    assert fits(samples // 2 & 63, lambda k: np.where(k < 32, 1.1, 0.9) / 64) < ALPHA
 
 
 @SAMPLERS

@@ -27,6 +27,7 @@ from discreet.ledger.limit import Limit
 from discreet.ledger.receipt import entry_of
 from discreet.ledger.sqlite import SQLite
 from discreet.ledger.store import Store
+from discreet.paths import is_address
 from discreet.privacy.unit import Unit
 
 #: The rows whose chain is checked on opening.
@@ -115,7 +116,7 @@ def store_at(where: Any) -> Store:
         from discreet.ledger.postgres import PostgreSQL
 
         return PostgreSQL(where)
-    if isinstance(where, str | Path) and str(where) and "\0" not in str(where):
+    if isinstance(where, str | Path) and str(where) and "\0" not in str(where) and not is_address(where):
         return SQLite(where)
     raise BadParameter(
         "DP104",

@@ -86,9 +86,9 @@ def find(source: Any, table: str = "") -> Found:
 
 
 def _file(path: Path, table: str) -> Found:
+    first = first_file(path)
     # looked at before anything is read: what changes from now on is noticed
     frozen = Frozen.at(path)
-    first = first_file(path)
     if not schema.is_database(path):
         schema.check_kind(first)
         return Found("file", str(path), first.stem, str(path), files=frozen)

@@ -19,6 +19,7 @@ from discreet.errors import RefusedTraining
 from discreet.learn.torch import generators, private
 from discreet.privacy import gaussian
 from discreet.testing import seeded
+from tests.chance import may_fail
 from tests.learn.torch.reference import data, started
 
 SIZES = (5, 6)
@@ -82,6 +83,7 @@ def test_a_known_seed_does_not_tell_how_records_are_changed(kind, loader):
     assert one.shape != other.shape or not torch.equal(one, other)
 
 
+@may_fail(3 * 2.0**-63, "the seeds of two runs agree in 63 bits, for one of three generators")
 def test_workers_of_a_loader_have_secret_states(tmp_path):
     model = torch.nn.Linear(3, 2)
 
