@@ -12,7 +12,10 @@ from discreet import privacy
 from discreet.errors import DiscreetError
 from discreet.ledger import Ledger, Limit
 from discreet.mechanisms import AdaptiveQueries, SparseVector
+from tests.chance import no_chance
 from tests.ledger.workers import run
+
+pytestmark = no_chance("asks who was charged and who waits, never what was drawn")
 
 LIMIT = Limit.filter(epsilon=1)
 FORKS = 4
