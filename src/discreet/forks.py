@@ -5,11 +5,13 @@ SQLite remembers in memory which locks its process holds, and a child would beli
 an engine are not in a child, but their locks are. So a fork waits until nobody uses a ledger or an engine, and connections are
 let go before it; parent and child open their own when they need it.
 
-**Promise.** Threads may fork at the same time, while others charge, ask, open ledgers, or fork from inside of a transaction: no
-fork waits for another one that waits for it. In a child every lock is a new one.
+**Promise.** Threads may fork at the same time, while others charge, ask, open ledgers, or one forks from inside of a transaction (as a
+signal handler can, in the main thread): no fork waits for another one that waits for it. In a child every lock is a new one.
 
 Why it holds: one thread at a time prepares a fork. If it cannot have all locks at once, it lets go of all that it has before it
-tries again, so that nobody ever waits for it while it waits for them.
+tries again, so that nobody ever waits for it while it waits for them. It waits longer each time, so that several who are
+each busy most of the time do not keep it waiting for ever. Two threads that each fork from inside of a transaction of their own would
+wait for each other; no code of ours calls anybody from there.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from weakref import WeakSet
 
 __all__ = ["quiet_at_forks"]
 
-#: Seconds that a fork waits for one of them before it lets the others go on.
-_PATIENCE = 0.05
+#: Seconds that a fork waits for one of them before it lets the others go on, at first and at most.
+_PATIENCE, _MOST_PATIENCE = 0.05, 2.0
 
 
 class Quiet(Protocol):
@@ -51,11 +53,13 @@ class _Mine(threading.local):
 def _before_fork() -> None:
     """Hold every lock. An interrupt is reported afterwards: a fork happens all the same, and must find all of them held."""
     interrupted: BaseException | None = None
+    patience = _PATIENCE
     _mine.forks.append([])
     while True:
         try:
-            if _all_quiet(_mine.forks[-1]):
+            if _all_quiet(_mine.forks[-1], patience):
                 break
+            patience = min(2 * patience, _MOST_PATIENCE)
             # of uneven length, so that two who wait for each other's locks do not meet for ever
             time.sleep(_PATIENCE * (time.perf_counter_ns() % 1000) / 1000)
         except BaseException as error:  # noqa: BLE001 - see above
@@ -65,14 +69,14 @@ def _before_fork() -> None:
         raise interrupted
 
 
-def _all_quiet(held: list[Any]) -> bool:
+def _all_quiet(held: list[Any], patience: float) -> bool:
     """Whether every lock is ours now; if not, none is."""
     held.append(_preparing)
     _preparing.acquire()
     for quiet in list(_all):
         # written down first: an interrupt right after the lock was taken must not lose it
         held.append(quiet.lock)
-        if not held[-1].acquire(timeout=_PATIENCE):
+        if not held[-1].acquire(timeout=patience):
             held.pop()
             _let_go(held)
             return False

@@ -15,7 +15,7 @@ from discreet.mechanisms import AdaptiveQueries, SparseVector
 from tests.chance import no_chance
 from tests.ledger.workers import run
 
-pytestmark = no_chance("children charge, and nothing is drawn for it")
+pytestmark = no_chance("asks who was charged and who waits, never what was drawn")
 
 LIMIT = Limit.filter(epsilon=1)
 FORKS = 4

@@ -453,7 +453,7 @@ def test_without_random_bits_nothing_is_charged(tmp_path, monkeypatch):
             lambda: session.release(dp.Laplace(epsilon=0.1, sensitivity=1, unit="id"), 3),
         ):
             error = refusal(call)
-            assert (error.code, error.spent) == ("DP803", "nothing"), error
+            assert (error.code, error.spent) == ("DP805", "nothing"), error
         assert len(session.ledger) == 3
     assert session.sql(ask, epsilon=0.1) is not None
 
@@ -463,5 +463,5 @@ def test_without_random_bits_no_ledger_is_made(tmp_path, monkeypatch):
         raise OSError
 
     monkeypatch.setattr(os, "urandom", refuse)
-    assert refusal(Ledger, tmp_path / "a.ledger", limit=LIMIT).code == "DP803"
+    assert refusal(Ledger, tmp_path / "a.ledger", limit=LIMIT).code == "DP805"
     assert list(tmp_path.iterdir()) == []

@@ -21,14 +21,14 @@ import discreet as dp
 from discreet import privacy
 from discreet.cli.app import app
 from discreet.errors import EXTRAS
+from tests.chance import no_chance
 from tests.house.project import ROOT
+
+pytestmark = no_chance("another Python is asked what it refuses, and shows no answer")
 
 HIDING = """
 import contextlib, io, json, sys
 from importlib.machinery import PathFinder
-from tests.chance import no_chance
-
-pytestmark = no_chance("another Python is asked what it refuses, and shows no answer")
 
 hidden = set(sys.argv[1].split(","))
 

@@ -13,6 +13,7 @@ from scipy import stats
 from discreet import testing
 from discreet.noise import integer, lazy, wide
 from discreet.noise.scales import Scales
+from tests.chance import may_fail
 from tests.noise.sources import Replay
 from tests.statistical import fit
 from tests.statistical.constants import ALPHA, FEW, MANY
