@@ -76,6 +76,7 @@ class Session:
             )
         self._account = Account(self.ledger, analyst, project, purpose, described)
         self._maker = Maker(data, self._account)
+        _load_all_that_questions_need()
 
     # --- asking --------------------------------------------------------------------------------------
 
@@ -314,6 +315,16 @@ class Session:
 def _first_step(key: str | None) -> str | None:
     """The key of the first of two steps: no other question has it, and it is as short as any."""
     return None if key is None else f"{OWN}first step {hashlib.sha256(key.encode()).hexdigest()}"
+
+
+def _load_all_that_questions_need() -> None:
+    """Import it when a session is made: a fork while another thread imports leaves the child waiting for that import for ever."""
+    with naming_extras():
+        import discreet.session.together
+        import discreet.tables.accuracy
+        import discreet.tables.cap
+        import discreet.tables.compile
+        import discreet.tables.sql  # noqa: F401
 
 
 def _stated(**given: Any) -> dict[str, Any]:
