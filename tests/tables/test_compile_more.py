@@ -102,7 +102,7 @@ def test_too_few_rows_are_refused_after_the_first_step():
         (7,), (0,), (90,), interval=lambda _: ((0,), (90,))
     )  # of one row, with the noise of the first step
     with pytest.raises(RefusedQuestion) as refused:
-        plan.then(Answer.of(keys=[], groups=[()], columns={"rows": few}))
+        plan.then(Answer.of(keys=[], groups=[()], columns={plan.question.aggregates[0].name: few}))
     assert refused.value.spent == "nothing"  # a session says what was paid
 
 
