@@ -69,7 +69,7 @@ def test_an_error_is_the_same_everywhere(kind, way):
 
 
 def test_every_class_of_the_tree_is_tried():
-    assert {kind for kind in vars(errors).values() if inspect.isclass(kind)} == set(KINDS)
+    assert {kind for kind in vars(errors).values() if inspect.isclass(kind)} <= set(KINDS)
     assert len(KINDS) >= 12
 
 
@@ -198,6 +198,8 @@ def releases():
         report,
         report.roc,
         *report.events[:1],
+        report.events[0].often,
+        ledger.StatementCheck("json", 1, 0, (), ()),
         audit.one_run([True, False] * 50, range(100)),
         audit.exact(lambda _: {0: 0.5, 1: 0.5}, 0, 1),
         response.estimate([0, 1] * 50),
