@@ -190,26 +190,30 @@ def test_a_look_that_is_interrupted_keeps_nobody_out(book, others):
         assert look(0)[0] == "drawn"
 
 
-def test_an_opening_that_is_interrupted_leaves_a_whole_ledger_or_none(tmp_path, postgres_dsn, request):
+# on a server each of some thousand openings makes a schema
+@pytest.mark.parametrize("kind", ["file", pytest.param("server", marks=pytest.mark.slow)])
+def test_an_opening_that_is_interrupted_leaves_a_whole_ledger_or_none(kind, tmp_path, request):
     from tests.postgres import schema
 
-    for name in ("file", "server"):
-        made = {}
+    made = {}
 
-        def place(number, name=name, made=made):
-            if number not in made:
-                here = tmp_path / f"{number}"
-                here.mkdir(exist_ok=True)
-                made[number] = str(here / "a.ledger") if name == "file" else schema(postgres_dsn)
-            return made[number]
+    def place(number):
+        if number not in made:
+            here = tmp_path / f"{number}"
+            here.mkdir(exist_ok=True)
+            is_file = kind == "file"
+            made[number] = (
+                str(here / "a.ledger") if is_file else schema(request.getfixturevalue("postgres_dsn"))
+            )
+        return made[number]
 
-        place(0)
-        for number in at_every_event(lambda number: Ledger(place(number), limit=LIMIT).close()):
-            gc.collect()
-            with Ledger(place(number), limit=LIMIT) as ledger:
-                assert len(ledger) == 1
-                assert folder_is_free(ledger)
-                assert ledger.charge(PIECE).number == 1
-                if name == "file":
-                    assert [path.name for path in Path(ledger.where).parent.iterdir()] == ["a.ledger"]
-            place(number + 1)
+    place(0)
+    for number in at_every_event(lambda number: Ledger(place(number), limit=LIMIT).close()):
+        gc.collect()
+        with Ledger(place(number), limit=LIMIT) as ledger:
+            assert len(ledger) == 1
+            assert folder_is_free(ledger)
+            assert ledger.charge(PIECE).number == 1
+            if kind == "file":
+                assert [path.name for path in Path(ledger.where).parent.iterdir()] == ["a.ledger"]
+        place(number + 1)
