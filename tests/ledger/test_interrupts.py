@@ -170,8 +170,6 @@ def test_a_refusal_that_is_interrupted_writes_nothing(book, others):
         others.charge(PIECE)
 
 
-# who is stopped while psycopg connects leaves a connection that nobody has: it is closed when it is collected, with a warning
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_look_that_is_interrupted_keeps_nobody_out(book, others):
     receipt = book.charge(PIECE, key="k")
     book.commit(receipt, "drawn")
