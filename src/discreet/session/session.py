@@ -63,6 +63,7 @@ class Session:
         self._response = ResponseTime(response_time)
         if not isinstance(data, Dataset):
             raise _not_a_data_set(data)
+        _load_all_that_questions_need()
         self.data = data
         place = ledger if ledger is not None else data.budget.get("ledger", _FORGETS)
         chosen = limit if limit is not None or isinstance(place, Ledger) else limit_of(data.budget)
@@ -76,7 +77,6 @@ class Session:
             )
         self._account = Account(self.ledger, analyst, project, purpose, described)
         self._maker = Maker(data, self._account)
-        _load_all_that_questions_need()
 
     # --- asking --------------------------------------------------------------------------------------
 
@@ -270,6 +270,7 @@ class Session:
             except UnsupportedGuarantee as refused:
                 raise affordable(refused, self._account, amount, less) from None
             except OverBudget as refused:
+                # by now at_most may have been chosen
                 less = partial(self._maker.compiled, question, cap=self._maker.cap_or_guess()[0])
                 raise with_fix(refused, self._account, amount, less) from None
         return answer_of(settled)
