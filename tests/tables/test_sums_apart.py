@@ -148,7 +148,7 @@ def test_a_count_is_weighed_down_no_more_than_it_must_be(counts):
         assert wanted * 0.99 - 1e-9 <= found.get((key,), Fraction(0)) <= wanted * (1 + 1e-12)
 
 
-# --- DuckDB adds up those who are not weighed down as one ----------------------------------------------
+# --- DuckDB adds up those who are not down-weighted as one ----------------------------------------------
 
 AMOUNT = Quotient(column("y", 0, 5000, table="long"), whole(10))
 ROWS = Private("long")

@@ -25,7 +25,7 @@ def describe(file: File, *, table: Table = "", out: Out = None, json: options.Js
 
     discreet describe visits.parquet --out visits.toml
 
-    Names and types come from the schema. Bounds, categories and whom the data protect are left blank: a value that is
+    Names and types come from the schema. Bounds, categories and the privacy unit are left blank: a value that is
     read off the rows would tell about somebody. With a description, say what is known and what is missing.
     """
     if Path(file).suffix.lower() == ".toml" or is_shipped(file):

@@ -62,7 +62,7 @@ def show(
 
 
 def verify(ledger: Book, *, anchor: asking.Anchor = None, json: options.Json = False) -> None:
-    """Recompute every hash, cost and total from what is stored. Leaves with 5 if the ledger is damaged.
+    """Recompute every hash, cost and total from what is stored. Exits with status 5 if the ledger is damaged.
 
     discreet ledger verify visits.ledger --anchor 2f0c…
     """

@@ -36,7 +36,7 @@ def plan(
     project: asking.Project = None,
     json: options.Json = False,
 ) -> None:
-    """What it would cost and how wrong it would be. No row is read, nothing is spent. Leaves with 3 if it does not fit.
+    """Show the cost and the margin of error of a query without reading data or spending budget. Exits with status 3 if it does not fit.
 
     discreet plan "SELECT sex, COUNT(*) FROM adult GROUP BY sex" --data adult --epsilon 0.1
 
@@ -130,6 +130,6 @@ def _no_data() -> BadParameter:
     return BadParameter(
         "DP107",
         "--data is missing: whom would the answer be about?",
-        why="the noise depends on whom the data protect, and on the bounds that are stated.",
+        why="the noise depends on the privacy unit, and on the bounds that are stated.",
         fix='discreet plan "SELECT COUNT(*) FROM adult" --data adult --epsilon 0.1',
     )

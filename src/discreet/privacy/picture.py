@@ -68,7 +68,7 @@ class _Frame:
 
 @check.arguments
 def tradeoff_svg(guarantees: Mapping[str, Guarantee], size: int = 200, paper: str = "none") -> str:
-    """Trade-off curves: false alarms to the right, misses upwards, safety top right; a name "" has no legend."""
+    """Trade-off curves: the false alarm rate on the x axis, the miss rate on the y axis, safety top right; a name "" has no legend."""
     return _square(guarantees, _Frame(size), paper, rising=False)
 
 

@@ -140,7 +140,7 @@ def compile_question(
 
     **Promise.** What the schema decides is refused here, so before a charge.
 
-    `cap` is the number of rows of a unit that count in full, where the data set says "auto" and it was chosen before.
+    `cap` is the number of rows that a unit contributes at most, where the data set says "auto" and it was chosen before.
     """
     mechanism = TableMechanism(question, Contribution.of(dataset, cap), spend)
     if dataset.engine is not None:  # a description can be compiled before there are rows

@@ -28,7 +28,7 @@ _MOST_STEPS = 2**29  # plan.Norm drops units with 2^31 steps: one with `rows` ro
 
 @dataclass(frozen=True)
 class Contribution:
-    """What is publicly assumed of one unit: `rows` rows count in full, in `groups` groups at most."""
+    """What is publicly assumed of one unit: it contributes at most `rows` rows, in `groups` groups."""
 
     rows: int
     groups: int
@@ -46,7 +46,7 @@ class Contribution:
             raise BadParameter(
                 "DP107",
                 f'at_most is "auto" for {protect.column}, and no number was chosen yet.',
-                why="how many rows count in full decides how much noise is needed, and choosing it costs budget.",
+                why="the contribution bound decides how much noise is needed, and choosing it costs budget.",
                 fix="session.sql(…) chooses it first; or state it:  at_most=20",
             )
         rows = check.whole(at_most=cap if protect.at_most == "auto" else protect.at_most)
@@ -93,7 +93,7 @@ def fit_norm(
 ) -> NormFit:
     """Cells in which feature j, of at most `reach[j]` in a row, gets its share of the noise's precision.
 
-    A unit with `rows` rows in `groups` groups is never weighed down: `most` is as long as its answer can be. That is a
+    A unit with `rows` rows in `groups` groups is never down-weighted: `most` is as long as its answer can be. That is a
     matter of use; what is private does not depend on it.
     """
     rows, groups = contribution.rows, contribution.groups
@@ -139,7 +139,7 @@ class MassFit:
 def fit_mass(reach: Sequence[int], contribution: Contribution) -> MassFit:
     """Numbers by which features with `reach[j]` in a row, at most, become about equally long: one noise serves them all.
 
-    A unit with `rows` rows is never weighed down: `most` is what they are if each of them is as large as it can be.
+    A unit with `rows` rows is never down-weighted: `most` is what they are if each of them is as large as it can be.
     """
     even = max(reach) * (_EVEN if len(reach) > 1 else 1)
     times = tuple(max(1, round(Fraction(even, high))) for high in reach)

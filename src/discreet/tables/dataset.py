@@ -117,8 +117,8 @@ def _spelt(unit: str, table: str, columns: Mapping[str, Column]) -> str:
 class Each:
     """Whom the data set protects: each distinct value of a column, with what is assumed of how much one adds.
 
-    `at_most` rows count in full for each unit ("auto": chosen privately and paid for once); `groups` groups, if it is
-    known that few matter. Neither is trusted: units with more are weighed down, never believed.
+    Each unit contributes at most `at_most` rows ("auto": chosen privately and paid for once); `groups` groups, if it is
+    known that few matter. Neither is trusted: the extra rows of a unit are down-weighted.
     """
 
     column: str | None  # None: every row is a unit of its own
@@ -131,7 +131,7 @@ class Each:
         if self.column is not None and not (isinstance(self.column, str) and self.column):
             raise BadParameter(
                 "DP104",
-                "whom the data protect is told by the name of a column.",
+                "the privacy unit is the name of a column.",
                 why="rows with the same value there belong to one person, and are protected together.",
                 fix='protect=dp.each("patient_id", at_most=20)',
             )
@@ -149,7 +149,7 @@ class Each:
             )
 
     def as_code(self) -> str:
-        """The call that states the same: whom a fix names is whom the data protect.
+        """The call that states the same: a fix names the same privacy unit.
 
         >>> Each("patient_id", 20, relation="replace").as_code()
         'dp.each("patient_id", at_most=20, relation="replace")'

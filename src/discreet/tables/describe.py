@@ -32,7 +32,7 @@ source = {source}
 # word = "person"              # what one of them is called
 
 [limits]
-# rows_per_unit = 20           # so many rows of one of them count in full; "auto": found privately, and paid for
+# rows_per_unit = 20           # each of them contributes at most so many rows; "auto": found privately, and paid for
 """
 
 _BLANK = "# bounds = [ , ]"

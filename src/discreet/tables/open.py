@@ -49,7 +49,7 @@ def each(
 ) -> Each:
     """Whom the data protect: each distinct value of a column, all its rows together.
 
-    `at_most` rows of one of them count in full; whoever has more is weighed down to that, so it is a choice between
+    Each of them contributes at most `at_most` rows; extra rows are down-weighted, so it is a choice between
     noise and bias, never an assumption. "auto" finds it privately and pays for it once.
 
     >>> each("patient_id", at_most=20).unit
@@ -58,8 +58,8 @@ def each(
     if at_most is None:
         raise BadParameter(
             "DP107",
-            "at_most is missing: how many rows of one of them count in full?",
-            why="the noise is in proportion to it; rows above it are weighed down, whoever has them.",
+            "at_most is missing: how many rows may each of them contribute?",
+            why="the noise is in proportion to it; rows beyond it are down-weighted.",
             fix=f'dp.each("{column}", at_most=20)   or  at_most="auto"',
         )
     return Each(column, at_most, groups, relation, word)

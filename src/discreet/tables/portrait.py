@@ -108,10 +108,10 @@ def protects(data: Dataset) -> list[str]:
             "Every row is protected for itself; somebody with several rows is not protected as one.",
         ]
     if protect.at_most == "auto":
-        lines += [f"How many rows of one {word} count in full is chosen privately, once, and paid for."]
+        lines += [f"How many rows each {word} contributes at most is chosen privately, once, and paid for."]
     else:
         rows = "1 row" if protect.at_most == 1 else f"{protect.at_most} rows"
-        lines += [f"Of one {word} {rows} can count in full; whoever has more is weighed down to that."]
+        lines += [f"Each {word} contributes at most {rows}; extra rows are down-weighted."]
     lines += [f"One {word} is thought to be in {protect.groups} groups."] if protect.groups else []
     return lines
 

@@ -130,7 +130,7 @@ def _protect(dataset: Any, limits: Any) -> Each:
     if row == ("unit" in dataset):
         fix = 'unit = "patient_id"   or, only if nobody can have two rows:  each_row = true'
         fix = f"unit = {value_text(dataset['unit'])}   alone, without each_row" if row else fix
-        raise rules.wrong(where, "say whom the data protect: unit or each_row, and only one.", fix)
+        raise rules.wrong(where, "name the privacy unit: unit or each_row, and only one.", fix)
     if not row and "rows_per_unit" not in limits:
         fix = '[limits]\n       rows_per_unit = 20      # or  rows_per_unit = "auto"'
         raise rules.wrong("[limits]", "rows_per_unit is missing.", fix)

@@ -7,7 +7,7 @@
     by size     what was staged for `lumped`, for `Rows`: one pair of all units with as many rows
     units       what the weight of each unit is made from, where few groups are wanted
     weighed     for naming groups: each group and its weight (`weighed`)
-    lumped      where few units are weighed down: their pairs, and one of all others for each group (`lumped`)
+    lumped      where few units are down-weighted: their pairs, and one of all others for each group (`lumped`)
 
 **Promise.** As `engine`. What bounds a unit is made from the same stored rows that are summed. What is kept for the next
 question is a function of files and frames alone, which stay as they were when they were opened: a file that has
@@ -196,7 +196,7 @@ class DuckDB(SqlEngine):
         return self._fetch(self._dialect.sql(self._statements.summed(asked, measured, t.column("n"))))
 
     def _from_lumped(self, asked: Sums) -> Callable[[], Found]:
-        """One pass over the pairs of those who may be weighed down, and one pair of all others for each group."""
+        """One pass over the pairs of those who may be down-weighted, and one pair of all others for each group."""
         self._statements.pairs(Pairs.of(asked))  # refuses what cannot be read, before anything is run
 
         def work() -> Found:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums where few units are weighed down: a group's sum of all rows, less what those lose, who are measured pair by pair.
+"""Sums where few units are down-weighted: a group's sum of all rows, less what those lose, who are measured pair by pair.
 
     staged      u, c0 …                 the rows, as packed cells
     sized       u, r, t0 …              for each unit its rows, and its sum of each feature over all groups
@@ -29,7 +29,7 @@ __all__ = ["by_size", "can_lump", "heavy_pairs", "lumped", "sized"]
 
 
 def can_lump(asked: Sums) -> bool:
-    """Whether what a unit has in all groups says who is surely not weighed down."""
+    """Whether what a unit has in all groups says who is surely not down-weighted."""
     return (
         isinstance(asked.scheme, Norm | Mass)
         and not asked.present
@@ -61,7 +61,7 @@ def by_size(statements: Statements, pairs: Pairs, rows: exp.Select, units: exp.T
 
 
 def heavy_pairs(statements: Statements, asked: Sums, rows: exp.Select, units: exp.Table) -> exp.Select:
-    """u, k0 …, n, v0 … of everybody who may be weighed down."""
+    """u, k0 …, n, v0 … of everybody who may be down-weighted."""
     names = [*Pairs.of(asked).key_names, *Pairs.of(asked).sum_names]
     chosen = select([t.column(name) for name in (UNIT, *names)], rows)
     return statements.pairs(Pairs.of(asked), chosen.where(_among(asked, units), copy=False))
@@ -89,7 +89,7 @@ def _sums(statements: Statements, pairs: Pairs) -> list[Term]:
 
 
 def _among(asked: Sums, units: exp.Table) -> Term:
-    """Whether a row's unit may be weighed down."""
+    """Whether a row's unit may be down-weighted."""
     heavy = select([t.column(UNIT)], units).where(t.negated(_within(asked)), copy=False)
     return exp.In(this=t.column(UNIT), query=heavy.subquery(copy=False))
 
