@@ -89,7 +89,7 @@ def _kept() -> Iterator[str]:
         found = audit(mechanism, *worst_pair(mechanism))
         took, cpu = time.perf_counter() - began, time.process_time() - cpu
         yield (
-            f"| {mechanism.guarantee()!r} | {'**YES**' if found.refutes() else 'no'} "
+            f"| {mechanism.guarantee!r} | {'**YES**' if found.refutes() else 'no'} "
             f"| {found.epsilon_at_least():.3f} | {found.mu_at_least:.3f} | {took:.1f} | {cpu:.1f} |"
         )
 

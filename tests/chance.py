@@ -6,7 +6,7 @@
     @may_fail(2 * ALPHA, "one law fits, one does not")     # fresh noise in every run
     def test_the_noise_follows_its_law(): ...
 
-**Promise**: a test without `may_fail` fails in every run or in none, as far as noise goes; the others fail a sound
+**Guarantee**: a test without `may_fail` fails in every run or in none, as far as noise goes; the others fail a sound
 library with probability at most what they state, each at most `EACH`, and all that are collected together at most
 `ALL`. `scripts/chances.py` prints the list and the sum.
 

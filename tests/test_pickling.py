@@ -242,7 +242,7 @@ VALUES = asked() | limits() | guarantees() | releases()
 def told(thing):
     """What a thing says of itself; of a mechanism what it was made with, since it has no text of its own."""
     if isinstance(thing, mechanisms.Mechanism):
-        return thing.promise, sorted(vars(thing))
+        return thing.guarantee, sorted(vars(thing))
     text = repr(thing)
     return sorted(vars(thing)) if " at 0x" in text else text
 

@@ -471,7 +471,7 @@ def test_a_mechanism_is_charged_like_a_question():
 
 def test_a_refusal_of_a_mechanism_is_paid_for_and_kept():
     class Shy(mechanisms.Mechanism):
-        promise = privacy.pure(0.5, unit="patient_id")
+        guarantee = privacy.pure(0.5, unit="patient_id")
 
         def draw(self, data):
             return Refusal("not stable")

@@ -156,7 +156,7 @@ def test_nobody_takes_a_key_of_the_session(key):
     for work in (
         lambda: one.sql(TOTAL, epsilon=1, key=key),
         lambda: one.release_all({key: (TOTAL, {"epsilon": 1})}),
-        lambda: one.charge(dp.Laplace(epsilon=1, sensitivity=1).promise, question="q", key=key),
+        lambda: one.charge(dp.Laplace(epsilon=1, sensitivity=1).guarantee, question="q", key=key),
         lambda: one.release(dp.Laplace(epsilon=1, sensitivity=1), 3, key=key),
     ):
         with pytest.raises(BadParameter) as refused:

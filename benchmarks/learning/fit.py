@@ -25,10 +25,15 @@ Make = Callable[[Table, float], object]
 def discreet(table: Table, epsilon: float, solver: str = "whitened") -> object:
     from discreet.learn import LinearRegression, LogisticRegression
 
-    promise = {"epsilon": epsilon, "delta": DELTA, "bounds": (table["low"], table["high"]), "solver": solver}
+    guarantee = {
+        "epsilon": epsilon,
+        "delta": DELTA,
+        "bounds": (table["low"], table["high"]),
+        "solver": solver,
+    }
     if table["classes"]:
-        return LogisticRegression(classes=list(range(int(table["classes"]))), **promise)
-    return LinearRegression(target_bounds=tuple(table["target"]), **promise)
+        return LogisticRegression(classes=list(range(int(table["classes"]))), **guarantee)
+    return LinearRegression(target_bounds=tuple(table["target"]), **guarantee)
 
 
 def gradient(table: Table, epsilon: float) -> object:

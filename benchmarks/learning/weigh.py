@@ -40,10 +40,10 @@ def thin(rows: int) -> tuple[sparse.csr_array, np.ndarray]:
 def discreet(kind: str) -> object:
     from discreet.learn import LogisticRegression
 
-    promise = {"epsilon": 1, "delta": 1e-5, "classes": [0, 1]}
+    guarantee = {"epsilon": 1, "delta": 1e-5, "classes": [0, 1]}
     if kind == "dense":
-        return LogisticRegression(bounds=(-1, 1), **promise)
-    return LogisticRegression(norm=math.sqrt(TOGETHER), solver="gradient", **promise)
+        return LogisticRegression(bounds=(-1, 1), **guarantee)
+    return LogisticRegression(norm=math.sqrt(TOGETHER), solver="gradient", **guarantee)
 
 
 def diffprivlib(kind: str) -> object:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optional libraries: an import that fails because one is missing says which extra installs it.
 
-**Promise.** A missing library is never taken for a wrong path or a wrong argument.
+**Guarantee.** A missing library is never taken for a wrong path or a wrong argument.
 """
 
 from __future__ import annotations

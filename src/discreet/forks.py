@@ -5,7 +5,7 @@ SQLite remembers in memory which locks its process holds, and a child would beli
 an engine are not in a child, but their locks are. So a fork waits until nobody uses a ledger or an engine, and connections are
 let go before it; parent and child open their own when they need it.
 
-**Promise.** Threads may fork at the same time, while others charge, ask, open ledgers, or one forks from inside of a transaction (as a
+**Guarantee.** Threads may fork at the same time, while others charge, ask, open ledgers, or one forks from inside of a transaction (as a
 signal handler can, in the main thread): no fork waits for another one that waits for it. In a child every lock is a new one.
 
 Why it holds: one thread at a time prepares a fork. If it cannot have all locks at once, it lets go of all that it has before it

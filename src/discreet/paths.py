@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a path means: one file, the files of a pattern, a place to write to, or an error that says what to do instead.
 
-**Promise.** No error of the operating system leaves here, and nothing inside a file is read. An error names the path that
+**Guarantee.** No error of the operating system leaves here, and nothing inside a file is read. An error names the path that
 was given, other files beside it, and no more; of an address only what comes before `://`, because a password may follow.
 """
 

@@ -99,8 +99,8 @@ def test_b_01_an_epsilon_beyond_all_bounds_is_refused_or_counts(door):
         if isinstance(made, Limit):
             assert made.claim is not None
         else:
-            promise = made if isinstance(made, privacy.Guarantee) else made.guarantee()
-            assert promise.epsilon(delta=1e-9) > 0
+            guarantee = made if isinstance(made, privacy.Guarantee) else made.guarantee
+            assert guarantee.epsilon(delta=1e-9) > 0
 
 
 DELTAS = {
@@ -360,10 +360,10 @@ def test_b_15_conditions_that_may_overlap_are_not_taken_for_a_histogram():
     overlapping = mechanisms.queries.counts(conditions)
     disjoint = mechanisms.queries.histogram(["young", "old"])
     assert isinstance(overlapping, Query)
-    assert overlapping.laplace(scale=3).guarantee().epsilon(delta=0) == pytest.approx(
+    assert overlapping.laplace(scale=3).guarantee.epsilon(delta=0) == pytest.approx(
         1, rel=0.01
     )  # three can change at once
-    assert disjoint.laplace(scale=3).guarantee().epsilon(delta=0) == pytest.approx(1 / 3, rel=0.01)
+    assert disjoint.laplace(scale=3).guarantee.epsilon(delta=0) == pytest.approx(1 / 3, rel=0.01)
     assert_refused(mechanisms.queries.histogram, ["young", "young"])
 
 

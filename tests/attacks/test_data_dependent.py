@@ -93,7 +93,7 @@ def local_sensitivity(records):
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
 def test_the_law_of_a_smooth_release_is_not_accused(family, pair):
     mechanism = smooth_median(family)
-    claim = mechanism.guarantee()
+    claim = mechanism.guarantee
     report = audited(meant(mechanism), pair, claim=claim, look_at="values")
     assert not report.refutes(), str(report)
     assert pair is not CROSSES or report.mu_at_least > 0.2  # it was looked at
@@ -101,7 +101,7 @@ def test_the_law_of_a_smooth_release_is_not_accused(family, pair):
 
 def test_local_sensitivity_is_caught_though_the_noise_is_heavy_enough_for_a_smooth_one():
     mechanism = smooth_median(smooth.StudentT(2.0))
-    report = audit(meant(mechanism, local_sensitivity), *BOTH, claim=mechanism.guarantee(), look_at="values")
+    report = audit(meant(mechanism, local_sensitivity), *BOTH, claim=mechanism.guarantee, look_at="values")
     assert report.refutes()
 
 

@@ -42,7 +42,7 @@ def audited(subject, pair, claim, trials=TRIALS):
 def test_noise_on_a_grid_is_not_accused(kind, power, cast):
     size = 2.0**power
     mechanism = kind(scale=size, sensitivity=size)
-    report = audited(many(mechanism, cast), (0.0, size), mechanism.guarantee())
+    report = audited(many(mechanism, cast), (0.0, size), mechanism.guarantee)
     assert not report.refutes(), str(report)
     assert report.mu_at_least > 0.5  # it was looked at: the true value is 1, or 0.96 for a Laplace law
 
@@ -50,7 +50,7 @@ def test_noise_on_a_grid_is_not_accused(kind, power, cast):
 @pytest.mark.parametrize("pair", [(0.1, 1.1), (1e6, 1e6 + 1), (-3.3, -2.3)])
 def test_noise_on_a_grid_is_not_accused_wherever_the_value_lies(pair):
     mechanism = Laplace(epsilon=1, sensitivity=1)
-    report = audited(many(mechanism), pair, mechanism.guarantee())
+    report = audited(many(mechanism), pair, mechanism.guarantee)
     assert not report.refutes(), str(report)
     assert report.mu_at_least > 0.5
 
@@ -58,7 +58,7 @@ def test_noise_on_a_grid_is_not_accused_wherever_the_value_lies(pair):
 @pytest.mark.parametrize("kind", [Geometric, DiscreteGaussian])
 def test_noise_on_whole_numbers_is_not_accused(kind):
     mechanism = kind(scale=2.0, sensitivity=2)
-    report = audited(many(mechanism), worst_pair(mechanism), mechanism.guarantee())
+    report = audited(many(mechanism), worst_pair(mechanism), mechanism.guarantee)
     assert not report.refutes(), str(report)
     assert report.mu_at_least > 0.5
 
@@ -68,8 +68,8 @@ def test_noise_on_whole_numbers_is_not_accused(kind):
     [Laplace(epsilon=1, sensitivity=1, dimension=3), Gaussian(rho=0.5, sensitivity=1, dimension=5)],
 )
 def test_noise_on_a_vector_is_not_accused(mechanism):
-    assert not audited(many(mechanism), worst_pair(mechanism), mechanism.guarantee()).refutes()
-    assert not audited(many(mechanism, np.float32), worst_pair(mechanism), mechanism.guarantee()).refutes()
+    assert not audited(many(mechanism), worst_pair(mechanism), mechanism.guarantee).refutes()
+    assert not audited(many(mechanism, np.float32), worst_pair(mechanism), mechanism.guarantee).refutes()
 
 
 @pytest.mark.parametrize("kind", [Laplace, Gaussian, Geometric, DiscreteGaussian])
@@ -77,7 +77,7 @@ def test_the_real_draw_is_not_accused(kind):
     mechanism = kind(scale=1.0, sensitivity=1)
     report = audited(mechanism, worst_pair(mechanism), None, trials=4_000)
     assert not report.refutes(), str(report)
-    assert report.claim == mechanism.guarantee()
+    assert report.claim == mechanism.guarantee
 
 
 @pytest.mark.parametrize(

@@ -111,9 +111,9 @@ def test_m_01_a_loader_gains_nothing_from_its_shuffling(shuffle):
     loaded = private(model, optimizer, loader, noise=2.0, epochs=2)
     loaded.close()
     drawn = private(model, optimizer, (x, y), noise=2.0, epochs=2, batch=10, size=1000)
-    assert loaded.plan.guarantee() == 2 * privacy.gaussian(1.0, relation="replace")
-    assert drawn.plan.guarantee().epsilon(1e-5) < 0.3
-    assert loaded.plan.guarantee().epsilon(1e-5) > 5
+    assert loaded.plan.guarantee == 2 * privacy.gaussian(1.0, relation="replace")
+    assert drawn.plan.guarantee.epsilon(1e-5) < 0.3
+    assert loaded.plan.guarantee.epsilon(1e-5) > 5
 
 
 def test_m_01_batches_are_drawn_afresh_and_do_not_take_turns():
@@ -232,8 +232,8 @@ def score(state):
 
 def test_m_12_a_search_is_paid_for_by_select_best():
     search = select_best(candidates=[candidate(0.01), candidate(1.0)], score=score, mean_runs=3)
-    one = candidate(0.01).promise
-    assert search.promise.epsilon(1e-5) > one.epsilon(1e-5)
+    one = candidate(0.01).guarantee
+    assert search.guarantee.epsilon(1e-5) > one.epsilon(1e-5)
     best = search(data()).value
     assert best.candidate in {0, 1}
     assert set(best.value) == set(small().state_dict())

@@ -28,7 +28,7 @@ def test_additive_noise_has_its_greatest_shift(kind, dimension):
 
 
 class Own(Mechanism):
-    promise = privacy.pure(1.0)
+    guarantee = privacy.pure(1.0)
 
     def draw(self, data):
         return data

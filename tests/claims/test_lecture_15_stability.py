@@ -168,7 +168,7 @@ def test_row_3_34_two_epsilon_is_tight_and_delta_is_paid_once() -> None:
     made = ProposeTestRelease(
         sum, lambda _: 5, bound=1, test_epsilon=1, release_epsilon=1, delta=DELTA, test="laplace"
     )
-    assert made.promise == privacy.approximate(2.0, DELTA)
+    assert made.guarantee == privacy.approximate(2.0, DELTA)
 
 
 def _real_stick(a, b):
@@ -229,7 +229,7 @@ def test_row_3_37_what_to_propose_and_what_is_no_number() -> None:
     inverse = ptr.reciprocal.search(
         bounds=[10.0**-k for k in range(9)], search_epsilon=0.5, release_epsilon=0.5, delta=DELTA
     )
-    assert inverse.promise == privacy.approximate(1.0, DELTA)
+    assert inverse.guarantee == privacy.approximate(1.0, DELTA)
     assert inverse(10**5).value.bound <= 1e-6
     assert ptr.mode(epsilon=1, delta=DELTA)(["flu"] * 50).value == "flu"
 
@@ -271,7 +271,7 @@ def test_row_3_40_the_local_sensitivity_of_triangles_can_be_released() -> None:
 def test_row_3_41_a_private_bound_and_noise_for_it() -> None:
     """(Δ~, f + Lap(Δ~/ε₂)) is (ε₁ + ε₂, δ)-private: the exact law on graphs of four nodes, every edge flipped."""
     made = HighProbabilityBound(triangles, common, bound_epsilon=0.7, release_epsilon=0.5, delta=0.02)
-    assert made.promise == privacy.approximate(1.2, 0.02)
+    assert made.guarantee == privacy.approximate(1.2, 0.02)
     gamma, seen = math.exp(1.2), {}
     for graph in graphs(4):
         for i, j in itertools.combinations(range(4), 2):

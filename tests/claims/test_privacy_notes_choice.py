@@ -110,8 +110,8 @@ def test_row_4_39_weight_exp_epsilon_u_over_delta_is_two_epsilon_private() -> No
     up = (1, *[10] * 50)
     assert em_law(up, 1)[0] / em_law(one, 1)[0] == pytest.approx(2.71828, abs=1e-4)
     assert em_law(up, 1)[0] / em_law(one, 1)[0] <= math.e
-    assert plain.promise.concentrated() == pytest.approx(0.5)
-    assert plain.promise.concentrated() < privacy.pure(2).concentrated()
+    assert plain.guarantee.concentrated() == pytest.approx(0.5)
+    assert plain.guarantee.concentrated() < privacy.pure(2).concentrated()
 
 
 def test_row_4_40_the_sensitivity_is_taken_over_neighbours() -> None:
@@ -170,8 +170,8 @@ def test_row_4_44_the_chosen_score_is_close_to_the_best(t: float) -> None:
 
 def test_row_4_63_the_summary_repeats_noisy_max_the_exponential_mechanism_and_gaussian_noise() -> None:
     """As rows 4.35 and 4.39; and Gaussian noise by the classic formula is too little at large ε."""
-    assert NoisyMax(epsilon=1, sensitivity=1).promise.epsilon(delta=0) == 1
-    assert ExponentialMechanism(epsilon=1, sensitivity=1).promise.epsilon(delta=0) == 1
+    assert NoisyMax(epsilon=1, sensitivity=1).guarantee.epsilon(delta=0) == 1
+    assert ExponentialMechanism(epsilon=1, sensitivity=1).guarantee.epsilon(delta=0) == 1
     classic = math.sqrt(2 * math.log(1.25 / 0.1)) / 10
     assert privacy.gaussian(noise=classic).bound(epsilon=10).lower > 0.1
 

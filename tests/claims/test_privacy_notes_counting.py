@@ -96,7 +96,7 @@ def test_row_4_06_the_epsilon_of_that_size_is_the_bias() -> None:
     """n = 1/(d²α²) is about the bias d; the ε of differential privacy is about four times as large."""
     d, alpha = 0.1, 0.5
     assert _failure(round(1 / (d * alpha) ** 2), d, alpha) <= 1 / 4
-    assert _close(TENTH.promise.epsilon(delta=0), 0.405465, 1e-6)
+    assert _close(TENTH.guarantee.epsilon(delta=0), 0.405465, 1e-6)
 
 
 def test_row_4_07_points_are_enough_for_pure_privacy() -> None:
@@ -137,12 +137,12 @@ def test_row_4_10_the_error_holds_for_the_debiased_mean_only() -> None:
 def test_row_4_11_the_epsilon_of_a_bias(bias: float) -> None:
     """ε = ln((1/2 + d)/(1/2 - d)) = 2 artanh(2d): not O(d), since it has no bound as d nears 1/2."""
     device = RandomizedResponse(bias=bias)
-    epsilon = device.promise.epsilon(delta=0)
+    epsilon = device.guarantee.epsilon(delta=0)
     assert _close(epsilon, 2 * math.atanh(2 * bias))
     assert _close(math.tanh(epsilon / 2) / 2, bias)
     assert _close(RandomizedResponse(epsilon=epsilon).bias, bias)
     assert epsilon >= 4 * bias
-    assert RandomizedResponse(bias=0.4999999).promise.epsilon(delta=0) > 15
+    assert RandomizedResponse(bias=0.4999999).guarantee.epsilon(delta=0) > 15
 
 
 def test_row_4_12_the_size_by_epsilon() -> None:
@@ -172,7 +172,7 @@ def test_row_4_14_the_ratio_is_reached() -> None:
     steps = np.arange(-5 * moved, 6 * moved)
     losses = (np.abs(steps - moved) - np.abs(steps)) / scale
     assert _close(float(losses.max()), 0.7)
-    assert _close(answer.promise.epsilon(delta=0), 0.7)
+    assert _close(answer.guarantee.epsilon(delta=0), 0.7)
 
 
 def test_row_4_15_the_recipe() -> None:
@@ -235,7 +235,7 @@ def test_row_4_22_several_answers_take_the_l1_sensitivity() -> None:
     answer = queries.counts(PARTS).laplace(epsilon=0.5)
     assert _close(answer.scale, 3 / 0.5, 1e-2)  # the grid adds a little
     assert answer.scale >= 3 / 0.5
-    assert answer.promise.epsilon(delta=0) <= 0.5
+    assert answer.guarantee.epsilon(delta=0) <= 0.5
     assert queries.counts(PARTS).geometric(epsilon=0.5).scale == 3 / 0.5
 
 
@@ -266,7 +266,7 @@ def test_row_4_25_groups() -> None:
     """k records at once lose kε, and k randomized responses do reach it."""
     device = RandomizedResponse(epsilon=0.3)
     for k in (1, 2, 5):
-        assert _close(device.guarantee(distance=k).epsilon(delta=0), k * 0.3)
+        assert _close(device.guarantee_at(distance=k).epsilon(delta=0), k * 0.3)
         assert _close(k * math.log(device.truth / device.lie), k * 0.3)
 
 
@@ -369,9 +369,9 @@ def test_row_4_45_the_accuracy_of_the_laplace_mechanism(t: float) -> None:
 def test_row_4_59_the_scale_of_a_mean_depends_on_epsilon(size: int) -> None:
     """b = 1/n is ε = 1 whatever was asked for; b = 1/(nε)."""
     written = queries.mean((0, 1), size=size).laplace(scale=1 / size)
-    assert _close(written.promise.epsilon(delta=0), 1.0)
+    assert _close(written.guarantee.epsilon(delta=0), 1.0)
     right = queries.mean((0, 1), size=size).laplace(scale=1 / (size * 0.25))
-    assert _close(right.promise.epsilon(delta=0), 0.25)
+    assert _close(right.guarantee.epsilon(delta=0), 0.25)
 
 
 def test_row_4_60_several_means() -> None:

@@ -55,7 +55,7 @@ def moves_by_node(mechanism) -> int:
 )
 def test_one_edge_moves_them_by_their_sensitivity_and_no_further(mechanism, moves):
     assert moves_by_edge(mechanism) == moves == mechanism.noise.sensitivity
-    assert mechanism.promise.unit.protects == "edge"
+    assert mechanism.guarantee.unit.protects == "edge"
 
 
 # --- one node ------------------------------------------------------------------------------------------------------
@@ -149,7 +149,7 @@ def test_they_keep_the_rules(mechanism):
     one = Graph([(0, 1), (1, 2), (2, 0), (2, 3)], nodes=6)
     other = Graph([(0, 1), (1, 2), (2, 0)], nodes=6)
     check_mechanism(mechanism, one, neighbour=other)
-    assert mechanism.promise.epsilon(delta=0) == 0.5
+    assert mechanism.guarantee.epsilon(delta=0) == 0.5
 
 
 @pytest.mark.parametrize(

@@ -129,9 +129,9 @@ def test_they_keep_the_rules(kind, method):
     mechanism = made(kind, method)
     check_mechanism(mechanism, Graph(KITE, nodes=6), neighbour=Graph(KITE[:-1], nodes=6))
     pure = method in {"ladder", "smooth", "global"}
-    assert mechanism.promise.epsilon(delta=0 if pure else 1e-3) == pytest.approx(0.5, abs=1e-12)
+    assert mechanism.guarantee.epsilon(delta=0 if pure else 1e-3) == pytest.approx(0.5, abs=1e-12)
     assert mechanism.unit.protects == "edge"
-    assert mechanism(KITE).guarantee == mechanism.guarantee()
+    assert mechanism(KITE).guarantee == mechanism.guarantee
 
 
 @pytest.mark.parametrize("kind", ["triangles", "stars"])
@@ -168,7 +168,7 @@ def _number(value):
 
 
 def test_smooth_answers_may_use_delta():
-    assert made("triangles", "smooth", delta=1e-6).promise.epsilon(delta=1e-6) <= 0.5 + 1e-12
+    assert made("triangles", "smooth", delta=1e-6).guarantee.epsilon(delta=1e-6) <= 0.5 + 1e-12
 
 
 @pytest.mark.parametrize(

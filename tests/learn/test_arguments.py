@@ -103,7 +103,7 @@ def test_whatever_a_parameter_is_a_fit_works_or_is_refused_with_a_code(name: str
             try:
                 model.fit(X) if name in ("KMeans", "PCA", "StandardScaler") else model.fit(X, Y)
             except DiscreetError as error:
-                refused.append((word, is_coded(error) and not hasattr(model, "privacy_")))
+                refused.append((word, is_coded(error) and not hasattr(model, "guarantee_")))
     assert {"epsilon", "delta", "bounds", "session"} <= {word for word, _ in refused}
     assert all(coded for _, coded in refused)
 

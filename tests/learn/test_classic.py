@@ -62,9 +62,9 @@ class Account:
 @relations
 def test_the_guarantee_is_what_was_asked_for(estimator: Any, relation: str) -> None:
     fitted = clone(estimator).set_params(relation=relation).fit(X, Y)
-    assert fitted.privacy_.implies(privacy.approximate(1.0, 1e-5, relation=relation))
-    assert fitted.privacy_.epsilon(delta=1e-5) > 0.9999
-    assert fitted.privacy_.unit.relation == relation
+    assert fitted.guarantee_.implies(privacy.approximate(1.0, 1e-5, relation=relation))
+    assert fitted.guarantee_.epsilon(delta=1e-5) > 0.9999
+    assert fitted.guarantee_.unit.relation == relation
     assert "1e-05" in fitted.explain()
 
 
@@ -72,13 +72,13 @@ def test_the_guarantee_is_what_was_asked_for(estimator: Any, relation: str) -> N
 def test_a_session_is_charged_before_anything_is_drawn(estimator: Any) -> None:
     account = Account()
     fitted = clone(estimator).set_params(session=account).fit(X, Y)
-    assert account.charged == [(fitted.privacy_, f"{type(estimator).__name__}.fit")]
+    assert account.charged == [(fitted.guarantee_, f"{type(estimator).__name__}.fit")]
     assert fitted.receipt_ == "receipt"
     refused = clone(estimator).set_params(session=Account(refuses=True))
     source = testing.ScriptedSource([])  # has nothing to draw from
     with testing.using(source), pytest.raises(RuntimeError, match="refused"):
         refused.fit(X, Y)
-    assert not hasattr(refused, "privacy_")
+    assert not hasattr(refused, "guarantee_")
 
 
 @each

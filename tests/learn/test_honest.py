@@ -52,7 +52,7 @@ def test_a_fit_that_is_broken_off_leaves_no_model() -> None:
     model = LogisticRegression(**{**KEPT, "epsilon": 10.0}, classes=[0, 1]).fit(X, Y)
     with pytest.raises(KeyboardInterrupt):
         model.set_params(epsilon=0.1, progress=stops).fit(X, Y)
-    assert not hasattr(model, "privacy_")
+    assert not hasattr(model, "guarantee_")
     assert not hasattr(model, "coef_")
 
 
@@ -76,7 +76,7 @@ def test_a_copy_predicts_but_does_not_fit_without_paying(copied: Any) -> None:
     model = LogisticRegression(**KEPT, classes=[0, 1], session=account).fit(X, Y)
     other = copied(model)
     assert (other.predict(X) == model.predict(X)).all()
-    assert other.privacy_ == model.privacy_
+    assert other.guarantee_ == model.guarantee_
     with pytest.raises(LedgerError) as refused:
         other.fit(X, Y)
     assert refused.value.code == "DP607"
@@ -90,7 +90,7 @@ def test_a_search_is_paid_by_the_session_of_its_candidates() -> None:
         LogisticRegression(**KEPT, classes=[0, 1], session=account, norm=norm) for norm in (0.5, 1.0)
     ]
     best = tune(candidates, X, Y, mean_runs=2)
-    assert account.paid == [(best.privacy_, "learn.tune")]
+    assert account.paid == [(best.guarantee_, "learn.tune")]
     assert best.session is account
     assert "secret number of trials" in best.explain()
     with pytest.raises(BadParameter, match="different sessions"):

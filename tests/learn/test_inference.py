@@ -164,7 +164,7 @@ def test_all_that_is_drawn_is_the_budget_and_nothing_is_for_who_did_not_ask(
     mu = Budget.of(epsilon=1.0, delta=1e-5, relation=relation).mu
     assert math.fsum(1 / m**2 for m in found) == pytest.approx(mu**2, rel=1e-8)
     assert math.fsum(1 / m**2 for m in found) <= mu**2
-    assert 1 - 1e-6 < model.privacy_.epsilon(delta=1e-5) <= 1.0
+    assert 1 - 1e-6 < model.guarantee_.epsilon(delta=1e-5) <= 1.0
 
 
 @pytest.mark.parametrize("settle", [1.0, 0.25])

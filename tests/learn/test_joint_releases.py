@@ -177,14 +177,14 @@ def test_the_least_eigenvalue_is_capped() -> None:
 @pytest.mark.parametrize("solver", [Joint(), AdaSSP()])
 def test_a_solver_takes_the_whole_budget_and_no_more(solver: Any, relation: str) -> None:
     given = problem(np.zeros((3, 2)), np.zeros(3), relation=relation)
-    assert 0.9999 < solver.guarantee(given).epsilon(delta=1e-5) <= 1.0
-    assert solver.guarantee(given).implies(privacy.approximate(1.0, 1e-5, relation=relation))
+    assert 0.9999 < solver.guarantee_for(given).epsilon(delta=1e-5) <= 1.0
+    assert solver.guarantee_for(given).implies(privacy.approximate(1.0, 1e-5, relation=relation))
 
 
 @pytest.mark.parametrize("solver", [Joint(), AdaSSP()])
 def test_a_solver_of_squares_fits_squares_only(solver: Any) -> None:
     with pytest.raises(dp.errors.UnsupportedGuarantee) as caught:
-        solver.guarantee(problem(np.zeros((3, 2)), np.zeros(3), loss=Huber(1.0)))
+        solver.guarantee_for(problem(np.zeros((3, 2)), np.zeros(3), loss=Huber(1.0)))
     assert caught.value.code == "DP203"
 
 

@@ -55,8 +55,8 @@ def test_a_classifier_learns(model: Any, labels: np.ndarray) -> None:
     fitted = clone(model).fit(X, labels)
     assert fitted.score(X, labels) > 0.7
     assert set(fitted.predict(X)) <= set(model.classes)
-    assert fitted.privacy_.implies(privacy.approximate(1.0, 1e-5, relation=model.relation))
-    assert fitted.privacy_.epsilon(delta=1e-5) > 0.999
+    assert fitted.guarantee_.implies(privacy.approximate(1.0, 1e-5, relation=model.relation))
+    assert fitted.guarantee_.epsilon(delta=1e-5) > 0.999
 
 
 @named("model", REGRESSIONS, ids=lambda value: type(value).__name__)
@@ -65,7 +65,7 @@ def test_a_regression_learns(model: Any) -> None:
     assert fitted.score(X, LINE) > 0.9
     assert np.abs(fitted.coef_ - [0.3, -0.2, 0.1]).max() < 0.1
     assert abs(fitted.intercept_ - 0.5) < 0.2
-    assert fitted.privacy_.epsilon(delta=1e-5) <= 1.0
+    assert fitted.guarantee_.epsilon(delta=1e-5) <= 1.0
 
 
 def test_probabilities_add_up_and_agree_with_the_prediction() -> None:
@@ -144,7 +144,7 @@ def test_a_missing_value_is_the_middle_of_its_bounds() -> None:
 def test_no_data_at_all_is_noise(model: Any) -> None:
     fitted = clone(model).fit(np.empty((0, 3)), np.empty(0))
     assert fitted.coef_.shape == (1, 3)
-    assert fitted.privacy_.epsilon(delta=1e-5) <= 1.0
+    assert fitted.guarantee_.epsilon(delta=1e-5) <= 1.0
 
 
 def test_sparse_rows_are_learned_from() -> None:
@@ -202,7 +202,7 @@ class Account:
 def test_the_session_is_charged_first_and_with_what_was_run() -> None:
     account = Account()
     fitted = LogisticRegression(**BOUNDED, classes=[0, 1], session=account).fit(X, HALF)
-    assert account.paid == [(fitted.privacy_, "LogisticRegression.fit")]
+    assert account.paid == [(fitted.guarantee_, "LogisticRegression.fit")]
     assert fitted.receipt_ == "receipt"
 
 
@@ -220,7 +220,7 @@ def test_what_cannot_be_paid_is_not_fitted() -> None:
     with pytest.raises(OverBudget):
         model.fit(X, HALF)
     assert not hasattr(model, "coef_")
-    assert not hasattr(model, "privacy_")
+    assert not hasattr(model, "guarantee_")
 
 
 def test_a_clone_charges_the_same_session() -> None:
@@ -286,7 +286,7 @@ def test_bad_parameters_are_refused_when_fitting(changed: dict[str, Any], code: 
     with pytest.raises(DiscreetError) as refused:
         model.fit(X, HALF)
     assert refused.value.code == code
-    assert not hasattr(model, "privacy_")
+    assert not hasattr(model, "guarantee_")
 
 
 @named(

@@ -52,11 +52,11 @@ def test_the_plan_of_logistic_regression_is_the_gaussian_mechanism(
 def test_the_promise_is_within_the_budget_and_uses_it(loss: Loss, relation: str) -> None:
     targets = np.eye(3) if isinstance(loss, Softmax) else np.ones((3, 1))
     problem = problem_of(np.zeros((3, 2)), targets, loss, epsilon=4.0, delta=1e-6, relation=relation)
-    promise = Objective().guarantee(problem)
-    assert promise.unit.relation == relation
-    assert promise.delta(epsilon=4.0) <= 1e-6
-    assert 3.9 < promise.epsilon(delta=1e-6) <= 4.0
-    assert privacy.from_json(promise.to_json()) == promise
+    guarantee = Objective().guarantee_for(problem)
+    assert guarantee.unit.relation == relation
+    assert guarantee.delta(epsilon=4.0) <= 1e-6
+    assert 3.9 < guarantee.epsilon(delta=1e-6) <= 4.0
+    assert privacy.from_json(guarantee.to_json()) == guarantee
 
 
 TAU = reachable(Logistic(), 1, WITHIN)
@@ -64,12 +64,12 @@ TAU = reachable(Logistic(), 1, WITHIN)
 
 def test_the_promise_is_made_without_the_data() -> None:
     one, other = problem_of([], [], Logistic()), problem_of([[1.0, 1.0]] * 50, [1] * 50, Logistic())
-    assert Objective().guarantee(one) == Objective().guarantee(other)
+    assert Objective().guarantee_for(one) == Objective().guarantee_for(other)
 
 
 def test_the_promise_composes_with_others() -> None:
     problem = problem_of([], [], Logistic())
-    alone = Objective().guarantee(problem)
+    alone = Objective().guarantee_for(problem)
     both = alone + privacy.gaussian(noise=1 / Budget.of(epsilon=1.0, delta=1e-5).mu)
     assert 1.0 < both.epsilon(delta=1e-5) < 1.7
 
@@ -81,12 +81,12 @@ def test_limits_charge_what_is_not_lost_by_its_own_curve(relation: str, kind: st
     problem = problem_of(
         np.zeros((3, 2)), np.ones((3, 1)), Logistic(), epsilon=1, delta=1e-6, relation=relation
     )
-    promise = Objective().guarantee(problem)
+    guarantee = Objective().guarantee_for(problem)
     limit = Limit.filter(epsilon=3, delta=1e-5, kind=kind)
-    plain = limit.cost(promise).ways[0][0]
+    plain = limit.cost(guarantee).ways[0][0]
     assert plain.name == "plain"
     assert float(plain.amounts["delta"]) < 1e-15
-    assert limit.left(limit.start()).like(promise) >= fits
+    assert limit.left(limit.start()).like(guarantee) >= fits
 
 
 def test_without_noise_it_is_the_regularised_minimiser(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +130,7 @@ def test_the_blur_is_for_the_distance_between_two_answers(monkeypatch: pytest.Mo
     monkeypatch.setattr(objective, "blurred", keep)
     Objective().fit(problem)
     assert seen[0] == pytest.approx(2 * 1.25 * TAU / _planned(problem).ridge, rel=1e-12)
-    parts = dict(Objective().guarantee(problem).parts)  # type: ignore[attr-defined]
+    parts = dict(Objective().guarantee_for(problem).parts)  # type: ignore[attr-defined]
     assert parts[privacy.gaussian(noise=seen[1])] == 1
     assert len(parts) == 2
 
@@ -145,9 +145,9 @@ def test_the_law_of_the_answer_without_rows() -> None:
 
 def test_what_is_not_proved_is_refused() -> None:
     with pytest.raises(UnsupportedGuarantee, match="not proved"):
-        Objective().guarantee(problem_of([[0.0, 0.0]], [0.5], Squared()))
+        Objective().guarantee_for(problem_of([[0.0, 0.0]], [0.5], Squared()))
     with pytest.raises(UnsupportedGuarantee, match="not proved"):
-        Objective().guarantee(problem_of([[0.0, 0.0]], [[1, -1, -1]], Hinge()))
+        Objective().guarantee_for(problem_of([[0.0, 0.0]], [[1, -1, -1]], Hinge()))
 
 
 def test_too_many_rows_are_refused_before_anything_is_paid_where_their_number_is_public(
@@ -155,7 +155,7 @@ def test_too_many_rows_are_refused_before_anything_is_paid_where_their_number_is
 ) -> None:
     monkeypatch.setattr(minimiser, "MOST_ROWS", 1)
     with pytest.raises(UnsupportedGuarantee, match="at most 1 rows"):
-        Objective().guarantee(problem_of([[0.0, 0.0]] * 2, [1, 0], Logistic(), relation="replace"))
+        Objective().guarantee_for(problem_of([[0.0, 0.0]] * 2, [1, 0], Logistic(), relation="replace"))
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def _neighbours() -> tuple[Any, Any]:
 
 
 def test_an_audit_finds_nothing() -> None:
-    claim = Objective().guarantee(_neighbours()[0])
+    claim = Objective().guarantee_for(_neighbours()[0])
     report = audit.audit(_draw, *_neighbours(), trials=300, confidence=1 - 1e-9, claim=claim, workers=1)
     assert not report.refutes()
 

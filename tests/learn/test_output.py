@@ -82,14 +82,14 @@ def test_the_bound_is_approached_by_short_rows_and_a_long_one(length: float, lea
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (1.0, 1e-5), (8.0, 1e-9)])
 def test_the_promise_is_the_budget(epsilon: float, delta: float, relation: str) -> None:
     problem = problem_of([[0.0, 0.0]], [1], Logistic(), epsilon=epsilon, delta=delta, relation=relation)
-    promise = Output().guarantee(problem)
-    assert promise.unit.relation == relation
-    assert epsilon * (1 - 1e-6) < promise.epsilon(delta=delta) <= epsilon
+    guarantee = Output().guarantee_for(problem)
+    assert guarantee.unit.relation == relation
+    assert epsilon * (1 - 1e-6) < guarantee.epsilon(delta=delta) <= epsilon
 
 
 def test_the_promise_is_made_without_the_data() -> None:
     one, other = problem_of([], [], Logistic()), problem_of([[1.0, 1.0]] * 50, [1] * 50, Logistic())
-    assert Output().guarantee(one) == Output().guarantee(other)
+    assert Output().guarantee_for(one) == Output().guarantee_for(other)
 
 
 def test_without_noise_it_is_the_regularised_minimiser(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +157,7 @@ def test_the_noise_is_for_the_distance_of_the_theorem(
     assert float(seen[0][0]) == pytest.approx(expected, rel=1e-12)
     promised = privacy.gaussian(noise=seen[0][1], relation=relation)
     counted = [] if relation == "replace" else [problem.budget.gaussian(problem.budget.shares(0.02)[0])]
-    assert Output().guarantee(problem) == sum(counted, start=promised)
+    assert Output().guarantee_for(problem) == sum(counted, start=promised)
 
 
 def test_an_empty_data_set_and_unusual_values_have_an_answer() -> None:
@@ -178,10 +178,10 @@ def test_rows_that_do_not_count_change_nothing(monkeypatch: pytest.MonkeyPatch) 
 
 def test_what_is_not_proved_is_refused() -> None:
     with pytest.raises(UnsupportedGuarantee, match="squared loss"):
-        Output().guarantee(problem_of([[0.0, 0.0]], [0.5], Squared()))
+        Output().guarantee_for(problem_of([[0.0, 0.0]], [0.5], Squared()))
     wide = replace(problem_of([[0.0, 0.0]], [1], Logistic()), box=Box.of(5_000, bounds=(-1, 1)))
     with pytest.raises(UnsupportedGuarantee, match="4096 weights"):
-        Output().guarantee(wide)
+        Output().guarantee_for(wide)
 
 
 def test_it_says_what_it_does() -> None:
@@ -203,7 +203,7 @@ def test_an_audit_finds_nothing() -> None:
         problem_of([[0.2, 0.9], [1.0, 1.0]], [0, 1], Logistic()),
         problem_of([[0.2, 0.9]], [0], Logistic()),
     )
-    claim = Output().guarantee(neighbours[0])
+    claim = Output().guarantee_for(neighbours[0])
     report = audit.audit(_draw, *neighbours, trials=300, confidence=1 - 1e-9, claim=claim, workers=1)
     assert not report.refutes()
 

@@ -73,7 +73,7 @@ def test_a_target_without_a_core_keeps_its_range():
 @pytest.mark.parametrize("loss", [Logistic(), Squared()])
 def test_the_whole_budget_is_taken_and_no_more(loss, relation):
     problem = problem_of(X, LINE, loss, relation=relation)
-    guarantee = Whitened().guarantee(problem)
+    guarantee = Whitened().guarantee_for(problem)
     assert guarantee.implies(privacy.approximate(1.0, 1e-5, relation=relation))
     assert guarantee.epsilon(delta=1e-5) > 0.999
 
@@ -137,5 +137,5 @@ def test_twenty_thousand_sparse_features_are_left_to_plain_descent():
     rows = sparse.random_array((300, 20_000), density=0.001, rng=1, format="csr")
     model = LogisticRegression(epsilon=1, delta=1e-5, norm=3.0, classes=[0, 1]).fit(rows, np.arange(300) % 2)
     assert model.coef_.shape == (1, 20_000)
-    assert model.privacy_.epsilon(delta=1e-5) <= 1
+    assert model.guarantee_.epsilon(delta=1e-5) <= 1
     assert "squared norms" in model.explain()

@@ -87,7 +87,7 @@ def fits_without_a_word(data: Any, target: Any, bounds: Any = (-1, 1)) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message="The released number of rows")
-        return all(hasattr(model.fit(data, target), "privacy_") for model in models(bounds))
+        return all(hasattr(model.fit(data, target), "guarantee_") for model in models(bounds))
 
 
 # Labels: one at a time, and one class at most.
@@ -368,7 +368,7 @@ def test_no_value_is_an_error_where_all_arithmetic_is(value: float) -> None:
     table[0, 0] = value
     for model in [learn.PCA(1, **GIVEN, bounds=(-1, 1)), learn.KMeans(2, **GIVEN, bounds=(-1, 1))]:
         with np.errstate(all="raise"):
-            assert hasattr(model.fit(table), "privacy_")
+            assert hasattr(model.fit(table), "guarantee_")
 
 
 def test_the_cells_of_a_row_do_not_depend_on_what_else_is_in_the_list() -> None:

@@ -68,7 +68,7 @@ def test_it_is_a_scikit_learn_estimator(estimator: Any, more: dict[str, str]) ->
 def test_a_clone_is_not_fitted_and_has_the_same_parameters(estimator: Any) -> None:
     copy = clone(estimator)
     assert repr(copy) == repr(estimator)
-    assert not hasattr(copy, "privacy_")
+    assert not hasattr(copy, "guarantee_")
 
 
 def test_it_works_in_a_pipeline_and_in_cross_validation() -> None:

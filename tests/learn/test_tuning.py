@@ -37,10 +37,10 @@ def test_the_price_is_that_of_selection() -> None:
     model = LogisticRegression(**KEPT)
     best = tune([model], X, Y, mean_runs=5)
     trial = Trial.of(model, 2, 0.2)
-    assert trial.promise.epsilon(delta=1e-6) <= 1.0
-    assert best.privacy_.epsilon(delta=1e-5) > trial.promise.epsilon(delta=1e-5)
-    assert best.privacy_.epsilon(delta=1e-5) == pytest.approx(
-        privacy.selected(privacy.one_of(trial.promise), mean_runs=5).epsilon(delta=1e-5), rel=1e-3
+    assert trial.guarantee.epsilon(delta=1e-6) <= 1.0
+    assert best.guarantee_.epsilon(delta=1e-5) > trial.guarantee.epsilon(delta=1e-5)
+    assert best.guarantee_.epsilon(delta=1e-5) == pytest.approx(
+        privacy.selected(privacy.one_of(trial.guarantee), mean_runs=5).epsilon(delta=1e-5), rel=1e-3
     )
 
 

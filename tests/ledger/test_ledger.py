@@ -73,7 +73,7 @@ def test_every_kind_of_limit_can_be_kept(limit, tmp_path):
         assert (found.intact, found.findings) == (True, ())
         assert found.spent == found.recomputed
         assert again.spent != limit.start()
-        assert again.guarantee() == 2 * asked
+        assert again.guarantee == 2 * asked
         assert str(again)
 
 
@@ -107,11 +107,11 @@ def test_a_second_handle_sees_what_the_first_has_spent(ledger, where):
 
 
 def test_the_guarantee_of_the_book_is_the_sum_of_its_charges(ledger):
-    assert ledger.guarantee() is None
+    assert ledger.guarantee is None
     for _ in range(3):
         ledger.charge(TENTH)
     ledger.charge(privacy.pure(0.5))
-    assert ledger.guarantee() == 3 * TENTH + privacy.pure(0.5)
+    assert ledger.guarantee == 3 * TENTH + privacy.pure(0.5)
 
 
 def test_each_analyst_is_charged_to_their_share(where):

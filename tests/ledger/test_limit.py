@@ -228,7 +228,7 @@ def test_claims():
     assert Limit.filter(rho=0.5, delta=1e-9).claim == privacy.approximate_concentrated(1e-9, 0.5)
     assert Limit.filter(mu=0.5).claim == privacy.gaussian(2.0)
     assert Limit.filter(epsilon=1, delta=1e-6, kind="gdp").claim.implies(privacy.approximate(1, 1e-6))
-    assert Limit.filter(epsilon=1).promise(Unit("patient", "replace")) == privacy.pure(
+    assert Limit.filter(epsilon=1).guarantee_for(Unit("patient", "replace")) == privacy.pure(
         1.0, relation="replace", unit="patient"
     )
     assert Limit.filter(epsilon=Fraction(1, 3)).claim.epsilon(0) >= 1 / 3

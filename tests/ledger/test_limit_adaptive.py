@@ -146,10 +146,10 @@ def test_a_plan_in_any_order_keeps_its_composition():
 def test_a_reserved_share_keeps_its_own_promise():
     limit = Limit.filter(epsilon=1, delta=0.1, analysts={"ana": 0.5, "bo": 0.5}, reserved=True)
     mechanisms = [response(0.3), response(0.15), leaky_response(0.1, 0.002)]
-    promise = limit.promise_to("ana")
-    reached = worst(limit, mechanisms, promise.epsilon_, 6, analyst="ana")
-    assert reached <= promise.delta_ + ROUNDING
-    assert promise.epsilon_ < 1
+    guarantee = limit.promise_to("ana")
+    reached = worst(limit, mechanisms, guarantee.epsilon_, 6, analyst="ana")
+    assert reached <= guarantee.delta_ + ROUNDING
+    assert guarantee.epsilon_ < 1
 
 
 def crossing(limit, losses, constant, questions):

@@ -80,7 +80,7 @@ def test_a_plan_is_made_for_one_unit():
     with pytest.raises(UnitMismatch, match="DP201"):
         limit.cost(privacy.gaussian(1.0, relation="replace"))
     with pytest.raises(UnitMismatch, match="DP201"):
-        limit.promise(privacy.Unit("patient"))
+        limit.guarantee_for(privacy.Unit("patient"))
 
 
 def test_a_joint_account_admits_more_than_a_filter():

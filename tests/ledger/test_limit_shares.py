@@ -101,9 +101,9 @@ def test_what_is_promised_to_one():
     mu = Limit.filter(mu=1, analysts={"ana": 0.25}, reserved=True)
     assert mu.promise_to("ana") == privacy.gaussian(2.0)
     mixed = Limit.filter(epsilon=1, delta=1e-6, analysts={"ana": 0.5}, reserved=True)
-    promise = mixed.promise_to("ana", privacy.Unit("patient"))
-    assert promise.unit.protects == "patient"
-    assert 0.6 < promise.epsilon_ < 0.8, "at the same δ half of ρ is worth about √½ of ε"
+    guarantee = mixed.promise_to("ana", privacy.Unit("patient"))
+    assert guarantee.unit.protects == "patient"
+    assert 0.6 < guarantee.epsilon_ < 0.8, "at the same δ half of ρ is worth about √½ of ε"
     with pytest.raises(BadParameter, match="DP107"):
         Limit.filter(epsilon=1, analysts={"ana": 0.5}).promise_to("ana")
 

@@ -55,7 +55,7 @@ def _hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
 @pytest.mark.parametrize("sensitivity", [1, 0.1, 1 / 3, 3, 2.0**-60, 2.0**60, Fraction(2, 7)])
 @pytest.mark.parametrize("dimension", [None, 3, 100])
 def test_the_promise_of_laplace_is_never_above_what_was_asked(epsilon, sensitivity, dimension) -> None:
-    promised = Laplace(epsilon=epsilon, sensitivity=sensitivity, dimension=dimension).guarantee()
+    promised = Laplace(epsilon=epsilon, sensitivity=sensitivity, dimension=dimension).guarantee
     assert epsilon * (1 - 1e-9) <= promised.epsilon(delta=0) <= epsilon
 
 
@@ -64,9 +64,9 @@ def test_the_promise_of_laplace_is_never_above_what_was_asked(epsilon, sensitivi
 @pytest.mark.parametrize("kind", [Gaussian, DiscreteGaussian])
 def test_the_promise_of_a_gaussian_is_never_above_what_was_asked(kind, sensitivity, dimension) -> None:
     words = {"sensitivity": sensitivity, "dimension": dimension}
-    assert 0.2 * (1 - 1e-6) <= kind(rho=0.2, **words).guarantee().concentrated() <= 0.2
+    assert 0.2 * (1 - 1e-6) <= kind(rho=0.2, **words).guarantee.concentrated() <= 0.2
     for epsilon, delta in ((0.1, 1e-6), (1, 1e-9), (8, 0.01)):
-        assert kind(epsilon=epsilon, delta=delta, **words).guarantee().delta(epsilon) <= delta
+        assert kind(epsilon=epsilon, delta=delta, **words).guarantee.delta(epsilon) <= delta
 
 
 def test_the_grid_costs_almost_no_noise() -> None:
@@ -86,7 +86,7 @@ def test_the_promise_is_the_exact_curve_of_the_law(mechanism) -> None:
     support, p = _probabilities(law_of, mechanism.law.scale)
     q = law_of(support - 2, mechanism.law.scale)
     for epsilon in (0.0, 0.2, 0.6, 0.9):
-        assert mechanism.guarantee().delta(epsilon) == pytest.approx(_hockey_stick(p, q, epsilon), rel=1e-8)
+        assert mechanism.guarantee.delta(epsilon) == pytest.approx(_hockey_stick(p, q, epsilon), rel=1e-8)
 
 
 def test_no_way_to_spread_an_l1_distance_is_worse_than_one_coordinate() -> None:
@@ -101,7 +101,7 @@ def test_no_way_to_spread_an_l1_distance_is_worse_than_one_coordinate() -> None:
             for epsilon in worst:
                 worst[epsilon] = max(worst[epsilon], _hockey_stick(p, q, epsilon))
     for epsilon, delta in worst.items():
-        assert delta <= mechanism.guarantee().delta(epsilon) <= delta * (1 + 1e-6) + 1e-12
+        assert delta <= mechanism.guarantee.delta(epsilon) <= delta * (1 + 1e-6) + 1e-12
 
 
 @given(
@@ -111,7 +111,7 @@ def test_no_way_to_spread_an_l1_distance_is_worse_than_one_coordinate() -> None:
 )
 def test_rounding_never_moves_neighbours_further_apart_than_promised(value, share, mechanism) -> None:
     far = Fraction(value) + Fraction(share) * Fraction(mechanism.sensitivity)
-    promised = mechanism.guarantee()
+    promised = mechanism.guarantee
     paid = promised.sensitivity if isinstance(mechanism, Laplace) else mechanism.law.scale / promised.noise
     assert abs(mechanism.grid.cells(far) - mechanism.grid.cells(value)) <= paid
 
@@ -225,7 +225,7 @@ def test_whole_numbers_of_any_size_stay_whole(value) -> None:
 def test_a_vector_needs_no_announcement() -> None:
     release = Laplace(epsilon=1, sensitivity=2)([1, 2, 3])
     assert release.value.shape == (3,)
-    assert release.guarantee == Laplace(epsilon=1, sensitivity=2, dimension=3).guarantee()
+    assert release.guarantee == Laplace(epsilon=1, sensitivity=2, dimension=3).guarantee
     assert release.guarantee.epsilon(delta=0) <= 1
     assert Gaussian(rho=1, sensitivity=1)(np.zeros((2, 3))).value.shape == (2, 3)
     with pytest.raises(errors.BadParameter, match="DP107"):
@@ -248,20 +248,20 @@ def test_a_release_says_what_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("promise", "line"),
+    ("guarantee", "line"),
     [
         (privacy.pure(0.3), "0.3 at δ = 0"),
         (privacy.gaussian(noise=1.0), "4.88656 at δ = 1e-06"),  # 4.886554…, never rounded down
         (privacy.approximate(1, 1e-3), "1 at δ = 0.001"),
     ],
 )
-def test_a_release_says_its_epsilon(promise: privacy.Guarantee, line: str) -> None:
-    release = Release(7, promise, 2.0, error_unit="records")
+def test_a_release_says_its_epsilon(guarantee: privacy.Guarantee, line: str) -> None:
+    release = Release(7, guarantee, 2.0, error_unit="records")
     assert f"epsilon    {line}" in str(release).splitlines()
     assert f"<td>{line}</td>" in release._repr_html_()
     assert "at most 2 records (95%)" in str(release)
     assert "at most 2 records (95%)" in release._repr_html_()
-    assert "at most 2 (95%)" in str(Release(7, promise, 2.0))
+    assert "at most 2 (95%)" in str(Release(7, guarantee, 2.0))
 
 
 def test_a_release_says_what_its_error_counts() -> None:
@@ -273,15 +273,15 @@ def test_a_release_says_what_its_error_counts() -> None:
 
 def test_groups_and_units() -> None:
     mechanism = Gaussian(rho=0.5, sensitivity=1, relation="replace", unit="patient")
-    assert mechanism.guarantee(distance=3).concentrated() == pytest.approx(4.5)
+    assert mechanism.guarantee_at(distance=3).concentrated() == pytest.approx(4.5)
     assert str(mechanism.unit) == "one patient replaced"
-    assert Geometric(epsilon=0.5, sensitivity=1).guarantee(distance=4).epsilon(delta=0) == 2.0
+    assert Geometric(epsilon=0.5, sensitivity=1).guarantee_at(distance=4).epsilon(delta=0) == 2.0
 
 
 def test_mechanisms_can_be_stored() -> None:
     for mechanism in ALL:
         again = pickle.loads(pickle.dumps(mechanism))
-        assert (again.guarantee(), again.error()) == (mechanism.guarantee(), mechanism.error())
+        assert (again.guarantee, again.error()) == (mechanism.guarantee, mechanism.error())
 
 
 NUMBERS = [0, -1, math.nan, math.inf, True, "1", None, 1j, 1e200, 1e-200]
@@ -301,7 +301,7 @@ def test_bad_parameters_are_refused(kind, bad) -> None:
         with pytest.raises(errors.BadParameter):
             kind(scale=1.0, sensitivity=1, dimension=bad)
     with pytest.raises(errors.BadParameter):
-        kind(scale=1.0, sensitivity=1).guarantee(distance=bad)
+        kind(scale=1.0, sensitivity=1).guarantee_at(distance=bad)
     if bad != 1e-200:
         with pytest.raises(errors.BadParameter):
             kind(scale=1.0, sensitivity=1).error(confidence=bad)

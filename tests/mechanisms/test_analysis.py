@@ -43,23 +43,23 @@ def holdout(**changed):
 @pytest.mark.parametrize("count", [1, 3, 100, 12_345])
 def test_the_promise_is_never_more_than_was_asked_for(count):
     laplace = queries(queries=count, epsilon=0.7)
-    assert 0.7 * (1 - 1e-9) <= laplace.guarantee().epsilon(delta=0) <= 0.7
+    assert 0.7 * (1 - 1e-9) <= laplace.guarantee.epsilon(delta=0) <= 0.7
     zcdp = queries(queries=count, epsilon=None, rho=0.03)
-    assert 0.03 * (1 - 1e-9) <= zcdp.guarantee().concentrated() <= 0.03
+    assert 0.03 * (1 - 1e-9) <= zcdp.guarantee.concentrated() <= 0.03
     point = queries(queries=count, epsilon=1.0, delta=1e-6)
-    assert 1e-6 * (1 - 1e-3) <= point.guarantee().delta(1.0) <= 1e-6
+    assert 1e-6 * (1 - 1e-3) <= point.guarantee.delta(1.0) <= 1e-6
     held = holdout(overfits=count, queries=count, epsilon=0.7)
-    assert 0.7 * (1 - 1e-9) <= held.guarantee().epsilon(delta=0) <= 0.7
+    assert 0.7 * (1 - 1e-9) <= held.guarantee.epsilon(delta=0) <= 0.7
     for rule in (laplace, zcdp, point, held):
         assert rule.unit == privacy.Unit("record", "replace")
-    assert laplace.guarantee(3) == laplace.promise.group(3)
+    assert laplace.guarantee_at(3) == laplace.guarantee.group(3)
 
 
 def test_the_cost_of_the_hold_out_is_two_overfits_over_scale_and_records():
     """2B/(s·n) with s the scale of an answer's noise in units of the mean; Lap(2s) and Lap(4s) for the rest."""
     rule = holdout(records=1_000, overfits=7, epsilon=1.4)
     s = rule.answer_law.scale / (rule.records << rule._bits)
-    assert 2 * 7 / (s * 1_000) == pytest.approx(rule.guarantee().epsilon(delta=0), rel=1e-9)
+    assert 2 * 7 / (s * 1_000) == pytest.approx(rule.guarantee.epsilon(delta=0), rel=1e-9)
     assert rule.line_law.scale == 2 * rule.answer_law.scale
     assert rule.question_law.scale == 4 * rule.answer_law.scale
 
@@ -359,7 +359,7 @@ def test_population_error_is_one_of_the_choices_of_the_theorem():
     by_hand = min(rule.error(1 - 0.05 * c) + c for c in np.geomspace(1e-4, 0.5, 200)) + math.tanh(0.05)
     assert found == pytest.approx(by_hand, rel=0.05)
     assert rule.error(0.95) < found < 0.1
-    assert rule.expected_gap() == rule.guarantee().advantage() <= math.tanh(0.05) + 1e-12
+    assert rule.expected_gap() == rule.guarantee.advantage() <= math.tanh(0.05) + 1e-12
     gaussian = queries(records=200_000, queries=20, epsilon=None, rho=1e-4)
     assert gaussian.error(0.95) < gaussian.population_error(0.95) < 0.2
     assert queries(records=10).population_error(0.95) == 1.0

@@ -80,16 +80,16 @@ def small(relation, **words):
 def test_the_exact_law_keeps_the_guarantee_for_all_small_histograms(relation):
     mechanism = small(relation)
     scale, threshold = mechanism._histogram.law.scale, mechanism.threshold
-    promise, worst = mechanism.guarantee(), 0.0
+    guarantee, worst = mechanism.guarantee, 0.0
     for counts in histograms(7):
         one = law(counts, threshold, scale)
         for near in neighbours(counts, relation):
             other = law(near, threshold, scale)
             worst = max(worst, *(abs(math.log(one[k] / other[k])) for k in one))
             for at in (0.0, 0.4):
-                assert sum(max(0, one[k] - math.exp(at) * other[k]) for k in one) <= promise.delta(at)
-                assert sum(max(0, other[k] - math.exp(at) * one[k]) for k in one) <= promise.delta(at)
-    assert promise.epsilon(delta=0) <= 0.8
+                assert sum(max(0, one[k] - math.exp(at) * other[k]) for k in one) <= guarantee.delta(at)
+                assert sum(max(0, other[k] - math.exp(at) * one[k]) for k in one) <= guarantee.delta(at)
+    assert guarantee.epsilon(delta=0) <= 0.8
     assert worst == pytest.approx(0.8)  # reached, so less noise would break the promise
 
 
@@ -163,7 +163,7 @@ def test_few_records_are_refused_and_paid_for(data, relation):
     release = mechanism(data)
     assert release.refused
     assert release.value == bounds.NOTHING
-    assert release.guarantee == mechanism.guarantee()
+    assert release.guarantee == mechanism.guarantee
     assert (release.error, release.interval) == (None, None)
 
 
@@ -207,9 +207,9 @@ def test_the_share_lies_inside(made, share):
 @pytest.mark.parametrize("epsilon", [0.1, 0.7, 1.0, 3.3])
 @pytest.mark.parametrize("share", [0.1, 0.25, 1 / 3])
 def test_both_steps_together_cost_what_was_asked(made, relation, epsilon, share):
-    promise = made(epsilon=epsilon, share=share, relation=relation).guarantee()
-    assert promise.epsilon(delta=0) == pytest.approx(epsilon, rel=1e-8)
-    assert promise.implies(privacy.pure(epsilon * (1 + 1e-15), relation=relation))
+    guarantee = made(epsilon=epsilon, share=share, relation=relation).guarantee
+    assert guarantee.epsilon(delta=0) == pytest.approx(epsilon, rel=1e-8)
+    assert guarantee.implies(privacy.pure(epsilon * (1 + 1e-15), relation=relation))
 
 
 @UNBOUNDED
@@ -221,8 +221,8 @@ def test_the_second_step_has_the_rest_whatever_the_bounds_are(made, relation, mo
         monkeypatch.setattr(mechanism.bounds, "draw", lambda _, found=(low, high): found)
         question = mechanism._question((low, high))
         answered = question.laplace(**mechanism._answer)
-        asked.append(answered.guarantee().epsilon(delta=0))
-        assert answered.guarantee().unit == mechanism.unit
+        asked.append(answered.guarantee.epsilon(delta=0))
+        assert answered.guarantee.unit == mechanism.unit
         value = mechanism.draw([3.0, math.nan, math.inf])
         assert made is UnboundedSum or low <= value <= high
     assert max(asked) <= 0.5
@@ -246,7 +246,7 @@ def test_a_refusal_is_passed_on_and_paid_for(made, relation, data):
     mechanism = made(epsilon=1.0, failure=SURE, relation=relation)
     release = mechanism(data)
     assert release.refused
-    assert release.guarantee == mechanism.guarantee()
+    assert release.guarantee == mechanism.guarantee
     assert (release.error, release.interval) == (None, None)
 
 

@@ -179,7 +179,7 @@ def test_what_is_drawn_has_the_law_and_not_that_of_half_the_noise(name):
 def test_no_neighbours_are_told_apart_by_more_than_epsilon(name, epsilon):
     mechanism = KINDS[name](epsilon=epsilon, sensitivity=1)
     assert worst_ratio(mechanism, general_pairs()) <= epsilon + 1e-9
-    assert mechanism.promise.epsilon(delta=0) == epsilon
+    assert mechanism.guarantee.epsilon(delta=0) == epsilon
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -208,7 +208,7 @@ def test_the_losses_of_the_exponential_mechanism_span_epsilon_at_most(monotone):
         spans.append(loss.max() - loss.min())
         for at in (0.0, 0.3, 0.8):
             for a, b in ((p, q), (q, p)):
-                curve = max(curve, hockey_stick(a, b, at) / mechanism.promise.delta(at))
+                curve = max(curve, hockey_stick(a, b, at) / mechanism.guarantee.delta(at))
     assert max(spans) == pytest.approx(epsilon, abs=1e-9)
     assert 0.8 < curve <= 1 + 1e-9
 
@@ -220,7 +220,7 @@ def test_permute_and_flip_has_no_bounded_range():
         loss = np.log(law_of(mechanism, one)) - np.log(law_of(mechanism, other))
         spans.append(loss.max() - loss.min())
     assert max(spans) > 1.1
-    assert mechanism.promise == privacy.pure(1)
+    assert mechanism.guarantee == privacy.pure(1)
 
 
 def test_permute_and_flip_is_never_worse_in_expectation():
@@ -267,20 +267,20 @@ def test_top_k_draws_the_law_of_repeated_choosing():
 @pytest.mark.parametrize("monotone", [False, True])
 def test_top_k_keeps_its_promise(monotone):
     mechanism = TopK(epsilon=1, sensitivity=1, count=2, monotone=monotone)
-    assert mechanism.promise == 2 * privacy.exponential(0.5)
+    assert mechanism.guarantee == 2 * privacy.exponential(0.5)
     worst = 0.0
     for one, other in monotone_pairs() if monotone else general_pairs():
         p = np.array(list(peeling_law(one, mechanism.scale, 2).values()))
         q = np.array(list(peeling_law(other, mechanism.scale, 2).values()))
         worst = max(worst, np.abs(np.log(p) - np.log(q)).max())
         for at in (0.0, 0.4):
-            assert hockey_stick(p, q, at) <= mechanism.promise.delta(at) * (1 + 1e-9)
+            assert hockey_stick(p, q, at) <= mechanism.guarantee.delta(at) * (1 + 1e-9)
     assert 0.5 < worst <= 1 + 1e-9
 
 
 @pytest.mark.parametrize("count", [3, 7, 10])
 def test_the_choices_of_top_k_never_cost_more_than_epsilon(count):
-    assert TopK(epsilon=0.1, sensitivity=1, count=count).promise.epsilon(delta=0) <= 0.1
+    assert TopK(epsilon=0.1, sensitivity=1, count=count).guarantee.epsilon(delta=0) <= 0.1
 
 
 # --- errors of the answer ------------------------------------------------------------------------------------------
@@ -528,7 +528,7 @@ def test_monotone_scores_of_replaced_records_are_refused():
     with pytest.raises(UnsupportedGuarantee) as refused:
         NoisyMax(epsilon=1, sensitivity=1, monotone=True, relation="replace")
     assert refused.value.code == "DP203"
-    assert NoisyMax(epsilon=1, sensitivity=1, relation="replace").promise == privacy.pure(
+    assert NoisyMax(epsilon=1, sensitivity=1, relation="replace").guarantee == privacy.pure(
         1, relation="replace"
     )
 

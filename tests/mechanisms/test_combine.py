@@ -34,7 +34,7 @@ class Declines(Mechanism):
     """Answers or declines by a coin of its own; both are paid for."""
 
     @property
-    def promise(self):
+    def guarantee(self):
         return privacy.pure(0.5)
 
     def draw(self, data):
@@ -48,7 +48,7 @@ class Fixed(Mechanism):
         self.values, self.asked = values, 0
 
     @property
-    def promise(self):
+    def guarantee(self):
         return privacy.pure(0.5)
 
     def draw(self, data):
@@ -64,8 +64,8 @@ def test_post_processing_sees_the_released_value_and_costs_nothing():
     doubled = COUNT.then(lambda value: seen.append(value) or 2 * value)
     release = doubled(21)
     assert release.value == 2 * seen[0]
-    assert release.guarantee == doubled.guarantee() == COUNT.guarantee()
-    assert doubled.guarantee(3) == COUNT.guarantee(3)
+    assert release.guarantee == doubled.guarantee == COUNT.guarantee
+    assert doubled.guarantee_at(3) == COUNT.guarantee_at(3)
     assert release.error is None
     assert release.interval is None
 
@@ -124,15 +124,15 @@ def test_what_is_no_combination_is_refused(call):
 
 def test_two_answers_cost_both():
     pair = both(COUNT, Laplace(epsilon=0.5, sensitivity=1))
-    assert pair.guarantee() == COUNT.guarantee() + Laplace(epsilon=0.5, sensitivity=1).guarantee()
-    assert pair.guarantee(2) == COUNT.guarantee(2) + Laplace(epsilon=0.5, sensitivity=1).guarantee(2)
+    assert pair.guarantee == COUNT.guarantee + Laplace(epsilon=0.5, sensitivity=1).guarantee
+    assert pair.guarantee_at(2) == COUNT.guarantee_at(2) + Laplace(epsilon=0.5, sensitivity=1).guarantee_at(2)
     value = pair(7).value
     assert (type(value), type(value[0]), type(value[1])) == (tuple, int, float)
 
 
 def test_equal_mechanisms_count_twice_and_draw_apart():
     pair = both(Gaussian(rho=0.1, sensitivity=1), Gaussian(rho=0.1, sensitivity=1))
-    assert pair.guarantee() == 2 * Gaussian(rho=0.1, sensitivity=1).guarantee()
+    assert pair.guarantee == 2 * Gaussian(rho=0.1, sensitivity=1).guarantee
     with testing.seeded(1):
         a, b = pair(0.0).value
     assert a != b
@@ -179,7 +179,7 @@ def test_gamma_is_rounded_down_from_the_law_that_is_drawn():
         best = select_best(COUNT, abs, mean_runs=mean)
         exact = -math.expm1(-1 / best.scale)
         assert exact * (1 - 1e-14) < best.gamma < exact
-        assert best.guarantee() == privacy.selected(COUNT.guarantee(), gamma=best.gamma)
+        assert best.guarantee == privacy.selected(COUNT.guarantee, gamma=best.gamma)
         assert (1 / exact - 1) / -math.log(exact) == pytest.approx(mean, rel=1e-4)
 
 
@@ -208,7 +208,7 @@ class NoisyBit(Mechanism):
         self.epsilon = epsilon
 
     @property
-    def promise(self):
+    def guarantee(self):
         return privacy.randomized_response(self.epsilon)
 
     def draw(self, data):
@@ -231,7 +231,7 @@ def test_the_winner_has_the_exact_law_and_the_guarantee_covers_it():
     for a, b in itertools.permutations((0, 1)):
         for epsilon in (0.0, 0.5, 1.0, 1.5):
             gap = sum(max(0.0, laws[a][y] - math.exp(epsilon) * laws[b][y]) for y in (0, 1))
-            assert gap <= best.guarantee().delta(epsilon) + 1e-12
+            assert gap <= best.guarantee.delta(epsilon) + 1e-12
 
 
 def test_only_the_best_run_is_shown_and_the_first_of_equals_wins(monkeypatch):
@@ -285,13 +285,13 @@ def test_candidates_are_drawn_evenly_and_named():
 def test_the_guarantee_of_candidates_is_that_of_the_worst_at_every_point():
     a, b = Laplace(epsilon=0.1, sensitivity=1), Gaussian(rho=0.01, sensitivity=1)
     best = select_best(score=float, mean_runs=10, candidates=[a, b])
-    inner = privacy.one_of(a.guarantee(), b.guarantee())
-    assert best.guarantee() == privacy.selected(inner, gamma=best.gamma)
+    inner = privacy.one_of(a.guarantee, b.guarantee)
+    assert best.guarantee == privacy.selected(inner, gamma=best.gamma)
     for one in (a, b):
-        alone = privacy.selected(one.guarantee(), gamma=best.gamma)
-        assert best.guarantee().epsilon(1e-6) >= alone.epsilon(1e-6) * (1 - 1e-9)
-    assert best.guarantee(2) == privacy.selected(
-        privacy.one_of(a.guarantee(2), b.guarantee(2)), gamma=best.gamma
+        alone = privacy.selected(one.guarantee, gamma=best.gamma)
+        assert best.guarantee.epsilon(1e-6) >= alone.epsilon(1e-6) * (1 - 1e-9)
+    assert best.guarantee_at(2) == privacy.selected(
+        privacy.one_of(a.guarantee_at(2), b.guarantee_at(2)), gamma=best.gamma
     )
     with pytest.raises(errors.UnitMismatch):
         select_best(score=float, mean_runs=3, candidates=[a, Laplace(epsilon=1, sensitivity=1, unit="user")])
@@ -300,7 +300,7 @@ def test_the_guarantee_of_candidates_is_that_of_the_worst_at_every_point():
 def test_tuning_pays_for_its_score():
     """A model and its noisy accuracy are one release; the score reads the second."""
     tuned = select_best(both(COUNT, Laplace(epsilon=1, sensitivity=1)), lambda value: value[1], mean_runs=20)
-    assert tuned.guarantee().epsilon(delta=0) <= 4.0
+    assert tuned.guarantee.epsilon(delta=0) <= 4.0
     assert len(tuned(3).value) == 2
 
 
@@ -313,4 +313,4 @@ def test_a_seed_repeats_everything_and_a_pickle_is_the_same():
     assert [a.value for a in first] == [b.value for b in again]
     assert not any(a.private for a in first)
     copy = pickle.loads(pickle.dumps(best))
-    assert copy.guarantee() == best.guarantee()
+    assert copy.guarantee == best.guarantee

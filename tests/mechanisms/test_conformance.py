@@ -28,7 +28,7 @@ class Honest(Mechanism):
     """A count with noise, and nothing wrong with it. The mechanisms below each break one rule."""
 
     @property
-    def promise(self):
+    def guarantee(self):
         return privacy.discrete_laplace(scale=2.0)
 
     def draw(self, data):
@@ -39,17 +39,14 @@ class Honest(Mechanism):
 
 
 class NoGuarantee(Honest):
-    promise = 1.0
-
-    def guarantee(self, distance=1):
-        return 1.0
+    guarantee = 1.0
 
 
 class Moody(Honest):
     calls = 0
 
     @property
-    def promise(self):
+    def guarantee(self):
         return privacy.discrete_laplace(scale=2.0 + self.calls)
 
     def draw(self, data):
@@ -58,26 +55,26 @@ class Moody(Honest):
 
 
 class Disagrees(Honest):
-    def guarantee(self, distance=1):
+    def guarantee_at(self, distance):
         return privacy.pure(0.1).group(distance)
 
 
 class Shrinks(Honest):
-    def guarantee(self, distance=1):
-        self.promise.group(distance)
+    def guarantee_at(self, distance):
+        self.guarantee.group(distance)
         return privacy.discrete_laplace(scale=2.0 * distance)
 
 
 class AnyDistance(Honest):
-    def guarantee(self, distance=1):
-        return self.promise
+    def guarantee_at(self, distance):
+        return self.guarantee
 
 
 class RefusesInOwnWords(Honest):
-    def guarantee(self, distance=1):
+    def guarantee_at(self, distance):
         if distance is None or isinstance(distance, str | float | bool) or distance < 1:
             raise ValueError(distance)
-        return super().guarantee(distance)
+        return super().guarantee_at(distance)
 
 
 class NegativeError(Honest):
@@ -118,12 +115,12 @@ class OtherGuarantee(Honest):
 
 class NeverPrivate(Honest):
     def __call__(self, data):
-        return Release(self.draw(data), self.promise, self.error(), private=False)
+        return Release(self.draw(data), self.guarantee, self.error(), private=False)
 
 
 class AlwaysPrivate(Honest):
     def __call__(self, data):
-        return Release(self.draw(data), self.promise, self.error(), private=True)
+        return Release(self.draw(data), self.guarantee, self.error(), private=True)
 
 
 class Greedy(Honest):
@@ -176,7 +173,7 @@ class Nameless(privacy.Guarantee):
 
 
 class NotStored(Honest):
-    promise = Nameless()
+    guarantee = Nameless()
 
 
 class NotPickled(Honest):
@@ -221,7 +218,7 @@ class Warns(Honest):
 
 
 BROKEN = {
-    NoGuarantee: "must return a Guarantee",
+    NoGuarantee: "must be a Guarantee",
     Moody: "must not change when the mechanism is used",
     Disagrees: "must agree, whenever",
     Shrinks: "greater distance",
@@ -279,8 +276,8 @@ def test_every_rule_is_broken_by_somebody_and_kept_by_the_honest(rule, capsys):
 
 def test_every_broken_rule_is_named():
     class Hopeless(Prints):
-        def guarantee(self, distance=1):
-            return self.promise
+        def guarantee_at(self, distance):
+            return self.guarantee
 
         def error(self, confidence=0.95):
             return -1.0

@@ -66,7 +66,7 @@ def hands(n):
 
 def test_the_promise_holds_on_all_sizes_and_is_nearly_used_up():
     made = HighProbabilityBound(hands, int, sensitivity=hundredfold, **AMOUNTS)
-    assert made.promise == privacy.approximate(EPSILON, DELTA)
+    assert made.guarantee == privacy.approximate(EPSILON, DELTA)
     assert worst_delta(made, sizes(9)) <= DELTA
     assert worst_delta(made, sizes(9), epsilon=0.6 * EPSILON) > DELTA
 

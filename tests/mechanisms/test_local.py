@@ -133,7 +133,7 @@ def test_the_odds_of_randomized_response_never_exceed_what_was_asked_for(epsilon
         assert loss <= mpf(repr(epsilon))
         if epsilon < 5_000:
             assert loss >= mpf(repr(epsilon)) * (1 - mpf("1e-15"))
-    assert device.promise.epsilon(delta=0) == epsilon
+    assert device.guarantee.epsilon(delta=0) == epsilon
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_bias_is_drawn_exactly_and_its_epsilon_is_rounded_up(bias):
     assert device.truth == Fraction(1, 2) + meant
     with mp.workdps(60):
         loss = log(_exact(device.truth) / _exact(device.lie))
-        stated = mpf(repr(device.promise.epsilon(delta=0)))
+        stated = mpf(repr(device.guarantee.epsilon(delta=0)))
         assert loss <= stated <= loss * (1 + mpf("1e-14"))
 
 
@@ -156,7 +156,7 @@ def test_the_odds_of_a_unary_encoding_stay_below_its_table_and_that_below_what_w
     with mp.workdps(700):
         p, q = _exact(device.truth), _exact(device.lie)
         loss = log(p * (1 - q) / (q * (1 - p)))
-        stated = device.promise.epsilon(delta=0)
+        stated = device.guarantee.epsilon(delta=0)
         assert loss < stated <= epsilon
         assert epsilon - loss < 3e-12
 
@@ -166,10 +166,12 @@ def test_the_guarantee_holds_for_all_answers_and_wastes_nothing(device):
     with mp.workdps(40):
         for epsilon in (0.0, 0.1, 0.5, 1.0, 1.4, 1.9):
             truth = _true_delta(device, epsilon)
-            stated = device.promise.delta(epsilon=epsilon)
+            stated = device.guarantee.delta(epsilon=epsilon)
             assert truth <= stated <= truth + 1e-11
-    assert device.promise.unit.relation == "replace"
-    assert device.guarantee(distance=2).epsilon(delta=0) >= 2 * device.promise.epsilon(delta=0) * (1 - 1e-12)
+    assert device.guarantee.unit.relation == "replace"
+    assert device.guarantee_at(distance=2).epsilon(delta=0) >= 2 * device.guarantee.epsilon(delta=0) * (
+        1 - 1e-12
+    )
 
 
 # --- estimates ---------------------------------------------------------------------------------------
@@ -295,7 +297,7 @@ def test_reports_have_one_type_and_shape_whatever_the_answers(device):
     assert len(kinds) == 1
     assert device.privatise([]).shape[0] == 0
     release = device([0, 1, 1])
-    assert release.guarantee == device.promise
+    assert release.guarantee == device.guarantee
     assert len(release.value) == 3
     assert release.error is None
 

@@ -88,7 +88,7 @@ def test_delta_holds_for_one_key_and_is_nearly_used_up(which):
     mechanism = mechanisms()[which]
     found = worst_delta(mechanism, EPSILON)
     assert 0.3 * DELTA < found <= DELTA
-    assert mechanism.promise == privacy.approximate(EPSILON, DELTA, unit="user")
+    assert mechanism.guarantee == privacy.approximate(EPSILON, DELTA, unit="user")
 
 
 @pytest.mark.parametrize("which", range(4))
@@ -132,9 +132,9 @@ def test_rows_instead_of_users_would_break_delta():
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_concentrated_selection_keeps_its_curve(epsilon):
     mechanism = StabilityHistogram(rho=0.1, delta=DELTA)
-    assert mechanism.promise == privacy.approximate_concentrated(DELTA, 0.1, unit="user")
+    assert mechanism.guarantee == privacy.approximate_concentrated(DELTA, 0.1, unit="user")
     assert mechanism.law.scale == pytest.approx(math.sqrt(1 / 0.2), rel=1e-12)
-    assert worst_delta(mechanism, epsilon) <= mechanism.promise.delta(epsilon)
+    assert worst_delta(mechanism, epsilon) <= mechanism.guarantee.delta(epsilon)
 
 
 def test_the_gaussian_cases_of_many_keys_fit_delta():
@@ -168,7 +168,7 @@ def test_needed_users_are_those_of_the_table():
 @pytest.mark.parametrize("size", [2, 4])
 def test_a_group_on_one_key_is_covered(which, size):
     mechanism = mechanisms()[which]
-    group = mechanism.guarantee(distance=size)
+    group = mechanism.guarantee_at(distance=size)
     p, q = law_of_key(mechanism, size, 100), law_of_key(mechanism, 0, 100)
     at = size * EPSILON
     assert max(hockey_stick(p, q, at), hockey_stick(q, p, at)) <= group.delta(at)
@@ -188,7 +188,7 @@ def test_a_leak_beside_the_noise_is_grouped_as_a_whole():
 
 def test_groups_are_not_promised_anything_by_concentrated_selection():
     with pytest.raises(UnsupportedGuarantee):
-        StabilityHistogram(rho=0.1, delta=DELTA).guarantee(distance=2)
+        StabilityHistogram(rho=0.1, delta=DELTA).guarantee_at(distance=2)
 
 
 # --- the best chances ----------------------------------------------------------------------------------------------

@@ -200,7 +200,7 @@ def law_of_search(made, distances):
 def test_the_search_keeps_its_promise_on_all_small_data_sets(relation):
     median = ptr.median(bounds=BOUNDS, step=1)
     made = median.search(bounds=[1, 3, 7], relation=relation, **SEARCH)
-    assert made.promise == privacy.approximate(1.2, 0.03, relation=relation)
+    assert made.guarantee == privacy.approximate(1.2, 0.03, relation=relation)
     gamma, laws, worst = math.exp(1.2), {}, 0.0
     for one, other in neighbours((0, 1, 7, 8), 4, relation):
         both = []
@@ -234,7 +234,7 @@ def test_more_bounds_cost_only_a_higher_threshold():
         ProposeSearchRelease(len, lambda _, __: 0, bounds=[2.0**k for k in range(count)], **SEARCH)
         for count in (1, 64)
     )
-    assert few.guarantee() == many.guarantee()
+    assert few.guarantee == many.guarantee
     assert few.threshold < many.threshold < few.threshold + 4.5 * math.log(64) / 0.7
 
 
@@ -253,7 +253,7 @@ def test_the_search_takes_the_least_bound_that_is_safe():
 def test_a_search_may_refuse():
     made = Reciprocal().search(bounds=[1e-9, 1e-6], **{**SEARCH, "delta": 1e-12})
     assert made(3).refused
-    assert made(3).guarantee == made.guarantee()
+    assert made(3).guarantee == made.guarantee
 
 
 @pytest.mark.parametrize(

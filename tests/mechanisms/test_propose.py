@@ -176,7 +176,7 @@ def test_the_promise_holds_on_all_small_data_sets_and_is_used_up(test, relation)
     made = ProposeTestRelease(
         steep, inverse_distance, bound=Fraction(1, 6), test=test, relation=relation, **AMOUNTS
     )
-    assert made.promise == privacy.approximate(EPSILON, 0.03, relation=relation)
+    assert made.guarantee == privacy.approximate(EPSILON, 0.03, relation=relation)
     found = worst_delta(made, inverse_distance, 5, relation)
     assert 0.4 * 0.03 < found <= 0.03
 

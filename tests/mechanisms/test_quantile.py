@@ -99,7 +99,7 @@ def test_the_race_has_the_scores_of_the_definition_for_all_small_data(q, relatio
 @pytest.mark.parametrize("q", QS)
 def test_the_exact_law_keeps_the_guarantee_on_all_small_data(q, relation):
     epsilon, points = 0.5, 3
-    promise = Quantile(q, (0, 2), epsilon=epsilon, step=1, relation=relation).guarantee()
+    guarantee = Quantile(q, (0, 2), epsilon=epsilon, step=1, relation=relation).guarantee
     scale = spread(q, relation) / Fraction(epsilon)
     widest = 0.0
     for d, e in pairs(points, 5, relation):
@@ -108,7 +108,7 @@ def test_the_exact_law_keeps_the_guarantee_on_all_small_data(q, relation):
         widest = max(widest, np.ptp(ratios))
         assert np.abs(ratios).max() <= epsilon
         for at in (0.0, 0.1, 0.3):
-            bound = promise.delta(at) + 1e-12
+            bound = guarantee.delta(at) + 1e-12
             assert np.maximum(one - math.exp(at) * other, 0).sum() <= bound
             assert np.maximum(other - math.exp(at) * one, 0).sum() <= bound
     assert widest == pytest.approx(epsilon)  # so less noise would break the promise
@@ -220,7 +220,7 @@ def test_the_release_carries_its_promise_and_no_interval():
     assert release.interval is None
     assert release.error == Quantile(0.9, (0, 9), epsilon=0.3, relation="replace").error()
     assert private_median([1], (0, 9), epsilon=0.3).guarantee == privacy.exponential(0.3)
-    assert Median((0, 9), epsilon=0.3).guarantee(distance=3).epsilon(delta=0) == pytest.approx(0.9)
+    assert Median((0, 9), epsilon=0.3).guarantee_at(distance=3).epsilon(delta=0) == pytest.approx(0.9)
     assert f"at most {release.error:.6g} records (95%)" in str(release)
     several = private_quantiles([1], [0.5], (0, 9), epsilon=0.3)
     assert (several.guarantee, several.error) == (privacy.exponential(0.3), None)
@@ -310,9 +310,9 @@ def test_several_quantiles_cost_their_levels_and_never_more_than_was_asked(count
     levels = math.ceil(math.log2(count + 1))
     mechanism = Quantiles(qs, (0, 1), epsilon=epsilon)
     assert mechanism.levels == levels
-    assert mechanism.guarantee().epsilon(delta=0) == pytest.approx(epsilon, rel=1e-12)
+    assert mechanism.guarantee.epsilon(delta=0) == pytest.approx(epsilon, rel=1e-12)
     assert levels * mechanism._epsilon <= Fraction(repr(epsilon))  # exactly
-    rho = Quantiles(qs, (0, 1), rho=epsilon).guarantee().concentrated()
+    rho = Quantiles(qs, (0, 1), rho=epsilon).guarantee.concentrated()
     assert epsilon * (1 - 1e-12) <= rho <= epsilon
 
 
@@ -365,15 +365,15 @@ def worst(monkeypatch, mechanism, most, lots, points=3):
             laws[key] = tree_law(monkeypatch, mechanism, data, lots[: len(data)])
         return laws[key]
 
-    ratio, excess, promise = 0.0, -1.0, mechanism.guarantee()
-    for d, e in pairs(points, most, promise.unit.relation):
+    ratio, excess, guarantee = 0.0, -1.0, mechanism.guarantee
+    for d, e in pairs(points, most, guarantee.unit.relation):
         one, other = law_of(d), law_of(e)
         assert one.keys() == other.keys()  # the same answers are possible
         ratio = max(ratio, *(abs(math.log(one[k] / other[k])) for k in one))
         for at in (0.2, 1.0):
             over = sum(max(0.0, one[k] - math.exp(at) * other[k]) for k in one)
             under = sum(max(0.0, other[k] - math.exp(at) * one[k]) for k in one)
-            excess = max(excess, over - promise.delta(at), under - promise.delta(at))
+            excess = max(excess, over - guarantee.delta(at), under - guarantee.delta(at))
     return ratio, excess
 
 

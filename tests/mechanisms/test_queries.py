@@ -286,12 +286,12 @@ def test_a_table_is_refused_where_a_column_is_meant():
 
 def test_the_guarantee_is_what_was_asked_for_at_the_relation_of_the_query():
     for query, relation in ((queries.mean((0, 1), size=5), "replace"), (queries.mean((0, 1)), "add-remove")):
-        promise = query.laplace(epsilon=0.7, unit="patient").guarantee()
-        assert promise.epsilon(delta=0) <= 0.7
-        assert promise.unit.relation == relation
-        assert promise.unit.protects == "patient"
-        assert query.gaussian(epsilon=0.7, delta=1e-5).guarantee().delta(epsilon=0.7) <= 1e-5
-        assert query.gaussian(rho=0.1).guarantee().concentrated() <= 0.1
+        guarantee = query.laplace(epsilon=0.7, unit="patient").guarantee
+        assert guarantee.epsilon(delta=0) <= 0.7
+        assert guarantee.unit.relation == relation
+        assert guarantee.unit.protects == "patient"
+        assert query.gaussian(epsilon=0.7, delta=1e-5).guarantee.delta(epsilon=0.7) <= 1e-5
+        assert query.gaussian(rho=0.1).guarantee.concentrated() <= 0.1
     both = queries.histogram([1, 2])
     assert both.geometric(epsilon=1).scale == 1
     assert both.geometric(epsilon=1, relation="replace").scale == 2
@@ -322,7 +322,7 @@ def test_an_answer_keeps_the_rules_of_a_mechanism(query):
 def test_means_of_public_size_lose_nothing_to_rounding():
     answer = queries.mean((0, 1), size=50).gaussian(scale=0.1)
     assert answer.scale == pytest.approx(0.1, rel=1e-15)
-    assert answer.guarantee().mu == pytest.approx(1 / (50 * 0.1), rel=1e-12)
+    assert answer.guarantee.mu == pytest.approx(1 / (50 * 0.1), rel=1e-12)
     assert queries.mean((0, 1), size=50).laplace(epsilon=0.3).scale == pytest.approx(
         1 / (50 * 0.3), rel=1e-12
     )
@@ -331,11 +331,11 @@ def test_means_of_public_size_lose_nothing_to_rounding():
 def test_the_total_variation_of_statistical_queries():
     """Gaussian 2Φ(1/(2mσ)) - 1 exactly; Laplace at most 1 - e^(-ε/2), and both within tanh(ε/2)."""
     for size, scale, truth in ((50, 0.1, 0.0796557), (1, 0.2, 0.98758)):
-        found = queries.statistical(bool, size=size).gaussian(scale=scale).guarantee().advantage()
+        found = queries.statistical(bool, size=size).gaussian(scale=scale).guarantee.advantage()
         assert found == pytest.approx(math.erf(1 / (2 * size * scale) / math.sqrt(2)), rel=1e-9)
         assert found == pytest.approx(truth, rel=1e-5)
     for epsilon in (0.1, 1.0, 4.0):
-        found = queries.statistical(bool, size=7).laplace(epsilon=epsilon).guarantee().advantage()
+        found = queries.statistical(bool, size=7).laplace(epsilon=epsilon).guarantee.advantage()
         assert 0.999 * -math.expm1(-epsilon / 2) <= found <= -math.expm1(-epsilon / 2) * (1 + 1e-3)
         assert found < math.tanh(epsilon / 2)
 

@@ -139,7 +139,7 @@ def test_the_plan_is_public():
 
 
 @pytest.mark.parametrize(
-    ("words", "promise"),
+    ("words", "guarantee"),
     [
         ({"epsilon": 1.0}, "pure(epsilon=1.0, relation='replace')"),
         ({"epsilon": 1.0, "relation": "add-remove", "unit": "patient"}, "pure(epsilon=1.0, unit='patient')"),
@@ -153,14 +153,14 @@ def test_the_plan_is_public():
         ),
     ],
 )
-def test_the_promise_is_what_was_asked_for(words, promise):
-    assert repr(smooth.median([1, 2, 3], (0, 10), **words).guarantee) == promise
+def test_the_promise_is_what_was_asked_for(words, guarantee):
+    assert repr(smooth.median([1, 2, 3], (0, 10), **words).guarantee) == guarantee
 
 
 def test_pure_noise_is_promised_as_such_where_less_was_asked():
     made = SmoothMechanism(MEDIAN, Budget(rho=0.5))
-    assert made.guarantee().concentrated() <= 0.5
-    assert made.guarantee().epsilon(delta=0) > 1
+    assert made.guarantee.concentrated() <= 0.5
+    assert made.guarantee.epsilon(delta=0) > 1
 
 
 EXAMPLES = [
@@ -171,7 +171,7 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize("mechanism", EXAMPLES, ids=lambda m: repr(m.promise))
+@pytest.mark.parametrize("mechanism", EXAMPLES, ids=lambda m: repr(m.guarantee))
 def test_they_keep_the_rules_of_every_mechanism(mechanism):
     check_mechanism(mechanism, [1.0, 2.0, 7.0], neighbour=[1.0, 2.0, 10.0])
 

@@ -58,7 +58,7 @@ def outcome(contest, scores):
 @pytest.mark.parametrize("test", ["best", "laplace"])
 def test_every_small_election_keeps_the_promise_and_uses_it_up(relation, test):
     vote = StableVote(LETTERS, relation=relation, test=test, **AMOUNTS)
-    assert vote.promise == privacy.approximate(EPSILON, DELTA, relation=relation)
+    assert vote.guarantee == privacy.approximate(EPSILON, DELTA, relation=relation)
     found = worst_delta(
         vote.test,
         neighbours(LETTERS, 6, relation),

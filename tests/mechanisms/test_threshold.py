@@ -100,7 +100,7 @@ def test_the_laws_add_up_to_one():
 def test_no_neighbours_are_told_apart_by_more_than_epsilon(positives, epsilon):
     sparse = SparseVector(epsilon=epsilon, sensitivity=1, threshold=0, positives=positives)
     assert 0.4 * epsilon < worst_ratio(sparse, pairs_of(STREAMS, ANY)) <= epsilon
-    assert sparse.promise == privacy.pure(epsilon)
+    assert sparse.guarantee == privacy.pure(epsilon)
 
 
 @pytest.mark.parametrize("positives", [1, 2])
@@ -314,7 +314,7 @@ def test_not_a_number_counts_as_zero():
 
 def test_numbers_are_paid_for_apart():
     sparse = SparseVector(**CLEAR, positives=2, answer_epsilon=0.5)
-    assert sparse.promise == privacy.pure(1.5)
+    assert sparse.guarantee == privacy.pure(1.5)
     assert sparse.answer_law.scale == 2 * sparse.grid.sensitivity(1) / 0.5
     low, first, second = sparse([LOW, HIGH, 2 * HIGH, LOW]).value
     assert low is None

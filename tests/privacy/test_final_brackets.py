@@ -179,7 +179,7 @@ def check_two_steps(draw: np.random.Generator) -> None:
         for _ in range(2)
     )
     told = float(draw.choice([0.0, 0.3]))
-    run = first.guarantee() + second.guarantee()
+    run = first.guarantee + second.guarantee
     run = run + privacy.randomized_response(told) if told else run
     epsilon = run.epsilon(delta=float(10 ** draw.uniform(-9, -1.5)))
     if not epsilon:

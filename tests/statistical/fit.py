@@ -3,7 +3,7 @@
 
 The probabilities come from scipy and from sums, never from the enclosures that the samplers use.
 
-**Promise**: a sound sampler fails `accepts` with probability at most (1 + number of wrong laws) · ALPHA.
+**Guarantee**: a sound sampler fails `accepts` with probability at most (1 + number of wrong laws) · ALPHA.
 
 Why it holds: how many of n samples fall into a set is binomial. The sets are the cells of the law, the first cells
 together, and for each other law the values that it makes more likely, where the two differ most. The p-value is the least

@@ -240,7 +240,7 @@ def test_the_cost_of_intervals_is_stated():
     mechanism = compile_question(
         question(("quantile", x, {"fraction": (1, 2)})), dataset(at_most=3), Spend(epsilon=1)
     )
-    assert repr(mechanism.promise).startswith("2 * exponential(epsilon=0.5")
+    assert repr(mechanism.guarantee).startswith("2 * exponential(epsilon=0.5")
     text = str(mechanism.preview())
     assert "the same cost again for the interval" in text
     assert "interval to about" in text

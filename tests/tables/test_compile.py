@@ -62,16 +62,16 @@ def test_the_promise_implies_the_spend(asked, keys, spend, relation):
     data = dataset(at_most=20, relation=relation)
     mechanism = compile_question(question(*asked, keys=keys), data, spend)
     assert mechanism.unit == data.unit
-    assert mechanism.promise.implies(spend.target(data.unit))
+    assert mechanism.guarantee.implies(spend.target(data.unit))
     if spend.is_pure:
-        assert mechanism.promise.epsilon(delta=0) >= 0.999 * spend.epsilon
+        assert mechanism.guarantee.epsilon(delta=0) >= 0.999 * spend.epsilon
 
 
 def test_ten_questions_at_a_tenth_fit_one():
     data = dataset(at_most=3)
     for asked in ASKED.values():
-        promise = compile_question(question(*asked, keys=("a", "b")), data, Spend(epsilon=0.1)).promise
-        assert exactly((10 * promise).epsilon(delta=0)) <= 1
+        guarantee = compile_question(question(*asked, keys=("a", "b")), data, Spend(epsilon=0.1)).guarantee
+        assert exactly((10 * guarantee).epsilon(delta=0)) <= 1
 
 
 def test_every_public_group_is_answered_in_order():
@@ -266,7 +266,7 @@ def test_an_audit_finds_noise_that_is_too_small():
     here, there = dataset([(("a", 9),)] * 3), dataset([(("a", 9),)] * 2)
     mechanism = compile_question(question(("count",)), here, Spend(epsilon=8))
     seen = mechanism.then(lambda answer: answer.value)
-    claim = compile_question(question(("count",)), here, Spend(epsilon=1)).promise
+    claim = compile_question(question(("count",)), here, Spend(epsilon=1)).guarantee
     assert dp.audit(seen, here, there, trials=500, workers=1, claim=claim).refutes()
 
 

@@ -127,7 +127,7 @@ def test_three_quantiles_cost_two_choices(relation, monkeypatch):
     asked = [("quantile", X, {"fraction": (i, 4)}) for i in (1, 2, 3)]
     mechanism = compile_question(question(*asked), dataset(at_most=2, relation=relation), Spend(epsilon=3.0))
     (part,) = mechanism.parts
-    assert repr(part.promise).startswith("3 * exponential(epsilon=1.0")  # the third one for the intervals
+    assert repr(part.guarantee).startswith("3 * exponential(epsilon=1.0")  # the third one for the intervals
     fine = part.sums.scheme.fine * 2
 
     def node(counts, share, low, high):

@@ -20,8 +20,8 @@ X = number(0, 10)
 @pytest.mark.parametrize(("relation", "moved"), [("add-remove", 1), ("replace", 2)])
 def test_a_cap_costs_its_epsilon(relation, moved):
     mechanism = CapMechanism(dataset(at_most="auto", relation=relation), epsilon=0.1)
-    assert mechanism.promise.sensitivity == moved
-    assert mechanism.promise.epsilon(delta=0) == 0.1
+    assert mechanism.guarantee.sensitivity == moved
+    assert mechanism.guarantee.epsilon(delta=0) == 0.1
     assert mechanism.unit.relation == relation
 
 

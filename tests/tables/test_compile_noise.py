@@ -52,7 +52,7 @@ def laws_of(asked, data, spend=BOTH):
 def test_the_better_noise_is_taken(asked, data, law):
     mechanism, laws = laws_of(asked, data)
     assert laws == {law}
-    assert mechanism.promise.implies(BOTH.target(data.unit))
+    assert mechanism.guarantee.implies(BOTH.target(data.unit))
     said = any("Laplace noise, which leaves less error" in note for note in mechanism.notes)
     assert said == (law is LaplaceLaw)
 
@@ -65,11 +65,11 @@ def test_what_is_cut_off_less_keeps_gaussian_noise_beside_a_mean(kind, relation)
     mechanism = compile_question(asked, data, BOTH)
     laws = {name: type(part.laws[0]) for part in mechanism.parts for name in part.estimates}
     assert laws == {f"{kind}0": GaussianLaw, "mean1": LaplaceLaw}
-    assert mechanism.promise.implies(BOTH.target(data.unit))
-    assert not mechanism.promise.implies(Spend(epsilon=0.98, delta=1e-6).target(data.unit)), (
+    assert mechanism.guarantee.implies(BOTH.target(data.unit))
+    assert not mechanism.guarantee.implies(Spend(epsilon=0.98, delta=1e-6).target(data.unit)), (
         "budget is left over"
     )
-    assert mechanism.promise.epsilon(delta=0) == math.inf
+    assert mechanism.guarantee.epsilon(delta=0) == math.inf
     assert any("Counts and sums here have Gaussian noise" in note for note in mechanism.notes)
     mean = {name: off for name, off in mechanism.expected().items() if name == "mean1"}
     both = compile_question(asked, data, Spend(epsilon=1)).expected()
@@ -88,7 +88,7 @@ def test_a_sum_has_half_the_weight_beside_a_mean_and_the_same_beside_a_count():
 
 def test_laplace_noise_is_charged_as_what_it_is():
     mechanism, _ = laws_of(question(("mean", X)), dataset(at_most=10))
-    assert mechanism.promise.epsilon(delta=0) == pytest.approx(1.0)
+    assert mechanism.guarantee.epsilon(delta=0) == pytest.approx(1.0)
     pure = compile_question(question(("mean", X)), dataset(at_most=10), Spend(epsilon=1))
     assert mechanism.expected() == pure.expected()
     counted, _ = laws_of(question(("count",), keys=("a", "b")), dataset(at_most=10))
@@ -202,7 +202,7 @@ def test_groups_with_their_numbers_keep_the_promise(which, relation):
     """All sizes of two groups, a unit more in one of them, or moved from one to the other."""
     selection = selections(relation)[which]
     epsilons = [0.0, 0.5, 1.0, 1.5]
-    promised = np.array([selection.promise.delta(epsilon) for epsilon in epsilons])
+    promised = np.array([selection.guarantee.delta(epsilon) for epsilon in epsilons])
     sizes = range(2 * (selection.threshold if which == 0 else 6) + 2)
     laws = {units: law_of(selection, units) for units in range(max(sizes) + 2)}
     worst = np.zeros(len(epsilons))
@@ -250,8 +250,8 @@ def test_a_count_comes_with_the_groups_for_nothing():
         for spend in (BOTH, Spend(rho=0.5, delta=1e-6)):
             mechanism = compile_question(asked, dataset(table, **words), spend)
             assert mechanism.parts == ()
-            assert mechanism.promise == mechanism.selection.promise
-            assert mechanism.promise.implies(spend.target(mechanism.unit))
+            assert mechanism.guarantee == mechanism.selection.guarantee
+            assert mechanism.guarantee.implies(spend.target(mechanism.unit))
             answer = mechanism.draw(dataset(table, **words))
             assert [group for (group,) in answer.groups] == ["a", "b"]
             for column in answer.columns.values():

@@ -59,7 +59,7 @@ def selections(relation):
 def test_what_is_named_keeps_the_promise(which, relation):
     selection = selections(relation)[which]
     epsilons = [0.0, 0.3, 0.7, 1.0, 1.5]
-    promised = [selection.promise.delta(epsilon) for epsilon in epsilons]
+    promised = [selection.guarantee.delta(epsilon) for epsilon in epsilons]
     worst = np.zeros(len(epsilons))
     for others in itertools.combinations_with_replacement(SETS, 2):
         laws = [law_of(selection, (*others, held)) for held in SETS]
@@ -105,7 +105,7 @@ def test_large_groups_are_named_in_order_and_small_ones_are_not():
         answer = mechanism.draw(dataset(people, at_most=1))
         assert answer.groups == (("a",), ("b",), (None,))
         assert "whether others exist is not said" in answer.withheld
-        assert mechanism.promise.implies(spend.target(mechanism.unit))
+        assert mechanism.guarantee.implies(spend.target(mechanism.unit))
 
 
 def test_nothing_is_named_in_an_empty_table():

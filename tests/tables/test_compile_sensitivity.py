@@ -40,7 +40,7 @@ def distances(mechanism, relation):
     """For every part: how far its farthest neighbours are apart, in noises, and what the promise is made for."""
     for part in mechanism.parts:
         assert isinstance(part, Totals)
-        gaussian = "gaussian" in repr(part.promise)
+        gaussian = "gaussian" in repr(part.guarantee)
         noise = np.array([law.scale for law in part.laws])
         vectors = []
         for person in people(VALUES, most=3):
@@ -56,8 +56,8 @@ def distances(mechanism, relation):
 def bound(part, *, gaussian):
     """Σ Δ/scale, or 1/noise²: what the promise is calibrated to."""
     if gaussian:
-        return 1 / exactly(part.promise.noise) ** 2
-    parts = part.promise.parts if hasattr(part.promise, "parts") else [(part.promise, 1)]
+        return 1 / exactly(part.guarantee.noise) ** 2
+    parts = part.guarantee.parts if hasattr(part.guarantee, "parts") else [(part.guarantee, 1)]
     return sum(count * Fraction(one.sensitivity) / exactly(one.scale) for one, count in parts)
 
 

@@ -35,7 +35,7 @@ _NEAR = 1e-6
 def clopper_pearson(hits: Any, trials: int, alpha: float) -> tuple[Any, Any]:
     """Bounds below and above a binomial probability, each of which fails with probability `alpha` at most.
 
-    **Promise.** P(lower > p) <= alpha and P(upper < p) <= alpha, for every p and every number of trials: exact, not
+    **Guarantee.** P(lower > p) <= alpha and P(upper < p) <= alpha, for every p and every number of trials: exact, not
     asymptotic (Clopper, Pearson 1934). Both fail together with probability 2 alpha at most.
 
     >>> low, high = clopper_pearson(0, 1000, 0.05)
@@ -54,7 +54,7 @@ def clopper_pearson(hits: Any, trials: int, alpha: float) -> tuple[Any, Any]:
 def dkw(trials: int, alpha: float) -> float:
     """How far an empirical distribution function strays to one side, anywhere, but for probability `alpha`.
 
-    **Promise.** P(sup (F_n - F) > width) <= alpha for every law (Dvoretzky, Kiefer, Wolfowitz 1956 with the constant
+    **Guarantee.** P(sup (F_n - F) > width) <= alpha for every law (Dvoretzky, Kiefer, Wolfowitz 1956 with the constant
     of Massart 1990, which needs alpha <= 1/2).
 
     >>> round(dkw(50_000, 1e-4), 5)
@@ -122,7 +122,7 @@ class Excess:
 def excess(corners: Corners, claim: Guarantee) -> Excess:
     """The corner that lies highest above the attacker's best detection under the claim.
 
-    **Promise.** A positive amount is a refutation: the claim's curve is evaluated on the safe side (`tradeoff` is never
+    **Guarantee.** A positive amount is a refutation: the claim's curve is evaluated on the safe side (`tradeoff` is never
     above the truth) at the corner itself, not between the points of a grid, which only chooses where to look.
     """
     both, count = corners.both_ways(), corners.detection.size

@@ -37,7 +37,7 @@ _PLACES = np.concatenate([[0.0], np.geomspace(1e-3, 20.0, 60)])  # the ε at whi
 class OneRun:
     """What one run with canaries proves.
 
-    **Promise.** With probability `confidence`, `epsilon_at_least` and `mu_at_least` are lower bounds and `refutes` is
+    **Guarantee.** With probability `confidence`, `epsilon_at_least` and `mu_at_least` are lower bounds and `refutes` is
     False for a claim that holds, all at once: they speak of the same few counts.
     """
 
@@ -104,7 +104,7 @@ def one_run(
 ) -> OneRun:
     """Lower bounds from the scores of canaries that were included by fair coins.
 
-    **Promise.** If the run is (ε, δ)-DP for each canary, the bound exceeds ε with probability 1 - confidence at most.
+    **Guarantee.** If the run is (ε, δ)-DP for each canary, the bound exceeds ε with probability 1 - confidence at most.
 
     Why it holds: canary.proof.md. `guesses` says how many of the most extreme scores, half of them from either end,
     are taken for guesses, and must be chosen without looking at `included`; if it is not given, six shares of the

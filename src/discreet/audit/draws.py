@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drawing many outputs of anything: one by one, in batches, or in several processes.
 
-**Promise.** Each output is one independent run. Only mechanisms of this library, whose noise comes from the operating
+**Guarantee.** Each output is one independent run. Only mechanisms of this library, whose noise comes from the operating
 system in every process, are run in several processes unasked: a generator that a callable brings along would be
 copied into each of them, and copies are not independent.
 """
@@ -156,9 +156,9 @@ def _fitted(mechanism: Mechanism, data: Any) -> Mechanism:
     return mechanism
 
 
-def promise_of(subject: Any, data: Any) -> Any:
+def guarantee_of(subject: Any, data: Any) -> Any:
     """The guarantee that a mechanism states of itself, or None."""
-    return _fitted(subject, data).guarantee() if isinstance(subject, Mechanism) else None
+    return _fitted(subject, data).guarantee if isinstance(subject, Mechanism) else None
 
 
 def _once(function: Callable[[Any], Any], data: Any) -> Any:

@@ -40,7 +40,7 @@ _ROUNDING = Fraction(1, 10**14)  # of an exponential, relative
 class ExactReport:
     """Both laws, outcome by outcome, and what of each is not decided.
 
-    **Promise.** `delta(ε)` and `epsilon(δ)` are intervals that hold the truth for this pair of inputs, in both
+    **Guarantee.** `delta(ε)` and `epsilon(δ)` are intervals that hold the truth for this pair of inputs, in both
     directions. Probabilities are exact fractions; only exponentials are rounded, outwards.
     """
 
@@ -66,7 +66,7 @@ class ExactReport:
     def witness(self, epsilon: float = 0.0) -> tuple[frozenset[Hashable], Fraction, Fraction]:
         """The event that proves `delta(epsilon)`: its outcomes, and its probability on the likelier input and on the other.
 
-        **Promise.** P(E) - e^ε·Q(E), with the open mass counted to Q, is the lower bound up to rounding; no event has a greater one.
+        **Guarantee.** P(E) - e^ε·Q(E), with the open mass counted to Q, is the lower bound up to rounding; no event has a greater one.
         """
         factor = Fraction(math.exp(min(700.0, check.not_negative(epsilon=epsilon))))
         found = []
@@ -148,7 +148,7 @@ class ExactReport:
 def exact(law: Callable[[Any], Any], x: Any, x_neighbour: Any, *, closed: bool = False) -> ExactReport:
     """The exact privacy of a pair of inputs, from the probabilities of all outcomes.
 
-    **Promise.** That of `ExactReport`. `law(data)` gives a dictionary from outcomes to probabilities, or that and the
+    **Guarantee.** That of `ExactReport`. `law(data)` gives a dictionary from outcomes to probabilities, or that and the
     mass that is left open, as `testing.walk` does; an object with `probabilities(data)` will do too. With
     `closed=True` the caller promises that the outcomes that were seen are all there are, which bounds ε at δ = 0 in
     spite of open mass.

@@ -23,7 +23,7 @@ import numpy as np
 from discreet import check
 from discreet.audit.bounds import Array, Corners, claimed_curve, clopper_pearson, dkw
 from discreet.audit.cells import candidates, sample_of
-from discreet.audit.draws import Progress, Raised, draw_all, promise_of
+from discreet.audit.draws import Progress, Raised, draw_all, guarantee_of
 from discreet.audit.report import AuditReport, AuditRoc
 from discreet.audit.scores import Score
 from discreet.audit.witness import CLOPPER_PEARSON, Event, Rate
@@ -54,7 +54,7 @@ def audit(
 ) -> AuditReport:
     """Play the two-sample game with a mechanism, or any function of the data, on two neighbouring inputs.
 
-    **Promise.** If the mechanism keeps its claim on this pair, `report.refutes()` is True with probability
+    **Guarantee.** If the mechanism keeps its claim on this pair, `report.refutes()` is True with probability
     1 - confidence at most; the same holds for every lower bound of the report, all of them together. A claim that is
     not refuted is not proved: another pair of inputs, or more trials, might refute it.
 
@@ -77,7 +77,7 @@ def audit(
     trials = check.whole(at_least=_LEAST_TRIALS, trials=trials)
     alpha = 1 - check.inner_probability(confidence=confidence)
     look_at = check.choice(_LOOKS, look_at=look_at)
-    claim = _claim(claim) if claim is not None else promise_of(mechanism, x)
+    claim = _claim(claim) if claim is not None else guarantee_of(mechanism, x)
     inputs = (x, x_neighbour)
     outputs = draw_all(mechanism, inputs, trials, workers, progress)
     _not_only_exceptions(outputs)
@@ -107,7 +107,7 @@ def _measured(
 def audit_bits(mechanism: Any, x: Any, x_neighbour: Any, **settings: Any) -> AuditReport:
     """The same game by the bits of floating-point outputs alone: is there a leak that is not in the value?
 
-    **Promise.** That of `audit`. Only the cells of `discreet.audit.bits` are looked at.
+    **Guarantee.** That of `audit`. Only the cells of `discreet.audit.bits` are looked at.
     """
     return audit(mechanism, x, x_neighbour, **{"look_at": "bits", **settings})
 

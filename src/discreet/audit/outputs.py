@@ -5,7 +5,7 @@ Each output is taken apart into named cells. A cell holds a finite number, or a 
 "nothing", "refused", "nan", "absent". Types, lengths and the order of keys are cells too, because an attacker sees
 them.
 
-**Promise.** What becomes of an output depends on that output alone, so a rule that was learned from some outputs
+**Guarantee.** What becomes of an output depends on that output alone, so a rule that was learned from some outputs
 means the same on others.
 """
 

@@ -45,7 +45,7 @@ def register_pair(kind: type) -> Callable[[Callable[[Any], Pair]], Callable[[Any
 def worst_pair(mechanism: Mechanism) -> Pair:
     """Two neighbouring inputs that a mechanism tells apart as well as any.
 
-    **Promise.** The inputs are neighbours. That they are the worst is proved for additive noise, where the greatest
+    **Guarantee.** The inputs are neighbours. That they are the worst is proved for additive noise, where the greatest
     shift is the worst; elsewhere it is the best pair known.
 
     A mechanism of your own says its pair with a method `worst_pair()`, or through `register_pair`.
@@ -144,7 +144,7 @@ def search(
 ) -> AuditReport:
     """Look through small data sets for the pair on which a function gives most away, and audit that one.
 
-    **Promise.** The report is that of one audit on fresh runs, so its confidence is not diminished by the search. Its
+    **Guarantee.** The report is that of one audit on fresh runs, so its confidence is not diminished by the search. Its
     `inputs` are the pair.
 
     `domain` holds the values that a record can have; choose a few that matter: the bounds, zero, NaN, an extreme one.

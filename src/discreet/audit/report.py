@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an audit found: lower bounds, the event that witnesses them, and the whole curve with its band.
 
-**Promise.** With probability `confidence` every number of a report is true at the same time: each event's corner, the
+**Guarantee.** With probability `confidence` every number of a report is true at the same time: each event's corner, the
 band at every threshold, and so `epsilon_at_least` for every δ, `mu_at_least`, and `refutes` for a claim that was named
 before the outputs were looked at. A report never proves that a mechanism is private.
 """
@@ -108,7 +108,7 @@ class AuditRoc:
 class AuditReport:
     """The outcome of the two-sample game on one pair of neighbouring inputs.
 
-    **Promise.** See `discreet.audit.report`. `refutes()` is True only if the outputs contradict the claim; that happens
+    **Guarantee.** See `discreet.audit.report`. `refutes()` is True only if the outputs contradict the claim; that happens
     for a claim that holds with probability 1 - confidence at most.
     """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An event that witnesses a bound: how often it was seen on each input, and what these counts prove.
 
-**Promise.** What is printed of an event reproduces every bound that rests on it. Each rate has its count, the number of runs,
+**Guarantee.** What is printed of an event reproduces every bound that rests on it. Each rate has its count, the number of runs,
 the theorem and the error probability; a reader with a table of Clopper and Pearson gets a bound at least as good as the
 printed one. The input on which the event is likelier comes first.
 """

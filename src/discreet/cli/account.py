@@ -70,10 +70,10 @@ def account(
     recipe = Recipe(steps(_flags_in_order(ctx)), unit, relation)
     question = _question(delta, epsilon, route, compare=compare)
     recipe, calibrated, words = _calibrated(recipe, question, for_epsilon)
-    found = report.facts("account", recipe.guarantee(), question)
+    found = report.facts("account", recipe.guarantee, question)
     found["calibrated"] = asdict(calibrated) if calibrated else None
-    found["explanation"] = report.explained(recipe.guarantee(), asked=explain)
-    found["plot"] = plotted(recipe.guarantee(), plot, plot_kind, question.delta)
+    found["explanation"] = report.explained(recipe.guarantee, asked=explain)
+    found["plot"] = plotted(recipe.guarantee, plot, plot_kind, question.delta)
     if json:
         report.print_json(found)
     else:

@@ -70,6 +70,7 @@ class Run:
     def rate(self) -> float:
         return self.batch / self.n
 
+    @property
     def guarantee(self) -> Guarantee:
         from discreet.privacy.constructors import gaussian
 
@@ -112,7 +113,7 @@ def dpsgd(
     known = None if noise is None else number("--noise", noise, check.positive, "--noise 1.0")
     run = Run(records, size, known or 0.0, _steps(epochs, steps, records, size), scheme, relation, unit)
     run, sought = _complete(run, at, for_epsilon)
-    found = report.facts("account dpsgd", run.guarantee(), report.Question(at, compare=compare))
+    found = report.facts("account dpsgd", run.guarantee, report.Question(at, compare=compare))
     found["calibrated"] = sought and {
         "flag": f"--{sought}",
         "parameter": sought,
@@ -121,8 +122,8 @@ def dpsgd(
     found["training"] = {
         name: getattr(run, name) for name in ("n", "batch", "rate", "steps", "noise", "scheme")
     }
-    found["explanation"] = report.explained(run.guarantee(), asked=explain)
-    found["plot"] = plotted(run.guarantee(), plot, plot_kind, at)
+    found["explanation"] = report.explained(run.guarantee, asked=explain)
+    found["plot"] = plotted(run.guarantee, plot, plot_kind, at)
     if json:
         report.print_json(found)
     else:
@@ -174,7 +175,7 @@ def _found(run: Run, name: str, epsilon: float, delta: float) -> Run:
 
     target = approximate(epsilon, delta, relation=run.relation, unit=run.unit)
     safer = Safer.MORE if name == "noise" else Safer.FEWER
-    value = edge(lambda number: _with(run, name, number).guarantee(), target, safer, name)
+    value = edge(lambda number: _with(run, name, number).guarantee, target, safer, name)
     return _with(run, name, value)
 
 
@@ -190,7 +191,7 @@ def _description(run: Run, sought: str | None, *, chosen: float | None) -> list[
         ("data", f"{run.n:,} {run.unit}s, batches of {run.batch:,}: rate {run.rate:.6g}"),
         ("noise", f"{noise}; the least that will do" if sought == "noise" else noise),
         ("steps", f"{steps}; the most that will do" if sought == "steps" else steps),
-        ("in Python", repr(run.guarantee())),
+        ("in Python", repr(run.guarantee)),
         ("sampling", options.sampling_words(run.scheme, run.rate, run.unit)),
         *(
             [("δ", f"{whole_of(chosen)}, at most a tenth of 1/n; choose it with --delta")]

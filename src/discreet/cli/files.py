@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that are whole or not there.
 
-**Promise.** A place is checked before anything is paid for. What is written appears under its name all at once: whoever
+**Guarantee.** A place is checked before anything is paid for. What is written appears under its name all at once: whoever
 stops the command in the middle finds the old file, or none. Files that belong together appear when all of them are
 written; only a process that is killed while they get their names leaves some of them.
 """

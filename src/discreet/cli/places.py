@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where things lie: a data set by its description, a ledger by its file, a limit in words.
 
-**Promise.** A ledger is never made by a command that only looks, and never without a limit that somebody stated.
+**Guarantee.** A ledger is never made by a command that only looks, and never without a limit that somebody stated.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What questions would cost, and whether all of them fit what is left; nothing is charged and no row is read.
 
-**Promise.** The check is the ledger's own: every cost is admitted to a copy of its running total, one after another. What
+**Guarantee.** The check is the ledger's own: every cost is admitted to a copy of its running total, one after another. What
 is true of the copy is true of the ledger as long as nobody else charges it meanwhile.
 """
 
@@ -85,7 +85,7 @@ def budget_rows(session: Session, fit: Fit, costs: list[Guarantee]) -> list[tupl
     )
     rows.append(("limit spent", spent))
     rows += [("closes", note) for note in closing_notes(before, fit.left) if fit.refusal is None]
-    claim = session.ledger.limit.promise(session.ledger.unit)
+    claim = session.ledger.limit.guarantee_for(session.ledger.unit)
     if claim is not None:
         most = at_most_percent(claim.explain().right)
         rows.append(("at the limit", f"an attacker guesses right at most {most} of the time"))

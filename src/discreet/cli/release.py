@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`discreet release`: many tables at once, all or none, with a statement.
 
-**Promise.** All tables are charged in one transaction, before the first is drawn, or nothing is: whoever else spends the
+**Guarantee.** All tables are charged in one transaction, before the first is drawn, or nothing is: whoever else spends the
 limit meanwhile, no half of a release is ever paid for. Each table has a key that is made of the release's name and its
 own: running the same release again, after a crash or a Ctrl-C, writes the same answers, or draws those that nobody has
 seen, and pays nothing more. Files appear when all of them are written.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answer as one JSON object with stable keys, and the same object for the eye.
 
-**Promise.** The keys of the object are the same for every question; a key that was not asked for is null. An infinite
+**Guarantee.** The keys of the object are the same for every question; a key that was not asked for is null. An infinite
 number is the string "Infinity", because JSON has none.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one number written as `?`: the least noise, the greatest rate, the most runs.
 
-**Promise.** The number found keeps the target exactly as it is printed, so it can be typed again.
+**Guarantee.** The number found keeps the target exactly as it is printed, so it can be typed again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def search(recipe: Recipe, target: Guarantee) -> tuple[Recipe, Found, str]:
     flag, slot, safer = _only_hole(recipe)
     name = flag.name if len(flag.slots) == 1 else f"{slot.name} of {flag.name}"
     turn = _falling(slot) if safer is Safer.LESS else float
-    value = edge(lambda number: recipe.filled(number).guarantee(), target, safer, name, turn)
+    value = edge(lambda number: recipe.filled(number).guarantee, target, safer, name, turn)
     return (
         recipe.filled(value),
         Found(flag.name, slot.name, value),

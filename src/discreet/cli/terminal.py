@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the commands share when they speak: numbers on the safe side, aligned rows, a spinner for long work.
 
-**Promise.** Upper bounds are rounded up, lower bounds down. What is beyond the eleventh digit is the margin that the
+**Guarantee.** Upper bounds are rounded up, lower bounds down. What is beyond the eleventh digit is the margin that the
 numerics add against floating point, and is dropped first: 0.30000000000000004 is shown as 0.3, not as 0.300001.
 """
 

@@ -40,6 +40,7 @@ class Recipe:
     unit: str = "record"
     relation: str = "add-remove"
 
+    @property
     def guarantee(self) -> Guarantee:
         """The guarantee, with no number open."""
         from discreet.privacy import constructors

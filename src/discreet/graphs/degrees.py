@@ -52,8 +52,8 @@ class _Degrees(Mechanism):
     noise: Geometric
 
     @property
-    def promise(self) -> Guarantee:
-        return self.noise.promise
+    def guarantee(self) -> Guarantee:
+        return self.noise.guarantee
 
     def draw(self, data: Any) -> Any:
         return self.noise.draw(self.exact(graph_of(data)))
@@ -73,11 +73,11 @@ class _Degrees(Mechanism):
 class EdgeCount(_Degrees):
     """How many edges there are; for unit "node", how many the projection to `at_most` neighbours keeps.
 
-    **Promise.** ε-differential privacy for one edge, or for one node with all its edges.
+    **Guarantee.** ε-differential privacy for one edge, or for one node with all its edges.
 
-    >>> EdgeCount(epsilon=0.5).guarantee()
+    >>> EdgeCount(epsilon=0.5).guarantee
     discrete_laplace(scale=2.0, sensitivity=1, unit='edge')
-    >>> EdgeCount(epsilon=0.5, unit="node", at_most=20).guarantee().epsilon(delta=0)
+    >>> EdgeCount(epsilon=0.5, unit="node", at_most=20).guarantee.epsilon(delta=0)
     0.5
     """
 
@@ -96,7 +96,7 @@ class EdgeCount(_Degrees):
 class DegreeSequence(_Degrees):
     """The degrees of all nodes: in order of size, or node by node.
 
-    **Promise.** ε-differential privacy for one edge. With `order="size"`, the noisy degrees are then made to
+    **Guarantee.** ε-differential privacy for one edge. With `order="size"`, the noisy degrees are then made to
     grow again and kept within 0 … nodes - 1 (Hay, Li, Miklau, Jensen 2009). That is post-processing, and no
     number gets further from its exact one than the noise moved the furthest; most get much nearer. With
     `order="node"` they are the noisy degrees as they are.
@@ -124,10 +124,10 @@ class DegreeSequence(_Degrees):
 class DegreeHistogram(_Degrees):
     """How many nodes have 0, 1, …, `most` neighbours; for edges, the last number is of those with `most` or more.
 
-    **Promise.** ε-differential privacy for one edge; or for one node with all its edges, of the graph that is
+    **Guarantee.** ε-differential privacy for one edge; or for one node with all its edges, of the graph that is
     projected to `most` neighbours.
 
-    >>> DegreeHistogram(most=10, epsilon=1.0).guarantee().epsilon(delta=0)
+    >>> DegreeHistogram(most=10, epsilon=1.0).guarantee.epsilon(delta=0)
     1.0
     >>> DegreeHistogram(most=10, epsilon=1.0, unit="node")(Graph([(0, 1)], nodes=3)).value.shape
     (11,)
@@ -146,7 +146,7 @@ class DegreeHistogram(_Degrees):
 class CumulativeDegrees(_Degrees):
     """How many nodes have at most 0, 1, …, `most` neighbours after the projection, to protect one node.
 
-    **Promise.** ε-differential privacy for one node with all its edges, with about half the noise of
+    **Guarantee.** ε-differential privacy for one node with all its edges, with about half the noise of
     `DegreeHistogram`. The noisy numbers are made to grow again, which is post-processing and takes none further
     away. The last one counts all nodes.
 

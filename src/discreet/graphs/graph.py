@@ -6,7 +6,7 @@
     Graph(matrix)                             # scipy.sparse: every entry that is not zero joins its row and its column
     Graph(network)                            # networkx: its own nodes
 
-**Promise.** The graph is a function of the *set* of the rows, row by row: neither their order, nor a row that
+**Guarantee.** The graph is a function of the *set* of the rows, row by row: neither their order, nor a row that
 is repeated or turned round, changes it. A row is dropped, and nothing is said, if it joins a node to itself, or
 if one of its ends is none of `nodes`: unknown, negative, NaN, a fraction, empty. So one row more or less is one
 edge more or less, or none.

@@ -5,7 +5,7 @@ Around the exact count lie rungs. The first is the count itself; each further on
 both sides as the local sensitivity at the distance of that rung. A rung t is chosen with a chance in proportion
 to its width times exp(-rate · t), and then a number on it.
 
-**Promise.** ε-differential privacy, with exact whole numbers.
+**Guarantee.** ε-differential privacy, with exact whole numbers.
 
 Why it holds: Zhang, Cormode, Procopiuc, Srivastava, Xiao 2015: a number on rung t is on rung t - 1, t or t + 1
 of any neighbour's ladder, and so rate = ε/2 is always enough. We do better where rungs are wide: with no rung
@@ -43,7 +43,7 @@ class Ladder(Mechanism):
     def __init__(self, count: Count, *, epsilon: float, floor: int | None = None) -> None:
         self.count = count
         epsilon = check.moderate(epsilon=epsilon)
-        self._promise = privacy.pure(epsilon, unit="edge")
+        self._guarantee = privacy.pure(epsilon, unit="edge")
         if count.cap > LARGEST:
             raise _too_wide()
         usual = math.ceil(min(_RUNGS * count.growth / epsilon, count.cap))
@@ -53,8 +53,8 @@ class Ladder(Mechanism):
         Scales(exactly(self.scale))  # what cannot be drawn exactly is refused now, and not when it is drawn
 
     @property
-    def promise(self) -> Guarantee:
-        return self._promise
+    def guarantee(self) -> Guarantee:
+        return self._guarantee
 
     def draw(self, data: Any) -> int:
         graph = self.count.graph(data)

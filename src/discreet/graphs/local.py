@@ -42,7 +42,7 @@ class LocalSensitivity:
     def smooth(self, decay: Fraction) -> Fraction:
         """The greatest level after a discount of exp(-decay) for each step, rounded up so that smoothness survives.
 
-        **Promise.** S(x) <= e^decay S(x') for neighbours exactly, and S is at least every discounted level.
+        **Guarantee.** S(x) <= e^decay S(x') for neighbours exactly, and S is at least every discounted level.
 
         Why it holds: with discounts r_0 = 1 and r_s+1 >= e^-decay r_s, rounded up step by step in whole
         numbers, S(x) = max r_s LS_s(x) >= max r_s+1 LS_s+1(x) >= e^-decay max r_s LS_s(x'), because LS_s+1(x)

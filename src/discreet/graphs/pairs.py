@@ -50,7 +50,7 @@ def reaches(graph: Graph) -> Integers:
 def widest_pairs(graph: Graph) -> list[tuple[int, int]]:
     """For the pairs of nodes with most neighbours beside each other: how many each of the two has.
 
-    **Promise.** For every pair of nodes there is one in the list that has at least as many on either side.
+    **Guarantee.** For every pair of nodes there is one in the list that has at least as many on either side.
     """
     order = np.argsort(-graph.degrees, kind="stable")
     degrees = graph.degrees

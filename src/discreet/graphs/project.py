@@ -8,7 +8,7 @@ released with little noise. The projection goes through the edges in the order o
 if both ends have kept fewer than `at_most` so far. Whatever one person did before, they are now part of
 `at_most` edges.
 
-**Promise.** Let G' be G with one node v and its edges more, and d', d the degrees after the projection. Then
+**Guarantee.** Let G' be G with one node v and its edges more, and d', d the degrees after the projection. Then
 Σ over u ≠ v of |d'(u) - d(u)| <= d'(v) <= at_most.
 
 Why it holds: Day, Li, Lyu 2016; our proof is in graphs.proof.md §5. What would break it: an order of edges that

@@ -11,7 +11,7 @@
 | path of a .parquet file | the first two columns (needs pyarrow) |
 | pyarrow table, DuckDB relation | the first two columns |
 
-**Promise.** What is refused is refused by its type or shape alone. No row and no label raises: what cannot be
+**Guarantee.** What is refused is refused by its type or shape alone. No row and no label raises: what cannot be
 read names no node.
 """
 

@@ -12,7 +12,7 @@
 | "propose" | (ε, δ) | a `bound` that was proposed; refuses if it seems not to hold | yes |
 | "global" | ε | the worst graph on so many nodes | yes |
 
-**Promise.** What the table says, to one edge that is added or removed, on graphs on `nodes` public nodes. Where
+**Guarantee.** What the table says, to one edge that is added or removed, on graphs on `nodes` public nodes. Where
 there is no interval, saying how wrong an answer is would tell how sensitive the graph is, which is secret.
 
 Why it holds: graphs.proof.md, and the mechanisms that are used: `Ladder`, `SmoothMechanism`,
@@ -69,8 +69,8 @@ class CountRelease(Mechanism):
         self.error_unit = self.release.error_unit
 
     @property
-    def promise(self) -> Guarantee:
-        return self.release.promise
+    def guarantee(self) -> Guarantee:
+        return self.release.guarantee
 
     def draw(self, data: Any) -> Any:
         return self.release.draw(self.count.graph(data))
@@ -85,12 +85,12 @@ class CountRelease(Mechanism):
 class Triangles(CountRelease):
     """How many triangles a graph has.
 
-    **Promise.** See the table above. The value is an int, a float for "propose", and for "bound" a pair of an
+    **Guarantee.** See the table above. The value is an int, a float for "propose", and for "bound" a pair of an
     int and the bound.
 
     >>> from discreet.graphs import Graph
     >>> kite = Graph([(0, 1), (1, 2), (2, 0), (2, 3), (3, 1)], nodes=5)
-    >>> Triangles(nodes=5, epsilon=1.0).guarantee()
+    >>> Triangles(nodes=5, epsilon=1.0).guarantee
     pure(epsilon=1.0, unit='edge')
     >>> isinstance(Triangles(nodes=5, epsilon=1.0)(kite).value, int)
     True
@@ -118,7 +118,7 @@ class Triangles(CountRelease):
 class KStars(CountRelease):
     """How many stars with k points a graph has: a node and k of its neighbours; two points make a path of two edges.
 
-    **Promise.** As `Triangles`, but "smooth" unless told otherwise: rungs for three points and more need a
+    **Guarantee.** As `Triangles`, but "smooth" unless told otherwise: rungs for three points and more need a
     floor that few graphs are above. For "bound", the private bound is on the greatest degree.
 
     >>> KStars(k=2, nodes=100, epsilon=0.5, method="global").error(confidence=0.95)
@@ -151,8 +151,8 @@ class _Global(Mechanism):
         self._noise = Geometric(epsilon=epsilon, sensitivity=count.cap, unit="edge")
 
     @property
-    def promise(self) -> Guarantee:
-        return self._noise.promise
+    def guarantee(self) -> Guarantee:
+        return self._noise.guarantee
 
     def draw(self, data: Any) -> int:
         return int(self._noise.draw(self._count.exact(data)))

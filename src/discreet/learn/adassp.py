@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Least squares from perturbed sums with a ridge that adapts to them (Wang 2018), by an exact split of the budget.
 
-**Promise.** Three Gaussian releases and nothing else: the least eigenvalue of Σ x xᵀ (a twentieth of the
+**Guarantee.** Three Gaussian releases and nothing else: the least eigenvalue of Σ x xᵀ (a twentieth of the
 budget), Σ x xᵀ (a half) and Σ x y (the rest). Together they are the Gaussian mechanism that the budget
 allows.
 
@@ -47,7 +47,7 @@ class AdaSSP(Solver):
 
     name = "adassp"
 
-    def guarantee(self, problem: Problem) -> Guarantee:
+    def guarantee_for(self, problem: Problem) -> Guarantee:
         only_least_squares(problem, self.name)
         least, squares, products = problem.budget.shares(*_SHARES)
         gaussian = problem.budget.gaussian

@@ -4,7 +4,7 @@
     @checked_call
     def tune(estimators, X, y, *, mean_runs=10): …
 
-**Promise.** Whether a call fits is decided by the names and the number of its arguments, never by a value.
+**Guarantee.** Whether a call fits is decided by the names and the number of its arguments, never by a value.
 """
 
 from __future__ import annotations

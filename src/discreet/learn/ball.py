@@ -4,7 +4,7 @@
     ball = Ball.of(2, bounds=([0, 0], [10, 1]), norm=None)       # steps of one length in all features
     ball.cells(X)
 
-**Promise.** That of `Box`: a row becomes whole numbers by itself, no longer than 2**bits.
+**Guarantee.** That of `Box`: a row becomes whole numbers by itself, no longer than 2**bits.
 
 A `Box` with bounds stretches every feature to [-1, 1], which is what a linear model wants, and which would
 change what the nearest centre and the largest variance are. Here one factor serves all features: half the

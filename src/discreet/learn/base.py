@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all private estimators share: a budget, bounds that are declared, a charge before the data are touched.
 
-**Promise.** `fit` computes its guarantee from public parameters, charges the session (if there is one), and only then
-reads the data. `privacy_` is the guarantee of what was run, `receipt_` what the session answered, `explain()` says it
+**Guarantee.** `fit` computes its guarantee from public parameters, charges the session (if there is one), and only then
+reads the data. `guarantee_` is the guarantee of what was run, `receipt_` what the session answered, `explain()` says it
 in words. No error and no warning tells anything of a record. A fit forgets what was there before; one that fails leaves
-nothing behind, so that `privacy_` never speaks of another model.
+nothing behind, so that `guarantee_` never speaks of another model.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn
     unit: str
     progress: Any
 
-    privacy_: Guarantee
+    guarantee_: Guarantee
     receipt_: Any
     _delta_: float
     _private_: bool
@@ -69,8 +69,8 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn
     def explain(self) -> str:
         """What the fitted model reveals, in numbered sentences."""
         check_fitted(self)
-        epsilon = self.privacy_.epsilon(delta=self._delta_)
-        added = self.privacy_.unit.relation == "add-remove"
+        epsilon = self.guarantee_.epsilon(delta=self._delta_)
+        added = self.guarantee_.unit.relation == "add-remove"
         relation = "a record is added or removed" if added else "a record is replaced"
         said = [
             *self._story(),
@@ -98,7 +98,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn
         """Pay first: what is drawn after this is covered, and what was refused here was not drawn."""
         payer, asked = paying(self.session), f"{type(self).__name__}.fit"
         receipt = None if payer is None else payer.charge(guarantee, question=asked)
-        self.privacy_, self.receipt_ = guarantee, receipt
+        self.guarantee_, self.receipt_ = guarantee, receipt
         self._delta_, self._private_ = self.delta, is_private()
 
     def _matrix(self, data: Any, *, reset: bool) -> Any:
@@ -178,7 +178,7 @@ class NotFitted(BadParameter, NotFittedError):  # type: ignore[misc]  # scikit-l
 
 def check_fitted(estimator: PrivateEstimator) -> None:
     """Refuse to answer before there is a fit."""
-    if hasattr(estimator, "privacy_"):
+    if hasattr(estimator, "guarantee_"):
         return
     name = type(estimator).__name__
     raise NotFitted(

@@ -4,7 +4,7 @@
     budget = Budget.of(epsilon=1, delta=1e-5)
     matrix, steps = budget.shares(0.2, 0.8)        # noise multipliers: standard deviation / sensitivity
 
-**Promise.** Gaussian releases with these multipliers compose to a guarantee that implies (ε, δ).
+**Guarantee.** Gaussian releases with these multipliers compose to a guarantee that implies (ε, δ).
 
 Why it holds: Gaussian mechanisms of parameter μ₁, μ₂, … compose exactly to one of parameter √(μ₁² + μ₂² + …), also
 if each is chosen after seeing the earlier outputs (Dong, Roth, Su 2022, Corollary 3.3). Shares add up to one.

@@ -4,7 +4,7 @@
     cube = Cube.of(2, bounds=([0, 0], [120, 1e5]))
     cube.release(X, groups, noise=4.0, relation="add-remove")     # count, Σx and Σx² of each group
 
-**Promise.** The sums of all groups are a function of one Gaussian mechanism with this noise multiplier, if
+**Guarantee.** The sums of all groups are a function of one Gaussian mechanism with this noise multiplier, if
 each row is in one group at most. NaN counts as the middle of its bounds, an infinity as the bound on its
 side.
 

@@ -3,7 +3,7 @@
 
     guarantee_of(LogisticCurve(mu=0.27, bend=1.0), through=1.0, down_to=1e-5, budget=budget)
 
-**Promise.** Each curve is never below the δ of the mechanism at any ε >= 0, in both directions (objective.proof.md). The
+**Guarantee.** Each curve is never below the δ of the mechanism at any ε >= 0, in both directions (objective.proof.md). The
 guarantee is a pair of probability tables whose curve is never below the given one; at ε = `through` it equals it.
 
 Why it holds: a mechanism's δ is convex in e^ε, so it lies below the lines that connect points above it. A pair with

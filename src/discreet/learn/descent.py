@@ -4,7 +4,7 @@
     rows = Rows.of(cells, targets)
     descend(rows, Logistic(), clip=0.4, noise=20.0, steps=100, …)
 
-**Promise.** Each step releases Σ clip(gradient of a record) + Gaussian noise with the given multiplier, and nothing
+**Guarantee.** Each step releases Σ clip(gradient of a record) + Gaussian noise with the given multiplier, and nothing
 else leaves the data: a run is `steps` Gaussian mechanisms (descent.proof.md), whatever the step sizes, the momentum,
 the averaging and the clip norm are, as long as they follow from what was released before.
 

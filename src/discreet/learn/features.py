@@ -4,7 +4,7 @@
     box = Box.of(2, bounds=([0, 0], [120, 1e5]))      # what is publicly known of a row
     box.cells(X)                                      # rows in steps of 2**-14 of the greatest norm
 
-**Promise.** Each row of the result is a function of that row and of public numbers alone, to the last bit: it does
+**Guarantee.** Each row of the result is a function of that row and of public numbers alone, to the last bit: it does
 not depend on where the row stands or on how many there are. Its norm is at most 2**bits, exactly. NaN counts as the
 middle of its bounds (as 0 where there are none) and an infinity as the bound on its side; no value is an error.
 

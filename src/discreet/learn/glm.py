@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Linear models: what is common to classifiers and regressions whose score is linear in the features.
 
-**Promise.** `fit` charges what its solver will reveal, then draws it; the coefficients are a function of that alone.
+**Guarantee.** `fit` charges what its solver will reveal, then draws it; the coefficients are a function of that alone.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class LinearModel(Parameters):
             clipped_targets=clipped_targets,
         )
         check_inference(problem, solver)
-        self._charge(solver.guarantee(problem))
+        self._charge(solver.guarantee_for(problem))
         self._fit_ = solver.fit(problem)
         if self._fit_.is_too_noisy and self._is_seen:
             # the count was released and paid for, so that what it says may be said

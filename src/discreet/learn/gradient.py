@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plain noisy gradient descent on all rows: no matrix is released, so it is the solver for many or sparse features.
 
-**Promise.** A noisy count and a noisy sum of squared norms (a fiftieth of the budget each; no count where the number of
+**Guarantee.** A noisy count and a noisy sum of squared norms (a fiftieth of the budget each; no count where the number of
 rows is public) and 100 noisy gradients; together they are the Gaussian mechanism that the budget allows.
 
 Why it holds: see descent.proof.md. Rows stay sparse where zero stays zero, that is, with `norm=` and no bounds.
@@ -47,7 +47,7 @@ class Gradient(Solver):
 
     name = "gradient"
 
-    def guarantee(self, problem: Problem) -> Guarantee:
+    def guarantee_for(self, problem: Problem) -> Guarantee:
         fact, each = _noises(problem)
         facts = 1 if problem.known_count is not None else 2
         return facts * problem.budget.gaussian(fact) + _STEPS * problem.budget.gaussian(each)

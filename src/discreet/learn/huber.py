@@ -19,7 +19,7 @@ _WIDTH = 0.1  # of the width of the target's bounds
 class HuberRegression(LinearRegressor):
     """Regression that counts errors beyond `width` (in units of the target) linearly.
 
-    **Promise.** That of LinearRegression. `width` is public; without one it is a tenth of the target's bounds.
+    **Guarantee.** That of LinearRegression. `width` is public; without one it is a tenth of the target's bounds.
 
     >>> import numpy as np
     >>> X = np.linspace(-1, 1, 2000).reshape(-1, 1)

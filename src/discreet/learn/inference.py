@@ -3,7 +3,7 @@
 
     Evidence.release(problem, descent, noises(problem)).covariance(descent)      # of the weights, or why there is none
 
-**Promise.** Two Gaussian releases, four for squared errors, with parts of the budget that are fixed before the fit (5 % and
+**Guarantee.** Two Gaussian releases, four for squared errors, with parts of the budget that are fixed before the fit (5 % and
 1 %, and twice 1 %): the matrix of second derivatives at the released weights, the number of records that were clipped anywhere;
 how many residuals are how large, and the sum of their squares. Everything else is a function of them. Who does not ask for
 intervals pays nothing.

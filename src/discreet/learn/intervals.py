@@ -3,7 +3,7 @@
 
     confidence_intervals(model, confidence=0.95).coef        # low and high ends, one row for each coefficient
 
-**Promise.** Intervals are a function of what the fit released: of the one matrix of the solver `joint`, or of what the solver
+**Guarantee.** Intervals are a function of what the fit released: of the one matrix of the solver `joint`, or of what the solver
 `whitened` released for them where the model has `inference=True`. So they cost nothing after the fit. Each holds the true
 coefficient with about the stated probability, over records and noise, **if** the model is right: the expected target, or
 the log-odds of the second class, is linear in the features, records are independent, and errors have one variance.
@@ -65,7 +65,7 @@ def _no_intervals_error(fit: Fit) -> CannotCertify:
 def confidence_intervals(model: LinearModel, confidence: float = 0.95) -> Intervals:
     """Two-sided normal intervals about the coefficients and the intercept of a fitted model.
 
-    **Promise.** They cost nothing. When they hold, and when there are none, is said above.
+    **Guarantee.** They cost nothing. When they hold, and when there are none, is said above.
 
     >>> import numpy as np
     >>> from discreet.learn import LinearRegression

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Least squares from one release of all products of features and target: the solver that yields intervals.
 
-**Promise.** The weights, their covariance and the number of rows are a function of one Gaussian mechanism,
+**Guarantee.** The weights, their covariance and the number of rows are a function of one Gaussian mechanism,
 which takes the whole budget: Σ z zᵀ with symmetric noise for z = (x, y), ‖x‖ <= 1 and |y| <= 1
 (joint.proof.md, 4).
 
@@ -41,7 +41,7 @@ class Joint(Solver):
     name = "joint"
     has_intervals = True
 
-    def guarantee(self, problem: Problem) -> Guarantee:
+    def guarantee_for(self, problem: Problem) -> Guarantee:
         only_least_squares(problem, self.name)
         return problem.budget.gaussian(problem.budget.noise)
 

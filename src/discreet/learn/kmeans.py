@@ -28,7 +28,7 @@ _CONSTANT = 0.5  # the column from which that mean and the count are read, as a 
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """k-means clustering whose centres reveal at most (epsilon, delta) about any one record.
 
-    **Promise.** `cluster_centers_` and everything computed from them satisfy `privacy_`. Features are clipped
+    **Guarantee.** `cluster_centers_` and everything computed from them satisfy `guarantee_`. Features are clipped
     to their `bounds`, rows to a distance of `norm` from the middle of them (from zero without bounds); one of
     the two is needed. NaN counts as the middle. `max_iter` steps are made, whatever the data are. There is no
     `labels_` and no `inertia_`: which cluster a record of the data belongs to, and how far it is from its

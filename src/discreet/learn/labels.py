@@ -4,7 +4,7 @@
     classes = declared_classes(["b", "a"])
     members(["a", "b", "x"], classes, rows=3)      # True where a row has the label of that column
 
-**Promise.** A row is in one class at most, the one that its label equals, whatever the labels of other rows are. A
+**Guarantee.** A row is in one class at most, the one that its label equals, whatever the labels of other rows are. A
 label that equals no class, or that cannot be compared, leaves its row out; no label is an error or a warning. A column
 whose declared type rules out every class (texts for numbers, numbers for texts) is refused, by that type alone.
 

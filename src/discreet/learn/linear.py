@@ -26,7 +26,7 @@ Reals = npt.NDArray[np.float64]
 class LinearRegression(LinearRegressor):
     """Least squares whose coefficients reveal at most (epsilon, delta) about any one record.
 
-    **Promise.** `privacy_` holds for the coefficients and everything computed from them: adding or removing one row
+    **Guarantee.** `guarantee_` holds for the coefficients and everything computed from them: adding or removing one row
     (`relation="replace"`: exchanging one) changes no probability by more than e^ε, but for δ. Bounds of features and of
     the target are declared and never read off the data; what lies outside is clipped, NaN counts as the middle.
 
@@ -66,7 +66,7 @@ class LinearRegression(LinearRegressor):
 class Ridge(LinearRegression):
     """Least squares with a penalty `alpha` on the squared length of the coefficients, as scikit-learn writes it.
 
-    **Promise.** That of LinearRegression; the penalty is public.
+    **Guarantee.** That of LinearRegression; the penalty is public.
 
     >>> Ridge(alpha=0.5, epsilon=1, delta=1e-5, bounds=(0, 1), target_bounds=(0, 1)).alpha
     0.5

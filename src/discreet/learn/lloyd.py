@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One noisy step of Lloyd's algorithm in whole numbers, and centres to begin with.
 
-**Promise.** A step is one Gaussian mechanism with its noise multiplier, whatever the centres are, as long as
+**Guarantee.** A step is one Gaussian mechanism with its noise multiplier, whatever the centres are, as long as
 they follow from what was released before (joint.proof.md, 2).
 
 Why it holds: a row of R cells at most adds α to the size of its cluster, in units of R, and itself to the

@@ -29,7 +29,7 @@ _CLIPPED, _UNCLIPPED = 0.4, 0.6
 class LogisticRegression(LinearClassifier):
     """Logistic regression whose coefficients reveal at most (epsilon, delta) about any one record.
 
-    **Promise.** `privacy_` holds for the coefficients and everything computed from them: adding or removing one row
+    **Guarantee.** `guarantee_` holds for the coefficients and everything computed from them: adding or removing one row
     (`relation="replace"`: exchanging one) changes no probability by more than e^ε, but for δ. Which labels exist and
     where features lie is declared (`classes`, `bounds` or `norm`) and never read off the data; a row with another
     label is left out, NaN counts as the middle of its bounds, and no data value is an error.

@@ -4,7 +4,7 @@
     found = Minimum(rows, Logistic(), ridge=1.0, push=b).within(2**-24)     # b: a matrix of the shape of the weights
     found.cells(grid)                                                       # on a grid, exactly
 
-**Promise.** At the point that is returned the gradient of Σ loss + (ridge/2)·‖w‖² + b·w has at most the stated norm, in
+**Guarantee.** At the point that is returned the gradient of Σ loss + (ridge/2)·‖w‖² + b·w has at most the stated norm, in
 real arithmetic and whatever the rows are; so the point is no further than that norm / ridge from the exact minimiser.
 
 Why it holds: the objective is strongly convex, and the gradient is evaluated with a bound on its error. Scores and sums

@@ -5,7 +5,7 @@
     released.matrix          # Σ x xᵀ + noise, for rows of norm at most 1
     released.spread          # the standard deviation of its diagonal
 
-**Promise.** The matrix is a function of one Gaussian mechanism with this noise multiplier (moments.proof.md): the
+**Guarantee.** The matrix is a function of one Gaussian mechanism with this noise multiplier (moments.proof.md): the
 diagonal has noise N(0, s²), each entry off it N(0, s²/2) with its mirror image the same, s = noise · sensitivity, and
 the sensitivity in the Frobenius norm is 1 under add/remove and √2 under replace-one.
 

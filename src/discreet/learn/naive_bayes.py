@@ -28,8 +28,8 @@ _LEAST = 0.003  # of a variance on [-1, 1]
 class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Naive Bayes with normal features that reveals at most (epsilon, delta) about any one record.
 
-    **Promise.** `class_count_`, `class_prior_`, `theta_` and `var_` together, and every prediction, satisfy
-    `privacy_`. Classes and bounds are declared; a row with an undeclared label is left out, a feature outside
+    **Guarantee.** `class_count_`, `class_prior_`, `theta_` and `var_` together, and every prediction, satisfy
+    `guarantee_`. Classes and bounds are declared; a row with an undeclared label is left out, a feature outside
     its bounds counts as the bound, NaN as the middle. Any number of classes costs what one costs, because a
     row is in one class only.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Objective perturbation: minimise the regularised loss plus a random linear term, then blur the answer by a hair.
 
-**Promise.** The weights are w + N(0, s²) on a grid, w within (τ + η)/Λ of the minimiser of
+**Guarantee.** The weights are w + N(0, s²) on a grid, w within (τ + η)/Λ of the minimiser of
 
     Σ loss + (Λ/2)·‖w‖² + b·w,    b ~ N(0, σ²).
 
@@ -63,7 +63,7 @@ class Objective(Solver):
 
     name = "objective"
 
-    def guarantee(self, problem: Problem) -> Guarantee:
+    def guarantee_for(self, problem: Problem) -> Guarantee:
         return _planned(problem).guarantee
 
     def fit(self, problem: Problem) -> Fit:

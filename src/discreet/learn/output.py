@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Output perturbation: minimise the regularised loss, then add noise to the answer.
 
-**Promise.** A noisy count of the rows (a fiftieth of the budget; none where the number of rows is public), then the
+**Guarantee.** A noisy count of the rows (a fiftieth of the budget; none where the number of rows is public), then the
 minimiser of Σ loss + (Λ/2)·‖w‖² on a grid with Gaussian noise; Λ follows from that count and from public numbers.
 Together they are the Gaussian mechanism that the budget allows (output.proof.md).
 
@@ -46,7 +46,7 @@ class Output(Solver):
 
     name = "output"
 
-    def guarantee(self, problem: Problem) -> Guarantee:
+    def guarantee_for(self, problem: Problem) -> Guarantee:
         refuse_wide(problem.box.width * problem.scores)
         if math.isinf(steepest(problem.loss, problem.scores)):
             raise UnsupportedGuarantee(

@@ -26,7 +26,7 @@ _LEAST = 1e-12  # of a variance that whitening divides by, as a part of the larg
 class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Principal components that reveal at most (epsilon, delta) about any one record.
 
-    **Promise.** All attributes together, and everything computed from them, satisfy `privacy_`. Features are
+    **Guarantee.** All attributes together, and everything computed from them, satisfy `guarantee_`. Features are
     clipped to their `bounds`, rows to a distance of `norm` from the middle of them (from zero without
     bounds); one of the two is needed. NaN counts as the middle.
 

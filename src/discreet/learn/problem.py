@@ -78,7 +78,7 @@ class Solver(ABC):
     has_intervals: bool = False
 
     @abstractmethod
-    def guarantee(self, problem: Problem) -> Guarantee:
+    def guarantee_for(self, problem: Problem) -> Guarantee:
         """What a fit reveals, from public parameters alone; a coded refusal where no theorem covers the problem."""
 
     @abstractmethod

@@ -4,7 +4,7 @@
     narrowed = Narrowed.release(problem, noise=50.0)      # the same problem in a smaller box
     narrowed.problem, narrowed.weights(found)             # … and its weights on the rows of the declared box
 
-**Promise.** Each release is a vector of whole-number counts, of which one record moves one by 1 (replacing it moves two), with
+**Guarantee.** Each release is a vector of whole-number counts, of which one record moves one by 1 (replacing it moves two), with
 Gaussian noise of the given multiplier. Everything else is a function of those counts and of public numbers.
 
 Why it holds: a record lies in one shell by the length of its row in whole cells, and in one bin by its target; both depend on

@@ -5,7 +5,7 @@
     as_column(y, rows=3)      # one value for each row, as it is
     as_target(y, rows=3)      # one number for each row
 
-**Promise.** What a record is read as depends on that record and on the schema alone. The schema is what was declared
+**Guarantee.** What a record is read as depends on that record and on the schema alone. The schema is what was declared
 of all records: the type of an array or of a frame's column, and the number of columns; it is public, and the only
 thing that is refused. No value is an error or a warning: in a list, and where the declared type is "any object",
 what is no number is NaN. In a list of rows the number of features is that of the first row, and is public; a row that is none, or of

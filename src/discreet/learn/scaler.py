@@ -26,8 +26,8 @@ _NARROWEST = 0.05  # of half the bounds: a smaller standard deviation is not tol
 class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Standardise features by means and variances that reveal at most (epsilon, delta) about any one record.
 
-    **Promise.** `mean_`, `var_`, `scale_` and `n_samples_seen_` together, and everything computed from them,
-    satisfy `privacy_`. What lies outside `bounds` counts as the bound, NaN as the middle. Under
+    **Guarantee.** `mean_`, `var_`, `scale_` and `n_samples_seen_` together, and everything computed from them,
+    satisfy `guarantee_`. What lies outside `bounds` counts as the bound, NaN as the middle. Under
     `relation="replace"` the number of rows is public. A scale is never below 2.5 % of the width of the
     bounds, nor where it could not be told from noise.
 

@@ -14,7 +14,7 @@ __all__ = ["LinearSVC"]
 class LinearSVC(LinearClassifier):
     """A linear classifier by the smoothed hinge loss: one score for two classes, one against the rest for more.
 
-    **Promise.** That of LogisticRegression.
+    **Guarantee.** That of LogisticRegression.
 
     >>> import numpy as np
     >>> X = np.linspace(-1, 1, 2000).reshape(-1, 1)

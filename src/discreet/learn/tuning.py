@@ -2,9 +2,9 @@
 """The best of several private models, and what it costs to have looked for it.
 
     best = tune([LogisticRegression(norm=1, …), LogisticRegression(norm=2, …)], X, y, mean_runs=10)
-    best.predict(X_new); best.privacy_
+    best.predict(X_new); best.guarantee_
 
-**Promise.** `privacy_` of the result covers the whole search: a secret, random number of trials, each of a candidate drawn by a
+**Guarantee.** `guarantee_` of the result covers the whole search: a secret, random number of trials, each of a candidate drawn by a
 fair die, of which only the best is released (`mechanisms.select_best`).
 
 Why it holds: in a trial every record falls, by a coin of its own, either to the fit or to the judging; a record is in one part
@@ -58,7 +58,7 @@ def tune(
     >>> X = np.linspace(-1, 1, 4000).reshape(-1, 1)
     >>> kept = {"epsilon": 0.5, "delta": 1e-6, "bounds": (-1, 1), "classes": [False, True]}
     >>> best = tune([LogisticRegression(**kept), LogisticRegression(**kept, norm=0.5)], X, X[:, 0] > 0, mean_runs=3)
-    >>> bool(best.score(X, X[:, 0] > 0) > 0.9), best.privacy_.epsilon(delta=1e-5) > 0.5
+    >>> bool(best.score(X, X[:, 0] > 0) > 0.9), best.guarantee_.epsilon(delta=1e-5) > 0.5
     (True, True)
     """
     matrix = as_matrix(X)
@@ -68,9 +68,9 @@ def tune(
     payer = _payer(candidates, session)
     trials = [Trial.of(candidate, matrix.shape[1], share) for candidate in candidates]
     search = select_best(candidates=trials, score=lambda tried: tried.score, mean_runs=mean_runs)
-    receipt = None if payer is None else payer.charge(search.guarantee(), question="learn.tune")
+    receipt = None if payer is None else payer.charge(search.guarantee, question="learn.tune")
     best = search.draw((matrix, column)).value.model
-    best.privacy_, best.receipt_, best.session = search.guarantee(), receipt, payer
+    best.guarantee_, best.receipt_, best.session = search.guarantee, receipt, payer
     best._search_ = (
         "It is the best of a secret number of trials, judged by records that it did not learn from.",
     )
@@ -101,10 +101,10 @@ class Trial(Mechanism):
         """What a fit costs is known from a fit on no records: it does not depend on them."""
         alone = _unseen(estimator).fit(np.empty((0, features)), np.empty(0, object))
         budget = Budget.of(epsilon=alone.epsilon, delta=alone.delta, unit=alone.unit)
-        return cls(estimator, alone.privacy_, budget, held_out)
+        return cls(estimator, alone.guarantee_, budget, held_out)
 
     @property
-    def promise(self) -> Guarantee:
+    def guarantee(self) -> Guarantee:
         return privacy.parallel(self.fitting, self.budget.gaussian(self.budget.noise))
 
     def draw(self, data: Any) -> Tried:

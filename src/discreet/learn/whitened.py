@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Noisy gradient descent in coordinates that a private second-moment matrix has made round: the default solver.
 
-**Promise.** Gaussian releases of counts that say where rows and targets lie (`ranges`, a fiftieth of the budget each), of the
+**Guarantee.** Gaussian releases of counts that say where rows and targets lie (`ranges`, a fiftieth of the budget each), of the
 second moments (a fifth), and of 100 gradients (the rest); nothing else leaves the data, and together they are exactly the
 Gaussian mechanism that the budget allows.
 
@@ -53,7 +53,7 @@ class Whitened(Solver):
     name = "whitened"
     has_intervals = True
 
-    def guarantee(self, problem: Problem) -> Guarantee:
+    def guarantee_for(self, problem: Problem) -> Guarantee:
         counts, matrix, each = _noises(problem)
         budget = problem.budget
         guarantee = (

@@ -3,7 +3,7 @@
 
     postgresql://user@host/database?schema=visits
 
-**Promise.** An address that means one ledger today means the same one tomorrow, or is refused. Nothing that decides which ledger it
+**Guarantee.** An address that means one ledger today means the same one tomorrow, or is refused. Nothing that decides which ledger it
 is comes from an environment variable, from the name of the user, or from what else there is on the server.
 
 Why that is needed: where a part of an address is left to a default, a schema that appears in front of the others, a role with another

@@ -10,7 +10,7 @@
 The first charge takes the one that admits most questions like it, the first of the table where several do; its running
 totals, whose names say which one it is, are stored with that charge, in the same transaction. From then on it is that filter.
 
-**Promise.** All answers together keep (ε, δ), as under each of the filters. For k questions like the first the limit admits no
+**Guarantee.** All answers together keep (ε, δ), as under each of the filters. For k questions like the first the limit admits no
 fewer than basic composition does; and whatever is asked, it admits all that basic composition admits within the ε and
 the share of δ that was kept for failures (ask `describe`).
 
@@ -75,8 +75,8 @@ class Candidates(Limit):
     def theorem(self) -> str:
         return f"{self.first.theorem}; the split of δ is a function of the first question alone"
 
-    def promise(self, unit: Unit) -> Guarantee:
-        return self.first.promise(unit)
+    def guarantee_for(self, unit: Unit) -> Guarantee:
+        return self.first.guarantee_for(unit)
 
     def describe(self) -> list[str]:
         splits = " or ".join(f"{float(one.leak / one.delta):.0%}" for one in self.filters)

@@ -5,7 +5,7 @@ The body of a row is one line of JSON with everything that the row says, the has
 of its answer; the row's own hash is the SHA-256 of that line. The answer lies beside the body, so that reading the
 last row stays cheap however long the answers are.
 
-**Promise.** A row that was changed after it was written, taken out, put in, or moved, breaks the chain at that row, unless every
+**Guarantee.** A row that was changed after it was written, taken out, put in, or moved, breaks the chain at that row, unless every
 row after it is computed anew: then the hash of the last row (the anchor) is another one. Two texts with the same
 SHA-256 are not known to anybody.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a ledger may claim to the outside, and why it is that and not something smaller.
 
-**Promise.** What is claimed follows from the limit alone, by its theorem. It holds now and at the end, whatever was asked and
+**Guarantee.** What is claimed follows from the limit alone, by its theorem. It holds now and at the end, whatever was asked and
 however the questions and their prices were chosen. A ledger that is half empty claims no less: "stop here, and quote
 the composition of what was run" is a stopping rule that looks at answers, and the composed curve does not hold under
 such a rule.
@@ -73,7 +73,7 @@ def claim_of(limit: Limit, unit: Unit, state: State) -> Claim:
     """The claim of a limit for that unit; the state matters only where there is no limit for life."""
     if isinstance(limit, Odometer):
         return Claim(unit, None, limit.bound(state), float(limit.delta), "over all answers so far", _ODOMETER)
-    whole = limit.promise(unit)
+    whole = limit.guarantee_for(unit)
     if isinstance(limit, Windowed):
         if isinstance(limit.lifetime, Odometer):
             inner = limit.lifetime

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """For which data a ledger is charged: the description that each charge names, and what of it may change.
 
-**Promise.** Within one data set the unit (its column, its type, its word, the relation) and the contribution bounds stay what they were
+**Guarantee.** Within one data set the unit (its column, its type, its word, the relation) and the contribution bounds stay what they were
 at the first charge, and a table that was private once, by its name or by where it lies, is never public later. Whatever
 else changes is written down as a new version before the first charge under it. A version is known by the SHA-256 of its text,
 which every charge carries, so it lies in the hash chain.

@@ -12,7 +12,7 @@ loss of (P̂, Q̂) is bounded, in the lane's own measure, by the amount that the
 | last … | a point, or a truncation, that takes most of the δ account: used only where nothing else fits | as above |
 | whole | all of the account | all of a pure lane: an answer that is (ε, δ) itself |
 
-**Promise.** Every row holds. Amounts are exact where they are ratios and rounded up where they are not. The menu is a
+**Guarantee.** Every row holds. Amounts are exact where they are ratios and rounded up where they are not. The menu is a
 function of the guarantee and the limit alone, so it says nothing about the data or about earlier answers.
 
 Why. *Plain*: `worst_loss`, `divergence` and `concentration` of a part exclude its failure. *Point*: (ε, δ) in both

@@ -102,7 +102,7 @@ class Filter(Limit):
     def theorem(self) -> str:
         return _THEOREMS[self.sort]
 
-    def promise(self, unit: Unit) -> Guarantee:
+    def guarantee_for(self, unit: Unit) -> Guarantee:
         words = {"unit": unit.protects, "relation": unit.relation}
         (first, *_) = self.lanes
         if first.kind == "mu2":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exact running totals: what has been spent in each lane, and what one more answer would add.
 
-**Promise.** Totals are exact ratios of whole numbers. What is a ratio is added as it is (ten times 0.1 is 1), what is
+**Guarantee.** Totals are exact ratios of whole numbers. What is a ratio is added as it is (ten times 0.1 is 1), what is
 not is rounded up to a multiple of 2^-80 before it is added; so nothing that costs something is ever free, in whatever
 order it comes. What has no end in a lane is `math.inf`, and stays so.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """On what a promise rests, layer by layer, in the order of the pyramid of NIST SP 800-226.
 
-**Promise.** Every line is marked: *enforced* by the software (it refuses otherwise), *asserted* by the curator (the promise
+**Guarantee.** Every line is marked: *enforced* by the software (it refuses otherwise), *asserted* by the curator (the promise
 depends on it, and nothing here checks it), or *not covered* (nothing is promised about it). A line is marked enforced only
 for what goes through a session and a ledger.
 """

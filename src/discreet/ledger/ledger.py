@@ -2,7 +2,7 @@
 """The ledger: what was spent on a data set, written down before anything is drawn, and never given back.
 
 ledger = Ledger("visits.ledger", limit=Limit.filter(epsilon=1, delta=1e-6), unit="patient")
-receipt = ledger.charge(mechanism.guarantee(), question="how many visits?", key="visits-1")     # on disk before it returns
+receipt = ledger.charge(mechanism.guarantee, question="how many visits?", key="visits-1")     # on disk before it returns
 answer = ledger.commit(receipt, draw())                                                       # show what this returns
 """
 
@@ -62,7 +62,7 @@ class Ledger:
     `description` is what `Dataset.public_description` says. A charge names the description that it is made under, and one that
     protects somebody else is refused (`discreet.ledger.description`).
 
-    **Promise.** `charge` returns a receipt only after the cost is on disk, and only if the limit admits it; so the total in the
+    **Guarantee.** `charge` returns a receipt only after the cost is on disk, and only if the limit admits it; so the total in the
     ledger is never below what was drawn, whatever crashes and whenever, and never above the limit, however many processes,
     threads and machines charge at once. Nothing is ever given back. A refusal writes nothing and is a function of earlier
     charges alone.
@@ -258,10 +258,11 @@ class Ledger:
         self._looked = last
         return dict(self._versions)
 
+    @property
     def guarantee(self) -> Guarantee | None:
         """Everything that was charged, as one guarantee; None if nothing was.
 
-        **Promise.** It describes what was run. Its views hold if the parameters of every charge were fixed in advance (as under
+        **Guarantee.** It describes what was run. Its views hold if the parameters of every charge were fixed in advance (as under
         `Limit.plan`); where they were chosen in view of earlier answers, what holds is the limit's own claim.
         """
         charged = Counter(entry.guarantee for entry in self.entries() if entry.kind == "reserved")

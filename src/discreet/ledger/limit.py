@@ -41,7 +41,7 @@ _HARDLY = 1_000
 class Limit(ABC):
     """How much may be spent; see the module docstring.
 
-    **Promise.** Whatever an analyst asks, in whatever order and however it depends on earlier answers, as long as each
+    **Guarantee.** Whatever an analyst asks, in whatever order and however it depends on earlier answers, as long as each
     question was admitted before its noise was drawn, all answers together keep `claim` (by `theorem`). A refusal is a
     function of what was charged before, never of the data, and costs nothing.
 
@@ -80,13 +80,13 @@ class Limit(ABC):
         """Why the promise holds."""
 
     @abstractmethod
-    def promise(self, unit: Unit) -> Guarantee | None:
+    def guarantee_for(self, unit: Unit) -> Guarantee | None:
         """What holds at the end for one such unit; None if nothing is promised of the whole."""
 
     @property
     def claim(self) -> Guarantee | None:
         """What holds at the end, for a record added or removed; the ledger states it for its own unit."""
-        return self.promise(Unit())
+        return self.guarantee_for(Unit())
 
     @abstractmethod
     def describe(self) -> list[str]:

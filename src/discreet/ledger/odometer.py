@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An odometer: nothing is refused for being too dear, and one line says at all times what (ε, δ) was reached.
 
-**Promise.** Fix λ > 0 in advance. Let b be the less of Σεᵢ and (1+λ)·Σρᵢ + log(1/δ')/λ after the answers so far, where δ' is δ less
+**Guarantee.** Fix λ > 0 in advance. Let b be the less of Σεᵢ and (1+λ)·Σρᵢ + log(1/δ')/λ after the answers so far, where δ' is δ less
 the account d of mechanisms that may fail. Then the answers up to any moment, also one that is chosen in view of them,
 are (b, δ)-private: for every event S of which b ≤ ε is a part, P(S) ≤ e^ε·Q(S) + δ; in general
 P(S) ≤ ∫_S e^b dQ + δ. Prices may depend on earlier answers.
@@ -70,7 +70,7 @@ class Odometer(Limit):
     def theorem(self) -> str:
         return "Ville's inequality for e^{λL - λ(λ+1)R}; greatest losses add"
 
-    def promise(self, unit: Unit) -> None:
+    def guarantee_for(self, unit: Unit) -> None:
         """Nothing is promised of the whole: it has no end."""
 
     def describe(self) -> list[str]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opening a ledger: make it if there is none, and refuse one that is damaged or belongs to something else.
 
-**Promise.** What is opened has the tables that were made, a first row that states limit, unit and data set, as many rows as its
+**Guarantee.** What is opened has the tables that were made, a first row that states limit, unit and data set, as many rows as its
 head says, and an unbroken chain over its last thousand rows (`verify` walks all of them). What was given and differs
 from what is stored is refused. A ledger appears whole: nobody ever sees half of one, and nothing that bears the name of one, an
 empty file included, is ever begun anew.

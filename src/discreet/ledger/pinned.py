@@ -5,7 +5,7 @@ D_α ≤ B in both directions gives (ε, w) for every ε, with
 
     w = CKS(α, B, ε) = e^{(α-1)(B-ε)} · (1 - 1/α)^α / (α - 1)          (Canonne, Kamath, Steinke 2020, Proposition 12).
 
-**Promise.** `budget` returns a B for which w is not above what was asked for, and `holds` confirms it; both compute with
+**Guarantee.** `budget` returns a B for which w is not above what was asked for, and `holds` confirms it; both compute with
 fifty decimal digits and round against themselves by far more than those digits lose, so the result is the same on
 every machine. Any order is valid; `best_order` finds the one with the greatest ρ = B/α, where Gaussian noise gets most.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The file of a ledger in its folder: whether there is one, how a new one appears, and what stands in the way.
 
-**Promise.** A new file appears under its name whole and on disk, or not at all, and never in the place of another one. Whatever
+**Guarantee.** A new file appears under its name whole and on disk, or not at all, and never in the place of another one. Whatever
 bears the name of a ledger, or the journal of one, is never taken for the lack of a ledger: an empty file, a folder, a link that
 leads nowhere.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plan: mechanisms fixed in advance, used in any order, and accounted for jointly.
 
-**Promise.** All answers together keep the composition of the slots, with its whole curve. The order in which slots are
+**Guarantee.** All answers together keep the composition of the slots, with its whole curve. The order in which slots are
 used, which of them stay unused, what is asked in each, and which mechanism runs in a slot may all depend on earlier
 answers, as long as that mechanism provably has the slot's guarantee.
 
@@ -44,7 +44,7 @@ class Plan(Limit):
     def theorem(self) -> str:
         return "slots fixed in advance, in any order (Zhu, Dong, Wang 2022, Theorem 10)"
 
-    def promise(self, unit: Unit) -> Guarantee:
+    def guarantee_for(self, unit: Unit) -> Guarantee:
         """The composition of all slots; a plan is made for one unit, and promises nothing to another."""
         same_unit([self.slots.unit, unit])
         return self.slots

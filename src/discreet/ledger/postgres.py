@@ -4,7 +4,7 @@
 The schema belongs to the address (`discreet.ledger.address`). Where it names none, the database must hold no ledger but the one in the
 schema that the search path leads to. A handle keeps its schema: tables are named with it, whatever the search path says later.
 
-**Promise.** A writer holds one lock of the schema from the beginning of its transaction to the end, so that what it
+**Guarantee.** A writer holds one lock of the schema from the beginning of its transaction to the end, so that what it
 read is still the last row when it writes. COMMIT returns when the server has forced the row to disk
 (`synchronous_commit` is on, whatever the server's default is), as far as the server itself is honest about disks: one that
 runs with `fsync = off` is reported by `verify`.

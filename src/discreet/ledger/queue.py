@@ -4,7 +4,7 @@
 SQLite has no queue: whoever looks at the right moment gets the right to write, and with many processes somebody is
 passed over for a long time. So writers line up at a lock of the folder (`flock`, which queues those who wait).
 
-**Promise.** Nothing depends on the line but fairness: whoever waited too long, or cannot stand in line on this system,
+**Guarantee.** Nothing depends on the line but fairness: whoever waited too long, or cannot stand in line on this system,
 goes on without, and SQLite keeps writers apart. A process that is killed leaves the line.
 """
 

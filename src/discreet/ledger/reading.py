@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a reader of a statement asks besides the promise: how accurate, how biased, who may ask, which digests, how to verify.
 
-**Promise.** Every sentence follows from the ledger, or says that it is asserted. Nothing is read off the data, and no digest of the
+**Guarantee.** Every sentence follows from the ledger, or says that it is asserted. Nothing is read off the data, and no digest of the
 data is given: with one, whoever guesses a record could check the guess.
 """
 

@@ -24,7 +24,7 @@ NOT_DRAWN = '{"not drawn": true}'
 class Receipt:
     """Proof that an answer was paid for before it was drawn.
 
-    **Promise.** Whoever holds a receipt finds the row `number` with this `hash` in the ledger, and its cost in the
+    **Guarantee.** Whoever holds a receipt finds the row `number` with this `hash` in the ledger, and its cost in the
     total, also after a crash and after a power failure. `cost` is None for an answer that was paid for earlier and is
     shown again. `closes` names the accounting tracks that this charge has closed for everybody, which is never done silently.
     """

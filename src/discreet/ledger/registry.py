@@ -4,7 +4,7 @@
 The fields and their order are those of the registry's own template (basic, dp_variant, privacy_loss, deployment_model,
 implementation, administrative).
 
-**Promise.** A field holds what the ledger shows, or what a person declared, or null. The library declares nothing by itself:
+**Guarantee.** A field holds what the ledger shows, or what a person declared, or null. The library declares nothing by itself:
 who publishes, for which use, when, who has access, what happens after the noise, why these parameters, and which tier the entry
 has, are a person's words, listed in `asserted`. What is still to be said is listed in `missing`.
 """

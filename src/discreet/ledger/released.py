@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What was released: one line for each charge, in the order of the ledger.
 
-**Promise.** Each charge is listed, with or without an answer; what it added is the difference of the totals that the rows
+**Guarantee.** Each charge is listed, with or without an answer; what it added is the difference of the totals that the rows
 carry, so the lines add up to what was spent. Answers are left out unless they are asked for.
 """
 

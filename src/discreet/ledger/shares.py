@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits inside a limit: shares of every lane for analysts or projects.
 
-**Promise.** The global claim holds against all of them together, whatever they tell each other: every charge goes through
+**Guarantee.** The global claim holds against all of them together, whatever they tell each other: every charge goes through
 the whole limit, and a share can only refuse more. If the shares are *reserved*, each analyst's own view has a promise
 too, that of the share (`promise_to`), and any coalition that of its shares together.
 
@@ -67,8 +67,8 @@ class Shared(Limit):
     def theorem(self) -> str:
         return self.whole.theorem
 
-    def promise(self, unit: Unit) -> Guarantee:
-        return self.whole.promise(unit)
+    def guarantee_for(self, unit: Unit) -> Guarantee:
+        return self.whole.guarantee_for(unit)
 
     def promise_to(self, name: str, unit: Unit | None = None) -> Guarantee:
         """What holds for all that this analyst (or project) alone gets to see; for reserved shares only."""

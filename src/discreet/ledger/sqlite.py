@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A ledger in one file, by the SQLite that comes with Python.
 
-**Promise.** What a transaction wrote is on disk when COMMIT returns: the journal is a rollback journal and
+**Guarantee.** What a transaction wrote is on disk when COMMIT returns: the journal is a rollback journal and
 `synchronous` is EXTRA, so the journal, the file and the folder are each forced to disk (`fullfsync` asks macOS to
 mean it). A process that is killed anywhere leaves either all of its transaction or, after the next opening, nothing of it.
 

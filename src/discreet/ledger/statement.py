@@ -8,7 +8,7 @@ It is for those who must answer for a release: a director, an auditor, a journal
 is that of NIST SP 800-226: ε and the unit on top, then algorithms, security, access and collection; its registry entry has
 the columns of the public registry of deployments.
 
-**Promise.** Every figure is recomputed from the rows of the ledger, after the whole ledger was verified; a damaged one is refused.
+**Guarantee.** Every figure is recomputed from the rows of the ledger, after the whole ledger was verified; a damaged one is refused.
 What is claimed is what the limit proves, however the questions were chosen. No answer is in it unless `answers` is
 asked for, and nothing that was read off the data otherwise.
 

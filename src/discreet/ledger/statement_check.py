@@ -4,7 +4,7 @@
     found = verify_statement(Path("statement.html").read_text(), Ledger("visits.ledger"))
     found.holds; found.later; found.differences; found.asserted
 
-**Promise.** `holds` means that every letter of the page, or every value of the JSON, is what the ledger gives today for the same
+**Guarantee.** `holds` means that every letter of the page, or every value of the JSON, is what the ledger gives today for the same
 rows: no figure, sentence or entry was changed, dropped or added. Rows that were charged later make no difference, and are
 counted (`later`). What is not in the ledger cannot be verified, and is listed (`asserted`).
 

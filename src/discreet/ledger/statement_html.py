@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A statement as one HTML page that needs nothing else: no script, no font, no picture from elsewhere.
 
-**Promise.** Whatever stands in the ledger is shown as text and never becomes markup. Marks are words and shapes, not only
+**Guarantee.** Whatever stands in the ledger is shown as text and never becomes markup. Marks are words and shapes, not only
 colours; tables have captions, pictures have words; it prints, and follows a dark screen.
 """
 
@@ -45,7 +45,7 @@ body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,s
 .statement{max-width:62rem;margin:0 auto;padding:2rem 1.25rem 4rem}
 .statement h1{font-size:1.6rem;line-height:1.25;margin:0 0 .25rem}
 .statement h2{font-size:1.15rem;margin:2.5rem 0 .5rem;padding-top:.75rem;border-top:1px solid var(--line)}
-.statement .promise{font-size:1.35rem;line-height:1.35;margin:.75rem 0;font-weight:600}
+.statement .guarantee{font-size:1.35rem;line-height:1.35;margin:.75rem 0;font-weight:600}
 .statement h2.plain{border:0;padding:0;margin-top:0}
 .statement .caution{border-left:.3rem solid var(--bad);background:var(--wash);padding:.5rem .75rem;margin:.75rem 0}
 .statement .soft{color:var(--soft)}

@@ -4,7 +4,7 @@
 `Store` says what a ledger needs of a database, in plain SQL; `SQLite` keeps the table in one file, and
 `discreet.ledger.postgres` on a server. A store knows rows, and nothing of privacy.
 
-**Promise.** While `write(work)` works nobody else writes, in this process or another. When it returns, the rows are on disk
+**Guarantee.** While `write(work)` works nobody else writes, in this process or another. When it returns, the rows are on disk
 and stay there. When it raises, or the process is killed inside it, all of its rows are there or none; only where it
 fails or is interrupted while the database commits, the error cannot tell which. It waits for others as long as its
 `patience` says, whatever it waits for. An interrupt (Ctrl-C, or any other exception) ends the transaction and lets go of

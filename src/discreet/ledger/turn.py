@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One turn at a ledger: what a writer does between its first look and COMMIT, while nobody else writes.
 
-**Promise.** Rows that are written in one turn are on disk together or not at all, and each is admitted by the limit after
+**Guarantee.** Rows that are written in one turn are on disk together or not at all, and each is admitted by the limit after
 all rows before it, those of the same turn included. So charges that belong together are made together, or none of them.
 
 A charge is *held* if whoever makes it shows nothing of what it draws before the answer is committed. Then a charge that

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checking a whole ledger: every hash, every cost and every total, computed anew from what is stored.
 
-**Promise.** `intact` means: every row is what was written and follows the one before it; the totals follow from the stored costs
+**Guarantee.** `intact` means: every row is what was written and follows the one before it; the totals follow from the stored costs
 by the rules of the limit, and never exceed it; every answer belongs to a charge and is found by its key; every description that a
 charge names was written down before it and protects whom the earlier ones did; and the row of the anchor, if one was given,
 is there. What is worth knowing and no damage is a finding that begins with W:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The descriptions that a ledger was charged under, for a statement: each version, its period, and what changed.
 
-**Promise.** What is said here is recorded in rows that the hash chain covers. A description that is only given with the statement is
+**Guarantee.** What is said here is recorded in rows that the hash chain covers. A description that is only given with the statement is
 named as that, and charges that name none are counted.
 """
 

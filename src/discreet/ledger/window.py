@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits that renew by the calendar, under a limit for life.
 
-**Promise.** In each window all answers together keep the window's limit. Over a lifetime they keep the `lifetime` limit, to
+**Guarantee.** In each window all answers together keep the window's limit. Over a lifetime they keep the `lifetime` limit, to
 which every answer is charged as well, in lanes with orders of their own. Without a lifetime limit nothing is promised
 of more than one window but what `after(windows)` states: the windows composed, each as its (ε, δ).
 
@@ -72,13 +72,13 @@ class Windowed(Limit):
     def theorem(self) -> str:
         return self.each.theorem if self.lifetime is None else self.lifetime.theorem
 
-    def promise(self, unit: Unit) -> Guarantee | None:
+    def guarantee_for(self, unit: Unit) -> Guarantee | None:
         """What holds for life; None without a lifetime limit."""
-        return None if self.lifetime is None else self.lifetime.promise(unit)
+        return None if self.lifetime is None else self.lifetime.guarantee_for(unit)
 
     def after(self, windows: int, unit: Unit | None = None) -> Guarantee:
         """What holds for somebody whose data were there for that many windows, by the windows' limits alone."""
-        return check.whole(windows=windows) * self.each.promise(unit or Unit())
+        return check.whole(windows=windows) * self.each.guarantee_for(unit or Unit())
 
     def describe(self) -> list[str]:
         lines = [f"In each window ({self.length}): {line}" for line in self.each.describe()]

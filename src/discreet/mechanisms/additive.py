@@ -8,9 +8,9 @@
 `sensitivity` is how much the answer moves, at most, when one protected unit changes: the l1 norm of the change for
 Laplace and Geometric, the l2 norm for the two Gaussians.
 
-**Promise.** The released number is a function of (rounded value + noise) on a grid of dyadic step, in exact integers.
+**Guarantee.** The released number is a function of (rounded value + noise) on a grid of dyadic step, in exact integers.
 The step does not depend on the value; the guarantee is that of whole-number noise at the enlarged whole-number
-sensitivity. So no low bit, no magnitude and no cast reveals more than `guarantee()` says.
+sensitivity. So no low bit, no magnitude and no cast reveals more than `guarantee` says.
 
 Why it holds: `noise.Grid` rounds before noise is added, `mechanisms.laws` states the guarantee on whole numbers, and
 going back to floats is post-processing. What would break it: a sensitivity that is not true.
@@ -77,11 +77,11 @@ class Additive(Mechanism):
         self._cells = self._sensitivity_in_cells(sensitivity)
         self._words = {"relation": relation, "unit": unit}
         self.law = self._law(self._scale_in_cells())
-        self._promise = self._promised(self.law)
+        self._guarantee = self._promised(self.law)
 
     @property
-    def promise(self) -> Guarantee:
-        return self._promise
+    def guarantee(self) -> Guarantee:
+        return self._guarantee
 
     @property
     def scale(self) -> float:
@@ -153,7 +153,7 @@ class Additive(Mechanism):
         """The mechanism with the most noise whose error, at this confidence, is still at most `error`.
 
         >>> planned = Laplace.for_error(10, sensitivity=1, confidence=0.95)
-        >>> round(planned.promise.epsilon(delta=0), 3)
+        >>> round(planned.guarantee.epsilon(delta=0), 3)
         0.3
         """
         made: Any = partial(cls, sensitivity=sensitivity, **words)
@@ -212,7 +212,7 @@ class Additive(Mechanism):
         return enough
 
     def _promised(self, law: Law) -> Guarantee:
-        return law.promise(self._cells, self.dimension, **self._words)
+        return law.guarantee_for(self._cells, self.dimension, **self._words)
 
     def _multiplier(self) -> float:
         """How many sensitivities of noise the amount that was asked for needs, about."""
@@ -222,22 +222,22 @@ class Additive(Mechanism):
         target = privacy.approximate(asked["epsilon"], asked["delta"])
         return calibrate(privacy.gaussian, to=target, tolerance=1e-9)
 
-    def _keeps(self, promise: Guarantee) -> bool:
+    def _keeps(self, guarantee: Guarantee) -> bool:
         asked = self._given
         if "rho" in asked:
-            return promise.concentrated() <= asked["rho"]
-        return promise.delta(asked["epsilon"]) <= asked["delta"]
+            return guarantee.concentrated() <= asked["rho"]
+        return guarantee.delta(asked["epsilon"]) <= asked["delta"]
 
 
 class Laplace(Additive):
     """Laplace noise on a number, or on a vector whose l1 distance is bounded.
 
-    **Promise.** ε-differential privacy with ε = sensitivity / scale, never more than the `epsilon` that was asked for.
+    **Guarantee.** ε-differential privacy with ε = sensitivity / scale, never more than the `epsilon` that was asked for.
 
     Why it holds: Dwork, McSherry, Nissim, Smith 2006, on the whole numbers of a grid.
 
     >>> mechanism = Laplace(epsilon=1, sensitivity=1)
-    >>> mechanism.guarantee().epsilon(delta=0)
+    >>> mechanism.guarantee.epsilon(delta=0)
     1.0
     >>> round(mechanism.error(confidence=0.95), 2)
     3.0
@@ -264,14 +264,14 @@ class Laplace(Additive):
     def _multiplier(self) -> float:
         return 1 / self._given["epsilon"]
 
-    def _keeps(self, promise: Guarantee) -> bool:
-        return promise.epsilon(delta=0) <= self._given["epsilon"]
+    def _keeps(self, guarantee: Guarantee) -> bool:
+        return guarantee.epsilon(delta=0) <= self._given["epsilon"]
 
 
 class Geometric(Laplace):
     """Laplace noise on whole numbers: P(noise = z) ∝ exp(-|z| / scale), also called the geometric mechanism.
 
-    **Promise.** As `Laplace`, with whole numbers in and out; the best possible answer to a count for every loss
+    **Guarantee.** As `Laplace`, with whole numbers in and out; the best possible answer to a count for every loss
     function (Ghosh, Roughgarden, Sundararajan 2009). A fraction counts as the whole number below it, of which the sensitivity
     must be true, and a number beyond 10**300 (in a vector 2**62) as that; sums do not wrap around. An array of floats is refused.
 
@@ -285,7 +285,7 @@ class Geometric(Laplace):
 class Gaussian(Additive):
     """Gaussian noise on a number, or on a vector whose l2 distance is bounded.
 
-    **Promise.** Exactly the guarantee of the Gaussian mechanism, for `rho` (zero-concentrated) or for (ε, δ) by the
+    **Guarantee.** Exactly the guarantee of the Gaussian mechanism, for `rho` (zero-concentrated) or for (ε, δ) by the
     analytic calibration, never more than was asked for.
 
     Why it holds: rounding after the ideal noise is post-processing; Balle and Wang 2018 for the calibration.
@@ -293,7 +293,7 @@ class Gaussian(Additive):
     >>> mechanism = Gaussian(epsilon=1, delta=1e-6, sensitivity=1)
     >>> round(mechanism.scale, 3)
     4.225
-    >>> Gaussian(rho=0.5, sensitivity=1).guarantee().concentrated() <= 0.5
+    >>> Gaussian(rho=0.5, sensitivity=1).guarantee.concentrated() <= 0.5
     True
     """
 
@@ -320,22 +320,22 @@ class Gaussian(Additive):
 class DiscreteGaussian(Gaussian):
     """Gaussian noise on whole numbers: P(noise = z) ∝ exp(-z² / 2 scale²).
 
-    **Promise.** On one number the exact curve of this law, which is not that of the Gaussian; on a vector
+    **Guarantee.** On one number the exact curve of this law, which is not that of the Gaussian; on a vector
     ρ-zero-concentrated privacy with ρ = sensitivity² / 2 scale² (Canonne, Kamath, Steinke 2020).
 
-    >>> DiscreteGaussian(scale=3, sensitivity=1).guarantee()
+    >>> DiscreteGaussian(scale=3, sensitivity=1).guarantee
     discrete_gaussian(scale=3.0, sensitivity=1)
     """
 
     _law: type[Law] = DiscreteGaussianLaw
     _whole = True
 
-    def _keeps(self, promise: Guarantee) -> bool:
+    def _keeps(self, guarantee: Guarantee) -> bool:
         if (
             self.dimension > 1 and "epsilon" in self._given
         ):  # one route is enough, and the fast one nearly the best
-            return promise.epsilon(self._given["delta"], route="zcdp tight") <= self._given["epsilon"]
-        return super()._keeps(promise)
+            return guarantee.epsilon(self._given["delta"], route="zcdp tight") <= self._given["epsilon"]
+        return super()._keeps(guarantee)
 
 
 @check.arguments

@@ -13,7 +13,7 @@ A question is a function of *one* record with a value in [0, 1], which is asked 
 mean. A value beyond 0 or 1 is clipped; one that is no number, or a function that raises, counts as 1/2, because an error
 would reveal that such a record exists.
 
-**Promise.** All answers together have `guarantee()`, for one *replaced* record; their number is public. Values are
+**Guarantee.** All answers together have `guarantee`, for one *replaced* record; their number is public. Values are
 whole multiples of a power of two and summed as exact integers, noise is drawn exactly, and answers are clipped to
 [0, 1] afterwards.
 
@@ -60,21 +60,21 @@ class _Analysis(ABC):
         self.records = check.whole(records=records)
         self.queries = check.whole(queries=queries)
         self._words = {"relation": "replace", "unit": unit}
-        self._promise: Guarantee
+        self._guarantee: Guarantee
 
     @property
-    def promise(self) -> Guarantee:
+    def guarantee(self) -> Guarantee:
         """What the whole conversation costs one record that is replaced."""
-        return self._promise
+        return self._guarantee
 
     @property
     def unit(self) -> Unit:
         """Who is protected."""
-        return self._promise.unit
+        return self._guarantee.unit
 
-    def guarantee(self, distance: int = 1) -> Guarantee:
+    def guarantee_at(self, distance: int) -> Guarantee:
         """The guarantee of the whole conversation for `distance` records at once."""
-        return self._promise.at_distance(check.whole(distance=distance))
+        return self._guarantee.at_distance(check.whole(distance=distance))
 
     def error(self, confidence: float = CONFIDENCE) -> float:
         """How far any answer is from the mean over the records, at most, all of them at once."""
@@ -87,11 +87,11 @@ class _Analysis(ABC):
 
         The population is what the records are independent draws from; see `mechanisms.generalisation`.
         """
-        return population_error(self._promise, self.error, confidence)
+        return population_error(self._guarantee, self.error, confidence)
 
     def expected_gap(self) -> float:
         """A bound on |E[φ(records) - φ(population)]| for the question φ that somebody chose by the answers."""
-        return expected_gap(self._promise)
+        return expected_gap(self._guarantee)
 
     def _scale_in_cells(self, multiplier: float, widest: int = 1) -> float:
         """The scale on a grid on which rounding stays below a tenth of the noise, and n values fit in 62 bits."""
@@ -109,11 +109,11 @@ class _Analysis(ABC):
 class AdaptiveQueries(_Analysis):
     """A fixed number of adaptively chosen questions, each answered with noise of its own.
 
-    **Promise.** `queries` answers with Gaussian noise for `rho`, or for `epsilon` and `delta`; with Laplace noise for
+    **Guarantee.** `queries` answers with Gaussian noise for `rho`, or for `epsilon` and `delta`; with Laplace noise for
     `epsilon` alone. Never more than was asked for, and the whole of it when `open` is called.
 
     >>> rule = AdaptiveQueries(records=1_000, queries=10, epsilon=1)
-    >>> rule.guarantee().epsilon(delta=0), round(rule.error(0.95), 3)
+    >>> rule.guarantee.epsilon(delta=0), round(rule.error(0.95), 3)
     (1.0, 0.054)
     >>> with rule.open(range(1_000)) as conversation:
     ...     0 <= conversation.ask(lambda record: record < 500) <= 1
@@ -133,18 +133,18 @@ class AdaptiveQueries(_Analysis):
         super().__init__(records, queries, unit)
         kind, multiplier, kept = _amount(epsilon, delta, rho, self.queries)
         scale = self._scale_in_cells(multiplier)
-        self.law, self._promise = self._with(kind(scale))
+        self.law, self._guarantee = self._with(kind(scale))
         nudge = _NUDGE
-        while not kept(self._promise):  # past every rounding
+        while not kept(self._guarantee):  # past every rounding
             scale, nudge = scale * (1 + nudge), 2 * nudge
-            self.law, self._promise = self._with(kind(scale))
+            self.law, self._guarantee = self._with(kind(scale))
 
     def open(self, data: Sequence[Any]) -> Conversation:
         """A conversation about these records; the whole guarantee is spent now."""
         return _Answers(self, _snapshot("data", data, self.records))
 
     def _with(self, law: Law) -> tuple[Law, Guarantee]:
-        return law, self.queries * law.promise(1 << self._bits, 1, **self._words)
+        return law, self.queries * law.guarantee_for(1 << self._bits, 1, **self._words)
 
     def _reach(self, beta: float) -> int:
         return self.law.reach(beta / self.queries)
@@ -157,13 +157,13 @@ class Thresholdout(_Analysis):
     about `threshold`, the answer is the training mean; otherwise it is the hold-out mean with noise, and one
     overfit is used up. After the last one, or after `queries` questions, the conversation is over.
 
-    **Promise.** ε-differential privacy of one replaced hold-out record for the whole conversation, ε = `epsilon`.
+    **Guarantee.** ε-differential privacy of one replaced hold-out record for the whole conversation, ε = `epsilon`.
 
     Why it holds: analysis.proof.md (after Dwork, Feldman, Hardt, Pitassi, Reingold, Roth 2015): a sparse vector with a
     fresh line after every overfit, and one noisy answer for each.
 
     >>> rule = Thresholdout(records=1_000, threshold=0.1, overfits=1, queries=100, epsilon=1)
-    >>> rule.guarantee().epsilon(delta=0)
+    >>> rule.guarantee.epsilon(delta=0)
     1.0
     >>> with rule.open(train=[0] * 1_000, holdout=[1] * 1_000) as conversation:
     ...     round(conversation.ask(lambda record: 0.25), 2), conversation.ask(lambda record: record) > 0.5
@@ -186,10 +186,10 @@ class Thresholdout(_Analysis):
         self.epsilon = check.moderate(epsilon=epsilon)
         scale = self._scale_in_cells(2 * self.overfits / self.epsilon, widest=4)
         self.line = int(Grid(-self._bits).cells(exactly(self.threshold) * self.records))
-        self._promise, nudge = self._with(scale), _NUDGE
-        while self._promise.epsilon(0.0) > self.epsilon:  # past every rounding
+        self._guarantee, nudge = self._with(scale), _NUDGE
+        while self._guarantee.epsilon(0.0) > self.epsilon:  # past every rounding
             scale, nudge = scale * (1 + nudge), 2 * nudge
-            self._promise = self._with(scale)
+            self._guarantee = self._with(scale)
 
     def open(self, *, train: Sequence[Any], holdout: Sequence[Any]) -> Conversation:
         """A conversation about this hold-out; the noise of the line is drawn and the whole guarantee spent now."""
@@ -202,7 +202,7 @@ class Thresholdout(_Analysis):
         cell = 1 << self._bits
         compared = cell / exactly(self.line_law.scale) + 2 * cell / exactly(self.question_law.scale)
         spent = privacy.pure(float_above(compared), **self._words)
-        return self.overfits * (spent + self.answer_law.promise(cell, 1, **self._words))
+        return self.overfits * (spent + self.answer_law.guarantee_for(cell, 1, **self._words))
 
     def _reach(self, beta: float) -> int:
         """The line and the comparisons, or the noise of an answer, whichever is more; a third of β for each."""
@@ -215,12 +215,12 @@ class Thresholdout(_Analysis):
 class Conversation(ABC):
     """Answers to questions that may depend on the answers before.
 
-    **Promise.** All answers together have `guarantee`. The object can neither be copied nor carried into another process,
+    **Guarantee.** All answers together have `guarantee`. The object can neither be copied nor carried into another process,
     since two copies could ask twice as much. `private` is False once anything was drawn under a test's seed.
     """
 
     def __init__(self, rule: _Analysis) -> None:
-        self.guarantee, self.private, self.left = rule.promise, is_private(), rule.queries
+        self.guarantee, self.private, self.left = rule.guarantee, is_private(), rule.queries
         self._lock, self._process = Lock(), os.getpid()
 
     @property
@@ -304,14 +304,18 @@ def _amount(
     given = [value is not None for value in (epsilon, delta, rho)]
     if given == [True, False, False]:
         total = check.moderate(epsilon=epsilon)
-        return LaplaceLaw, queries / total, lambda promise: promise.epsilon(0.0) <= total
+        return LaplaceLaw, queries / total, lambda guarantee: guarantee.epsilon(0.0) <= total
     if given == [False, False, True]:
         most = check.moderate(rho=rho)
-        return GaussianLaw, math.sqrt(queries / (2 * most)), lambda promise: promise.concentrated() <= most
+        return (
+            GaussianLaw,
+            math.sqrt(queries / (2 * most)),
+            lambda guarantee: guarantee.concentrated() <= most,
+        )
     if given == [True, True, False]:
         point, lost = check.moderate(epsilon=epsilon), check.inner_probability(delta=delta)
         one = calibrate(privacy.gaussian, to=privacy.approximate(point, lost))
-        return GaussianLaw, math.sqrt(queries) * one, lambda promise: promise.delta(point) <= lost
+        return GaussianLaw, math.sqrt(queries) * one, lambda guarantee: guarantee.delta(point) <= lost
     raise BadParameter(
         "DP107",
         "the amount of noise must be stated in one way: epsilon, or epsilon and delta, or rho.",

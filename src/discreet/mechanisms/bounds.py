@@ -7,7 +7,7 @@ A record x with 2**(e-1) < |x| <= 2**e falls into the bin of its sign and e. Who
 bin of a public list, also to the empty ones, and those that reach a public threshold remain; the answer runs from
 the lower edge of the lowest to the upper edge of the highest.
 
-**Promise.** That of noise on a histogram: ε-differential privacy, also when the answer is a refusal. The threshold is a
+**Guarantee.** That of noise on a histogram: ε-differential privacy, also when the answer is a refusal. The threshold is a
 function of the parameters alone.
 
 Why it holds: every record is in exactly one bin, so one that comes or goes moves one count by one, and one that is
@@ -38,7 +38,7 @@ _REACH = 300  # bounds beyond 2**300 have no squares in floating point
 class Bounds(Mechanism):
     """Two numbers, each 0 or a power of two with a sign, that most of the records lie between.
 
-    **Promise.** ε-differential privacy. And for all data, with probability 1 - `failure` or more, both of these hold:
+    **Guarantee.** ε-differential privacy. And for all data, with probability 1 - `failure` or more, both of these hold:
 
     - no bin without records counts, so the bounds are edges of bins that hold records;
     - every bin with `enough` = 2·threshold - 1 records counts, so fewer than that lie beyond the bounds in any bin.
@@ -79,8 +79,8 @@ class Bounds(Mechanism):
         self.enough = 2 * self.threshold - 1
 
     @property
-    def promise(self) -> Guarantee:
-        return self._histogram.promise
+    def guarantee(self) -> Guarantee:
+        return self._histogram.guarantee
 
     def draw(self, data: Any) -> tuple[float, float] | Refusal:
         most = 2.0 ** self.exponents[1]

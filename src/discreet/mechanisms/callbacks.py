@@ -5,7 +5,7 @@
     with guarded():                               # once around a loop: nested calls then cost next to nothing
         found = [quietly(key, record) for record in records]
 
-**Promise.** What comes back is the value, or `instead`. Nothing else does: no exception of any kind (`SystemExit`,
+**Guarantee.** What comes back is the value, or `instead`. Nothing else does: no exception of any kind (`SystemExit`,
 `GeneratorExit` and a `KeyboardInterrupt` that the code raises itself included), no text, no warning. So no record
 decides whether there is an answer.
 

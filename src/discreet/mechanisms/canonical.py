@@ -14,7 +14,7 @@
 | UUID | a plain one |
 | tuple, list, array of numpy | a tuple of canonical forms |
 
-**Promise.** The form is a function of the value alone, total, and the same for any two values that Python takes for equal
+**Guarantee.** The form is a function of the value alone, total, and the same for any two values that Python takes for equal
 keys of a dict. It is of one of the types in the table, never the object that was passed unless every equal object
 looks the same. So showing the form shows nothing of who spelt it. Everything else is NOTHING: NaN, NaT, other types, numbers of
 more than 1,100 bits above or below the line, times of day with a zone, instants that UTC cannot write or that are finer than

@@ -10,7 +10,7 @@
 all scores then move the same way, up or down, none against the others: counts do, when somebody is added. It halves
 the noise; said without being true, it doubles the loss.
 
-**Promise.** The answer has exactly the law of the largest noisy score, whatever the size of the scores, and the
+**Guarantee.** The answer has exactly the law of the largest noisy score, whatever the size of the scores, and the
 scale is never below the one that ε needs. The guarantee is that of the exact law. No score leaves, noisy or not.
 
 Why it holds: choice.proof.md, and `noise.largest`, which compares exactly. What would break it: a sensitivity that
@@ -82,7 +82,7 @@ class Choice(Mechanism):
         self._distance = widest(sensitivity)
         self.monotone = require_monotone(monotone, relation)
         self._words = {"relation": relation, "unit": unit}
-        self._promise = self._promised()
+        self._guarantee = self._promised()
 
     @property
     @abstractmethod
@@ -90,8 +90,8 @@ class Choice(Mechanism):
         """Which noise races: "gumbel", "exponential" or "laplace"."""
 
     @property
-    def promise(self) -> Guarantee:
-        return self._promise
+    def guarantee(self) -> Guarantee:
+        return self._guarantee
 
     @property
     def scale(self) -> Fraction:
@@ -160,7 +160,7 @@ class Choice(Mechanism):
 class ExponentialMechanism(Choice):
     """Candidate i with a probability proportional to exp(ε·score_i / 2Δ), or exp(ε·score_i / Δ) if monotone.
 
-    **Promise.** ε-bounded range, which implies ε-differential privacy and (ε²/8)-concentrated privacy.
+    **Guarantee.** ε-bounded range, which implies ε-differential privacy and (ε²/8)-concentrated privacy.
 
     Why it holds: McSherry, Talwar 2007; Dong, Durfee, Rogers 2020 for the range; choice.proof.md, §1.
     What would break it: `monotone=True` on scores that are not: the loss is then up to 2ε.
@@ -169,7 +169,7 @@ class ExponentialMechanism(Choice):
     >>> auction = ExponentialMechanism(epsilon=2, sensitivity=302, candidates=prices)
     >>> auction([price * sum(bid >= price for bid in bids) for price in prices]).value in prices
     True
-    >>> auction.guarantee()
+    >>> auction.guarantee
     exponential(epsilon=2.0)
     """
 
@@ -179,7 +179,7 @@ class ExponentialMechanism(Choice):
 class PermuteAndFlip(Choice):
     """The first, in random order, that passes a coin of bias exp(ε·(score - best) / 2Δ); Δ for 2Δ if monotone.
 
-    **Promise.** ε-differential privacy, and an expected score never below that of the exponential mechanism.
+    **Guarantee.** ε-differential privacy, and an expected score never below that of the exponential mechanism.
 
     Why it holds: McKenna, Sheldon 2020. It is the largest score plus exponential noise (Ding et al. 2021), which is
     how it is drawn; choice.proof.md, §2. It has no bounded range: many compose better as exponential mechanisms.
@@ -196,12 +196,12 @@ class PermuteAndFlip(Choice):
 class NoisyMax(Choice):
     """Report noisy max: the index of the largest score after noise was added to each; the noise stays secret.
 
-    **Promise.** ε-differential privacy for all three noises; with "gumbel" it is the exponential mechanism, with
+    **Guarantee.** ε-differential privacy for all three noises; with "gumbel" it is the exponential mechanism, with
     "exponential" it is permute-and-flip, with "laplace" the textbook's.
 
     Why it holds: choice.proof.md, §2. What would break it: to publish the noisy score of the winner with it.
 
-    >>> NoisyMax(epsilon=0.5, sensitivity=1, monotone=True).guarantee()
+    >>> NoisyMax(epsilon=0.5, sensitivity=1, monotone=True).guarantee
     pure(epsilon=0.5)
     """
 
@@ -215,13 +215,13 @@ class NoisyMax(Choice):
 class TopK(Choice):
     """The best, the best of the rest, and so on, `count` times: the value is a list in that order.
 
-    **Promise.** `count` exponential mechanisms of ε/count each, on what is left every time; together ε.
+    **Guarantee.** `count` exponential mechanisms of ε/count each, on what is left every time; together ε.
 
     Why it holds: the `count` largest of one race of Gumbel noise have exactly the law of that repeated choice
     (choice.proof.md, §3), and a repeated choice is an adaptive composition with parameters fixed in advance.
 
     >>> three = TopK(epsilon=1.5, sensitivity=1, count=3)
-    >>> three.guarantee()
+    >>> three.guarantee
     3 * exponential(epsilon=0.5)
     >>> sorted(three([0, 900, 400, 1, 800]).value)      # the rest is behind by 99 scales or more
     [1, 2, 4]
@@ -295,7 +295,7 @@ def choose(
 ) -> Release:
     """The candidate with about the greatest utility(data, candidate); a million of them are no problem.
 
-    **Promise.** That of `mechanism`, for a utility that moves by `sensitivity` at most, for every candidate. With
+    **Guarantee.** That of `mechanism`, for a utility that moves by `sensitivity` at most, for every candidate. With
     `vectorised=True` the utility is called once, with all candidates, and returns all scores.
 
     What a utility returns that is no finite number counts as 0, and so does a candidate for which it raises; so do all

@@ -5,7 +5,7 @@
     both(count, total)                               # two answers, both paid for
     select_best(train, score, mean_runs=20)          # only the best of a secret number of runs is shown
 
-The guarantee for a group of k units is `mechanism.guarantee(distance=k)`, for these as for all others.
+The guarantee for a group of k units is `mechanism.guarantee_at(distance=k)`, for these as for all others.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Then(Mechanism):
         self.stated_delta = mechanism.stated_delta
 
     @property
-    def promise(self) -> Guarantee:
-        return self.mechanism.promise
+    def guarantee(self) -> Guarantee:
+        return self.mechanism.guarantee
 
-    def guarantee(self, distance: int = 1) -> Guarantee:
-        return self.mechanism.guarantee(distance)
+    def guarantee_at(self, distance: int) -> Guarantee:
+        return self.mechanism.guarantee_at(distance)
 
     def draw(self, data: Any) -> Any:
         value = self.mechanism.draw(data)
@@ -60,13 +60,13 @@ class Both(Mechanism):
     def __init__(self, *mechanisms: Mechanism) -> None:
         self.mechanisms = mechanisms
         self.error_unit = _units(mechanisms)
-        self._promise = self._sum(1)
+        self._guarantee = self._sum(1)
 
     @property
-    def promise(self) -> Guarantee:
-        return self._promise
+    def guarantee(self) -> Guarantee:
+        return self._guarantee
 
-    def guarantee(self, distance: int = 1) -> Guarantee:
+    def guarantee_at(self, distance: int) -> Guarantee:
         return self._sum(check.whole(distance=distance))
 
     def draw(self, data: Any) -> tuple[Any, ...]:
@@ -94,7 +94,7 @@ class Both(Mechanism):
         return min(1 - share, math.nextafter(1.0, 0.0))
 
     def _sum(self, distance: int) -> Guarantee:
-        first, *others = (mechanism.guarantee(distance) for mechanism in self.mechanisms)
+        first, *others = (mechanism.guarantee_at(distance) for mechanism in self.mechanisms)
         return sum(others, start=first)
 
 
@@ -114,13 +114,13 @@ class Best(Mechanism):
         self.candidates, self.score, self._named = tuple(candidates), score, named
         self.scale = _scale_for(mean_runs)
         self.gamma = math.nextafter(-math.expm1(-1 / self.scale), 0.0) * (1 - 1e-15)
-        self._promise = self._best(1)
+        self._guarantee = self._best(1)
 
     @property
-    def promise(self) -> Guarantee:
-        return self._promise
+    def guarantee(self) -> Guarantee:
+        return self._guarantee
 
-    def guarantee(self, distance: int = 1) -> Guarantee:
+    def guarantee_at(self, distance: int) -> Guarantee:
         return self._best(check.whole(distance=distance))
 
     def draw(self, data: Any) -> Any:
@@ -143,7 +143,7 @@ class Best(Mechanism):
                 return int(count)
 
     def _best(self, distance: int) -> Guarantee:
-        one_run = privacy.one_of(*(candidate.guarantee(distance) for candidate in self.candidates))
+        one_run = privacy.one_of(*(candidate.guarantee_at(distance) for candidate in self.candidates))
         return privacy.selected(one_run, gamma=self.gamma)
 
 
@@ -156,7 +156,7 @@ def then(
 ) -> Then:
     """The mechanism that releases `function(value)` instead of the value.
 
-    **Promise.** The guarantee of `mechanism`, unchanged. A refusal passes through untouched. `error`, if given, says how
+    **Guarantee.** The guarantee of `mechanism`, unchanged. A refusal passes through untouched. `error`, if given, says how
     wrong the new answer is at a confidence; without it nothing is said.
 
     Why it holds: post-processing (Dwork, McSherry, Nissim, Smith 2006): the function sees the released value only. What
@@ -164,7 +164,7 @@ def then(
 
     >>> from discreet.mechanisms import Geometric
     >>> count = Geometric(epsilon=1, sensitivity=1).then(abs)
-    >>> count(3).value >= 0, count.guarantee().epsilon(delta=0)
+    >>> count(3).value >= 0, count.guarantee.epsilon(delta=0)
     (True, 1.0)
     """
     _mechanisms([mechanism])
@@ -178,7 +178,7 @@ def then(
 def both(*mechanisms: Mechanism) -> Both:
     """The mechanism that releases the answers of two or more mechanisms on the same data, as a tuple.
 
-    **Promise.** The sum of the guarantees, which must protect the same unit (DP201 otherwise). `error(confidence)` and
+    **Guarantee.** The sum of the guarantees, which must protect the same unit (DP201 otherwise). `error(confidence)` and
     `interval` hold for all answers together.
 
     Why it holds: composition; every mechanism draws noise of its own. The errors are each taken at 1 - (1-c)/k, a
@@ -186,7 +186,7 @@ def both(*mechanisms: Mechanism) -> Both:
 
     >>> from discreet.mechanisms import Geometric
     >>> pair = both(Geometric(epsilon=1, sensitivity=1), Geometric(epsilon=0.5, sensitivity=1))
-    >>> pair.guarantee().epsilon(delta=0), pair.error(confidence=0.9)
+    >>> pair.guarantee.epsilon(delta=0), pair.error(confidence=0.9)
     (1.5, (3.0, 6.0))
     """
     return Both(*_mechanisms(mechanisms))
@@ -202,7 +202,7 @@ def select_best(
 ) -> Best:
     """The mechanism that runs another a secret, random number of times and releases the best run only.
 
-    **Promise.** `privacy.selected` of the guarantee of one run: 2ε at most for an ε-private mechanism, whatever
+    **Guarantee.** `privacy.selected` of the guarantee of one run: 2ε at most for an ε-private mechanism, whatever
     `mean_runs` is. With `candidates`, every run picks one of them by a fair die, the guarantee of one run is the
     greatest of theirs at every point, and the release is `Chosen(candidate, value)`.
 
@@ -218,7 +218,7 @@ def select_best(
 
     >>> from discreet.mechanisms import Laplace
     >>> best = select_best(Laplace(epsilon=0.5, sensitivity=1), score=float, mean_runs=10)
-    >>> best.guarantee().epsilon(delta=0) <= 1.0, isinstance(best(3.0).value, float)
+    >>> best.guarantee.epsilon(delta=0) <= 1.0, isinstance(best(3.0).value, float)
     (True, True)
     """
     if (mechanism is None) == (candidates is None):

@@ -58,7 +58,7 @@ class Subject:
 def check_mechanism(mechanism: Mechanism, *inputs: Any, neighbour: Any = None) -> None:
     """Run every rule on the mechanism; raise DP205 with all that it breaks, in words, or return nothing.
 
-    **Promise.** A mechanism that keeps the rules always passes: no rule is left to chance. What is reported names rules,
+    **Guarantee.** A mechanism that keeps the rules always passes: no rule is left to chance. What is reported names rules,
     never data. `inputs` are data sets that it accepts, all of one public size; `neighbour` is one more, which differs
     from the first in one protected unit.
 
@@ -100,22 +100,22 @@ def _broken(rule: Callable[[Subject], Iterator[str]], subject: Subject) -> list[
 
 
 def states_its_guarantee(subject: Subject) -> Iterator[str]:
-    """guarantee() answers without data, with a Guarantee that has a unit, the same every time."""
+    """`guarantee` is known without data, has a unit, and is the same every time."""
     mechanism = subject.mechanism
-    first = mechanism.guarantee()
+    first = mechanism.guarantee
     if not isinstance(first, Guarantee) or not isinstance(first.unit, Unit):
-        yield "guarantee() must return a Guarantee, which says who is protected."
+        yield "`guarantee` must be a Guarantee, which says who is protected."
         return
-    if mechanism.guarantee() != first or mechanism.promise != first or mechanism.unit != first.unit:
-        yield "guarantee(), guarantee(1), promise and unit must agree, whenever they are asked."
+    if mechanism.guarantee != first or mechanism.guarantee_at(1) != first or mechanism.unit != first.unit:
+        yield "`guarantee`, `guarantee_at(1)` and `unit` must agree, whenever they are asked."
     for data in subject.inputs:
         mechanism(data)
-    if mechanism.guarantee() != first:
+    if mechanism.guarantee != first:
         yield "the guarantee must not change when the mechanism is used."
 
 
 def grows_with_distance(subject: Subject) -> Iterator[str]:
-    """guarantee(distance) is never smaller for a greater distance."""
+    """`guarantee_at(distance)` is never smaller for a greater distance."""
     curves = [_curve(subject.mechanism, distance) for distance in _DISTANCES]
     known = [curve for curve in curves if curve]
     for near, far in itertools.pairwise(known):
@@ -126,7 +126,7 @@ def grows_with_distance(subject: Subject) -> Iterator[str]:
 
 def refuses_bad_distances(subject: Subject) -> Iterator[str]:
     """A distance that is no whole number of 1 or more is refused with a coded error."""
-    if not all(_refuses(subject.mechanism.guarantee, bad) for bad in _BAD_DISTANCES):
+    if not all(_refuses(subject.mechanism.guarantee_at, bad) for bad in _BAD_DISTANCES):
         yield "a distance that is no whole number of 1 or more must be refused with a coded error."
 
 
@@ -161,7 +161,7 @@ def releases_what_it_promised(subject: Subject) -> Iterator[str]:
         if not isinstance(release, Release):
             yield "a call must return a Release."
             return
-        if release.guarantee != mechanism.guarantee():
+        if release.guarantee != mechanism.guarantee:
             yield "a release must carry the guarantee that was stated."
         if release.private is not True:
             yield "a release from the system's source must be marked private."
@@ -213,10 +213,10 @@ def keeps_its_shape(subject: Subject) -> Iterator[str]:
 def can_be_stored(subject: Subject) -> Iterator[str]:
     """The guarantee survives JSON, and the mechanism survives pickling."""
     mechanism = subject.mechanism
-    if from_json(mechanism.guarantee().to_json()) != mechanism.guarantee():
+    if from_json(mechanism.guarantee.to_json()) != mechanism.guarantee:
         yield "the guarantee must survive to_json and from_json."
     again = _copied(mechanism)
-    if again.guarantee() != mechanism.guarantee() or not isinstance(again(subject.inputs[0]), Release):
+    if again.guarantee != mechanism.guarantee or not isinstance(again(subject.inputs[0]), Release):
         yield "a pickled mechanism must be the same mechanism."
 
 
@@ -317,7 +317,7 @@ class _Counting:
 def _curve(mechanism: Mechanism, distance: int) -> list[float]:
     """ε at a few δ, ∞ where nothing is certified; empty where no theorem covers the distance."""
     try:
-        guarantee = mechanism.guarantee(distance)
+        guarantee = mechanism.guarantee_at(distance)
     except UnsupportedGuarantee:
         return []
     return [_epsilon(guarantee, delta) for delta in _DELTAS]

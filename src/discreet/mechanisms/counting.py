@@ -104,7 +104,7 @@ class Histogram(_Several):
 def count(where: Function | None = None) -> Count:
     """How many records there are, or how many satisfy a condition.
 
-    **Promise.** Sensitivity 1 under either relation. A condition holds where it returns True or a number other than
+    **Guarantee.** Sensitivity 1 under either relation. A condition holds where it returns True or a number other than
     zero; where it raises or returns anything else, it does not hold. Without a condition the number of records is
     what is protected, so the relation is add-remove only.
 
@@ -124,7 +124,7 @@ def count(where: Function | None = None) -> Count:
 def counts(conditions: Sequence[Function], at_most: int | None = None) -> Counts:
     """How many records satisfy each of k conditions; `at_most` says how many of them one record can satisfy.
 
-    **Promise.** The sensitivities of the table at the top of this file, for all records: `at_most` is enforced, not
+    **Guarantee.** The sensitivities of the table at the top of this file, for all records: `at_most` is enforced, not
     believed. A record that satisfies more conditions is counted for the first ones only. For conditions that exclude
     each other, say `at_most=1`. Without it every record may satisfy all: l1 k and l2 √k under both relations.
 
@@ -151,7 +151,7 @@ def counts(conditions: Sequence[Function], at_most: int | None = None) -> Counts
 def histogram(categories: Sequence[Hashable], *, other: bool = False) -> Histogram:
     """How many records are in each category; the categories are public, and come with the question.
 
-    **Promise.** Sensitivity 1 under add-remove; under replace 2 in l1 and √2 in l2 (1 if there is one category only
+    **Guarantee.** Sensitivity 1 under add-remove; under replace 2 in l1 and √2 in l2 (1 if there is one category only
     and no place for others). Records of no category are dropped, or counted in one more place at the end with
     `other=True`. A record is compared as the key of a dict: 1, 1.0 and True are one category.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A released number and its interval as people read them: as many digits as the margin of error leaves.
 
-**Promise.** The ends are rounded outwards, so the interval that is read holds the one that was released, and the number
+**Guarantee.** The ends are rounded outwards, so the interval that is read holds the one that was released, and the number
 stays inside. Files and frames have all digits.
 """
 

@@ -41,7 +41,7 @@ def check_distance(
 ) -> int:
     """Try the distance on every bag of at most `most` records of a small domain; raise DP205 with a counterexample.
 
-    **Promise.** What it raises is a true violation: two neighbours whose distances differ by more than 1, or whose
+    **Guarantee.** What it raises is a true violation: two neighbours whose distances differ by more than 1, or whose
     answers differ by more than `bound` (at all, in their canonical forms, if it is None) although a distance is not 0. Else it returns the number
     of neighbouring pairs that it looked at. Both conditions together are what propose.proof.md needs, so a distance that
     keeps them on *all* data is safe, even if it is smaller than the true one.

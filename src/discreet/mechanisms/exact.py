@@ -7,7 +7,7 @@ The rules, each a function of one record alone:
 - every other number counts as the nearest number within the bounds, the infinities too;
 - a function of a record that raises, or returns what is no number, counts as if it had returned NaN.
 
-**Promise.** No record changes what another one counts as, and none causes an error or a warning. `total` and
+**Guarantee.** No record changes what another one counts as, and none causes an error or a warning. `total` and
 `total_of_squares` are the mathematical sums of the floats that they are given.
 
 Why it holds: a list is never turned into an array as a whole, because the type of the array would depend on all

@@ -4,7 +4,7 @@
 The records are n independent draws from a population. A question φ assigns each record a number in [0, 1]; φ(S) is its mean
 over the records, φ(P) its mean over the population. An analyst sees private answers and chooses questions by them.
 
-**Promise.** Both functions hold for every population, every analyst and any number of adaptively chosen questions, if
+**Guarantee.** Both functions hold for every population, every analyst and any number of adaptively chosen questions, if
 the promise is about one *replaced* record and the answers lie in [0, 1].
 
 Why it holds: analysis.proof.md. What would break it: records that are not independent, a promise that covers only part of
@@ -36,7 +36,7 @@ _UP = 1 + 1e-9
 
 
 @check.arguments
-def expected_gap(promise: Guarantee) -> float:
+def expected_gap(guarantee: Guarantee) -> float:
     """A bound on |E[φ(S) - φ(P)]| for whatever question φ was chosen by looking at the answers.
 
     It is the total variation distance that one replaced record can cause (stability implies generalisation).
@@ -45,11 +45,13 @@ def expected_gap(promise: Guarantee) -> float:
     >>> round(expected_gap(privacy.pure(0.1, relation="replace")), 4)
     0.05
     """
-    return _replace(promise).advantage()
+    return _replace(guarantee).advantage()
 
 
 @check.arguments
-def population_error(promise: Guarantee, sample_error: Callable[[float], float], confidence: float) -> float:
+def population_error(
+    guarantee: Guarantee, sample_error: Callable[[float], float], confidence: float
+) -> float:
     """How far any answer is from φ(P), at most, all of them at once, with this confidence.
 
     `sample_error(confidence)` bounds how far any answer is from φ(S). For any ε ≥ 0, c, d > 0 with sample error α at
@@ -57,8 +59,8 @@ def population_error(promise: Guarantee, sample_error: Callable[[float], float],
     α + c + (e^ε - 1 + 2d)/(e^ε + 1). The least over a grid of such choices is returned, and 1 is the most.
     """
     beta = 1 - check.inner_probability(confidence=confidence)
-    _replace(promise)
-    found = [_sample(sample_error, share * beta) + _drift(promise, (1 - share) * beta) for share in _SHARES]
+    _replace(guarantee)
+    found = [_sample(sample_error, share * beta) + _drift(guarantee, (1 - share) * beta) for share in _SHARES]
     return min(1.0, min(found) * _UP)
 
 
@@ -69,22 +71,22 @@ def _sample(sample_error: Callable[[float], float], beta: float) -> float:
     return min(sample_error(min(1 - beta * c / _UP, below_one)) + c for c in slacks)
 
 
-def _drift(promise: Guarantee, beta: float) -> float:
+def _drift(guarantee: Guarantee, beta: float) -> float:
     """How far the records' law, given the answers, is from the population's, save with probability β."""
-    worst = promise.epsilon(0.0)
+    worst = guarantee.epsilon(0.0)
     surely = math.tanh(worst / 2) if math.isfinite(worst) else 1.0
     if beta == 0:
         return surely
     likely = (
-        (math.expm1(epsilon) + 2 * promise.delta(epsilon) / beta) / (math.exp(epsilon) + 1)
+        (math.expm1(epsilon) + 2 * guarantee.delta(epsilon) / beta) / (math.exp(epsilon) + 1)
         for epsilon in _EPSILONS.tolist()
     )
     return min(surely, *likely)
 
 
-def _replace(promise: Guarantee) -> Guarantee:
-    if promise.unit.relation == "replace":
-        return promise
+def _replace(guarantee: Guarantee) -> Guarantee:
+    if guarantee.unit.relation == "replace":
+        return guarantee
     raise UnsupportedGuarantee(
         "DP203",
         "only a promise for one replaced record says something about the population.",

@@ -7,7 +7,7 @@ Generalised propose-test-release: nothing needs to be proposed. A *measure* of t
 protected unit changes, bounds the local sensitivity of the answer. It is released with noise and moved to the safe
 side, so that it is wrong with probability δ at most; then the answer gets noise for the bound that was released.
 
-**Promise.** (bound_epsilon + release_epsilon, δ)-differential privacy for the bound and the answer together.
+**Guarantee.** (bound_epsilon + release_epsilon, δ)-differential privacy for the bound and the answer together.
 
 Why it holds: propose.proof.md, §4. Given a bound that is true of the data, a neighbour's answer is no further away than
 it, so the answer is private; a bound that is not true has probability δ at most, exactly computed. What would break it:
@@ -28,7 +28,7 @@ from discreet.mechanisms.canonical import exact_ratio
 from discreet.mechanisms.choice import Choice, ExponentialMechanism, NoisyMax, PermuteAndFlip
 from discreet.mechanisms.laws import LaplaceLaw, exactly, float_above, widest
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
-from discreet.mechanisms.stability import FAR, answer_of, clamped, scores_of, total_promise
+from discreet.mechanisms.stability import FAR, answer_of, clamped, scores_of, total_guarantee
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["HighProbabilityBound", "WithBound"]
@@ -48,7 +48,7 @@ class WithBound(NamedTuple):
 class HighProbabilityBound(Mechanism):
     """A released bound on the local sensitivity, then the answer with noise for it.
 
-    **Promise.** As above. `measure(data)` moves by 1 at most between neighbours, rounding included: it counts as the whole
+    **Guarantee.** As above. `measure(data)` moves by 1 at most between neighbours, rounding included: it counts as the whole
     number above it (below it with `upper=False`), as 0 where it raises or is no number. `sensitivity(m)` says how far the
     query moves, at most, from any data whose measure is at most m (at least m, with `upper=False`) to a neighbour; None,
     or what is no positive number, means that nothing can be said, and is refused. It is m itself, or 1, if left out.
@@ -58,7 +58,7 @@ class HighProbabilityBound(Mechanism):
 
     >>> def handshakes(guests): return len(guests) * (len(guests) - 1) // 2          # one more guest shakes len(guests) hands
     >>> bounded = HighProbabilityBound(handshakes, len, bound_epsilon=1, release_epsilon=1, delta=1e-6)
-    >>> bounded.guarantee()
+    >>> bounded.guarantee
     approximate(epsilon=2.0, delta=1e-06)
     >>> bounded.margin                 # the bound is what the measure is, plus this, plus noise
     13
@@ -88,11 +88,11 @@ class HighProbabilityBound(Mechanism):
         self.margin = self.law.reach(min(1.0, 2 * self.delta))  # P(noise > margin) <= δ, by the exact tail
         self._sign = _sign(upper)
         self._mechanism, self._words = _run(mechanism), {"relation": relation, "unit": unit}
-        self._promise = total_promise((bound_epsilon, release_epsilon), self.delta, relation, unit)
+        self._guarantee = total_guarantee((bound_epsilon, release_epsilon), self.delta, relation, unit)
 
     @property
-    def promise(self) -> Guarantee:
-        return self._promise
+    def guarantee(self) -> Guarantee:
+        return self._guarantee
 
     def draw(self, data: Any) -> WithBound | Refusal:
         of = scores_of if issubclass(self._mechanism, Choice) else answer_of

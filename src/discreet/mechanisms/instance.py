@@ -31,7 +31,7 @@ _SHOWN = (Laplace, Geometric, Gaussian)
 def per_instance_loss(mechanism: Additive, answer: Any, other: Any, *, delta: float = 0.0) -> Secret[float]:
     """The least ε at this δ for two data sets with these exact answers: 0 if they are the same.
 
-    **Promise.** Rounded up, for the answers as they are on the mechanism's grid; the result is a `Secret`. For Laplace noise
+    **Guarantee.** Rounded up, for the answers as they are on the mechanism's grid; the result is a `Secret`. For Laplace noise
     at δ = 0 it is |difference| / scale, for Gaussian noise it is infinite at δ = 0 unless the answers are the same.
 
     >>> loss = per_instance_loss(Laplace(epsilon=1, sensitivity=100), 1_250, 1_225)

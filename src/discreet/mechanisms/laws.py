@@ -66,7 +66,7 @@ class Law(ABC):
         """P(|noise| >= k) for k >= 1, rounded up."""
 
     @abstractmethod
-    def promise(self, sensitivity: float, dimension: int, relation: str, unit: str) -> Guarantee:
+    def guarantee_for(self, sensitivity: float, dimension: int, relation: str, unit: str) -> Guarantee:
         """The guarantee of adding this noise to whole numbers that move by that much, in this law's norm."""
 
     @abstractmethod
@@ -100,7 +100,7 @@ class LaplaceLaw(Law):
     def guess(self, beta: float) -> float:
         return self.scale * math.log(2.0 / ((1.0 + math.exp(-1.0 / self.scale)) * beta))
 
-    def promise(self, sensitivity: float, dimension: int, relation: str, unit: str) -> Guarantee:
+    def guarantee_for(self, sensitivity: float, dimension: int, relation: str, unit: str) -> Guarantee:
         return privacy.discrete_laplace(self.scale, math.ceil(sensitivity), relation=relation, unit=unit)
 
 
@@ -119,7 +119,7 @@ class GaussianLaw(Law):
     def guess(self, beta: float) -> float:
         return -float(ndtri(beta / 2)) * self.scale
 
-    def promise(self, sensitivity: float, dimension: int, relation: str, unit: str) -> Guarantee:
+    def guarantee_for(self, sensitivity: float, dimension: int, relation: str, unit: str) -> Guarantee:
         multiplier = self.scale / sensitivity * (1 - 1e-15)
         return privacy.gaussian(multiplier, relation=relation, unit=unit)
 
@@ -143,7 +143,7 @@ class DiscreteGaussianLaw(Law):
     def guess(self, beta: float) -> float:
         return -float(ndtri(beta / 2)) * self.scale
 
-    def promise(self, sensitivity: float, dimension: int, relation: str, unit: str) -> Guarantee:
+    def guarantee_for(self, sensitivity: float, dimension: int, relation: str, unit: str) -> Guarantee:
         if dimension == 1:
             return privacy.discrete_gaussian(self.scale, math.ceil(sensitivity), relation=relation, unit=unit)
         # Canonne, Kamath, Steinke 2020, Theorem 14, coordinate by coordinate: D_order <= order Δ₂² / 2 scale²

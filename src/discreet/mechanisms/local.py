@@ -12,7 +12,7 @@ against the collector too, who need not be trusted.
 Answers are whole numbers 0, 1, …, outcomes - 1. What lies beyond counts as the nearest of them, a fraction as the whole
 number below, and what is no number as the middle, rounded down (for bits: 0).
 
-**Promise.** A report that names an answer is more likely, by the odds `truth / lie` at most, if that is the answer. The
+**Guarantee.** A report that names an answer is more likely, by the odds `truth / lie` at most, if that is the answer. The
 odds are rational, rounded towards less privacy loss, and the coins have exactly those chances. Estimates of shares
 are unbiased, and all shares lie in their intervals with the stated confidence, whatever the answers are.
 
@@ -75,10 +75,10 @@ class LocalMechanism(Mechanism):
         self._words: dict[str, Any] = {"relation": "replace", "unit": unit}
 
     @property
-    def promise(self) -> Guarantee:
-        return self._promise
+    def guarantee(self) -> Guarantee:
+        return self._guarantee
 
-    _promise: Guarantee
+    _guarantee: Guarantee
 
     def draw(self, data: Any) -> Any:
         return self.privatise(data)
@@ -136,11 +136,11 @@ class LocalMechanism(Mechanism):
 class RandomizedResponse(LocalMechanism):
     """The true answer with odds e^ε against each other one; for bits also by `bias`: the truth with chance 1/2 + bias.
 
-    **Promise.** ε-differential privacy of every report; `bias` d is ε = ln((1/2 + d)/(1/2 - d)) = 2 artanh(2d).
+    **Guarantee.** ε-differential privacy of every report; `bias` d is ε = ln((1/2 + d)/(1/2 - d)) = 2 artanh(2d).
 
     Why it holds: with r = e^(-ε), rounded up, the chances are 1/(1 + (k-1)r) and r/(1 + (k-1)r).
 
-    >>> RandomizedResponse(bias=0.1).guarantee()
+    >>> RandomizedResponse(bias=0.1).guarantee
     randomized_response(epsilon=0.40546510810816, outcomes=2, relation='replace')
     >>> device = RandomizedResponse(epsilon=1, outcomes=100)
     >>> device.privatise([3, 14, 15]).shape
@@ -172,7 +172,7 @@ class RandomizedResponse(LocalMechanism):
             odds, epsilon = _odds_of_bias(bias)
         self.truth = 1 / (1 + (self.outcomes - 1) * odds)
         self.lie = odds * self.truth
-        self._promise = privacy.randomized_response(epsilon, self.outcomes, **self._words)
+        self._guarantee = privacy.randomized_response(epsilon, self.outcomes, **self._words)
 
     @property
     def bias(self) -> float:
@@ -227,7 +227,7 @@ class _Unary(LocalMechanism):
 class SymmetricUnary(_Unary):
     """A row of bits, each of which is kept with odds e^(ε/2) (also called basic RAPPOR).
 
-    **Promise.** ε-differential privacy of every row, and a little better when composed: the guarantee is that of the
+    **Guarantee.** ε-differential privacy of every row, and a little better when composed: the guarantee is that of the
     two bits in which two rows differ, each with odds e^(ε/2).
 
     >>> device = SymmetricUnary(epsilon=1, outcomes=5)
@@ -243,13 +243,13 @@ class SymmetricUnary(_Unary):
         odds = _exp_minus_above((exactly(epsilon) - 2 * exactly(_MARGIN)) / 2)
         self.truth, self.lie = 1 / (1 + odds), odds / (1 + odds)
         flip = math.exp(-(epsilon - _MARGIN) / 2)
-        self._promise = _of_two_bits(flip * flip, 2 * flip, self._words)
+        self._guarantee = _of_two_bits(flip * flip, 2 * flip, self._words)
 
 
 class OptimisedUnary(_Unary):
     """A row of bits: the true one is a fair coin, and any other is 1 with chance 1/(e^ε + 1).
 
-    **Promise.** ε-differential privacy of every row, and the least variance of rare shares among unary encodings,
+    **Guarantee.** ε-differential privacy of every row, and the least variance of rare shares among unary encodings,
     about that of many outcomes 4e^ε/(n(e^ε - 1)²) (Wang, Blocki, Li, Jha 2017).
 
     >>> device = OptimisedUnary(epsilon=1, outcomes=5)
@@ -265,7 +265,7 @@ class OptimisedUnary(_Unary):
         odds = _exp_minus_above(exactly(epsilon) - 2 * exactly(_MARGIN))
         self.truth, self.lie = Fraction(1, 2), odds / (1 + odds)
         flip = math.exp(-(epsilon - _MARGIN))
-        self._promise = _of_two_bits(flip, 1 + flip, self._words)
+        self._guarantee = _of_two_bits(flip, 1 + flip, self._words)
 
 
 def _of_two_bits(wrong: float, even: float, words: dict[str, Any]) -> Guarantee:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A mechanism: data in, a release out; what it promises is known before it sees any data.
 
-    mechanism.guarantee()              # what one protected unit loses at most; never needs data
-    mechanism.guarantee(distance=3)    # the same for three units at once
+    mechanism.guarantee              # what one protected unit loses at most; never needs data
+    mechanism.guarantee_at(distance=3)    # the same for three units at once
     mechanism.error(confidence=0.95)   # how wrong the answer will be; never needs data
     release = mechanism(data)          # draws: .value, .guarantee, .error, .interval
 
-Whoever writes a mechanism of their own implements `promise`, `draw` and, if it can be said, `error`, and runs
+Whoever writes a mechanism of their own implements `guarantee`, `draw` and, if it can be said, `error`, and runs
 `discreet.mechanisms.check_mechanism` on it.
 """
 
@@ -99,7 +99,7 @@ class Release:
 class Mechanism(ABC):
     """A random map from data to an answer, with a promise that holds for all data.
 
-    **Promise.** `guarantee(distance)` bounds what the answer reveals of any `distance` protected units, for every
+    **Guarantee.** `guarantee_at(distance)` bounds what the answer reveals of any `distance` protected units, for every
     pair of data sets that differ in so many, whatever else an attacker knows. It is a function of the parameters
     alone. Calling the mechanism draws fresh noise every time, and every call costs the whole guarantee.
     """
@@ -116,16 +116,16 @@ class Mechanism(ABC):
 
     @property
     @abstractmethod
-    def promise(self) -> Guarantee:
+    def guarantee(self) -> Guarantee:
         """The guarantee for one protected unit."""
 
     @abstractmethod
     def draw(self, data: Any) -> Any:
         """The random answer, or a Refusal."""
 
-    def guarantee(self, distance: int = 1) -> Guarantee:
+    def guarantee_at(self, distance: int) -> Guarantee:
         """The guarantee for `distance` protected units at once."""
-        return self.promise.at_distance(check.whole(distance=distance))
+        return self.guarantee.at_distance(check.whole(distance=distance))
 
     def error(self, confidence: float = CONFIDENCE) -> Any:
         """How far the answer is from the exact one, at most, with this confidence; None where saying it would leak."""
@@ -147,7 +147,7 @@ class Mechanism(ABC):
     @property
     def unit(self) -> Unit:
         """Who is protected."""
-        return self.promise.unit
+        return self.guarantee.unit
 
     def __call__(self, data: Any) -> Release:
         sized = self.for_size_of(data)
@@ -169,7 +169,7 @@ class Mechanism(ABC):
         refused = isinstance(value, Refusal)
         return Release(
             value,
-            self.promise,
+            self.guarantee,
             error=None if refused else self._error_at_size(data),
             interval=None if refused else self.interval(value),
             receipt=receipt,

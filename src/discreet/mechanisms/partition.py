@@ -8,7 +8,7 @@ The data are either a mapping from each key to the number of users who have it, 
 for a key and in at most `at_most` keys**; or (user, key) pairs, of which each user keeps at most `at_most` keys, chosen
 afresh at random by no other rule.
 
-**Promise.** (ε, δ)-differential privacy for one user more or less, with the keys that are named, their number, their
+**Guarantee.** (ε, δ)-differential privacy for one user more or less, with the keys that are named, their number, their
 order and their counts all taken into account. A key that only one user has is named with probability δ₁ at most,
 where 1 - (1 - δ₁)^at_most <= δ; the tail of the whole-number noise is computed exactly and rounded up.
 
@@ -101,7 +101,7 @@ class _Keys(Mechanism):
 class StabilityHistogram(_Keys):
     """Noisy counts of the keys whose noisy count reaches a threshold; the others are not mentioned.
 
-    **Promise.** (ε, δ)-differential privacy with `epsilon`, δ-approximate ρ-concentrated privacy with `rho`. The noise is
+    **Guarantee.** (ε, δ)-differential privacy with `epsilon`, δ-approximate ρ-concentrated privacy with `rho`. The noise is
     "truncated" Laplace noise, which names a key as often as any (ε, δ)-private rule does at its δ; "laplace"; or
     "gaussian", which is the best where `at_most` is large, and the one for `rho`.
 
@@ -131,19 +131,19 @@ class StabilityHistogram(_Keys):
         if rho is not None:
             rho, leak = check.moderate(rho=rho), self.delta
             self.law = GaussianLaw(_deviation_for(rho, self.at_most))
-            self._promise = privacy.approximate_concentrated(leak, rho, relation=relation, unit=unit)
+            self._guarantee = privacy.approximate_concentrated(leak, rho, relation=relation, unit=unit)
         else:
             epsilon = check.moderate(epsilon=epsilon)
             self.law, leak = self._law_for(epsilon)
-            self._promise = privacy.approximate(epsilon, self.delta, relation=relation, unit=unit)
+            self._guarantee = privacy.approximate(epsilon, self.delta, relation=relation, unit=unit)
         Scales(exactly(self.law.scale))  # refuses, now and not while drawing, what cannot be drawn exactly
         self.threshold = self.law.reach(2 * _for_one_key(leak, self.at_most)) + 2
         if isinstance(self.law, TruncatedLaplace):
             self.threshold = self.law.limit + 1
 
     @property
-    def promise(self) -> Guarantee:
-        return self._promise
+    def guarantee(self) -> Guarantee:
+        return self._guarantee
 
     def chance(self, users: int) -> float:
         missing = self.threshold - check.whole(users=users)
@@ -177,7 +177,7 @@ class StabilityHistogram(_Keys):
 class PartitionSelection(_Keys):
     """The keys that enough users have, without counts, named with the greatest probability that (ε, δ) allows.
 
-    **Promise.** (ε, δ)-differential privacy; for at_most=1 no (ε, δ)-private rule that treats keys alike names a key of
+    **Guarantee.** (ε, δ)-differential privacy; for at_most=1 no (ε, δ)-private rule that treats keys alike names a key of
     any number of users with a greater probability, but for rounding downwards in the 100th bit.
 
     Why it holds: Desfontaines, Voss, Gipson 2022: π(n) = min(e^ε π(n-1) + δ, 1 - e^{-ε}(1 - π(n-1) - δ), 1);
@@ -201,13 +201,13 @@ class PartitionSelection(_Keys):
     ) -> None:
         super().__init__(delta, at_most, relation)
         self.epsilon = check.moderate(epsilon=epsilon)
-        self._promise = privacy.approximate(self.epsilon, self.delta, relation=relation, unit=unit)
+        self._guarantee = privacy.approximate(self.epsilon, self.delta, relation=relation, unit=unit)
         share = exactly(self.epsilon) / self.at_most
         self._chances, self._one = _best_chances(share, _for_one_key(self.delta, self.at_most))
 
     @property
-    def promise(self) -> Guarantee:
-        return self._promise
+    def guarantee(self) -> Guarantee:
+        return self._guarantee
 
     def chance(self, users: int) -> float:
         return float(self._chance(check.whole(users=users)))
@@ -265,7 +265,7 @@ def _worst_case(law: GaussianLaw, epsilon: float, leak: float, at_most: int) -> 
 
 def _delta_of(law: GaussianLaw, epsilon: float, moved: int) -> float:
     """The δ at ε if so many counts move by one each."""
-    return law.promise(math.sqrt(moved) * (1 + 1e-15), moved, "add-remove", "user").delta(epsilon)
+    return law.guarantee_for(math.sqrt(moved) * (1 + 1e-15), moved, "add-remove", "user").delta(epsilon)
 
 
 def _gaussian_scale(epsilon: float, delta: float, at_most: int) -> float:

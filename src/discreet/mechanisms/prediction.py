@@ -7,7 +7,7 @@
 The rows of the design X are the records, scaled down to a length of 1 where they are longer. One more or one less moves
 the least eigenvalue of X'X by 1 at most, and log x'(X'X)⁻¹x by log(λ / (λ - 1)) at most, where λ > 1 is that eigenvalue.
 
-**Promise.** (bound_epsilon + release_epsilon, δ)-differential privacy for one row added or removed.
+**Guarantee.** (bound_epsilon + release_epsilon, δ)-differential privacy for one row added or removed.
 
 Why it holds: propose.proof.md, §7, and `HighProbabilityBound`. Rows are whole numbers of a grid; the eigenvalue is bounded
 and the variance computed by exact determinants, so that no rounding moves either. What would break it: `relation="replace"`,

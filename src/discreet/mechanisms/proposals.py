@@ -6,7 +6,7 @@
     LogSpread(bounds=(0, 1e6)).release(bound=0.1, …)(incomes)              # log of the interquartile range
     OrderStatistic(0.5, bounds=(0, 1e6)).search(bounds=[1, 10, 100, 1e3], …)(incomes)     # which bound? ask privately
 
-**Promise.** For every bound, `distance(data, bound)` moves by 1 at most between neighbours, under add-remove and under
+**Guarantee.** For every bound, `distance(data, bound)` moves by 1 at most between neighbours, under add-remove and under
 replace, and is 0 on both of two neighbours whose values differ by more than the bound.
 
 Why it holds: propose.proof.md, §5, from the order of the records alone: one change moves each order statistic by one rank
@@ -43,7 +43,7 @@ _SLACK = 1e-9  # far more than the rounding of two logarithms of numbers below 2
 class Proposal(ABC):
     """A query and, for every bound, its distance to data on which the bound does not hold.
 
-    **Promise.** As above. Whoever writes one of their own runs `check_distance` on it.
+    **Guarantee.** As above. Whoever writes one of their own runs `check_distance` on it.
     """
 
     @abstractmethod
@@ -68,7 +68,7 @@ class Reciprocal(Proposal):
 
     It counts as the whole number below it, up to 10**18; what is no number counts as 0.
 
-    **Promise.** From k - 1 to k the reciprocal moves by 1 / k(k - 1), which is within the bound from some k on; the distance is
+    **Guarantee.** From k - 1 to k the reciprocal moves by 1 / k(k - 1), which is within the bound from some k on; the distance is
     how many units the count is above the last k for which it is not.
 
     >>> Reciprocal().distance(1_200, bound=0.001)             # 32 · 31 < 1000 <= 33 · 32
@@ -92,7 +92,7 @@ class Reciprocal(Proposal):
 class OrderStatistic(Proposal):
     """The ⌈qn⌉-th smallest of n records: the (lower) median for q = 1/2. With no record, or q = 0, the lower bound.
 
-    **Promise.** The distance is the least s such that some s + 2 records in a row, the quantile among them, span more than
+    **Guarantee.** The distance is the least s such that some s + 2 records in a row, the quantile among them, span more than
     the bound, where bounds stand in for records beyond the first and the last. If a record is replaced that is
     the exact distance to data with a larger local sensitivity (Nissim, Raskhodnikova, Smith 2007), else at most that.
 
@@ -133,7 +133,7 @@ class OrderStatistic(Proposal):
 class LogSpread(Proposal):
     """The natural logarithm of the distance between two quantiles, by default the interquartile range.
 
-    **Promise.** The bound is on the logarithm: with bound=0.1 the spread moves by a tenth, about. After s changes the spread
+    **Guarantee.** The bound is on the logarithm: with bound=0.1 the spread moves by a tenth, about. After s changes the spread
     lies between that of the quantiles moved s ranks inwards and s ranks outwards; the distance is the greatest s for
     which these differ by a factor of exp(bound) at most for s + 1. A spread of less than one step of the grid counts as one step.
 

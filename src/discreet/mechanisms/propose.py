@@ -8,7 +8,7 @@
 protected units must change to get to data of which a neighbour has an answer further away than that: 0 there, infinity
 if there are none. A smaller number is safe as well, if it moves by 1 at most between neighbours.
 
-**Promise.** (test_epsilon + release_epsilon, δ)-differential privacy for every query, whether it answers or refuses.
+**Guarantee.** (test_epsilon + release_epsilon, δ)-differential privacy for every query, whether it answers or refuses.
 
 Why it holds: Dwork, Lei 2009; propose.proof.md. Of two neighbours, either the answers differ by more than the bound;
 then both have distance 0, and each is answered with probability δ at most. Or they do not, and a private test is followed
@@ -25,7 +25,7 @@ from discreet import check
 from discreet.mechanisms.additive import Laplace
 from discreet.mechanisms.laws import widest
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
-from discreet.mechanisms.stability import StabilityTest, answer_of, distance_of, total_promise
+from discreet.mechanisms.stability import StabilityTest, answer_of, distance_of, total_guarantee
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["ProposeTestRelease"]
@@ -36,14 +36,14 @@ _REFUSED = "the data seem too close to data on which the proposed bound does not
 class ProposeTestRelease(Mechanism):
     """A number with Laplace noise of scale bound / release_epsilon, if a noisy test says that the bound is safe.
 
-    **Promise.** As above. `error` and `interval` hold for the answer if there is one: the noise does not depend on the
+    **Guarantee.** As above. `error` and `interval` hold for the answer if there is one: the noise does not depend on the
     test. A query that raises, or answers no finite number, counts as if it had answered 0.
 
     >>> def count_of_ones(data): return 1 / max(1, sum(data))
     >>> def enough_ones(data): return sum(data) - 32                # 1/32 - 1/33 < 0.001 < 1/31 - 1/32
     >>> inverse = ProposeTestRelease(count_of_ones, enough_ones, bound=0.001,
     ...                              test_epsilon=0.5, release_epsilon=0.5, delta=1e-9)
-    >>> inverse.guarantee()
+    >>> inverse.guarantee
     approximate(epsilon=1.0, delta=1e-09)
     >>> inverse([0, 1, 1]).refused, inverse([1] * 500).refused
     (True, False)
@@ -69,11 +69,11 @@ class ProposeTestRelease(Mechanism):
         self.bound = check.moderate(bound=bound)
         words: dict[str, Any] = {"relation": relation, "unit": unit}
         self.noise = Laplace(epsilon=release_epsilon, sensitivity=widest(bound), **words)
-        self._promise = total_promise((test_epsilon, release_epsilon), self.test.delta, relation, unit)
+        self._guarantee = total_guarantee((test_epsilon, release_epsilon), self.test.delta, relation, unit)
 
     @property
-    def promise(self) -> Guarantee:
-        return self._promise
+    def guarantee(self) -> Guarantee:
+        return self._guarantee
 
     def draw(self, data: Any) -> float | Refusal:
         noisy = self.noise.draw(

@@ -10,7 +10,7 @@ Every record is clipped to `bounds` and put on a grid that the bounds fix. A poi
 
 records, and is drawn with a chance proportional to exp(-miss(y) · ε / spread).
 
-**Promise.** ε-differential privacy, as of an exponential mechanism (`privacy.exponential`). Every point of the grid, and
+**Guarantee.** ε-differential privacy, as of an exponential mechanism (`privacy.exponential`). Every point of the grid, and
 nothing else, can be the answer, whatever the data.
 
 Why it holds: McSherry and Talwar 2007. One record changes the misses of two points by amounts that differ by at most
@@ -106,7 +106,7 @@ def draw_quantile(places: Cells, low: int, high: int, q: Fraction, scale: Fracti
 class Quantile(Mechanism):
     """A point that about a share `q` of the records lies below.
 
-    **Promise.** ε-differential privacy as of an exponential mechanism. The answer is a point of a grid on `bounds`, and
+    **Guarantee.** ε-differential privacy as of an exponential mechanism. The answer is a point of a grid on `bounds`, and
     with probability `confidence` it misses the quantile by at most `error(confidence)` *records*, for all data.
     How far that is on the line depends on the data, so there is no interval.
 
@@ -115,7 +115,7 @@ class Quantile(Mechanism):
     points beyond the records are equally good: the answer to a minimum lies anywhere between the lower bound and the smallest.
 
     >>> mechanism = Quantile(0.9, bounds=(0, 100), epsilon=1.0)
-    >>> mechanism.guarantee()
+    >>> mechanism.guarantee
     exponential(epsilon=1.0)
     >>> round(Quantile(0.9, bounds=(0, 100), epsilon=1.0, step=1).error(confidence=0.95), 1)
     13.6
@@ -138,12 +138,12 @@ class Quantile(Mechanism):
         self.q = read_quantile(q)
         self._span = Span.between(bounds, step)
         epsilon = check.moderate(epsilon=epsilon)
-        self._promise = privacy.exponential(epsilon, relation=relation, unit=unit)
+        self._guarantee = privacy.exponential(epsilon, relation=relation, unit=unit)
         self._scale = spread(self.q, relation) / exactly(epsilon)
 
     @property
-    def promise(self) -> Guarantee:
-        return self._promise
+    def guarantee(self) -> Guarantee:
+        return self._guarantee
 
     def draw(self, data: Any) -> float:
         places = np.sort(self._span.places(data))
@@ -164,7 +164,7 @@ class Quantile(Mechanism):
 class Median(Quantile):
     """The private quantile at one half, where an added record moves the scores least.
 
-    **Promise.** As `Quantile`, with q = 1/2.
+    **Guarantee.** As `Quantile`, with q = 1/2.
 
     >>> Median(bounds=(0, 100), epsilon=0.5, step=1).error(confidence=0.95)
     15.099...

@@ -3,7 +3,7 @@
 
     Quantiles([0.25, 0.5, 0.75], bounds=(0, 100), epsilon=1)(ages).value
 
-**Promise.** m quantiles cost ⌈log₂(m + 1)⌉ exponential mechanisms, not m, and come in order.
+**Guarantee.** m quantiles cost ⌈log₂(m + 1)⌉ exponential mechanisms, not m, and come in order.
 
 Why it holds: an answer splits the records in two, those up to it and those beyond it. What is asked next on one
 side never sees the other, so all questions of a level together cost one (Kaplan, Schnapp, Stemmer 2022). The split
@@ -36,7 +36,7 @@ LOTS = 2**12  # finer points in each point of the grid, among which records that
 class Quantiles(Mechanism):
     """Points that about the shares `qs` of the records lie below, in order.
 
-    **Promise.** As many exponential mechanisms as there are levels, ⌈log₂(m + 1)⌉ for m quantiles: together
+    **Guarantee.** As many exponential mechanisms as there are levels, ⌈log₂(m + 1)⌉ for m quantiles: together
     ε-differentially private (`epsilon`) or ρ-zero-concentrated (`rho`). Every answer is a point of the grid on `bounds`
     (see `Quantile`, also for what is no number), and each is at least as large as the one before.
 
@@ -44,7 +44,7 @@ class Quantiles(Mechanism):
     carried to the next, and what they add up to depends on the data where records are still equal: no error is stated.
 
     >>> mechanism = Quantiles([0.25, 0.5, 0.75], bounds=(0, 100), epsilon=1.0)
-    >>> mechanism.guarantee()
+    >>> mechanism.guarantee
     2 * exponential(epsilon=0.5)
     >>> low, middle, high = mechanism([3.5, 14.0, 15.0]).value
     >>> bool(0 <= low <= middle <= high <= 100)
@@ -66,13 +66,13 @@ class Quantiles(Mechanism):
         self._span = Span.between(bounds, step)
         self.levels = len(self.qs).bit_length()
         each = _epsilon_of_a_level(epsilon, rho, self.levels)
-        self._promise = self.levels * privacy.exponential(each, relation=relation, unit=unit)
+        self._guarantee = self.levels * privacy.exponential(each, relation=relation, unit=unit)
         # a replaced record leaves one part and may enter another, so each part gets half (quantile.proof.md, §4)
         self._epsilon = exactly(each) / (2 if relation == "replace" else 1)
 
     @property
-    def promise(self) -> Guarantee:
-        return self._promise
+    def guarantee(self) -> Guarantee:
+        return self._guarantee
 
     def draw(self, data: Any) -> Any:
         places = self._span.places(data)

@@ -49,7 +49,7 @@ __all__ = [
 def sum(bounds: Any = None, *, of: Function | None = None) -> Sum:  # noqa: A001 - read as queries.sum
     """The sum of the records, or of a function of each record.
 
-    **Promise.** Sensitivity max(|low|, |high|) under add-remove and high - low under replace, for all records. The
+    **Guarantee.** Sensitivity max(|low|, |high|) under add-remove and high - low under replace, for all records. The
     sum before noise is the mathematical sum of the clipped floats: it does not overflow, and order does not matter.
 
     Why it holds: exact.py. Records beyond the bounds count as the bounds, which is a bias that no error includes.
@@ -65,7 +65,7 @@ def sum(bounds: Any = None, *, of: Function | None = None) -> Sum:  # noqa: A001
 def mean(bounds: Any = None, *, size: int | None = None, of: Function | None = None) -> Mean | ProtectedMean:
     """The mean of the records, or of a function of each record; `size` is their number, if that is public.
 
-    **Promise.** With a public size: sensitivity (high - low) / size under replace, and add-remove is refused, since
+    **Guarantee.** With a public size: sensitivity (high - low) / size under replace, and add-remove is refused, since
     somebody who comes or goes would change the size. Without: a noisy mean and a noisy number of records under one
     guarantee, whose two sums have the sensitivities of shares.py. The answer lies within the bounds; no records at all
     are answered like any others.
@@ -91,7 +91,7 @@ def variance(
 ) -> Variance | ProtectedVariance:
     """The variance of the records about their mean, divided by their number; `size` as for `mean`.
 
-    **Promise.** With a public size n of 2 or more: sensitivity (high - low)²(n - 1)/n² under replace. Without: three
+    **Guarantee.** With a public size n of 2 or more: sensitivity (high - low)²(n - 1)/n² under replace. Without: three
     noisy sums under one guarantee, whose sensitivities are those of shares.py.
 
     Why it holds: moments.py and shares.py have the proofs. The answer lies in [0, (high - low)²/4].
@@ -110,15 +110,15 @@ def variance(
 def statistical(phi: Function, *, size: int) -> Mean:
     """A statistical query: the mean of φ over `size` records, for a function φ of one record with values in [0, 1].
 
-    **Promise.** One replaced record moves the mean by at most 1 / size. The total variation distance between the
-    answers to neighbours, which bounds how far an analyst who sees the answer can overfit, is `guarantee().advantage()`:
+    **Guarantee.** One replaced record moves the mean by at most 1 / size. The total variation distance between the
+    answers to neighbours, which bounds how far an analyst who sees the answer can overfit, is `guarantee.advantage()`:
     with Gaussian noise of standard deviation σ exactly 2Φ(1/(2·size·σ)) - 1; with Laplace noise for ε at most
     1 - e^(-ε/2); for any ε-private answer at most tanh(ε/2).
 
     What φ returns outside [0, 1] counts as the nearest of 0 and 1; what is no number, or an error, counts as 1/2.
 
     >>> answer = statistical(lambda x: x > 3, size=50).gaussian(scale=0.1)
-    >>> round(answer.guarantee().advantage(), 7)
+    >>> round(answer.guarantee.advantage(), 7)
     0.0796557
     """
     return Mean(Between(0.0, 1.0), check.whole(size=size), check.function(phi=phi))

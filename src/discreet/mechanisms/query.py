@@ -44,7 +44,7 @@ _ASK_INSTEAD = {
 class Query(ABC):
     """A question about records. Base of all that are in `discreet.mechanisms.queries`.
 
-    **Promise.** `exact` is a function of the records as a bag: their order does not matter, and no record makes it
+    **Guarantee.** `exact` is a function of the records as a bag: their order does not matter, and no record makes it
     fail. Neighbouring records give exact numbers whose distance is at most `moves`, in either norm.
     """
 
@@ -164,14 +164,14 @@ class Whole(Query):
 class Answer(Mechanism):
     """A query with noise: a mechanism that takes records.
 
-    **Promise.** The guarantee of `noise` at the sensitivity that the query proves; reading the answer off the noisy
+    **Guarantee.** The guarantee of `noise` at the sensitivity that the query proves; reading the answer off the noisy
     numbers is post-processing. Empty records are answered like any others.
 
     Why it holds: `Additive` and the `moves` of the query. What would break it: a `moves` that is not true.
 
     >>> from discreet.mechanisms import queries
     >>> answer = queries.sum((0, 10)).laplace(epsilon=0.5)
-    >>> answer.scale, answer.guarantee().epsilon(delta=0)
+    >>> answer.scale, answer.guarantee.epsilon(delta=0)
     (20.0, 0.5)
     >>> isinstance(answer([]).value, float)
     True
@@ -181,8 +181,8 @@ class Answer(Mechanism):
         self.query, self.noise, self.stated_delta = query, noise, noise.stated_delta
 
     @property
-    def promise(self) -> Guarantee:
-        return self.noise.promise
+    def guarantee(self) -> Guarantee:
+        return self.noise.guarantee
 
     @property
     def scale(self) -> float:

@@ -3,7 +3,7 @@
 
     ProposeSearchRelease(query, distance, bounds=[1, 10, 100], search_epsilon=0.5, release_epsilon=0.5, delta=1e-6)
 
-**Promise.** (search_epsilon + release_epsilon, δ)-differential privacy for the bound that was chosen and the answer
+**Guarantee.** (search_epsilon + release_epsilon, δ)-differential privacy for the bound that was chosen and the answer
 together, however many bounds there are: the search costs nothing beyond the test that it replaces, but a threshold
 that grows with the logarithm of their number.
 
@@ -29,7 +29,7 @@ from discreet.mechanisms.additive import Laplace
 from discreet.mechanisms.guided import WithBound
 from discreet.mechanisms.laws import widest
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
-from discreet.mechanisms.stability import answer_of, distance_of, total_promise
+from discreet.mechanisms.stability import answer_of, distance_of, total_guarantee
 from discreet.mechanisms.threshold import AboveThreshold
 from discreet.privacy.guarantee import Guarantee
 
@@ -44,12 +44,12 @@ _REFUSED = "the data seem too close to data on which none of the bounds holds"
 class ProposeSearchRelease(Mechanism):
     """The least bound that seems safe, and the answer with noise of scale bound / release_epsilon.
 
-    **Promise.** As above. `distance(data, bound)` is as in `ProposeTestRelease`, for each of the bounds.
+    **Guarantee.** As above. `distance(data, bound)` is as in `ProposeTestRelease`, for each of the bounds.
 
     >>> from discreet.mechanisms.proposals import Reciprocal
     >>> inverse = Reciprocal().search(bounds=[10.0**-k for k in range(8)],
     ...                               search_epsilon=0.5, release_epsilon=0.5, delta=1e-6)
-    >>> inverse.guarantee()
+    >>> inverse.guarantee
     approximate(epsilon=1.0, delta=1e-06)
     >>> round(inverse.threshold)
     105
@@ -79,11 +79,11 @@ class ProposeSearchRelease(Mechanism):
             bound: Laplace(epsilon=release_epsilon, sensitivity=widest(bound), **words)
             for bound in self.bounds
         }
-        self._promise = total_promise((search_epsilon, release_epsilon), self.delta, relation, unit)
+        self._guarantee = total_guarantee((search_epsilon, release_epsilon), self.delta, relation, unit)
 
     @property
-    def promise(self) -> Guarantee:
-        return self._promise
+    def guarantee(self) -> Guarantee:
+        return self._guarantee
 
     @property
     def threshold(self) -> float:

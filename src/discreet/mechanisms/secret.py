@@ -4,7 +4,7 @@
     loss = per_instance_loss(mechanism, answer, answer_without)       # Secret: <secret: what one record loses>
     loss.reveal(because="debugging on synthetic data")                # the number
 
-**Promise.** The value leaves by `reveal` alone. Printing, formatting, comparing, computing, iterating, pickling, copying and
+**Guarantee.** The value leaves by `reveal` alone. Printing, formatting, comparing, computing, iterating, pickling, copying and
 turning into JSON either show "<secret: …>" or raise DP206; no text that they produce depends on the value.
 
 Why it holds: the value lives in the closure of a function, not in an attribute, and every other operation is one that
@@ -38,7 +38,7 @@ def _refuse(*_: Any, **__: Any) -> NoReturn:
 class Secret(Generic[Value]):
     """A value behind a door that must be opened on purpose.
 
-    **Promise.** As above. `apply` computes with what is inside, and its result is a secret again.
+    **Guarantee.** As above. `apply` computes with what is inside, and its result is a secret again.
 
     >>> loss = Secret(0.25, "what Ann loses")
     >>> print(f"{loss} {[loss]}")

@@ -11,7 +11,7 @@ With f the answer, ~ the neighbouring relation and d its distance, the four are
     GS = max over x ~ x' of |f(x) - f(x')|               LS(x) = max over x' ~ x of |f(x) - f(x')|
     LS(x, j) = max of LS(y) over d(x, y) <= j            SS(x, t) = max over j of e^(-t j) LS(x, j)
 
-**Promise.** SS is the least function that is at least LS and t-smooth: SS(x) <= e^t SS(x') for neighbours (Nissim,
+**Guarantee.** SS is the least function that is at least LS and t-smooth: SS(x) <= e^t SS(x') for neighbours (Nissim,
 Raskhodnikova, Smith 2007). What `SmoothBound.bound` returns is at least that, and is (t + 2**-31)-smooth, if the
 callback keeps two rules: at(x, 0) >= LS(x), and at(x, j) <= at(x', j + 1) for all neighbours (smooth.proof.md, §3).
 
@@ -189,7 +189,7 @@ def check_callback(
 ) -> None:
     """Try a local-sensitivity-at-distance callback on all small data; raise DP205 with what it breaks.
 
-    **Promise.** If it raises, the callback is wrong: the text has a rule and data of *your* domain that break it. If it does not,
+    **Guarantee.** If it raises, the callback is wrong: the text has a rule and data of *your* domain that break it. If it does not,
     the callback keeps the rules on all data of that domain and size, and no more is known: larger data are a matter of proof.
 
     >>> import statistics

@@ -9,7 +9,7 @@ A *distance* is a number that moves by 1 at most when one protected unit changes
 safe. It counts as the whole number below it, and as 0 at least; infinity means that no data are unsafe. What is no
 number (NaN, None, a function that raises) counts as 0, because an error would reveal it.
 
-**Promise.** A distance of 0 passes with probability δ at most. Whether the test passes is (ε, δ)-private for distances
+**Guarantee.** A distance of 0 passes with probability δ at most. Whether the test passes is (ε, δ)-private for distances
 that differ by 1; with test="laplace" it is ε-private.
 
 Why it holds: "best" is partition selection of one key with distance + 1 users, and no (ε, δ)-private test with that
@@ -35,7 +35,7 @@ from discreet.mechanisms.laws import LaplaceLaw, exactly, float_above
 from discreet.mechanisms.partition import PartitionSelection
 from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["StabilityTest", "answer_of", "distance_of", "scores_of", "total_promise"]
+__all__ = ["StabilityTest", "answer_of", "distance_of", "scores_of", "total_guarantee"]
 
 FAR = (
     10**18
@@ -47,7 +47,7 @@ _TESTS = ("best", "laplace")
 class StabilityTest:
     """Whether a distance is above zero, told with noise.
 
-    **Promise.** As above, for every ε and δ; `chance` is a function of public numbers.
+    **Guarantee.** As above, for every ε and δ; `chance` is a function of public numbers.
 
     What would break it: a distance that jumps by more than 1 between neighbours, or is not 0 where it should be.
     `check_distance` finds such distances on small domains.
@@ -124,7 +124,7 @@ def scores_of(function: Callable[[Any], Any], data: Any) -> Any:
     return scores if np.ndim(scores) == 1 and np.size(scores) else np.zeros(1)
 
 
-def total_promise(epsilons: tuple[Any, ...], delta: float, relation: str, unit: str) -> Guarantee:
+def total_guarantee(epsilons: tuple[Any, ...], delta: float, relation: str, unit: str) -> Guarantee:
     """(Σ ε, δ), the sum rounded up."""
     total = sum((exactly(epsilon) for epsilon in epsilons), start=exactly(0))
     return privacy.approximate(float_above(total), delta, relation=relation, unit=unit)

@@ -7,7 +7,7 @@
     StableTopK(epsilon=1, delta=1e-6, sensitivity=1, count=3)(scores).value    # which three, as a set
     StableValue(function, distance, epsilon=1, delta=1e-6)(data).value         # anything, with your own distance
 
-**Promise.** (ε, δ)-differential privacy. The value, if there is one, is exact. A refusal is an outcome, and is paid for.
+**Guarantee.** (ε, δ)-differential privacy. The value, if there is one, is exact. A refusal is an outcome, and is paid for.
 
 Why it holds: "distance to instability" (Thakurta, Smith 2013; propose.proof.md, §3): two neighbours with different values
 both have distance 0, and are answered with probability δ at most; two with the same value are told apart by the test
@@ -34,7 +34,7 @@ from discreet.mechanisms.choice import require_monotone
 from discreet.mechanisms.exact import finite, rows
 from discreet.mechanisms.laws import exactly, float_above, widest
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
-from discreet.mechanisms.stability import StabilityTest, distance_of, total_promise
+from discreet.mechanisms.stability import StabilityTest, distance_of, total_guarantee
 from discreet.noise.scales import as_ratio
 from discreet.privacy.guarantee import Guarantee
 
@@ -46,7 +46,7 @@ _REFUSED = "a few others might have changed the value"
 class StableValue(Mechanism):
     """The exact value of any function, if the data are far from all on which one unit would change it.
 
-    **Promise.** (ε, δ)-differential privacy, if `distance(data)` moves by 1 at most between neighbours and is 0 on both of
+    **Guarantee.** (ε, δ)-differential privacy, if `distance(data)` moves by 1 at most between neighbours and is 0 on both of
     two neighbours with different values: the number of units that must change to change the value, less one, is the
     largest such distance. `check_distance(function, distance, domain=…)` tries it on small domains.
 
@@ -58,7 +58,7 @@ class StableValue(Mechanism):
     >>> agreed = StableValue(everybody_agrees, dissenters_but_one, epsilon=1, delta=1e-6)
     >>> agreed([False] * 50 + [True] * 900).value                  # the form of False
     0
-    >>> agreed.guarantee()
+    >>> agreed.guarantee
     approximate(epsilon=1.0, delta=1e-06)
     """
 
@@ -75,11 +75,11 @@ class StableValue(Mechanism):
     ) -> None:
         self.function, self.distance = check.function(function=function), check.function(distance=distance)
         self.test = StabilityTest(epsilon=epsilon, delta=delta, test=test)
-        self._promise = total_promise((self.test.epsilon,), self.test.delta, relation, unit)
+        self._guarantee = total_guarantee((self.test.epsilon,), self.test.delta, relation, unit)
 
     @property
-    def promise(self) -> Guarantee:
-        return self._promise
+    def guarantee(self) -> Guarantee:
+        return self._guarantee
 
     def draw(self, data: Any) -> Any:
         form = canonical(quietly(self.function, data))
@@ -95,11 +95,11 @@ class _Contest(Mechanism):
     def __init__(self, closes: Fraction, test: StabilityTest, relation: str, unit: str) -> None:
         self.test = test
         self._closes = closes  # how much of a gap one change can close, at most
-        self._promise = total_promise((test.epsilon,), test.delta, relation, unit)
+        self._guarantee = total_guarantee((test.epsilon,), test.delta, relation, unit)
 
     @property
-    def promise(self) -> Guarantee:
-        return self._promise
+    def guarantee(self) -> Guarantee:
+        return self._guarantee
 
     def chance(self, gap: Any) -> float:
         """How likely there is an answer if the winner leads by this gap."""
@@ -127,7 +127,7 @@ class _Contest(Mechanism):
 class StableTopK(_Contest):
     """Which `count` candidates have the best scores, as a list in the candidates' own order: who, not in which order.
 
-    **Promise.** (ε, δ)-differential privacy for scores of which one protected unit moves each by `sensitivity` at most;
+    **Guarantee.** (ε, δ)-differential privacy for scores of which one protected unit moves each by `sensitivity` at most;
     `monotone=True` says that all move the same way, which doubles the distance. Of tied candidates the first is meant,
     which is hardly ever seen: a tie has distance 0. A score that is no finite number counts as 0.
 
@@ -177,7 +177,7 @@ class StableTopK(_Contest):
 class StableArgmax(StableTopK):
     """Which candidate has the best score: a model by its hits, a price by its revenue. `StableTopK` with one winner.
 
-    **Promise.** As `StableTopK`. The value is an index, or the candidate itself where `candidates` were given.
+    **Guarantee.** As `StableTopK`. The value is an index, or the candidate itself where `candidates` were given.
 
     >>> hits = [8_120, 8_790, 8_340]                     # right answers on held-out records: monotone, sensitivity 1
     >>> select = StableArgmax(epsilon=0.1, delta=1e-6, sensitivity=1, monotone=True, candidates=["a", "b", "c"])
@@ -199,7 +199,7 @@ class StableVote(_Contest):
 
     A ballot names the candidate whose canonical form it has (canonical.py).
 
-    **Promise.** (ε, δ)-differential privacy for one ballot. With counts c₁ >= c₂ the distance is max(0, c₁ - c₂ - 1) if a
+    **Guarantee.** (ε, δ)-differential privacy for one ballot. With counts c₁ >= c₂ the distance is max(0, c₁ - c₂ - 1) if a
     ballot is added or removed, and max(0, ⌈(c₁ - c₂) / 2⌉ - 1) if it is replaced.
 
     >>> StableVote(["yes", "no"], epsilon=1, delta=1e-6)(["yes"] * 70 + ["no"] * 30 + ["?"]).value
@@ -235,7 +235,7 @@ class StableVote(_Contest):
 class StableMode(_Contest):
     """The most frequent record, of values that nobody needs to know beforehand. None does not count.
 
-    **Promise.** (ε, δ)-differential privacy for one record, with the distance of `StableVote`, where a value that does
+    **Guarantee.** (ε, δ)-differential privacy for one record, with the distance of `StableVote`, where a value that does
     not occur has a count of 0. Two records are the same if their canonical forms are (canonical.py), and that form is what is
     shown: it does not tell of a 1.0 among many 1s. A record that has none does not count either.
 

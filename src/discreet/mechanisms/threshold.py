@@ -9,7 +9,7 @@
 `sensitivity` is how much the answer to any one question moves, at most, when one protected unit changes.
 `monotone=True` says that all of them then move the same way, as counts do when somebody is added.
 
-**Promise.** The whole conversation, with questions that may depend on earlier answers, is ε-differentially private; it
+**Guarantee.** The whole conversation, with questions that may depend on earlier answers, is ε-differentially private; it
 is charged in full when it is opened. Questions, line and noise are whole numbers of a grid, compared exactly.
 
 Why it holds: threshold.proof.md (Lyu, Su, Li 2017, Algorithm 7, for whole-number noise). What would break it, each
@@ -48,14 +48,14 @@ __all__ = ["AboveThreshold", "Questions", "SparseVector"]
 class SparseVector(Mechanism):
     """Which answers lie above a line: free while they do not, over after `positives` that do.
 
-    **Promise.** ε-differential privacy with ε = epsilon, plus `answer_epsilon` where positives are also answered by a
+    **Guarantee.** ε-differential privacy with ε = epsilon, plus `answer_epsilon` where positives are also answered by a
     number. ε is split 1 : (2c)^⅔ between the line and the questions (1 : c^⅔ if monotone), which makes the variance
     of their difference the least.
 
     >>> sparse = SparseVector(epsilon=1, sensitivity=1, threshold=1_000, positives=2)
     >>> sparse([0, 2_000, 0, 3_000, 0, 4_000]).value           # the rest is not answered
     [False, True, False, True]
-    >>> sparse.guarantee()
+    >>> sparse.guarantee
     pure(epsilon=1.0)
     """
 
@@ -84,7 +84,7 @@ class SparseVector(Mechanism):
         self._build(widest(sensitivity))
         self.line = self.grid.cells(exactly(threshold))
         total = exactly(self.epsilon) + exactly(self.answer_epsilon or 0)
-        self._promise = privacy.pure(float_above(total), relation=relation, unit=unit)
+        self._guarantee = privacy.pure(float_above(total), relation=relation, unit=unit)
 
     def _build(self, distance: Fraction) -> None:
         """The grid and the three noises, each at least as wide as its share of ε needs."""
@@ -102,8 +102,8 @@ class SparseVector(Mechanism):
         self.answer_law = laws[2] if laws[2:] else None
 
     @property
-    def promise(self) -> Guarantee:
-        return self._promise
+    def guarantee(self) -> Guarantee:
+        return self._guarantee
 
     def open(self) -> Questions:
         """A conversation: the noise of the line is drawn now, and the whole ε is spent."""
@@ -154,7 +154,7 @@ class AboveThreshold(SparseVector):
 class Questions:
     """A conversation with one noisy line, until its positives are used up.
 
-    **Promise.** All answers together have `guarantee`, whoever asks and in whatever order. The object can neither be
+    **Guarantee.** All answers together have `guarantee`, whoever asks and in whatever order. The object can neither be
     copied nor carried into another process, since two copies would have twice the positives on one line.
 
     >>> with SparseVector(epsilon=1, sensitivity=1, threshold=1_000).open() as questions:
@@ -167,7 +167,7 @@ class Questions:
         self._rule, self._lock, self._process = rule, Lock(), os.getpid()
         self._line = rule.line + rule.line_law.draw()
         self._left = rule.positives
-        self.guarantee, self.private = rule.promise, is_private()
+        self.guarantee, self.private = rule.guarantee, is_private()
 
     @property
     def left(self) -> int:

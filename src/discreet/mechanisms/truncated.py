@@ -19,7 +19,7 @@ _UP = 1 + 1e-12  # far more than the rounding of exp and expm1
 class TruncatedLaplace:
     """Noise within ±limit. Shifted by one it is (1/scale, δ)-indistinguishable from itself, δ = P(z = limit).
 
-    **Promise.** `tail` is never below the truth. Within the common support of the two laws the ratio is
+    **Guarantee.** `tail` is never below the truth. Within the common support of the two laws the ratio is
     exp(±1/scale), since both have the same constant; what lies outside is one end of each, of mass δ.
     """
 

@@ -4,7 +4,7 @@
     UnboundedMean(epsilon=1)(incomes).value            # a float, or a Refusal
     UnboundedSum(epsilon=1)(incomes).value
 
-**Promise.** One guarantee for both steps, of ε in all, also when the first step refuses.
+**Guarantee.** One guarantee for both steps, of ε in all, also when the first step refuses.
 
 Why it holds: whatever the bounds are, the second step is private for the same, fixed part of ε; the bounds are an
 answer of the first step, so the two compose. What would break it: records that are not clipped to the bounds that
@@ -50,11 +50,11 @@ class _Unbounded(Mechanism):
         )
         rest = float_below(whole - exactly(search))
         self._answer: dict[str, Any] = {"epsilon": rest, "relation": relation, "unit": unit}
-        self._promise = self.bounds.promise + privacy.pure(**self._answer)
+        self._guarantee = self.bounds.guarantee + privacy.pure(**self._answer)
 
     @property
-    def promise(self) -> Guarantee:
-        return self._promise
+    def guarantee(self) -> Guarantee:
+        return self._guarantee
 
     def draw(self, data: Any) -> Any:
         found = self.bounds.draw(data)
@@ -71,13 +71,13 @@ class _Unbounded(Mechanism):
 class UnboundedMean(_Unbounded):
     """The mean of records whose range, and whose number, is not known.
 
-    **Promise.** ε-differential privacy in all, `share` of it for the bounds; `failure` and `exponents` are those of
+    **Guarantee.** ε-differential privacy in all, `share` of it for the bounds; `failure` and `exponents` are those of
     `Bounds`. Where the bounds are refused, so is the mean.
 
     Why it holds: `Bounds`, then `queries.mean` within them.
 
     >>> mechanism = UnboundedMean(epsilon=1.0, failure=1e-12)
-    >>> mechanism.guarantee()
+    >>> mechanism.guarantee
     discrete_laplace(scale=4.0, sensitivity=1) + pure(epsilon=0.75)
     >>> abs(mechanism([3.0] * 10_000).value - 3.0) < 0.1
     True
@@ -91,7 +91,7 @@ class UnboundedMean(_Unbounded):
 class UnboundedSum(_Unbounded):
     """The sum of records whose range is not known.
 
-    **Promise.** ε-differential privacy in all, `share` of it for the bounds; `failure` and `exponents` are those of
+    **Guarantee.** ε-differential privacy in all, `share` of it for the bounds; `failure` and `exponents` are those of
     `Bounds`. Where the bounds are refused, so is the sum.
 
     Why it holds: `Bounds`, then `queries.sum` within them.

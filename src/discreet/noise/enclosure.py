@@ -3,7 +3,7 @@
 
     low, high = exp_minus(Fraction(1, 3), bits=80)       # low <= 2**80 * exp(-1/3) <= high
 
-**Promise**: every function returns integers `low <= 2**bits * f(x) <= high`, and `2**-bits * (high - low)`
+**Guarantee**: every function returns integers `low <= 2**bits * f(x) <= high`, and `2**-bits * (high - low)`
 tends to zero as `bits` grows. Nothing here is a floating-point number. The error counts are proved in
 lazy.proof.md, section 2.
 """

@@ -6,7 +6,7 @@
     grid.sensitivity(0.1)                                # in whole cells, rounding included
     grid.reals(cells + noise)                            # back to float64
 
-**Promise**: `cells` is the mathematical floor(x / step + 1/2) of the number that x is, whatever its size, and
+**Guarantee**: `cells` is the mathematical floor(x / step + 1/2) of the number that x is, whatever its size, and
 `reals` is the nearest float64 to cells * step. If two inputs differ by at most D, their cells differ by at
 most ceil(D / step). Rounding half *up* moves every tie the same way; half-even, which numpy and Python use,
 can add one cell: 0.5 and 1.5 become 0 and 2.

@@ -14,7 +14,7 @@
 | `UniformLogNormal(σ)` | X exp(σY), X uniform on [-1, 1] |
 | `ArsinhNormal(σ)` | sinh(σY) / σ |
 
-**Promise**: the answer is the integer floor(centre + scale * Z + 1/2) of the mathematical Z, for every scale, zero and
+**Guarantee**: the answer is the integer floor(centre + scale * Z + 1/2) of the mathematical Z, for every scale, zero and
 the astronomic included, as a Python int. No scale raises, so that a scale may depend on secrets.
 
 Why it holds: `lazy.locate` with the tails that are written here (heavy.proof.md). What would break it: nothing that is

@@ -4,7 +4,7 @@
     u = Uniform(source)
     u.below(lambda bits: exp_minus(Fraction(1, 3), bits))     # True with probability exp(-1/3), exactly
 
-**Promise**: `draw` gives independent whole numbers whose law is exactly the one that the `Law` states, on the
+**Guarantee**: `draw` gives independent whole numbers whose law is exactly the one that the `Law` states, on the
 assumption that its floating-point `guess` is nearer to the truth than its `slack`.
 
 Why it holds: a sample is a function of an infinite string of fair bits. Floating point looks at the first 63

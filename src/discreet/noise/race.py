@@ -6,7 +6,7 @@
     largest(scores, scale=2.0, noise="laplace", count=10)  # the ten largest, in order
     largest(scores, scale=2.0, weights=lengths)            # proportional to length * exp(score / 2)
 
-**Promise**: the answer has exactly the law of the indices that sort `score + scale * noise`, where the noises
+**Guarantee**: the answer has exactly the law of the indices that sort `score + scale * noise`, where the noises
 are independent reals of the stated law. Scores, weights and the scale stand for exactly the numbers they are.
 
 Why it holds: the noise of an element is a function of one uniform real. Floating point encloses every noisy

@@ -3,7 +3,7 @@
 
     words = source.current().words(1000)        # 1000 independent uniform 64-bit words
 
-**Promise**: the words are the output of AES-256 in counter mode under keys that come from the operating system,
+**Guarantee**: the words are the output of AES-256 in counter mode under keys that come from the operating system,
 that nobody can choose, and that no other thread and no other process holds.
 
 Why it holds: every block has a key of its own, fresh from the system's generator and forgotten at once, so the

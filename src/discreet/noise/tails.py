@@ -3,7 +3,7 @@
 
     low, high = student_tails(Fraction(5, 2), Fraction(3), bits=80)      # 2**80 * P(|T| > 3) lies between
 
-**Promise**: as in enclosure.py, integers `low <= 2**bits * f(x) <= high` whose distance, divided by 2**bits, tends to
+**Guarantee**: as in enclosure.py, integers `low <= 2**bits * f(x) <= high` whose distance, divided by 2**bits, tends to
 zero as `bits` grows. Nothing here is a floating-point number. The error counts are proved in heavy.proof.md.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole-number noise of a large scale: first a block of 2**shift numbers, then a place in the block.
 
-**Promise**: `draw` gives independent samples whose distribution is exactly that of the `Wide` noise.
+**Guarantee**: `draw` gives independent samples whose distribution is exactly that of the `Wide` noise.
 
 Why it holds: the block is the same noise on a grid that is 2**shift times coarser, and `lazy` samples it exactly.
 Inside a block the density is nearly flat: a place is drawn uniformly and kept with probability density / greatest

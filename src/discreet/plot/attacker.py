@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The attacker's curve: trade-off (misses against false alarms) and ROC (detections against false alarms).
 
-**Promise.** The points that are joined are those of `Guarantee.roc`: never above the true trade-off curve, never below the
+**Guarantee.** The points that are joined are those of `Guarantee.roc`: never above the true trade-off curve, never below the
 true ROC. The picture promises no more than is proved.
 """
 

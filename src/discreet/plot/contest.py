@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A race of composition theorems: what each proves as the number of runs grows.
 
-**Promise.** Every point is `Guarantee.epsilon` by that route, so it is an upper bound; the lowest line is the tightest proof.
+**Guarantee.** Every point is `Guarantee.epsilon` by that route, so it is an upper bound; the lowest line is the tightest proof.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A picture in a file, and in words.
 
-**Promise.** Every file carries its title and its description: as `<title>` and `<desc>` in .svg, as metadata in .png, .pdf.
+**Guarantee.** Every file carries its title and its description: as `<title>` and `<desc>` in .svg, as metadata in .png, .pdf.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ε for every δ: the curve of which (ε, δ) is one point.
 
-**Promise.** Every point is `Guarantee.epsilon` there, so it is never below the truth.
+**Guarantee.** Every point is `Guarantee.epsilon` there, so it is never below the truth.
 """
 
 from __future__ import annotations

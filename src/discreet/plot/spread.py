@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The privacy-loss distribution: its mean, its tail beyond an ε, and the Gaussian that it tends to.
 
-**Promise.** The masses are those of `Guarantee.loss`, gathered into cells of equal width; a loss that has a probability of its
+**Guarantee.** The masses are those of `Guarantee.loss`, gathered into cells of equal width; a loss that has a probability of its
 own, such as the greatest loss of Laplace noise, is a stem with that probability and is in no cell. Beyond ε is what is greater than
 ε, not what is equal to it. Tails of less than 1e-9 are beyond the edge of the picture. The Gaussian is an estimate and never
 enters a bound.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The least noise (or the most steps) whose guarantee still implies a target.
 
-**Promise.** The result implies the target, never only nearly; it is within `tolerance` (relative) of the best one
+**Guarantee.** The result implies the target, never only nearly; it is within `tolerance` (relative) of the best one
 that the accountant can prove, if the family is monotone.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Certified bounds on the integral of e^{E(x)}, cell by cell, where E is made of monotone terms.
 
-**Promise.** `Cells.most` is never below and `Cells.least` never above the integral over each cell (as logarithms, up to
+**Guarantee.** `Cells.most` is never below and `Cells.least` never above the integral over each cell (as logarithms, up to
 rounding of a few parts in 10^12, which `SLACK` covers); `beyond` bounds what lies outside all cells.
 
 Why it holds. E = u·log r(x) + v·log r(-x) - x²/2 + log χ(x). In a cell of width w the slope of the first three is between

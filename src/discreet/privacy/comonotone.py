@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pairs of a group of units on a Poisson sample: so many of the k units are in the sample as coins decide.
 
-**Promise.** Let h_j be a bound on the profile of the mechanism for j units, with or without them: H_γ(M(x ∪ j units)‖M(x))
+**Guarantee.** Let h_j be a bound on the profile of the mechanism for j units, with or without them: H_γ(M(x ∪ j units)‖M(x))
 ≤ h_j(γ) for all γ ≥ 0, and p_j = C(k, j)·q^j·(1-q)^(k-j). Each function returns a pair (P, Q) that dominates the mechanism on
 a Poisson(q) sample of the data with all k units (P) against the data with none of them (Q).
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A guarantee in plain sentences: what an attacker can do, who is protected, and what is not.
 
-**Promise.** Every number is an upper bound on what any attacker achieves, read from the whole trade-off curve (not from
+**Guarantee.** Every number is an upper bound on what any attacker achieves, read from the whole trade-off curve (not from
 one ε) and rounded up in the sentence. It holds for an attacker who knows everything except the one protected unit.
 
 Three of the numbers are points of the ROC curve D, the greatest detection rate at each false-alarm rate:
@@ -151,7 +151,7 @@ def explain(guarantee: Guarantee, units: int | None = None) -> Explanation:
 def cautions(right: float, delta: float, unit: Unit, units: int | None = None) -> tuple[str, ...]:
     """What has to be said of a guarantee under which an even guess is right with probability `right`, and of its δ.
 
-    **Promise.** Nothing here is read off data: `units`, the number of protected units, is public or not given.
+    **Guarantee.** Nothing here is read off data: `units`, the number of protected units, is public or not given.
 
     >>> cautions(0.6, 1e-6, Unit("patient"), units=100)
     ()

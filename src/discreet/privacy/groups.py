@@ -6,7 +6,7 @@ leave. `guarantee.at_distance(k)` compares any two data sets that are k addition
 `at_distance(2)` covers one unit that is replaced by another. For noise that is added to an answer they are the same; under
 sampling the first is smaller, and proved exactly (`comonotone`).
 
-**Promise.** `Group` covers both. Its proof needs only what one step of a chain x₀, x₁, …, x_k has: if H_γ(M(x_i)‖M(x_{i+1}))
+**Guarantee.** `Group` covers both. Its proof needs only what one step of a chain x₀, x₁, …, x_k has: if H_γ(M(x_i)‖M(x_{i+1}))
 ≤ h(γ) for both directions, then for all γ_1 … γ_k the laws at both ends have H ≤ Σ_i h(γ_i)·Π_{j>i} γ_j at γ = Π γ_i (put
 P_i(S) ≤ γ_i·P_{i-1}(S) + h(γ_i) into one another).
 

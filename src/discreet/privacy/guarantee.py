@@ -51,7 +51,7 @@ _MOST_BAGS = 256
 class Guarantee(ABC):
     """What is promised to one protected unit, whatever else the attacker knows.
 
-    **Promise.** Every view is on the safe side: `epsilon`, `delta`, `advantage`, `renyi`, `concentrated` are never below
+    **Guarantee.** Every view is on the safe side: `epsilon`, `delta`, `advantage`, `renyi`, `concentrated` are never below
     the truth, `tradeoff` never above it, and `bound` holds on both sides. They hold for adaptively chosen questions
     with parameters fixed in advance (Zhu, Dong, Wang 2022, Theorem 10); post-processing never weakens them.
 

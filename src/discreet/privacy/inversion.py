@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From the moments of a composition back to δ(ε): Poisson's summation formula, with every error bounded.
 
-**Promise.** `Inverted.log_delta(ε, upper=True)` is never below log δ(ε), with `upper=False` never above it.
+**Guarantee.** `Inverted.log_delta(ε, upper=True)` is never below log δ(ε), with `upper=False` never above it.
 
 Why it holds. h(y) = e^{λy}·E(1 - e^{y-L})₊ = e^{λy}·δ(y) has the Fourier transform M(z)/(z(z+1)), z = λ + it, and both
 are summable. So, for every period D > 0,

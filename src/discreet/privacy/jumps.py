@@ -8,7 +8,7 @@ have the loss log r(x), so with P = χP + (1 - χ)P =: B + J and j counting the 
 
 Every term is positive: none has to be found as the small difference of large ones, as a single tilt would have it.
 
-**Promise.** `Jumps.log_delta(ε, upper=True)` is never below log δ(ε), with `upper=False` never above it.
+**Guarantee.** `Jumps.log_delta(ε, upper=True)` is never below log δ(ε), with `upper=False` never above it.
 
 Why it holds. δ is an integral over P of an increasing function of the total loss, so more mass and larger losses raise it.
 

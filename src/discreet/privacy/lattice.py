@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a pair to finitely many losses, on the safe side in either direction.
 
-**Promise.** `spread` returns P-masses at given knots whose pair dominates the given one; `contract` returns
+**Guarantee.** `spread` returns P-masses at given knots whose pair dominates the given one; `contract` returns
 masses whose pair is dominated by it. Both leave a mass at loss l_j of P' = m and Q' = m·e^{-l_j}.
 
 Why it holds. H_γ does not fall if P grows or Q shrinks as a measure, and both are inherited by products.

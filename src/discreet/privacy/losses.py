@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Composition of pairs: certified δ(ε) and ε(δ) of a bag of dominating pairs.
 
-**Promise.** `Composition.upper_epsilon(δ)` is never below, `lower_epsilon(δ)` never above the ε at which the product of
+**Guarantee.** `Composition.upper_epsilon(δ)` is never below, `lower_epsilon(δ)` never above the ε at which the product of
 the pairs has hockey-stick divergence δ; the same for δ at given ε. This holds for every δ down to 1e-300.
 
 How. Put e^{λL}/E e^{λL} on top of the law of each loss (an Esscher transform). Sums of tilted losses are tilted

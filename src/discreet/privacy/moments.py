@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The moments M(z) = E e^{zL} of one privacy loss along a vertical line z = λ + it, with error bounds.
 
-**Promise.** A `Line` is the law of L under the tilt λ, normalised, seen through φ(t) = M(λ + it)/M(λ). Each value of φ
+**Guarantee.** A `Line` is the law of L under the tilt λ, normalised, seen through φ(t) = M(λ + it)/M(λ). Each value of φ
 is off by at most the stated error, so is `log_moment`, and |φ(t)| is below `log_bound(T)` for **every** t ≥ T.
 
 Moments of a composition are products of moments, so no lattice is needed: `inversion` goes back from them to δ. Here are

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dominating pairs: two laws (P, Q), seen through the privacy loss L = log dP/dQ.
 
-**Promise.** Everything the accountant knows of a mechanism is here. A pair *dominates* a mechanism if
+**Guarantee.** Everything the accountant knows of a mechanism is here. A pair *dominates* a mechanism if
 H_γ(M(x)‖M(x')) ≤ H_γ(P‖Q) for every γ ≥ 0 and every ordered pair of neighbours in one direction; then
 products of pairs dominate adaptive compositions (Zhu, Dong, Wang 2022, Theorem 10). A `Pair` only stores
 where the mass of P and of Q lies along the loss axis, which is all that any view depends on.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures with nothing installed: the attacker's curve, and a hundred squares, as self-contained SVG.
 
-**Promise.** The points of a curve are those of `Guarantee.roc`, rounded to the hundredth of a pixel; what the words beside
+**Guarantee.** The points of a curve are those of `Guarantee.roc`, rounded to the hundredth of a pixel; what the words beside
 it say is rounded to the safe side. Every picture has a `<title>` and a `<desc>` for those who do not see it.
 """
 

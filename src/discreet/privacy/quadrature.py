@@ -8,7 +8,7 @@ With r(x) = 1 - q + q·e^{μx - μ²/2} and x drawn from N(0, 1), every moment h
 χ(x) = Φ((c - x)/τ) leaves out what (almost) never happens. Without it a large tilt would find nothing but outcomes
 fifty standard deviations away. What it takes from P and from Q is in `lost`, and `inversion` says what that costs.
 
-**Promise.** `SampledLine.values` and `log_moment` are within the stated error; `raised` and `log_bound` are never too small.
+**Guarantee.** `SampledLine.values` and `log_moment` are within the stated error; `raised` and `log_bound` are never too small.
 
 Why it holds. On the line x + iy the integrand is at most e^{y²/2 + y²/2τ²} times what `Cells.growth` says, since
 |e^{-(x+iy)²/2}| = e^{y²/2}·e^{-x²/2} and Φ(a + ib) is an integral of the Gaussian density along the line, e^{b²/2} times as

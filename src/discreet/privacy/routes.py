@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every composition theorem of the field as a named route from a bag to (ε, δ).
 
-**Promise.** Each route returns an upper bound of the truth, or ∞ where its theorem says nothing. They differ in how
+**Guarantee.** Each route returns an upper bound of the truth, or ∞ where its theorem says nothing. They differ in how
 tight they are, and `Guarantee.compare` shows all of them side by side.
 """
 

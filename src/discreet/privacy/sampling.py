@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Amplification by sampling: one function for each (scheme, relation), each with its theorem.
 
-**Promise.** The sample is secret and drawn afresh for each run. "poisson": every unit is in the sample independently
+**Guarantee.** The sample is secret and drawn afresh for each run. "poisson": every unit is in the sample independently
 with probability `rate`. "without-replacement": a sample of fixed size m out of n, `rate` = m/n, n public. Batches made by
 shuffling are neither, and get no amplification here.
 

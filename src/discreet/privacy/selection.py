@@ -7,7 +7,7 @@
 K has the truncated negative binomial law P(K = k) ∝ (1-γ)^k · Π_{0<l<k} (l+η)/(l+1), k ≥ 1; for η = 0 that is
 (1-γ)^k / k.
 
-**Promise.** The views of `selected(q, …)` hold for the whole experiment: K is drawn, q is run K times on the same data,
+**Guarantee.** The views of `selected(q, …)` hold for the whole experiment: K is drawn, q is run K times on the same data,
 and the run that comes first in some total order of q's *outputs* is released.
 
 Why it holds: selection.proof.md. In short: the winner's law is E[K]·(γ/u)^(1+η)·Q with u(y) = γ + (1-γ)·Q(better
@@ -154,7 +154,7 @@ def selected(
 ) -> Guarantee:
     """The best of a random, secret number of runs, of which only the best is released.
 
-    **Promise.** See the module. State either `mean_runs`, the mean of K, or `gamma`. For an ε-private mechanism and
+    **Guarantee.** See the module. State either `mean_runs`, the mean of K, or `gamma`. For an ε-private mechanism and
     η = 0 the result is 2ε-private at most, however many runs there are on average.
 
     >>> from discreet import privacy
@@ -180,7 +180,7 @@ def selected(
 def one_of(*parts: Guarantee) -> Guarantee:
     """One of several mechanisms, whichever was chosen: the greatest of their curves at every point.
 
-    **Promise.** Holds if the choice does not depend on the data (a fair die, the day of the week), and also covers
+    **Guarantee.** Holds if the choice does not depend on the data (a fair die, the day of the week), and also covers
     saying which one it was. What would break it: choosing by a look at the data.
 
     >>> from discreet import privacy

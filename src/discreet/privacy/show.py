@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Renders a guarantee for people: a text, and the same as HTML with its trade-off curve as inline SVG.
 
-**Promise.** Every ε, advantage and ρ is an upper bound and is rounded up; beside an ε stands the δ that it holds at.
+**Guarantee.** Every ε, advantage and ρ is an upper bound and is rounded up; beside an ε stands the δ that it holds at.
 """
 
 from __future__ import annotations

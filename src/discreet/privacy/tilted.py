@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The law of a sum of losses under an exponential tilt, on one period of a lattice, with its error bounds.
 
-**Promise.** `log_delta` of a law with `upper` set is never below the truth, otherwise never above it.
+**Guarantee.** `log_delta` of a law with `upper` set is never below the truth, otherwise never above it.
 
 The FFT computes the law modulo its period D. With window [a, a+D) and w(x) = e^{-λx}(1 - e^{-x})₊ ≤ c(λ):
 

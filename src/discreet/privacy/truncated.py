@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A mechanism without its greatest losses: what remains with probability 1 - δ.
 
-**Promise.** For every ordered pair of neighbours with laws (P, Q) there are P = (1-δ)·P̂ + δ·P̃ and Q = (1-δ)·Q̂ + δ·Q̃ with
+**Guarantee.** For every ordered pair of neighbours with laws (P, Q) there are P = (1-δ)·P̂ + δ·P̃ and Q = (1-δ)·Q̂ + δ·Q̃ with
 log dP̂/dQ̂ ≤ `greatest` and D_order(P̂‖Q̂) ≤ `divergence`; δ is `delta`, no more than what was asked for.
 
 Why it holds. Let (P, Q) be a pair that dominates the whole run in that direction (composed first, truncated once), L its

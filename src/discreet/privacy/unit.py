@@ -16,7 +16,7 @@ RELATIONS = ("add-remove", "replace")
 class Unit:
     """One protected unit and the neighbouring relation.
 
-    **Promise.** Two data sets are neighbours if they differ in one `protects`: it is present in one and
+    **Guarantee.** Two data sets are neighbours if they differ in one `protects`: it is present in one and
     absent in the other ("add-remove"), or has other values in it ("replace", where the size is public).
     The two relations differ by up to a factor of two in ε, so guarantees under different ones never mix.
 

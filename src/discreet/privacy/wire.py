@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guarantees in JSON, versioned.
 
-**Promise.** `from_json(to_json(g)) == g`. A stored description never changes its meaning: kinds are never removed, their
+**Guarantee.** `from_json(to_json(g)) == g`. A stored description never changes its meaning: kinds are never removed, their
 fields are never re-interpreted, new fields are optional with the old meaning as default, and a description that this
 version does not understand is refused, never guessed at.
 """

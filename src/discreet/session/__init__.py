@@ -14,7 +14,7 @@ together.py   many questions, all or none
 stated.py     what was asked, checked
 response.py   questions that all return at the same time after they were asked
 
-**Promise.** Every answer was charged to the ledger, and the charge was on disk, before anything was drawn. A charge is
+**Guarantee.** Every answer was charged to the ledger, and the charge was on disk, before anything was drawn. A charge is
 never given back: not for an error, a time-out or a refusal. Whatever the ledger admits in all keeps the promise of its
 limit, for whoever sees all answers, and however questions were chosen (`discreet.ledger.limit` names the theorem).
 

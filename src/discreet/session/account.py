@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who asks, and the ledger that is charged before anything is drawn; what was drawn is kept, and shown again for nothing.
 
-**Promise.** Nothing is shown before it was charged and kept, and only what the ledger keeps is shown. Whoever is stopped in between
+**Guarantee.** Nothing is shown before it was charged and kept, and only what the ledger keeps is shown. Whoever is stopped in between
 has seen nothing, and pays nothing more when they ask again with the same key. What cannot be counted now is refused
 before it is charged; an error after the charge is kept as its outcome, because it may depend on what was drawn.
 
@@ -176,7 +176,7 @@ class Account:
         """A mechanism of any kind, charged, drawn and kept; an answer that is kept already is shown again."""
         mechanism = mechanism.for_size_of(data)
         named = type(mechanism).__name__
-        wanted = Wanted(mechanism.promise, named, key, named)
+        wanted = Wanted(mechanism.guarantee, named, key, named)
         due = Due(wanted, lambda: mechanism.draw(data), _written)
         (settled,) = self.settle([due], ready, compiled=compiled, spent=COSTS)
         value = value_of(settled.text) if settled.drawn is None else settled.drawn

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fix of a refusal for want of budget: less of what does not fit, compiled and tried before it is proposed.
 
-**Promise.** What is proposed is admitted if it is asked next. It is found from the question, the description and what was
+**Guarantee.** What is proposed is admitted if it is asked next. It is found from the question, the description and what was
 charged before; no row is read and nothing is charged. Who is protected stays the same.
 """
 
@@ -91,7 +91,9 @@ def _less_loss(amount: Spend, part: float) -> Spend:
 def _fits(account: Account, spend: Spend, compiled: Callable[[Spend], Mechanism]) -> bool:
     limit = account.ledger.limit
     try:
-        limit.admit(account.ledger.spent, limit.cost(compiled(spend).promise), now=chain.now(), **account.who)
+        limit.admit(
+            account.ledger.spent, limit.cost(compiled(spend).guarantee), now=chain.now(), **account.who
+        )
     except DiscreetError:
         return False
     return True

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Questions to mechanisms; where a description says at_most="auto", how many rows count is chosen once and paid for once.
 
-**Promise.** Nothing here is drawn but that choice, and it is charged first, like any other answer.
+**Guarantee.** Nothing here is drawn but that choice, and it is charged first, like any other answer.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Maker:
     ) -> Due:
         """An answer to be paid for, under the text of its question or another name."""
         text = named or mechanism.question.text
-        wanted = Wanted(mechanism.promise, text, key, type(mechanism).__name__)
+        wanted = Wanted(mechanism.guarantee, text, key, type(mechanism).__name__)
         return Due(wanted, lambda: mechanism.draw(self.data), Answer.to_json, after)
 
     def least(self, question: Question, cap: int | None, error: Any, **more: Any) -> Spend | TwoSteps:

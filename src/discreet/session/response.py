@@ -3,7 +3,7 @@
 
     dp.Session(data, limit=limit, ledger="visits.ledger", response_time="2s")
 
-**Promise.** How long `sql`, `release` and `release_all` take to return depends on data in one event at most, in the whole life of
+**Guarantee.** How long `sql`, `release` and `release_all` take to return depends on data in one event at most, in the whole life of
 the session: that a question was not ready in time. An answer, an answer shown again, a refusal, and a failure of the engine all
 come `response_time` after the call. If one is not ready by then, the call raises DP804 at that very time, and so does every later
 call of this session, without looking at any data. So the clock tells at most which question was the first to be late.

@@ -147,7 +147,7 @@ class Session:
     ) -> dict[str, Answer]:
         """The answers to many questions, all of them or none: `{key: (question or SQL, {"epsilon": 0.1}), …}`.
 
-        **Promise.** Every question is compiled, and all of them are charged in one transaction, before the first is drawn. If
+        **Guarantee.** Every question is compiled, and all of them are charged in one transaction, before the first is drawn. If
         one is refused, or they do not fit together, nothing is charged and nothing is drawn. All answers are kept before
         any is shown. Asking again with the same keys, after a crash too, gives the same answers and costs nothing more.
 
@@ -180,7 +180,7 @@ class Session:
         amount, first = self._at_first(asked, cap, **spend) if "error" in spend else (spend_of(spend), "")
         mechanism = self._maker.compiled(asked, amount, cap)
         shown = mechanism.preview()
-        notes = [note for note in (first, guessed, *self._account.closing(mechanism.promise)) if note]
+        notes = [note for note in (first, guessed, *self._account.closing(mechanism.guarantee)) if note]
         return replace(shown, notes=(*notes, *shown.notes))
 
     @check.arguments
@@ -189,7 +189,7 @@ class Session:
     ) -> Guarantee | None:
         """What the choice of at_most="auto" will cost besides a question at this cost; None if there is none to make."""
         mechanism = self._maker.choice(Spend(epsilon, delta, rho))
-        return None if mechanism is None else mechanism.promise
+        return None if mechanism is None else mechanism.guarantee
 
     @check.arguments
     def charge(self, guarantee: Guarantee, *, question: str, key: str | None = None) -> Receipt:

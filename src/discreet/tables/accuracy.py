@@ -5,7 +5,7 @@
     least_spend(question, dataset, error="±0.5")       # of a mean: TwoSteps, because its error depends on the count
     least_spend(question, dataset, error="±2 %")       # TwoSteps: two percent of what is not known yet
 
-**Promise.** With the stated confidence a number of the answer is within the error of its exact one (of the bounded
+**Guarantee.** With the stated confidence a number of the answer is within the error of its exact one (of the bounded
 rows). Where that needs something of the data, it is bought first, with noise, and the second cost is a function of
 what was released: such a sequence belongs in a ledger that is a filter, because its second step is not fixed in advance.
 

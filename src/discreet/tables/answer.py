@@ -7,7 +7,7 @@
     answer.value                # of a question with one number
     answer.nonnegative().rounded()
 
-**Promise.** An answer is made of released numbers and public knowledge only: everything here is post-processing. Each
+**Guarantee.** An answer is made of released numbers and public knowledge only: everything here is post-processing. Each
 interval holds what it is about with probability 95 %, over the noise, on its own; what it does not cover (clipping,
 who is in the data at all) is said in `notes`.
 """
@@ -38,7 +38,7 @@ Interval = Callable[[float], tuple[Numbers, Numbers]]
 class Noisy:
     """One noisy column: a value and an interval for each group; None where there is nothing to say.
 
-    **Promise.** A value lies inside its own interval.
+    **Guarantee.** A value lies inside its own interval.
 
     `deviation` is the standard deviation of the noise on each number where it is the same for all of them; `whole` says
     that the number is one of things (rows, units, or a sum of whole numbers), `nonnegative` that it cannot be below zero.

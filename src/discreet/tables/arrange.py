@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The columns that were asked for, from the numbers that were released: arithmetic, HAVING, ORDER BY, LIMIT.
 
-**Promise.** Only released numbers and public values are read. The interval of an arithmetic expression is that of
+**Guarantee.** Only released numbers and public values are read. The interval of an arithmetic expression is that of
 interval arithmetic on intervals whose joint confidence is 95 % (each at 1 - 5 %/k for k noisy columns, where those that
 hold together count as one).
 """

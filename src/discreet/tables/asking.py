@@ -4,7 +4,7 @@
     data.where(col("age") >= 18).group_by("ward", keys=WARDS).mean("days", between=(0, 60))
     data.group_by("ward").aggregate(n=count(), stay=mean("days"))
 
-**Promise.** Nothing here reads a row or costs anything: every word returns a new question. What it costs and how wrong
+**Guarantee.** Nothing here reads a row or costs anything: every word returns a new question. What it costs and how wrong
 the answer will be is told by `session.preview`, and only `session.release` answers it.
 """
 

@@ -5,7 +5,7 @@ Around values that were drawn (and are public) lies a ladder of wider and wider 
 the one before; the last one is everything. One exponential mechanism chooses a rung: the first on which enough rows,
 `target`, lie between each end and the rank that was asked for. Every rung has twice the weight of the one before.
 
-**Promise.** For whatever data and whatever was drawn, the intervals of all quantiles of a column hold, together and with
+**Guarantee.** For whatever data and whatever was drawn, the intervals of all quantiles of a column hold, together and with
 probability 1 - β, every value whose rank is within one row of the one that was asked for: the quantile of the bounded
 rows by every usual definition. What is revealed is one exponential mechanism.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expressions from their parts: each function checks kinds, puts numbers on one grid, and refuses what has no bounds.
 
-**Promise.** What is built is an `expr.Expr` whose assertions hold, or a refusal (DP705); nothing is read.
+**Guarantee.** What is built is an `expr.Expr` whose assertions hold, or a refusal (DP705); nothing is read.
 
 A number that was written down stays an exact `Fraction` until it meets a column, and is then put on that column's
 grid: whole numbers are compared exactly with it, real ones after both were rounded down to a cell.

@@ -6,7 +6,7 @@
 A cap of k clips Σ (n_u − k)₊ rows and needs noise in proportion to k. Which k is best depends only on how many units have
 more rows than k; each unit is in one bin of a histogram with public edges ⌈2^{j/2}⌉, so it adds one to it in all.
 
-**Promise.** ε-differential privacy, whatever is done with the histogram. With probability 99.9 % no empty bin survives
+**Guarantee.** ε-differential privacy, whatever is done with the histogram. With probability 99.9 % no empty bin survives
 the noise, so the cap is not above the edge of the largest sizes that occur.
 
 Why it holds: a histogram moves by one in l1 when a unit comes or goes (two when one is replaced), and all else is
@@ -44,7 +44,7 @@ EDGES = tuple(dict.fromkeys(math.isqrt(2**j - 1) + 1 for j in range(2 * _DOUBLIN
 class CapMechanism(Mechanism):
     """A whole number of rows at which clipping and noise are about balanced.
 
-    **Promise.** As the module's. `question` narrows it to the rows that a question is about; `noise` is the mean absolute
+    **Guarantee.** As the module's. `question` narrows it to the rows that a question is about; `noise` is the mean absolute
     noise, per unit of sensitivity, of the questions to come: 1/ε of a count at ε. Without it, that of questions
     that cost as much as this choice.
     """
@@ -64,11 +64,11 @@ class CapMechanism(Mechanism):
         self._moved = 2 if who.relation == "replace" else 1
         self._law = LaplaceLaw(float_above(self._moved / exactly(self.epsilon)))
         words = {"relation": who.relation, "unit": who.protects}
-        self._promise = privacy.discrete_laplace(self._law.scale, self._moved, **words)
+        self._guarantee = privacy.discrete_laplace(self._law.scale, self._moved, **words)
 
     @property
-    def promise(self) -> Guarantee:
-        return self._promise
+    def guarantee(self) -> Guarantee:
+        return self._guarantee
 
     @property
     def floor(self) -> int:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a text becomes a value of the kind that a description says.
 
-**Promise.** Each text for itself, and to NULL where it is not written like a value of that kind: no text makes another one fail.
+**Guarantee.** Each text for itself, and to NULL where it is not written like a value of that kind: no text makes another one fail.
 """
 
 from __future__ import annotations

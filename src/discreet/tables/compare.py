@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conditions on one row: comparisons, lists, ranges and patterns.
 
-**Promise.** What is built is a truth value of one row, or a refusal (DP705). Whole numbers are compared exactly with
+**Guarantee.** What is built is a truth value of one row, or a refusal (DP705). Whole numbers are compared exactly with
 any number that was written: x < 2.5 is x < 3. Real numbers are compared cell by cell, both sides rounded down.
 """
 

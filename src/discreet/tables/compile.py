@@ -2,10 +2,10 @@
 """A question about a table becomes one mechanism.
 
     mechanism = compile_question(question, dataset, Spend(epsilon=0.2))
-    mechanism.promise; mechanism.error(); mechanism.preview()       # no data are touched
+    mechanism.guarantee; mechanism.error(); mechanism.preview()       # no data are touched
     mechanism.draw(dataset)                                         # an Answer
 
-**Promise.** The mechanism's promise implies the spend, for one unit of the data set more or less (or another in its
+**Guarantee.** The mechanism's promise implies the spend, for one unit of the data set more or less (or another in its
 place), whatever the rows are and however many one unit has. Rows never leave the engine: bounded whole-number sums
 do, and nothing is shown of them but sums with noise, a private choice, or the names of groups that enough units share.
 
@@ -51,7 +51,7 @@ __all__ = ["Spend", "TableMechanism", "compile_question"]
 class TableMechanism(Mechanism):
     """The mechanism that answers one question.
 
-    **Promise.** As the module's: `promise` is known before any data are seen, and implies what was to be spent.
+    **Guarantee.** As the module's: `guarantee` is known before any data are seen, and implies what was to be spent.
     """
 
     def __init__(self, question: Question, contribution: Contribution, spend: Spend) -> None:
@@ -65,12 +65,12 @@ class TableMechanism(Mechanism):
         ready = divided(self._recipes, self.scope, spend, found=self.groups is None)
         self.parts, self.selection = ready.parts, ready.selection
         self.stating: list[Part | Selection] = [*self.parts, *([self.selection] if self.selection else [])]
-        found = [] if self.selection is None else [(self.selection.promise, 1)]
-        self._promise = compose([*found, *((part.promise, 1) for part in self.parts)])
+        found = [] if self.selection is None else [(self.selection.guarantee, 1)]
+        self._guarantee = compose([*found, *((part.guarantee, 1) for part in self.parts)])
 
     @property
-    def promise(self) -> Guarantee:
-        return self._promise
+    def guarantee(self) -> Guarantee:
+        return self._guarantee
 
     def draw(self, data: Any) -> Answer:
         """The answer; `data` is the data set that the mechanism was made for, or another version of it."""
@@ -84,7 +84,7 @@ class TableMechanism(Mechanism):
             question=self.question.text,
             notes=self.notes,
             withheld="" if self.selection is None else self.selection.withheld,
-            guarantee=self.promise,
+            guarantee=self.guarantee,
             private=is_private(),
         )
         return arrange(answer, self.question)
@@ -138,7 +138,7 @@ def compile_question(
 ) -> TableMechanism:
     """The mechanism that answers a question at that cost.
 
-    **Promise.** What the schema decides is refused here, so before a charge.
+    **Guarantee.** What the schema decides is refused here, so before a charge.
 
     `cap` is the number of rows that a unit contributes at most, where the data set says "auto" and it was chosen before.
     """

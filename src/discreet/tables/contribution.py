@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How much one unit may add, and how far that moves the sums: the schemes with their sensitivities.
 
-**Promise.** For each scheme the number here is never below the greatest distance, in the stated norm, between the
+**Guarantee.** For each scheme the number here is never below the greatest distance, in the stated norm, between the
 sums of two neighbouring tables, and it is attained by some pair of tables (compile.proof.md, §§ 2 to 4).
 """
 

@@ -170,7 +170,7 @@ class Each:
 class Dataset(Asking):
     """Tables in an engine, with their public description; `data["visits"]`, or `data` itself, begins a question.
 
-    **Promise.** Nothing that it shows, and no question that is built from it, was read off the rows.
+    **Guarantee.** Nothing that it shows, and no question that is built from it, was read off the rows.
     """
 
     name: str

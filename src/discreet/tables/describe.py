@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A first description of a data set, for a person to complete.
 
-**Promise.** Only the schema is read (`schema.py`): names and types are filled in, everything that only the rows could
+**Guarantee.** Only the schema is read (`schema.py`): names and types are filled in, everything that only the rows could
 tell is left blank. Bounds and categories that are read off the data would tell an extreme or a rare value of
 somebody, before any noise; a person writes them down from what is known without the data.
 """

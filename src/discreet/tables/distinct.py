@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """COUNT(DISTINCT unit): how many units there are, in all or in each group.
 
-**Promise.** In all: one unit moves the number by one at most, also when another takes its place (the number with either
+**Guarantee.** In all: one unit moves the number by one at most, also when another takes its place (the number with either
 lies between that without and one more), so nothing is bounded and nothing is lost. In groups, under Laplace noise, a
 unit in m groups counts min(1, c/m) in each, so that it adds c in all; under Gaussian noise `totals` counts units.
 
@@ -45,14 +45,14 @@ class DistinctRecipe:
         share = exactly(float_below(epsilon))
         if not scope.keys:
             law = LaplaceLaw(float_above(1 / share))
-            promise = privacy.discrete_laplace(law.scale, 1, **who.words)
-            return Totals(Sums(scope.rows, (), (), Once()), (law,), promise, self._read(law, 1))
+            guarantee = privacy.discrete_laplace(law.scale, 1, **who.words)
+            return Totals(Sums(scope.rows, (), (), Once()), (law,), guarantee, self._read(law, 1))
         fine = 1 if who.alone else _FINE
         moved = who.stretch_l1() * fine * who.groups
         law = LaplaceLaw(float_above(moved / share))
-        promise = privacy.discrete_laplace(law.scale, moved, **who.words)
+        guarantee = privacy.discrete_laplace(law.scale, moved, **who.words)
         scheme = Groups(fine * who.groups, fine, norm=1, full=who.groups)
-        return Totals(Sums(scope.rows, scope.keys, (), scheme), (law,), promise, self._read(law, fine))
+        return Totals(Sums(scope.rows, scope.keys, (), scheme), (law,), guarantee, self._read(law, fine))
 
     def gaussian(self, noise: float) -> Totals:
         assert not self.scope.keys, "in groups, units are counted with the totals"

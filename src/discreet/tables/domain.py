@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The public values that a key can have, from its type, its description or a public table; None if nobody knows.
 
-**Promise.** Nothing is read but the description, the question and public tables. A value that is not in the list may
+**Guarantee.** Nothing is read but the description, the question and public tables. A value that is not in the list may
 occur in the data all the same: it then belongs to no group of the answer.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an engine must be able to do; `discreet.tables.engines` has four of them.
 
-**Promise.** Rows never leave the engine: only whole numbers per group do. Nothing that an engine says about data
+**Guarantee.** Rows never leave the engine: only whole numbers per group do. Nothing that an engine says about data
 (an error, a warning) passes: `guarded` puts one constant text in its place.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From noisy sums to the numbers that were asked for, each with its interval.
 
-**Promise.** Post-processing: only noisy sums and public parameters are read. An interval holds its number, of the
+**Guarantee.** Post-processing: only noisy sums and public parameters are read. An interval holds its number, of the
 bounded rows, with the stated confidence on its own. It is cut to what the number can be, but never so far that the released
 number is outside: a count of -5 ± 20 has the interval from -5 to 15. What is not linear in the noise (a mean, a variance) has no
 unbiased estimate to keep, and is moved into its interval instead.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expressions on one row: total, exact, and with bounds that are proved as they are built.
 
-**Promise.** The value of an expression is a function of one row (and of public tables), the same on every engine:
+**Guarantee.** The value of an expression is a function of one row (and of public tables), the same on every engine:
 NULL, or a whole number of cells between `type.low` and `type.high`, a text, a truth value. No row makes it fail.
 
 Why it holds: a column is clamped and put on its grid where it is read; after that there is only whole-number

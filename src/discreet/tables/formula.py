@@ -7,7 +7,7 @@
     col("admitted").year                       a part of a date
     col("age").bucket([18, 65])                0, 1 or 2: how many edges are at or below
 
-**Promise.** A formula is a tree of names and public values, and nothing is computed when it is made. It is the tree
+**Guarantee.** A formula is a tree of names and public values, and nothing is computed when it is made. It is the tree
 that the same words of SQL would be: types, bounds and refusals are those of SQL, because they are its code.
 """
 

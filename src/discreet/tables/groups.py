@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The groups of an answer whose keys are public: every combination is shown, whether anybody is in it or not.
 
-**Promise.** Which groups are shown, and in which order, does not depend on data. Rows outside them are left out before
+**Guarantee.** Which groups are shown, and in which order, does not depend on data. Rows outside them are left out before
 anything is bounded, row by row, so that they take nothing from what a unit may add.
 """
 

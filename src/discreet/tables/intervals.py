@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Intervals that hold what they are about, for all data: of sums of noise, of means, of variances.
 
-**Promise.** Each interval contains the exact number (of the bounded, weighted rows) with at least the stated
+**Guarantee.** Each interval contains the exact number (of the bounded, weighted rows) with at least the stated
 probability over the noise, on its own. Everything here reads released numbers and public parameters only.
 
 Why it holds: a sum of noises has a law that no data enter, and `Noise.half` bounds its tail from above. A mean

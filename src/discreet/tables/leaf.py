@@ -5,7 +5,7 @@
     compared    for conditions: as it is, up to the widest whole numbers; no bounds are needed
     rows_of     the rows of a private table, less those with a NULL where the description says there is none
 
-**Promise.** A `Read` depends on the description and the question alone. Its type has every value that the engine can
+**Guarantee.** A `Read` depends on the description and the question alone. Its type has every value that the engine can
 make of the column: whole columns have cells of 1, real ones cells of 2**-places, so many that the bounds are about
 2**24 cells apart, and every number is rounded down to its cell.
 """

@@ -10,7 +10,7 @@ Every one of them is a function of a few linear sums. What is summed differs wit
 
 L and U are the ends of x in cells of a whole-number grid, exactly; rows whose x is NULL add zero to all of them.
 
-**Promise.** `Layout.features` are whole numbers on grid 0 whose absolute values in one row never exceed `reach`, and
+**Guarantee.** `Layout.features` are whole numbers on grid 0 whose absolute values in one row never exceed `reach`, and
 those of one block together never `width`. The estimators are functions of the noisy sums.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 r"""Text files line by line: a line is a record, whatever it holds.
 
-**Promise.** The row of a line is a function of the bytes of that line and of the number of columns: changing, adding or
+**Guarantee.** The row of a line is a function of the bytes of that line and of the number of columns: changing, adding or
 removing a line changes, adds or removes that row alone. A quote that is never closed ends with its line.
 
     ends in \n or \r\n          every \n ends a line, also one between quotes

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """MODE: the most frequent of some public values, by an exponential mechanism on counts.
 
-**Promise.** One exponential mechanism for all groups. Without groups it counts units: one unit moves each count by one
+**Guarantee.** One exponential mechanism for all groups. Without groups it counts units: one unit moves each count by one
 at most, whatever it does. With groups it counts weighted rows, of which a unit has `at_most` in all.
 
 Why it holds: adding a unit moves no count down, so the scores of one choice move within [0, w], w the unit's weight
@@ -59,7 +59,7 @@ class ModeRecipe:
         return Modes(self, 2 / noise)  # ε²/8 = 1 / 2 noise² (Cesar, Rogers 2021)
 
     def promised(self, noise: float) -> Guarantee:
-        return self.gaussian(noise).promise
+        return self.gaussian(noise).guarantee
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Modes:
     epsilon: float
 
     @property
-    def promise(self) -> Guarantee:
+    def guarantee(self) -> Guarantee:
         return privacy.exponential(self.epsilon, **self.recipe.scope.contribution.words)
 
     @property

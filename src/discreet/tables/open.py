@@ -4,7 +4,7 @@
     data = dp.open("visits.parquet", protect=dp.each("patient_id", at_most=20))
     data = dp.open("visits.toml")                                   # the same, written down
 
-**Promise.** Opening costs nothing and tells nothing of the rows: names and kinds come from schemas, everything else
+**Guarantee.** Opening costs nothing and tells nothing of the rows: names and kinds come from schemas, everything else
 from the person who opens. What is missing is refused, or stays unknown; nothing is guessed from data.
 """
 

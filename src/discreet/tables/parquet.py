@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parquet files as they are: their columns, and no others.
 
-**Promise.** Names and types come from the footers, and all files have the same. No cell makes reading fail: texts are read as
+**Guarantee.** Names and types come from the footers, and all files have the same. No cell makes reading fail: texts are read as
 bytes and moments as numbers, and only then become what they are, each for itself, as in `sound`. The name of a folder or a
 file changes nothing, unless somebody asks for it: a column that no file has and that the description names, or the unit, is taken
 from folders such as `year=2026/`, as text that is cast like a cell of a text file.

@@ -52,7 +52,7 @@ class Part(Protocol):
     """A few columns, ready to be drawn."""
 
     @property
-    def promise(self) -> Guarantee:
+    def guarantee(self) -> Guarantee:
         """What they reveal together, of all groups."""
 
     def draw(self, engine: Engine, groups: Sequence[GroupKey]) -> dict[str, Noisy]:

@@ -5,7 +5,7 @@
     Sums        keys, features and a scheme that bounds what one unit adds
     Sizes       how many units have how many rows: one number per unit
 
-**Promise.** Every operator here acts on the rows of one unit (and on public tables) alone: the table of one unit more
+**Guarantee.** Every operator here acts on the rows of one unit (and on public tables) alone: the table of one unit more
 or less gives the same relation with the rows of one unit more or less. So what one unit can change in the sums is
 what its own weighted vector can be, and each scheme says how long that is. No order of rows, no random number, no
 other unit's rows enter.

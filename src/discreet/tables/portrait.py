@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A data set in words: whom it protects, what is known of each column and from where, and what is missing.
 
-**Promise.** It shows the description and nothing else; no row is read for it.
+**Guarantee.** It shows the description and nothing else; no row is read for it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an answer will cost and how wrong it will be, before it is drawn.
 
-**Promise.** Nothing here reads data: it is computed from the question, the public description and the noise.
+**Guarantee.** Nothing here reads data: it is computed from the question, the public description and the noise.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def preview_of(mechanism: TableMechanism) -> Preview:
     )
     return Preview(
         mechanism.question.text,
-        mechanism.promise,
+        mechanism.guarantee,
         columns,
         _groups(mechanism),
         mechanism.notes,

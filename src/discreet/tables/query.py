@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Questions asked in Python: `data.where(col("age") >= 18).group_by("ward").mean("days", between=(0, 60))`.
 
-**Promise.** A question that is asked here is written down as SQL and read by the same code as SQL (`sql`): it is the
+**Guarantee.** A question that is asked here is written down as SQL and read by the same code as SQL (`sql`): it is the
 same question, with the same proof, the same refusals and a text that anybody can ask again. Nothing is read from
 private tables, and nothing is spent.
 

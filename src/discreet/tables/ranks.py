@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quantiles, and what is answered for MIN and MAX: values at a rank, chosen among the bins of a public grid.
 
-**Promise.** All groups together cost one exponential mechanism for each choice: a unit's weight is divided among the
+**Guarantee.** All groups together cost one exponential mechanism for each choice: a unit's weight is divided among the
 groups and the bins, and what a choice reveals of a unit is proportional to its weight there. Three or more quantiles of
 one column cost ⌈log₂(s + 1)⌉ choices: the middle one first, then those on either side (Kaplan, Schnapp, Stemmer 2022).
 
@@ -152,7 +152,7 @@ class Ranks:
     epsilon: float
 
     @property
-    def promise(self) -> Guarantee:
+    def guarantee(self) -> Guarantee:
         one = privacy.exponential(self.epsilon, **self.recipe.scope.contribution.words)
         return compose([(one, self.recipe.choices)])
 

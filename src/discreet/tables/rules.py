@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a description of a column may say, checked field by field; everything wrong is DP403.
 
-**Promise.** What passes here is public knowledge in a form that a compiler can trust: bounds are two finite values of
+**Guarantee.** What passes here is public knowledge in a form that a compiler can trust: bounds are two finite values of
 the column's kind in rising order, categories are distinct values of that kind, and a grid is one on which the
 bounds fit into 64 bits. What does not pass is refused before any row is read.
 """

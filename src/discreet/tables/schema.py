@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The columns of a file and their kinds, from its schema alone.
 
-**Promise.** No row is read: of a Parquet or an Arrow file its schema block, of a text file its first line, of a
+**Guarantee.** No row is read: of a Parquet or an Arrow file its schema block, of a text file its first line, of a
 database its catalogue. A text file says nothing of kinds, so every column of it is text until a description says
 otherwise: types that a reader guesses from the rows depend on them.
 """

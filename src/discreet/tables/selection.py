@@ -4,7 +4,7 @@
 A unit in m groups gives each of them the weight 1/√m (Gaussian noise) or 1/m (Laplace noise), in whole cells; the groups
 whose noisy weight reaches a threshold are named, and everything else of the answer is about them only.
 
-**Promise.** Save with probability δ no group is named that only one unit has; apart from that the names reveal what
+**Guarantee.** Save with probability δ no group is named that only one unit has; apart from that the names reveal what
 Gaussian (Laplace) noise on vectors of length one does, in however many groups a unit is. Units in more than `most`
 groups name none. A group without weight is never named.
 
@@ -67,7 +67,7 @@ class Selection:
     sums: Sums
     law: Law
     threshold: int  # in cells; reached by those at it
-    promise: Guarantee
+    guarantee: Guarantee
     unit: str
     estimates: dict[str, Estimate] = field(default_factory=dict)
 
@@ -185,8 +185,8 @@ def gaussian_selection(
     who, scheme = scope.contribution, _scheme(scope, 2)
     stretch = ROOT_TWO if who.replaces else Fraction(1)
     law = GaussianLaw(float_above(widest(noise) * stretch * scheme.fine))
-    promise = privacy.leaky(delta, **who.words) + privacy.gaussian(noise, **who.words)
-    chosen = _Chosen(scheme, law, threshold_for(scheme, law, delta), promise)
+    guarantee = privacy.leaky(delta, **who.words) + privacy.gaussian(noise, **who.words)
+    chosen = _Chosen(scheme, law, threshold_for(scheme, law, delta), guarantee)
     return chosen.of(scope, counted)
 
 
@@ -197,12 +197,12 @@ def laplace_selection(
     who, scheme = scope.contribution, _scheme(scope, 1)
     moved = who.stretch_l1() * scheme.fine
     law = LaplaceLaw(float_above(moved / exactly(float_below(epsilon))))
-    promise = privacy.leaky(delta, **who.words) + privacy.discrete_laplace(law.scale, moved, **who.words)
+    guarantee = privacy.leaky(delta, **who.words) + privacy.discrete_laplace(law.scale, moved, **who.words)
     if scheme.most > 1:
-        return _Chosen(scheme, law, threshold_for(scheme, law, delta), promise).of(scope, counted)
+        return _Chosen(scheme, law, threshold_for(scheme, law, delta), guarantee).of(scope, counted)
     # whoever is replaced moves two numbers, and each of them may be where only one of the two laws is
     most = cut_for(law.scale, _for_each(delta, who.stretch_l1()))
-    return _Chosen(scheme, CutLaplaceLaw(law.scale, most), most + 1, promise).of(scope, counted)
+    return _Chosen(scheme, CutLaplaceLaw(law.scale, most), most + 1, guarantee).of(scope, counted)
 
 
 def weight_in(scheme: Groups, groups: int) -> int:
@@ -254,10 +254,10 @@ class _Chosen:
     scheme: Groups
     law: Law
     threshold: int
-    promise: Guarantee
+    guarantee: Guarantee
 
     def of(self, scope: Scope, counted: Sequence[Aggregate]) -> Selection:
         sums, moments = Sums(scope.rows, scope.keys, (), self.scheme), Moments(count={0: Fraction(1)})
         estimates = {one.name: Estimate(one, moments, Noise((self.law,)), whole=True) for one in counted}
         word = scope.contribution.unit.protects
-        return Selection(sums, self.law, self.threshold, self.promise, word, estimates)
+        return Selection(sums, self.law, self.threshold, self.guarantee, word, estimates)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrow columns in which every value is one that every engine can hold.
 
-**Promise.** `sound` is total and local: whatever bytes a cell holds, it becomes one value of a type that the schema alone
+**Guarantee.** `sound` is total and local: whatever bytes a cell holds, it becomes one value of a type that the schema alone
 decides, and no other cell changes. What is no value of its type is NULL: a text that is not UTF-8, a decimal with more
 digits than its type has, a place in a dictionary that is not there. Moments are moved into the years 1 to 9999, where every
 question moves them anyway. Columns of other types are never looked at: they are NULL, and of kind "other".

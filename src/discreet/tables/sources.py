@@ -9,7 +9,7 @@
     spark       a data frame                                                 Spark
     postgres    an address, or a psycopg connection, with a table            PostgreSQL
 
-**Promise.** What a column is (its name, its kind) never depends on the rows. A text file is text, cast as the
+**Guarantee.** What a column is (its name, its kind) never depends on the rows. A text file is text, cast as the
 description says and to NULL where that fails (`texts.py`); so is a pandas column of Python objects, in which whatever
 is no `str` is NULL. A frame is taken as it is when it is opened. No cell of a file or a frame makes opening fail (`sound.py`).
 A lazy frame, a relation and a view are programs of their author, who answers for what they do with a row.

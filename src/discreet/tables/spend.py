@@ -27,7 +27,7 @@ __all__ = ["Spend"]
 class Spend:
     """The most that one answer may cost.
 
-    **Promise.** A mechanism that is made for a spend has a promise that implies it, never only nearly; a pure ε is
+    **Guarantee.** A mechanism that is made for a spend has a promise that implies it, never only nearly; a pure ε is
     kept as the decimal that it prints as, so that ten questions at 0.1 fit a limit of 1.0.
 
     >>> Spend(epsilon=0.5).target()

@@ -99,7 +99,7 @@ def _mixed(asked: Sequence[Recipe], scope: Scope, spend: Spend) -> Ready | None:
 
         def promised(noise: float) -> Guarantee:
             drawn = [recipe.promised(noise * share) for recipe, share in zip(cut, shares, strict=True)]
-            return compose([*((part.promise, 1) for part in parts.values()), *((one, 1) for one in drawn)])
+            return compose([*((part.guarantee, 1) for part in parts.values()), *((one, 1) for one in drawn)])
 
         noise = calibrate(promised, to=spend.target(scope.contribution.unit), tolerance=_TOLERANCE)
         made = (recipe.gaussian(noise * share) for recipe, share in zip(cut, shares, strict=True))

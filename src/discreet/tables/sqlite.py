@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of an SQLite file, by the declared types of their columns.
 
-SQLite lets any cell hold anything, whatever its column was declared as. **Promise.** Here the declaration decides: a
+SQLite lets any cell hold anything, whatever its column was declared as. **Guarantee.** Here the declaration decides: a
 cell that is not of its column's kind is NULL, so that no cell decides a type or makes reading fail.
 """
 

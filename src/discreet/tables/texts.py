@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text files, Arrow files, SQLite tables and pandas frames as Arrow tables whose types do not depend on the rows.
 
-**Promise.** No cell makes reading fail, and none decides a type or changes how another one is read. The rules, which are those
+**Guarantee.** No cell makes reading fail, and none decides a type or changes how another one is read. The rules, which are those
 of the documentation: a line of a text file is a record (`lines`); a column of it is text, or what the description says, and
 a cell that cannot be read as that is NULL (`casts`); whatever is no value of its column's type is NULL (`sound`).
 

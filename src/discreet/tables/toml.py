@@ -8,7 +8,7 @@
     [public.wards]                 a public table, with its columns
     [budget]                       epsilon, delta, rho, mu, filter, per_analyst, window, lifetime, ledger
 
-**Promise.** A key that is not in this list, or a value of the wrong type, is refused with DP403: a slip of the pen
+**Guarantee.** A key that is not in this list, or a value of the wrong type, is refused with DP403: a slip of the pen
 never becomes a default. Nothing is read but the file. `write` gives back what `read` has read.
 """
 

@@ -8,7 +8,7 @@
 Sums are a part of their own. A mean needs the same weights for its sum and its count, and those go by rows; a sum that
 goes by what is summed is cut only where a unit adds more than `at_most` rows at the bound, which few do.
 
-**Promise.** `promise` bounds what the noisy sums of all groups reveal together: a sum of discrete Laplace guarantees,
+**Guarantee.** `guarantee` bounds what the noisy sums of all groups reveal together: a sum of discrete Laplace guarantees,
 one for each block or for all of them, or one Gaussian guarantee. compile.proof.md, §§ 2 and 3.
 """
 
@@ -110,7 +110,7 @@ class Totals:
 
     sums: Sums
     laws: tuple[Law, ...]
-    promise: Guarantee
+    guarantee: Guarantee
     estimates: dict[str, Estimate]
 
     def draw(self, engine: Engine, groups: Sequence[GroupKey]) -> dict[str, Noisy]:
@@ -165,9 +165,9 @@ def _mass_totals(asked: TotalsRecipe, epsilon: Fraction) -> Totals:
     sums = Sums(asked.scope.rows, asked.scope.keys, features, Mass(mass.most, fine))
     ((scale, moved),) = draft.moved
     laws = tuple(LaplaceLaw(scale) for _ in features)
-    promise = privacy.discrete_laplace(scale, moved, **asked.scope.contribution.words)
+    guarantee = privacy.discrete_laplace(scale, moved, **asked.scope.contribution.words)
     units = [Fraction(1, fine * times) for times in mass.times]
-    return Totals(sums, laws, promise, _estimates(asked, draft.layout, laws, units))
+    return Totals(sums, laws, guarantee, _estimates(asked, draft.layout, laws, units))
 
 
 def gaussian_totals(asked: TotalsRecipe, noise: float) -> Totals:
@@ -180,8 +180,8 @@ def gaussian_totals(asked: TotalsRecipe, noise: float) -> Totals:
     units = [Fraction(1, fine * times) for times in fit.times]
     units += [Fraction(1, fine * fit.present)] if fit.present else []
     laws = tuple(GaussianLaw(scale) for scale in draft.scales)
-    promise = privacy.gaussian(noise, **asked.scope.contribution.words)
-    return Totals(sums, laws, promise, _estimates(asked, draft.layout, laws, units))
+    guarantee = privacy.gaussian(noise, **asked.scope.contribution.words)
+    return Totals(sums, laws, guarantee, _estimates(asked, draft.layout, laws, units))
 
 
 def _times(feature: Expr, times: int) -> Expr:

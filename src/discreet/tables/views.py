@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Views of an answer that are easier to read and no more exact: cut at zero, rounded.
 
-**Promise.** All of it is post-processing, and `nonnegative` and `rounded` say so in `notes`. An interval is intersected with
+**Guarantee.** All of it is post-processing, and `nonnegative` and `rounded` say so in `notes`. An interval is intersected with
 what is known of the truth (that it is not negative) or rounded outwards, so its coverage never falls; a number stays inside
 its interval, because both are moved by the same monotone function.
 """

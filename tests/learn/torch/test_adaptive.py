@@ -60,7 +60,7 @@ def test_the_norm_goes_where_half_of_the_records_are_below_it(exact):
             run.backward(model(x).sum(1))
             optimizer.step()
         assert 30 < float(run.clip) < 75
-        assert run.privacy == run.plan.guarantee()
+        assert run.privacy == run.plan.guarantee
 
 
 @LEVELS

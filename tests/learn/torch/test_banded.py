@@ -262,11 +262,11 @@ PLAIN = {"size": 1000, "batch": 50, "steps": 10}
 
 def test_a_plan_with_bands_pays_for_turns():
     plan = plan_of(**PLAIN, noise=2.0, bands=4)
-    assert plan.guarantee() == 3 * privacy.gaussian(2.0).sampled(0.2)
+    assert plan.guarantee == 3 * privacy.gaussian(2.0).sampled(0.2)
     assert [plan.rounds_of(steps) for steps in (0, 1, 4, 5, 10)] == [0, 1, 1, 2, 3]
     assert plan_of(**PLAIN, noise=2.0, bands=1) == plan_of(**PLAIN, noise=2.0)
     every = plan_of(**PLAIN, noise=2.0, bands=20)
-    assert every.guarantee().epsilon(1e-5) == pytest.approx(privacy.gaussian(2.0).epsilon(1e-5), rel=1e-6)
+    assert every.guarantee.epsilon(1e-5) == pytest.approx(privacy.gaussian(2.0).epsilon(1e-5), rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_a_plan_with_bands_pays_for_turns():
 def test_auto_has_the_least_error(settings, bands):
     best = plan_of(**settings, delta=1e-5, bands="auto")
     assert best.bands == bands
-    assert best.guarantee().epsilon(1e-5) <= settings["epsilon"]
+    assert best.guarantee.epsilon(1e-5) <= settings["epsilon"]
     others = [each for each in (bands // 2, 2 * bands) if 1 <= each <= min(64, best.size // best.batch)]
     for other in others:
         assert plan_of(**settings, delta=1e-5, bands=other).error > best.error
@@ -320,7 +320,7 @@ def test_a_run_with_bands_counts_turns(physical):
     assert run.privacy is None
     loop(run, optimizer)
     assert run.steps == 7
-    assert run.privacy == run.plan.guarantee() == 3 * privacy.gaussian(1.0).sampled(0.5)
+    assert run.privacy == run.plan.guarantee == 3 * privacy.gaussian(1.0).sampled(0.5)
 
 
 def test_what_is_said():

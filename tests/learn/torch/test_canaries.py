@@ -33,7 +33,7 @@ def audited(**settings):
 def test_right_training_is_not_accused(settings):
     run, report = audited(**settings)
     assert not report.refutes(run.privacy)
-    assert run.privacy == run.plan.guarantee()
+    assert run.privacy == run.plan.guarantee
 
 
 def test_right_training_on_drawn_batches_is_not_accused():

@@ -52,7 +52,7 @@ def test_what_is_left_is_run_and_all_of_it_is_counted():
     assert resumed.privacy == first.privacy
     loop(resumed, optimizer)
     assert resumed.steps == 3
-    assert resumed.privacy == first.plan.guarantee()
+    assert resumed.privacy == first.plan.guarantee
     assert resumed.epsilon() <= 2
     assert "6 steps" in resumed.explain()
 
@@ -67,7 +67,7 @@ def test_resuming_twice_goes_on_counting():
     third, last = started(**ASKED, resume=second.state_dict())
     loop(third, last)
     assert third.steps == 2
-    assert third.privacy == first.plan.guarantee()
+    assert third.privacy == first.plan.guarantee
 
 
 def test_another_batch_or_other_noise_is_added_up_as_what_it_was():

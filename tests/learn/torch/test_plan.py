@@ -15,28 +15,28 @@ PLAIN = {"size": 1000, "batch": 100, "steps": 7, "noise": 2.0}
 
 
 def test_poisson_batches():
-    assert plan_of(**PLAIN).guarantee() == 7 * privacy.gaussian(2.0).sampled(0.1)
+    assert plan_of(**PLAIN).guarantee == 7 * privacy.gaussian(2.0).sampled(0.1)
     replaced = plan_of(**PLAIN, relation="replace")
-    assert replaced.guarantee() == 7 * privacy.gaussian(2.0).sampled(0.1, relation="replace")
+    assert replaced.guarantee == 7 * privacy.gaussian(2.0).sampled(0.1, relation="replace")
 
 
 def test_fixed_batches():
     wanted = privacy.gaussian(2.0).sampled(0.1, "without-replacement", "replace")
-    assert plan_of(**PLAIN, sampling="fixed").guarantee() == 7 * wanted
+    assert plan_of(**PLAIN, sampling="fixed").guarantee == 7 * wanted
 
 
 def test_full_batches_compose_exactly():
     full = plan_of(size=1000, steps=7, noise=2.0, sampling="full")
     assert full.batch == 1000
-    assert full.guarantee() == 7 * privacy.gaussian(2.0)
+    assert full.guarantee == 7 * privacy.gaussian(2.0)
     replaced = plan_of(size=1000, steps=7, noise=2.0, sampling="full", relation="replace")
-    assert replaced.guarantee() == 7 * privacy.gaussian(1.0, relation="replace")
+    assert replaced.guarantee == 7 * privacy.gaussian(1.0, relation="replace")
 
 
 def test_a_loader_pays_for_every_epoch_and_gains_nothing():
     loaded = plan_of(size=1000, batch=100, epochs=3, noise=2.0, per_epoch=10)
     assert (loaded.steps, loaded.rounds) == (30, 3)
-    assert loaded.guarantee() == 3 * privacy.gaussian(1.0, relation="replace")
+    assert loaded.guarantee == 3 * privacy.gaussian(1.0, relation="replace")
     assert [loaded.rounds_of(steps) for steps in (0, 1, 10, 11)] == [0, 1, 1, 2]
 
 
@@ -52,7 +52,7 @@ def test_a_loader_pays_for_every_epoch_and_gains_nothing():
 )
 def test_the_least_noise_that_keeps_epsilon_and_delta(settings):
     made = plan_of(**settings, epsilon=2, delta=1e-5)
-    assert 1.99 < made.guarantee().epsilon(1e-5) <= 2
+    assert 1.99 < made.guarantee.epsilon(1e-5) <= 2
 
 
 def test_epochs_are_covered_whole():

@@ -115,7 +115,7 @@ def test_the_whole_run_keeps_what_was_asked_for():
     run, optimizer = started(noise=None, epsilon=2, delta=1e-5, steps=4)
     loop(run, optimizer)
     assert 1.9 < run.epsilon() <= 2
-    assert run.privacy == run.plan.guarantee()
+    assert run.privacy == run.plan.guarantee
 
 
 def test_epochs_one_after_the_other():
@@ -174,7 +174,7 @@ def test_other_ways_to_draw(sampling):
         assert len(x) == (10 if sampling == "fixed" else 60)
         run.backward(cross_entropy(run.model(x), y, reduction="none"))
         optimizer.step()
-    assert run.privacy == run.plan.guarantee()
+    assert run.privacy == run.plan.guarantee
 
 
 def test_a_loader_pays_for_the_epochs_that_were_begun():

@@ -344,7 +344,7 @@ def test_a_session_is_charged_before_anything_and_a_refusal_changes_nothing():
     opened = len(ledger)
     run, optimizer = started(noise=None, epsilon=1, delta=1e-5, session=ledger)
     assert len(ledger) == opened + 1
-    assert run.receipt.guarantee == run.plan.guarantee()
+    assert run.receipt.guarantee == run.plan.guarantee
     loop(run, optimizer)
     assert len(ledger) == opened + 1
     model = small()

@@ -4,7 +4,7 @@
     optimizer = CorrectedAdam(model.parameters(), lr=1e-3)
     run = private(model, optimizer, data, …)             # the run tells it how much noise there is
 
-**Promise.** None of its own: it sees released gradients and a public variance, so it is post-processing and costs nothing.
+**Guarantee.** None of its own: it sees released gradients and a public variance, so it is post-processing and costs nothing.
 
 Why it helps: a released gradient is g + N(0, Φ) in each coordinate, so E[g̃²] = g² + Φ exactly; with much noise Φ hides g², and
 plain Adam takes steps of the same length everywhere. Here the step is m̂/√max(v̂ − Φ̂, floor), where Φ̂ averages Φ as v̂

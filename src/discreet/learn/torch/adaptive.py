@@ -3,7 +3,7 @@
 
     private(model, optimizer, data, …, clip=1.0, adaptive=Adaptive(quantile=0.5))
 
-**Promise.** A step that releases the noisy sum *and* the noisy count has exactly the guarantee that the plan states, with
+**Guarantee.** A step that releases the noisy sum *and* the noisy count has exactly the guarantee that the plan states, with
 noise z, because the noise on the sum is raised to z_Δ = (z⁻² − (2σ)⁻²)^(−1/2), σ being that on the count.
 
 Why it holds: both are sums over the same sample, so together they are one Gaussian mechanism. A record adds a gradient of

@@ -6,7 +6,7 @@
     cycle.kept(places)                              # of a Poisson batch, the places whose group's turn it is
     noise.add_(buffer, scales, divide=256.0)        # as Noise.add_; then it is the next group's turn
 
-**Promise.** A record belongs to one of `bands` groups, by a coin of its own that is never shown, and only every `bands`-th
+**Guarantee.** A record belongs to one of `bands` groups, by a coin of its own that is never shown, and only every `bands`-th
 release sees it. Release t is R_t·γ/divide, where R_t = K_t + W_t, K_t = round(S/γ) and
 W_t = round((Z_t − c_1·W_{t−1} − … − c_{b−1}·W_{t−b+1})/c_0), with the coefficients of `bands.factor` and fresh normals Z_t of the
 spread that `noise.scales_for` states. A run of T steps reveals no more than ⌈T/b⌉ Poisson steps with independent noise.

@@ -7,7 +7,7 @@
 Training adds up gradients, so what matters is the error of their running sums. The noise of `banded` is C⁻¹Z, with fresh
 normals Z: part of what a step adds the next steps take back.
 
-**Promise.** Every column of C has a norm of at most one, and C is zero above the diagonal and from its `bands`-th diagonal on.
+**Guarantee.** Every column of C has a norm of at most one, and C is zero above the diagonal and from its `bands`-th diagonal on.
 
 Why it holds: c_k is C(2k, k)/4^k, which are the coefficients of the square root of the matrix of prefix sums, cut off and
 divided by their norm, and by 2**-40 less than that, which is far beyond what six operations on doubles can be off by. The last

@@ -3,7 +3,7 @@
 
     blocks(key, counters, nonce)        # (number of counters, 16) words of 32 bits
 
-**Promise.** Under a secret key that is used for nothing else, and with no (counter, nonce) used twice, the words cannot be
+**Guarantee.** Under a secret key that is used for nothing else, and with no (counter, nonce) used twice, the words cannot be
 told from uniform ones by anybody who cannot break ChaCha20. That is a computational promise, like that of the
 library's own source, which is AES in counter mode.
 

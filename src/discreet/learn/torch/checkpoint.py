@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run leaves in a checkpoint, and what a run that is resumed makes of it.
 
-**Promise.** A resumed run goes on counting: its `privacy` is the sum of what was run before and of what it runs, whatever the
+**Guarantee.** A resumed run goes on counting: its `privacy` is the sum of what was run before and of what it runs, whatever the
 parameters were then and are now. If that would exceed the (ε, δ) that was asked for, it is refused before it starts. The key of the
 noise is not in a checkpoint, and every process has its own.
 
@@ -77,7 +77,7 @@ def rest_of(plan: Plan, past: Past, target: Guarantee | None) -> Plan:
             "all steps of this run were taken before.", "epochs=20   plans a longer run, with more noise"
         )
     rest = replace(plan, steps=plan.steps - past.steps)
-    total = rest.guarantee() if past.guarantee is None else past.guarantee + rest.guarantee()
+    total = rest.guarantee if past.guarantee is None else past.guarantee + rest.guarantee
     if target is not None and not total.implies(target):
         raise _unfit(
             "what was run before and what is left would exceed the epsilon and delta that were asked for.",

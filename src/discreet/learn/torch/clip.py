@@ -11,7 +11,7 @@ Layers keep their inputs and the gradients at their outputs; from these the norm
 without that gradient, and once the factors are known one product with scaled output gradients gives the sum
 (book-keeping: Bu, Wang, Zha, Karypis 2023).
 
-**Promise.** What record i adds to `gradients`, all parameters together, has norm at most `clip`, in the arithmetic and
+**Guarantee.** What record i adds to `gradients`, all parameters together, has norm at most `clip`, in the arithmetic and
 under the conditions of clip.proof.md; a record whose gradient is not finite, or whose weight is 0, adds exactly 0 and
 changes nothing for the others. Nothing waits for the device and nothing depends on a value: no branch, no error.
 """
@@ -65,7 +65,7 @@ class ClippedSum:
 class Clipper:
     """Watches a model and clips the gradient of each record.
 
-    **Promise.** As in the head of this file. Why it holds: clip.proof.md. What would break it: a model that mixes
+    **Guarantee.** As in the head of this file. Why it holds: clip.proof.md. What would break it: a model that mixes
     records, which `guards.check` looks for.
 
     >>> model = nn.Linear(2, 1, bias=False)

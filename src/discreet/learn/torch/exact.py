@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Level A: every record's gradient as whole numbers, summed as whole numbers, with exactly rounded Gaussian noise.
 
-**Promise.** What is released is a function of (a sum of integer vectors + round(N(0, s²)) in each coordinate), where one
+**Guarantee.** What is released is a function of (a sum of integer vectors + round(N(0, s²)) in each coordinate), where one
 record adds a vector whose norm is at most clip/γ *as checked in integers*, and s = noise·clip/γ exactly. Nothing depends
 on how well floating point clipped, and no low bit tells anything.
 

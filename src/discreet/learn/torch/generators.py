@@ -10,7 +10,7 @@
 Dropout, augmentation and the workers of a loader draw from generators that a program shares, and that a seed makes known. With
 known masks a record that joins a batch shifts those of all later records, so that it moves every gradient and not its own alone.
 
-**Promise.** While records are loaded and while the loop computes losses, the generators have states that were drawn from the
+**Guarantee.** While records are loaded and while the loop computes losses, the generators have states that were drawn from the
 library's source: 19,968 bits for torch on a CPU, 256 bits for numpy and for Python, 63 bits for an accelerator. Once the batch is over
 they have the states of before, whatever was drawn: they tell neither masks nor how many records there were. A loop that seeds
 the generator of torch between a batch and its backward pass is refused.

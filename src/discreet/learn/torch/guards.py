@@ -9,7 +9,7 @@
 - *Coverage*: for each record the clipped gradient and the norm are those that autograd finds for its loss alone, for
   every parameter and for batches of two sizes.
 
-**Promise.** A model that fails is refused by name, with a fix, and is left as it was (`snapshot`), as is one that passes. These are tests on a few records,
+**Guarantee.** A model that fails is refused by name, with a fix, and is left as it was (`snapshot`), as is one that passes. These are tests on a few records,
 not proofs: code that mixes records only for inputs that were not tried is not found (`clip.proof.md`, assumption 1).
 """
 

@@ -4,7 +4,7 @@
     noise = Noise()
     noise.add_(buffer, scales_for(noise=1.1, clip=1.0, dimension=buffer.numel()), divide=256.0)
 
-**Promise.** A buffer S becomes (round(S/γ) + round(N))·γ/divide, N normal, where γ is a power of two: the low bits of a
+**Guarantee.** A buffer S becomes (round(S/γ) + round(N))·γ/divide, N normal, where γ is a power of two: the low bits of a
 released number are a function of a whole number of cells, so they tell nothing else about S. The noise is so much wider as
 rounding S can move it: standard deviation noise·(clip + √d·γ) for d numbers. No word of noise is used twice, and neither
 `torch.manual_seed` nor a checkpoint can repeat one.

@@ -2,9 +2,9 @@
 """What a training run will do, in public numbers, and what that promises.
 
     plan = plan_of(size=60_000, batch=256, epochs=10, epsilon=3, delta=1e-5)
-    plan.noise, plan.steps, plan.guarantee()
+    plan.noise, plan.steps, plan.guarantee
 
-**Promise.** `guarantee(rounds)` is that of so many noisy sums of clipped gradients over batches that are drawn as
+**Guarantee.** `guarantee(rounds)` is that of so many noisy sums of clipped gradients over batches that are drawn as
 `sampling` says. Noise is measured in clipping norms, whatever the relation: one more record moves the sum by one clipping
 norm, a replaced record by two.
 
@@ -110,9 +110,14 @@ class Plan:
             return privacy.gaussian(self.noise / 2, relation="replace", unit=self.unit)
         return privacy.gaussian(self.noise, unit=self.unit)
 
-    def guarantee(self, rounds: int | None = None) -> Guarantee:
-        """The guarantee of so many rounds, or of the whole plan."""
-        return (self.rounds if rounds is None else rounds) * self.one_round()
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee of the whole plan."""
+        return self.guarantee_after(self.rounds)
+
+    def guarantee_after(self, rounds: int) -> Guarantee:
+        """The guarantee of the first `rounds` rounds."""
+        return rounds * self.one_round()
 
 
 @checked_call
@@ -218,7 +223,7 @@ def _noise(plan: Plan, epsilon: float | None, delta: float | None, noise: float 
         relation=plan.relation,
         unit=plan.unit,
     )
-    return calibrate(lambda z: replace(plan, noise=z).guarantee(), to=target)
+    return calibrate(lambda z: replace(plan, noise=z).guarantee, to=target)
 
 
 def _given(name: str, value: Any, example: int) -> Any:

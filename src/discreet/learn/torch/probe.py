@@ -6,7 +6,7 @@ no gradient: one that is not zero comes from a loss that looks at several record
 inputs. What is not a number says nothing, because it spreads by itself. For losses of one record each every such
 number is 0, so that nothing is refused, whatever the records are.
 
-**Promise.** A refusal means that the losses mix records. The reverse is not promised: values of other records without a
+**Guarantee.** A refusal means that the losses mix records. The reverse is not promised: values of other records without a
 gradient (`detach`) are looked for by `shadow`.
 """
 

@@ -59,7 +59,7 @@ def _numbers(run: Run) -> list[str]:
         f"{plan.steps:,} steps, about {plan.per_epoch:,} in an epoch; batches of {plan.batch:,} {plan.unit}s on average",
         f"noise: {plan.noise:.6g} × the clipping norm on a sum, {plan.noise / plan.batch:.3g} × on its mean",
         *held,
-        f"the whole run: {plan.guarantee()!r}",
+        f"the whole run: {plan.guarantee!r}",
     ]
 
 

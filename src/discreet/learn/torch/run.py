@@ -85,7 +85,7 @@ class _Turn:
 class Run:
     """Private training with the loop, the model and the optimizer that were there before.
 
-    **Promise.** Whoever sees the parameters after every step, and everything that is computed from them, learns no more about
+    **Guarantee.** Whoever sees the parameters after every step, and everything that is computed from them, learns no more about
     one record than `privacy` says, which is the guarantee of the noisy sums that were really drawn: Poisson batches (or those that
     `plan` names), every record's gradient clipped to `clip`, noise on the sum, and a public divisor. A step that would not be
     so is refused. `level` says in which arithmetic: "A" exact whole numbers; "C" real numbers, with sums and noise on a grid.
@@ -276,7 +276,7 @@ class Run:
         before, rounds = self.past.guarantee, self._parts.batches.rounds(self.steps)
         if rounds == 0:
             return before
-        now = self.plan.guarantee(rounds)
+        now = self.plan.guarantee_after(rounds)
         return now if before is None else before + now
 
     def epsilon(self, delta: float | None = None) -> float:

@@ -3,7 +3,7 @@
 
     draw(plan, 60_000)          # the places of the records of one batch, in ascending order
 
-**Promise.** "poisson": each place is drawn independently, with a probability that is at most `plan.rate` and below it by
+**Guarantee.** "poisson": each place is drawn independently, with a probability that is at most `plan.rate` and below it by
 2**-64 at most. "fixed": every set of `plan.batch` places is equally likely, exactly. "full": all of them.
 
 Why it holds: a record is in if a fresh word of 64 bits is below floor(rate·2**64); a lesser rate reveals no more. A set

@@ -28,7 +28,7 @@ __all__ = ["Training"]
 class Training(Mechanism):
     """A function that trains on data and returns the run; what is released is the model's state.
 
-    **Promise.** That of the plan. Why it holds: the run counts what it drew, and if that is not the planned guarantee or a
+    **Guarantee.** That of the plan. Why it holds: the run counts what it drew, and if that is not the planned guarantee or a
     part of it, nothing is released. What would break it: a function that shows or keeps anything else of the data.
     """
 
@@ -41,16 +41,16 @@ class Training(Mechanism):
                 fix="plan = plan_of(size=60_000, batch=256, epochs=10, epsilon=3, delta=1e-5)",
             )
         self.plan, self.train = plan, check.function(train=train)
-        self._promise = plan.guarantee()
+        self._guarantee = plan.guarantee
 
     @property
-    def promise(self) -> Guarantee:
-        return self._promise
+    def guarantee(self) -> Guarantee:
+        return self._guarantee
 
     def draw(self, data: Any) -> dict[str, Any]:
         run = self.train(data)
         spent = run.privacy if isinstance(run, Run) else None
-        if spent is not None and (spent == self._promise or spent.implies(self._promise)):
+        if spent is not None and (spent == self._guarantee or spent.implies(self._guarantee)):
             run.close()
             return {name: value.detach().clone() for name, value in run.model.state_dict().items()}
         raise UnsupportedGuarantee(

@@ -10,7 +10,7 @@ The second batch, the *shadow*, has some records of the first in their places; a
 stays, with floats halved. There is a third, in which it is the other way round. So values stay in their range, and class counts, means, medians and ranks change. What is cut off from
 gradients (`detach`, `no_grad`, whole numbers, comparisons) is seen like everything else, in the model, in the loss and between them.
 
-**Promise.** A refusal means that a loss changes with other records, or with how many there are. A loop whose losses are of one
+**Guarantee.** A refusal means that a loss changes with other records, or with how many there are. A loop whose losses are of one
 record each is never refused, whatever its records are: the same operations are done with the same numbers, so that the result is the same.
 
 What is not found: values that leave torch and come back (`item`, `numpy`, `tolist`; also those that decide which way a program goes),

@@ -6,7 +6,7 @@
     before.changed()                         # {"codebook.weight"}
     before.undo()
 
-**Promise.** All parameters and buffers, tensors and numpy arrays in attributes, numbers, lists, dictionaries, sets and objects that
+**Guarantee.** All parameters and buffers, tensors and numpy arrays in attributes, numbers, lists, dictionaries, sets and objects that
 the modules of a model lead to, generators, and `get_extra_state`, are compared: objects by identity, tensors by version, address and
 contents (a write through `.data` changes no version). After `undo` nothing of what was written is left: copies are put back,
 and what only has marks is overwritten with NaN, or 0.

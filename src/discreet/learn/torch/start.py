@@ -42,7 +42,7 @@ _ONCE = (
 )
 _STOP = (
     "the run is as long as was fixed beforehand; if it was stopped because of what it showed, the promise is that of the "
-    "whole plan, run.plan.guarantee()"
+    "whole plan, run.plan.guarantee"
 )
 _CHANCE = (
     "random numbers in losses and in the loading of records come from the shared generators of torch, numpy and Python, record by "
@@ -84,7 +84,7 @@ def private(
 ) -> Run:
     """Make a training loop private: the optimizer's `step` becomes a step of DP-SGD.
 
-    **Promise.** That of `Run`; the whole planned run implies (`epsilon`, `delta`), or has noise of `noise` clipping norms. If
+    **Guarantee.** That of `Run`; the whole planned run implies (`epsilon`, `delta`), or has noise of `noise` clipping norms. If
     a `session` is given it is charged with the whole plan before a record is looked at.
 
     `data` are tensors or a data set, of which batches are drawn here; with `size`, the public number of records that the rate is
@@ -99,7 +99,7 @@ def private(
     >>> model = torch.nn.Linear(2, 1)
     >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     >>> run = private(model, optimizer, torch.zeros(100, 2), epsilon=1, delta=1e-5, epochs=2, batch=10, size=100)
-    >>> run.plan.steps, run.plan.guarantee().epsilon(1e-5) <= 1
+    >>> run.plan.steps, run.plan.guarantee.epsilon(1e-5) <= 1
     (20, True)
     """
     past = past_of(resume)
@@ -121,7 +121,7 @@ def private(
     birds = _birds(canaries, bound, parameters, loader)
     most = _shown_at_once(physical, loader, bound, plan, exact=exact)
     _check_callables(session, progress, clipper)
-    receipt = None if session is None else session.charge(plan.guarantee(), question=_question(plan))
+    receipt = None if session is None else session.charge(plan.guarantee, question=_question(plan))
     cycle = Cycle(plan.bands, len(records) + (birds.count if birds else 0)) if plan.bands > 1 else None
     return Run(
         Parts(

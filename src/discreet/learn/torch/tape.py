@@ -5,7 +5,7 @@ A use of a parameter is tapped: its output passes through an identity whose back
 arrives there beside the inputs that were saved. The parameters themselves take no part in autograd, so the
 backward pass computes gradients of activations only.
 
-**Promise.** It holds, for every parameter, one piece for each use whose output the losses depend on, and no
+**Guarantee.** It holds, for every parameter, one piece for each use whose output the losses depend on, and no
 gradient reaches a parameter in any other way. Every piece has exactly `records` records: a layer whose first axis
 is not the record is refused.
 """

@@ -15,7 +15,7 @@ Z against e^u Z + v with |u| <= t and |v| <= s min(1, e^u).
 | `Laplace()`, `Gaussian()` | (ε, δ) | the least upper bound, up to a share of t / 32 in ε |
 | `LaplaceLogNormal(sigma)`, `UniformLogNormal(sigma)`, `ArsinhNormal(sigma)` | zCDP | proved, not exact |
 
-**Promise.** `loss`, `delta` and `concentrated` are never too small, `most` never too large. Proofs: smooth.proof.md, §§5-7.
+**Guarantee.** `loss`, `delta` and `concentrated` are never too small, `most` never too large. Proofs: smooth.proof.md, §§5-7.
 """
 
 from __future__ import annotations
@@ -378,7 +378,7 @@ class ArsinhNormal(Concentrated):
 def is_admissible(noise: Family, alpha: float, beta: float, epsilon: float, delta: float = 0.0) -> bool:
     """Whether the noise is proved (α, β)-admissible at (ε, δ): Nissim, Raskhodnikova, Smith 2007, Definition 2.5.
 
-    **Promise.** True only where sliding by up to α and dilating by up to e^β are both (ε/2, δ/2)-alike. For the pure families at
+    **Guarantee.** True only where sliding by up to α and dilating by up to e^β are both (ε/2, δ/2)-alike. For the pure families at
     δ = 0, and for Laplace and Gaussian up to the rounding of `hockey`, False means that it is not. The lemma that goes with it
     gives (ε, δ (1 + e^(ε/2))/2), not (ε, δ): `Family.most` is better in every respect.
 

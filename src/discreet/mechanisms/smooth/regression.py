@@ -5,7 +5,7 @@ With rows of norm at most 1 and λ the least eigenvalue of XᵀX, adding or remo
 ln(λ / (λ - 1)) if λ > 1. So ln((λ - j) / (λ - j - 1)) bounds the local sensitivity at distance j, and the width of the stated range
 does where λ - j <= 1.
 
-**Promise.** As `Statistic`, under add-remove. Rows are whole numbers of 2**-20 after they are cut to norm 1, and all matrices are
+**Guarantee.** As `Statistic`, under add-remove. Rows are whole numbers of 2**-20 after they are cut to norm 1, and all matrices are
 exact: whether λ exceeds a number is decided by whole-number elimination, never by a floating-point eigenvalue.
 Proof: smooth.proof.md, §8. What would break it: a range, or an x, that was read off the data.
 

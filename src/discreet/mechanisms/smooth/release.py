@@ -6,7 +6,7 @@
 The answer is floor(f / step + (S / (s · step)) Z + 1/2) · step, moved back into the public range: a function of the ideal
 f + (S / s) Z, drawn in exact integers (`noise.heavy`). S is secret, and so are error and interval.
 
-**Promise.** `guarantee()` is that of the ideal mechanism: pure ε, (ε, δ) or zCDP, under a stated relation, and never more than
+**Guarantee.** `guarantee` is that of the ideal mechanism: pure ε, (ε, δ) or zCDP, under a stated relation, and never more than
 the budget. The noise family, s, the smoothing and the step are functions of public parameters alone.
 
 Why it holds: smooth.proof.md. What would break it: bounds, a `size` (under add-remove) or `public` records that were read off the data.
@@ -74,7 +74,7 @@ class SmoothMechanism(Mechanism):
 
     >>> from discreet.mechanisms.smooth.statistics import OrderStatistic
     >>> median = SmoothMechanism(OrderStatistic((0, 100), q=0.5), Budget(epsilon=1.0), size=1000)
-    >>> median.guarantee()
+    >>> median.guarantee
     pure(epsilon=1.0, relation='replace')
     >>> median.error() is None and 0 <= median(range(1000)).value <= 100
     True
@@ -99,15 +99,15 @@ class SmoothMechanism(Mechanism):
         check.choice(statistic.relations, relation=relation)
         self.statistic, self._budget = statistic, budget
         self._size = check.whole(at_least=0, size=size)
-        self._promise = _promised(budget, relation, unit)
+        self._guarantee = _promised(budget, relation, unit)
         self.plan = self._planned(public, family, smoothing)
-        self._promise = _stronger(self.plan.family, budget, self._promise, relation, unit)
+        self._guarantee = _stronger(self.plan.family, budget, self._guarantee, relation, unit)
         low, high = statistic.range
         self.grid = Grid(math.frexp(float(high - low))[1] - 1 - _STEP_BITS)
 
     @property
-    def promise(self) -> Guarantee:
-        return self._promise
+    def guarantee(self) -> Guarantee:
+        return self._guarantee
 
     def draw(self, data: Any) -> float:
         value, bound = self.statistic.measure(data, self.plan.smoothing)

@@ -9,7 +9,7 @@
 | `Reciprocal` of a count | exact | add-remove, replace |
 | `Custom`: a function and its `LocalAtDistance` or `SmoothBound` | the caller's | the caller's |
 
-**Promise.** `measure(records, t)` returns the exact answer and a bound that is at least the local sensitivity and
+**Guarantee.** `measure(records, t)` returns the exact answer and a bound that is at least the local sensitivity and
 (t + 2**-31)-smooth. Both are total functions of the records: NaN and what is no number count as the middle of the bounds.
 Proofs: smooth.proof.md, §§3-4. What would break it: bounds that were read off the data.
 """

@@ -9,7 +9,7 @@
 `units` says which tables are private, and whose a row is: a column, or `ROW` where every row is a unit of its own.
 A table that it does not name (or names with None) is public.
 
-**Promise.** All four give the same whole numbers for the same rows: those of `tests/tables/reference.py`, whatever
+**Guarantee.** All four give the same whole numbers for the same rows: those of `tests/tables/reference.py`, whatever
 the order of the rows and the number of threads. Rows whose unit is NULL or NaN belong to nobody and are not counted.
 A source is opened here and never again: a file that has changed since is not counted.
 

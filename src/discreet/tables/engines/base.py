@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all engines have in common: what is checked before anything is run, and how answers come back.
 
-**Promise.** A refusal depends on schemas, types, the question and public tables: it comes before a private row is
+**Guarantee.** A refusal depends on schemas, types, the question and public tables: it comes before a private row is
 read. Whatever an engine says when it fails is replaced by one constant text (`engine.guarded`). Nothing that is connected
 crosses a fork (`forks`): a child connects for itself, or is refused before anything is charged.
 """

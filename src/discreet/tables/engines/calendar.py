@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of dates and moments, in whole-number arithmetic alone.
 
-**Promise.** `spelled_out` gives an expression without `Part`, equal to it on every row. It is the same on every engine,
+**Guarantee.** `spelled_out` gives an expression without `Part`, equal to it on every row. It is the same on every engine,
 because no engine's calendar is asked: days are counted from 1 March of year 0, in eras of 400 years (146,097 days),
 as in the proleptic Gregorian calendar of `datetime`.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opening tables for DuckDB: files, frames, and tables of a database that is open already.
 
-**Promise.** Nothing is read but schemas, unless a frame has to be copied; no setting of somebody else's connection is
+**Guarantee.** Nothing is read but schemas, unless a frame has to be copied; no setting of somebody else's connection is
 changed, and no name of theirs is taken: what is made there is temporary and belongs to a cursor of its own.
 """
 

@@ -6,7 +6,7 @@ and a connection that a child closes, or drops when it ends, may end that of its
 and engines let go of their connections before it (`discreet.forks`, `Base.sleep`); parent and child each connect when they are
 asked next. What cannot be had again (somebody else's connection, a Spark session, the threads of Polars) is refused in the child.
 
-**Promise.** In a forked child a question is answered from the same source, or refused with DP803 before it is charged; it never
+**Guarantee.** In a forked child a question is answered from the same source, or refused with DP803 before it is charged; it never
 waits for threads that are not there, and nothing that the child does ends or removes what its parent has open.
 """
 

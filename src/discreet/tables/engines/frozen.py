@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that must stay as they were when they were opened.
 
-**Promise.** A file that was replaced, written to, removed or made unreadable since then is not counted: half of a statement
+**Guarantee.** A file that was replaced, written to, removed or made unreadable since then is not counted: half of a statement
 could see the old rows and half the new ones, and a unit's weight would not be made from the rows that it is multiplied with.
 Of a pattern the list of its files must stay the same too. What is compared is public: names, devices, numbers, sizes and
 times of files; no byte of them is read.

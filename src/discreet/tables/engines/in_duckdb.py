@@ -9,7 +9,7 @@
     weighed     for naming groups: each group and its weight (`weighed`)
     lumped      where few units are down-weighted: their pairs, and one of all others for each group (`lumped`)
 
-**Promise.** As `engine`. What bounds a unit is made from the same stored rows that are summed. What is kept for the next
+**Guarantee.** As `engine`. What bounds a unit is made from the same stored rows that are summed. What is kept for the next
 question is a function of files and frames alone, which stay as they were when they were opened: a file that has
 changed since is not counted (`temporary`). Of a table that may change, nothing is kept: its rows are read once for each
 question, stored, and forgotten.

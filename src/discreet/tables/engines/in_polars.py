@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables in Polars, inside this process.
 
-**Promise.** As `engine`. The pairs of unit and group of the last few questions, and the weights of groups, are kept, as a function of the frames and
+**Guarantee.** As `engine`. The pairs of unit and group of the last few questions, and the weights of groups, are kept, as a function of the frames and
 files that were opened; whatever is asked next of the same pairs is made from them. A lazy frame may say something
 else each time: its rows are collected once for each question, and nothing is kept of them.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of a PostgreSQL database, counted by its server.
 
-**Promise.** One statement for each question, in a read-only transaction of its own that is isolated from all others: it
+**Guarantee.** One statement for each question, in a read-only transaction of its own that is isolated from all others: it
 sees one state of the data, writes nothing and keeps nothing. The rows of a view are evaluated once, whatever functions
 it calls. Later questions see the tables as they are then; each is charged for itself, so that is private too.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of a Spark session, counted by its cluster.
 
-**Promise.** The rows of a question are evaluated once and stored (a local checkpoint); everything else is made from what is
+**Guarantee.** The rows of a question are evaluated once and stored (a local checkpoint); everything else is made from what is
 stored. Spark would evaluate a source again for each part of a statement that names it, and again where it lost a part:
 what is stored is never computed again, and where a part of it is lost the question fails.
 

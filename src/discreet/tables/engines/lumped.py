@@ -7,7 +7,7 @@
     by size     k0 …, n, v0 …, r        for each group, all units that have r rows as one pair: they weigh the same
     lumped      k0 …, n, v0 …, w        for each group one pair of everybody, of weight `fine`, and what heavy pairs lose
 
-**Promise.** The sums are those of the pairs of all units. No feature is below zero here, so what a unit has in all groups
+**Guarantee.** The sums are those of the pairs of all units. No feature is below zero here, so what a unit has in all groups
 bounds its norm: `Mass` has T = Σ t, and under `Norm` √Q ≤ Σ ⌈|v| / cells⌉ ≤ Σ ⌈t / cells⌉ + r · features. Who is within
 `most` by that bound has the weight `fine`: Σ w · v = fine · Σ v − Σ (fine − w) · v, the last over all others.
 """

@@ -4,7 +4,7 @@
 Grouping by a place is several times as fast as by text. The list of a column holds every text that it has, and rows find
 their places by a join with it: a cast of every row takes twice as long.
 
-**Promise.** What is packed has the rows of its source and means the same. A list is made of rows and stays where they are.
+**Guarantee.** What is packed has the rows of its source and means the same. A list is made of rows and stays where they are.
 """
 
 from __future__ import annotations

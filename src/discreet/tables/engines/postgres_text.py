@@ -4,7 +4,7 @@
 A database of another encoding than UTF-8 holds texts that have no name outside it: any bytes under SQL_ASCII, characters
 that no other encoding has under EUC_JP. One of them among the keys makes the whole answer fail.
 
-**Promise.** A text whose bytes match is decoded by Python without an error, and two such texts that differ differ in
+**Guarantee.** A text whose bytes match is decoded by Python without an error, and two such texts that differ differ in
 Python too: every character is one code point, which is written back with the same bytes.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A column where it is read: from whatever the source has to NULL or a whole number of cells, in SQL.
 
-**Promise.** `cell` is the meaning of `expr.Read`, exactly, and no value makes it fail: a value is clamped to numbers
+**Guarantee.** `cell` is the meaning of `expr.Read`, exactly, and no value makes it fail: a value is clamped to numbers
 that every later step can hold before the step is taken. Reals: clamping to a double, multiplying by a power of two and
 rounding down are exact. Decimals and texts: the whole part and at most 18 digits after the point are whole numbers;
 digits after those lie below every grid that `source.readable` lets pass.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rows of a plan as a SELECT: whose a row is, and one column of cells for each column that is read.
 
-**Promise.** Each operator acts on the rows of one unit and on public tables alone (`plan`): what is selected here has
+**Guarantee.** Each operator acts on the rows of one unit and on public tables alone (`plan`): what is selected here has
 no window, no order, no limit and no random number. Rows of nobody are dropped where a private table is read.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An engine that speaks SQL: the rows of a question are read once and stored, and whole numbers are made from what is stored.
 
-**Promise.** As `engine`. A source is evaluated once for each question, however often what it says changes: a view may be
+**Guarantee.** As `engine`. A source is evaluated once for each question, however often what it says changes: a view may be
 random, a table may grow meanwhile. What bounds a unit and what is summed are both made from the stored rows, in which a
 number is within its bounds and a unit is what it is. A stored row of nobody is dropped again: a source that is
 evaluated twice within its own statement may have told the filter something else.

@@ -6,7 +6,7 @@
                 or w                        under `Norm` and `Mass` the weight itself
     answer      k0 …, s0 …                  Σ w · v over the units of a group
 
-**Promise.** A unit's weight is a function of its own pairs, its pairs of its own rows. Whole numbers only; the one
+**Guarantee.** A unit's weight is a function of its own pairs, its pairs of its own rows. Whole numbers only; the one
 double is a square root that IEEE 754 rounds the same everywhere. Where every row is a unit, a pair is a row.
 """
 

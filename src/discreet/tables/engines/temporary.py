@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Temporary tables of a DuckDB connection, under names of ours.
 
-**Promise.** Every statement sees the files as they were when they were opened, or fails (`frozen`). What is made
+**Guarantee.** Every statement sees the files as they were when they were opened, or fails (`frozen`). What is made
 belongs to this connection and is never written anywhere but to a private folder, if memory runs out.
 
 Files are first read by DuckDB's own reader, which fails on some cells. A statement that fails is run once more with `slower`

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SQL terms as trees: names are quoted and values written by sqlglot, and every operand stands in brackets.
 
-**Promise.** No text is pasted into SQL. `binary` brackets its operands itself: sqlglot's own operators write
+**Guarantee.** No text is pasted into SQL. `binary` brackets its operands itself: sqlglot's own operators write
 a - (b - c) as a - b - c. A tree is used once; who needs it twice makes it twice.
 """
 

@@ -3,7 +3,7 @@
 
     weighed     g, k0 …, s0             every group with a weight above zero, numbered in the order of its keys
 
-**Promise.** The weights are those of `sums`. The numbers say nothing of a group that is not asked for by its number.
+**Guarantee.** The weights are those of `sums`. The numbers say nothing of a group that is not asked for by its number.
 """
 
 from __future__ import annotations

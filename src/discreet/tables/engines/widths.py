@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How wide the numbers of a plan can be: decided before any row is read, from types and schemes alone.
 
-**Promise.** With at most 2^40 rows, no sum, product or weight that an engine makes leaves the type that is chosen for
+**Guarantee.** With at most 2^40 rows, no sum, product or weight that an engine makes leaves the type that is chosen for
 it here: 64 bits where that is proved, about 38 digits otherwise. What would not fit there is refused.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expressions on cells as SQL: one method for each class of `expr`, and nothing that an engine decides.
 
-**Promise.** The SQL of an expression has the meaning of `expr`. Division and remainder are of numbers that are not
+**Guarantee.** The SQL of an expression has the meaning of `expr`. Division and remainder are of numbers that are not
 negative, because engines disagree about the others. No term leaves 64 bits: every node of an expression is within
 ±2^62 by its type, and so is what is made here on the way (see `_quotient`).
 """

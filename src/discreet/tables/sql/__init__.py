@@ -13,7 +13,7 @@
     refuse.py, dialect.py    why not, and what to write instead
     own.py                   the same in the names of the data set
 
-**Promise.** `parse` reads the text, the public description and the values of public tables; never a private row. What it
+**Guarantee.** `parse` reads the text, the public description and the values of public tables; never a private row. What it
 returns is built of `plan`, `expr`, `question` and `after` alone, so that an answer depends on each person's rows through
 bounded sums and nothing else. Everything that it does not understand to the last part is refused (DP701 to DP706, and
 DP104 for missing bounds), with nothing spent.
@@ -48,7 +48,7 @@ class Asked:
 def parse(text: Any, dataset: Dataset) -> Asked:
     """What a text asks of a data set, or a refusal that says what to write instead.
 
-    **Promise.** Nothing private is read and nothing is spent, whatever the text is.
+    **Guarantee.** Nothing private is read and nothing is spent, whatever the text is.
     """
     try:
         return _parsed(text, dataset)

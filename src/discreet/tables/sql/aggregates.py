@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of many rows: each becomes one noisy column, and the same one is released once only.
 
-**Promise.** The operand of an aggregate is a bounded expression of one row, or the question is refused; a condition
+**Guarantee.** The operand of an aggregate is a bounded expression of one row, or the question is refused; a condition
 (FILTER) makes it NULL where it is not TRUE. Two aggregates that are equal are one release, so that nobody can average
 their noise.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The functions of one row, by name; and why others are refused.
 
-**Promise.** A function means what is written here on every engine. No name that is not in the table is passed on.
+**Guarantee.** A function means what is written here on every engine. No name that is not in the table is passed on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """JOIN: a look-up in a public table, or the pairing of two private tables on the unit; nothing else.
 
-**Promise.** Every row of the result belongs to the unit whose row it was made from, and depends on that unit's rows
+**Guarantee.** Every row of the result belongs to the unit whose row it was made from, and depends on that unit's rows
 and on public tables alone (Lemma: per-unit operators are 1-stable).
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """GROUP BY: keys with their public values, where somebody has stated them.
 
-**Promise.** The values of a key come from the description, the question or a public table. Where nobody has stated
+**Guarantee.** The values of a key come from the description, the question or a public table. Where nobody has stated
 them the key says so (`values` is None), and its groups are found by a private selection. Numbers that are not whole are
 no keys.
 """

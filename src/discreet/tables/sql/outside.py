@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is done to released numbers: outer arithmetic, HAVING, ORDER BY.
 
-**Promise.** Everything here is a function of keys and of released columns (`after.After`): post-processing, which costs
+**Guarantee.** Everything here is a function of keys and of released columns (`after.After`): post-processing, which costs
 nothing and reveals nothing more. Kinds are checked now, so that nothing fails after it was paid for.
 """
 

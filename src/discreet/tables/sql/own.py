@@ -4,7 +4,7 @@
 Refusals are written with one table in mind: `visits` of the unit `patient_id`, with the text `ward` (one of 'A', 'B'), the
 numbers `days` and `cost`, the day `came_on`, the moment `seen_at`, the truth value `urgent`, and the public table `wards`.
 
-**Promise.** Only the question's text and the public description are read. A question that a fix proposes as a whole is
+**Guarantee.** Only the question's text and the public description are read. A question that a fix proposes as a whole is
 answered: where the exchanged one would be refused in its turn, rows are counted instead.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How SQL is refused: a code, the reason, and a line that would work.
 
-**Promise.** What is shown is the question's own text and the public description; a refusal never reads data.
+**Guarantee.** What is shown is the question's own text and the public description; a refusal never reads data.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """FROM, JOIN and WHERE: the rows of which a question asks.
 
-**Promise.** What is built is made of `plan`'s operators alone, each of which acts on the rows of one unit and on public
+**Guarantee.** What is built is made of `plan`'s operators alone, each of which acts on the rows of one unit and on public
 tables. A join is a look-up in a public table, or a pairing of private tables on the unit; an inlined query only
 renames, computes and filters. So one unit more or less changes the rows of that unit, and no other.
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expressions of one row: from the tree of SQL to `expr.Expr`, part by part.
 
-**Promise.** The table of handlers below is closed: a kind of node that is not in it, or a part of a node that its
+**Guarantee.** The table of handlers below is closed: a kind of node that is not in it, or a part of a node that its
 handler does not read, is refused. So everything that reaches an engine is a function of one row that `build` and
 `compare` have proved total and bounded.
 """

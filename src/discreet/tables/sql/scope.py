@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which column a name means: the tables of a FROM, their aliases, and the columns of inlined queries.
 
-**Promise.** A name means one column of the public description, or is refused (DP701). Names without quotes may differ
+**Guarantee.** A name means one column of the public description, or is refused (DP701). Names without quotes may differ
 in the case of their ASCII letters; all other characters, and names in quotes, are compared exactly, so that a
 look-alike is another name.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long a question becomes when an engine spells it out: where a part is written several times, parts multiply.
 
-**Promise.** A question that passes is written out in a few thousand terms, which take an engine some seconds, so that
+**Guarantee.** A question that passes is written out in a few thousand terms, which take an engine some seconds, so that
 none is brought down by a short text. The factors are about what `engines/write.py` copies.
 """
 

@@ -3,7 +3,7 @@
 
     EXPLAIN PRIVACY  SELECT … FROM …  WITH (epsilon = 0.1) ;
 
-**Promise.** The text is parsed to a tree and never pasted into another text. What comes out is one SELECT with nothing
+**Guarantee.** The text is parsed to a tree and never pasted into another text. What comes out is one SELECT with nothing
 before or after it but what is drawn above; everything else is refused, whatever is in it.
 """
 

@@ -7,7 +7,7 @@ A piece answers three questions without ever looping over records:
 - `total(share)`: the sum over records of factor times gradient;
 - `dense()`: the gradients themselves, one row for each record, for those who need them whole.
 
-**Promise.** `total` adds, for record i, a vector within `unit · mass_i · factor_i` of factor_i times a vector whose
+**Guarantee.** `total` adds, for record i, a vector within `unit · mass_i · factor_i` of factor_i times a vector whose
 norm is `norms_i` up to the accuracy of float32 sums; a record of factor 0 adds exactly nothing,
 whatever its numbers are. The proof of what follows from that is clip.proof.md.
 """
