@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SQL to a question: a closed language, of which every part is proved and the rest is refused with a line that works.
+"""SQL to a question: a closed language. Each part of it is proved; everything else is refused with a line that works.
 
     text.py                  one statement, its EXPLAIN PRIVACY and its WITH ( … )
     scope.py                 which column a name means
@@ -13,10 +13,9 @@
     refuse.py, dialect.py    why not, and what to write instead
     own.py                   the same in the names of the data set
 
-**Guarantee.** `parse` reads the text, the public description and the values of public tables; never a private row. What it
-returns is built of `plan`, `expr`, `question` and `after` alone, so that an answer depends on each person's rows through
-bounded sums and nothing else. Everything that it does not understand to the last part is refused (DP701 to DP706, and
-DP104 for missing bounds), with nothing spent.
+**Guarantee.** `parse` reads the text, the public description and the values of public tables, never a private row. A
+question depends on the rows of each person only through bounded sums. A text with any part that is not understood is
+refused (DP701 to DP706, and DP104 for missing bounds), and nothing is spent.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ __all__ = ["Asked", "parse"]
 
 @dataclass(frozen=True)
 class Asked:
-    """A question, whether only its cost was asked for (EXPLAIN PRIVACY), and the options of its WITH ( … )."""
+    """A parsed question, whether EXPLAIN PRIVACY stands before it, and the options of WITH ( … )."""
 
     question: Question
     explain: bool = False
@@ -46,9 +45,9 @@ class Asked:
 
 
 def parse(text: Any, dataset: Dataset) -> Asked:
-    """What a text asks of a data set, or a refusal that says what to write instead.
+    """The question that a text asks, or a RefusedQuestion that says what to write instead.
 
-    **Guarantee.** Nothing private is read and nothing is spent, whatever the text is.
+    **Guarantee.** No private row is read and nothing is spent, whatever the text is.
     """
     try:
         return _parsed(text, dataset)
@@ -67,7 +66,7 @@ def _parsed(text: Any, dataset: Dataset) -> Asked:
         raise refused(
             "DP702",
             "the question is nested too deeply.",
-            "reading it exhausts the machine.",
-            "make it flatter",
+            "parsing it would exhaust a shared server.",
+            "use fewer levels of parentheses and CASE",
         )
     return Asked(asked, stated.explain, stated.options)

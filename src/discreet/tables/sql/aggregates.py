@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of many rows: each becomes one noisy column, and the same one is released once only.
+"""Aggregates: each becomes one noisy column, and equal aggregates are released once.
 
-**Guarantee.** The operand of an aggregate is a bounded expression of one row, or the question is refused; a condition
-(FILTER) makes it NULL where it is not TRUE. Two aggregates that are equal are one release, so that nobody can average
-their noise.
+**Guarantee.** The operand of an aggregate is a bounded expression of one row, or the question is refused. FILTER makes
+the operand NULL where its condition is not TRUE. Equal aggregates are one release, so nobody can average their noise.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _HALF = Fraction(1, 2)
 
 
 def is_aggregate(node: Any) -> bool:
-    """Whether a node is a function of many rows (with its FILTER or WITHIN GROUP)."""
+    """Whether a node is an aggregate, perhaps with FILTER or WITHIN GROUP."""
     while isinstance(node, exp.Filter | exp.WithinGroup):
         node = node.this
     return name_of(node) in AGGREGATES
@@ -49,7 +48,7 @@ class Aggregates:
     found: list[Aggregate] = field(default_factory=list)
 
     def name(self, node: Any, alias: str = "") -> str:
-        """The name of the released column that a node stands for; it is added if it is new."""
+        """The name of the released column of a node; a new aggregate is added."""
         made = self._made(node)
         for known in self.found:
             if replace(known, name="", text="") == replace(made, name="", text=""):
@@ -70,7 +69,7 @@ class Aggregates:
 
 @dataclass(frozen=True)
 class _Call:
-    """A call of an aggregate: its arguments, what stands in WITHIN GROUP (ORDER BY …), and its text."""
+    """A call of an aggregate: its arguments, the expression of WITHIN GROUP (ORDER BY …), and its text."""
 
     rows: Rows
     name: str
@@ -85,7 +84,7 @@ class _Call:
         return self.arguments[0]
 
     def number(self, node: Any) -> Expr:
-        """An operand with bounds; TRUE counts 1."""
+        """An operand with bounds; TRUE counts as 1."""
         _check_distinct(node, self.text)
         return build.on_grid(build.as_number(Scalar(self.rows.scope, self.text).term(node)))
 
@@ -93,8 +92,8 @@ class _Call:
         """The error for arguments that do not fit."""
         return refused(
             "DP706",
-            f"{self.text} has other arguments than {self.name} takes.",
-            "nothing is guessed.",
+            f"{self.text} has arguments that {self.name} does not take.",
+            "an aggregate is released in one of the forms below.",
             "COUNT(*), COUNT(DISTINCT patient_id), SUM(days), AVG(days), QUANTILE(days, 0.9), "
             "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY days)",
         )
@@ -112,8 +111,8 @@ def _unwrapped(node: Any) -> tuple[Any, Any | None, Any | None]:
         if len(ordered) != 1:
             raise refused(
                 "DP706",
-                f"{shown(node)} orders by several.",
-                "a quantile has one.",
+                f"{shown(node)} orders by several expressions.",
+                "a quantile orders by one expression.",
                 owned("QUANTILE(x, 0.9)", ordered[0]),
             )
         order, node = only(ordered[0], "this").this, node.this
@@ -126,8 +125,8 @@ def _filtered(aggregate: Aggregate, condition: Any | None, rows: Rows) -> Aggreg
     if aggregate.kind == "units":
         raise refused(
             "DP706",
-            "COUNT(DISTINCT …) has no FILTER here.",
-            "each person is counted once, whichever rows.",
+            "COUNT(DISTINCT …) cannot have a FILTER.",
+            "it counts each person once, whichever rows they have.",
             "put the condition into WHERE",
         )
     of = build.on_grid(Fraction(1)) if aggregate.of is None else aggregate.of
@@ -139,8 +138,8 @@ def _check_distinct(node: Any, text: str) -> None:
     if isinstance(node, exp.Distinct):
         raise refused(
             "DP706",
-            f"DISTINCT is answered in COUNT(DISTINCT unit) only: {text}",
-            "whether a value is new depends on other people's rows.",
+            f"DISTINCT is supported only in COUNT(DISTINCT unit): {text}",
+            "whether a value is new depends on the rows of other people.",
             "leave DISTINCT out",
         )
 
@@ -159,7 +158,7 @@ def _count(call: _Call) -> Aggregate:
         return Aggregate("count", name="count")
     of = build.on_grid(Scalar(call.rows.scope, call.text).operand(node))
     if build.is_null(of):
-        raise refused("DP706", "COUNT(NULL) is 0.", "it counts nothing.", "COUNT(*)")
+        raise refused("DP706", "COUNT(NULL) counts nothing.", "it is 0 for all data.", "COUNT(*)")
     return Aggregate("count_of", of, name=f"count_{words(node)}")
 
 
@@ -171,8 +170,8 @@ def _units(call: _Call, nodes: list[Any]) -> Aggregate:
     other = next((f", or GROUP BY {shown(node)}" for node in nodes if shown(node) != unit), "")
     raise refused(
         "DP706",
-        f"{call.text} counts the values of something else than the unit.",
-        "one person may bring many values that nobody else has, so that such a count has no small bound.",
+        f"{call.text} counts distinct values of something other than the privacy unit.",
+        "one person may have many values, so the sensitivity of this count has no small bound.",
         (f"COUNT(DISTINCT {unit})" if unit else "COUNT(*): every row is a unit of its own") + other,
     )
 
@@ -207,8 +206,8 @@ def _quantile(call: _Call) -> Aggregate:
     if not 0 < fraction < 1 or fraction.denominator > _MOST_PARTS:
         raise refused(
             "DP706",
-            f"the rank of {call.text} is not between 0 and 1, or has more than three digits.",
-            "the least and the greatest value belong to one person each; MIN and MAX say what they give instead.",
+            f"the rank of {call.text} must lie between 0 and 1 and have at most three digits.",
+            "the smallest and the largest value belong to one person each; MIN and MAX release values near them.",
             owned("QUANTILE(x, 0.9), MIN(x) or MAX(x)", node),
         )
     percent = f"{float(100 * fraction):g}".replace(".", "_")
@@ -230,7 +229,7 @@ def _mode(call: _Call) -> Aggregate:
         raise refused(
             "DP706",
             f"{call.text} needs public values to choose from.",
-            "the most frequent of unknown values would show that somebody has it.",
+            "releasing a value that nobody declared would reveal that somebody has it.",
             f"SELECT {shown(node)}, COUNT(*) FROM visits GROUP BY {shown(node)}   with  delta=1e-6   "  # noqa: S608 - shown, not run
             f'or list them in the description:  [columns.{of.column if isinstance(of, Read) else "…"}]  values = ["A", "B"]',
         )
@@ -254,7 +253,7 @@ _MAKERS: dict[str, Callable[[_Call], Aggregate]] = {
 
 
 def words(node: Any) -> str:
-    """A short name for an expression: the column of CLAMP(days, 0, 60) is what it is about."""
+    """A short name for an expression; CLAMP(days, 0, 60) is called days."""
     while isinstance(node, exp.Paren) or name_of(node) == "CLAMP":
         node = node.this if isinstance(node, exp.Paren) else (node.expressions or [exp.Null()])[0]
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
@@ -263,7 +262,7 @@ def words(node: Any) -> str:
 
 
 def free_name(name: str, taken: set[str]) -> str:
-    """The name, or name_2, name_3, …; no name of a column, nor of the ends of its interval, is given twice."""
+    """The name, or name_2, name_3, … if the name or one of its interval columns is taken."""
     wanted, number = name, 1
     while _ends(wanted) & {end for other in taken for end in _ends(other)}:
         number += 1

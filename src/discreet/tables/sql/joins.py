@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JOIN: a look-up in a public table, or the pairing of two private tables on the unit; nothing else.
+"""JOIN: a look-up in a public table, or the pairing of two private tables on the unit.
 
-**Guarantee.** Every row of the result belongs to the unit whose row it was made from, and depends on that unit's rows
-and on public tables alone (Lemma: per-unit operators are 1-stable).
+**Guarantee.** Every row of the result belongs to one unit, and depends only on the rows of that unit and on public
+tables. So the join is 1-stable: adding or removing a unit changes the rows of that unit alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Join", "Joined", "joined"]
 
 @dataclass(frozen=True)
 class Join:
-    """A JOIN, and the table that it brings."""
+    """A JOIN clause and the table that it adds."""
 
     node: Any
     source: Source
@@ -35,13 +35,13 @@ class Join:
 
     @property
     def keeps(self) -> bool:
-        """Whether it is a left join."""
+        """Whether rows without a match are kept (LEFT JOIN)."""
         return bool(self.node.args.get("side") == "LEFT")
 
 
 @dataclass(frozen=True)
 class Joined:
-    """The relation after a join, the conditions that are still to be applied, and what is known of columns."""
+    """The relation after a join, the conditions still to be applied, and the public values of columns."""
 
     relation: Relation
     scope: Scope
@@ -50,12 +50,15 @@ class Joined:
 
 
 def joined(relation: Relation, scope: Scope, join: Join) -> Joined:
-    """The rows with those of one more table."""
+    """The rows joined with those of another table."""
     _check_form(join)
     added = Source(join.source.alias, join.table, optional=join.keeps)
     if any(source.alias == added.alias for source in scope.sources):
         raise refused(
-            "DP701", f"two tables go by the name {added.alias}.", "names tell them apart.", "JOIN wards AS w"
+            "DP701",
+            f"two tables are named {added.alias}.",
+            "each table needs a name of its own.",
+            "JOIN wards AS w",
         )
     wider = Scope(scope.dataset, [*scope.sources, added], set(scope.merged))
     pairs, rest = _equalities(join, scope, wider, added)
@@ -78,11 +81,11 @@ def _check_form(join: Join) -> None:
     conditioned = join.node.args.get("on") is not None or join.node.args.get("using")
     if (side, kind) in {("", ""), ("", "INNER"), ("LEFT", ""), ("LEFT", "OUTER")} and conditioned:
         return
-    what = " ".join(word for word in (side, kind) if word) or "tables side by side, without ON"
+    what = " ".join(word for word in (side, kind) if word) or "without ON"
     raise refused(
         "DP703",
-        f"this join is not answered ({what}): {shown(join.node)}",
-        "its rows would belong to nobody, or to several people.",
+        f"this join is not supported ({what}): {shown(join.node)}",
+        "its rows would belong to several people, or to nobody.",
         "FROM visits JOIN wards ON visits.ward = wards.ward   or   LEFT JOIN of a public table",
     )
 
@@ -91,7 +94,7 @@ Pair = tuple[Any, Found]
 
 
 def _equalities(join: Join, scope: Scope, wider: Scope, added: Source) -> tuple[list[Pair], list[Any]]:
-    """The pairs (expression before the join, column of the new table) that must be equal, and what else is asked."""
+    """The pairs (expression before the join, column of the new table) that must be equal, and the other conditions."""
     if join.node.args.get("using"):
         alone = Scope(scope.dataset, [added])
         columns = [exp.Column(this=identifier) for identifier in join.node.args["using"]]
@@ -124,16 +127,18 @@ def _pair(node: Any, wider: Scope, added: Source) -> Pair | None:
 
 
 def _paired(relation: Relation, scope: Scope, join: Join, pairs: list[Pair]) -> Relation:
-    """Two private tables: on the unit, and on more if that is asked."""
+    """Two private tables, joined on the unit and on further columns."""
     units = [pair for pair in pairs if _is_unit(scope, pair[0]) and pair[1].is_unit]
     if join.keeps or not units:
         what = (
-            "a left join of a private table" if join.keeps else "private tables are joined on something else"
+            "LEFT JOIN of a private table is not supported"
+            if join.keeps
+            else "private tables must be joined on the unit"
         )
         raise refused(
             "DP703",
             f"{what}: {shown(join.node)}",
-            "only rows of the same person may meet; any other pair of rows belongs to two people.",
+            "a pair of rows of two people belongs to neither of them.",
             f"JOIN {join.table.name} USING ({_unit(join.table)})",
         )
     alone = Scalar(Scope(scope.dataset, [Source(join.source.alias, join.table)]))
@@ -146,7 +151,7 @@ def _paired(relation: Relation, scope: Scope, join: Join, pairs: list[Pair]) -> 
 
 
 def _looked_up(relation: Relation, scope: Scope, join: Join, pairs: list[Pair]) -> Relation:
-    """A public table: on any equality; a left join on nothing else."""
+    """A look-up in a public table by equal columns."""
     if not pairs:
         raise _too_little(join)
     on = tuple(_same_kind(_before(scope, before), _public(column), join) for before, column in pairs)
@@ -154,7 +159,7 @@ def _looked_up(relation: Relation, scope: Scope, join: Join, pairs: list[Pair]) 
 
 
 def _known(scope: Scope, join: Join, pairs: list[Pair]) -> dict[tuple[str, str], tuple[Any, ...]]:
-    """A column that was found in a public table has no other values than are there."""
+    """The public values of columns: after an inner look-up a column has only values of the public table."""
     known = {}
     for before, column in pairs:
         left = _before(scope, before)
@@ -172,14 +177,14 @@ def _public(column: Found) -> Read:
 def _too_little(join: Join) -> Exception:
     return refused(
         "DP703",
-        f"a join needs columns that are equal, and a LEFT JOIN nothing else: {shown(join.node)}",
-        "each row is looked up in the public table; what is kept without a match cannot be filtered there.",
+        f"a join needs an equality of columns, and a LEFT JOIN nothing else: {shown(join.node)}",
+        "each row is looked up in the public table; rows without a match cannot be filtered by ON.",
         f"JOIN {join.table.name} ON visits.ward = {join.table.name}.ward",
     )
 
 
 def _unit(table: Table) -> str:
-    """The column that says whose a row is; where every row is a unit of its own there is none."""
+    """The column of the privacy unit, or the word unit where every row is a unit."""
     return str(table.unit) if table.unit in table.columns else "unit"
 
 
@@ -189,7 +194,7 @@ def _is_unit(scope: Scope, node: Any) -> bool:
 
 
 def _before(scope: Scope, node: Any) -> Expr:
-    """The side of a look-up that is in the rows already; here, and only here, it may be the unit."""
+    """The side of a look-up before the join. Only here it may be the unit."""
     found = scope.column(node)
     if found is not None and found.is_unit:
         return leaf.compared(found.table, found.column)
@@ -204,6 +209,6 @@ def _same_kind(left: Expr, right: Read, join: Join) -> tuple[Expr, Read]:
     raise refused(
         "DP703",
         f"a join compares {what}: {shown(join.node)}",
-        "whether they are equal is not the same on every engine.",
+        "engines disagree on whether such values are equal.",
         "join on whole numbers, texts or dates",
     )

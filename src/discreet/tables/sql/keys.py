@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GROUP BY: keys with their public values, where somebody has stated them.
+"""GROUP BY: keys and their public values.
 
-**Guarantee.** The values of a key come from the description, the question or a public table. Where nobody has stated
-them the key says so (`values` is None), and its groups are found by a private selection. Numbers that are not whole are
-no keys.
+**Guarantee.** The values of a key come from the description, the question or a public table. If none of them declares
+the values, `values` is None and key selection finds the groups privately. Real numbers cannot be keys.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ from discreet.tables.types import NUMBER
 
 __all__ = ["combinations", "key", "key_expression"]
 
-#: Every group gets noise, and a row of the answer; more than this nobody reads.
+#: Every group gets noise and a row of the answer.
 _MOST_GROUPS = 100_000
 
 
 def key(node: Any, name: str, rows: Rows) -> Key:
-    """One column to group by."""
+    """A key of GROUP BY with its public values."""
     of = key_expression(node, rows)
     return Key(name, of, domain(of, rows.scope.dataset, rows.known, rows.scope.optional()))
 
 
 def key_expression(node: Any, rows: Rows) -> Expr:
-    """What is grouped by: a text, a truth value, a date or a whole number."""
+    """The expression of a key: a text, a truth value, a date or a whole number."""
     found = rows.scope.column(node)
     scalar = Scalar(rows.scope, shown(node))
     if found is None:
@@ -55,7 +54,7 @@ def key_expression(node: Any, rows: Rows) -> Expr:
 
 
 def combinations(keys: tuple[Key, ...], rows: Rows) -> tuple[tuple[Any, ...], ...] | None:
-    """The groups that are known jointly, because several keys are columns of one public table."""
+    """The public groups of several keys of one public table; None if the product of all values is meant."""
     if any(one.values is None for one in keys):
         return None
     tables = [_public_table(one, rows) for one in keys]
@@ -69,8 +68,8 @@ def combinations(keys: tuple[Key, ...], rows: Rows) -> tuple[tuple[Any, ...], ..
     if prod(len(listed) for _, listed in parts) > _MOST_GROUPS:
         raise refused(
             "DP704",
-            f"there would be more than {_MOST_GROUPS} groups.",
-            "each of them gets noise of its own, and most would be empty.",
+            f"the keys have more than {_MOST_GROUPS} combinations.",
+            "each combination gets its own noise, and most of them would be empty.",
             "group by fewer columns, or by coarser buckets",
         )
     if all(len(places) == 1 for places, _ in parts):
@@ -99,7 +98,7 @@ def _joint(table: str, keys: list[Key], rows: Rows) -> list[tuple[Any, ...]]:
 
 
 def _public_table(one: Key, rows: Rows) -> str | None:
-    """The public table of which a key is a column."""
+    """The public table that has this key, if there is one."""
     if not isinstance(one.of, Read) or rows.scope.dataset.tables[one.of.table].private:
         return None
     return one.of.table
@@ -108,7 +107,10 @@ def _public_table(one: Key, rows: Rows) -> str | None:
 def _keylike(node: Any, of: Expr) -> Expr:
     if isinstance(of, Constant):
         raise refused(
-            "DP704", f"{shown(node)} is the same in every row.", "there would be one group.", "leave it out"
+            "DP704",
+            f"{shown(node)} has the same value in every row.",
+            "it makes a single group.",
+            "leave it out",
         )
     if of.type.kind == NUMBER and of.type.places:
         raise _not_a_key(node, "a real number")
@@ -119,6 +121,6 @@ def _not_a_key(node: Any, what: str) -> Exception:
     return refused(
         "DP704",
         f"{shown(node)} is {what}, and cannot be grouped by.",
-        "nearly every row would be a group of its own, and none of them could be shown.",
+        "nearly every row would be its own group, and no such group can be shown.",
         f"GROUP BY BUCKET({shown(node)}, 0, 10, 20, 50)   or declare bounds or values for it",
     )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is done to released numbers: outer arithmetic, HAVING, ORDER BY.
+"""Post-processing in SQL: arithmetic on aggregates, HAVING and ORDER BY.
 
-**Guarantee.** Everything here is a function of keys and of released columns (`after.After`): post-processing, which costs
-nothing and reveals nothing more. Kinds are checked now, so that nothing fails after it was paid for.
+**Guarantee.** Everything here is a function of keys and released columns. It is post-processing: it costs nothing and
+reveals nothing more. Types are checked before the charge, so a question that was paid for cannot fail here.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _EXACT = 2**53
 
 @dataclass(frozen=True)
 class Shown:
-    """A released expression and its kind."""
+    """An expression on released columns, and the kind of its values."""
 
     of: After
     kind: str
@@ -43,14 +43,14 @@ class Shown:
 
 @dataclass
 class Outside:
-    """Reads expressions on keys and aggregates; `named` are the columns of the answer, by their aliases."""
+    """Translates expressions on keys and aggregates; `named` are the columns of the answer by alias."""
 
     keys: list[tuple[Any, Key]]  # what was written in GROUP BY, and the key
     aggregates: Aggregates
     named: dict[str, Shown] = field(default_factory=dict)
 
     def value(self, node: Any, alias: str = "") -> Shown:
-        """The released value that a node stands for."""
+        """A node as an expression on released columns."""
         if is_aggregate(node):
             return self._aggregate(node, alias)
         named = self._named(node)
@@ -65,11 +65,11 @@ class Outside:
         return handler(self, node)
 
     def number(self, node: Any) -> After:
-        """A released number."""
+        """A node as a released number."""
         return _of_kind(self.value(node), {NUMBER}, node)
 
     def condition(self, node: Any) -> After:
-        """A condition on released values."""
+        """A node as a condition on released values."""
         return _of_kind(self.value(node), {TRUTH}, node)
 
     def _aggregate(self, node: Any, alias: str) -> Shown:
@@ -79,7 +79,7 @@ class Outside:
         return Shown(Column(name), kind)
 
     def _named(self, node: Any) -> Shown | None:
-        """The column of the answer that goes by a name; in SELECT itself there is none yet."""
+        """The column of the answer with this alias; inside SELECT there is none yet."""
         if (
             not isinstance(node, exp.Column)
             or node.args.get("table")
@@ -90,7 +90,7 @@ class Outside:
         return None if name is None else self.named[name]
 
     def _key(self, node: Any) -> Key | None:
-        """The key that a node is, if it is one: the same column, or the same expression."""
+        """The key that equals this node, if there is one."""
         scope = self.aggregates.rows.scope
         if not self.keys or isinstance(node, exp.Literal) or _has_aggregate(node):
             return None
@@ -106,8 +106,8 @@ def _of_kind(value: Shown, kinds: set[str], node: Any) -> After:
         return value.of
     raise refused(
         "DP705",
-        f"{shown(node)} is of the wrong kind here.",
-        "arithmetic needs numbers, and a condition needs a comparison.",
+        f"{shown(node)} has the wrong type here.",
+        "arithmetic needs a number, and a condition needs a comparison.",
         "SUM(days) / COUNT(*)   or   HAVING COUNT(*) > 100",
     )
 
@@ -125,26 +125,26 @@ def _column(outside: Outside, node: Any) -> Shown:
             raise
         what, why = (
             f"the answer has no column {node.name!r}.",
-            "HAVING and ORDER BY read released numbers and keys.",
+            "HAVING and ORDER BY can use only released numbers and keys.",
         )
         raise refused("DP701", what, why, f"use {near(node.name, outside.named)}") from None
     if found is not None and found.is_unit:
         raise refused(
             "DP706",
-            f"{node.name} says whose row it is, and is not shown.",
-            "no answer is about one person.",
+            f"{node.name} is the privacy unit, and is never shown.",
+            "an answer never names one person.",
             f"COUNT(DISTINCT {node.name})",
         )
     raise refused(
         "DP706",
         f"{shown(node)} is neither a key nor inside an aggregate.",
-        "no value of a row is shown without noise.",
+        "values of rows are released only through aggregates with noise.",
         _grouped(outside, node),
     )
 
 
 def _grouped(outside: Outside, node: Any) -> str:
-    """The line with one more key; a column that orders or filters released numbers is a key as well."""
+    """A fix that adds the column to the keys."""
     keys = [*(shown(written) for written, _ in outside.keys), shown(node)]
     table = outside.aggregates.rows.scope.sources[0].alias
     return f"SELECT {', '.join(keys)}, COUNT(*) FROM {table} GROUP BY {', '.join(keys)}"  # noqa: S608 - shown
@@ -155,7 +155,7 @@ def _paren(outside: Outside, node: Any) -> Shown:
 
 
 def _constant(outside: Outside, node: Any) -> Shown:
-    """A number, a text, a truth value or a date that stands in the question."""
+    """A literal: a number, a text, a truth value or a date."""
     term = Scalar(outside.aggregates.rows.scope).term(node)
     if isinstance(term, Fraction):
         return Shown(Literal(_plain(term)), NUMBER)
@@ -167,7 +167,12 @@ def _constant(outside: Outside, node: Any) -> Shown:
 
 def _plain(value: Fraction) -> int | float:
     if abs(value) > _LARGEST:
-        raise refused("DP705", "a number is beyond 10^15.", "the answer would overflow.", "use a smaller one")
+        raise refused(
+            "DP705",
+            "a number is larger than 10^15.",
+            "arithmetic with it could overflow.",
+            "use a smaller number",
+        )
     return int(value) if value.denominator == 1 and abs(value) < _EXACT else float(value)
 
 
@@ -199,8 +204,8 @@ def _compared(outside: Outside, op: str, left: Any, right: Any) -> After:
     if a.kind != b.kind:
         raise refused(
             "DP705",
-            f"{shown(left)} and {shown(right)} are of different kinds.",
-            "they cannot be compared.",
+            f"{shown(left)} and {shown(right)} have different types.",
+            "values of different types cannot be compared.",
             "compare numbers with numbers, texts with texts, dates with DATE '2026-01-01'",
         )
     return Combined(op, (_of_kind(a, kinds, left), _of_kind(b, kinds, right)))
@@ -236,7 +241,7 @@ def _in(outside: Outside, node: Any) -> Shown:
 
 
 def _cast(outside: Outside, node: Any) -> Shown:
-    """A released number is a real one already; a date in quotes is a date."""
+    """CAST of a released number to a real number, or of a text to a date."""
     only(node, "this", "to", "safe")
     if isinstance(node.this, exp.Literal):
         return _constant(outside, node)
@@ -259,16 +264,16 @@ def _call(outside: Outside, node: Any) -> Shown:
     if _has_aggregate(node):
         raise refused(
             "DP702",
-            f"{name} is not answered around an aggregate: {shown(node)}",
-            "intervals are carried through + - * / ABS ROUND LEAST GREATEST only.",
-            "release the number, and compute the rest with it",
+            f"{name} around an aggregate is not supported: {shown(node)}",
+            "intervals can be computed only for + - * / ABS ROUND LEAST GREATEST.",
+            "release the aggregate, and compute the rest in Python",
         )
-    # the function itself may be unknown: that is said first
+    # An unknown function gets its own error first.
     Scalar(outside.aggregates.rows.scope, shown(node)).term(node)
     raise refused(
         "DP706",
         f"{shown(node)} is neither a key nor inside an aggregate.",
-        "no value of a row is shown without noise.",
+        "values of rows are released only through aggregates with noise.",
         f"GROUP BY {shown(node)}   or   AVG({shown(node)})",
     )
 

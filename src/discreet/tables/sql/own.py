@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fix in the names of the data set at hand, where it was written down with the names of an example.
+"""Fixes that use the names of the data set instead of those of an example.
 
-Refusals are written with one table in mind: `visits` of the unit `patient_id`, with the text `ward` (one of 'A', 'B'), the
-numbers `days` and `cost`, the day `came_on`, the moment `seen_at`, the truth value `urgent`, and the public table `wards`.
+The fixes of this package are written for one example: the table `visits` of the unit `patient_id`, with the text `ward`
+('A' or 'B'), the numbers `days` and `cost`, the date `came_on`, the moment `seen_at`, the truth value `urgent`, and the
+public table `wards`.
 
-**Guarantee.** Only the question's text and the public description are read. A question that a fix proposes as a whole is
-answered: where the exchanged one would be refused in its turn, rows are counted instead.
+**Guarantee.** Only the text of the question and the public description are read. If a fix is a whole question, that
+question is accepted; if it would be refused with the own names, the fix counts rows instead.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from discreet.tables.sql.dialect import Plain
 
 __all__ = ["in_own_names"]
 
-#: The words of the example, with the kinds of column that each stands for.
+#: The columns of the example, and the kinds of column that may replace them.
 _NUMBERS = frozenset({"integer", "real", "decimal"})
 _WORDS = {
     "ward": frozenset({"text"}),
@@ -42,7 +43,7 @@ _JOINED = re.compile(r"(FROM visits )?JOIN wards (ON visits\.ward = wards\.ward|
 
 
 def in_own_names(fix: str, text: str, dataset: Dataset, answered: Callable[[str], Any]) -> str:
-    """The fix of a refused `text`, with the tables and columns of the data set; `answered` raises for what is refused."""
+    """The fix of a refused `text` in the names of the data set; `answered` raises if a question is refused."""
     own = _Own(dataset, text)
     told = own.timed(own.joined(fix))
     keyed = bool(_KEYED.search(told))
@@ -56,31 +57,31 @@ def in_own_names(fix: str, text: str, dataset: Dataset, answered: Callable[[str]
 
 @dataclass(frozen=True)
 class _Own:
-    """What stands for the words of the example: what the question itself names, before anything else of the right kind."""
+    """Replacements for the names of the example: first names in the question, then others of the right kind."""
 
     dataset: Dataset
     text: str
 
     @property
     def table(self) -> Table:
-        """The private table that is asked about."""
+        """The private table of the question."""
         private = [table for table in self.dataset.tables.values() if table.private]
         return next((table for table in private if self._names(table.name)), private[0])
 
     @property
     def count(self) -> str:
-        """The question that is always answered."""
+        """A question that is always accepted."""
         return f"SELECT COUNT(*) FROM {_written(self.table.name)}"  # noqa: S608 - shown, not run
 
     def exchanged(self, part: str, *, keyed: bool, summed: bool = False) -> str:
-        """The words of the example for one's own; a number that is summed between bounds."""
+        """Part of a fix with the names replaced; a summed number without bounds is clamped."""
         wards = self._column("ward", keyed=keyed)
         if wards is not None and re.search(r"\bward\b", part) and not re.search("""["']A["']""", self.text):
             part = _LETTERS.sub(lambda letter: _letter(letter[1], wards), part)
         return _EXAMPLE.sub(lambda word: self._word(word[1], keyed=keyed, summed=summed), part)
 
     def joined(self, fix: str) -> str:
-        """A join that there is: with a public table, else with another private one; else none."""
+        """The fix with a join that the data set allows, or without one if there is none."""
         match = _JOINED.search(fix)
         if match is None or "wards" in self.dataset.tables:
             return fix
@@ -93,7 +94,7 @@ class _Own:
         return self.count
 
     def timed(self, fix: str) -> str:
-        """A day, where it is compared with moments, is one too."""
+        """The fix with a TIMESTAMP in place of a DATE where the column holds moments."""
         found = self._column("came_on")
         if found is None or found.kind == "date":
             return fix
@@ -118,7 +119,7 @@ class _Own:
         return next((one for one in self._columns(word, keyed=keyed) if one is not taken), taken)
 
     def _columns(self, word: str, *, keyed: bool) -> Iterator[Column]:
-        """Those of a kind: one of that very name, then as the question names them, then all others."""
+        """Columns of the right kind: with the same name, then in the order of the question, then the rest."""
         fit = [
             column
             for column in self.table.columns.values()
@@ -141,7 +142,7 @@ class _Own:
 
 
 def _letter(letter: str, column: Column) -> str:
-    """A public value of the column in place of 'A' and 'B', if it has any."""
+    """A public value of the column in place of 'A' or 'B', if there is one."""
     listed = [str(value) for value in column.values or ()][:2] or ["A", "B"]
     chosen = listed[-1] if letter == "B" else listed[0]
     value = chosen.lower() if letter == "a" else chosen
@@ -149,7 +150,7 @@ def _letter(letter: str, column: Column) -> str:
 
 
 def _written(name: str) -> str:
-    """A name as it is written in SQL."""
+    """A name as SQL writes it, quoted if it must be."""
     return exp.Column(this=identifier(name)).sql(dialect=Plain)
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FROM, JOIN and WHERE: the rows of which a question asks.
+"""FROM, JOIN and WHERE: the rows that a question is about.
 
-**Guarantee.** What is built is made of `plan`'s operators alone, each of which acts on the rows of one unit and on public
-tables. A join is a look-up in a public table, or a pairing of private tables on the unit; an inlined query only
-renames, computes and filters. So one unit more or less changes the rows of that unit, and no other.
+**Guarantee.** The relation uses only the operators of `plan`, each of which acts on the rows of one unit and on public
+tables. A join is a look-up in a public table, or a pairing of private tables on the unit. An inlined query only
+renames, computes and filters. So adding or removing a unit changes the rows of that unit and of no other.
 
-What would break it: a "public" table that was made from private data.
+What would break it: a "public" table made from private data.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ Known = dict[tuple[str, str], tuple[Any, ...]]
 
 @dataclass
 class Rows:
-    """A relation, the names that can be used of it, and what is publicly known of its columns."""
+    """A relation, its names, and the public values of its columns."""
 
     relation: Relation
     scope: Scope
     known: Known = field(default_factory=dict)
 
     def restrict(self, at: tuple[str, str], values: tuple[Any, ...]) -> None:
-        """A column has only these values now."""
+        """Record that a column has only these values."""
         before = self.known.get(at)
         self.known[at] = values if before is None else tuple(value for value in before if value in values)
 
 
 def rows(select: exp.Select, dataset: Dataset, queries: Mapping[str, exp.Expression] | None = None) -> Rows:
-    """The rows of a SELECT; `queries` are those that were named before it, in WITH."""
+    """The rows of a SELECT; `queries` are the named queries of an outer WITH."""
     queries = {**(queries or {}), **_named(select)}
     first, joins = _first(select, dataset, queries)
     found = _start(first, dataset, queries)
@@ -77,11 +77,14 @@ def _named(select: exp.Select) -> dict[str, exp.Expression]:
 
 
 def _first(select: exp.Select, dataset: Dataset, queries: Mapping[str, Any]) -> tuple[Any, list[Any]]:
-    """What the rows begin with, and what is joined to it: the first private table comes first."""
+    """The first table and the joins, reordered so that a private table comes first."""
     start = select.args.get("from_") or select.args.get("from")
     if start is None:
         raise refused(
-            "DP702", "there is no FROM.", "a question is about rows.", "SELECT COUNT(*) FROM visits"
+            "DP702",
+            "the question has no FROM.",
+            "a question is about the rows of a table.",
+            "SELECT COUNT(*) FROM visits",
         )
     only(start, "this")
     joins = list(select.args.get("joins") or [])
@@ -92,8 +95,8 @@ def _first(select: exp.Select, dataset: Dataset, queries: Mapping[str, Any]) -> 
     if not inner:
         raise refused(
             "DP703",
-            f"{source.alias} is a public table: its rows belong to nobody.",
-            "a private question begins with a private table; what is public needs no noise.",
+            f"{source.alias} is a public table.",
+            "FROM must start with a private table; public data need no noise.",
             f"FROM {_private_name(dataset)} LEFT JOIN {source.table.name} ON …",
         )
     swapped = joins[0].copy()
@@ -111,8 +114,8 @@ def _start(node: Any, dataset: Dataset, queries: Mapping[str, Any]) -> Rows:
         if not source.table.private:
             raise refused(
                 "DP703",
-                "the first two tables are public: their rows belong to nobody.",
-                "a private question begins with a private table.",
+                "the first two tables are public.",
+                "FROM must start with a private table; public data need no noise.",
                 f"FROM {_private_name(dataset)} JOIN …",
             )
         return Rows(rows_of(source.table), Scope(dataset, [source]))
@@ -124,15 +127,15 @@ def _start(node: Any, dataset: Dataset, queries: Mapping[str, Any]) -> Rows:
 
 
 def _source(node: Any, dataset: Dataset, queries: Mapping[str, Any]) -> Source:
-    """A table of the data set, or an inlined query whose columns are not known yet."""
+    """A table of the data set, or an inlined query whose columns are resolved later."""
     if isinstance(node, exp.Subquery):
         only(node, "this", "alias")
         return Source(_alias(node) or "subquery")
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
         raise refused(
             "DP702",
-            f"this is not answered in FROM: {shown(node)}",
-            "rows come from the tables of the description, and from nowhere else.",
+            f"this is not supported in FROM: {shown(node)}",
+            "rows can come only from the tables of the description.",
             f"FROM {next((table.name for table in dataset.tables.values() if table.private), 'visits')}",
         )
     only(node, "this", "alias")
@@ -143,7 +146,7 @@ def _source(node: Any, dataset: Dataset, queries: Mapping[str, Any]) -> Source:
         raise refused(
             "DP701",
             f"there is no table {node.name!r}.",
-            "only tables of the description can be asked about.",
+            "a question can use only tables of the description.",
             f"use {near(node.name, dataset.tables)}",
         )
     return Source(_alias(node) or name, dataset.tables[name])
@@ -164,7 +167,7 @@ def _query(node: Any, queries: Mapping[str, Any]) -> Any:
 
 
 def _plain(query: Any) -> exp.Select:
-    """A query that renames, computes and filters, and so can be inlined."""
+    """The query, if it only renames, computes and filters, so that it can be inlined."""
     if not isinstance(query, exp.Select):
         raise unsupported(query)
     allowed = {"expressions", "from_", "from", "joins", "where", "with_", "with"}
@@ -172,8 +175,8 @@ def _plain(query: Any) -> exp.Select:
     if more:
         raise refused(
             "DP702",
-            f"a query inside FROM can only choose and filter rows: {shown(query)}",
-            "grouping, sorting or cutting there would mix the rows of different people.",
+            f"a query inside FROM can only select columns and filter rows: {shown(query)}",
+            "grouping, sorting or LIMIT there would mix the rows of several people.",
             "SELECT AVG(days) FROM (SELECT days FROM visits WHERE ward = 'A') AS v",
         )
     return query
@@ -185,7 +188,10 @@ def _columns(query: Any, scope: Scope) -> dict[str, exp.Expression]:
         for name, node in _items(item, scope):
             if name in columns:
                 raise refused(
-                    "DP701", f"{name} is there twice.", "it must be known which is meant.", "use AS"
+                    "DP701",
+                    f"the query has two columns named {name}.",
+                    "the name does not say which of them is meant.",
+                    "use AS",
                 )
             columns[name] = node
     return columns
@@ -209,7 +215,10 @@ def _items(item: Any, scope: Scope) -> list[tuple[str, exp.Expression]]:
     if isinstance(item, exp.Column) and isinstance(item.this, exp.Identifier):
         return [(scope.owner(item)[1], item)]
     raise refused(
-        "DP702", f"a column needs a name: {shown(item)}", "it is used by its name.", "days + 1 AS longer"
+        "DP702",
+        f"a column needs a name: {shown(item)}",
+        "the outer query uses columns by name.",
+        "days + 1 AS longer",
     )
 
 
@@ -219,7 +228,7 @@ def _add(found: Rows, join: Join) -> None:
         raise refused(
             "DP703",
             f"{join.table.name} is joined to itself.",
-            "pairs of rows of different people have no unit, and pairs of one person's grow as the square.",
+            "pairs of rows of two people belong to no unit, and the pairs of one person grow with the square of their rows.",
             f"COUNT(DISTINCT {join.table.unit})   counts people once, however many rows they have",
         )
     result = joined(found.relation, found.scope, join)
@@ -230,7 +239,7 @@ def _add(found: Rows, join: Join) -> None:
 
 
 def _filter(found: Rows, nodes: list[Any]) -> None:
-    """Rows for which all conditions are TRUE; a list of values that a column must have is remembered."""
+    """Keep the rows for which all conditions are TRUE, and record the values that IN or = leaves to a column."""
     scalar = Scalar(found.scope)
     conditions = [scalar.condition(node) for node in nodes]
     for condition in conditions:

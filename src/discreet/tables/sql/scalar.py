@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions of one row: from the tree of SQL to `expr.Expr`, part by part.
+"""Expressions of one row, translated from the tree of SQL to `expr.Expr`.
 
-**Guarantee.** The table of handlers below is closed: a kind of node that is not in it, or a part of a node that its
-handler does not read, is refused. So everything that reaches an engine is a function of one row that `build` and
+**Guarantee.** The table of handlers below is closed. A kind of node that is not in it is refused, and so is a part of a
+node that its handler does not read. So everything that reaches an engine is a function of one row that `build` and
 `compare` have proved total and bounded.
 """
 
@@ -29,40 +29,40 @@ __all__ = ["Scalar", "conjuncts"]
 
 @dataclass(frozen=True)
 class Scalar:
-    """Reads expressions in a scope; `text` is what is shown where a column has no bounds."""
+    """Translates expressions in a scope; `text` names the expression in an error about missing bounds."""
 
     scope: Scope
     text: str = ""
 
     def term(self, node: Any) -> Term:
-        """The value of an expression: numbers for arithmetic, so that each column needs bounds."""
+        """An expression used as a number, so that each column needs bounds."""
         handler = _HANDLERS.get(type(node))
         if handler is None:
             raise unsupported(node)
         return handler(self, node)
 
     def operand(self, node: Any) -> Term:
-        """The same for one side of a comparison, where a column that stands alone needs no bounds."""
+        """One side of a comparison, where a single column needs no bounds."""
         found = self.scope.column(node)
         return self.compared(found) if found is not None else self.term(node)
 
     def condition(self, node: Any) -> Expr:
-        """A truth value."""
+        """An expression used as a condition."""
         return build.condition(self.term(node))
 
     def compared(self, found: Found) -> Read:
-        """A column as it is."""
+        """A column without clamping, for comparisons and keys."""
         _check_unit(found)
         return _nulls(leaf.compared(found.table, found.column), found)
 
     def bounded(self, found: Found, bounds: tuple[Fraction, Fraction] | None = None) -> Read:
-        """A column between its bounds."""
+        """A column clamped to its bounds."""
         _check_unit(found)
         return _nulls(leaf.leaf(found.table, found.column, bounds, text=self.text), found)
 
 
 def conjuncts(node: Any) -> list[Any]:
-    """The conditions of which a condition is the AND; parentheses around them do not matter."""
+    """The conditions that AND joins, without parentheses."""
     waiting, found = [node], []
     while waiting:
         top = waiting.pop()
@@ -77,7 +77,7 @@ def conjuncts(node: Any) -> list[Any]:
 
 
 def _nulls(read: Read, found: Found) -> Read:
-    """Only in private tables is a promise that nothing is NULL made true (`leaf.rows_of`)."""
+    """A column that is never NULL: only private tables enforce that (`leaf.rows_of`)."""
     sure = found.table.private and not found.optional
     return read if sure else Read(read.table, read.column, read.of.with_null(True))
 
@@ -86,8 +86,8 @@ def _check_unit(found: Found) -> None:
     if found.is_unit:
         raise refused(
             "DP706",
-            f"{found.column} says whose row it is, and is not used as a value.",
-            "a number, a group or a condition about one person is what must not be answered.",
+            f"{found.column} is the privacy unit, and cannot be used as a value.",
+            "a number, a group or a condition about one person would reveal that person.",
             f"COUNT(DISTINCT {found.column})   counts them; leave {found.column} out of everything else",
         )
 
@@ -180,8 +180,8 @@ def _in(scalar: Scalar, node: Any) -> Term:
     if node.args.get("query") is not None:
         raise refused(
             "DP702",
-            f"IN with a query is not answered: {shown(node)}",
-            "whether a row is kept would depend on other people's rows.",
+            f"IN with a query is not supported: {shown(node)}",
+            "it keeps or drops a row because of the rows of other people.",
             _listed(scalar, node),
         )
     only(node, "this", "expressions")
@@ -198,7 +198,7 @@ _LISTS = {
 
 
 def _listed(scalar: Scalar, node: Any) -> str:
-    """A list that can stand in place of a query; people are not listed: their tables are joined, or nothing is said of them."""
+    """A fix for IN with a query: a list of values, or a join if the column is the unit."""
     found = scalar.scope.column(node.this) if isinstance(node.this, exp.Column) else None
     if found is None or not found.is_unit:
         column = None if found is None else found.table.columns[found.column]
@@ -265,7 +265,7 @@ _CONVERTED = {
 
 
 def _cast(scalar: Scalar, node: Any) -> Term:
-    """A conversion that cannot fail and means the same everywhere; else a refusal that says what to write."""
+    """A conversion that never fails and means the same on every engine; others are refused."""
     only(node, "this", "to", "safe")
     only(node.args["to"], "this", "nested")
     target, term = getattr(node.args["to"].this, "name", ""), scalar.term(node.this)
@@ -285,8 +285,8 @@ def _cast(scalar: Scalar, node: Any) -> Term:
         return term
     raise refused(
         "DP705",
-        f"this conversion is not answered: {shown(node)}",
-        "engines round differently, or fail on some rows.",
+        f"this conversion is not supported: {shown(node)}",
+        "engines round such conversions differently, or fail on some rows.",
         owned(_CONVERTED.get(kind, "COUNT(*)"), node),
     )
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which column a name means: the tables of a FROM, their aliases, and the columns of inlined queries.
+"""Name resolution: the tables of FROM, their aliases, and the columns of inlined queries.
 
-**Guarantee.** A name means one column of the public description, or is refused (DP701). Names without quotes may differ
-in the case of their ASCII letters; all other characters, and names in quotes, are compared exactly, so that a
-look-alike is another name.
+**Guarantee.** A name means one column of the public description, or it is refused (DP701). Unquoted names are compared
+without regard to the case of ASCII letters. All other characters, and names in quotes, are compared exactly, so a
+look-alike is a different name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Found", "Scope", "Source", "matching"]
 
 @dataclass(frozen=True)
 class Source:
-    """Something in FROM: a table, or the columns of an inlined query (each an expression in the scope inside)."""
+    """An item of FROM: a table, or an inlined query whose columns are expressions in its own scope."""
 
     alias: str
     table: Table | None = None
@@ -34,13 +34,13 @@ class Source:
 
     @property
     def names(self) -> Iterable[str]:
-        """The columns that it has."""
+        """The names of its columns."""
         return self.table.columns if self.table is not None else self.columns
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a name means: a column of a table."""
+    """A column of a table to which a name refers."""
 
     table: Table
     column: str
@@ -48,20 +48,20 @@ class Found:
 
     @property
     def is_unit(self) -> bool:
-        """Whether it says whose row it is."""
+        """Whether it is the column of the privacy unit."""
         return self.table.private and self.column == self.table.unit
 
 
 @dataclass
 class Scope:
-    """The names that an expression may use."""
+    """The names that an expression can refer to."""
 
     dataset: Dataset
     sources: list[Source] = field(default_factory=list)
     merged: set[str] = field(default_factory=set)  # the columns of USING: one value, from either side
 
     def tables(self) -> list[Table]:
-        """The tables in it, those of inlined queries too."""
+        """All tables, including those of inlined queries."""
         found = []
         for source in self.sources:
             found += source.inner.tables() if source.inner is not None else []
@@ -69,7 +69,7 @@ class Scope:
         return found
 
     def optional(self) -> frozenset[str]:
-        """The tables of left joins: what is read from them can be NULL."""
+        """The tables of left joins, whose columns can be NULL."""
         inside = frozenset().union(
             *(source.inner.optional() for source in self.sources if source.inner is not None)
         )
@@ -77,7 +77,7 @@ class Scope:
         return inside | here
 
     def meaning(self, node: exp.Column) -> Found | tuple[Scope, exp.Expression]:
-        """The column that is meant, or the expression that an inlined query has in its place."""
+        """The column that a name refers to, or the expression of an inlined query."""
         source, name = self.owner(node)
         if source.inner is not None:
             return source.inner, source.columns[name]
@@ -85,7 +85,7 @@ class Scope:
         return Found(source.table, name, source.optional)
 
     def column(self, node: exp.Expression) -> Found | None:
-        """The column that an expression is, if it is nothing more than that."""
+        """The column, if the expression is a single column; else None."""
         while isinstance(node, exp.Paren):
             node = node.this
         if not isinstance(node, exp.Column):
@@ -94,11 +94,11 @@ class Scope:
         return meaning if isinstance(meaning, Found) else meaning[0].column(meaning[1])
 
     def same(self, one: exp.Expression, other: exp.Expression) -> bool:
-        """Whether two expressions are written alike, however their names are."""
+        """Whether two expressions are equal once their names are resolved."""
         return type(one) is type(other) and self._resolved(one) == self._resolved(other)
 
     def _resolved(self, node: exp.Expression) -> exp.Expression:
-        """A copy with full names for columns, and capitals for functions."""
+        """A copy with fully qualified columns, and function names in capitals."""
         copy = node.copy()
         parts: list[Any] = list(copy.find_all(exp.Column, exp.Anonymous))
         for part in parts:
@@ -116,7 +116,7 @@ class Scope:
             return None
 
     def owner(self, node: exp.Column) -> tuple[Source, str]:
-        """What has the column, and the column's name there."""
+        """The item of FROM that has the column, and the name of the column there."""
         only(node, "this", "table")
         identifier, prefix = node.this, node.args.get("table")
         if not isinstance(identifier, exp.Identifier):
@@ -132,28 +132,28 @@ class Scope:
         if len(hits) > 1 and hits[0][1] not in self.merged and not _all_units(hits):
             raise refused(
                 "DP701",
-                f"{identifier.name} is in several tables.",
-                "it must be known which one is meant.",
+                f"several tables have a column {identifier.name}.",
+                "the name does not say which of them is meant.",
                 " or ".join(f"{source.alias}.{name}" for source, name in hits),
             )
         return hits[0]
 
     def source(self, identifier: exp.Identifier) -> Source:
-        """The table that goes by a name here."""
+        """The item of FROM with this name."""
         by_alias = {source.alias: source for source in self.sources}
         alias = matching(identifier, by_alias)
         if alias is None:
             raise refused(
                 "DP701",
-                f"no table goes by the name {identifier.name!r} here.",
-                "a column is looked for in the tables of FROM and JOIN.",
+                f"FROM has no table named {identifier.name!r}.",
+                "a column must come from a table in FROM or JOIN.",
                 f"use {near(identifier.name, by_alias)}",
             )
         return by_alias[alias]
 
 
 def matching(identifier: Any, names: Iterable[str]) -> str | None:
-    """The one of some names that an identifier means."""
+    """The name that an identifier means, or None."""
     known, wanted = list(names), identifier.name
     if wanted in known:
         return str(wanted)
@@ -164,7 +164,7 @@ def matching(identifier: Any, names: Iterable[str]) -> str | None:
 
 
 def _all_units(hits: list[tuple[Source, str]]) -> bool:
-    """Private tables are only joined on the unit, so that all of these are equal in every row."""
+    """Whether all are unit columns; private tables join only on the unit, so these are equal in every row."""
     return all(source.table is not None and name == source.table.unit for source, name in hits)
 
 
@@ -175,6 +175,6 @@ def _no_column(name: str, searched: list[Source], *, quoted: bool = False) -> Ex
     return refused(
         "DP701",
         f"{where} has no column {name!r}.",
-        "only columns of the description can be asked about.",
-        f"{fix};   a text is in single quotes:  '{name}'" if quoted else fix,
+        "a question can use only columns of the description.",
+        f"{fix};   a text needs single quotes:  '{name}'" if quoted else fix,
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One SELECT as one `Question`: rows, keys, aggregates, and what is done to the released numbers."""
+"""One SELECT as one `Question`: rows, keys, aggregates, and post-processing of the released numbers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Item:
 
 
 def question(statement: Statement, dataset: Dataset) -> Question:
-    """What a SELECT asks of a data set."""
+    """The question that a SELECT asks."""
     select = statement.select
     if select.args.get("distinct"):
         raise unsupported(exp.Distinct(expressions=list(select.expressions)))
@@ -76,12 +76,12 @@ def question(statement: Statement, dataset: Dataset) -> Question:
 
 
 def _with_aggregates(asked: Question, outside: Outside) -> Question:
-    """Those of HAVING and ORDER BY are only known in the end."""
+    """The question with its aggregates; those of HAVING and ORDER BY are known only now."""
     if not outside.aggregates.found:
         raise refused(
             "DP706",
-            "there is no aggregate in the question.",
-            "an answer is made of noisy numbers; a list of values is none.",
+            "the question contains no aggregate.",
+            "an answer consists of noisy numbers, and a list of values cannot have noise.",
             "SELECT ward, COUNT(*) FROM visits GROUP BY ward",
         )
     after = [*(one.of for one in asked.outputs), *(one.of for one in asked.order)]
@@ -112,7 +112,7 @@ def _keys(group: Any, items: list[_Item], found: Rows, taken: set[str]) -> list[
 
 
 def _grouped(node: Any, items: list[_Item], found: Rows) -> _Item:
-    """What GROUP BY means by a position, an alias or an expression."""
+    """The item that a position, an alias or an expression in GROUP BY means."""
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.Literal) and not node.args.get("is_string"):
@@ -122,15 +122,15 @@ def _grouped(node: Any, items: list[_Item], found: Rows) -> _Item:
     if is_aggregate(item.node):
         raise refused(
             "DP706",
-            f"{shown(item.node)} cannot be grouped by.",
-            "it is a number about a group.",
+            f"GROUP BY cannot use {shown(item.node)}.",
+            "it is an aggregate, and groups must exist before it.",
             "group by a column",
         )
     return item
 
 
 def _by_alias(node: Any, items: list[_Item], found: Rows) -> _Item | None:
-    """An alias, unless a column goes by that name."""
+    """The item with this alias; a column of the same name comes first."""
     if (
         not isinstance(node, exp.Column)
         or node.args.get("table")
@@ -150,7 +150,7 @@ def _alias_of(node: Any, items: list[_Item], found: Rows) -> str:
 def _outputs(
     items: list[_Item], outside: Outside, taken: set[str]
 ) -> tuple[tuple[Output, ...], dict[str, Shown]]:
-    """The columns of the answer; a key and an aggregate that is shown for the first time keep their own names."""
+    """The columns of the answer. A key or an aggregate keeps its own name the first time it is shown."""
     outputs: list[Output] = []
     named: dict[str, Shown] = {}
     used: set[str] = set()
@@ -187,6 +187,6 @@ def _limit(limit: Any) -> int | None:
     if limit is None:
         return None
     if not isinstance(limit, exp.Limit):
-        raise refused("DP702", "FETCH is not answered.", "LIMIT says the same.", "LIMIT 10")
+        raise refused("DP702", "FETCH is not supported.", "LIMIT means the same.", "LIMIT 10")
     only(limit, "expression")
     return whole(limit.expression, "LIMIT", 0, _LONGEST_ANSWER, "LIMIT")

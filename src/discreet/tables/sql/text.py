@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a text to one SELECT: what is one statement, short and flat enough, and what surrounds it.
+"""Parses a text to one SELECT, and reads EXPLAIN PRIVACY before it and WITH ( … ) behind it.
 
     EXPLAIN PRIVACY  SELECT … FROM …  WITH (epsilon = 0.1) ;
 
-**Guarantee.** The text is parsed to a tree and never pasted into another text. What comes out is one SELECT with nothing
-before or after it but what is drawn above; everything else is refused, whatever is in it.
+**Guarantee.** The text is parsed to a tree and never pasted into another text. The result is one SELECT, with nothing
+around it but the two parts above. Everything else is refused. Texts that are too long or nested too deeply are
+refused before they are parsed.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
 
 @dataclass(frozen=True)
 class Statement:
-    """A SELECT, whether only its cost was asked for, and the options that were written behind it."""
+    """A SELECT, whether EXPLAIN PRIVACY stands before it, and the options behind it."""
 
     select: exp.Select
     text: str
@@ -48,7 +49,7 @@ class Statement:
 
 
 def statement(text: Any) -> Statement:
-    """The one statement of a text."""
+    """The only statement of a text."""
     found = _tokens(_checked(text))
     if found and found[-1].token_type == TokenType.SEMICOLON:
         found = found[:-1]
@@ -67,22 +68,22 @@ def _checked(text: Any) -> str:
         raise BadParameter(
             "DP104",
             f"a question must be a text, not {type(text).__name__}.",
-            why="it is parsed, and recorded as it was asked.",
+            why="the ledger records the text of each question.",
             fix='session.sql("SELECT COUNT(*) FROM visits", epsilon=0.1)',
         )
     if len(text) > _LONGEST:
         raise refused(
             "DP702",
             f"the question is longer than {_LONGEST} characters.",
-            "a person wrote none that long, and reading it takes the time of others.",
+            "parsing a very long text blocks a shared server.",
             "put long lists into a public table and join it",
         )
     if any(unicodedata.category(c) in {"Cc", "Cf", "Cs", "Co", "Cn"} and c not in "\t\r\n" for c in text):
         raise refused(
             "DP702",
-            "the question holds characters that cannot be seen.",
-            "what is recorded must be what a person reads.",
-            "type it again, or remove control characters",
+            "the question contains invisible characters.",
+            "the ledger must record what a person reads.",
+            "remove the control characters, or type the question again",
         )
     return text
 
@@ -93,14 +94,14 @@ def _tokens(text: str) -> list[Token]:
     except (SqlglotError, ValueError) as error:
         raise refused(
             "DP702",
-            "the question ends inside a text or a name that was opened.",
-            "nothing is guessed.",
+            "a quote in the question is opened and never closed.",
+            "the end of the text or name is unknown.",
             "close every quote:  ward = 'A'",
         ) from error
 
 
 def _check_shape(found: Sequence[Token]) -> None:
-    """Not too many words, not too deep, one statement, no number that runs into a name."""
+    """Refuse too many words, too deep nesting, several statements, and a number that runs into a name."""
     if len(found) > _MOST_TOKENS:
         raise _too_deep(f"the question has more than {_MOST_TOKENS} words.")
     depth = prefixes = 0
@@ -108,19 +109,19 @@ def _check_shape(found: Sequence[Token]) -> None:
         depth += (token.token_type in _OPENERS) - (token.token_type in _CLOSERS)
         prefixes = prefixes + 1 if token.token_type in _PREFIXES else 0
         if max(depth, prefixes) > _DEEPEST:
-            raise _too_deep(f"the question is nested more than {_DEEPEST} deep.")
+            raise _too_deep(f"the question is nested more than {_DEEPEST} levels deep.")
         if token.token_type == TokenType.SEMICOLON:
             raise refused(
                 "DP702",
-                "there are several statements.",
-                "each question is charged for itself.",
+                "the text contains several statements.",
+                "each question is charged separately.",
                 "ask them one by one",
             )
         if at and _runs_on(found[at - 1], token):
             raise refused(
                 "DP702",
                 f"a number runs into a name: {found[at - 1].text}{token.text}",
-                "it would be read as a number with an alias.",
+                "SQL would read it as a number with an alias.",
                 "write numbers in digits:  1000",
             )
 
@@ -153,7 +154,7 @@ def _too_deep(what: str) -> Exception:
     return refused(
         "DP702",
         what,
-        "reading it would exhaust the machine that others use too.",
+        "parsing it would exhaust a shared server.",
         "put long lists into a public table and join it; use CLAMP and BUCKET instead of nested CASE",
     )
 
@@ -197,8 +198,8 @@ def _option(token: Token) -> float | str:
 def _bad_options() -> Exception:
     return refused(
         "DP702",
-        "WITH ( … ) is not a list of options.",
-        f"the options are {', '.join(OPTIONS)}, each once, with a number or a text.",
+        "WITH ( … ) is not a valid list of options.",
+        f"the options are {', '.join(OPTIONS)}; each may appear once, with a number or a text.",
         "SELECT COUNT(*) FROM visits WITH (epsilon = 0.1)",
     )
 
@@ -210,7 +211,7 @@ def _check_start(found: Sequence[Token]) -> None:
     raise refused(
         "DP702",
         "the question is not a SELECT." if first else "the question is empty.",
-        "a session answers questions; it changes nothing and shows no rows.",
+        "a session answers questions; it never changes data or shows rows.",
         "SELECT COUNT(*) FROM visits   or   EXPLAIN PRIVACY SELECT COUNT(*) FROM visits",
     )
 
@@ -221,15 +222,15 @@ def _parsed(text: str) -> exp.Select:
     except (SqlglotError, RecursionError, ValueError, TypeError, AttributeError, LookupError) as error:
         raise refused(
             "DP702",
-            "the question cannot be read as one SELECT" + _place(error),
-            "nothing is guessed.",
+            "the question cannot be parsed as one SELECT" + _place(error),
+            "only a text with one meaning is answered.",
             "SELECT ward, COUNT(*) AS n FROM visits WHERE days > 2 GROUP BY ward",
         ) from None
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Select):
         raise unsupported(tree if isinstance(tree, exp.Expression) else exp.Subquery())
     if _height(tree) > _TALLEST:
-        raise _too_deep(f"the question is nested more than {_TALLEST} deep.")
+        raise _too_deep(f"the question is nested more than {_TALLEST} levels deep.")
     return tree
 
 
@@ -240,7 +241,7 @@ def _place(error: Exception) -> str:
 
 
 def _height(tree: exp.Expression) -> int:
-    """The height of a tree in which a run of ANDs, or of ORs, counts once; without recursion."""
+    """The height of a tree, computed without recursion. A run of ANDs, or of ORs, counts once."""
     tallest, waiting = 0, [(tree, 1)]
     while waiting:
         node, height = waiting.pop()
