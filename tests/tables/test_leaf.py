@@ -88,7 +88,7 @@ def test_a_number_without_bounds_says_both_places_where_they_can_be_written():
     with pytest.raises(BadParameter) as caught:
         leaf(VISITS, "weight", text="AVG(weight)")
     assert caught.value.code == "DP104"
-    assert "AVG(weight) needs bounds and none are declared." in str(caught.value)
+    assert "AVG(weight) needs bounds, and none are declared." in str(caught.value)
     assert "bounds = [0, 500]" in caught.value.fix
     assert "AVG(CLAMP(weight, 0, 500))" in caught.value.fix
     with pytest.raises(BadParameter, match=r"CLAMP\(age, 0, 500\)"):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The [budget] section of a description: how much may be spent in all, by whom, how often, and where it is written.
+"""The [budget] section of a description: the limit, its allocations and windows, and the ledger.
 
-It stays a mapping of plain values here; the session, which knows limits and ledgers, makes a limit of it.
+Here it stays a mapping of plain values; the session makes a limit of it.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _WINDOW = re.compile(r"none|([1-9]\d{0,4} )?(hour|day|week|month|year)s?")
 
 
 def checked(section: Any, folder: Path | None = None) -> dict[str, Any]:
-    """The section with every value looked at; a ledger's path is taken from `folder`."""
+    """The validated section; the path of the ledger is relative to `folder`."""
     _amounts("[budget]", section, _KEYS)
     told = dict(section)
     if "filter" in told and told["filter"] not in _FILTERS:
         near = rules.closest(told["filter"], _FILTERS)
-        raise rules.wrong("[budget] filter", "there is no such filter.", f'filter = "{near}"')
+        raise rules.wrong("[budget] filter", "it must be a known filter.", f'filter = "{near}"')
     if "leaks" in told and (not _is_share(told["leaks"]) or told["leaks"] == 1):
-        what = "it is the share of delta for mechanisms that may fail, above 0 and below 1."
+        what = "it must be a share of delta above 0 and below 1, for mechanisms that may fail."
         raise rules.wrong("[budget] leaks", what, "leaks = 0.75")
     if "window" in told and not (isinstance(told["window"], str) and _WINDOW.fullmatch(told["window"])):
-        raise rules.wrong("[budget] window", "it is a stretch of time.", 'window = "month"   or  "30 days"')
+        raise rules.wrong("[budget] window", "it must be a period of time.", 'window = "month"   or  "30 days"')
     if "lifetime" in told:
         _amounts("[budget] lifetime", told["lifetime"], _AMOUNTS)
     if "per_analyst" in told:
@@ -52,7 +52,7 @@ def _amounts(where: str, section: Any, keys: tuple[str, ...]) -> None:
     for key in section:
         if key not in keys:
             raise rules.wrong(
-                where, f"there is no key {key!r}.", f"{rules.nearest(key, keys)}   (did you mean this?)"
+                where, f"{key!r} is not a known key.", f"{rules.nearest(key, keys)}   (did you mean this?)"
             )
     try:
         for name in _AMOUNTS:
@@ -61,12 +61,12 @@ def _amounts(where: str, section: Any, keys: tuple[str, ...]) -> None:
     except BadParameter as slip:
         raise rules.wrong(where, slip.what, slip.fix) from None
     if section and len({"epsilon", "rho", "mu"} & set(section)) != 1:
-        raise rules.wrong(where, "it needs one of epsilon, rho and mu.", "epsilon = 1.0\n       delta = 1e-6")
+        raise rules.wrong(where, "it must have exactly one of epsilon, rho and mu.", "epsilon = 1.0\n       delta = 1e-6")
 
 
 def _shares(told: Any) -> None:
     if not isinstance(told, Mapping) or not all(_is_share(share) for share in told.values()):
-        what = "it gives everybody who is named a share above 0, and 1 at most."
+        what = "each allocation must be a share above 0 and at most 1."
         raise rules.wrong("[budget] per_analyst", what, "per_analyst = {ana = 0.5, ben = 0.25}")
 
 

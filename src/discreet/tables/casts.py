@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a text becomes a value of the kind that a description says.
+"""Casts texts to the kind that the description gives to their column.
 
-**Guarantee.** Each text for itself, and to NULL where it is not written like a value of that kind: no text makes another one fail.
+**Guarantee.** Each text is cast by itself, to NULL if it is not a value of that kind. No text makes another one fail.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from discreet.tables.sound import library
 
 __all__ = ["cast", "described", "quoted"]
 
-#: As DuckDB writes it; {0} is the column.
+#: Terms of DuckDB; {0} is the column.
 _CASTS = {
     "integer": "CASE WHEN regexp_full_match({0}, '[+-]?[0-9]{{1,18}}') THEN TRY_CAST({0} AS BIGINT) END",
     "real": "TRY_CAST({0} AS DOUBLE)",
@@ -25,12 +25,12 @@ _CASTS = {
 
 
 def cast(name: str, kind: str) -> str:
-    """A column of texts as one of a kind, in DuckDB's SQL."""
+    """The term of DuckDB that casts a column of texts to a kind."""
     return _CASTS[kind].format(quoted(name)) if kind in _CASTS else quoted(name)
 
 
 def described(table: Any, kinds: Mapping[str, str]) -> Any:
-    """An Arrow table of sound texts, with the columns that have a kind as values of that kind."""
+    """An Arrow table of sound texts, with columns cast to their kinds."""
     if not any(kind in _CASTS for kind in kinds.values()):
         return table
     names = table.column_names
@@ -41,5 +41,5 @@ def described(table: Any, kinds: Mapping[str, str]) -> Any:
 
 
 def quoted(name: str) -> str:
-    """A name in DuckDB's SQL."""
+    """A name in quotes, for DuckDB."""
     return '"' + name.replace('"', '""') + '"'

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The public values that a key can have, from its type, its description or a public table; None if nobody knows.
+"""The public values of a key, from its type, its description or a public table; None if nobody declared them.
 
-**Guarantee.** Nothing is read but the description, the question and public tables. A value that is not in the list may
-occur in the data all the same: it then belongs to no group of the answer.
+**Guarantee.** Only the description, the question and public tables are read. Values of the data that are not in the list
+belong to no group of the answer.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _Known = Mapping[tuple[str, str], tuple[Any, ...]]
 
 
 def domain(expr: Expr, dataset: Dataset, known: _Known, optional: frozenset[str]) -> tuple[Any, ...] | None:
-    """The values of an expression; `known` has those of columns that the rows were restricted to.
+    """The public values of an expression; `known` has the values that WHERE and joins leave to columns.
 
-    `optional` names the public tables whose columns can be NULL because nothing was found in them (a left join).
+    `optional` names the public tables of left joins, whose columns can be NULL.
     """
     if isinstance(expr, Constant):
         return (_value(expr.value, expr),)
@@ -57,7 +57,7 @@ def _column(read: Read, dataset: Dataset, known: _Known, optional: frozenset[str
 
 
 def _typed(expr: Expr) -> tuple[Any, ...] | None:
-    """Everything that a type allows, if that is not too much."""
+    """All values of a type, if there are few."""
     kind = expr.type
     missing = (None,) if kind.null else ()
     if kind.kind == TRUTH:
@@ -68,7 +68,7 @@ def _typed(expr: Expr) -> tuple[Any, ...] | None:
 
 
 def _union(lists: list[tuple[Any, ...] | None]) -> tuple[Any, ...] | None:
-    """Each value once, as they come; NULL last."""
+    """Each value once, in order, with NULL last."""
     values: dict[Any, None] = {}
     for listed in lists:
         if listed is None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a column is read: its kind, its grid and its ends, from what is publicly known of it.
+"""The type of a column where it is read: kind, grid and bounds, from its public description.
 
-    leaf        for arithmetic, aggregates and keys: a number needs bounds, and is moved between them
-    compared    for conditions: as it is, up to the widest whole numbers; no bounds are needed
-    rows_of     the rows of a private table, less those with a NULL where the description says there is none
+    leaf        for arithmetic, aggregates and keys: a number needs bounds, and is clamped to them
+    compared    for conditions: not clamped, so no bounds are needed
+    rows_of     the rows of a private table, without those that have NULL where the description excludes it
 
 **Guarantee.** A `Read` depends on the description and the question alone. Its type has every value that the engine can
 make of the column: whole columns have cells of 1, real ones cells of 2**-places, so many that the bounds are about
@@ -65,7 +65,7 @@ def leaf(table: Table, column: str, bounds: tuple[Any, Any] | None = None, *, te
 
 
 def compared(table: Table, column: str) -> Read:
-    """A column for a condition: numbers, dates and moments as they are, whatever their bounds."""
+    """A column for a condition: numbers, dates and moments without clamping."""
     known = column_of(table, column)
     if known.kind not in _NUMBERS:
         return Read(table.name, column, _other(table, known, None))
@@ -76,7 +76,7 @@ def compared(table: Table, column: str) -> Read:
 
 
 def rows_of(table: Table) -> Relation:
-    """The rows of a private table; what its description says is never NULL is made so."""
+    """The rows of a private table; rows with NULL in a column with `null=False` are dropped."""
     sure = [name for name, column in table.columns.items() if not column.null and column.kind != "other"]
     present = tuple(Not(IsNull(_nullable(compared(table, name)))) for name in sure if name != table.unit)
     if not present:
@@ -86,19 +86,19 @@ def rows_of(table: Table) -> Relation:
 
 
 def column_of(table: Table, name: str) -> Column:
-    """What is known of a column, or a refusal that names those that there are."""
+    """The description of a column, or a refusal that lists the columns."""
     if name in table.columns:
         return table.columns[name]
     raise RefusedQuestion(
         "DP701",
         f"{table.name} has no column {name!r}.",
-        why="only columns of the description can be asked about.",
+        why="a question can use only columns of the description.",
         fix=f"use {near(name, table.columns)}",
     )
 
 
 def near(name: str, names: Iterable[str]) -> str:
-    """The names that a person may have meant, most similar first; all of them (or the first ten) if none is."""
+    """The most similar names first; the first ten if none is similar."""
     known = list(names)
     lowered = {other.lower(): other for other in known}
     found = [lowered[match] for match in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)]
@@ -159,8 +159,8 @@ def _ends(column: Column, bounds: tuple[Any, Any]) -> tuple[Fraction, Fraction]:
     if low > high:
         raise BadParameter(
             "DP107",
-            f"the bounds of {column.name} are the wrong way round.",
-            why="values are moved between them, so the lower one comes first.",
+            f"the lower bound of {column.name} is above the upper bound.",
+            why="values are clamped between the two, so the lower bound comes first.",
             fix=f"bounds = [{float(high):g}, {float(low):g}]",
         )
     return low, high
@@ -172,7 +172,7 @@ def _other(table: Table, column: Column, bounds: tuple[Any, Any] | None) -> Type
         raise RefusedQuestion(
             "DP705",
             f"the column {column.name} of {table.name} is neither a number, a text, a truth value nor a date.",
-            why="what an engine makes of such values is not the same everywhere, so nothing is proved about it.",
+            why="engines disagree on such values, so nothing can be proved about them.",
             fix=f'describe it:  [columns.{column.name}]  type = "text"',
         )
     if kind == DATE:
@@ -218,20 +218,20 @@ def _nullable(read: Read) -> Read:
 def _bad_end() -> BadParameter:
     return BadParameter(
         "DP104",
-        "a bound, and a number in a question, must be a finite number.",
-        why="every bound of the answer is computed from it.",
+        "bounds, and numbers in a question, must be finite.",
+        why="the bounds of the answer are computed from them.",
         fix="bounds = [0, 500],  in a question  between=(0, 500)",
     )
 
 
 def _without_bounds(table: Table, column: Column, text: str) -> BadParameter:
-    """The error of the design: it names the column, both places where bounds can be written, and no value."""
+    """The error for a number without bounds; it names both places where bounds can be written, and no value."""
     name = column.name
     shown = text or name
     inside = shown.replace(name, f"CLAMP({name}, 0, 500)", 1) if text else f"CLAMP({name}, 0, 500)"
     return BadParameter(
         "DP104",
-        f"{shown} needs bounds and none are declared.",
-        why="without bounds one person can move the answer without limit, so no finite noise is private.",
+        f"{shown} needs bounds, and none are declared.",
+        why="without bounds one person could change the answer without limit, so no finite noise would be enough.",
         fix=f"add  bounds = [0, 500]  to [columns.{name}] of {table.name}, or write  {inside}",
     )

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opening a data set: where its tables lie, whom they protect, what is known of their columns.
+"""Opens a data set: `dp.open`, `dp.each`, `dp.each_row` and `dp.column`.
 
     data = dp.open("visits.parquet", protect=dp.each("patient_id", at_most=20))
-    data = dp.open("visits.toml")                                   # the same, written down
+    data = dp.open("visits.toml")                                   # the same from a description
 
-**Guarantee.** Opening costs nothing and tells nothing of the rows: names and kinds come from schemas, everything else
-from the person who opens. What is missing is refused, or stays unknown; nothing is guessed from data.
+**Guarantee.** Opening costs nothing and reveals nothing about the rows. Names and kinds come from schemas, and everything
+else from the caller. What is missing is refused or stays unknown; it is never guessed from data.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from discreet.tables.sources import HOMES, Found, bring, find, one_address
 
 __all__ = ["column", "each", "each_row", "how_to_open", "open"]
 
-#: What a description may call a column whose schema says something else.
+#: The kinds that a description may give to a column, for each kind of the schema.
 _READ_AS = {
     "integer": ("integer", "real", "decimal"),
     "real": ("real", "integer", "decimal"),
@@ -58,8 +58,8 @@ def each(
     if at_most is None:
         raise BadParameter(
             "DP107",
-            "at_most is missing: how many rows may each of them contribute?",
-            why="the noise is in proportion to it; rows beyond it are down-weighted.",
+            "at_most is missing: the number of rows that each unit may contribute.",
+            why="the noise is proportional to it, and extra rows are down-weighted.",
             fix=f'dp.each("{column}", at_most=20)   or  at_most="auto"',
         )
     return Each(column, at_most, groups, relation, word)
@@ -133,7 +133,7 @@ def open(  # noqa: A001 - as a person says it: dp.open(…)
                 "columns": 'columns={"days": dp.column(bounds=(0, 60))}',
                 "public": 'public={"wards": "wards.csv"}',
             }
-            raise rules.wrong(word, "it must say what is meant by name.", fix[word])
+            raise rules.wrong(word, "it must be a mapping by name.", fix[word])
     if isinstance(source, Mapping):
         found = {key: find(part) for key, part in source.items()}
     else:
@@ -162,8 +162,8 @@ def _from_toml(path: str | Path, given: Mapping[str, Any], engine: str | None) -
     if twice:
         raise BadParameter(
             "DP107",
-            f"{', '.join(twice)} was given, but the description says it already.",
-            why="one of the two would be silently ignored.",
+            f"{', '.join(twice)} cannot be passed with a description in a file.",
+            why="the file says it already, and one of the two would be ignored.",
             fix=f"write it into {name}, and call  dp.open({str(path)!r})",
         )
     places = {**told.private, **told.public}
@@ -193,7 +193,7 @@ def _opened(
     budget: Mapping[str, Any],
 ) -> Dataset:
     if set(private) & set(public):
-        raise rules.wrong("public", "a table is private and public at once.", "give one of them another name")
+        raise rules.wrong("public", "a private and a public table have the same name.", "rename one of them")
     units = dict.fromkeys(private, protect.column or ROW)
     place = _engine({**private, **public}, units, known, engine)
     with ExitStack() as undo:
@@ -209,14 +209,14 @@ def _opened(
 
 
 def _engine(found: Mapping[str, Found], units: Any, known: Any, wanted: str | None) -> Engine:
-    """The engine that all tables are brought to: the one asked for, or that of the first table."""
+    """The engine of all tables: the chosen one, or that of the first table."""
     first = next(iter(found.values()))
     kind = wanted or HOMES[first.home]
     if kind not in HOMES.values():
         raise BadParameter(
             "DP105",
-            "there is no such engine.",
-            why="what an engine counts is compared with exact arithmetic, one engine at a time.",
+            f"engine={wanted!r} is not a known engine.",
+            why="each engine is tested against exact arithmetic.",
             fix=f'engine="{rules.closest(str(kind).lower(), HOMES.values())}"',
         )
     session = first.handle.sparkSession if first.home == "spark" else None
@@ -237,7 +237,7 @@ def _engine(found: Mapping[str, Found], units: Any, known: Any, wanted: str | No
 def _settled(
     table: str, kinds: Mapping[str, str], known: Mapping[str, Column], unit: str | None, found: Found
 ) -> dict[str, Column]:
-    """Every column of the schema, with what the description says of it."""
+    """Every column of the schema with its description."""
     for name in known:
         if name not in kinds:
             near = rules.nearest(name, kinds)
@@ -251,16 +251,16 @@ def _settled(
         if wanted not in allowed:
             raise rules.wrong(
                 f"[columns.{name}]",
-                f"it is described as {wanted}, but in {found.label or table} it is {kind}.",
+                f"it is described as {wanted}, but {found.label or table} has {kind}.",
                 f'type = "{kind}"',
-                "what it is called must be what it is, whatever the rows hold.",
+                "the type comes from the schema, so that it does not depend on the rows.",
             )
         columns[name] = replace(told, name=name, kind=wanted)
     return columns
 
 
 def _with_borrowed(data: Dataset, borrowed: Mapping[str, Mapping[str, str]]) -> dict[str, Table]:
-    """The tables, with categories that are listed in a column of a public table."""
+    """The tables, with the values that come from columns of public tables."""
     tables = dict(data.tables)
     for key, columns in borrowed.items():
         settled = dict(tables[key].columns)
@@ -269,7 +269,7 @@ def _with_borrowed(data: Dataset, borrowed: Mapping[str, Mapping[str, str]]) -> 
             other = data.tables.get(owner)
             if other is None or other.private or listed not in other.columns:
                 fix = 'values = "public:wards.ward"   with a section [public.wards]'
-                raise rules.wrong(f"[columns.{name}] values", "there is no such public column.", fix)
+                raise rules.wrong(f"[columns.{name}] values", "the public table has no such column.", fix)
             values = [value for (value,) in data.engine.values(owner, (listed,)) if value is not None]
             settled[name] = replace(settled[name], values=tuple(values))
         tables[key] = replace(tables[key], columns=settled)
@@ -277,7 +277,7 @@ def _with_borrowed(data: Dataset, borrowed: Mapping[str, Mapping[str, str]]) -> 
 
 
 def _by_table(columns: Mapping[str, Any], private: list[str], public: list[str]) -> dict[str, Any]:
-    """Descriptions of columns, table by table; those of the only private table may stand alone."""
+    """Descriptions of columns by table; those of the only private table need no table."""
     tables = [*private, *public]
     nested = {key: part for key, part in columns.items() if isinstance(part, Mapping)}
     plain = {key: part for key, part in columns.items() if key not in nested}
@@ -285,7 +285,7 @@ def _by_table(columns: Mapping[str, Any], private: list[str], public: list[str])
     if unknown or (plain and len(private) > 1) or not all(isinstance(p, Column) for p in plain.values()):
         raise rules.wrong(
             "columns",
-            "every entry must be a column of the only private table, or a table with its columns.",
+            "each entry must be a column of the only private table, or a table with its columns.",
             _as_columns(columns, private, tables),
         )
     if plain:
@@ -294,7 +294,7 @@ def _by_table(columns: Mapping[str, Any], private: list[str], public: list[str])
 
 
 def _as_columns(columns: Mapping[str, Any], private: list[str], tables: list[str]) -> str:
-    """The entries of a description in the form that is read, with two numbers taken for bounds."""
+    """A fix: the entries as calls of `dp.column`, with two numbers taken for bounds."""
     inner: dict[str, str] = {}
     for name, told in columns.items():
         if isinstance(told, Mapping):
@@ -315,7 +315,7 @@ def _as_columns(columns: Mapping[str, Any], private: list[str], tables: list[str
 
 
 def how_to_open(source: Any) -> str:
-    """How what is no data set yet is opened as one; an example, where it cannot be."""
+    """The call that opens a source, for a fix; an example if the source cannot be opened."""
     try:
         return _unprotected(source, "").fix
     except DiscreetError:
@@ -323,7 +323,7 @@ def how_to_open(source: Any) -> str:
 
 
 def _unprotected(source: Any, table: str) -> BadParameter:
-    """The error for data that protect nobody yet; a source that cannot be opened is refused first."""
+    """The error for a missing privacy unit; a source that cannot be opened is refused first."""
     several = source if isinstance(source, Mapping) else {"": source}
     found = [find(part, table) for part in several.values()]
     shown = quoted(str(source)) if isinstance(source, str | Path) else "source"
@@ -335,14 +335,14 @@ def _unprotected(source: Any, table: str) -> BadParameter:
     others = f"   (or each of: {', '.join(whom[1:])})" if len(whom) > 1 else ""
     return BadParameter(
         "DP107",
-        "protect is missing: whom do the data protect?",
-        why="a guarantee is about somebody; rows of the same person must be told from rows of others.",
+        "protect is missing: the privacy unit of the data.",
+        why="a guarantee protects all rows of a person, so the data set must say which rows belong together.",
         fix=f"{fix}{others}   (only if nobody can have two rows:  dp.each_row())",
     )
 
 
 def _possible_units(found: Found) -> list[str]:
-    """The columns that can say whose row it is, as far as a schema that lies on this machine tells."""
+    """The columns that can be the privacy unit, for sources whose schema is on this machine."""
     if found.home == "file":
         kinds = schema.kinds(found.handle)
     elif found.home == "arrow":

@@ -366,7 +366,7 @@ def _listed(keys: Any, names: list[str]) -> tuple[tuple[Any, ...], ...]:
 _HERE = {
     "needs bounds": "between=(0, 500)",
     "is a real number, and cannot be grouped by": '.histogram("…", edges=[10, 20, 50])',
-    "says whose row it is": ".units()",
+    "is the privacy unit": ".units()",
     "needs public values": 'values=["A", "B"]',
     "arbitrarily close to 0": ".clamp(1, 1000)",
 }

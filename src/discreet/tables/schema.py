@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The columns of a file and their kinds, from its schema alone.
 
-**Guarantee.** No row is read: of a Parquet or an Arrow file its schema block, of a text file its first line, of a
-database its catalogue. A text file says nothing of kinds, so every column of it is text until a description says
-otherwise: types that a reader guesses from the rows depend on them.
+**Guarantee.** No row is read. Of a Parquet or an Arrow file only the schema block is read, of a text file the first line,
+of a database the catalogue. A text file declares no types, so each of its columns is text until a description says
+otherwise; types guessed from rows would depend on the rows.
 """
 
 from __future__ import annotations
@@ -55,24 +55,24 @@ def kinds(path: str | Path, table: str = "") -> dict[str, str]:
         schema = opened(lambda: _of_database(place, table), place)
     else:
         check_kind(place)
-        raise unopened(f"{place.name}: files of this kind have no schema of their own.")
+        raise unopened(f"{place.name}: files of this format have no schema.")
     return {field.name: kind_of(field.type) for field in schema}
 
 
 def check_kind(path: Path) -> None:
-    """Refuse a file of a kind that is not read, by its ending."""
+    """Refuse a file whose ending is not a supported format."""
     if path.suffix.lower() not in ENDINGS:
-        what = f"{path.name}: files of this kind are not read; those are {', '.join(ENDINGS)}."
+        what = f"{path.name}: files of this format are not supported; supported are {', '.join(ENDINGS)}."
         raise unopened(what, f"save it as  {path.stem}.parquet  or  {path.stem}.csv")
 
 
 def is_database(path: str | Path) -> bool:
-    """Whether a file holds several tables."""
+    """Whether a file is a database of DuckDB or SQLite."""
     return Path(path).suffix.lower() in {_DUCKDB, *_SQLITE}
 
 
 def is_sqlite(path: str | Path) -> bool:
-    """Whether a file is one of SQLite."""
+    """Whether a file is an SQLite database."""
     return Path(path).suffix.lower() in _SQLITE
 
 
@@ -92,23 +92,23 @@ def header(path: str | Path) -> list[str]:
     if names and all(name.strip() for name in names) and len(set(names)) == len(names):
         return names
     fix = "write the names of the columns into its first line, each once, and end every line with a line feed"
-    raise rules.wrong(place.name, "its first line is not a list of different column names.", fix)
+    raise rules.wrong(place.name, "its first line must list the names of the columns, each once.", fix)
 
 
 def _first_line(place: Path) -> bytes:
-    """Bytes, because a decoder reads ahead and would stumble over a row."""
+    """The first line as bytes, because a decoder reads ahead and could fail on a row."""
     with place.open("rb") as file:
         return file.readline(_LONGEST_HEADER).removesuffix(b"\n").removesuffix(b"\r")
 
 
 def _is_one_line(text: str) -> bool:
-    """Whether no sign in it would end a line elsewhere: then names of columns could be rows."""
+    """Whether no character ends a line for another reader, which would take the rest for rows."""
     return len(text) < _LONGEST_HEADER and len(text.splitlines()) == 1 and "\0" not in text
 
 
 @dataclass(frozen=True)
 class DatabaseFile:
-    """A table of a DuckDB file, which is connected to when it is needed: a connection is not to cross a fork."""
+    """A table of a DuckDB file; the connection is opened when needed, because it must not cross a fork."""
 
     path: Path
     table: str
@@ -128,12 +128,12 @@ def catalogue(path: str | Path) -> list[str]:
 
 
 def connect(path: Path) -> Any:
-    """A connection to a DuckDB file that cannot write."""
+    """A read-only connection to a DuckDB file."""
     return opened(lambda: library("duckdb").connect(str(path), read_only=True), path)
 
 
 def opened(work: Any, path: Path | None = None) -> Any:
-    """What `work` returns; where a file or a database cannot be opened, an error that quotes nothing of it."""
+    """The result of `work`; its errors are replaced by one that quotes nothing of the file or database."""
     try:
         with naming_extras():
             return work()
@@ -145,11 +145,11 @@ def opened(work: Any, path: Path | None = None) -> Any:
 
 
 def unreadable(path: Path) -> EngineFailed:
-    """The error for a file that is not what its ending says."""
+    """The error for a file that is damaged, or has the wrong ending."""
     kind = path.suffix.removeprefix(".").lower()
     return unopened(
         f"{path.name} is damaged, or it is not a .{kind} file.",
-        f"write {path.name} again from where it came, or rename it if it is of another kind",
+        f"write {path.name} again, or rename it if it has another format",
     )
 
 

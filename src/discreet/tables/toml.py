@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A description of a data set as a TOML file, to be read by people and kept beside the code.
+"""Descriptions of data sets as TOML files, which people read and keep beside their code.
 
     [dataset]                      source, name, version, unit (or each_row), relation, word, engine
     [limits]                       rows_per_unit, groups_per_unit
@@ -8,8 +8,8 @@
     [public.wards]                 a public table, with its columns
     [budget]                       epsilon, delta, rho, mu, filter, per_analyst, window, lifetime, ledger
 
-**Guarantee.** A key that is not in this list, or a value of the wrong type, is refused with DP403: a slip of the pen
-never becomes a default. Nothing is read but the file. `write` gives back what `read` has read.
+**Guarantee.** A key that is not in this list, or a value of the wrong type, is refused with DP403, so a typing error never
+becomes a default. Only the file is read. `read` and `write` are inverse.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ _TABLE = ("source", "table", "columns")
 
 @dataclass(frozen=True)
 class Place:
-    """Where one table lies, and what is known of its columns; categories may lie in a public table."""
+    """The source of one table and the descriptions of its columns."""
 
     source: str
     table: str = ""
     columns: Mapping[str, Column] = field(default_factory=dict)
-    borrowed: Mapping[str, str] = field(default_factory=dict)  # column -> "wards.ward"
+    borrowed: Mapping[str, str] = field(default_factory=dict)  # values from a public table: "wards.ward"
 
 
 @dataclass(frozen=True)
 class Described:
-    """A description that has been read: everything that `open` needs."""
+    """A parsed description: everything that `open` needs."""
 
     name: str
     private: Mapping[str, Place]
@@ -73,7 +73,7 @@ class Described:
 
 
 def read(path: str | Path) -> Described:
-    """What a TOML file says, checked; paths in it are taken from where the file lies."""
+    """The validated description in a TOML file; its paths are relative to the file."""
     check_address(path)
     place = expanded(path)
     try:
@@ -83,7 +83,7 @@ def read(path: str | Path) -> Described:
         raise BadDescription(
             "DP403",
             missing.what,
-            why="what is publicly known of the data, and whom they protect, is written there.",
+            why="it describes what is publicly known of the data, and the privacy unit.",
             fix=(make if "there is no file" in missing.what else "") + missing.fix,
         ) from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -91,7 +91,7 @@ def read(path: str | Path) -> Described:
         fix = 'texts are in quotes, lists in brackets:  source = "visits.parquet"   bounds = [0, 60]'
         raise rules.wrong(place.name, f"{reason}.", fix) from None
     if outside := [key for key in told if key in _DATASET and key not in _SECTIONS]:
-        raise rules.wrong(place.name, f"{outside[0]!r} stands before the first section.", "[dataset]")
+        raise rules.wrong(place.name, f"the key {outside[0]!r} must be inside a section.", "[dataset]")
     _known(place.name, told, _SECTIONS)
     dataset = _section(told, "dataset", _DATASET)
     folder = place.parent
@@ -114,7 +114,7 @@ def _private(told: Any, dataset: Any, folder: Path, stem: str) -> dict[str, Plac
     if "tables" in told:
         if {"source", "table"} & set(dataset) or "columns" in told:
             fix = "move  source  and  [columns.…]  into  [tables.<name>]"
-            raise rules.wrong("[tables]", "source and columns are told once, there or for each table.", fix)
+            raise rules.wrong("[tables]", "source and columns must stand either in [dataset] or in each table.", fix)
         return {
             name: _place(f"[tables.{name}]", section, folder)
             for name, section in _tables(told["tables"], "tables").items()
@@ -130,7 +130,7 @@ def _protect(dataset: Any, limits: Any) -> Each:
     if row == ("unit" in dataset):
         fix = 'unit = "patient_id"   or, only if nobody can have two rows:  each_row = true'
         fix = f"unit = {value_text(dataset['unit'])}   alone, without each_row" if row else fix
-        raise rules.wrong(where, "name the privacy unit: unit or each_row, and only one.", fix)
+        raise rules.wrong(where, "it must have either unit or each_row.", fix)
     if not row and "rows_per_unit" not in limits:
         fix = '[limits]\n       rows_per_unit = 20      # or  rows_per_unit = "auto"'
         raise rules.wrong("[limits]", "rows_per_unit is missing.", fix)
@@ -150,7 +150,7 @@ def _protect(dataset: Any, limits: Any) -> Each:
 def _place(where: str, section: Any, folder: Path) -> Place:
     _known(where, section, _TABLE)
     if "source" not in section:
-        raise rules.wrong(where, "source is missing: where does the table lie?", 'source = "visits.parquet"')
+        raise rules.wrong(where, "source is missing: the path or address of the table.", 'source = "visits.parquet"')
     columns, borrowed = {}, {}
     for name, told in _tables(section.get("columns", {}), "columns").items():
         inside = f"{where} [columns.{name}]"
@@ -165,7 +165,7 @@ def _place(where: str, section: Any, folder: Path) -> Place:
 
 
 def column_of(name: str, kind: str, told: Mapping[str, Any]) -> Column:
-    """A column from what a section says of it."""
+    """A column from its section."""
     return Column(
         name,
         kind,
@@ -178,15 +178,15 @@ def column_of(name: str, kind: str, told: Mapping[str, Any]) -> Column:
 
 
 def located(source: str, folder: Path) -> str:
-    """A path taken from a folder; a database's address as it is."""
+    """A path relative to a folder; the address of a database unchanged."""
     return source if "://" in source else str(folder / expanded(source))
 
 
 def _pair(name: str, bounds: Any) -> Any:
-    """Bounds as a pair; an empty list, as `describe` leaves it, is a gap that was not filled."""
+    """Bounds as a pair; an empty list is a gap that `describe` left and nobody filled."""
     if bounds == []:
         raise rules.wrong(
-            f"[columns.{name}]", "bounds are empty.", "bounds = [0, 100]   or take the line out"
+            f"[columns.{name}]", "bounds are empty.", "bounds = [0, 100]   or remove the line"
         )
     return tuple(bounds) if isinstance(bounds, list) else bounds
 
@@ -201,7 +201,7 @@ def _tables(section: Any, name: str) -> Any:
     if isinstance(section, dict) and all(isinstance(part, dict) for part in section.values()):
         return section
     example = "days" if name == "columns" else "visits"
-    raise rules.wrong(f"[{name}]", "every entry of it must be a section.", f"[{name}.{example}]")
+    raise rules.wrong(f"[{name}]", "each of its entries must be a section.", f"[{name}.{example}]")
 
 
 def _known(where: str, section: Any, keys: tuple[str, ...]) -> None:
@@ -210,7 +210,7 @@ def _known(where: str, section: Any, keys: tuple[str, ...]) -> None:
     for key in section:
         if key not in keys:
             near = rules.nearest(key, keys)
-            raise rules.wrong(where, f"there is no key {key!r}.", f"{near}   (did you mean this?)")
+            raise rules.wrong(where, f"{key!r} is not a known key.", f"{near}   (did you mean this?)")
 
 
 def _word(where: str, value: Any) -> str:
@@ -218,7 +218,7 @@ def _word(where: str, value: Any) -> str:
 
 
 def write(data: Dataset) -> str:
-    """A data set's description as TOML; engines that hold frames have no place, and their source is left blank."""
+    """The description of a data set as TOML; frames have no source, so theirs is left blank."""
     protect = data.protect
     private = {name: table for name, table in data.tables.items() if table.private}
     lines = ["[dataset]"]
@@ -269,13 +269,13 @@ def _where(table: Table) -> list[str]:
 
 
 def key_text(name: str) -> str:
-    """A key of TOML: bare where it may be."""
+    """A key of TOML, in quotes if it needs them."""
     bare = name.replace("_", "").replace("-", "")
     return name if bare.isascii() and bare.isalnum() else value_text(name)
 
 
 def value_text(value: Any) -> str:
-    """A value of TOML, for everything that a description can hold."""
+    """A value in TOML, for every type that a description can hold."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

@@ -205,7 +205,7 @@ def _same_kind(left: Expr, right: Read, join: Join) -> tuple[Expr, Read]:
     a, b = left.type, right.type
     if a.kind == b.kind and not a.places and not b.places:
         return left, right
-    what = "real numbers" if a.kind == b.kind == NUMBER else "values of different kinds"
+    what = "real numbers" if a.kind == b.kind == NUMBER else "values of different types"
     raise refused(
         "DP703",
         f"a join compares {what}: {shown(join.node)}",
