@@ -84,7 +84,10 @@ REFUSED = {
         "DP702",
         "select columns and filter",
     ),
-    "SELECT COUNT(*) FROM (SELECT * FROM visits ORDER BY days LIMIT 5) AS t": ("DP702", "select columns and filter"),
+    "SELECT COUNT(*) FROM (SELECT * FROM visits ORDER BY days LIMIT 5) AS t": (
+        "DP702",
+        "select columns and filter",
+    ),
     "SELECT COUNT(*) FROM (SELECT DISTINCT ward FROM visits) AS t": ("DP702", "select columns and filter"),
     "SELECT COUNT(*) FROM (SELECT ward FROM visits UNION ALL SELECT ward FROM labs) AS t": ("DP702", "UNION"),
     "SELECT SUM(n) FROM (SELECT COUNT(*) AS n FROM visits) AS t": ("DP706", "one row"),
@@ -150,7 +153,10 @@ REFUSED = {
         "DP703",
         "joined on the unit",
     ),
-    "SELECT COUNT(*) FROM visits v JOIN labs l ON v.patient_id = v.patient_id": ("DP703", "joined on the unit"),
+    "SELECT COUNT(*) FROM visits v JOIN labs l ON v.patient_id = v.patient_id": (
+        "DP703",
+        "joined on the unit",
+    ),
     "SELECT COUNT(*) FROM visits v LEFT JOIN labs l ON v.patient_id = l.patient_id": ("DP703", "LEFT JOIN"),
     "SELECT COUNT(*) FROM visits RIGHT JOIN wards USING (ward)": ("DP703", "RIGHT"),
     "SELECT COUNT(*) FROM visits FULL JOIN wards USING (ward)": ("DP703", "FULL"),
@@ -248,7 +254,10 @@ REFUSED = {
     "SELECT COUNT(*) FROM visits WHERE patient_id = 7": ("DP706", "the privacy unit"),
     "SELECT COUNT(*) FROM visits WHERE patient_id IS NULL": ("DP706", "the privacy unit"),
     "SELECT COUNT(*) FROM visits GROUP BY BUCKET(patient_id, 1, 2)": ("DP706", "the privacy unit"),
-    "SELECT COUNT(*) FROM (SELECT patient_id AS p FROM visits) AS t WHERE p = 3": ("DP706", "the privacy unit"),
+    "SELECT COUNT(*) FROM (SELECT patient_id AS p FROM visits) AS t WHERE p = 3": (
+        "DP706",
+        "the privacy unit",
+    ),
     "SELECT COUNT(*) FROM visits v JOIN labs l ON v.patient_id = l.patient_id AND v.patient_id = l.ward": (
         "DP706",
         "the privacy unit",

@@ -35,7 +35,9 @@ def checked(section: Any, folder: Path | None = None) -> dict[str, Any]:
         what = "it must be a share of delta above 0 and below 1, for mechanisms that may fail."
         raise rules.wrong("[budget] leaks", what, "leaks = 0.75")
     if "window" in told and not (isinstance(told["window"], str) and _WINDOW.fullmatch(told["window"])):
-        raise rules.wrong("[budget] window", "it must be a period of time.", 'window = "month"   or  "30 days"')
+        raise rules.wrong(
+            "[budget] window", "it must be a period of time.", 'window = "month"   or  "30 days"'
+        )
     if "lifetime" in told:
         _amounts("[budget] lifetime", told["lifetime"], _AMOUNTS)
     if "per_analyst" in told:
@@ -61,7 +63,9 @@ def _amounts(where: str, section: Any, keys: tuple[str, ...]) -> None:
     except BadParameter as slip:
         raise rules.wrong(where, slip.what, slip.fix) from None
     if section and len({"epsilon", "rho", "mu"} & set(section)) != 1:
-        raise rules.wrong(where, "it must have exactly one of epsilon, rho and mu.", "epsilon = 1.0\n       delta = 1e-6")
+        raise rules.wrong(
+            where, "it must have exactly one of epsilon, rho and mu.", "epsilon = 1.0\n       delta = 1e-6"
+        )
 
 
 def _shares(told: Any) -> None:

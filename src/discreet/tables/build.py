@@ -152,7 +152,9 @@ def arithmetic(op: str, left: Term, right: Term) -> Term:
 def quotient(left: Term, right: Term, *, whole: bool = False, instead: str = "x / CLAMP(y, 1, 1000)") -> Term:
     """left / right, or the whole number at or below it; NULL where right is 0. `instead` is the fix of a refusal."""
     if isinstance(right, Fraction) and right == 0:
-        raise refused("a number is divided by 0.", "the result is NULL in every row.", "divide by another number")
+        raise refused(
+            "a number is divided by 0.", "the result is NULL in every row.", "divide by another number"
+        )
     if isinstance(left, Fraction) and isinstance(right, Fraction):
         return Fraction(math.floor(left / right)) if whole else left / right
     a, b = _number(left), _number(right)
@@ -192,7 +194,11 @@ def modulo(left: Term, right: Term) -> Term:
         return left % right
     number = _number(left)
     if number.type.places:
-        raise refused("a remainder needs a whole number.", "real numbers are rounded to a grid, where remainders have no meaning.", "FLOOR(days) % 7")
+        raise refused(
+            "a remainder needs a whole number.",
+            "real numbers are rounded to a grid, where remainders have no meaning.",
+            "FLOOR(days) % 7",
+        )
     return _sound(expr.Modulo(number, int(right)))
 
 
@@ -235,7 +241,9 @@ def bucket(term: Term, edges: Sequence[Fraction]) -> Term:
     """How many of the increasing edges are at or below a number."""
     if not edges or any(a >= b for a, b in pairwise(edges)):
         raise refused(
-            "the edges of BUCKET must increase.", "each bucket lies between two neighbouring edges.", "BUCKET(x, 0, 10, 20)"
+            "the edges of BUCKET must increase.",
+            "each bucket lies between two neighbouring edges.",
+            "BUCKET(x, 0, 10, 20)",
         )
     number = _number(term)
     places = number.type.places
@@ -254,7 +262,9 @@ def part(name: str, term: Term) -> Expr:
     if not isinstance(term, Expr) or term.type.kind not in {DATE, MOMENT}:
         raise wrong_kind("a date is needed here", term)
     if name in {"hour", "minute"} and term.type.kind == DATE:
-        raise refused("a date has no hour or minute.", "only a timestamp has them.", "EXTRACT(hour FROM seen_at)")
+        raise refused(
+            "a date has no hour or minute.", "only a timestamp has them.", "EXTRACT(hour FROM seen_at)"
+        )
     return expr.Part(name, term)
 
 

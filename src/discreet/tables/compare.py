@@ -121,7 +121,11 @@ def like(term: Term, pattern: Term) -> Expr:
     if kind_of(term) != TEXT or not isinstance(term, Expr):
         raise wrong_kind("LIKE needs a text", term)
     if not isinstance(pattern, Constant) or not isinstance(pattern.value, str):
-        raise refused("the pattern of LIKE must be a literal text.", "it belongs to the question, and cannot come from the data.", "ward LIKE 'A%'")
+        raise refused(
+            "the pattern of LIKE must be a literal text.",
+            "it belongs to the question, and cannot come from the data.",
+            "ward LIKE 'A%'",
+        )
     if "\\" in pattern.value:
         raise refused(
             "a pattern cannot contain a backslash.",
@@ -155,7 +159,9 @@ def as_moment(text: str) -> Term:
 
 def _bad_date(what: str, example: str) -> Exception:
     return refused(
-        f"a text is not {what} of the calendar.", "dates must be written as in ISO 8601.", f"write it like  {example}"
+        f"a text is not {what} of the calendar.",
+        "dates must be written as in ISO 8601.",
+        f"write it like  {example}",
     )
 
 

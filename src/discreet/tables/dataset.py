@@ -91,7 +91,9 @@ class Table:
         rules.word_of("the name of a table", self.name)
         folded = {name.casefold() for name in self.columns}
         if len(folded) < len(self.columns):
-            raise rules.wrong(where, "two of its columns differ only in upper and lower case.", "rename one of them")
+            raise rules.wrong(
+                where, "two of its columns differ only in upper and lower case.", "rename one of them"
+            )
         if self.unit is None or self.unit == ROW:
             return
         if self.unit not in self.columns:

@@ -108,11 +108,17 @@ def protects(data: Dataset) -> list[str]:
             "Every row is its own unit; a person with several rows is not protected as a whole.",
         ]
     if protect.at_most == "auto":
-        lines += [f"The number of rows that each {word} may contribute is chosen privately, and paid for once."]
+        lines += [
+            f"The number of rows that each {word} may contribute is chosen privately, and paid for once."
+        ]
     else:
         rows = "1 row" if protect.at_most == 1 else f"{protect.at_most} rows"
         lines += [f"Each {word} contributes at most {rows}; extra rows are down-weighted."]
-    lines += [f"Each {word} is assumed to be in at most {protect.groups} groups; in more groups it counts less."] if protect.groups else []
+    lines += (
+        [f"Each {word} is assumed to be in at most {protect.groups} groups; in more groups it counts less."]
+        if protect.groups
+        else []
+    )
     return lines
 
 

@@ -61,9 +61,7 @@ _EXAMPLES = {
 
 def wrong(where: str, what: str, fix: str, why: str = "") -> BadDescription:
     """The error (DP403) for a wrong description."""
-    why = (
-        why or "every guarantee is computed from the description, so nothing in it is guessed."
-    )
+    why = why or "every guarantee is computed from the description, so nothing in it is guessed."
     return BadDescription("DP403", f"{where}: {what}", why=why, fix=fix)
 
 
@@ -112,7 +110,9 @@ def bounds_of(where: str, kind: str, bounds: Any) -> tuple[Any, Any] | None:
         turned = example if low == high else f"bounds = [{bounds[1]}, {bounds[0]}]"
         raise wrong(where, "the lower bound must be below the upper one.", turned)
     if max(abs(_size(kind, end)) for end in (low, high)) > WIDEST:
-        raise wrong(where, "bounds must lie within ±2^62.", example, "sums are computed in 64-bit whole numbers.")
+        raise wrong(
+            where, "bounds must lie within ±2^62.", example, "sums are computed in 64-bit whole numbers."
+        )
     return low, high
 
 
@@ -131,7 +131,9 @@ def values_of(where: str, kind: str, values: Any) -> tuple[Any, ...] | None:
         raise wrong(where, "values must be a list of categories, and not empty.", example)
     if len(values) > _MOST_VALUES:
         raise wrong(
-            where, f"values may list at most {_MOST_VALUES} categories.", "leave values out; key selection finds the frequent ones"
+            where,
+            f"values may list at most {_MOST_VALUES} categories.",
+            "leave values out; key selection finds the frequent ones",
         )
     checked = [_value(where, kind, value, example) for value in values]
     if len(set(checked)) < len(checked):

@@ -108,9 +108,7 @@ def sound(table: Any) -> Any:
     """The same rows, with values that every engine can hold."""
     twice = [name for name, count in Counter(table.column_names).items() if count > 1]
     if twice:
-        raise rules.wrong(
-            "the data set", f"two of its columns are named {twice[0]}.", "rename one of them"
-        )
+        raise rules.wrong("the data set", f"two of its columns are named {twice[0]}.", "rename one of them")
     columns = [sound_column(column, column.type) for column in table.columns]
     return library("pyarrow").table(columns, names=table.column_names)
 

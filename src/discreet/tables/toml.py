@@ -114,7 +114,9 @@ def _private(told: Any, dataset: Any, folder: Path, stem: str) -> dict[str, Plac
     if "tables" in told:
         if {"source", "table"} & set(dataset) or "columns" in told:
             fix = "move  source  and  [columns.…]  into  [tables.<name>]"
-            raise rules.wrong("[tables]", "source and columns must stand either in [dataset] or in each table.", fix)
+            raise rules.wrong(
+                "[tables]", "source and columns must stand either in [dataset] or in each table.", fix
+            )
         return {
             name: _place(f"[tables.{name}]", section, folder)
             for name, section in _tables(told["tables"], "tables").items()
@@ -150,7 +152,9 @@ def _protect(dataset: Any, limits: Any) -> Each:
 def _place(where: str, section: Any, folder: Path) -> Place:
     _known(where, section, _TABLE)
     if "source" not in section:
-        raise rules.wrong(where, "source is missing: the path or address of the table.", 'source = "visits.parquet"')
+        raise rules.wrong(
+            where, "source is missing: the path or address of the table.", 'source = "visits.parquet"'
+        )
     columns, borrowed = {}, {}
     for name, told in _tables(section.get("columns", {}), "columns").items():
         inside = f"{where} [columns.{name}]"
@@ -185,9 +189,7 @@ def located(source: str, folder: Path) -> str:
 def _pair(name: str, bounds: Any) -> Any:
     """Bounds as a pair; an empty list is a gap that `describe` left and nobody filled."""
     if bounds == []:
-        raise rules.wrong(
-            f"[columns.{name}]", "bounds are empty.", "bounds = [0, 100]   or remove the line"
-        )
+        raise rules.wrong(f"[columns.{name}]", "bounds are empty.", "bounds = [0, 100]   or remove the line")
     return tuple(bounds) if isinstance(bounds, list) else bounds
 
 
