@@ -8,10 +8,21 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from discreet.errors import RefusedQuestion
+from discreet.tables.data.expr import Expr, Read
+from discreet.tables.data.sums import Answer, GroupKey, Groups, Once, Sums
+from discreet.tables.data.types import (
+    DATE,
+    MOMENT,
+    NUMBER,
+    TEXT,
+    TRUTH,
+    WIDEST,
+    Type,
+    days,
+    micros,
+    read_back,
+)
 from discreet.tables.engines.source import SourceTable
-from discreet.tables.expr import Expr, Read
-from discreet.tables.plan import Answer, GroupKey, Groups, Once, Sums
-from discreet.tables.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros, read_back
 
 __all__ = [
     "answered",
