@@ -321,7 +321,11 @@ def _first_step(key: str | None) -> str | None:
 def _load_all_that_questions_need() -> None:
     """Import it when a session is made: a fork while another thread imports leaves the child waiting for that import for ever."""
     with naming_extras():
-        pass
+        import discreet.session.together
+        import discreet.tables.ask.sql
+        import discreet.tables.plan.accuracy
+        import discreet.tables.plan.cap
+        import discreet.tables.plan.compile  # noqa: F401
 
 
 def _stated(**given: Any) -> dict[str, Any]:

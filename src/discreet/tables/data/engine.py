@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import STOPPED, DiscreetError, EngineFailed, LedgerError
-from discreet.tables.data.sums import Answer, GroupKey, Sizes, Sums
-from discreet.tables.plan.groups import in_order
+from discreet.tables.data.sums import Answer, GroupKey, Sizes, Sums, sorted_groups
 
 __all__ = [
     "Choose",
@@ -104,7 +103,7 @@ def selected_groups(engine: Engine, asked: Sums, choose: Choose) -> list[GroupKe
 def groups_from_sums(engine: Engine, asked: Sums, choose: Choose) -> list[GroupKey]:
     """The same from all sums with their keys."""
     found = guarded(lambda: engine.sums(asked))
-    groups = in_order(group for group, (weight,) in found.items() if weight > 0)
+    groups = sorted_groups(group for group, (weight,) in found.items() if weight > 0)
     weights = np.fromiter((found[group][0] for group in groups), np.int64, len(groups))
     return [groups[place] for place in choose(weights).tolist()]
 

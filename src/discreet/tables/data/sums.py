@@ -16,6 +16,7 @@ exactly: 'Ann' and 'ann ' are two.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +38,7 @@ __all__ = [
     "Scheme",
     "Sizes",
     "Sums",
+    "sorted_groups",
 ]
 
 
@@ -176,3 +178,10 @@ class Sizes:
 
 
 Answer = dict[GroupKey, tuple[int, ...]]
+
+
+def sorted_groups(groups: Iterable[GroupKey]) -> list[GroupKey]:
+    """Sorted by key, NULL last: an order that only the set of groups decides."""
+    return sorted(
+        groups, key=lambda group: tuple((part is None, 0 if part is None else part) for part in group)
+    )

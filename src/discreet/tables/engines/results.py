@@ -9,7 +9,7 @@ from typing import Any
 
 from discreet.errors import RefusedQuestion
 from discreet.tables.data.expr import Expr, Read
-from discreet.tables.data.sums import Answer, GroupKey, Groups, Once, Sums
+from discreet.tables.data.sums import Answer, Groups, Once, Sums
 from discreet.tables.data.types import (
     DATE,
     MOMENT,
@@ -29,7 +29,6 @@ __all__ = [
     "cells_of",
     "checked_keys",
     "counted",
-    "in_order",
     "value_of",
     "wanted_parts",
     "whole_read",
@@ -126,11 +125,4 @@ def whole_read(table: SourceTable, name: str) -> Read:
         f"column {name} of {table.name} is no whole number, text, truth value or date.",
         why="a key must be equal to itself on every engine.",
         fix="use another column as the key, or convert it in the source",
-    )
-
-
-def in_order(values: Iterable[GroupKey]) -> list[GroupKey]:
-    """Sorted, NULL last; whatever the engine's order was."""
-    return sorted(
-        set(values), key=lambda row: tuple((part is None, 0 if part is None else part) for part in row)
     )

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any
 
 from discreet.errors import RefusedQuestion
 from discreet.tables.ask.question import Key, Question
 from discreet.tables.data.expr import Expr, IsIn, IsNull, Logic
-from discreet.tables.data.sums import Filtered, GroupKey, Relation
+from discreet.tables.data.sums import Filtered, GroupKey, Relation, sorted_groups
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, days, micros
 
-__all__ = ["in_order", "is_one_of", "kept_rows", "public_groups"]
+__all__ = ["is_one_of", "kept_rows", "public_groups"]
 
 #: So many groups are answered at once, at most.
 MOST_GROUPS = 10**7
@@ -30,7 +30,7 @@ def public_groups(question: Question) -> list[GroupKey] | None:
     for key in question.keys:
         _check(key)
     if question.combinations is not None:
-        return in_order({tuple(group) for group in question.combinations})
+        return sorted_groups({tuple(group) for group in question.combinations})
     listed = [key.values for key in question.keys]
     if any(values is None for values in listed):
         return None
@@ -42,7 +42,7 @@ def public_groups(question: Question) -> list[GroupKey] | None:
             why="every one of them gets a row with noise, whether it has data or not.",
             fix="group by fewer or coarser keys, or leave the values of one key to be found",
         )
-    return in_order(itertools.product(*sets))
+    return sorted_groups(itertools.product(*sets))
 
 
 def kept_rows(question: Question) -> Relation:
@@ -55,13 +55,6 @@ def kept_rows(question: Question) -> Relation:
         if values is not None:
             rows = Filtered(rows, is_one_of(key.of, values))
     return rows
-
-
-def in_order(groups: Iterable[GroupKey]) -> list[GroupKey]:
-    """Sorted by key, NULL last: an order that only the set of groups decides."""
-    return sorted(
-        groups, key=lambda group: tuple((part is None, 0 if part is None else part) for part in group)
-    )
 
 
 def is_one_of(of: Expr, values: Sequence[Any]) -> Expr:

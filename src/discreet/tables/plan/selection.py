@@ -35,11 +35,10 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.tables.answer.answer import Noisy
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.data.engine import Engine, Integers, selected_groups
-from discreet.tables.data.sums import GroupKey, Groups, Sums
+from discreet.tables.data.sums import GroupKey, Groups, Sums, sorted_groups
 from discreet.tables.plan.contribution import ROOT_TWO
 from discreet.tables.plan.cut import CutLaplaceLaw, cut_for
 from discreet.tables.plan.estimate import Estimate
-from discreet.tables.plan.groups import in_order
 from discreet.tables.plan.intervals import Noise
 from discreet.tables.plan.linear import Moments
 from discreet.tables.plan.part import Scope, Stated
@@ -83,7 +82,7 @@ class Selection:
 
         groups = selected_groups(engine, self.sums, choose)
         by_group = dict(zip(groups, noisy, strict=True))
-        shown = [(group, by_group[group]) for group in in_order(groups)]
+        shown = [(group, by_group[group]) for group in sorted_groups(groups)]
         table = [weight for _, weight in shown]
         columns = {name: self._column(estimate, table) for name, estimate in self.estimates.items()}
         return Named([group for group, _ in shown], columns)
