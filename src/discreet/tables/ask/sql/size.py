@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The length of a question as an engine sees it: an operator that copies its operand multiplies the length.
+
+**Guarantee.** An accepted question has at most a few thousand terms, which take an engine some seconds, so a short text
+cannot bring an engine down. The factors are about as many copies as `engines/write.py` makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from discreet.tables.ask.question import Question
+from discreet.tables.ask.sql.refuse import refused
+from discreet.tables.data import expr as e
+from discreet.tables.data.expr import Expr
+from discreet.tables.data.sums import Filtered, Lookup, Paired, Relation
+
+__all__ = ["MOST", "check_size", "length"]
+
+MOST = 3_000
+
+_DATE = 150  # a part of a date is a formula of this many terms
+
+
+def check_size(question: Question) -> None:
+    """Refuse a question that is too long for an engine."""
+    parts = [*_conditions(question.rows), *(key.of for key in question.keys)]
+    parts += [one.of for one in question.aggregates if one.of is not None]
+    if sum(length(part) for part in parts) > MOST:
+        raise refused(
+            "DP702",
+            "the question becomes too long when it is translated for an engine.",
+            "nested divisions, LEAST, GREATEST, CLAMP and parts of dates multiply its length.",
+            "write them side by side instead of nesting them",
+        )
+
+
+def length(expr: Expr) -> int:
+    """An upper bound on the number of terms of an expression."""
+    inside = [length(part) for part in expr.parts]
+    if isinstance(expr, e.Extreme):
+        total = inside[0]
+        for item in inside[1:]:
+            total = 3 * (total + item)
+        return total + 1
+    if isinstance(expr, e.IsIn):
+        return 1 + sum(inside) + len(expr.values) // 2
+    return 1 + _copies(expr) * sum(inside)
+
+
+def _copies(expr: Expr) -> int:
+    if isinstance(expr, e.Quotient):
+        return 4 if isinstance(expr.right, e.Constant) else 24
+    if isinstance(expr, e.Bucket):
+        even = len({after - before for before, after in pairwise(expr.edges)}) == 1
+        return 6 if even else len(expr.edges) + 4
+    return {e.Clamp: 3, e.Modulo: 2, e.Part: _DATE}.get(type(expr), 1)
+
+
+def _conditions(rows: Relation) -> Iterator[Expr]:
+    if isinstance(rows, Filtered):
+        yield rows.condition
+    if isinstance(rows, Lookup | Paired):
+        yield from (side for pair in rows.on for side in pair)
+    if isinstance(rows, Paired):
+        yield from _conditions(rows.other)
+    if isinstance(rows, Filtered | Lookup | Paired):
+        yield from _conditions(rows.rows)

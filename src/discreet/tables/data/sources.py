@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sources of tables, and how each one gets to its engine.
+
+    home        source                                                       engine
+    file        the path (or pattern) of Parquet, CSV, TSV, Arrow files      DuckDB
+    arrow       an Arrow table, a pandas frame, a table of an SQLite file    DuckDB
+    duckdb      a relation, (connection, "table"), a DuckDB file             DuckDB
+    polars      a frame, a lazy frame                                        Polars
+    spark       a data frame                                                 Spark
+    postgres    an address, or a psycopg connection, with a table            PostgreSQL
+
+**Guarantee.** The names and kinds of columns never depend on the rows. A text file holds text, which is cast as the
+description says, and to NULL where that fails (`texts.py`). In a pandas column of Python objects, everything but `str` is
+NULL. A frame is used as it is when it is opened. No cell of a file or a frame makes opening fail (`sound.py`). A lazy frame,
+a relation and a view are programs: their author answers for what they do with a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from discreet.errors import BadParameter
+from discreet.paths import check_address, expanded, files, first_file, unopened
+from discreet.tables.data import rules
+from discreet.tables.data.dataset import Column
+from discreet.tables.data.frozen import Frozen
+from discreet.tables.data.readers import parquet, schema, texts
+from discreet.tables.data.readers.sound import for_spark, sound
+
+__all__ = ["HOMES", "Found", "bring", "find", "one_address"]
+
+#: The default engine of each home.
+HOMES = {
+    "file": "duckdb",
+    "arrow": "duckdb",
+    "duckdb": "duckdb",
+    "polars": "polars",
+    "spark": "spark",
+    "postgres": "postgres",
+}
+
+#: The parts of an address that decide which database and which table a name means.
+_PLACE = {
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+    "options",
+    "service",
+    "target_session_attrs",
+    "load_balance_hosts",
+}
+
+
+@dataclass(frozen=True)
+class Found:
+    """The source of a table: its home, what its engine gets, its name, and a label that is shown."""
+
+    home: str
+    handle: Any
+    name: str
+    label: str = ""  # shown to people, so it never has a password
+    within: str = ""  # the name of the table in a database
+    address: str = ""  # of a database on a server, with its password
+    files: Frozen | None = None  # to notice later changes
+
+
+def find(source: Any, table: str = "") -> Found:
+    """The table that a source means; only the catalogue of a database is opened."""
+    if isinstance(source, str) and source.startswith(("postgresql://", "postgres://")):
+        name = _table(table, repr(_without_password(source)))
+        return Found("postgres", name, name.rpartition(".")[2], _without_password(source), name, source)
+    check_address(source)
+    if isinstance(source, str | Path):
+        return _file(expanded(source), table)
+    if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
+        return _connected(source[0], source[1])
+    package = type(source).__module__.split(".")[0].removeprefix("_")
+    if package == "psycopg":
+        return _connected(source, _table(table, "connection"))
+    return _frame(source, package)
+
+
+def _file(path: Path, table: str) -> Found:
+    first = first_file(path)
+    # Recorded before anything is read, so that every later change is noticed.
+    frozen = Frozen.at(path)
+    if not schema.is_database(path):
+        schema.check_kind(first)
+        return Found("file", str(path), first.stem, str(path), files=frozen)
+    names = schema.catalogue(first)
+    if not table and len(names) == 1:
+        table = names[0]
+    if _table(table, f'"{path}"', names) not in names:
+        raise unopened(f"{path.name} has no table {table}.", f'table="{rules.closest(table, names)}"')
+    if schema.is_sqlite(path):
+        return Found("arrow", texts.from_sqlite(path, table), table, str(path), table, files=frozen)
+    return Found("duckdb", schema.DatabaseFile(path, table), table, str(path), table, files=frozen)
+
+
+def _connected(connection: Any, table: str) -> Found:
+    package = type(connection).__module__.split(".")[0].removeprefix("_")
+    name = table.rpartition(".")[2]
+    if package == "duckdb":
+        return Found("duckdb", (connection, table), name)
+    if package == "psycopg":
+        told = schema.library("psycopg").conninfo
+        address = told.make_conninfo(connection.info.dsn, password=connection.info.password)
+        return Found("postgres", table, name, "", table, address)
+    raise _unknown()
+
+
+def _frame(source: Any, package: str) -> Found:
+    kind = type(source).__name__
+    if package == "pandas" and kind == "DataFrame":
+        return Found("arrow", texts.from_pandas(source), "data")
+    if package == "pyarrow" and kind == "Table":
+        return Found("arrow", source, "data")
+    if package == "polars" and kind in {"DataFrame", "LazyFrame"}:
+        return Found("polars", source, "data")
+    if package == "pyspark" and kind == "DataFrame":
+        return Found("spark", source, "data")
+    if package == "duckdb" and kind == "DuckDBPyRelation":
+        return Found("duckdb", source, "data")
+    raise _unknown()
+
+
+def bring(
+    found: Found, engine: str, columns: Mapping[str, Column], *, unit: str | None = None, session: Any = None
+) -> Any:
+    """A source in the form that an engine reads, or a refusal if only another engine could read it."""
+    if HOMES[found.home] == engine and found.home != "file":
+        return found.handle
+    if found.home == "file" and engine in {"duckdb", "polars", "spark"}:
+        return _from_files(files(found.handle), engine, columns, unit, session)
+    if found.home == "arrow" and engine in {"polars", "spark"}:
+        return _in_memory(found.handle, engine, unit, session)
+    if found.home == "polars" and engine == "duckdb":
+        return found.handle
+    raise BadParameter(
+        "DP107",
+        f"the engine {engine} cannot read {found.name}.",
+        why="one engine counts all tables of a data set, and rows are never copied out of a database.",
+        fix="put all tables into the same database, or open them all from files",
+    )
+
+
+def _from_files(
+    paths: list[Path], engine: str, columns: Mapping[str, Column], unit: str | None, session: Any
+) -> Any:
+    ending = paths[0].suffix.lower()
+    if any(path.suffix.lower() != ending for path in paths):
+        raise unopened(
+            "the files have different formats.", f'dp.open("{paths[0].parent}/*{ending}", protect=…)'
+        )
+    if ending in schema.DELIMITERS:
+        return _in_memory(texts.from_text_files(paths, columns), engine, unit, session)
+    if ending not in parquet.ENDINGS:
+        return _in_memory(texts.from_arrow_files(paths), engine, unit, session)
+    wanted = {name: column.kind for name, column in columns.items()}
+    if unit is not None:
+        wanted.setdefault(unit, "text")
+    table = schema.opened(lambda: parquet.Parquet.of(paths, wanted), paths[0])
+    if engine != "spark":
+        return table
+    return _in_memory(schema.opened(table.table, paths[0]), engine, unit, session)
+
+
+def _in_memory(table: Any, engine: str, unit: str | None, session: Any) -> Any:
+    """A table as a frame of another engine; its errors are hidden, because they may quote a cell."""
+    if engine == "polars":
+        return schema.opened(lambda: schema.library("polars").from_arrow(sound(table)))
+    if engine == "spark":
+        return schema.opened(lambda: _in_spark(for_spark(sound(table), unit), session))
+    return table
+
+
+def _in_spark(table: Any, session: Any) -> Any:
+    types = schema.library("pyspark.sql.pandas.types").from_arrow_schema(table.schema)
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    return session.createDataFrame(list(rows), types)
+
+
+def one_address(found: Mapping[str, Found]) -> str:
+    """The address of the one database of all tables; in another database a name would mean another table."""
+    first, *others = (one.address for one in found.values())
+    parts = schema.library("psycopg").conninfo.conninfo_to_dict
+
+    def place(address: str) -> dict[str, Any]:
+        return {word: value for word, value in parts(address).items() if word in _PLACE}
+
+    for name, other in zip([*found][1:], others, strict=True):
+        if other == first or schema.opened(lambda at=other: place(at) == place(first)):
+            continue
+        raise BadParameter(
+            "DP107",
+            f"{name} and {next(iter(found))} have different database addresses.",
+            why="one server counts all tables; it could read another table of the same name, and show it as public.",
+            fix=f"give {name} and {next(iter(found))} the same address, and copy the table there if it is elsewhere",
+        )
+    return first
+
+
+def _without_password(address: str) -> str:
+    parts = urlsplit(address)
+    user, at, host = parts.netloc.rpartition("@")
+    options = urlencode([pair for pair in parse_qsl(parts.query) if pair[0] != "password"])
+    return urlunsplit((parts.scheme, user.partition(":")[0] + at + host, parts.path, options, ""))
+
+
+def _table(table: str, where: str, names: Sequence[str] = ("visits",)) -> str:
+    if isinstance(table, str) and table:
+        return table
+    listed = f"   ({', '.join(names)})" if len(names) > 1 else ""
+    raise BadParameter(
+        "DP107",
+        "table is missing: the name of a table of the database.",
+        why="a database has several tables, and each may belong to other people.",
+        fix=f'dp.open({where}, table="{names[0]}", protect=…){listed}',
+    )
+
+
+def _unknown() -> BadParameter:
+    return BadParameter(
+        "DP104",
+        "this object cannot be opened as a table.",
+        why="an engine must be able to read the rows.",
+        fix='dp.open("visits.parquet", protect=…), or a pandas, Polars, Arrow or Spark frame, a DuckDB relation',
+    )
