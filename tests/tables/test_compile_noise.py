@@ -13,13 +13,13 @@ from scipy import stats
 
 from discreet import testing
 from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw
-from discreet.tables import split
-from discreet.tables.compile import compile_question
-from discreet.tables.cut import CutLaplaceLaw, cut_for
-from discreet.tables.part import Scope
-from discreet.tables.selection import gaussian_selection, laplace_selection
-from discreet.tables.spend import Spend
-from discreet.tables.totals import Totals
+from discreet.tables.plan import split
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.cut import CutLaplaceLaw, cut_for
+from discreet.tables.plan.part import Scope
+from discreet.tables.plan.selection import gaussian_selection, laplace_selection
+from discreet.tables.plan.spend import Spend
+from discreet.tables.plan.totals import Totals
 from tests.chance import may_fail, risk
 from tests.statistical.constants import ALPHA, FEW, WRONG
 from tests.statistical.fit import accepts

@@ -13,11 +13,11 @@ from scipy import stats
 
 from discreet.errors import RefusedQuestion
 from discreet.mechanisms.laws import LaplaceLaw
-from discreet.tables.compile import compile_question
-from discreet.tables.part import Scope
-from discreet.tables.plan import Groups
-from discreet.tables.selection import gaussian_selection, laplace_selection, threshold_for, weight_in
-from discreet.tables.spend import Spend
+from discreet.tables.data.sums import Groups
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.part import Scope
+from discreet.tables.plan.selection import gaussian_selection, laplace_selection, threshold_for, weight_in
+from discreet.tables.plan.spend import Spend
 from tests.tables.small import ROWS, WARD, contribution, dataset, engine, number, question
 
 WARDS = ("a", "b", "c")
