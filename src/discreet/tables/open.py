@@ -21,12 +21,12 @@ from discreet import check
 from discreet.errors import BadParameter, DiscreetError
 from discreet.tables import engines
 from discreet.tables.data import rules, toml
-from discreet.tables.data.budget import checked as checked_budget
+from discreet.tables.data.budget import validate_budget as checked_budget
 from discreet.tables.data.dataset import UNIT_KINDS, Column, Dataset, Each, Table
 from discreet.tables.data.engine import Engine
 from discreet.tables.data.readers import schema
 from discreet.tables.data.readers.sound import kind_of
-from discreet.tables.data.sources import HOMES, Found, bring, find, one_address
+from discreet.tables.data.sources import HOMES, TableSource, bring, find, one_address
 from discreet.tables.engines.source import ROW
 
 __all__ = ["column", "each", "each_row", "how_to_open", "open"]
@@ -135,14 +135,14 @@ def open(  # noqa: A001 - as a person says it: dp.open(…)
                 "columns": 'columns={"days": dp.column(bounds=(0, 60))}',
                 "public": 'public={"wards": "wards.csv"}',
             }
-            raise rules.wrong(word, "it must be a mapping by name.", fix[word])
+            raise rules.description_error(word, "it must be a mapping by name.", fix[word])
     if isinstance(source, Mapping):
         found = {key: find(part) for key, part in source.items()}
     else:
         single = find(source, table)
         found = {name or single.name: single}
     if not found:
-        raise rules.wrong(
+        raise rules.description_error(
             "the data set", "it has no tables.", 'dp.open({"visits": "visits.parquet"}, protect=…)'
         )
     known = _by_table(columns or {}, list(found), list(public or {}))
@@ -185,8 +185,8 @@ def _from_toml(path: str | Path, given: Mapping[str, Any], engine: str | None) -
 
 def _opened(
     name: str,
-    private: Mapping[str, Found],
-    public: Mapping[str, Found],
+    private: Mapping[str, TableSource],
+    public: Mapping[str, TableSource],
     protect: Each,
     known: Mapping[str, Mapping[str, Column]],
     *,
@@ -195,7 +195,9 @@ def _opened(
     budget: Mapping[str, Any],
 ) -> Dataset:
     if set(private) & set(public):
-        raise rules.wrong("public", "a private and a public table have the same name.", "rename one of them")
+        raise rules.description_error(
+            "public", "a private and a public table have the same name.", "rename one of them"
+        )
     units = dict.fromkeys(private, protect.column or ROW)
     place = _engine({**private, **public}, units, known, engine)
     with ExitStack() as undo:
@@ -210,7 +212,7 @@ def _opened(
     return data
 
 
-def _engine(found: Mapping[str, Found], units: Any, known: Any, wanted: str | None) -> Engine:
+def _engine(found: Mapping[str, TableSource], units: Any, known: Any, wanted: str | None) -> Engine:
     """The engine of all tables: the chosen one, or that of the first table."""
     first = next(iter(found.values()))
     kind = wanted or HOMES[first.home]
@@ -232,26 +234,26 @@ def _engine(found: Mapping[str, Found], units: Any, known: Any, wanted: str | No
         "postgres": lambda: engines.postgres(one_address(found), handles, units=units),
         "spark": lambda: engines.spark(session, handles, units=units),
     }
-    opened: Engine = schema.opened(make[kind])
+    opened: Engine = schema.guard_opening(make[kind])
     return opened
 
 
 def _settled(
-    table: str, kinds: Mapping[str, str], known: Mapping[str, Column], unit: str | None, found: Found
+    table: str, kinds: Mapping[str, str], known: Mapping[str, Column], unit: str | None, found: TableSource
 ) -> dict[str, Column]:
     """Every column of the schema with its description."""
     for name in known:
         if name not in kinds:
             near = rules.nearest(name, kinds)
             fix = f'[columns.{near}],  in Python  columns={{"{near}": dp.column(…)}}'
-            raise rules.wrong(f"[columns.{name}]", f"{table} has no such column.", fix)
+            raise rules.description_error(f"[columns.{name}]", f"{table} has no such column.", fix)
     columns = {}
     for name, kind in kinds.items():
         told = known.get(name, Column(name, ""))
         wanted = told.kind or kind
         allowed = (kind,) if name == unit else _READ_AS.get(kind, (kind,))
         if wanted not in allowed:
-            raise rules.wrong(
+            raise rules.description_error(
                 f"[columns.{name}]",
                 f"it is described as {wanted}, but {found.label or table} has {kind}.",
                 f'type = "{kind}"',
@@ -271,7 +273,9 @@ def _with_borrowed(data: Dataset, borrowed: Mapping[str, Mapping[str, str]]) -> 
             other = data.tables.get(owner)
             if other is None or other.private or listed not in other.columns:
                 fix = 'values = "public:wards.ward"   with a section [public.wards]'
-                raise rules.wrong(f"[columns.{name}] values", "the public table has no such column.", fix)
+                raise rules.description_error(
+                    f"[columns.{name}] values", "the public table has no such column.", fix
+                )
             values = [value for (value,) in data.engine.values(owner, (listed,)) if value is not None]
             settled[name] = replace(settled[name], values=tuple(values))
         tables[key] = replace(tables[key], columns=settled)
@@ -285,7 +289,7 @@ def _by_table(columns: Mapping[str, Any], private: list[str], public: list[str])
     plain = {key: part for key, part in columns.items() if key not in nested}
     unknown = [key for key in nested if key not in tables]
     if unknown or (plain and len(private) > 1) or not all(isinstance(p, Column) for p in plain.values()):
-        raise rules.wrong(
+        raise rules.description_error(
             "columns",
             "each entry must be a column of the only private table, or a table with its columns.",
             _as_columns(columns, private, tables),
@@ -343,7 +347,7 @@ def _unprotected(source: Any, table: str) -> BadParameter:
     )
 
 
-def _possible_units(found: Found) -> list[str]:
+def _possible_units(found: TableSource) -> list[str]:
     """The columns that can be the privacy unit, for sources whose schema is on this machine."""
     if found.home == "file":
         kinds = schema.kinds(found.handle)

@@ -15,13 +15,13 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from discreet.tables.answer.answer import CONFIDENCE, Answer, Noisy
-from discreet.tables.ask.after import After, Column, Combined, Literal
-from discreet.tables.ask.question import Order, Question
+from discreet.tables.ask.after import PublicValue, ReleasedColumn, ReleasedExpression, ReleasedOperation
+from discreet.tables.ask.question import Question, SortOrder
 
 __all__ = ["arrange"]
 
 
-class Value(NamedTuple):
+class IntervalValue(NamedTuple):
     """A released value with the ends of its interval; the same three times for what is public."""
 
     at: Any
@@ -50,9 +50,9 @@ def _outputs(answer: Answer, question: Question) -> Answer:
     keys: list[tuple[str, int]] = []
     columns: dict[str, Noisy] = {}
     for output in question.outputs:
-        if isinstance(output.of, Column) and output.of.name in answer.keys:
+        if isinstance(output.of, ReleasedColumn) and output.of.name in answer.keys:
             keys.append((output.name, answer.keys.index(output.of.name)))
-        elif isinstance(output.of, Column):
+        elif isinstance(output.of, ReleasedColumn):
             columns[output.name] = answer.columns[output.of.name]
         else:
             columns[output.name] = _computed(answer, output.of, output.name)
@@ -60,7 +60,7 @@ def _outputs(answer: Answer, question: Question) -> Answer:
     return answer.with_(keys=tuple(name for name, _ in keys), groups=groups, columns=columns)
 
 
-def _computed(answer: Answer, expression: After, name: str) -> Noisy:
+def _computed(answer: Answer, expression: ReleasedExpression, name: str) -> Noisy:
     values = _values(answer, expression)
     return Noisy(
         values=tuple(value.at for value in values),
@@ -73,11 +73,11 @@ def _computed(answer: Answer, expression: After, name: str) -> Noisy:
     )
 
 
-def _is_whole(answer: Answer, expression: After) -> bool:
+def _is_whole(answer: Answer, expression: ReleasedExpression) -> bool:
     """Whether it is a number of things: counts that are added, subtracted or multiplied."""
-    if isinstance(expression, Column):
+    if isinstance(expression, ReleasedColumn):
         return expression.name in answer.columns and answer.columns[expression.name].whole
-    if isinstance(expression, Literal):
+    if isinstance(expression, PublicValue):
         return isinstance(expression.value, int)
     if expression.op == "round" and len(expression.parts) == 1:
         return True
@@ -85,11 +85,11 @@ def _is_whole(answer: Answer, expression: After) -> bool:
     return expression.op in whole and all(_is_whole(answer, part) for part in expression.parts)
 
 
-def _is_nonnegative(answer: Answer, expression: After) -> bool:
+def _is_nonnegative(answer: Answer, expression: ReleasedExpression) -> bool:
     """Whether it cannot be below zero."""
-    if isinstance(expression, Column):
+    if isinstance(expression, ReleasedColumn):
         return expression.name in answer.columns and answer.columns[expression.name].nonnegative
-    if isinstance(expression, Literal):
+    if isinstance(expression, PublicValue):
         return isinstance(expression.value, int | float) and expression.value >= 0
     parts = [_is_nonnegative(answer, part) for part in expression.parts]
     if expression.op in {"abs", "greatest"}:
@@ -111,7 +111,7 @@ def _taken(column: Noisy, chosen: list[int]) -> Noisy:
     return replace(column, **ends, interval=known)  # type: ignore[arg-type]
 
 
-def _sorted(answer: Answer, order: Order, chosen: list[int]) -> list[int]:
+def _sorted(answer: Answer, order: SortOrder, chosen: list[int]) -> list[int]:
     """By a released value, NULL last; ties stay in the order of the keys."""
     values = _values(answer, order.of)
     known = [at for at in chosen if values[at].at is not None]
@@ -122,39 +122,41 @@ def _sorted(answer: Answer, order: Order, chosen: list[int]) -> list[int]:
 # --- expressions on released values -----------------------------------------------------------------
 
 
-def _values(answer: Answer, expression: After) -> list[Value]:
+def _values(answer: Answer, expression: ReleasedExpression) -> list[IntervalValue]:
     noisy = sorted(set(_noisy_names(answer, expression)))
     apart = {answer.columns[name].together or name for name in noisy}
     confidence = 1 - (1 - CONFIDENCE) / len(apart) if len(apart) > 1 else CONFIDENCE
     known = {name: _at(answer.columns[name], confidence) for name in noisy}
     known |= {
-        name: [Value(group[at], group[at], group[at]) for group in answer.groups]
+        name: [IntervalValue(group[at], group[at], group[at]) for group in answer.groups]
         for at, name in enumerate(answer.keys)
     }
     return [_evaluate(expression, known, at) for at in range(len(answer.groups))]
 
 
-def _noisy_names(answer: Answer, expression: After) -> Iterable[str]:
-    if isinstance(expression, Column) and expression.name in answer.columns:
+def _noisy_names(answer: Answer, expression: ReleasedExpression) -> Iterable[str]:
+    if isinstance(expression, ReleasedColumn) and expression.name in answer.columns:
         yield expression.name
-    for part in expression.parts if isinstance(expression, Combined) else ():
+    for part in expression.parts if isinstance(expression, ReleasedOperation) else ():
         yield from _noisy_names(answer, part)
 
 
-def _at(column: Noisy, confidence: float) -> list[Value]:
+def _at(column: Noisy, confidence: float) -> list[IntervalValue]:
     lo, hi = (column.lo, column.hi) if column.interval is None else column.interval(confidence)
-    return [Value(*three) for three in zip(column.values, lo, hi, strict=True)]
+    return [IntervalValue(*three) for three in zip(column.values, lo, hi, strict=True)]
 
 
-def _evaluate(expression: After, known: dict[str, list[Value]], at: int) -> Value:
-    if isinstance(expression, Column):
+def _evaluate(
+    expression: ReleasedExpression, known: dict[str, list[IntervalValue]], at: int
+) -> IntervalValue:
+    if isinstance(expression, ReleasedColumn):
         return known[expression.name][at]
-    if isinstance(expression, Literal):
-        return Value(expression.value, expression.value, expression.value)
+    if isinstance(expression, PublicValue):
+        return IntervalValue(expression.value, expression.value, expression.value)
     parts = [_evaluate(part, known, at) for part in expression.parts]
     value = _apply(expression.op, [part.at for part in parts])
     lo, hi = _ends(expression.op, parts)
-    return Value(value, lo, hi)
+    return IntervalValue(value, lo, hi)
 
 
 _COMPARE: dict[str, Callable[..., Any]] = {
@@ -193,7 +195,7 @@ def _apply(op: str, values: list[Any]) -> Any:
 _MONOTONE = {"+", "round", "least", "greatest"}
 
 
-def _ends(op: str, parts: list[Value]) -> tuple[Any, Any]:
+def _ends(op: str, parts: list[IntervalValue]) -> tuple[Any, Any]:
     """The hull of what the operator gives on the intervals of its parts; None where nothing can be said."""
     if op in _COMPARE or op in {"and", "or", "not"}:
         return None, None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be asked of a group, before it is known of which rows: `count()`, `mean("days", between=(0, 60))`.
 
-Each returns a `Wanted`, which `aggregate(n=count(), stay=mean("days"))` gives its name and a question its types.
+Each returns a `AggregateSpec`, which `aggregate(n=count(), stay=mean("days"))` gives its name and a question its types.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from discreet import check
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
-    from discreet.tables.ask.formula import Formula
+    from discreet.tables.ask.formula import Expression
 
 __all__ = [
-    "Wanted",
+    "AggregateSpec",
     "count",
     "max",
     "mean",
@@ -33,83 +33,83 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AggregateSpec:
     """One number that is wanted of each group; `name` is the column that it becomes, or empty for the usual one."""
 
     kind: str
-    of: str | Formula | None = None
+    of: str | Expression | None = None
     between: tuple[Any, Any] | None = None
     rank: float | None = None
     values: tuple[Any, ...] | None = None
     name: str = ""
 
-    def named(self, name: str) -> Wanted:
+    def named(self, name: str) -> AggregateSpec:
         """The same with a name of its own."""
         return replace(self, name=name)
 
 
 @check.arguments
-def count(of: str | Formula | None = None) -> Wanted:
+def count(of: str | Expression | None = None) -> AggregateSpec:
     """How many rows; with `of`, in how many it is not NULL."""
-    return Wanted("count" if of is None else "count_of", of)
+    return AggregateSpec("count" if of is None else "count_of", of)
 
 
 @check.arguments
-def units() -> Wanted:
+def units() -> AggregateSpec:
     """How many units: patients, customers, whoever is protected."""
-    return Wanted("units")
+    return AggregateSpec("units")
 
 
 @check.arguments
-def sum(of: str | Formula, between: tuple[Any, Any] | None = None) -> Wanted:  # noqa: A001 - as people say it
+def sum(of: str | Expression, between: tuple[Any, Any] | None = None) -> AggregateSpec:  # noqa: A001 - as people say it
     """The sum."""
-    return Wanted("sum", of, between)
+    return AggregateSpec("sum", of, between)
 
 
 @check.arguments
-def mean(of: str | Formula, between: tuple[Any, Any] | None = None) -> Wanted:
+def mean(of: str | Expression, between: tuple[Any, Any] | None = None) -> AggregateSpec:
     """The mean."""
-    return Wanted("mean", of, between)
+    return AggregateSpec("mean", of, between)
 
 
 @check.arguments
-def variance(of: str | Formula, between: tuple[Any, Any] | None = None) -> Wanted:
+def variance(of: str | Expression, between: tuple[Any, Any] | None = None) -> AggregateSpec:
     """The variance."""
-    return Wanted("variance", of, between)
+    return AggregateSpec("variance", of, between)
 
 
 @check.arguments
-def stddev(of: str | Formula, between: tuple[Any, Any] | None = None) -> Wanted:
+def stddev(of: str | Expression, between: tuple[Any, Any] | None = None) -> AggregateSpec:
     """The standard deviation."""
-    return Wanted("stddev", of, between)
+    return AggregateSpec("stddev", of, between)
 
 
 @check.arguments
-def median(of: str | Formula, between: tuple[Any, Any] | None = None) -> Wanted:
+def median(of: str | Expression, between: tuple[Any, Any] | None = None) -> AggregateSpec:
     """The median."""
-    return Wanted("median", of, between)
+    return AggregateSpec("median", of, between)
 
 
 @check.arguments
-def quantile(of: str | Formula, rank: float, between: tuple[Any, Any] | None = None) -> Wanted:
+def quantile(of: str | Expression, rank: float, between: tuple[Any, Any] | None = None) -> AggregateSpec:
     """A quantile: nine in ten values lie below `quantile(x, 0.9)`."""
-    return Wanted("quantile", of, between, check.inner_probability(rank=rank))
+    return AggregateSpec("quantile", of, between, check.inner_probability(rank=rank))
 
 
 @check.arguments
-def min(of: str | Formula, between: tuple[Any, Any] | None = None) -> Wanted:  # noqa: A001 - as people say it
+def min(of: str | Expression, between: tuple[Any, Any] | None = None) -> AggregateSpec:  # noqa: A001 - as people say it
     """A low quantile, as what can be told of the least value."""
-    return Wanted("min", of, between)
+    return AggregateSpec("min", of, between)
 
 
 @check.arguments
-def max(of: str | Formula, between: tuple[Any, Any] | None = None) -> Wanted:  # noqa: A001 - as people say it
+def max(of: str | Expression, between: tuple[Any, Any] | None = None) -> AggregateSpec:  # noqa: A001 - as people say it
     """A high quantile, as what can be told of the greatest value."""
-    return Wanted("max", of, between)
+    return AggregateSpec("max", of, between)
 
 
 @check.arguments
-def mode(of: str | Formula, values: Sequence[Any] | None = None) -> Wanted:
+def mode(of: str | Expression, values: Sequence[Any] | None = None) -> AggregateSpec:
     """The most frequent of some public values, or of those of the description."""
     if isinstance(values, str):
         raise BadParameter(
@@ -120,4 +120,4 @@ def mode(of: str | Formula, values: Sequence[Any] | None = None) -> Wanted:
             if isinstance(values, str) and values
             else 'values=["flu", "fracture"]',
         )
-    return Wanted("mode", of, values=None if values is None else tuple(values))
+    return AggregateSpec("mode", of, values=None if values is None else tuple(values))

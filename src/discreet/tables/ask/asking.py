@@ -18,13 +18,13 @@ from discreet import check
 from discreet.tables.ask import aggregates
 
 if TYPE_CHECKING:
-    from discreet.tables.ask.formula import Formula
-    from discreet.tables.ask.query import Prepared, Query
+    from discreet.tables.ask.formula import Expression
+    from discreet.tables.ask.query import AggregateQuery, Query
 
-__all__ = ["Asking"]
+__all__ = ["QueryMethods"]
 
 
-class Asking:
+class QueryMethods:
     """What can be said of rows, in any order, and then what is to be counted."""
 
     @property
@@ -33,7 +33,7 @@ class Asking:
         """The question as far as it has been asked."""
 
     @check.arguments
-    def where(self, *conditions: Formula) -> Query:
+    def where(self, *conditions: Expression) -> Query:
         """The rows for which all conditions are true; where one is NULL the row is left out."""
         return self._query.filtered(conditions)
 
@@ -46,7 +46,7 @@ class Asking:
         """
         return self._query.joined(table, on, keep)
 
-    def group_by(self, *columns: str | Formula, keys: Any = None, **named: str | Formula) -> Query:
+    def group_by(self, *columns: str | Expression, keys: Any = None, **named: str | Expression) -> Query:
         """One answer for each group. `keys` lists the groups that are public: values, or tuples of values.
 
         Without it the description's values are used; where it has none, groups are found privately, and those that
@@ -54,65 +54,69 @@ class Asking:
         """
         return self._query.grouped(columns, named, keys)
 
-    def aggregate(self, *several: aggregates.Wanted, **named: aggregates.Wanted) -> Prepared:
+    def aggregate(
+        self, *several: aggregates.AggregateSpec, **named: aggregates.AggregateSpec
+    ) -> AggregateQuery:
         """Several numbers at once, which share one guarantee."""
         return self._query.asked(several, named)
 
     @check.arguments
-    def count(self, of: str | Formula | None = None) -> Prepared:
+    def count(self, of: str | Expression | None = None) -> AggregateQuery:
         """How many rows; with `of`, how many rows in which it is not NULL."""
         return self.aggregate(aggregates.count(of))
 
-    def units(self) -> Prepared:
+    def units(self) -> AggregateQuery:
         """How many units: patients, customers, whoever is protected."""
         return self.aggregate(aggregates.units())
 
     @check.arguments
-    def sum(self, of: str | Formula, between: tuple[Any, Any] | None = None) -> Prepared:
+    def sum(self, of: str | Expression, between: tuple[Any, Any] | None = None) -> AggregateQuery:
         """The sum; values are first moved `between` two ends, or between those of the description."""
         return self.aggregate(aggregates.sum(of, between))
 
     @check.arguments
-    def mean(self, of: str | Formula, between: tuple[Any, Any] | None = None) -> Prepared:
+    def mean(self, of: str | Expression, between: tuple[Any, Any] | None = None) -> AggregateQuery:
         """The mean."""
         return self.aggregate(aggregates.mean(of, between))
 
     @check.arguments
-    def variance(self, of: str | Formula, between: tuple[Any, Any] | None = None) -> Prepared:
+    def variance(self, of: str | Expression, between: tuple[Any, Any] | None = None) -> AggregateQuery:
         """The variance."""
         return self.aggregate(aggregates.variance(of, between))
 
     @check.arguments
-    def stddev(self, of: str | Formula, between: tuple[Any, Any] | None = None) -> Prepared:
+    def stddev(self, of: str | Expression, between: tuple[Any, Any] | None = None) -> AggregateQuery:
         """The standard deviation."""
         return self.aggregate(aggregates.stddev(of, between))
 
     @check.arguments
-    def median(self, of: str | Formula, between: tuple[Any, Any] | None = None) -> Prepared:
+    def median(self, of: str | Expression, between: tuple[Any, Any] | None = None) -> AggregateQuery:
         """The median."""
         return self.aggregate(aggregates.median(of, between))
 
     @check.arguments
-    def quantile(self, of: str | Formula, rank: float, between: tuple[Any, Any] | None = None) -> Prepared:
+    def quantile(
+        self, of: str | Expression, rank: float, between: tuple[Any, Any] | None = None
+    ) -> AggregateQuery:
         """A quantile: nine in ten values lie below `quantile(x, 0.9)`."""
         return self.aggregate(aggregates.quantile(of, rank, between))
 
     @check.arguments
-    def min(self, of: str | Formula, between: tuple[Any, Any] | None = None) -> Prepared:
+    def min(self, of: str | Expression, between: tuple[Any, Any] | None = None) -> AggregateQuery:
         """A low quantile: the least value itself is one person's, and is never told."""
         return self.aggregate(aggregates.min(of, between))
 
     @check.arguments
-    def max(self, of: str | Formula, between: tuple[Any, Any] | None = None) -> Prepared:
+    def max(self, of: str | Expression, between: tuple[Any, Any] | None = None) -> AggregateQuery:
         """A high quantile: the greatest value itself is one person's, and is never told."""
         return self.aggregate(aggregates.max(of, between))
 
     @check.arguments
-    def mode(self, of: str | Formula, values: Sequence[Any] | None = None) -> Prepared:
+    def mode(self, of: str | Expression, values: Sequence[Any] | None = None) -> AggregateQuery:
         """The most frequent of some public values, or of those of the description."""
         return self.aggregate(aggregates.mode(of, values))
 
     @check.arguments
-    def histogram(self, of: str | Formula, edges: Sequence[Any]) -> Prepared:
+    def histogram(self, of: str | Expression, edges: Sequence[Any]) -> AggregateQuery:
         """How many rows lie between each two neighbours of rising edges, and below and above all of them."""
         return self._query.binned(of, edges)

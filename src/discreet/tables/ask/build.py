@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.ask.leaf import cells, grid
+from discreet.tables.ask.leaf import cell_of, grid_places
 from discreet.tables.data import expr
 from discreet.tables.data.expr import Constant, Expr
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros
@@ -38,18 +38,18 @@ __all__ = [
     "coalesce",
     "condition",
     "constant",
-    "down",
+    "date_part",
+    "expression_error",
     "extreme",
+    "floor",
     "is_null",
     "kind_of",
     "logic",
     "modulo",
     "on_grid",
-    "part",
     "quotient",
-    "refused",
-    "together",
-    "wrong_kind",
+    "unify",
+    "wrong_kind_error",
 ]
 
 Term = Expr | Fraction
@@ -115,11 +115,11 @@ def on_grid(term: Term, places: int | None = None) -> Expr:
         return term
     if places is None:
         places = _own_places(term)
-        if abs(Fraction(cells(term, places), 2**places) - term) * _FAITHFUL > abs(term):
-            raise refused(
+        if abs(Fraction(cell_of(term, places), 2**places) - term) * _FAITHFUL > abs(term):
+            raise expression_error(
                 "a number is too close to 0.", "it would be rounded to 0.", "scale the column instead"
             )
-    at = cells(term, places)
+    at = cell_of(term, places)
     return Constant(at, Type(NUMBER, at, at, places, null=False))
 
 
@@ -132,7 +132,7 @@ def as_number(term: Term) -> Term:
         otherwise = Constant(None, Type(NUMBER, 0, 0)) if term.type.null else zero
         whens = ((term, one), (expr.Not(term), zero)) if term.type.null else ((term, one),)
         return expr.Case(whens, otherwise)
-    raise wrong_kind("a number is needed here", term)
+    raise wrong_kind_error("a number is needed here", term)
 
 
 def arithmetic(op: str, left: Term, right: Term) -> Term:
@@ -146,20 +146,20 @@ def arithmetic(op: str, left: Term, right: Term) -> Term:
         if a.type.reach.bit_length() + b.type.reach.bit_length() > _BITS:
             a, b = _coarsened(a), _coarsened(b)
         return _sound(expr.Arithmetic("*", a, b))
-    return _sound(expr.Arithmetic(op, *expr.aligned(a, b)))
+    return _sound(expr.Arithmetic(op, *expr.align(a, b)))
 
 
 def quotient(left: Term, right: Term, *, whole: bool = False, instead: str = "x / CLAMP(y, 1, 1000)") -> Term:
     """left / right, or the whole number at or below it; NULL where right is 0. `instead` is the fix of a refusal."""
     if isinstance(right, Fraction) and right == 0:
-        raise refused(
+        raise expression_error(
             "a number is divided by 0.", "the result is NULL in every row.", "divide by another number"
         )
     if isinstance(left, Fraction) and isinstance(right, Fraction):
         return Fraction(math.floor(left / right)) if whole else left / right
     a, b = _number(left), _number(right)
     if b.type.places and b.type.low <= 0 <= b.type.high:
-        raise refused(
+        raise expression_error(
             "the divisor can be arbitrarily close to 0.",
             "one row could then change the answer without limit.",
             f"keep it away from 0:  {instead}",
@@ -167,14 +167,14 @@ def quotient(left: Term, right: Term, *, whole: bool = False, instead: str = "x 
     low, high = _quotient_ends(a.type, b.type)
     # The shifted numerator must also fit in 64 bits.
     room = _BITS - a.type.reach.bit_length() + a.type.places - b.type.places
-    places = 0 if whole else max(0, min(grid(low, high), room))
+    places = 0 if whole else max(0, min(grid_places(low, high), room))
     short = a.type.places - b.type.places - places
     divided = expr.Quotient(a, expr.Scaled(b, b.type.places + short) if short > 0 else b, places)
     Type(NUMBER, a.type.low << divided.shift, a.type.high << divided.shift)  # raises if it does not fit
     return _sound(divided)
 
 
-def down(term: Term) -> Term:
+def floor(term: Term) -> Term:
     """The whole number at or below."""
     if isinstance(term, Fraction):
         return Fraction(math.floor(term))
@@ -185,7 +185,7 @@ def down(term: Term) -> Term:
 def modulo(left: Term, right: Term) -> Term:
     """The remainder of a whole number by a positive whole literal."""
     if not isinstance(right, Fraction) or right.denominator != 1 or right <= 0:
-        raise refused(
+        raise expression_error(
             "the divisor of a remainder must be a positive whole number.",
             "engines disagree on the sign of other remainders.",
             "days % 7",
@@ -194,7 +194,7 @@ def modulo(left: Term, right: Term) -> Term:
         return left % right
     number = _number(left)
     if number.type.places:
-        raise refused(
+        raise expression_error(
             "a remainder needs a whole number.",
             "real numbers are rounded to a grid, where remainders have no meaning.",
             "FLOOR(days) % 7",
@@ -215,14 +215,14 @@ def extreme(op: str, terms: Sequence[Term]) -> Term:
     """LEAST or GREATEST; NULL where any is NULL."""
     if all(isinstance(term, Fraction) for term in terms):
         return (min if op == "least" else max)(terms)  # type: ignore[type-var]
-    items = together([as_ordered(term) for term in terms])
+    items = unify([as_ordered(term) for term in terms])
     return _sound(expr.Extreme(op, tuple(items)))
 
 
 def clamp(term: Term, low: Fraction, high: Fraction) -> Term:
     """A number clamped between two ends."""
     if low > high:
-        raise refused(
+        raise expression_error(
             "the lower end of CLAMP is above the upper end.",
             "the lower end comes first.",
             "CLAMP(x, 0, 100)",
@@ -233,23 +233,23 @@ def clamp(term: Term, low: Fraction, high: Fraction) -> Term:
     if number.type.places == 0:
         finer = max(_own_places(low), _own_places(high))
         number = expr.Scaled(number, finer) if finer else number
-    ends = (min(max(cells(end, number.type.places), -WIDEST), WIDEST) for end in (low, high))
+    ends = (min(max(cell_of(end, number.type.places), -WIDEST), WIDEST) for end in (low, high))
     return _sound(expr.Clamp(number, *ends))
 
 
 def bucket(term: Term, edges: Sequence[Fraction]) -> Term:
     """How many of the increasing edges are at or below a number."""
     if not edges or any(a >= b for a, b in pairwise(edges)):
-        raise refused(
+        raise expression_error(
             "the edges of BUCKET must increase.",
             "each bucket lies between two neighbouring edges.",
             "BUCKET(x, 0, 10, 20)",
         )
     number = _number(term)
     places = number.type.places
-    at = [cells(edge, places) if places else math.ceil(edge) for edge in edges]
+    at = [cell_of(edge, places) if places else math.ceil(edge) for edge in edges]
     if len(set(at)) < len(at) or max(map(abs, at)) > WIDEST:
-        raise refused(
+        raise expression_error(
             "two edges of BUCKET are closer together than the grid of the column, or an edge lies beyond ±2^62.",
             "such a bucket would always be empty.",
             "use edges that are farther apart, or declare more places for the column",
@@ -257,15 +257,15 @@ def bucket(term: Term, edges: Sequence[Fraction]) -> Term:
     return expr.Bucket(number, tuple(at))
 
 
-def part(name: str, term: Term) -> Expr:
+def date_part(name: str, term: Term) -> Expr:
     """The year, month, … of a date."""
     if not isinstance(term, Expr) or term.type.kind not in {DATE, MOMENT}:
-        raise wrong_kind("a date is needed here", term)
+        raise wrong_kind_error("a date is needed here", term)
     if name in {"hour", "minute"} and term.type.kind == DATE:
-        raise refused(
+        raise expression_error(
             "a date has no hour or minute.", "only a timestamp has them.", "EXTRACT(hour FROM seen_at)"
         )
-    return expr.Part(name, term)
+    return expr.DatePart(name, term)
 
 
 def logic(op: str, terms: Sequence[Term]) -> Expr:
@@ -285,39 +285,39 @@ def _joined(op: str, items: list[Expr]) -> Expr:
 def condition(term: Term) -> Expr:
     """A term as a condition."""
     if is_null(term) or kind_of(term) != TRUTH or not isinstance(term, Expr):
-        raise wrong_kind("a condition is needed here", term, _COMPARED.get(kind_of(term), ""))
+        raise wrong_kind_error("a condition is needed here", term, _COMPARED.get(kind_of(term), ""))
     return term
 
 
 def case(whens: Sequence[tuple[Term, Term]], otherwise: Term) -> Expr:
     """The value of the first condition that is TRUE."""
-    values = together([*(value for _, value in whens), otherwise])
+    values = unify([*(value for _, value in whens), otherwise])
     pairs = zip((condition(when) for when, _ in whens), values, strict=False)
     return _sound(expr.Case(tuple(pairs), values[-1]))
 
 
 def coalesce(terms: Sequence[Term]) -> Expr:
     """The first that is not NULL."""
-    return _sound(expr.Coalesce(tuple(together(terms))))
+    return _sound(expr.Coalesce(tuple(unify(terms))))
 
 
 def as_ordered(term: Term) -> Term:
     """A term whose values have an order: a number, a date or a moment."""
     if kind_of(term) in {NUMBER, DATE, MOMENT}:
         return term
-    raise wrong_kind("a number or a date is needed here", term)
+    raise wrong_kind_error("a number or a date is needed here", term)
 
 
-def refused(what: str, why: str, fix: str) -> RefusedQuestion:
+def expression_error(what: str, why: str, fix: str) -> RefusedQuestion:
     """The error for an expression without proved bounds and types."""
     return RefusedQuestion("DP705", what, why=why, fix=fix)
 
 
-def wrong_kind(what: str, term: Term, instead: str = "") -> RefusedQuestion:
+def wrong_kind_error(what: str, term: Term, instead: str = "") -> RefusedQuestion:
     """The error for a value of another kind than is needed."""
     got = "NULL" if is_null(term) else _WORDS[kind_of(term)]
     why = "every expression has one type for all data."
-    return refused(f"{what}, not {got}.", why, instead or _INSTEAD[kind_of(term)])
+    return expression_error(f"{what}, not {got}.", why, instead or _INSTEAD[kind_of(term)])
 
 
 def _sound(built: Expr) -> Expr:
@@ -328,7 +328,7 @@ def _sound(built: Expr) -> Expr:
 
 def _number(term: Term) -> Expr:
     if kind_of(term) != NUMBER:
-        raise wrong_kind("a number is needed here", term)
+        raise wrong_kind_error("a number is needed here", term)
     return on_grid(term)
 
 
@@ -337,7 +337,7 @@ def _own_places(value: Fraction) -> int:
     power = value.denominator.bit_length() - 1
     if value.denominator == 1 << power and power <= _SIGNIFICANT:
         return power
-    return grid(Fraction(0), abs(value))
+    return grid_places(Fraction(0), abs(value))
 
 
 def _quotient_ends(a: Type, b: Type) -> tuple[Fraction, Fraction]:
@@ -361,11 +361,11 @@ def _to_places(number: Expr, places: int) -> Expr:
     return expr.Quotient(number, one, places)
 
 
-def together(terms: Sequence[Term]) -> list[Expr]:
+def unify(terms: Sequence[Term]) -> list[Expr]:
     """Terms as expressions of one kind: numbers on one grid, the literal NULL with the kind of the others."""
     kinds = {kind_of(term) for term in terms if not is_null(term)}
     if len(kinds) != 1:
-        raise refused(
+        raise expression_error(
             "the values have different types, or all of them are NULL.",
             "every expression has one type for all data.",
             "make every branch a number, or every branch a text",
@@ -374,7 +374,7 @@ def together(terms: Sequence[Term]) -> list[Expr]:
     known = [term for term in terms if not is_null(term)]
     items = {id(term): on_grid(term) for term in known}
     if kind == NUMBER:
-        items = dict(zip(items, expr.aligned(*items.values()), strict=True))
+        items = dict(zip(items, expr.align(*items.values()), strict=True))
         places = next(iter(items.values())).type.places
         hole = Constant(None, Type(NUMBER, 0, 0, places))
     else:

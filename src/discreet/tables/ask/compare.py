@@ -19,14 +19,14 @@ from discreet.tables.ask.build import (
     TRUE,
     Term,
     constant,
+    expression_error,
     is_null,
     kind_of,
     logic,
     on_grid,
-    refused,
-    wrong_kind,
+    wrong_kind_error,
 )
-from discreet.tables.ask.leaf import cells
+from discreet.tables.ask.leaf import cell_of
 from discreet.tables.data import expr
 from discreet.tables.data.expr import Constant, Expr
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type
@@ -57,7 +57,7 @@ def compare(op: str, left: Term, right: Term) -> Expr:
     """left = right, and so on; NULL where either is."""
     if is_null(left) or is_null(right):
         what, why = "a comparison with NULL is NULL in every row.", "WHERE would keep no row."
-        raise refused(
+        raise expression_error(
             what, why, "days IS NULL   or   days IS NOT NULL;   in Python  .is_null()  and  .is_not_null()"
         )
     left, right = _dated(left, right)
@@ -67,13 +67,13 @@ def compare(op: str, left: Term, right: Term) -> Expr:
         return compare(_MIRRORED[op], right, left)
     kinds = {kind_of(left), kind_of(right)}
     if len(kinds) > 1:
-        raise refused(
+        raise expression_error(
             "the two sides of a comparison have different types.",
             "engines disagree on such comparisons.",
             _ALIKE[_read_kind(left, right)],
         )
     if kinds & {TEXT, TRUTH} and op not in {"=", "<>"}:
-        raise refused(
+        raise expression_error(
             "texts and truth values can be compared only with = and <>.",
             "engines disagree on the order of texts.",
             "ward = 'A'   or   ward IN ('A', 'B')",
@@ -96,7 +96,7 @@ def between(term: Term, low: Term, high: Term) -> Expr:
 def is_in(term: Term, values: Sequence[Term]) -> Expr:
     """Whether a value equals one of the literals."""
     if not values or len(values) > _LONGEST_LIST:
-        raise refused(
+        raise expression_error(
             f"a list must have between 1 and {_LONGEST_LIST} values.",
             "longer lists make a question too long for an engine.",
             "put them into a public table and join it",
@@ -119,15 +119,15 @@ def is_in(term: Term, values: Sequence[Term]) -> Expr:
 def like(term: Term, pattern: Term) -> Expr:
     """Whether a text matches a literal pattern."""
     if kind_of(term) != TEXT or not isinstance(term, Expr):
-        raise wrong_kind("LIKE needs a text", term)
+        raise wrong_kind_error("LIKE needs a text", term)
     if not isinstance(pattern, Constant) or not isinstance(pattern.value, str):
-        raise refused(
+        raise expression_error(
             "the pattern of LIKE must be a literal text.",
             "it belongs to the question, and cannot come from the data.",
             "ward LIKE 'A%'",
         )
     if "\\" in pattern.value:
-        raise refused(
+        raise expression_error(
             "a pattern cannot contain a backslash.",
             "engines disagree on whether it escapes the next character.",
             "use _ for any single character:  ward LIKE 'A_B'",
@@ -158,7 +158,7 @@ def as_moment(text: str) -> Term:
 
 
 def _bad_date(what: str, example: str) -> Exception:
-    return refused(
+    return expression_error(
         f"a text is not {what} of the calendar.",
         "dates must be written as in ISO 8601.",
         f"write it like  {example}",
@@ -177,12 +177,12 @@ def _cell(value: Term, places: int) -> Any:
         return None
     if places == 0 and value.denominator != 1:
         return _NEVER
-    at = cells(value, places)
+    at = cell_of(value, places)
     return at if abs(at) <= WIDEST else _NEVER
 
 
 def _mixed_list() -> Exception:
-    return refused(
+    return expression_error(
         "a list must hold values of the same type, and no NULL.",
         "each value is compared with the column, and NULL equals nothing.",
         "ward IN ('A', 'B')   or   days IN (1, 2, 3)",
@@ -217,8 +217,8 @@ def _with_number(op: str, left: Expr, number: Fraction) -> Expr:
 
 
 def _within(number: Fraction, places: int) -> Expr:
-    if abs(cells(number, places)) > WIDEST:
-        raise refused(
+    if abs(cell_of(number, places)) > WIDEST:
+        raise expression_error(
             "a number is beyond ±2^62.", "no column holds such numbers.", "compare with a smaller number"
         )
     return on_grid(number, places)

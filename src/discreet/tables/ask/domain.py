@@ -12,7 +12,7 @@ from typing import Any
 
 from discreet.tables.data.dataset import Dataset
 from discreet.tables.data.expr import Case, Coalesce, Constant, Expr, Read
-from discreet.tables.data.types import MOMENT, TRUTH, read_back
+from discreet.tables.data.types import MOMENT, TRUTH, python_value
 
 __all__ = ["MOST", "domain"]
 
@@ -64,7 +64,7 @@ def _typed(expr: Expr) -> tuple[Any, ...] | None:
         return (False, True, *missing)
     if not kind.is_ordered or kind.places or kind.kind == MOMENT or kind.high - kind.low >= MOST:
         return None
-    return (*(read_back(cell, kind) for cell in range(kind.low, kind.high + 1)), *missing)
+    return (*(python_value(cell, kind) for cell in range(kind.low, kind.high + 1)), *missing)
 
 
 def _union(lists: list[tuple[Any, ...] | None]) -> tuple[Any, ...] | None:
@@ -79,4 +79,4 @@ def _union(lists: list[tuple[Any, ...] | None]) -> tuple[Any, ...] | None:
 
 
 def _value(cell: Any, expr: Expr) -> Any:
-    return read_back(cell, expr.type) if expr.type.is_ordered and cell is not None else cell
+    return python_value(cell, expr.type) if expr.type.is_ordered and cell is not None else cell

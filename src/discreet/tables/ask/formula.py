@@ -27,19 +27,19 @@ from sqlglot.tokens import Tokenizer
 
 from discreet import check
 from discreet.errors import BadParameter, RefusedQuestion
-from discreet.tables.ask.leaf import exact
+from discreet.tables.ask.leaf import exact_number
 
 __all__ = [
-    "Formula",
+    "Expression",
+    "as_expression",
     "col",
-    "formula",
     "greatest",
     "identifier",
     "least",
-    "several",
-    "tree",
+    "sql_text",
+    "syntax_tree",
+    "value_list",
     "when",
-    "written",
 ]
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
@@ -48,7 +48,7 @@ _WORDS = {word for phrase in Tokenizer.KEYWORDS for word in phrase.split()}
 
 
 @dataclass(frozen=True, eq=False)
-class Formula:
+class Expression:
     """A value of one row.
 
     Conditions are joined by & and |, and turned by ~; `and`, `or` and `not` would ask for its truth at once.
@@ -60,84 +60,84 @@ class Formula:
     node: exp.Expression
 
     def __repr__(self) -> str:
-        return written(self.node)
+        return sql_text(self.node)
 
-    def __add__(self, other: Any) -> Formula:
+    def __add__(self, other: Any) -> Expression:
         return _binary(exp.Add, self, other)
 
-    def __radd__(self, other: Any) -> Formula:
+    def __radd__(self, other: Any) -> Expression:
         return _binary(exp.Add, other, self)
 
-    def __sub__(self, other: Any) -> Formula:
+    def __sub__(self, other: Any) -> Expression:
         return _binary(exp.Sub, self, other)
 
-    def __rsub__(self, other: Any) -> Formula:
+    def __rsub__(self, other: Any) -> Expression:
         return _binary(exp.Sub, other, self)
 
-    def __mul__(self, other: Any) -> Formula:
+    def __mul__(self, other: Any) -> Expression:
         return _binary(exp.Mul, self, other)
 
-    def __rmul__(self, other: Any) -> Formula:
+    def __rmul__(self, other: Any) -> Expression:
         return _binary(exp.Mul, other, self)
 
-    def __truediv__(self, other: Any) -> Formula:
+    def __truediv__(self, other: Any) -> Expression:
         return _binary(exp.Div, self, other)
 
-    def __rtruediv__(self, other: Any) -> Formula:
+    def __rtruediv__(self, other: Any) -> Expression:
         return _binary(exp.Div, other, self)
 
-    def __floordiv__(self, other: Any) -> Formula:
+    def __floordiv__(self, other: Any) -> Expression:
         return _binary(exp.IntDiv, self, other)
 
-    def __pow__(self, other: Any) -> Formula:
+    def __pow__(self, other: Any) -> Expression:
         return _call("POWER", self, other)
 
-    def __mod__(self, other: Any) -> Formula:
+    def __mod__(self, other: Any) -> Expression:
         return _call("MOD", self, other)
 
-    def __neg__(self) -> Formula:
-        return Formula(exp.Neg(this=_part(self)))
+    def __neg__(self) -> Expression:
+        return Expression(exp.Neg(this=_part(self)))
 
-    def __abs__(self) -> Formula:
+    def __abs__(self) -> Expression:
         return _call("ABS", self)
 
-    def __eq__(self, other: object) -> Formula:  # type: ignore[override]
+    def __eq__(self, other: object) -> Expression:  # type: ignore[override]
         return _binary(exp.EQ, self, other)
 
-    def __ne__(self, other: object) -> Formula:  # type: ignore[override]
+    def __ne__(self, other: object) -> Expression:  # type: ignore[override]
         return _binary(exp.NEQ, self, other)
 
-    def __lt__(self, other: Any) -> Formula:
+    def __lt__(self, other: Any) -> Expression:
         return _binary(exp.LT, self, other)
 
-    def __le__(self, other: Any) -> Formula:
+    def __le__(self, other: Any) -> Expression:
         return _binary(exp.LTE, self, other)
 
-    def __gt__(self, other: Any) -> Formula:
+    def __gt__(self, other: Any) -> Expression:
         return _binary(exp.GT, self, other)
 
-    def __ge__(self, other: Any) -> Formula:
+    def __ge__(self, other: Any) -> Expression:
         return _binary(exp.GTE, self, other)
 
     __hash__ = object.__hash__
     __array_ufunc__ = None  # numpy's numbers leave the operation to the formula
 
-    def __and__(self, other: Any) -> Formula:
+    def __and__(self, other: Any) -> Expression:
         return _binary(exp.And, self, other)
 
     def __rand__(
         self, other: Any
-    ) -> Formula:  # 3 & col(…): parentheses are missing, and the chain around it says so
+    ) -> Expression:  # 3 & col(…): parentheses are missing, and the chain around it says so
         return _binary(exp.And, other, self)
 
-    def __ror__(self, other: Any) -> Formula:
+    def __ror__(self, other: Any) -> Expression:
         return _binary(exp.Or, other, self)
 
-    def __or__(self, other: Any) -> Formula:
+    def __or__(self, other: Any) -> Expression:
         return _binary(exp.Or, self, other)
 
-    def __invert__(self) -> Formula:
-        return Formula(exp.Not(this=_part(self)))
+    def __invert__(self) -> Expression:
+        return Expression(exp.Not(this=_part(self)))
 
     def __bool__(self) -> bool:
         raise RefusedQuestion(
@@ -147,84 +147,86 @@ class Formula:
             fix='(col("days") >= 3) & (col("days") < 9)   or  ~(col("days") > 3)   or  col("days").is_in([1, 2])',
         )
 
-    def is_in(self, values: Sequence[Any]) -> Formula:
+    def is_in(self, values: Sequence[Any]) -> Expression:
         """Whether it equals one of some public values."""
-        return Formula(exp.In(this=_part(self), expressions=[tree(value) for value in several(values)]))
+        return Expression(
+            exp.In(this=_part(self), expressions=[syntax_tree(value) for value in value_list(values)])
+        )
 
-    def is_null(self) -> Formula:
+    def is_null(self) -> Expression:
         """Whether there is no value."""
-        return Formula(exp.Is(this=_part(self), expression=exp.Null()))
+        return Expression(exp.Is(this=_part(self), expression=exp.Null()))
 
-    def is_not_null(self) -> Formula:
+    def is_not_null(self) -> Expression:
         """Whether there is a value."""
         return ~self.is_null()
 
-    def is_between(self, low: Any, high: Any) -> Formula:
+    def is_between(self, low: Any, high: Any) -> Expression:
         """Whether it lies between two values, the ends included."""
-        return Formula(exp.Between(this=_part(self), low=_part(low), high=_part(high)))
+        return Expression(exp.Between(this=_part(self), low=_part(low), high=_part(high)))
 
-    def like(self, pattern: str) -> Formula:
+    def like(self, pattern: str) -> Expression:
         """Whether a text matches a public pattern: % is any run of characters, _ one."""
-        return Formula(exp.Like(this=_part(self), expression=tree(pattern)))
+        return Expression(exp.Like(this=_part(self), expression=syntax_tree(pattern)))
 
-    def clamp(self, low: Any, high: Any) -> Formula:
+    def clamp(self, low: Any, high: Any) -> Expression:
         """A number moved between two ends; a column needs no other bounds then."""
         return _call("CLAMP", self, *(_end(end) for end in (low, high)))
 
-    def bucket(self, edges: Sequence[Any]) -> Formula:
+    def bucket(self, edges: Sequence[Any]) -> Expression:
         """How many of some rising public edges are at or below: 0 … len(edges)."""
-        return _call("BUCKET", self, *(_end(edge) for edge in several(edges)))
+        return _call("BUCKET", self, *(_end(edge) for edge in value_list(edges)))
 
-    def fill_null(self, value: Any) -> Formula:
+    def fill_null(self, value: Any) -> Expression:
         """The value, or another one where there is none."""
         return _call("COALESCE", self, value)
 
-    def floor(self) -> Formula:
+    def floor(self) -> Expression:
         """The whole number at or below."""
         return _call("FLOOR", self)
 
-    def round(self) -> Formula:
+    def round(self) -> Expression:
         """The nearest whole number, halves upwards; of a released number in `having` and `order_by` too."""
         return _call("ROUND", self)
 
     @property
-    def year(self) -> Formula:
+    def year(self) -> Expression:
         """The year of a date."""
         return _call("YEAR", self)
 
     @property
-    def quarter(self) -> Formula:
+    def quarter(self) -> Expression:
         """1 to 4."""
         return _call("QUARTER", self)
 
     @property
-    def month(self) -> Formula:
+    def month(self) -> Expression:
         """1 to 12."""
         return _call("MONTH", self)
 
     @property
-    def day(self) -> Formula:
+    def day(self) -> Expression:
         """1 to 31."""
         return _call("DAY", self)
 
     @property
-    def weekday(self) -> Formula:
+    def weekday(self) -> Expression:
         """1 (Monday) to 7."""
         return _call("ISODOW", self)
 
     @property
-    def hour(self) -> Formula:
+    def hour(self) -> Expression:
         """0 to 23, in UTC."""
         return _call("HOUR", self)
 
     @property
-    def minute(self) -> Formula:
+    def minute(self) -> Expression:
         """0 to 59."""
         return _call("MINUTE", self)
 
 
 @check.arguments
-def col(name: str) -> Formula:
+def col(name: str) -> Expression:
     """A column by its name, or as "table.column".
 
     >>> col("visits.days") + 1
@@ -238,7 +240,7 @@ def col(name: str) -> Formula:
             fix='"days"   or  col("days")   or  col("days") > 3',
         )
     table, _, short = name.rpartition(".")
-    return Formula(exp.Column(this=identifier(short), table=identifier(table) if table else None))
+    return Expression(exp.Column(this=identifier(short), table=identifier(table) if table else None))
 
 
 def identifier(name: str) -> exp.Identifier:
@@ -247,55 +249,59 @@ def identifier(name: str) -> exp.Identifier:
     return exp.Identifier(this=name, quoted=not plain)
 
 
-def formula(value: Any) -> Formula:
+def as_expression(value: Any) -> Expression:
     """A formula as it is; a text as the column of that name."""
-    return value if isinstance(value, Formula) else col(value)
+    return value if isinstance(value, Expression) else col(value)
 
 
 @check.arguments
-def least(*values: Any) -> Formula:
+def least(*values: Any) -> Expression:
     """The least of several; NULL where any is NULL."""
     return _call("LEAST", *values)
 
 
 @check.arguments
-def greatest(*values: Any) -> Formula:
+def greatest(*values: Any) -> Expression:
     """The greatest of several; NULL where any is NULL."""
     return _call("GREATEST", *values)
 
 
 @dataclass(frozen=True)
-class When:
+class CaseBuilder:
     """Conditions and values so far; `then` or `otherwise` comes next."""
 
     pairs: tuple[tuple[exp.Expression, exp.Expression], ...] = ()
     condition: exp.Expression | None = None
 
-    def when(self, condition: Formula) -> When:
+    def when(self, condition: Expression) -> CaseBuilder:
         """Another condition, for rows in which none before was true."""
-        return When(self.pairs, tree(condition)) if self.condition is None else _unfinished()
+        return CaseBuilder(self.pairs, syntax_tree(condition)) if self.condition is None else _unfinished()
 
-    def then(self, value: Any) -> When:
+    def then(self, value: Any) -> CaseBuilder:
         """The value where the condition is true."""
-        return _unfinished() if self.condition is None else When((*self.pairs, (self.condition, tree(value))))
+        return (
+            _unfinished()
+            if self.condition is None
+            else CaseBuilder((*self.pairs, (self.condition, syntax_tree(value))))
+        )
 
-    def otherwise(self, value: Any) -> Formula:
+    def otherwise(self, value: Any) -> Expression:
         """The value where none is true."""
         if self.condition is not None or not self.pairs:
             _unfinished()
         branches = [exp.If(this=when.copy(), true=then.copy()) for when, then in self.pairs]
-        return Formula(exp.Case(ifs=branches, default=tree(value)))
+        return Expression(exp.Case(ifs=branches, default=syntax_tree(value)))
 
 
 @check.arguments
-def when(condition: Formula) -> When:
+def when(condition: Expression) -> CaseBuilder:
     """A condition; `then` and `otherwise` say what its value is."""
-    return When((), tree(condition))
+    return CaseBuilder((), syntax_tree(condition))
 
 
-def tree(value: Any) -> exp.Expression:
+def syntax_tree(value: Any) -> exp.Expression:
     """A formula's tree, or that of a public value; always a copy, because trees know their parents."""
-    if isinstance(value, Formula):
+    if isinstance(value, Expression):
         return value.node.copy()
     if value is None:
         return exp.Null()
@@ -309,7 +315,7 @@ def tree(value: Any) -> exp.Expression:
     return _number(value)
 
 
-def written(node: exp.Expression) -> str:
+def sql_text(node: exp.Expression) -> str:
     """A tree as the text of SQL that is read back as this tree."""
     return node.sql(dialect=_Written)
 
@@ -326,7 +332,7 @@ class _Written(Dialect):
         }
 
 
-def several(values: Any) -> list[Any]:
+def value_list(values: Any) -> list[Any]:
     """A list of values, and not one text, whose letters would be taken for values."""
     if isinstance(values, list | tuple | set | frozenset | range) and values:
         return sorted(values) if isinstance(values, set | frozenset) else list(values)
@@ -339,7 +345,7 @@ def several(values: Any) -> list[Any]:
 
 
 def _number(value: Any) -> exp.Expression:
-    exact(value)  # refuses what is no finite number
+    exact_number(value)  # refuses what is no finite number
     if not isinstance(value, numbers.Integral | float | Decimal):
         raise BadParameter(
             "DP104",
@@ -358,20 +364,20 @@ def _end(value: Any) -> exp.Expression:
 
 def _part(value: Any) -> exp.Expression:
     """A part of a longer expression, in parentheses where it has parts itself."""
-    node = tree(value)
+    node = syntax_tree(value)
     return exp.Paren(this=node) if isinstance(node, exp.Binary | exp.Unary | exp.Predicate) else node
 
 
-def _binary(kind: type[Any], left: Any, right: Any) -> Formula:
-    first, run = tree(left), kind in {exp.And, exp.Or}
+def _binary(kind: type[Any], left: Any, right: Any) -> Expression:
+    first, run = syntax_tree(left), kind in {exp.And, exp.Or}
     if not (run and isinstance(first, kind)):  # a run of ANDs, or of ORs, is one
         first = _part(left)
-    return Formula(kind(this=first, expression=_part(right)))
+    return Expression(kind(this=first, expression=_part(right)))
 
 
-def _call(name: str, *arguments: Any) -> Formula:
-    parts = [part if isinstance(part, exp.Expression) else tree(part) for part in arguments]
-    return Formula(exp.Anonymous(this=name, expressions=parts))
+def _call(name: str, *arguments: Any) -> Expression:
+    parts = [part if isinstance(part, exp.Expression) else syntax_tree(part) for part in arguments]
+    return Expression(exp.Anonymous(this=name, expressions=parts))
 
 
 def _unfinished() -> Any:

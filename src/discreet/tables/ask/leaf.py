@@ -27,7 +27,18 @@ from discreet.tables.data.expr import Expr, IsNull, Logic, Not, Read
 from discreet.tables.data.sums import Filtered, Private, Relation
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros
 
-__all__ = ["FIRST", "LAST", "cells", "column_of", "compared", "exact", "grid", "leaf", "near", "rows_of"]
+__all__ = [
+    "FIRST",
+    "LAST",
+    "bounded_column",
+    "cell_of",
+    "column_of",
+    "exact_number",
+    "grid_places",
+    "rows_of",
+    "similar_names",
+    "unbounded_column",
+]
 
 #: The ends of what a date can be: those of the calendar that Python, and every engine, has.
 FIRST, LAST = date(1, 1, 1), date(9999, 12, 31)
@@ -44,15 +55,17 @@ _NUMBERS = {"integer", "real", "decimal"}
 _KINDS = {"text": TEXT, "boolean": TRUTH, "date": DATE, "timestamp": MOMENT}
 
 
-def leaf(table: Table, column: str, bounds: tuple[Any, Any] | None = None, *, text: str = "") -> Read:
+def bounded_column(
+    table: Table, column: str, bounds: tuple[Any, Any] | None = None, *, text: str = ""
+) -> Read:
     """A column for arithmetic, an aggregate or a key; `bounds` stand in place of those of its description.
 
     `text` is what is shown to a person whose column has no bounds: "AVG(basket)".
 
     >>> table = Table("visits", {"days": Column("days", "integer", (0, 60)), "cost": Column("cost", "real")})
-    >>> leaf(table, "days").type
+    >>> bounded_column(table, "days").type
     Type(kind='number', low=0, high=60, places=0, null=True)
-    >>> leaf(table, "cost", (0, 500)).type.places
+    >>> bounded_column(table, "cost", (0, 500)).type.places
     15
     """
     known = column_of(table, column)
@@ -64,7 +77,7 @@ def leaf(table: Table, column: str, bounds: tuple[Any, Any] | None = None, *, te
     return Read(table.name, column, _other(table, known, bounds or known.bounds))
 
 
-def compared(table: Table, column: str) -> Read:
+def unbounded_column(table: Table, column: str) -> Read:
     """A column for a condition: numbers, dates and moments without clamping."""
     known = column_of(table, column)
     if known.kind not in _NUMBERS:
@@ -78,7 +91,9 @@ def compared(table: Table, column: str) -> Read:
 def rows_of(table: Table) -> Relation:
     """The rows of a private table; rows with NULL in a column with `null=False` are dropped."""
     sure = [name for name, column in table.columns.items() if not column.null and column.kind != "other"]
-    present = tuple(Not(IsNull(_nullable(compared(table, name)))) for name in sure if name != table.unit)
+    present = tuple(
+        Not(IsNull(_nullable(unbounded_column(table, name)))) for name in sure if name != table.unit
+    )
     if not present:
         return Private(table.name)
     condition: Expr = present[0] if len(present) == 1 else Logic("and", present)
@@ -93,11 +108,11 @@ def column_of(table: Table, name: str) -> Column:
         "DP701",
         f"{table.name} has no column {name!r}.",
         why="a question can use only columns of the description.",
-        fix=f"use {near(name, table.columns)}",
+        fix=f"use {similar_names(name, table.columns)}",
     )
 
 
-def near(name: str, names: Iterable[str]) -> str:
+def similar_names(name: str, names: Iterable[str]) -> str:
     """The most similar names first; the first ten if none is similar."""
     known = list(names)
     lowered = {other.lower(): other for other in known}
@@ -107,19 +122,19 @@ def near(name: str, names: Iterable[str]) -> str:
     return "one of " + ", ".join(known[:10]) if known else "another name"
 
 
-def exact(value: Any) -> Fraction:
+def exact_number(value: Any) -> Fraction:
     """A number exactly; a float as the decimal that it prints as, which is what its author meant."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal) or not _is_finite(value):
         raise _bad_end()
     return Fraction(value) if isinstance(value, numbers.Rational | Decimal) else Fraction(repr(float(value)))
 
 
-def cells(value: Fraction, places: int) -> int:
+def cell_of(value: Fraction, places: int) -> int:
     """The cell that a number lies in: rounded down, as the engine does it."""
     return math.floor(value * Fraction(2) ** places)
 
 
-def grid(low: Fraction, high: Fraction) -> int:
+def grid_places(low: Fraction, high: Fraction) -> int:
     """The places with which two ends are about 2**24 cells apart; never finer than a double is there."""
     width, reach = high - low, max(abs(low), abs(high))
     if reach == 0:
@@ -146,8 +161,8 @@ def _number(column: Column, bounds: tuple[Any, Any]) -> Type:
         # whole numbers between the bounds; if there is none, the cell below them
         first, last = math.ceil(low), math.floor(high)
         return Type(NUMBER, min(first, last), last, 0, column.null)
-    places = _places(column, grid(low, high))
-    return Type(NUMBER, cells(low, places), cells(high, places), places, column.null)
+    places = _places(column, grid_places(low, high))
+    return Type(NUMBER, cell_of(low, places), cell_of(high, places), places, column.null)
 
 
 def _places(column: Column, otherwise: int) -> int:
@@ -155,7 +170,7 @@ def _places(column: Column, otherwise: int) -> int:
 
 
 def _ends(column: Column, bounds: tuple[Any, Any]) -> tuple[Fraction, Fraction]:
-    low, high = (exact(end) for end in bounds)
+    low, high = (exact_number(end) for end in bounds)
     if low > high:
         raise BadParameter(
             "DP107",

@@ -20,10 +20,18 @@ from sqlglot import exp
 
 from discreet import check
 from discreet.errors import BadParameter, DiscreetError, RefusedQuestion
-from discreet.tables.ask.aggregates import Wanted
-from discreet.tables.ask.asking import Asking
-from discreet.tables.ask.formula import Formula, col, formula, identifier, several, tree, written
-from discreet.tables.ask.leaf import near
+from discreet.tables.ask.aggregates import AggregateSpec
+from discreet.tables.ask.asking import QueryMethods
+from discreet.tables.ask.formula import (
+    Expression,
+    as_expression,
+    col,
+    identifier,
+    sql_text,
+    syntax_tree,
+    value_list,
+)
+from discreet.tables.ask.leaf import similar_names
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.sql import parse
 from discreet.tables.data.rules import closest
@@ -32,7 +40,7 @@ from discreet.tables.engines.source import ROW
 if TYPE_CHECKING:
     from discreet.tables.data.dataset import Dataset, Table
 
-__all__ = ["Prepared", "Query", "start"]
+__all__ = ["AggregateQuery", "Query", "start_query"]
 
 _FUNCTIONS = {
     "count_of": "COUNT",
@@ -48,7 +56,7 @@ _FUNCTIONS = {
 }
 
 
-def start(data: Dataset, table: str) -> Query:
+def start_query(data: Dataset, table: str) -> Query:
     """A question about the rows of a private table."""
     if table in data.tables and data.tables[table].private:
         return Query(data, table)
@@ -57,26 +65,26 @@ def start(data: Dataset, table: str) -> Query:
         "DP701",
         f"there is no private table {table!r}.",
         why="a question begins with the rows of a private table; what is public needs no noise.",
-        fix=f"use {near(str(table), private)}",
+        fix=f"use {similar_names(str(table), private)}",
     )
 
 
 @dataclass(frozen=True, eq=False)
-class Query(Asking):
+class Query(QueryMethods):
     """Rows, and how they are grouped; every word returns a new one, and an aggregate ends it."""
 
     data: Dataset
     table: str
     joins: tuple[exp.Join, ...] = ()
-    conditions: tuple[Formula, ...] = ()
-    keys: tuple[tuple[str, Formula], ...] = ()
+    conditions: tuple[Expression, ...] = ()
+    keys: tuple[tuple[str, Expression], ...] = ()
     listed: tuple[tuple[Any, ...], ...] | None = None  # the public groups, if the question lists them
 
     @property
     def _query(self) -> Query:
         return self
 
-    def filtered(self, conditions: Sequence[Formula]) -> Query:
+    def filtered(self, conditions: Sequence[Expression]) -> Query:
         """With more conditions."""
         return replace(self, conditions=(*self.conditions, *(_condition(one) for one in conditions)))
 
@@ -109,8 +117,8 @@ class Query(Asking):
 
     def grouped(self, columns: Sequence[Any], named: Mapping[str, Any], keys: Any) -> Query:
         """Grouped by columns or formulas; `keys` lists the groups."""
-        told = [(_name(one), formula(one)) for one in columns]
-        told += [(name, formula(one)) for name, one in named.items()]
+        told = [(_name(one), as_expression(one)) for one in columns]
+        told += [(name, as_expression(one)) for name, one in named.items()]
         if not told or self.keys:
             raise BadParameter(
                 "DP107",
@@ -121,26 +129,28 @@ class Query(Asking):
         listed = None if keys is None else _listed(keys, [name for name, _ in told])
         return replace(self, keys=tuple(told), listed=listed)
 
-    def binned(self, of: Any, edges: Sequence[Any]) -> Prepared:
+    def binned(self, of: Any, edges: Sequence[Any]) -> AggregateQuery:
         """A count for each bucket."""
-        query = replace(self, keys=(*self.keys, ("bucket", formula(of).bucket(edges))))
-        return query.asked([Wanted("count")], {})
+        query = replace(self, keys=(*self.keys, ("bucket", as_expression(of).bucket(edges))))
+        return query.asked([AggregateSpec("count")], {})
 
-    def asked(self, several: Sequence[Wanted], named: Mapping[str, Wanted]) -> Prepared:
+    def asked(
+        self, value_list: Sequence[AggregateSpec], named: Mapping[str, AggregateSpec]
+    ) -> AggregateQuery:
         """The finished question."""
-        wanted = [*several, *named.values()]
-        if not wanted or not all(isinstance(one, Wanted) for one in wanted):
+        wanted = [*value_list, *named.values()]
+        if not wanted or not all(isinstance(one, AggregateSpec) for one in wanted):
             raise BadParameter(
                 "DP104",
                 "aggregate takes what is wanted of each group: count(), mean(…), …",
                 why="an answer is made of noisy numbers, and of nothing else.",
                 fix=f"data.group_by({_keys_of(self.data.tables[self.table])}).aggregate(n=count())   with  from discreet.tables import count",
             )
-        finished = Prepared(self, (*several, *(one.named(name) for name, one in named.items())))
+        finished = AggregateQuery(self, (*value_list, *(one.named(name) for name, one in named.items())))
         _ = finished.question  # refused here, where it was asked
         return finished
 
-    def select(self, wanted: Sequence[Wanted]) -> exp.Select:
+    def select(self, wanted: Sequence[AggregateSpec]) -> exp.Select:
         """The question as a tree of SQL."""
         columns = [_named(of.node.copy(), name) for name, of in self.keys]
         columns += [_named(_aggregate(one, self.data.tables[self.table]), one.name) for one in wanted]
@@ -151,7 +161,7 @@ class Query(Asking):
             select = select.where(condition.node.copy())
         return select.group_by(*(of.node.copy() for _, of in self.keys))
 
-    def _among(self) -> list[Formula]:
+    def _among(self) -> list[Expression]:
         """That the rows are in one of the groups that were listed."""
         found = []
         for at, (_, of) in enumerate(self.keys if self.listed is not None else ()):
@@ -163,27 +173,27 @@ class Query(Asking):
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class AggregateQuery:
     """A finished question; what is done to the released numbers may still be said. `question` is what is compiled."""
 
     query: Query
-    wanted: tuple[Wanted, ...]
-    kept: Formula | None = None
-    orders: tuple[tuple[Formula, bool], ...] = ()
+    wanted: tuple[AggregateSpec, ...]
+    kept: Expression | None = None
+    orders: tuple[tuple[Expression, bool], ...] = ()
     most: int | None = None
 
-    def having(self, condition: Formula) -> Prepared:
+    def having(self, condition: Expression) -> AggregateQuery:
         """The groups whose released numbers fulfil a condition."""
         told = _condition(condition)
         kept = told if self.kept is None else self.kept & told
         return _settled(replace(self, kept=kept))
 
-    def order_by(self, *columns: str | Formula, descending: bool = False) -> Prepared:
+    def order_by(self, *columns: str | Expression, descending: bool = False) -> AggregateQuery:
         """In the order of released numbers or keys."""
-        orders = tuple((formula(one), check.flag(descending=descending)) for one in columns)
+        orders = tuple((as_expression(one), check.flag(descending=descending)) for one in columns)
         return _settled(replace(self, orders=(*self.orders, *orders)))
 
-    def limit(self, most: int) -> Prepared:
+    def limit(self, most: int) -> AggregateQuery:
         """So many groups at most, the first ones of the order."""
         return _settled(replace(self, most=check.whole(most=most)))
 
@@ -195,7 +205,7 @@ class Prepared:
             select = select.having(self.kept.node.copy())
         for of, descending in self.orders:
             select = select.order_by(exp.Ordered(this=of.node.copy(), desc=descending))
-        return written(select if self.most is None else select.limit(self.most))
+        return sql_text(select if self.most is None else select.limit(self.most))
 
     @cached_property
     def question(self) -> Question:
@@ -207,10 +217,10 @@ class Prepared:
         return _with_groups(asked.question, self.query.listed)
 
     def __repr__(self) -> str:
-        return f"<Prepared {self.text}>"
+        return f"<AggregateQuery {self.text}>"
 
 
-def _condition(one: Any) -> Formula:
+def _condition(one: Any) -> Expression:
     """A condition, and not the text of one; the name of a column of truth values is one."""
     if isinstance(one, str) and any(sign in one for sign in "<>="):
         raise BadParameter(
@@ -219,7 +229,7 @@ def _condition(one: Any) -> Formula:
             why="a text would be taken for the name of a column.",
             fix=_as_formula(one),
         )
-    return formula(one)
+    return as_expression(one)
 
 
 def _as_formula(text: str) -> str:
@@ -233,7 +243,7 @@ def _as_formula(text: str) -> str:
     return f'dp.col("{found[1]}") {sign} {found[3]}'
 
 
-def _settled(asked: Prepared) -> Prepared:
+def _settled(asked: AggregateQuery) -> AggregateQuery:
     _ = asked.question
     return asked
 
@@ -247,7 +257,7 @@ def _with_groups(question: Question, listed: tuple[tuple[Any, ...], ...] | None)
     return replace(question, keys=keys, combinations=listed if len(keys) > 1 else None)
 
 
-def _stated(data: Dataset, table: str, wanted: Sequence[Wanted]) -> Dataset:
+def _stated(data: Dataset, table: str, wanted: Sequence[AggregateSpec]) -> Dataset:
     """The data set with the candidates of a mode as the values of its column."""
     columns, stated = dict(data.tables[table].columns), dict[str, Any]()
     for one in wanted:
@@ -271,12 +281,12 @@ def _text_like(name: str, table: Table) -> str:
     return f'"{closest(name, texts or [name])}"'
 
 
-def _aggregate(wanted: Wanted, table: Table) -> exp.Expression:
+def _aggregate(wanted: AggregateSpec, table: Table) -> exp.Expression:
     if wanted.kind == "count" or (wanted.kind == "units" and table.unit == ROW):
         return exp.Count(this=exp.Star())
     if wanted.kind == "units":
         return exp.Count(this=exp.Distinct(expressions=[col(str(table.unit)).node]))
-    of = formula(wanted.of)
+    of = as_expression(wanted.of)
     if wanted.between is not None:
         if not isinstance(wanted.between, list | tuple) or len(wanted.between) != 2:
             raise BadParameter(
@@ -286,7 +296,7 @@ def _aggregate(wanted: Wanted, table: Table) -> exp.Expression:
                 fix="between=(0, 60)",
             )
         of = of.clamp(*wanted.between)
-    rank = [] if wanted.rank is None else [tree(wanted.rank)]
+    rank = [] if wanted.rank is None else [syntax_tree(wanted.rank)]
     return exp.Anonymous(this=_FUNCTIONS[wanted.kind], expressions=[of.node.copy(), *rank])
 
 
@@ -305,7 +315,7 @@ def _join(ours: Table, other: Table, on: Any) -> exp.Join:
         )
     if all(left == right for left, right in pairs.items()):
         return exp.Join(this=this, using=[identifier(name) for name in pairs])
-    equal = [formula(left) == col(f"{other.name}.{right}") for left, right in pairs.items()]
+    equal = [as_expression(left) == col(f"{other.name}.{right}") for left, right in pairs.items()]
     return exp.Join(this=this, on=exp.and_(*(one.node.copy() for one in equal)))
 
 
@@ -326,12 +336,12 @@ def _keys_of(table: Table) -> str:
 
 
 def _names(on: Any) -> list[str]:
-    return [] if on is None else [on] if isinstance(on, str) else [str(name) for name in several(on)]
+    return [] if on is None else [on] if isinstance(on, str) else [str(name) for name in value_list(on)]
 
 
 def _name(one: Any) -> str:
     """The name of a key: that of its column; a formula needs one of its own."""
-    node = formula(one).node
+    node = as_expression(one).node
     if isinstance(node, exp.Column):
         return str(node.name)
     raise BadParameter(
@@ -349,7 +359,7 @@ def _named(node: exp.Expression, name: str) -> exp.Expression:
 
 def _listed(keys: Any, names: list[str]) -> tuple[tuple[Any, ...], ...]:
     """Groups as tuples: from values of one column, or from tuples of several."""
-    groups = [group if isinstance(group, tuple) else (group,) for group in several(keys)]
+    groups = [group if isinstance(group, tuple) else (group,) for group in value_list(keys)]
     if all(len(group) == len(names) for group in groups) and len(set(groups)) == len(groups):
         return tuple(groups)
     raise RefusedQuestion(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from discreet import check
 from discreet.errors import BadParameter, EngineFailed, RefusedQuestion
 from discreet.privacy.unit import RELATIONS, Unit
-from discreet.tables.ask.asking import Asking
+from discreet.tables.ask.asking import QueryMethods
 from discreet.tables.data import rules
 from discreet.tables.data.engine import Engine, not_copied
 from discreet.tables.data.frozen import Frozen
@@ -91,17 +91,17 @@ class Table:
         rules.word_of("the name of a table", self.name)
         folded = {name.casefold() for name in self.columns}
         if len(folded) < len(self.columns):
-            raise rules.wrong(
+            raise rules.description_error(
                 where, "two of its columns differ only in upper and lower case.", "rename one of them"
             )
         if self.unit is None or self.unit == ROW:
             return
         if self.unit not in self.columns:
-            raise rules.wrong(
+            raise rules.description_error(
                 where, f"it has no column {self.unit}.", _spelt(self.unit, self.name, self.columns)
             )
         if self.columns[self.unit].kind not in UNIT_KINDS:
-            raise rules.wrong(
+            raise rules.description_error(
                 f"{where}, column {self.unit}",
                 "the privacy unit must be a whole number, a text, a decimal or a date, not a real number, a truth value, "
                 "a moment or bytes.",
@@ -181,7 +181,7 @@ class Each:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dataset(Asking):
+class Dataset(QueryMethods):
     """Tables in an engine, with their public description, made by `dp.open`.
 
     A question starts with `data["visits"]`, or with `data` itself if it has a single private table.
@@ -207,14 +207,14 @@ class Dataset(Asking):
     def __post_init__(self) -> None:
         private = [table for table in self.tables.values() if table.private]
         if not private:
-            raise rules.wrong(
+            raise rules.description_error(
                 "the data set", "it has no private table.", 'dp.open("visits.parquet", protect=…)'
             )
         kinds = {
             column.kind for table in private for name, column in table.columns.items() if name == table.unit
         }
         if len(kinds) > 1:
-            raise rules.wrong(
+            raise rules.description_error(
                 f"column {self.protect.column}",
                 "the privacy unit has different types in different tables.",
                 "store it as whole numbers in all of them, or as text in all of them",
@@ -228,9 +228,9 @@ class Dataset(Asking):
 
     def __getitem__(self, table: str) -> Query:
         """The start of a question about one of several private tables."""
-        from discreet.tables.ask.query import start
+        from discreet.tables.ask.query import start_query
 
-        return start(self, table)
+        return start_query(self, table)
 
     @property
     def _query(self) -> Query:

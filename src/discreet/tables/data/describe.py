@@ -12,7 +12,7 @@ from pathlib import Path
 
 from discreet.paths import first_file
 from discreet.tables.data.readers import schema
-from discreet.tables.data.rules import wrong
+from discreet.tables.data.rules import description_error
 from discreet.tables.data.toml import key_text, value_text
 
 __all__ = ["describe"]
@@ -55,7 +55,7 @@ def describe(path: str | Path, table: str = "") -> str:
         names = schema.catalogue(place)
         if len(names) != 1:
             fix = f"--table {names[0]}   (one of {', '.join(names)})"
-            raise wrong(place.name, "it has several tables; one must be chosen.", fix)
+            raise description_error(place.name, "it has several tables; one must be chosen.", fix)
         table = names[0]
     columns = schema.kinds(path, table)
     stem = table or place.stem

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Any
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.data.types import NUMBER, TRUTH, Type, read_back
+from discreet.tables.data.types import NUMBER, TRUTH, Type, python_value
 
 __all__ = [
     "Arithmetic",
@@ -29,6 +29,7 @@ __all__ = [
     "Coalesce",
     "Compare",
     "Constant",
+    "DatePart",
     "Expr",
     "Extreme",
     "IsIn",
@@ -37,16 +38,15 @@ __all__ = [
     "Logic",
     "Modulo",
     "Not",
-    "Part",
     "Quotient",
     "Read",
     "Scaled",
-    "aligned",
+    "align",
     "leaves",
 ]
 
 #: The parts of a date with their bounds; those of the year come from the column. `isodow` is 1 (Monday) to 7.
-PARTS = {
+DATE_PARTS = {
     "quarter": (1, 4),
     "month": (1, 12),
     "day": (1, 31),
@@ -141,7 +141,7 @@ class Arithmetic(Expr):
             if self.left == self.right and a.low <= 0 <= a.high:
                 corners = [0, a.low**2, a.high**2]
             return Type(NUMBER, min(corners), max(corners), a.places + b.places, null)
-        assert a.places == b.places, "put both on one grid first: aligned()"
+        assert a.places == b.places, "put both on one grid first: align()"
         if self.op == "+":
             return Type(NUMBER, a.low + b.low, a.high + b.high, a.places, null)
         return Type(NUMBER, a.low - b.high, a.high - b.low, a.places, null)
@@ -314,8 +314,8 @@ class Coalesce(Expr):
 
 
 @dataclass(frozen=True)
-class Part(Expr):
-    """The year, or one of PARTS, of a date or of a moment in UTC; a whole number."""
+class DatePart(Expr):
+    """The year, or one of DATE_PARTS, of a date or of a moment in UTC; a whole number."""
 
     part: str
     of: Expr
@@ -324,9 +324,9 @@ class Part(Expr):
     def type(self) -> Type:
         old = self.of.type
         if self.part == "year":
-            low, high = (read_back(end, old).year for end in (old.low, old.high))
+            low, high = (python_value(end, old).year for end in (old.low, old.high))
         else:
-            low, high = PARTS[self.part]
+            low, high = DATE_PARTS[self.part]
         return Type(NUMBER, low, high, 0, old.null)
 
 
@@ -342,7 +342,7 @@ class Bucket(Expr):
         return Type(NUMBER, 0, len(self.edges), 0, self.of.type.null)
 
 
-def aligned(*exprs: Expr) -> tuple[Expr, ...]:
+def align(*exprs: Expr) -> tuple[Expr, ...]:
     """The same numbers, all on the finest of their grids."""
     finest = max(expr.type.places for expr in exprs)
     return tuple(expr if expr.type.places == finest else Scaled(expr, finest) for expr in exprs)

@@ -23,13 +23,13 @@ __all__ = [
     "KINDS",
     "bounds_of",
     "closest",
+    "description_error",
     "kind_of",
     "nearest",
     "places_of",
     "truth_of",
     "values_of",
     "word_of",
-    "wrong",
 ]
 
 KINDS = ("integer", "real", "decimal", "text", "boolean", "date", "timestamp", "other")
@@ -59,7 +59,7 @@ _EXAMPLES = {
 }
 
 
-def wrong(where: str, what: str, fix: str, why: str = "") -> BadDescription:
+def description_error(where: str, what: str, fix: str, why: str = "") -> BadDescription:
     """The error (DP403) for a wrong description."""
     why = why or "every guarantee is computed from the description, so nothing in it is guessed."
     return BadDescription("DP403", f"{where}: {what}", why=why, fix=fix)
@@ -82,7 +82,9 @@ def word_of(where: str, value: Any) -> str:
     """A non-empty text."""
     if isinstance(value, str) and value.strip():
         return value
-    raise wrong(where, "it must be a text, and not empty.", f'{where.rsplit(maxsplit=1)[-1]} = "visits"')
+    raise description_error(
+        where, "it must be a text, and not empty.", f'{where.rsplit(maxsplit=1)[-1]} = "visits"'
+    )
 
 
 def kind_of(where: str, kind: Any) -> str:
@@ -92,7 +94,7 @@ def kind_of(where: str, kind: Any) -> str:
         return str(word)
     near = closest(kind, [*KINDS, *_ALSO])
     fix = f'type = "{near}",  in Python  dp.column("{near}")   (one of {", ".join(KINDS)})'
-    raise wrong(where, "it must be a known type of column.", fix)
+    raise description_error(where, "it must be a known type of column.", fix)
 
 
 def bounds_of(where: str, kind: str, bounds: Any) -> tuple[Any, Any] | None:
@@ -101,16 +103,16 @@ def bounds_of(where: str, kind: str, bounds: Any) -> tuple[Any, Any] | None:
         return None
     if kind not in _EXAMPLES:
         fix = 'if it holds numbers:  type = "integer",  in Python  dp.column("integer", …);  else remove its bounds'
-        raise wrong(where, f"a column of type {kind} cannot have bounds.", fix)
+        raise description_error(where, f"a column of type {kind} cannot have bounds.", fix)
     example = f"bounds = {_EXAMPLES[kind]}"
     if isinstance(bounds, str) or not isinstance(bounds, list | tuple) or len(bounds) != 2:
-        raise wrong(where, "bounds must be two values, the lower one first.", example)
+        raise description_error(where, "bounds must be two values, the lower one first.", example)
     low, high = (_value(where, kind, end, example) for end in bounds)
     if not low < high:
         turned = example if low == high else f"bounds = [{bounds[1]}, {bounds[0]}]"
-        raise wrong(where, "the lower bound must be below the upper one.", turned)
+        raise description_error(where, "the lower bound must be below the upper one.", turned)
     if max(abs(_size(kind, end)) for end in (low, high)) > WIDEST:
-        raise wrong(
+        raise description_error(
             where, "bounds must lie within ±2^62.", example, "sums are computed in 64-bit whole numbers."
         )
     return low, high
@@ -122,22 +124,24 @@ def values_of(where: str, kind: str, values: Any) -> tuple[Any, ...] | None:
         return None
     example = 'values = ["north", "south"]' if kind == "text" else "values = [1, 2, 3]"
     if kind in {"real", "decimal", "timestamp", "other"}:
-        raise wrong(where, f"a column of type {kind} cannot have values.", "group by a bucket of it instead")
+        raise description_error(
+            where, f"a column of type {kind} cannot have values.", "group by a bucket of it instead"
+        )
     if (
         isinstance(values, str)
         or not isinstance(values, list | tuple | set | frozenset | range)
         or not values
     ):
-        raise wrong(where, "values must be a list of categories, and not empty.", example)
+        raise description_error(where, "values must be a list of categories, and not empty.", example)
     if len(values) > _MOST_VALUES:
-        raise wrong(
+        raise description_error(
             where,
             f"values may list at most {_MOST_VALUES} categories.",
             "leave values out; key selection finds the frequent ones",
         )
     checked = [_value(where, kind, value, example) for value in values]
     if len(set(checked)) < len(checked):
-        raise wrong(where, "values list a category twice.", example)
+        raise description_error(where, "values list a category twice.", example)
     return tuple(sorted(checked) if isinstance(values, set | frozenset) else checked)
 
 
@@ -147,11 +151,11 @@ def places_of(where: str, kind: str, places: Any, bounds: tuple[Any, Any] | None
         return None
     fix = "leave places out; a fine grid is chosen from the bounds"
     if kind not in {"real", "decimal"}:
-        raise wrong(where, "only a column of type real or decimal can have places.", fix)
+        raise description_error(where, "only a column of type real or decimal can have places.", fix)
     if isinstance(places, bool) or not isinstance(places, int) or not 0 <= places <= _MOST_PLACES:
-        raise wrong(where, f"places must be a whole number from 0 to {_MOST_PLACES}.", fix)
+        raise description_error(where, f"places must be a whole number from 0 to {_MOST_PLACES}.", fix)
     if bounds and max(abs(Fraction(str(end))) for end in bounds) * 2**places > WIDEST:
-        raise wrong(where, "the bounds do not fit into 64 bits with this many places.", fix)
+        raise description_error(where, "the bounds do not fit into 64 bits with this many places.", fix)
     return places
 
 
@@ -160,7 +164,7 @@ def truth_of(where: str, value: Any) -> bool:
     if isinstance(value, bool):
         return value
     key = where.rsplit(maxsplit=1)[-1]
-    raise wrong(where, "it must be true or false.", f"{key} = true   (in Python:  {key}=True)")
+    raise description_error(where, "it must be true or false.", f"{key} = true   (in Python:  {key}=True)")
 
 
 def _value(where: str, kind: str, value: Any, example: str) -> Any:
@@ -174,7 +178,9 @@ def _value(where: str, kind: str, value: Any, example: str) -> Any:
         "timestamp": isinstance(value, datetime),
     }[kind]
     if not fits:
-        raise wrong(where, f"it has a value that is not of type {kind}, or is not finite.", example)
+        raise description_error(
+            where, f"it has a value that is not of type {kind}, or is not finite.", example
+        )
     return int(value) if kind == "integer" else value
 
 

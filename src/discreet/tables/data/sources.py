@@ -11,7 +11,7 @@
 
 **Guarantee.** The names and kinds of columns never depend on the rows. A text file holds text, which is cast as the
 description says, and to NULL where that fails (`texts.py`). In a pandas column of Python objects, everything but `str` is
-NULL. A frame is used as it is when it is opened. No cell of a file or a frame makes opening fail (`sound.py`). A lazy frame,
+NULL. A frame is used as it is when it is opened. No cell of a file or a frame makes opening fail (`sanitize.py`). A lazy frame,
 a relation and a view are programs: their author answers for what they do with a row.
 """
 
@@ -29,9 +29,9 @@ from discreet.tables.data import rules
 from discreet.tables.data.dataset import Column
 from discreet.tables.data.frozen import Frozen
 from discreet.tables.data.readers import parquet, schema, texts
-from discreet.tables.data.readers.sound import for_spark, sound
+from discreet.tables.data.readers.sound import sanitize, sanitize_for_spark
 
-__all__ = ["HOMES", "Found", "bring", "find", "one_address"]
+__all__ = ["HOMES", "TableSource", "bring", "find", "one_address"]
 
 #: The default engine of each home.
 HOMES = {
@@ -58,7 +58,7 @@ _PLACE = {
 
 
 @dataclass(frozen=True)
-class Found:
+class TableSource:
     """The source of a table: its home, what its engine gets, its name, and a label that is shown."""
 
     home: str
@@ -70,11 +70,11 @@ class Found:
     files: Frozen | None = None  # to notice later changes
 
 
-def find(source: Any, table: str = "") -> Found:
+def find(source: Any, table: str = "") -> TableSource:
     """The table that a source means; only the catalogue of a database is opened."""
     if isinstance(source, str) and source.startswith(("postgresql://", "postgres://")):
         name = _table(table, repr(_without_password(source)))
-        return Found("postgres", name, name.rpartition(".")[2], _without_password(source), name, source)
+        return TableSource("postgres", name, name.rpartition(".")[2], _without_password(source), name, source)
     check_address(source)
     if isinstance(source, str | Path):
         return _file(expanded(source), table)
@@ -86,52 +86,57 @@ def find(source: Any, table: str = "") -> Found:
     return _frame(source, package)
 
 
-def _file(path: Path, table: str) -> Found:
+def _file(path: Path, table: str) -> TableSource:
     first = first_file(path)
     # Recorded before anything is read, so that every later change is noticed.
     frozen = Frozen.at(path)
     if not schema.is_database(path):
         schema.check_kind(first)
-        return Found("file", str(path), first.stem, str(path), files=frozen)
+        return TableSource("file", str(path), first.stem, str(path), files=frozen)
     names = schema.catalogue(first)
     if not table and len(names) == 1:
         table = names[0]
     if _table(table, f'"{path}"', names) not in names:
         raise unopened(f"{path.name} has no table {table}.", f'table="{rules.closest(table, names)}"')
     if schema.is_sqlite(path):
-        return Found("arrow", texts.from_sqlite(path, table), table, str(path), table, files=frozen)
-    return Found("duckdb", schema.DatabaseFile(path, table), table, str(path), table, files=frozen)
+        return TableSource("arrow", texts.from_sqlite(path, table), table, str(path), table, files=frozen)
+    return TableSource("duckdb", schema.DatabaseFile(path, table), table, str(path), table, files=frozen)
 
 
-def _connected(connection: Any, table: str) -> Found:
+def _connected(connection: Any, table: str) -> TableSource:
     package = type(connection).__module__.split(".")[0].removeprefix("_")
     name = table.rpartition(".")[2]
     if package == "duckdb":
-        return Found("duckdb", (connection, table), name)
+        return TableSource("duckdb", (connection, table), name)
     if package == "psycopg":
         told = schema.library("psycopg").conninfo
         address = told.make_conninfo(connection.info.dsn, password=connection.info.password)
-        return Found("postgres", table, name, "", table, address)
+        return TableSource("postgres", table, name, "", table, address)
     raise _unknown()
 
 
-def _frame(source: Any, package: str) -> Found:
+def _frame(source: Any, package: str) -> TableSource:
     kind = type(source).__name__
     if package == "pandas" and kind == "DataFrame":
-        return Found("arrow", texts.from_pandas(source), "data")
+        return TableSource("arrow", texts.from_pandas(source), "data")
     if package == "pyarrow" and kind == "Table":
-        return Found("arrow", source, "data")
+        return TableSource("arrow", source, "data")
     if package == "polars" and kind in {"DataFrame", "LazyFrame"}:
-        return Found("polars", source, "data")
+        return TableSource("polars", source, "data")
     if package == "pyspark" and kind == "DataFrame":
-        return Found("spark", source, "data")
+        return TableSource("spark", source, "data")
     if package == "duckdb" and kind == "DuckDBPyRelation":
-        return Found("duckdb", source, "data")
+        return TableSource("duckdb", source, "data")
     raise _unknown()
 
 
 def bring(
-    found: Found, engine: str, columns: Mapping[str, Column], *, unit: str | None = None, session: Any = None
+    found: TableSource,
+    engine: str,
+    columns: Mapping[str, Column],
+    *,
+    unit: str | None = None,
+    session: Any = None,
 ) -> Any:
     """A source in the form that an engine reads, or a refusal if only another engine could read it."""
     if HOMES[found.home] == engine and found.home != "file":
@@ -165,18 +170,18 @@ def _from_files(
     wanted = {name: column.kind for name, column in columns.items()}
     if unit is not None:
         wanted.setdefault(unit, "text")
-    table = schema.opened(lambda: parquet.Parquet.of(paths, wanted), paths[0])
+    table = schema.guard_opening(lambda: parquet.Parquet.of(paths, wanted), paths[0])
     if engine != "spark":
         return table
-    return _in_memory(schema.opened(table.table, paths[0]), engine, unit, session)
+    return _in_memory(schema.guard_opening(table.table, paths[0]), engine, unit, session)
 
 
 def _in_memory(table: Any, engine: str, unit: str | None, session: Any) -> Any:
     """A table as a frame of another engine; its errors are hidden, because they may quote a cell."""
     if engine == "polars":
-        return schema.opened(lambda: schema.library("polars").from_arrow(sound(table)))
+        return schema.guard_opening(lambda: schema.library("polars").from_arrow(sanitize(table)))
     if engine == "spark":
-        return schema.opened(lambda: _in_spark(for_spark(sound(table), unit), session))
+        return schema.guard_opening(lambda: _in_spark(sanitize_for_spark(sanitize(table), unit), session))
     return table
 
 
@@ -186,7 +191,7 @@ def _in_spark(table: Any, session: Any) -> Any:
     return session.createDataFrame(list(rows), types)
 
 
-def one_address(found: Mapping[str, Found]) -> str:
+def one_address(found: Mapping[str, TableSource]) -> str:
     """The address of the one database of all tables; in another database a name would mean another table."""
     first, *others = (one.address for one in found.values())
     parts = schema.library("psycopg").conninfo.conninfo_to_dict
@@ -195,7 +200,7 @@ def one_address(found: Mapping[str, Found]) -> str:
         return {word: value for word, value in parts(address).items() if word in _PLACE}
 
     for name, other in zip([*found][1:], others, strict=True):
-        if other == first or schema.opened(lambda at=other: place(at) == place(first)):
+        if other == first or schema.guard_opening(lambda at=other: place(at) == place(first)):
             continue
         raise BadParameter(
             "DP107",

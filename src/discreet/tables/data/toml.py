@@ -24,13 +24,22 @@ from typing import TYPE_CHECKING, Any
 from discreet.errors import BadDescription, BadParameter, EngineFailed
 from discreet.paths import check_address, expanded, text_of
 from discreet.tables.data import rules
-from discreet.tables.data.budget import checked as checked_budget
+from discreet.tables.data.budget import validate_budget as checked_budget
 from discreet.tables.data.dataset import Column, Each
 
 if TYPE_CHECKING:
     from discreet.tables.data.dataset import Dataset, Table
 
-__all__ = ["Described", "Place", "column_of", "key_text", "located", "read", "value_text", "write"]
+__all__ = [
+    "Description",
+    "TableDescription",
+    "column_of",
+    "key_text",
+    "read",
+    "resolve_source",
+    "value_text",
+    "write",
+]
 
 _SECTIONS = ("dataset", "limits", "columns", "tables", "public", "budget")
 _DATASET = (
@@ -50,7 +59,7 @@ _TABLE = ("source", "table", "columns")
 
 
 @dataclass(frozen=True)
-class Place:
+class TableDescription:
     """The source of one table and the descriptions of its columns."""
 
     source: str
@@ -60,19 +69,19 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Described:
+class Description:
     """A parsed description: everything that `open` needs."""
 
     name: str
-    private: Mapping[str, Place]
-    public: Mapping[str, Place]
+    private: Mapping[str, TableDescription]
+    public: Mapping[str, TableDescription]
     protect: Each
     version: str = ""
     engine: str | None = None
     budget: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read(path: str | Path) -> Described:
+def read(path: str | Path) -> Description:
     """The validated description in a TOML file; its paths are relative to the file."""
     check_address(path)
     place = expanded(path)
@@ -89,9 +98,11 @@ def read(path: str | Path) -> Described:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         reason = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is nested too deeply"
         fix = 'texts are in quotes, lists in brackets:  source = "visits.parquet"   bounds = [0, 60]'
-        raise rules.wrong(place.name, f"{reason}.", fix) from None
+        raise rules.description_error(place.name, f"{reason}.", fix) from None
     if outside := [key for key in told if key in _DATASET and key not in _SECTIONS]:
-        raise rules.wrong(place.name, f"the key {outside[0]!r} must be inside a section.", "[dataset]")
+        raise rules.description_error(
+            place.name, f"the key {outside[0]!r} must be inside a section.", "[dataset]"
+        )
     _known(place.name, told, _SECTIONS)
     dataset = _section(told, "dataset", _DATASET)
     folder = place.parent
@@ -99,7 +110,7 @@ def read(path: str | Path) -> Described:
         name: _place(f"[public.{name}]", section, folder)
         for name, section in _tables(told.get("public", {}), "public").items()
     }
-    return Described(
+    return Description(
         name=_word("[dataset] name", dataset.get("name", place.stem)),
         private=_private(told, dataset, folder, place.stem),
         public=public,
@@ -110,11 +121,11 @@ def read(path: str | Path) -> Described:
     )
 
 
-def _private(told: Any, dataset: Any, folder: Path, stem: str) -> dict[str, Place]:
+def _private(told: Any, dataset: Any, folder: Path, stem: str) -> dict[str, TableDescription]:
     if "tables" in told:
         if {"source", "table"} & set(dataset) or "columns" in told:
             fix = "move  source  and  [columns.…]  into  [tables.<name>]"
-            raise rules.wrong(
+            raise rules.description_error(
                 "[tables]", "source and columns must stand either in [dataset] or in each table.", fix
             )
         return {
@@ -132,10 +143,10 @@ def _protect(dataset: Any, limits: Any) -> Each:
     if row == ("unit" in dataset):
         fix = 'unit = "patient_id"   or, only if nobody can have two rows:  each_row = true'
         fix = f"unit = {value_text(dataset['unit'])}   alone, without each_row" if row else fix
-        raise rules.wrong(where, "it must have either unit or each_row.", fix)
+        raise rules.description_error(where, "it must have either unit or each_row.", fix)
     if not row and "rows_per_unit" not in limits:
         fix = '[limits]\n       rows_per_unit = 20      # or  rows_per_unit = "auto"'
-        raise rules.wrong("[limits]", "rows_per_unit is missing.", fix)
+        raise rules.description_error("[limits]", "rows_per_unit is missing.", fix)
     try:
         return Each(
             None if row else _word("[dataset] unit", dataset["unit"]),
@@ -146,13 +157,13 @@ def _protect(dataset: Any, limits: Any) -> Each:
         )
     except BadParameter as slip:
         what, fix = (said.replace("at_most", "rows_per_unit") for said in (slip.what, slip.fix))
-        raise rules.wrong("[dataset] and [limits]", what, fix) from None
+        raise rules.description_error("[dataset] and [limits]", what, fix) from None
 
 
-def _place(where: str, section: Any, folder: Path) -> Place:
+def _place(where: str, section: Any, folder: Path) -> TableDescription:
     _known(where, section, _TABLE)
     if "source" not in section:
-        raise rules.wrong(
+        raise rules.description_error(
             where, "source is missing: the path or address of the table.", 'source = "visits.parquet"'
         )
     columns, borrowed = {}, {}
@@ -165,7 +176,9 @@ def _place(where: str, section: Any, folder: Path) -> Place:
         kind = rules.kind_of(inside, told["type"]) if "type" in told else ""
         columns[name] = column_of(name, kind, {**told, "values": values})
     table = _word(f"{where} table", section["table"]) if "table" in section else ""
-    return Place(located(_word(f"{where} source", section["source"]), folder), table, columns, borrowed)
+    return TableDescription(
+        resolve_source(_word(f"{where} source", section["source"]), folder), table, columns, borrowed
+    )
 
 
 def column_of(name: str, kind: str, told: Mapping[str, Any]) -> Column:
@@ -181,7 +194,7 @@ def column_of(name: str, kind: str, told: Mapping[str, Any]) -> Column:
     )
 
 
-def located(source: str, folder: Path) -> str:
+def resolve_source(source: str, folder: Path) -> str:
     """A path relative to a folder; the address of a database unchanged."""
     return source if "://" in source else str(folder / expanded(source))
 
@@ -189,7 +202,9 @@ def located(source: str, folder: Path) -> str:
 def _pair(name: str, bounds: Any) -> Any:
     """Bounds as a pair; an empty list is a gap that `describe` left and nobody filled."""
     if bounds == []:
-        raise rules.wrong(f"[columns.{name}]", "bounds are empty.", "bounds = [0, 100]   or remove the line")
+        raise rules.description_error(
+            f"[columns.{name}]", "bounds are empty.", "bounds = [0, 100]   or remove the line"
+        )
     return tuple(bounds) if isinstance(bounds, list) else bounds
 
 
@@ -203,16 +218,20 @@ def _tables(section: Any, name: str) -> Any:
     if isinstance(section, dict) and all(isinstance(part, dict) for part in section.values()):
         return section
     example = "days" if name == "columns" else "visits"
-    raise rules.wrong(f"[{name}]", "each of its entries must be a section.", f"[{name}.{example}]")
+    raise rules.description_error(
+        f"[{name}]", "each of its entries must be a section.", f"[{name}.{example}]"
+    )
 
 
 def _known(where: str, section: Any, keys: tuple[str, ...]) -> None:
     if not isinstance(section, dict):
-        raise rules.wrong(where, "it must be a section with keys.", f"[{where.strip('[]')}]")
+        raise rules.description_error(where, "it must be a section with keys.", f"[{where.strip('[]')}]")
     for key in section:
         if key not in keys:
             near = rules.nearest(key, keys)
-            raise rules.wrong(where, f"{key!r} is not a known key.", f"{near}   (did you mean this?)")
+            raise rules.description_error(
+                where, f"{key!r} is not a known key.", f"{near}   (did you mean this?)"
+            )
 
 
 def _word(where: str, value: Any) -> str:

@@ -76,7 +76,7 @@ def micros(value: datetime) -> int:
     return (aware - _EPOCH) // timedelta(microseconds=1)
 
 
-def read_back(cells: int, kind: Type) -> Any:
+def python_value(cells: int, kind: Type) -> Any:
     """The Python value of a number of cells."""
     if kind.kind == DATE:
         return _EPOCH_DAY + timedelta(days=cells)

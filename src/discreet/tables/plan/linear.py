@@ -29,8 +29,8 @@ from discreet.tables.plan.intervals import Form, combined
 __all__ = [
     "LINEAR",
     "Block",
-    "Column",
     "Layout",
+    "LinearColumn",
     "Moments",
     "columns_of",
     "laid_out_l1",
@@ -47,7 +47,7 @@ _FIRST = 0.4  # the share of Σy beside Σ(2y² − (U − L)²)
 
 
 @dataclass(frozen=True)
-class Column:
+class LinearColumn:
     """What is asked of one expression; `of` is None for the rows themselves."""
 
     of: Expr | None
@@ -109,7 +109,7 @@ class Layout:
         return len(self.features) - 1
 
 
-def columns_of(aggregates: Sequence[Aggregate]) -> list[Column]:
+def columns_of(aggregates: Sequence[Aggregate]) -> list[LinearColumn]:
     """What is asked of each expression, in the order of the question.
 
     COUNT(*) is COUNT(x) of a column that is never NULL and is asked for something else too.
@@ -123,10 +123,10 @@ def columns_of(aggregates: Sequence[Aggregate]) -> list[Column]:
     if None in asked and sure:
         asked[sure[0]].add("count")
         del asked[None]
-    return [Column(of, frozenset(kinds)) for of, kinds in asked.items()]
+    return [LinearColumn(of, frozenset(kinds)) for of, kinds in asked.items()]
 
 
-def laid_out_l1(columns: Sequence[Column], bits: int) -> Layout:
+def laid_out_l1(columns: Sequence[LinearColumn], bits: int) -> Layout:
     """The features for Laplace noise, in blocks that each get a part of ε; ends have `bits` bits at most."""
     layout = Layout()
     for column in columns:
@@ -143,13 +143,13 @@ def laid_out_l1(columns: Sequence[Column], bits: int) -> Layout:
     return _counted(layout, columns)
 
 
-def laid_out_l2(columns: Sequence[Column], bits: int, *, units: bool = False) -> Layout:
+def laid_out_l2(columns: Sequence[LinearColumn], bits: int, *, units: bool = False) -> Layout:
     """The features for Gaussian noise, with their shares of the precision (compile.proof.md, § 5).
 
     `units` asks for one more coordinate, which says that a unit has a row in a group.
     """
     layout = Layout()
-    families: dict[Expr | None, list[Column]] = {}
+    families: dict[Expr | None, list[LinearColumn]] = {}
     for column in columns:
         sure = column.of is None or not column.of.type.null
         families.setdefault(None if sure and column.needs_count else column.of, []).append(column)
@@ -161,7 +161,7 @@ def laid_out_l2(columns: Sequence[Column], bits: int, *, units: bool = False) ->
     return _counted(layout, columns)
 
 
-def _add_family(layout: Layout, rows_of: Expr | None, family: Sequence[Column], bits: int) -> None:
+def _add_family(layout: Layout, rows_of: Expr | None, family: Sequence[LinearColumn], bits: int) -> None:
     """Columns that are NULL in the same rows have one count. Beside m means it gets 1 part in 2 + 2√m."""
     valued = [column for column in family if column.needs_values]
     means = sum(bool(column.kinds & _CENTRED) for column in valued)
@@ -181,7 +181,7 @@ def _add_family(layout: Layout, rows_of: Expr | None, family: Sequence[Column], 
             _add_centred(layout, column, bits, counted, 1.0 - share)
 
 
-def _add_sum(layout: Layout, column: Column, bits: int, share: float = 1.0) -> None:
+def _add_sum(layout: Layout, column: LinearColumn, bits: int, share: float = 1.0) -> None:
     x, step = _coarse(column, bits, from_zero=True)
     low, high = min(x.type.low, 0), max(x.type.high, 0)
     place = layout.add(x, max(-low, high, 1), share)
@@ -189,7 +189,7 @@ def _add_sum(layout: Layout, column: Column, bits: int, share: float = 1.0) -> N
     layout.moments[column.of] = Moments(total={place: step}, step=step)
 
 
-def _add_two(layout: Layout, column: Column, bits: int) -> None:
+def _add_two(layout: Layout, column: LinearColumn, bits: int) -> None:
     x, step = _coarse(column, bits)
     low, high = _ends(x)
     width = high - low
@@ -204,7 +204,7 @@ def _add_two(layout: Layout, column: Column, bits: int) -> None:
     )
 
 
-def _add_three(layout: Layout, column: Column, bits: int) -> None:
+def _add_three(layout: Layout, column: LinearColumn, bits: int) -> None:
     x, step = _coarse(column, bits)
     low, high = _ends(x)
     square = (high - low) ** 2
@@ -224,7 +224,7 @@ def _add_three(layout: Layout, column: Column, bits: int) -> None:
     )
 
 
-def _add_centred(layout: Layout, column: Column, bits: int, counted: Form, share: float) -> None:
+def _add_centred(layout: Layout, column: LinearColumn, bits: int, counted: Form, share: float) -> None:
     x, step = _coarse(column, bits)
     low, high = _ends(x)
     width = high - low
@@ -245,7 +245,7 @@ def _add_centred(layout: Layout, column: Column, bits: int, counted: Form, share
     )
 
 
-def _counted(layout: Layout, columns: Sequence[Column]) -> Layout:
+def _counted(layout: Layout, columns: Sequence[LinearColumn]) -> Layout:
     """COUNT(*) is read off the rows themselves, or off a column that is never NULL."""
     for column in columns:
         if "count" in column.kinds:
@@ -260,7 +260,7 @@ def _one(of: Expr | None) -> Expr:
     return Case(((IsNull(of), whole(0)),), whole(1))
 
 
-def _coarse(column: Column, bits: int, *, from_zero: bool = False) -> tuple[Expr, Fraction]:
+def _coarse(column: LinearColumn, bits: int, *, from_zero: bool = False) -> tuple[Expr, Fraction]:
     """x in whole cells, and how much one of them is: rounded to a grid on which it spans 2^bits at most."""
     assert column.of is not None
     x, kind = column.of, column.of.type

@@ -27,16 +27,16 @@ from typing import Any
 from discreet.errors import DiscreetError
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.sql.own import in_own_names
-from discreet.tables.ask.sql.refuse import refused
+from discreet.tables.ask.sql.refuse import question_error
 from discreet.tables.ask.sql.select import question
-from discreet.tables.ask.sql.text import statement
+from discreet.tables.ask.sql.text import parse_statement
 from discreet.tables.data.dataset import Dataset
 
-__all__ = ["Asked", "parse"]
+__all__ = ["ParsedQuestion", "parse"]
 
 
 @dataclass(frozen=True)
-class Asked:
+class ParsedQuestion:
     """A parsed question, whether EXPLAIN PRIVACY stands before it, and the options of WITH ( … )."""
 
     question: Question
@@ -44,7 +44,7 @@ class Asked:
     options: Mapping[str, float | str] = field(default_factory=dict)
 
 
-def parse(text: Any, dataset: Dataset) -> Asked:
+def parse(text: Any, dataset: Dataset) -> ParsedQuestion:
     """The question that a text asks, or a RefusedQuestion that says what to write instead.
 
     **Guarantee.** No private row is read and nothing is spent, whatever the text is.
@@ -56,17 +56,17 @@ def parse(text: Any, dataset: Dataset) -> Asked:
         raise
 
 
-def _parsed(text: Any, dataset: Dataset) -> Asked:
-    stated = statement(text)
+def _parsed(text: Any, dataset: Dataset) -> ParsedQuestion:
+    stated = parse_statement(text)
     try:
         asked = question(stated, dataset)
     except RecursionError:
         asked = None
     if asked is None:
-        raise refused(
+        raise question_error(
             "DP702",
             "the question is nested too deeply.",
             "parsing it would exhaust a shared server.",
             "use fewer levels of parentheses and CASE",
         )
-    return Asked(asked, stated.explain, stated.options)
+    return ParsedQuestion(asked, stated.explain, stated.options)

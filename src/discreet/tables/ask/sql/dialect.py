@@ -10,12 +10,12 @@ from sqlglot import exp, generator, parser, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
-__all__ = ["Plain"]
+__all__ = ["PlainDialect"]
 
 _KEPT_PARSERS = {"CAST", "TRY_CAST", "EXTRACT"}
 
 
-class Plain(Dialect):
+class PlainDialect(Dialect):
     """SQL in which a function is a name with arguments."""
 
     NULL_ORDERING = "nulls_are_last"

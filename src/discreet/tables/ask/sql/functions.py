@@ -14,9 +14,9 @@ from sqlglot import exp
 
 from discreet.tables.ask import build, compare
 from discreet.tables.ask.build import Term
-from discreet.tables.ask.leaf import exact, near
-from discreet.tables.ask.sql.literals import whole, written_number
-from discreet.tables.ask.sql.refuse import name_of, only, owned, refused, shown
+from discreet.tables.ask.leaf import exact_number, similar_names
+from discreet.tables.ask.sql.literals import literal_number, whole_number
+from discreet.tables.ask.sql.refuse import name_of, node_text, question_error, require_only, with_own_column
 from discreet.tables.data import expr
 from discreet.tables.data.rules import closest
 from discreet.tables.data.types import NUMBER
@@ -55,20 +55,20 @@ Arguments = list[Any]
 
 def call(scalar: Scalar, node: Any) -> Term:
     """A function of one row."""
-    only(node, "this", "expressions")
+    require_only(node, "this", "expressions")
     name, arguments = name_of(node), node.expressions
     if name in AGGREGATES:
-        raise refused(
+        raise question_error(
             "DP706",
-            f"{shown(node)} is an aggregate, and a value of one row is needed here.",
+            f"{node_text(node)} is an aggregate, and a value of one row is needed here.",
             "in WHERE, in a key or inside another aggregate its exact value would decide about rows.",
-            f"HAVING {shown(node)} > 100   is a condition on the released number;   or release {shown(node)} first",
+            f"HAVING {node_text(node)} > 100   is a condition on the released number;   or release {node_text(node)} first",
         )
     if name not in FUNCTIONS:
-        raise unknown(name, node)
+        raise unknown_function_error(name, node)
     least, most, make = FUNCTIONS[name]
     if not least <= len(arguments) <= most:
-        raise refused(
+        raise question_error(
             "DP702",
             f"{name} got {len(arguments)} arguments.",
             f"it takes {least}" + (f" to {most}." if most > least else "."),
@@ -80,28 +80,30 @@ def call(scalar: Scalar, node: Any) -> Term:
 def date_part(scalar: Scalar, name: str, node: Any) -> Term:
     """The part of a date with this name."""
     part = name.lower()
-    if part in {"year", *expr.PARTS}:
-        return build.part(part, scalar.term(node))
-    raise refused(
+    if part in {"year", *expr.DATE_PARTS}:
+        return build.date_part(part, scalar.term(node))
+    raise question_error(
         "DP705",
         f"{name} is not a supported part of a date.",
         "engines count weeks in different ways.",
-        f"EXTRACT({_nearest_part(part)} FROM {shown(node)})   or, in its place, one of year, "
-        + ", ".join(expr.PARTS),
+        f"EXTRACT({_nearest_part(part)} FROM {node_text(node)})   or, in its place, one of year, "
+        + ", ".join(expr.DATE_PARTS),
     )
 
 
 def _nearest_part(part: str) -> str:
-    return "isodow" if part in {"dow", "dayofweek", "weekday"} else closest(part, ["year", *expr.PARTS])
+    return "isodow" if part in {"dow", "dayofweek", "weekday"} else closest(part, ["year", *expr.DATE_PARTS])
 
 
-def unknown(name: str, node: Any) -> Exception:
+def unknown_function_error(name: str, node: Any) -> Exception:
     """The error for a function that is not in the table, with its own reason where there is one."""
     for names, code, why, fix in _REFUSED:
         if name in names:
-            return refused(code, f"{name} is not supported: {shown(node)}", why, owned(fix, node))
-    known = near(name, [*FUNCTIONS, *sorted(AGGREGATES)])
-    return refused(
+            return question_error(
+                code, f"{name} is not supported: {node_text(node)}", why, with_own_column(fix, node)
+            )
+    known = similar_names(name, [*FUNCTIONS, *sorted(AGGREGATES)])
+    return question_error(
         "DP702",
         f"there is no function {name} here.",
         "only functions that are proved to mean the same on every engine are allowed.",
@@ -111,18 +113,18 @@ def unknown(name: str, node: Any) -> Exception:
 
 def _clamp(scalar: Scalar, arguments: Arguments) -> Term:
     """CLAMP around a column: its ends are the bounds of the column, so it needs no others."""
-    low, high = (written_number(end, "an end of CLAMP") for end in arguments[1:])
+    low, high = (literal_number(end, "an end of CLAMP") for end in arguments[1:])
     if low > high:
         what, why = "the lower end of CLAMP is above the upper end.", "the lower end comes first."
-        turned = ", ".join(shown(arguments[at]) for at in (0, 2, 1))
-        raise refused("DP705", what, why, f"CLAMP({turned})")
+        turned = ", ".join(node_text(arguments[at]) for at in (0, 2, 1))
+        raise question_error("DP705", what, why, f"CLAMP({turned})")
     found = scalar.scope.column(arguments[0])
     if found is None or found.table.columns[found.column].kind not in {"integer", "real", "decimal"}:
         return build.clamp(scalar.term(arguments[0]), low, high)
     declared = found.table.columns[found.column].bounds
     ends = (low, high)
     if declared is not None:  # clamping twice is clamping once, to the inner ends
-        ends = tuple(min(max(exact(end), low), high) for end in declared)  # type: ignore[assignment]
+        ends = tuple(min(max(exact_number(end), low), high) for end in declared)  # type: ignore[assignment]
     if any(end.denominator != 1 for end in ends) and found.table.columns[found.column].kind == "integer":
         outside = (Fraction(ends[0].__floor__()), Fraction(ends[1].__ceil__()))
         return build.clamp(scalar.bounded(found, outside), low, high)
@@ -130,17 +132,17 @@ def _clamp(scalar: Scalar, arguments: Arguments) -> Term:
 
 
 def _bucket(scalar: Scalar, arguments: Arguments) -> Term:
-    edges = [written_number(edge, "an edge of BUCKET") for edge in arguments[1:]]
+    edges = [literal_number(edge, "an edge of BUCKET") for edge in arguments[1:]]
     if edges != sorted(set(edges)):
         rising = ", ".join(f"{float(edge):g}" for edge in sorted(set(edges)))
         what, why = "the edges of BUCKET must increase.", "each bucket lies between two neighbouring edges."
-        raise refused("DP705", what, why, f"BUCKET({shown(arguments[0])}, {rising})")
+        raise question_error("DP705", what, why, f"BUCKET({node_text(arguments[0])}, {rising})")
     return build.bucket(scalar.operand(arguments[0]), edges)
 
 
 def _width_bucket(scalar: Scalar, arguments: Arguments) -> Term:
-    low, high = (written_number(end, "an end of WIDTH_BUCKET") for end in arguments[1:3])
-    count = whole(arguments[3], "the number of buckets", 1, _MOST_BUCKETS)
+    low, high = (literal_number(end, "an end of WIDTH_BUCKET") for end in arguments[1:3])
+    count = whole_number(arguments[3], "the number of buckets", 1, _MOST_BUCKETS)
     return build.bucket(
         scalar.operand(arguments[0]), [low + i * (high - low) / count for i in range(count + 1)]
     )
@@ -166,19 +168,19 @@ def _if(scalar: Scalar, arguments: Arguments) -> Term:
 
 
 def _floor(scalar: Scalar, arguments: Arguments) -> Term:
-    return build.down(scalar.term(arguments[0]))
+    return build.floor(scalar.term(arguments[0]))
 
 
 def _ceiling(scalar: Scalar, arguments: Arguments) -> Term:
     zero = Fraction(0)
-    mirrored = build.down(build.arithmetic("-", zero, scalar.term(arguments[0])))
+    mirrored = build.floor(build.arithmetic("-", zero, scalar.term(arguments[0])))
     return build.arithmetic("-", zero, mirrored)
 
 
 def _round(scalar: Scalar, arguments: Arguments) -> Term:
     """To the nearest whole number, halves upwards, on every engine."""
-    if len(arguments) == 2 and written_number(arguments[1], "the digits of ROUND") != 0:
-        raise refused(
+    if len(arguments) == 2 and literal_number(arguments[1], "the digits of ROUND") != 0:
+        raise question_error(
             "DP705",
             "inside an aggregate, ROUND rounds to whole numbers only.",
             "decimal fractions are not exact in binary.",
@@ -187,13 +189,13 @@ def _round(scalar: Scalar, arguments: Arguments) -> Term:
     term = scalar.term(arguments[0])
     if build.kind_of(term) == NUMBER and build.on_grid(term).type.places == 0:
         return term
-    return build.down(build.arithmetic("+", term, Fraction(1, 2)))
+    return build.floor(build.arithmetic("+", term, Fraction(1, 2)))
 
 
 def _power(scalar: Scalar, arguments: Arguments) -> Term:
     base = scalar.term(arguments[0])
     result = base
-    for _ in range(whole(arguments[1], "the exponent of POWER", 1, _MOST_POWER) - 1):
+    for _ in range(whole_number(arguments[1], "the exponent of POWER", 1, _MOST_POWER) - 1):
         result = build.arithmetic("*", result, base)
     return result
 
@@ -205,7 +207,7 @@ def _part(name: str) -> Callable[[Scalar, Arguments], Term]:
 def _date_part(scalar: Scalar, arguments: Arguments) -> Term:
     name, of = arguments
     if not isinstance(name, exp.Literal):
-        raise refused(
+        raise question_error(
             "DP702",
             "the part of a date must be a text in quotes.",
             "it belongs to the question, and cannot come from the data.",
@@ -247,7 +249,7 @@ FUNCTIONS: dict[str, tuple[int, int, Callable[[Scalar, Arguments], Term]]] = {
     "POWER": (2, 2, _power),
     "POW": (2, 2, _power),
     "DATE_PART": (2, 2, _date_part),
-    **{name.upper(): (1, 1, _part(name)) for name in ("year", *expr.PARTS)},
+    **{name.upper(): (1, 1, _part(name)) for name in ("year", *expr.DATE_PARTS)},
 }
 
 #: Functions that are not supported: their names, the code, the reason, and what to write instead.

@@ -14,8 +14,8 @@ from typing import Any
 from discreet.tables.ask.build import on_grid
 from discreet.tables.ask.domain import domain
 from discreet.tables.ask.question import Key
-from discreet.tables.ask.sql.refuse import refused, shown
-from discreet.tables.ask.sql.rows import Rows
+from discreet.tables.ask.sql.refuse import node_text, question_error
+from discreet.tables.ask.sql.rows import SelectedRows
 from discreet.tables.ask.sql.scalar import Scalar
 from discreet.tables.data.expr import Constant, Expr, Read
 from discreet.tables.data.types import NUMBER
@@ -26,16 +26,16 @@ __all__ = ["combinations", "key", "key_expression"]
 _MOST_GROUPS = 100_000
 
 
-def key(node: Any, name: str, rows: Rows) -> Key:
+def key(node: Any, name: str, rows: SelectedRows) -> Key:
     """A key of GROUP BY with its public values."""
     of = key_expression(node, rows)
     return Key(name, of, domain(of, rows.scope.dataset, rows.known, rows.scope.optional()))
 
 
-def key_expression(node: Any, rows: Rows) -> Expr:
+def key_expression(node: Any, rows: SelectedRows) -> Expr:
     """The expression of a key: a text, a truth value, a date or a whole number."""
     found = rows.scope.column(node)
-    scalar = Scalar(rows.scope, shown(node))
+    scalar = Scalar(rows.scope, node_text(node))
     if found is None:
         return _keylike(node, on_grid(scalar.term(node)))
     column = found.table.columns[found.column]
@@ -53,7 +53,7 @@ def key_expression(node: Any, rows: Rows) -> Expr:
     return scalar.bounded(found)
 
 
-def combinations(keys: tuple[Key, ...], rows: Rows) -> tuple[tuple[Any, ...], ...] | None:
+def combinations(keys: tuple[Key, ...], rows: SelectedRows) -> tuple[tuple[Any, ...], ...] | None:
     """The public groups of several keys of one public table; None if the product of all values is meant."""
     if any(one.values is None for one in keys):
         return None
@@ -66,7 +66,7 @@ def combinations(keys: tuple[Key, ...], rows: Rows) -> tuple[tuple[Any, ...], ..
         else:
             parts.append((places, _joint(table, [keys[at] for at in places], rows)))
     if prod(len(listed) for _, listed in parts) > _MOST_GROUPS:
-        raise refused(
+        raise question_error(
             "DP704",
             f"the keys have more than {_MOST_GROUPS} combinations.",
             "each combination gets its own noise, and most of them would be empty.",
@@ -88,7 +88,7 @@ def _in_order(
     return tuple(value for _, value in sorted(pairs, key=lambda pair: pair[0]))
 
 
-def _joint(table: str, keys: list[Key], rows: Rows) -> list[tuple[Any, ...]]:
+def _joint(table: str, keys: list[Key], rows: SelectedRows) -> list[tuple[Any, ...]]:
     columns = [one.of.column for one in keys if isinstance(one.of, Read)]
     listed = rows.scope.dataset.engine.values(table, tuple(columns))
     allowed = [set(one.values or ()) for one in keys]
@@ -97,7 +97,7 @@ def _joint(table: str, keys: list[Key], rows: Rows) -> list[tuple[Any, ...]]:
     return [*kept, missing] if table in rows.scope.optional() and missing not in kept else kept
 
 
-def _public_table(one: Key, rows: Rows) -> str | None:
+def _public_table(one: Key, rows: SelectedRows) -> str | None:
     """The public table that has this key, if there is one."""
     if not isinstance(one.of, Read) or rows.scope.dataset.tables[one.of.table].private:
         return None
@@ -106,9 +106,9 @@ def _public_table(one: Key, rows: Rows) -> str | None:
 
 def _keylike(node: Any, of: Expr) -> Expr:
     if isinstance(of, Constant):
-        raise refused(
+        raise question_error(
             "DP704",
-            f"{shown(node)} has the same value in every row.",
+            f"{node_text(node)} has the same value in every row.",
             "it makes a single group.",
             "leave it out",
         )
@@ -118,9 +118,9 @@ def _keylike(node: Any, of: Expr) -> Expr:
 
 
 def _not_a_key(node: Any, what: str) -> Exception:
-    return refused(
+    return question_error(
         "DP704",
-        f"{shown(node)} is {what}, and cannot be grouped by.",
+        f"{node_text(node)} is {what}, and cannot be grouped by.",
         "nearly every row would be its own group, and no such group can be shown.",
-        f"GROUP BY BUCKET({shown(node)}, 0, 10, 20, 50)   or declare bounds or values for it",
+        f"GROUP BY BUCKET({node_text(node)}, 0, 10, 20, 50)   or declare bounds or values for it",
     )

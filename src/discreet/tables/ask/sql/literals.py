@@ -10,9 +10,9 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.tables.ask.build import Term, constant
-from discreet.tables.ask.sql.refuse import refused, shown
+from discreet.tables.ask.sql.refuse import node_text, question_error
 
-__all__ = ["literal", "number", "whole", "written_number"]
+__all__ = ["literal", "literal_number", "number", "whole_number"]
 
 #: More digits or larger exponents make numbers that no column holds, and take very long to compute.
 _NUMBER = re.compile(r"(\d{0,40})\.?(\d{0,40})([eE][+-]?\d{1,2})?")
@@ -26,7 +26,7 @@ def literal(node: Any) -> Term:
 def number(text: str) -> Fraction:
     """The exact value of a number."""
     if not _NUMBER.fullmatch(text) or not any(c.isdigit() for c in text):
-        raise refused(
+        raise question_error(
             "DP705",
             "a number is too long, or is not written as a number.",
             "values have 64 bits.",
@@ -35,28 +35,28 @@ def number(text: str) -> Fraction:
     return Fraction(text if not text.startswith(".") else "0" + text)
 
 
-def written_number(node: exp.Expression, what: str) -> Fraction:
+def literal_number(node: exp.Expression, what: str) -> Fraction:
     """A number literal with its sign; `what` names it in an error."""
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.Neg):
-        return -written_number(node.this, what)
+        return -literal_number(node.this, what)
     if isinstance(node, exp.Literal) and not node.args.get("is_string"):
         return number(node.this)
-    raise refused(
+    raise question_error(
         "DP705",
-        f"{what} must be a literal number, not {shown(node)}.",
+        f"{what} must be a literal number, not {node_text(node)}.",
         "it belongs to the question, and cannot come from the data.",
         "CLAMP(days, 0, 60)   or   BUCKET(days, 0, 10, 20)",
     )
 
 
-def whole(node: exp.Expression, what: str, low: int, high: int, word: str = "") -> int:
+def whole_number(node: exp.Expression, what: str, low: int, high: int, word: str = "") -> int:
     """A whole number literal; `word` is the word of SQL before it, for the fix."""
-    value = written_number(node, what)
+    value = literal_number(node, what)
     if value.denominator == 1 and low <= value <= high:
         return int(value)
-    raise refused(
+    raise question_error(
         "DP705",
         f"{what} must be a whole number from {low} to {high}.",
         "other values have no meaning here.",

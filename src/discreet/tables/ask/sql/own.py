@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from discreet.errors import DiscreetError
 from discreet.tables.ask.formula import identifier
-from discreet.tables.ask.sql.dialect import Plain
+from discreet.tables.ask.sql.dialect import PlainDialect
 from discreet.tables.data.dataset import Column, Dataset, Table
 
 __all__ = ["in_own_names"]
@@ -151,7 +151,7 @@ def _letter(letter: str, column: Column) -> str:
 
 def _written(name: str) -> str:
     """A name as SQL writes it, quoted if it must be."""
-    return exp.Column(this=identifier(name)).sql(dialect=Plain)
+    return exp.Column(this=identifier(name)).sql(dialect=PlainDialect)
 
 
 def _is_answered(question: str, answered: Callable[[str], Any]) -> bool:

@@ -12,9 +12,9 @@ from typing import Any
 from sqlglot import ErrorLevel, exp
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.ask.sql.dialect import Plain
+from discreet.tables.ask.sql.dialect import PlainDialect
 
-__all__ = ["name_of", "only", "owned", "refused", "shown", "unsupported"]
+__all__ = ["name_of", "node_text", "question_error", "require_only", "unsupported_error", "with_own_column"]
 
 _LONGEST = 60
 
@@ -169,20 +169,22 @@ _PARTS = {
 }
 
 
-def refused(code: str, what: str, why: str, fix: str) -> RefusedQuestion:
+def question_error(code: str, what: str, why: str, fix: str) -> RefusedQuestion:
     """A RefusedQuestion with this code, reason and fix."""
     return RefusedQuestion(code, what, why=why, fix=fix)
 
 
-def unsupported(node: exp.Expression, where: str = "") -> RefusedQuestion:
+def unsupported_error(node: exp.Expression, where: str = "") -> RefusedQuestion:
     """The error for a part of SQL that is not supported, with its own reason where there is one."""
     for kind, (name, why, fix) in _REASONS.items():
         if isinstance(node, kind):
-            return refused("DP702", f"{name} is not supported: {shown(node)}", why, _filled(fix, node))
+            return question_error(
+                "DP702", f"{name} is not supported: {node_text(node)}", why, _filled(fix, node)
+            )
     place = f" {where}" if where else ""
-    return refused(
+    return question_error(
         "DP702",
-        f"this expression is not supported{place}: {shown(node)}",
+        f"this expression is not supported{place}: {node_text(node)}",
         "only operations that are proved to act on the rows of one person at a time are allowed.",
         "use CASE, CLAMP or BUCKET; the reference page on SQL lists everything that is supported",
     )
@@ -193,32 +195,32 @@ def _filled(fix: str, node: exp.Expression) -> str:
     select = node.find_ancestor(exp.Select)
     start = None if select is None else select.args.get("from_") or select.args.get("from")
     table = start.this.name if start is not None and isinstance(start.this, exp.Table) else ""
-    parts = {key: shown(part) for key, part in node.args.items() if isinstance(part, exp.Expression)}
+    parts = {key: node_text(part) for key, part in node.args.items() if isinstance(part, exp.Expression)}
     for key in ("this", "expression"):
         fix = fix.replace(f"{{{key}}}", parts.get(key, ""))
     return fix.replace("FROM visits", f"FROM {table}") if table else fix
 
 
-def owned(fix: str, node: exp.Expression) -> str:
+def with_own_column(fix: str, node: exp.Expression) -> str:
     """A fix in which the first column of `node` stands in place of the examples x and day."""
     column = node.find(exp.Column)
-    return fix if column is None else re.sub(r"\((x|day)(?=[,)])", lambda _: f"({shown(column)}", fix)
+    return fix if column is None else re.sub(r"\((x|day)(?=[,)])", lambda _: f"({node_text(column)}", fix)
 
 
-def only(node: exp.Expression, *parts: str) -> exp.Expression:
+def require_only(node: exp.Expression, *parts: str) -> exp.Expression:
     """The node, if it has no other parts than these; an unknown part is refused, never ignored."""
     for part, value in node.args.items():
         if part not in parts and part != "_type" and value not in (None, False, [], ""):
             name = part.strip("_").upper().replace("_", " ")
             silence = "ignoring a part of the question would answer a different question."
             code, name, why, fix = _PARTS.get(part, ("DP702", name, silence, "leave it out"))
-            raise refused(code, f"{name} is not supported here: {shown(node)}", why, fix)
+            raise question_error(code, f"{name} is not supported here: {node_text(node)}", why, fix)
     return node
 
 
-def shown(node: exp.Expression) -> str:
+def node_text(node: exp.Expression) -> str:
     """A node as text of at most 60 characters."""
-    text = " ".join(node.sql(dialect=Plain, unsupported_level=ErrorLevel.IGNORE).split())
+    text = " ".join(node.sql(dialect=PlainDialect, unsupported_level=ErrorLevel.IGNORE).split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 

@@ -15,21 +15,21 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.ask.leaf import near
-from discreet.tables.ask.sql.refuse import name_of, only, refused, shown, unsupported
+from discreet.tables.ask.leaf import similar_names
+from discreet.tables.ask.sql.refuse import name_of, node_text, question_error, require_only, unsupported_error
 from discreet.tables.data.dataset import Dataset, Table
 
-__all__ = ["Found", "Scope", "Source", "matching"]
+__all__ = ["ColumnRef", "FromItem", "NameScope", "match_name"]
 
 
 @dataclass(frozen=True)
-class Source:
+class FromItem:
     """An item of FROM: a table, or an inlined query whose columns are expressions in its own scope."""
 
     alias: str
     table: Table | None = None
     optional: bool = False  # of a left join: every column can be NULL
-    inner: Scope | None = None
+    inner: NameScope | None = None
     columns: Mapping[str, exp.Expression] = field(default_factory=dict)
 
     @property
@@ -39,7 +39,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Found:
+class ColumnRef:
     """A column of a table to which a name refers."""
 
     table: Table
@@ -53,11 +53,11 @@ class Found:
 
 
 @dataclass
-class Scope:
+class NameScope:
     """The names that an expression can refer to."""
 
     dataset: Dataset
-    sources: list[Source] = field(default_factory=list)
+    sources: list[FromItem] = field(default_factory=list)
     merged: set[str] = field(default_factory=set)  # the columns of USING: one value, from either side
 
     def tables(self) -> list[Table]:
@@ -76,22 +76,22 @@ class Scope:
         here = {source.table.name for source in self.sources if source.optional and source.table is not None}
         return inside | here
 
-    def meaning(self, node: exp.Column) -> Found | tuple[Scope, exp.Expression]:
+    def meaning(self, node: exp.Column) -> ColumnRef | tuple[NameScope, exp.Expression]:
         """The column that a name refers to, or the expression of an inlined query."""
         source, name = self.owner(node)
         if source.inner is not None:
             return source.inner, source.columns[name]
         assert source.table is not None
-        return Found(source.table, name, source.optional)
+        return ColumnRef(source.table, name, source.optional)
 
-    def column(self, node: exp.Expression) -> Found | None:
+    def column(self, node: exp.Expression) -> ColumnRef | None:
         """The column, if the expression is a single column; else None."""
         while isinstance(node, exp.Paren):
             node = node.this
         if not isinstance(node, exp.Column):
             return None
         meaning = self.meaning(node)
-        return meaning if isinstance(meaning, Found) else meaning[0].column(meaning[1])
+        return meaning if isinstance(meaning, ColumnRef) else meaning[0].column(meaning[1])
 
     def same(self, one: exp.Expression, other: exp.Expression) -> bool:
         """Whether two expressions are equal once their names are resolved."""
@@ -109,28 +109,30 @@ class Scope:
                 part.set("table", exp.to_identifier(owner[0].alias, quoted=True))
         return copy
 
-    def _owner_or_none(self, node: exp.Column) -> tuple[Source, str] | None:
+    def _owner_or_none(self, node: exp.Column) -> tuple[FromItem, str] | None:
         try:
             return self.owner(node)
         except RefusedQuestion:  # an alias, perhaps: not a column, and so not the same as one
             return None
 
-    def owner(self, node: exp.Column) -> tuple[Source, str]:
+    def owner(self, node: exp.Column) -> tuple[FromItem, str]:
         """The item of FROM that has the column, and the name of the column there."""
-        only(node, "this", "table")
+        require_only(node, "this", "table")
         identifier, prefix = node.this, node.args.get("table")
         if not isinstance(identifier, exp.Identifier):
-            raise _no_column(shown(node), self.sources)
+            raise _no_column(node_text(node), self.sources)
         if identifier.name.startswith("$"):
-            raise unsupported(exp.Placeholder(this=identifier.name))
+            raise unsupported_error(exp.Placeholder(this=identifier.name))
         searched = self.sources if prefix is None else [self.source(prefix)]
         hits = [
-            (source, name) for source in searched if (name := matching(identifier, source.names)) is not None
+            (source, name)
+            for source in searched
+            if (name := match_name(identifier, source.names)) is not None
         ]
         if not hits:
             raise _no_column(identifier.name, searched, quoted=bool(identifier.args.get("quoted")))
         if len(hits) > 1 and hits[0][1] not in self.merged and not _all_units(hits):
-            raise refused(
+            raise question_error(
                 "DP701",
                 f"several tables have a column {identifier.name}.",
                 "the name does not say which of them is meant.",
@@ -138,21 +140,21 @@ class Scope:
             )
         return hits[0]
 
-    def source(self, identifier: exp.Identifier) -> Source:
+    def source(self, identifier: exp.Identifier) -> FromItem:
         """The item of FROM with this name."""
         by_alias = {source.alias: source for source in self.sources}
-        alias = matching(identifier, by_alias)
+        alias = match_name(identifier, by_alias)
         if alias is None:
-            raise refused(
+            raise question_error(
                 "DP701",
                 f"FROM has no table named {identifier.name!r}.",
                 "a column must come from a table in FROM or JOIN.",
-                f"use {near(identifier.name, by_alias)}",
+                f"use {similar_names(identifier.name, by_alias)}",
             )
         return by_alias[alias]
 
 
-def matching(identifier: Any, names: Iterable[str]) -> str | None:
+def match_name(identifier: Any, names: Iterable[str]) -> str | None:
     """The name that an identifier means, or None."""
     known, wanted = list(names), identifier.name
     if wanted in known:
@@ -163,16 +165,16 @@ def matching(identifier: Any, names: Iterable[str]) -> str | None:
     return alike[0] if len(alike) == 1 else None
 
 
-def _all_units(hits: list[tuple[Source, str]]) -> bool:
+def _all_units(hits: list[tuple[FromItem, str]]) -> bool:
     """Whether all are unit columns; private tables join only on the unit, so these are equal in every row."""
     return all(source.table is not None and name == source.table.unit for source, name in hits)
 
 
-def _no_column(name: str, searched: list[Source], *, quoted: bool = False) -> Exception:
+def _no_column(name: str, searched: list[FromItem], *, quoted: bool = False) -> Exception:
     known = [column for source in searched for column in source.names]
     where = " and ".join(source.alias for source in searched) or "the question"
-    fix = f"use {near(name, known)}" if known else "name a table:  SELECT COUNT(*) FROM visits"
-    return refused(
+    fix = f"use {similar_names(name, known)}" if known else "name a table:  SELECT COUNT(*) FROM visits"
+    return question_error(
         "DP701",
         f"{where} has no column {name!r}.",
         "a question can use only columns of the description.",

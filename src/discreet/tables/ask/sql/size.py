@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from discreet.tables.ask.question import Question
-from discreet.tables.ask.sql.refuse import refused
+from discreet.tables.ask.sql.refuse import question_error
 from discreet.tables.data import expr as e
 from discreet.tables.data.expr import Expr
 from discreet.tables.data.sums import Filtered, Lookup, Paired, Relation
@@ -28,7 +28,7 @@ def check_size(question: Question) -> None:
     parts = [*_conditions(question.rows), *(key.of for key in question.keys)]
     parts += [one.of for one in question.aggregates if one.of is not None]
     if sum(length(part) for part in parts) > MOST:
-        raise refused(
+        raise question_error(
             "DP702",
             "the question becomes too long when it is translated for an engine.",
             "nested divisions, LEAST, GREATEST, CLAMP and parts of dates multiply its length.",
@@ -55,7 +55,7 @@ def _copies(expr: Expr) -> int:
     if isinstance(expr, e.Bucket):
         even = len({after - before for before, after in pairwise(expr.edges)}) == 1
         return 6 if even else len(expr.edges) + 4
-    return {e.Clamp: 3, e.Modulo: 2, e.Part: _DATE}.get(type(expr), 1)
+    return {e.Clamp: 3, e.Modulo: 2, e.DatePart: _DATE}.get(type(expr), 1)
 
 
 def _conditions(rows: Relation) -> Iterator[Expr]:

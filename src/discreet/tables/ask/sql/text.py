@@ -20,10 +20,10 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from discreet.errors import BadParameter
-from discreet.tables.ask.sql.dialect import Plain
-from discreet.tables.ask.sql.refuse import refused, unsupported
+from discreet.tables.ask.sql.dialect import PlainDialect
+from discreet.tables.ask.sql.refuse import question_error, unsupported_error
 
-__all__ = ["OPTIONS", "Statement", "statement"]
+__all__ = ["OPTIONS", "SelectStatement", "parse_statement"]
 
 #: What may stand in a trailing WITH ( … ).
 OPTIONS = ("epsilon", "delta", "rho", "error", "confidence")
@@ -39,7 +39,7 @@ _PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
 
 
 @dataclass(frozen=True)
-class Statement:
+class SelectStatement:
     """A SELECT, whether EXPLAIN PRIVACY stands before it, and the options behind it."""
 
     select: exp.Select
@@ -48,7 +48,7 @@ class Statement:
     options: Mapping[str, float | str]
 
 
-def statement(text: Any) -> Statement:
+def parse_statement(text: Any) -> SelectStatement:
     """The only statement of a text."""
     found = _tokens(_checked(text))
     if found and found[-1].token_type == TokenType.SEMICOLON:
@@ -60,7 +60,7 @@ def statement(text: Any) -> Statement:
     found, options = _split_options(found)
     _check_start(found)
     written = text[found[0].start : found[-1].end + 1]
-    return Statement(_parsed(written), written, explain, options)
+    return SelectStatement(_parsed(written), written, explain, options)
 
 
 def _checked(text: Any) -> str:
@@ -72,14 +72,14 @@ def _checked(text: Any) -> str:
             fix='session.sql("SELECT COUNT(*) FROM visits", epsilon=0.1)',
         )
     if len(text) > _LONGEST:
-        raise refused(
+        raise question_error(
             "DP702",
             f"the question is longer than {_LONGEST} characters.",
             "parsing a very long text blocks a shared server.",
             "put long lists into a public table and join it",
         )
     if any(unicodedata.category(c) in {"Cc", "Cf", "Cs", "Co", "Cn"} and c not in "\t\r\n" for c in text):
-        raise refused(
+        raise question_error(
             "DP702",
             "the question contains invisible characters.",
             "the ledger must record what a person reads.",
@@ -90,9 +90,9 @@ def _checked(text: Any) -> str:
 
 def _tokens(text: str) -> list[Token]:
     try:
-        return list(Plain().tokenize(text))
+        return list(PlainDialect().tokenize(text))
     except (SqlglotError, ValueError) as error:
-        raise refused(
+        raise question_error(
             "DP702",
             "a quote in the question is opened and never closed.",
             "the end of the text or name is unknown.",
@@ -111,14 +111,14 @@ def _check_shape(found: Sequence[Token]) -> None:
         if max(depth, prefixes) > _DEEPEST:
             raise _too_deep(f"the question is nested more than {_DEEPEST} levels deep.")
         if token.token_type == TokenType.SEMICOLON:
-            raise refused(
+            raise question_error(
                 "DP702",
                 "the text contains several statements.",
                 "each question is charged separately.",
                 "ask them one by one",
             )
         if at and _runs_on(found[at - 1], token):
-            raise refused(
+            raise question_error(
                 "DP702",
                 f"a number runs into a name: {found[at - 1].text}{token.text}",
                 "SQL would read it as a number with an alias.",
@@ -151,7 +151,7 @@ _AFTER_NUMBERS = {
 
 
 def _too_deep(what: str) -> Exception:
-    return refused(
+    return question_error(
         "DP702",
         what,
         "parsing it would exhaust a shared server.",
@@ -196,7 +196,7 @@ def _option(token: Token) -> float | str:
 
 
 def _bad_options() -> Exception:
-    return refused(
+    return question_error(
         "DP702",
         "WITH ( … ) is not a valid list of options.",
         f"the options are {', '.join(OPTIONS)}; each may appear once, with a number or a text.",
@@ -208,7 +208,7 @@ def _check_start(found: Sequence[Token]) -> None:
     first = found[0].text.upper() if found else ""
     if first in {"SELECT", "WITH"}:
         return
-    raise refused(
+    raise question_error(
         "DP702",
         "the question is not a SELECT." if first else "the question is empty.",
         "a session answers questions; it never changes data or shows rows.",
@@ -218,9 +218,9 @@ def _check_start(found: Sequence[Token]) -> None:
 
 def _parsed(text: str) -> exp.Select:
     try:
-        trees = Plain().parse(text)
+        trees = PlainDialect().parse(text)
     except (SqlglotError, RecursionError, ValueError, TypeError, AttributeError, LookupError) as error:
-        raise refused(
+        raise question_error(
             "DP702",
             "the question cannot be parsed as one SELECT" + _place(error),
             "only a text with one meaning is answered.",
@@ -228,7 +228,7 @@ def _parsed(text: str) -> exp.Select:
         ) from None
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Select):
-        raise unsupported(tree if isinstance(tree, exp.Expression) else exp.Subquery())
+        raise unsupported_error(tree if isinstance(tree, exp.Expression) else exp.Subquery())
     if _height(tree) > _TALLEST:
         raise _too_deep(f"the question is nested more than {_TALLEST} levels deep.")
     return tree

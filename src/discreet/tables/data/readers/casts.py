@@ -11,7 +11,7 @@ from typing import Any
 
 from discreet.tables.data.readers.sound import library
 
-__all__ = ["cast", "described", "quoted"]
+__all__ = ["cast", "cast_columns", "quote_name"]
 
 #: Terms of DuckDB; {0} is the column.
 _CASTS = {
@@ -26,20 +26,20 @@ _CASTS = {
 
 def cast(name: str, kind: str) -> str:
     """The term of DuckDB that casts a column of texts to a kind."""
-    return _CASTS[kind].format(quoted(name)) if kind in _CASTS else quoted(name)
+    return _CASTS[kind].format(quote_name(name)) if kind in _CASTS else quote_name(name)
 
 
-def described(table: Any, kinds: Mapping[str, str]) -> Any:
+def cast_columns(table: Any, kinds: Mapping[str, str]) -> Any:
     """An Arrow table of sound texts, with columns cast to their kinds."""
     if not any(kind in _CASTS for kind in kinds.values()):
         return table
     names = table.column_names
-    terms = ", ".join(f"{cast(name, kinds.get(name, ''))} AS {quoted(name)}" for name in names)
+    terms = ", ".join(f"{cast(name, kinds.get(name, ''))} AS {quote_name(name)}" for name in names)
     with library("duckdb").connect() as connection:
         connection.register("texts", table)
         return connection.sql(f"SELECT {terms} FROM texts").to_arrow_table()  # noqa: S608 - every name is quoted
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """A name in quotes, for DuckDB."""
     return '"' + name.replace('"', '""') + '"'

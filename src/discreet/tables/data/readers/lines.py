@@ -30,7 +30,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.tables.data.readers.sound import library, sound_column
+from discreet.tables.data.readers.sound import library, sanitize_column
 
 __all__ = ["read", "rows"]
 
@@ -58,7 +58,7 @@ def rows(block: bytes, delimiter: str, names: list[str]) -> Any:
     for place in range(len(names)):
         cells = _gathered(lines.data, starts[:, place], stops[:, place], good)
         column = pa.chunked_array([library("pyarrow.compute").replace_substring(cells, b'""', b'"')])
-        columns.append(sound_column(column, pa.large_string()))
+        columns.append(sanitize_column(column, pa.large_string()))
     return pa.table(columns, names=names)
 
 

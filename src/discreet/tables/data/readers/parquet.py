@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.tables.data import rules
-from discreet.tables.data.readers.casts import cast, described, quoted
+from discreet.tables.data.readers.casts import cast, cast_columns, quote_name
 from discreet.tables.data.readers.sound import (
     FIRST,
     LAST,
@@ -27,8 +27,8 @@ from discreet.tables.data.readers.sound import (
     is_text,
     kind_of,
     library,
-    sound_column,
-    stored,
+    raw_type,
+    sanitize_column,
 )
 
 __all__ = ["ENDINGS", "Parquet", "footer"]
@@ -55,7 +55,7 @@ class Parquet:
         schemas = [_footer(source, path) for source, path in zip(sources, paths, strict=True)]
         if any(_signature(other) != _signature(schemas[0]) for other in schemas):
             fix = "save all files with the same columns, of the same types"
-            raise rules.wrong(paths[0].name, "the files have different columns or types.", fix)
+            raise rules.description_error(paths[0].name, "the files have different columns or types.", fix)
         schema = schemas[0]
         missing = {name: kind for name, kind in (wanted or {}).items() if name not in schema.names}
         folders = {
@@ -68,7 +68,7 @@ class Parquet:
         pa, datasets = library("pyarrow"), library("pyarrow.dataset")
         known = {name: kind for name, kind in self._types.items() if kind_of(kind) != "other"}
         # Dates stay dates, because every engine has all dates that a file can hold.
-        fields = [(name, kind if kind == pa.date32() else stored(kind)) for name, kind in known.items()]
+        fields = [(name, kind if kind == pa.date32() else raw_type(kind)) for name, kind in known.items()]
         texts = pa.schema([(name, pa.string()) for name in self.folders])
         # A data set needs a column; one that no file has is NULL in all rows.
         fields = fields or [("".join(self.schema.names) + "_", pa.bool_())]
@@ -106,8 +106,8 @@ class Parquet:
         return library("pyarrow").concat_tables([self.empty(), *self.batches()])
 
     def _made(self, names: list[str], raw: Mapping[str, Any]) -> Any:
-        columns = [sound_column(raw[name], self._types[name]) for name in names]
-        return described(library("pyarrow").table(columns, names=names), self.folders)
+        columns = [sanitize_column(raw[name], self._types[name]) for name in names]
+        return cast_columns(library("pyarrow").table(columns, names=names), self.folders)
 
     @property
     def _types(self) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class Parquet:
         }
         made = {}
         for one in self.schema:
-            kind, column = one.type, quoted(one.name)
+            kind, column = one.type, quote_name(one.name)
             kind = kind.value_type if pa.types.is_dictionary(kind) else kind
             if kind_of(kind) == "other":
                 made[one.name] = _OTHER
@@ -193,7 +193,7 @@ def _footer(source: Any, path: Path) -> Any:
         is_odd = kind_of(note.type) == "other" or (one.name in long and pa.types.is_decimal(one.type))
         fields.append(pa.field(one.name, pa.binary() if is_odd else one.type))
     if len({one.name for one in fields}) < len(fields):
-        raise rules.wrong(path.name, "two columns have the same name.", "rename one of them")
+        raise rules.description_error(path.name, "two columns have the same name.", "rename one of them")
     return pa.schema(fields)
 
 
@@ -216,7 +216,7 @@ def _term(name: str, kind: Any) -> str:
     pa = library("pyarrow")
     if pa.types.is_dictionary(kind):
         return _term(name, kind.value_type)
-    column, known = quoted(name), kind_of(kind)
+    column, known = quote_name(name), kind_of(kind)
     if known == "text":
         return f"TRY(DECODE({column}))" if is_text(kind) else _uuid(column)
     if known == "timestamp":

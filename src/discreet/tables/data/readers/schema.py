@@ -30,7 +30,7 @@ __all__ = [
     "is_sqlite",
     "kinds",
     "library",
-    "unreadable",
+    "unreadable_error",
 ]
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -47,13 +47,13 @@ def kinds(path: str | Path, table: str = "") -> dict[str, str]:
     if suffix in DELIMITERS:
         return dict.fromkeys(header(place), "text")
     if suffix in parquet.ENDINGS:
-        schema = opened(lambda: parquet.footer(place), place)
+        schema = guard_opening(lambda: parquet.footer(place), place)
     elif suffix in _ARROW:
-        schema = opened(lambda: library("pyarrow").ipc.open_file(str(place)).schema, place)
+        schema = guard_opening(lambda: library("pyarrow").ipc.open_file(str(place)).schema, place)
     elif suffix in _SQLITE:
-        return dict(opened(lambda: sqlite.kinds(place, table), place))
+        return dict(guard_opening(lambda: sqlite.kinds(place, table), place))
     elif suffix == _DUCKDB:
-        schema = opened(lambda: _of_database(place, table), place)
+        schema = guard_opening(lambda: _of_database(place, table), place)
     else:
         check_kind(place)
         raise unopened(f"{place.name}: files of this format have no schema.")
@@ -81,19 +81,23 @@ def header(path: str | Path) -> list[str]:
     """The column names in the first line of a text file; nothing below it is read."""
     place = one_file(Path(path))
     try:
-        told = opened(lambda: _first_line(place)).decode("utf-8-sig")
+        told = guard_opening(lambda: _first_line(place)).decode("utf-8-sig")
     except UnicodeDecodeError:
         fix = f"save it as UTF-8:  iconv -f utf-16 -t utf-8 {place} > {place.stem}-utf8{place.suffix}"
-        raise rules.wrong(place.name, "its first line is not UTF-8 text.", fix) from None
+        raise rules.description_error(place.name, "its first line is not UTF-8 text.", fix) from None
     if "\r" in told:
         fix = f"end its lines with a line feed:  tr '\\r' '\\n' < {place} > {place.stem}-lf{place.suffix}"
-        raise rules.wrong(place.name, "its lines end in a carriage return alone.", fix)
+        raise rules.description_error(place.name, "its lines end in a carriage return alone.", fix)
     delimiter = DELIMITERS[place.suffix.lower()]
-    names = opened(lambda: next(csv.reader([told], delimiter=delimiter), [])) if _is_one_line(told) else []
+    names = (
+        guard_opening(lambda: next(csv.reader([told], delimiter=delimiter), [])) if _is_one_line(told) else []
+    )
     if names and all(name.strip() for name in names) and len(set(names)) == len(names):
         return names
     fix = "write the names of the columns into its first line, each once, and end every line with a line feed"
-    raise rules.wrong(place.name, "its first line must list the names of the columns, each once.", fix)
+    raise rules.description_error(
+        place.name, "its first line must list the names of the columns, each once.", fix
+    )
 
 
 def _first_line(place: Path) -> bytes:
@@ -119,10 +123,10 @@ def catalogue(path: str | Path) -> list[str]:
     """The names of the tables of a database file."""
     place = Path(path)
     if is_sqlite(place):
-        names = list(opened(lambda: sqlite.tables(place), place))
+        names = list(guard_opening(lambda: sqlite.tables(place), place))
     else:
         asked = "SELECT table_name FROM duckdb_tables() ORDER BY table_name"
-        names = [name for (name,) in opened(lambda: connect(place).execute(asked).fetchall(), place)]
+        names = [name for (name,) in guard_opening(lambda: connect(place).execute(asked).fetchall(), place)]
     if names:
         return names
     raise unopened(f"{place.name} has no tables.", f"write the rows into a table of {place.name} first")
@@ -130,10 +134,10 @@ def catalogue(path: str | Path) -> list[str]:
 
 def connect(path: Path) -> Any:
     """A read-only connection to a DuckDB file."""
-    return opened(lambda: library("duckdb").connect(str(path), read_only=True), path)
+    return guard_opening(lambda: library("duckdb").connect(str(path), read_only=True), path)
 
 
-def opened(work: Any, path: Path | None = None) -> Any:
+def guard_opening(work: Any, path: Path | None = None) -> Any:
     """The result of `work`; its errors are replaced by one that quotes nothing of the file or database."""
     try:
         with naming_extras():
@@ -141,11 +145,11 @@ def opened(work: Any, path: Path | None = None) -> Any:
     except (DiscreetError, *STOPPED):
         raise
     except BaseException:  # noqa: BLE001 - a reader's error may quote a row, and one of them has panics that are no Exception
-        failed = unopened("the source could not be opened.") if path is None else unreadable(path)
+        failed = unopened("the source could not be opened.") if path is None else unreadable_error(path)
     raise failed
 
 
-def unreadable(path: Path) -> EngineFailed:
+def unreadable_error(path: Path) -> EngineFailed:
     """The error for a file that is damaged, or has the wrong ending."""
     kind = path.suffix.removeprefix(".").lower()
     return unopened(

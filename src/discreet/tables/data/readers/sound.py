@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts Arrow columns to values that every engine can hold.
 
-**Guarantee.** `sound` is total and local: every cell becomes a value of a type that the schema alone decides, and no other cell
+**Guarantee.** `sanitize` is total and local: every cell becomes a value of a type that the schema alone decides, and no other cell
 changes. An invalid value is NULL: a text that is not UTF-8, a decimal with more digits than its type has, an index beyond its
 dictionary. Moments are clamped to the years 1 to 9999, as in every question. Columns of other types are never read: they are
 NULL, and their kind is "other".
@@ -34,13 +34,13 @@ __all__ = [
     "FIRST",
     "LAST",
     "PER_UNIT",
-    "for_spark",
     "is_text",
     "kind_of",
     "library",
-    "sound",
-    "sound_column",
-    "stored",
+    "raw_type",
+    "sanitize",
+    "sanitize_column",
+    "sanitize_for_spark",
 ]
 
 #: The bounds of dates in days and of moments in microseconds.
@@ -88,11 +88,11 @@ def is_text(kind: Any) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
-def stored(kind: Any) -> Any:
+def raw_type(kind: Any) -> Any:
     """The Arrow type that reads the raw bytes and numbers of another type without checks; None for kind "other"."""
     pa = library("pyarrow")
     if pa.types.is_dictionary(kind):
-        return stored(kind.value_type)
+        return raw_type(kind.value_type)
     known = kind_of(kind)
     if known == "date":
         return pa.int32() if kind == pa.date32() else pa.int64()
@@ -104,16 +104,18 @@ def stored(kind: Any) -> Any:
     return pa.float32() if kind == pa.float16() else kind
 
 
-def sound(table: Any) -> Any:
+def sanitize(table: Any) -> Any:
     """The same rows, with values that every engine can hold."""
     twice = [name for name, count in Counter(table.column_names).items() if count > 1]
     if twice:
-        raise rules.wrong("the data set", f"two of its columns are named {twice[0]}.", "rename one of them")
-    columns = [sound_column(column, column.type) for column in table.columns]
+        raise rules.description_error(
+            "the data set", f"two of its columns are named {twice[0]}.", "rename one of them"
+        )
+    columns = [sanitize_column(column, column.type) for column in table.columns]
     return library("pyarrow").table(columns, names=table.column_names)
 
 
-def sound_column(column: Any, kind: Any) -> Any:
+def sanitize_column(column: Any, kind: Any) -> Any:
     """A sound column of declared type `kind`; `column` has that type or its raw type."""
     pa = library("pyarrow")
     made, of = _maker(kind)
@@ -122,7 +124,7 @@ def sound_column(column: Any, kind: Any) -> Any:
     return pa.chunked_array([made(_raw(chunk)) for chunk in column.chunks], type=of)
 
 
-def for_spark(table: Any, unit: str | None) -> Any:
+def sanitize_for_spark(table: Any, unit: str | None) -> Any:
     """A sound table with types of Python and Spark: signed whole numbers, and dates in the years 1 to 9999.
 
     Other dates are clamped. In the unit column they are NULL instead, because two people must not become one.
@@ -162,7 +164,7 @@ def _raw(array: Any) -> Any:
         return _raw(array.dictionary).take(compute.if_else(there, places, None))
     if isinstance(array, pa.ExtensionArray):
         return _raw(array.storage)
-    to = stored(array.type)
+    to = raw_type(array.type)
     if to is None or to == array.type:
         return array
     # A view is not checked, and the remaining casts cannot fail.
@@ -185,7 +187,7 @@ def _maker(kind: Any) -> tuple[Callable[[Any], Any], Any]:
         return (_days if kind == pa.date64() else lambda raw: raw.view(pa.date32())), pa.date32()
     if known == "decimal":
         return _decimals, pa.decimal128(kind.precision, kind.scale)
-    return (lambda raw: raw), pa.binary() if known == "other" else stored(kind)
+    return (lambda raw: raw), pa.binary() if known == "other" else raw_type(kind)
 
 
 def _is_uuid(kind: Any) -> bool:

@@ -3,7 +3,7 @@
 
 **Guarantee.** No cell makes reading fail, decides a type, or changes how another cell is read. A line of a text file is a
 record (`lines`). Its columns are text, or have the type of the description, and a cell that is not of that type is NULL
-(`casts`). Everything that is not a value of the type of its column is NULL (`sound`).
+(`casts`). Everything that is not a value of the type of its column is NULL (`sanitize`).
 
 What would break it: a reader that guesses types, delimiters or quotes from a sample of the rows.
 """
@@ -19,7 +19,7 @@ from discreet.paths import files
 from discreet.tables.data import rules
 from discreet.tables.data.dataset import Column
 from discreet.tables.data.readers import casts, lines, parquet, schema, sqlite
-from discreet.tables.data.readers.sound import sound, sound_column
+from discreet.tables.data.readers.sound import sanitize, sanitize_column
 
 __all__ = ["from_arrow_files", "from_pandas", "from_path", "from_sqlite", "from_text_files"]
 
@@ -32,7 +32,7 @@ def from_text_files(paths: list[Path], columns: Mapping[str, Column]) -> Any:
     """CSV or TSV files with one header, as an Arrow table with the types of the description."""
     names = schema.header(paths[0])
     if any(schema.header(path) != names for path in paths):
-        raise rules.wrong(
+        raise rules.description_error(
             paths[0].name, "the files have different columns.", "give all files the same first line"
         )
     kinds = {name: columns[name].kind if name in columns else "" for name in names}
@@ -40,16 +40,16 @@ def from_text_files(paths: list[Path], columns: Mapping[str, Column]) -> Any:
 
     def work() -> Any:
         parts = [lines.read(path, delimiter, names) for path in paths]
-        return casts.described(schema.library("pyarrow").concat_tables(parts), kinds)
+        return casts.cast_columns(schema.library("pyarrow").concat_tables(parts), kinds)
 
-    return schema.opened(work, paths[0])
+    return schema.guard_opening(work, paths[0])
 
 
 def from_path(path: str | Path) -> Any:
     """The files at a path or a pattern, without a description: as Parquet files or as an Arrow table."""
     paths = files(path)
     if paths[0].suffix.lower() in parquet.ENDINGS:
-        return schema.opened(lambda: parquet.Parquet.of(paths), paths[0])
+        return schema.guard_opening(lambda: parquet.Parquet.of(paths), paths[0])
     if paths[0].suffix.lower() in schema.DELIMITERS:
         return from_text_files(paths, {})
     return from_arrow_files(paths)
@@ -59,13 +59,14 @@ def from_arrow_files(paths: list[Path]) -> Any:
     """Arrow or Feather files as one Arrow table."""
     pyarrow = schema.library("pyarrow")
     tables = [
-        schema.opened(lambda at=path: pyarrow.ipc.open_file(str(at)).read_all(), path) for path in paths
+        schema.guard_opening(lambda at=path: pyarrow.ipc.open_file(str(at)).read_all(), path)
+        for path in paths
     ]
-    made = [sound(table) for table in tables]
+    made = [sanitize(table) for table in tables]
     if any(table.schema != made[0].schema for table in made):
         fix = "save all files with the same columns, of the same types"
-        raise rules.wrong(paths[0].name, "the files have different columns or types.", fix)
-    return schema.opened(lambda: pyarrow.concat_tables(made))
+        raise rules.description_error(paths[0].name, "the files have different columns or types.", fix)
+    return schema.guard_opening(lambda: pyarrow.concat_tables(made))
 
 
 def from_sqlite(path: Path, table: str) -> Any:
@@ -78,7 +79,7 @@ def from_sqlite(path: Path, table: str) -> Any:
         "date": pyarrow.date32(),
         "text": pyarrow.string(),
     }
-    columns = schema.opened(lambda: sqlite.columns(path, table), path)
+    columns = schema.guard_opening(lambda: sqlite.columns(path, table), path)
     return pyarrow.table({name: pyarrow.array(cells, types[kind]) for name, (kind, cells) in columns.items()})
 
 
@@ -92,7 +93,7 @@ def from_pandas(frame: Any) -> Any:
             fix="frame.columns = [str(name) for name in frame.columns]",
         )
     pyarrow = schema.library("pyarrow")
-    arrays = [schema.opened(lambda at=name: _array(frame[at], pyarrow)) for name in frame.columns]
+    arrays = [schema.guard_opening(lambda at=name: _array(frame[at], pyarrow)) for name in frame.columns]
     return pyarrow.table(arrays, names=list(frame.columns))
 
 
@@ -107,7 +108,7 @@ def _array(series: Any, pyarrow: Any) -> Any:
         return listed.take(schema.library("pyarrow.compute").if_else(there, codes, None))
     if hasattr(dtype, "pyarrow_dtype"):
         column = pyarrow.chunked_array(series.array.__arrow_array__())
-        return sound_column(column, column.type).combine_chunks()
+        return sanitize_column(column, column.type).combine_chunks()
     if dtype.name in {"object", "str", "string"}:
         return _texts(series, pyarrow)
     if getattr(dtype, "tz", None) is not None:
