@@ -30,7 +30,7 @@ def wards(**more) -> Answer:
         "count": noisy([10, -1, 7], whole=True, nonnegative=True, text="COUNT(*)", noise="Laplace"),
         "avg_days": noisy([3.5, None, 1.25], 0.5, text="AVG(days)"),
     }
-    said = {"question": "SELECT …", "notes": ("Values were moved between 0 and 60.",), "withheld": ""}
+    said = {"question": "SELECT …", "notes": ("Values were moved between 0 and 60.",), "suppressed": ""}
     return Answer.of(
         keys=["ward"],
         groups=[("a",), ("b",), (None,)],
@@ -62,7 +62,7 @@ def test_every_noisy_column_has_its_two_ends():
 
 
 def test_the_text_shows_the_numbers_and_what_must_be_said():
-    text = str(wards(private=False, withheld="Groups of fewer than 20 are likely withheld."))
+    text = str(wards(private=False, suppressed="Groups of fewer than 20 are likely withheld."))
     assert "NOT PRIVATE" in text
     assert "fewer than 20" in text
     assert "between 0 and 60" in text
@@ -114,12 +114,12 @@ def test_json_brings_everything_back():
         groups=[(day, moment, True)],
         columns={"count": Noisy((3,), (-math.inf,), (4,), deviation=1.5, whole=True)},
         guarantee=privacy.gaussian(2.0),
-        withheld="some",
+        suppressed="some",
     )
     back = Answer.from_json(answer.to_json())
     assert back.groups == ((day, moment, True),)
     assert back.columns["count"] == Noisy((3,), (None,), (4,), deviation=1.5, whole=True)
-    assert (back.guarantee, back.withheld) == (privacy.gaussian(2.0), "some")
+    assert (back.guarantee, back.suppressed) == (privacy.gaussian(2.0), "some")
 
 
 def test_an_answer_of_the_first_version_is_read():
@@ -236,7 +236,7 @@ def test_having_order_and_limit_read_released_numbers_only():
 
 
 def test_views_cut_and_round_and_say_so():
-    seen = wards().nonnegative().rounded()
+    seen = wards().nonnegative().round()
     assert seen.columns["count"].values == (10, 0, 7)
     assert seen.columns["count"].lo == (8, 0, 5)
     assert seen.columns["avg_days"] == wards().columns["avg_days"]
@@ -245,7 +245,7 @@ def test_views_cut_and_round_and_say_so():
 
 def test_a_rounded_interval_holds_the_one_that_was_released():
     column = Noisy((1.5,), (0.2,), (2.9,), whole=True)
-    seen = Answer.of(keys=[], groups=[()], columns={"count": column}).rounded().columns["count"]
+    seen = Answer.of(keys=[], groups=[()], columns={"count": column}).round().columns["count"]
     assert (seen.values, seen.lo, seen.hi) == ((2,), (0,), (3,))
 
 

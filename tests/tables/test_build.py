@@ -160,7 +160,7 @@ def test_a_quotient_of_wide_numbers_has_as_many_places_as_there_is_room_for():
 
 
 def test_a_written_number_that_a_grid_cannot_hold_is_refused():
-    with pytest.raises(RefusedQuestion, match="too small"):
+    with pytest.raises(RefusedQuestion, match="too close to 0"):
         build.arithmetic("*", number("a", 0, 9), F(1, 10**30))
 
 

@@ -15,7 +15,7 @@ from discreet.tables.ask.sql import ParsedQuestion, parse
 from discreet.tables.ask.sql.size import length
 from discreet.tables.ask.sql.text import parse_statement
 from discreet.tables.data import expr as e
-from discreet.tables.data.dataset import ReleasedColumn as Described
+from discreet.tables.data.dataset import Column as Described
 from discreet.tables.data.dataset import Table
 from discreet.tables.data.sums import Filtered, Lookup, Paired, Private
 from discreet.tables.data.types import WIDEST

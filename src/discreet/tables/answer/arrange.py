@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The columns that were asked for, from the numbers that were released: arithmetic, HAVING, ORDER BY, LIMIT.
+"""Computes the columns of a question from the released numbers: arithmetic, HAVING, ORDER BY, LIMIT.
 
-**Guarantee.** Only released numbers and public values are read. The interval of an arithmetic expression is that of
-interval arithmetic on intervals whose joint confidence is 95 % (each at 1 - 5 %/k for k noisy columns, where those that
-hold together count as one).
+**Guarantee.** Only released numbers and public values are read. The interval of an expression is computed by interval
+arithmetic on intervals with a joint confidence of 95 %: each of k noisy columns has the confidence 1 - 5 %/k, where columns
+whose intervals hold jointly count as one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["arrange"]
 
 
 class IntervalValue(NamedTuple):
-    """A released value with the ends of its interval; the same three times for what is public."""
+    """A released value with the ends of its interval; a public value has itself as both ends."""
 
     at: Any
     lo: Any
@@ -30,19 +30,20 @@ class IntervalValue(NamedTuple):
 
 
 def arrange(answer: Answer, question: Question) -> Answer:
-    """The answer with the outputs, the groups and the order that the question asks for."""
+    """The answer with the columns, groups and order of the question."""
     chosen = list(range(len(answer.groups)))
     if question.having is not None:
         kept = _values(answer, question.having)
         chosen = [at for at in chosen if kept[at].at is True]
     for order in reversed(question.order):
-        chosen = _sorted(answer, order, chosen)
+        chosen = _sort(answer, order, chosen)
     if question.limit is not None:
         chosen = chosen[: question.limit]
     shown = _outputs(answer, question) if question.outputs else answer
-    return shown.with_(
+    return replace(
+        shown,
         groups=tuple(shown.groups[at] for at in chosen),
-        columns={name: _taken(column, chosen) for name, column in shown.columns.items()},
+        columns={name: _take(column, chosen) for name, column in shown.columns.items()},
     )
 
 
@@ -55,12 +56,12 @@ def _outputs(answer: Answer, question: Question) -> Answer:
         elif isinstance(output.of, ReleasedColumn):
             columns[output.name] = answer.columns[output.of.name]
         else:
-            columns[output.name] = _computed(answer, output.of, output.name)
+            columns[output.name] = _computed_column(answer, output.of, output.name)
     groups = tuple(tuple(group[at] for _, at in keys) for group in answer.groups)
-    return answer.with_(keys=tuple(name for name, _ in keys), groups=groups, columns=columns)
+    return replace(answer, keys=tuple(name for name, _ in keys), groups=groups, columns=columns)
 
 
-def _computed(answer: Answer, expression: ReleasedExpression, name: str) -> Noisy:
+def _computed_column(answer: Answer, expression: ReleasedExpression, name: str) -> Noisy:
     values = _values(answer, expression)
     return Noisy(
         values=tuple(value.at for value in values),
@@ -74,7 +75,7 @@ def _computed(answer: Answer, expression: ReleasedExpression, name: str) -> Nois
 
 
 def _is_whole(answer: Answer, expression: ReleasedExpression) -> bool:
-    """Whether it is a number of things: counts that are added, subtracted or multiplied."""
+    """Whether the exact value is whole: sums, differences and products of whole numbers."""
     if isinstance(expression, ReleasedColumn):
         return expression.name in answer.columns and answer.columns[expression.name].whole
     if isinstance(expression, PublicValue):
@@ -86,7 +87,7 @@ def _is_whole(answer: Answer, expression: ReleasedExpression) -> bool:
 
 
 def _is_nonnegative(answer: Answer, expression: ReleasedExpression) -> bool:
-    """Whether it cannot be below zero."""
+    """Whether the exact value cannot be negative."""
     if isinstance(expression, ReleasedColumn):
         return expression.name in answer.columns and answer.columns[expression.name].nonnegative
     if isinstance(expression, PublicValue):
@@ -97,22 +98,22 @@ def _is_nonnegative(answer: Answer, expression: ReleasedExpression) -> bool:
     return expression.op in {"+", "*", "/", "round", "least"} and all(parts)
 
 
-def _taken(column: Noisy, chosen: list[int]) -> Noisy:
-    def taken(part: tuple[Any, ...]) -> tuple[Any, ...]:
+def _take(column: Noisy, chosen: list[int]) -> Noisy:
+    def take(part: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(part[at] for at in chosen)
 
     def interval(confidence: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         assert column.interval is not None
         lo, hi = column.interval(confidence)
-        return taken(lo), taken(hi)
+        return take(lo), take(hi)
 
-    ends = {"values": taken(column.values), "lo": taken(column.lo), "hi": taken(column.hi)}
+    ends = {"values": take(column.values), "lo": take(column.lo), "hi": take(column.hi)}
     known = None if column.interval is None else interval
     return replace(column, **ends, interval=known)  # type: ignore[arg-type]
 
 
-def _sorted(answer: Answer, order: SortOrder, chosen: list[int]) -> list[int]:
-    """By a released value, NULL last; ties stay in the order of the keys."""
+def _sort(answer: Answer, order: SortOrder, chosen: list[int]) -> list[int]:
+    """The groups in the order of a released value, NULL last; ties keep the order of the keys."""
     values = _values(answer, order.of)
     known = [at for at in chosen if values[at].at is not None]
     known.sort(key=lambda at: values[at].at, reverse=order.descending)
@@ -181,7 +182,7 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
 
 
 def _apply(op: str, values: list[Any]) -> Any:
-    """An operator on values, with SQL's three truth values."""
+    """The result of an operator, with the three truth values of SQL."""
     if op in {"and", "or"}:
         decisive = op == "or"
         if any(value is decisive for value in values):
@@ -196,7 +197,7 @@ _MONOTONE = {"+", "round", "least", "greatest"}
 
 
 def _ends(op: str, parts: list[IntervalValue]) -> tuple[Any, Any]:
-    """The hull of what the operator gives on the intervals of its parts; None where nothing can be said."""
+    """The interval of the result, from those of the operands; None if there is no finite one."""
     if op in _COMPARE or op in {"and", "or", "not"}:
         return None, None
     if any(part.lo is None or part.hi is None for part in parts):

@@ -11,12 +11,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from discreet.errors import RefusedQuestion
 
-__all__ = ["DATE", "MOMENT", "NUMBER", "TEXT", "TRUTH", "WIDEST", "Type", "days", "micros"]
+__all__ = [
+    "DATE",
+    "MOMENT",
+    "NUMBER",
+    "TEXT",
+    "TRUTH",
+    "WIDEST",
+    "Type",
+    "Value",
+    "days",
+    "micros",
+    "python_value",
+]
+
+#: A public value in Python: a literal of a question, a key of a group, or a released number.
+Value = bool | int | float | Decimal | str | date | datetime | None
 
 NUMBER, TEXT, TRUTH, DATE, MOMENT = "number", "text", "truth", "date", "moment"
 #: Every expression stays within ±this, so that sums and comparisons fit in 64 bits with room to spare.
