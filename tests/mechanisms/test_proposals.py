@@ -213,7 +213,7 @@ def test_the_search_keeps_its_promise_on_all_small_data_sets(relation):
         for i, bound in enumerate(made.bounds, start=1):
             noise = made._noises[bound]
             shift = noise.grid.cells(median.value(one)) - noise.grid.cells(median.value(other))
-            found += stick(both[0][i], gamma * both[1][i], shift, noise.law.scale)
+            found += stick(both[0][i], gamma * both[1][i], shift, noise.distribution.scale)
         worst = max(worst, found)
     assert worst <= 0.03
     assert worst > 0.002
