@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.mechanisms.laws import LaplaceLaw
+from discreet.mechanisms.distributions import LaplaceDistribution
 from discreet.noise.scales import Size
 
 __all__ = ["CutLaplaceLaw", "cut_for"]
@@ -26,7 +26,7 @@ _SAFE = 1 + 1e-12
 
 
 @dataclass(frozen=True)
-class CutLaplaceLaw(LaplaceLaw):
+class CutLaplaceLaw(LaplaceDistribution):
     """Discrete Laplace noise, drawn again until it is `most` at most."""
 
     most: int = 0

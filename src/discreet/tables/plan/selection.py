@@ -29,7 +29,15 @@ from fractions import Fraction
 import numpy as np
 
 from discreet import privacy
-from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw, Law, exactly, float_above, float_below, widest
+from discreet.mechanisms.distributions import (
+    GaussianDistribution,
+    LaplaceDistribution,
+    NoiseDistribution,
+    exactly,
+    float_above,
+    float_below,
+    widest,
+)
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.answer.answer import Noisy
@@ -64,7 +72,7 @@ class Selection:
     """A threshold on noisy weights of groups; `estimates` are the columns that are read off the same noisy weights."""
 
     sums: Sums
-    law: Law
+    law: NoiseDistribution
     threshold: int  # in cells; reached by those at it
     guarantee: Guarantee
     unit: str
@@ -110,7 +118,7 @@ class Selection:
         """A column of the numbers that reached the threshold."""
 
         def interval(confidence: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
-            half = self.law.reach(1 - confidence)
+            half = self.law.tail_bound(1 - confidence)
             return self.lower_ends(table, confidence), tuple(seen + half for seen in table)
 
         low, high = interval(CONFIDENCE)
@@ -119,7 +127,7 @@ class Selection:
 
     def lower_ends(self, table: Sequence[int], confidence: float) -> tuple[int, ...]:
         """The lower ends for numbers that reached the threshold."""
-        half, beta = self.law.reach(1 - confidence), 1 - confidence
+        half, beta = self.law.tail_bound(1 - confidence), 1 - confidence
         lows = {seen: self._least(seen, half, beta) for seen in set(table)}
         return tuple(lows[seen] for seen in table)
 
@@ -183,7 +191,7 @@ def gaussian_selection(
     """Groups named with Gaussian noise of `noise` sensitivities, and a leak of δ; `counted` come with them."""
     who, scheme = scope.contribution, _scheme(scope, 2)
     stretch = ROOT_TWO if who.replaces else Fraction(1)
-    law = GaussianLaw(float_above(widest(noise) * stretch * scheme.fine))
+    law = GaussianDistribution(float_above(widest(noise) * stretch * scheme.fine))
     guarantee = privacy.leaky(delta, **who.words) + privacy.gaussian(noise, **who.words)
     chosen = _Chosen(scheme, law, threshold_for(scheme, law, delta), guarantee)
     return chosen.of(scope, counted)
@@ -195,7 +203,7 @@ def laplace_selection(
     """Groups named with Laplace noise that costs ε, and a leak of δ; `counted` come with them."""
     who, scheme = scope.contribution, _scheme(scope, 1)
     moved = who.stretch_l1() * scheme.fine
-    law = LaplaceLaw(float_above(moved / exactly(float_below(epsilon))))
+    law = LaplaceDistribution(float_above(moved / exactly(float_below(epsilon))))
     guarantee = privacy.leaky(delta, **who.words) + privacy.discrete_laplace(law.scale, moved, **who.words)
     if scheme.most > 1:
         return _Chosen(scheme, law, threshold_for(scheme, law, delta), guarantee).of(scope, counted)
@@ -211,10 +219,10 @@ def weight_in(scheme: Groups, groups: int) -> int:
     return scheme.fine // groups if scheme.norm == 1 else math.isqrt(scheme.fine**2 // groups)
 
 
-def threshold_for(scheme: Groups, law: Law, delta: float) -> int:
+def threshold_for(scheme: Groups, law: NoiseDistribution, delta: float) -> int:
     """The least number with 1 - (1 - P(noise >= it - w_m))^m <= δ for a unit in m groups, for every m; or a greater one."""
     return max(
-        weight_in(scheme, few) + law.reach(2 * _for_each(delta, many)) + 1
+        weight_in(scheme, few) + law.tail_bound(2 * _for_each(delta, many)) + 1
         for few, many in _ranges(scheme.most)
     )
 
@@ -251,7 +259,7 @@ class _Chosen:
     """The numbers of a selection."""
 
     scheme: Groups
-    law: Law
+    law: NoiseDistribution
     threshold: int
     guarantee: Guarantee
 

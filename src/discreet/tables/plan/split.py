@@ -25,7 +25,7 @@ from fractions import Fraction
 
 from discreet import privacy
 from discreet.errors import BadParameter
-from discreet.mechanisms.laws import GaussianLaw, exactly
+from discreet.mechanisms.distributions import GaussianDistribution, exactly
 from discreet.privacy.calibrate import calibrate
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.tables.ask.question import Aggregate
@@ -135,7 +135,9 @@ def _gaussian(asked: Sequence[Recipe], scope: Scope, spend: Spend, *, found: boo
         assert spend.delta is not None
         leak = spend.delta * (_LEAK if spend.epsilon is not None else _ALL)
         recipes, counted = _without_counts(asked, scope)
-        load = (_MEAN_OF_NORMAL * who.rows / GaussianLaw(1.0).guess(2 * min(leak, 0.1))) ** 2 / who.groups
+        load = (
+            _MEAN_OF_NORMAL * who.rows / GaussianDistribution(1.0).guess(2 * min(leak, 0.1))
+        ) ** 2 / who.groups
         finding = _finding(recipes, load, 3)
     total = sum(recipe.weight for recipe in recipes) + finding
     shares = [math.sqrt(total / recipe.weight) for recipe in recipes]
