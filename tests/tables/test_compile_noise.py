@@ -12,14 +12,14 @@ import pytest
 from scipy import stats
 
 from discreet import testing
-from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw
+from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution
 from discreet.tables.plan import split
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.selection import gaussian_selection, laplace_selection
 from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.stage import QueryScope
 from discreet.tables.plan.totals import Totals
-from discreet.tables.plan.truncated_laplace import TruncatedLaplaceNoise, truncation_for
+from discreet.tables.plan.truncated_laplace import TruncatedLaplaceDistribution, truncation_for
 from tests.chance import may_fail, risk
 from tests.statistical.constants import ALPHA, FEW, WRONG
 from tests.statistical.fit import accepts
@@ -40,14 +40,18 @@ def laws_of(asked, data, spend=BOTH):
 @pytest.mark.parametrize(
     ("asked", "data", "law"),
     [
-        (question(("mean", X), ("count",), keys=("a", "b")), dataset(at_most=10), LaplaceLaw),
-        (question(("count",), ("sum", X), keys=("a", "b")), dataset(at_most=10), GaussianLaw),
-        (question(("count",), ("sum", X)), dataset(at_most=10), LaplaceLaw),
-        (question(("count",), keys=("a", "b")), dataset(rows_are_units=True), LaplaceLaw),
-        (question(("units",)), dataset(at_most=10), LaplaceLaw),
-        (question(*[("mean", number(0, i)) for i in range(1, 60)]), dataset(at_most=10), GaussianLaw),
-        (question(("count",), keys="unknown"), dataset(at_most=10), GaussianLaw),
-        (question(("count",), keys="unknown"), dataset(at_most=1), LaplaceLaw),
+        (question(("mean", X), ("count",), keys=("a", "b")), dataset(at_most=10), LaplaceDistribution),
+        (question(("count",), ("sum", X), keys=("a", "b")), dataset(at_most=10), GaussianDistribution),
+        (question(("count",), ("sum", X)), dataset(at_most=10), LaplaceDistribution),
+        (question(("count",), keys=("a", "b")), dataset(rows_are_units=True), LaplaceDistribution),
+        (question(("units",)), dataset(at_most=10), LaplaceDistribution),
+        (
+            question(*[("mean", number(0, i)) for i in range(1, 60)]),
+            dataset(at_most=10),
+            GaussianDistribution,
+        ),
+        (question(("count",), keys="unknown"), dataset(at_most=10), GaussianDistribution),
+        (question(("count",), keys="unknown"), dataset(at_most=1), LaplaceDistribution),
     ],
     ids=["mean", "counts", "one group", "rows", "units", "many means", "found", "one row found"],
 )
@@ -56,7 +60,7 @@ def test_the_better_noise_is_taken(asked, data, law):
     assert laws == {law}
     assert mechanism.guarantee.implies(BOTH.target(data.unit))
     said = any("Laplace noise, which leaves less error" in note for note in mechanism.notes)
-    assert said == (law is LaplaceLaw)
+    assert said == (law is LaplaceDistribution)
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
@@ -66,7 +70,7 @@ def test_what_is_cut_off_less_keeps_gaussian_noise_beside_a_mean(kind, relation)
     asked = question((kind, X) if kind == "sum" else (kind,), ("mean", X), keys=("a", "b"))
     mechanism = compile_question(asked, data, BOTH)
     laws = {name: type(part.laws[0]) for part in mechanism.stages for name in part.estimates}
-    assert laws == {f"{kind}0": GaussianLaw, "mean1": LaplaceLaw}
+    assert laws == {f"{kind}0": GaussianDistribution, "mean1": LaplaceDistribution}
     assert mechanism.guarantee.implies(BOTH.target(data.unit))
     assert not mechanism.guarantee.implies(Spend(epsilon=0.98, delta=1e-6).target(data.unit)), (
         "budget is left over"
@@ -137,21 +141,21 @@ def cut_law(law):
 @pytest.mark.parametrize(("scale", "delta"), [(1.0, 1e-6), (10.0, 1e-5), (0.3, 0.01), (2.0, 0.2)])
 def test_noise_is_cut_off_as_soon_as_delta_allows(scale, delta):
     most = truncation_for(scale, delta)
-    law = TruncatedLaplaceNoise(scale, most)
+    law = TruncatedLaplaceDistribution(scale, most)
     exact = cut_law(law)
     assert exact[most] <= delta
-    assert most == 1 or cut_law(TruncatedLaplaceNoise(scale, most - 1))[most - 1] > delta
+    assert most == 1 or cut_law(TruncatedLaplaceDistribution(scale, most - 1))[most - 1] > delta
     for k in range(1, most + 2):
         tail = sum(p for z, p in exact.items() if abs(z) >= k)
         assert tail <= law.tail(k) * (1 + 1e-15)
         assert law.tail(k) == pytest.approx(tail, rel=1e-9, abs=1e-300)
-    assert law.reach(0.05) <= most
+    assert law.tail_bound(0.05) <= most
 
 
 @may_fail(2 * ALPHA, "one law fits, one does not")
 def test_cut_noise_follows_its_law():
-    law = TruncatedLaplaceNoise(2.0, 3)
-    exact, wrong = cut_law(law), cut_law(TruncatedLaplaceNoise(2.0 * (1 - 2 * WRONG), 3))
+    law = TruncatedLaplaceDistribution(2.0, 3)
+    exact, wrong = cut_law(law), cut_law(TruncatedLaplaceDistribution(2.0 * (1 - 2 * WRONG), 3))
     drawn = law.draw(FEW)
     risk((1 - exact[-3] - exact[3]) ** FEW)  # the ends are never drawn: 0 to all digits
     assert np.abs(drawn).max() == 3
@@ -174,7 +178,7 @@ def law_of(selection, units):
     """The exact law of what is seen of one group: nothing, or its noisy number."""
     if not units:
         return {HIDDEN: 1.0}
-    if isinstance(selection.law, TruncatedLaplaceNoise):
+    if isinstance(selection.law, TruncatedLaplaceDistribution):
         noise = cut_law(selection.law)
     else:
         z = np.arange(-SPAN, SPAN + 1)
@@ -226,7 +230,7 @@ def test_groups_with_their_numbers_keep_the_promise(which, relation):
 
 def test_a_cut_that_is_one_lower_leaks_too_much():
     selection = selections("add-remove")[0]
-    lower = TruncatedLaplaceNoise(selection.law.scale, selection.law.most - 1)
+    lower = TruncatedLaplaceDistribution(selection.law.scale, selection.law.most - 1)
     assert cut_law(lower)[lower.most] > 0.03
 
 
@@ -272,7 +276,7 @@ def test_a_count_comes_with_the_groups_for_nothing():
 
 
 @dataclass(frozen=True)
-class Silent(LaplaceLaw):
+class Silent(LaplaceDistribution):
     """A law that always draws nothing."""
 
     def draw(self, size=None):

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.mechanisms.laws import GaussianLaw
+from discreet.mechanisms.distributions import GaussianDistribution
 from discreet.tables.answer.answer import CONFIDENCE, Noisy
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.plan.intervals import Floats, LinearForm, NoiseVector, combine_forms, ratio_interval
@@ -82,7 +82,7 @@ class ColumnEstimate:
     @property
     def how(self) -> str:
         """The noise, in words."""
-        gaussian = isinstance(self.noise.laws[0], GaussianLaw)
+        gaussian = isinstance(self.noise.laws[0], GaussianDistribution)
         form = self.form
         if form is None:
             return f"{'Gaussian' if gaussian else 'Laplace'} noise on the sums that it is made of"

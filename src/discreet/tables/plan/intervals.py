@@ -21,7 +21,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw, Law, float_above
+from discreet.mechanisms.distributions import (
+    GaussianDistribution,
+    LaplaceDistribution,
+    NoiseDistribution,
+    float_above,
+)
 
 __all__ = ["LinearForm", "NoiseVector", "combine_forms", "ratio_interval"]
 
@@ -48,7 +53,7 @@ def combine_forms(*terms: tuple[Any, LinearForm]) -> dict[int, Fraction]:
 class NoiseVector:
     """The independent noises on the coordinates of an answer, one law each."""
 
-    laws: tuple[Law, ...]
+    laws: tuple[NoiseDistribution, ...]
 
     def half_width(self, form: LinearForm, beta: float) -> float:
         """A number that |form of the noises| exceeds with probability β at most."""
@@ -57,26 +62,28 @@ class NoiseVector:
             return 0.0
         if len(parts) == 1:
             ((place, weight),) = ((place, weight) for place, weight in form.items() if weight)
-            return float_above(abs(weight) * self.laws[place].reach(beta))
-        if all(isinstance(law, GaussianLaw) for _, law in parts):
+            return float_above(abs(weight) * self.laws[place].tail_bound(beta))
+        if all(isinstance(law, GaussianDistribution) for _, law in parts):
             spread = math.sqrt(sum((weight * law.scale) ** 2 for weight, law in parts))
             # each rounded noise is within one half of a Gaussian one
-            return (GaussianLaw(1.0).guess(beta) * spread + sum(weight for weight, _ in parts) / 2) * _SAFE
-        if len(parts) == 2 and all(isinstance(law, LaplaceLaw) for _, law in parts):
+            return (
+                GaussianDistribution(1.0).guess(beta) * spread + sum(weight for weight, _ in parts) / 2
+            ) * _SAFE
+        if len(parts) == 2 and all(isinstance(law, LaplaceDistribution) for _, law in parts):
             wide, narrow = sorted((weight * law.scale for weight, law in parts), reverse=True)
             # each discrete Laplace noise is within one of a continuous one (compile.proof.md, § 6)
             return (_two_laplaces(wide, narrow, beta) + sum(weight for weight, _ in parts)) * _SAFE
-        if len(parts) == 3 and all(isinstance(law, LaplaceLaw) for _, law in parts):
+        if len(parts) == 3 and all(isinstance(law, LaplaceDistribution) for _, law in parts):
             wide = max(weight * law.scale for weight, law in parts)
             return (_three_laplaces(wide, beta) + sum(weight for weight, _ in parts)) * _SAFE
-        return sum(weight * law.reach(beta / len(parts)) for weight, law in parts) * _SAFE
+        return sum(weight * law.tail_bound(beta / len(parts)) for weight, law in parts) * _SAFE
 
     def deviation(self, form: LinearForm) -> float:
         """The standard deviation of a form, about."""
         variance = 0.0
         for place, weight in form.items():
             law = self.laws[place]
-            variance += float(weight) ** 2 * law.scale**2 * (2 if isinstance(law, LaplaceLaw) else 1)
+            variance += float(weight) ** 2 * law.scale**2 * (2 if isinstance(law, LaplaceDistribution) else 1)
         return math.sqrt(variance)
 
 

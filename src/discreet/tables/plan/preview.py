@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import DiscreetError
-from discreet.mechanisms.laws import LaplaceLaw
+from discreet.mechanisms.distributions import LaplaceDistribution
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import least_epsilon, point, short
@@ -166,7 +166,7 @@ def _apart(mechanism: TableMechanism) -> list[Aggregate]:
 def _chosen_noise(mechanism: TableMechanism) -> Iterator[str]:
     """That Laplace noise was taken where Gaussian noise could have been."""
     laws = [law for part in mechanism.stages if isinstance(part, Totals) for law in part.laws]
-    laplace = [isinstance(law, LaplaceLaw) for law in laws]
+    laplace = [isinstance(law, LaplaceDistribution) for law in laws]
     if mechanism.spend.delta is None or not any(laplace):
         return
     if not all(laplace):

@@ -29,7 +29,15 @@ from fractions import Fraction
 import numpy as np
 
 from discreet import privacy
-from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw, Law, exactly, float_above, float_below, widest
+from discreet.mechanisms.distributions import (
+    GaussianDistribution,
+    LaplaceDistribution,
+    NoiseDistribution,
+    exactly,
+    float_above,
+    float_below,
+    widest,
+)
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.answer.answer import Noisy
@@ -41,7 +49,7 @@ from discreet.tables.plan.estimate import ColumnEstimate
 from discreet.tables.plan.intervals import NoiseVector
 from discreet.tables.plan.linear import ColumnMoments
 from discreet.tables.plan.stage import ColumnDescription, QueryScope
-from discreet.tables.plan.truncated_laplace import TruncatedLaplaceNoise, truncation_for
+from discreet.tables.plan.truncated_laplace import TruncatedLaplaceDistribution, truncation_for
 
 __all__ = ["KeySelection", "SelectedGroups", "gaussian_selection", "is_free_count", "laplace_selection"]
 
@@ -64,7 +72,7 @@ class KeySelection:
     """A threshold on noisy weights of groups; `estimates` are the columns that are read off the same noisy weights."""
 
     sums: Sums
-    law: Law
+    law: NoiseDistribution
     threshold: int  # in cells; reached by those at it
     guarantee: Guarantee
     unit: str
@@ -110,7 +118,7 @@ class KeySelection:
         """A column of the numbers that reached the threshold."""
 
         def interval(confidence: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
-            half = self.law.reach(1 - confidence)
+            half = self.law.tail_bound(1 - confidence)
             return self.lower_ends(table, confidence), tuple(seen + half for seen in table)
 
         low, high = interval(CONFIDENCE)
@@ -119,7 +127,7 @@ class KeySelection:
 
     def lower_ends(self, table: Sequence[int], confidence: float) -> tuple[int, ...]:
         """The lower ends for numbers that reached the threshold."""
-        half, beta = self.law.reach(1 - confidence), 1 - confidence
+        half, beta = self.law.tail_bound(1 - confidence), 1 - confidence
         lows = {seen: self._lower_end(seen, half, beta) for seen in set(table)}
         return tuple(lows[seen] for seen in table)
 
@@ -183,7 +191,7 @@ def gaussian_selection(
     """Groups named with Gaussian noise of `noise` sensitivities, and a leak of δ; `counted` come with them."""
     who, scheme = scope.contribution, _scheme(scope, 2)
     stretch = ROOT_TWO if who.replaces else Fraction(1)
-    law = GaussianLaw(float_above(widest(noise) * stretch * scheme.fine))
+    law = GaussianDistribution(float_above(widest(noise) * stretch * scheme.fine))
     guarantee = privacy.leaky(delta, **who.words) + privacy.gaussian(noise, **who.words)
     chosen = _Chosen(scheme, law, threshold_for(scheme, law, delta), guarantee)
     return chosen.of(scope, counted)
@@ -195,13 +203,13 @@ def laplace_selection(
     """Groups named with Laplace noise that costs ε, and a leak of δ; `counted` come with them."""
     who, scheme = scope.contribution, _scheme(scope, 1)
     moved = who.replacement_factor_l1() * scheme.fine
-    law = LaplaceLaw(float_above(moved / exactly(float_below(epsilon))))
+    law = LaplaceDistribution(float_above(moved / exactly(float_below(epsilon))))
     guarantee = privacy.leaky(delta, **who.words) + privacy.discrete_laplace(law.scale, moved, **who.words)
     if scheme.most > 1:
         return _Chosen(scheme, law, threshold_for(scheme, law, delta), guarantee).of(scope, counted)
     # whoever is replaced moves two numbers, and each of them may be where only one of the two laws is
     most = truncation_for(law.scale, _chance_in_each_group(delta, who.replacement_factor_l1()))
-    return _Chosen(scheme, TruncatedLaplaceNoise(law.scale, most), most + 1, guarantee).of(scope, counted)
+    return _Chosen(scheme, TruncatedLaplaceDistribution(law.scale, most), most + 1, guarantee).of(scope, counted)
 
 
 def weight_in_each_group(scheme: Groups, groups: int) -> int:
@@ -211,10 +219,10 @@ def weight_in_each_group(scheme: Groups, groups: int) -> int:
     return scheme.fine // groups if scheme.norm == 1 else math.isqrt(scheme.fine**2 // groups)
 
 
-def threshold_for(scheme: Groups, law: Law, delta: float) -> int:
+def threshold_for(scheme: Groups, law: NoiseDistribution, delta: float) -> int:
     """The least number with 1 - (1 - P(noise >= it - w_m))^m <= δ for a unit in m groups, for every m; or a greater one."""
     return max(
-        weight_in_each_group(scheme, few) + law.reach(2 * _chance_in_each_group(delta, many)) + 1
+        weight_in_each_group(scheme, few) + law.tail_bound(2 * _chance_in_each_group(delta, many)) + 1
         for few, many in _ranges(scheme.most)
     )
 
@@ -251,7 +259,7 @@ class _Chosen:
     """The numbers of a selection."""
 
     scheme: Groups
-    law: Law
+    law: NoiseDistribution
     threshold: int
     guarantee: Guarantee
 

@@ -26,7 +26,7 @@ from fractions import Fraction
 
 from discreet import privacy
 from discreet.errors import BadParameter
-from discreet.mechanisms.laws import GaussianLaw, exactly
+from discreet.mechanisms.distributions import GaussianDistribution, exactly
 from discreet.privacy.calibrate import calibrate
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.tables.ask.question import Aggregate
@@ -197,7 +197,7 @@ def _gaussian_plan_with_selection(
     contribution, words = scope.contribution, scope.contribution.words
     leak = spend.delta * (_LEAK if spend.epsilon is not None else _ALL)
     paid, free_counts = _without_free_counts(strategies, scope)
-    tail = GaussianLaw(1.0).guess(2 * min(leak, 0.1))
+    tail = GaussianDistribution(1.0).guess(2 * min(leak, 0.1))
     load = (_MEAN_OF_NORMAL * contribution.rows / tail) ** 2 / contribution.groups
     selection_weight = _selection_weight(paid, load, 3)
     total = sum(strategy.weight for strategy in paid) + selection_weight

@@ -22,7 +22,15 @@ import numpy as np
 
 from discreet import privacy
 from discreet.errors import BadParameter
-from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw, Law, exactly, float_above, float_below, widest
+from discreet.mechanisms.distributions import (
+    GaussianDistribution,
+    LaplaceDistribution,
+    NoiseDistribution,
+    exactly,
+    float_above,
+    float_below,
+    widest,
+)
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.tables.answer.answer import Noisy
@@ -116,7 +124,7 @@ class Totals:
     """Noisy sums that are ready to be drawn."""
 
     sums: Sums
-    laws: tuple[Law, ...]
+    laws: tuple[NoiseDistribution, ...]
     guarantee: Guarantee
     estimates: dict[str, ColumnEstimate]
 
@@ -156,7 +164,7 @@ def laplace_totals(asked: TotalsStrategy, epsilon: Fraction) -> Totals:
     parts = [privacy.discrete_laplace(scale, moved, **who.words) for scale, moved in draft.moved]
     sums = Sums(asked.scope.rows, asked.scope.keys, tuple(draft.layout.features), Rows(who.rows, fine))
     units = [Fraction(1, fine)] * len(draft.scales)
-    laws = tuple(LaplaceLaw(scale) for scale in draft.scales)
+    laws = tuple(LaplaceDistribution(scale) for scale in draft.scales)
     return Totals(
         sums, laws, compose([(part, 1) for part in parts]), _estimates(asked, draft.layout, laws, units)
     )
@@ -171,7 +179,7 @@ def _mass_totals(asked: TotalsStrategy, epsilon: Fraction) -> Totals:
     features = tuple(map(_times, draft.layout.features, mass.times))
     sums = Sums(asked.scope.rows, asked.scope.keys, features, Mass(mass.most, fine))
     ((scale, moved),) = draft.moved
-    laws = tuple(LaplaceLaw(scale) for _ in features)
+    laws = tuple(LaplaceDistribution(scale) for _ in features)
     guarantee = privacy.discrete_laplace(scale, moved, **asked.scope.contribution.words)
     units = [Fraction(1, fine * times) for times in mass.times]
     return Totals(sums, laws, guarantee, _estimates(asked, draft.layout, laws, units))
@@ -186,7 +194,7 @@ def gaussian_totals(asked: TotalsStrategy, noise: float) -> Totals:
     sums = Sums(asked.scope.rows, asked.scope.keys, features, Norm(fit.most, fine, fit.cells), fit.present)
     units = [Fraction(1, fine * times) for times in fit.times]
     units += [Fraction(1, fine * fit.present)] if fit.present else []
-    laws = tuple(GaussianLaw(scale) for scale in draft.scales)
+    laws = tuple(GaussianDistribution(scale) for scale in draft.scales)
     guarantee = privacy.gaussian(noise, **asked.scope.contribution.words)
     return Totals(sums, laws, guarantee, _estimates(asked, draft.layout, laws, units))
 
@@ -262,7 +270,7 @@ def _finest(who: Contribution, draft: Callable[[int, int], _Draft]) -> _Draft:
 
 
 def _estimates(
-    asked: TotalsStrategy, layout: FeatureLayout, laws: Sequence[Law], units: Sequence[Fraction]
+    asked: TotalsStrategy, layout: FeatureLayout, laws: Sequence[NoiseDistribution], units: Sequence[Fraction]
 ) -> dict[str, ColumnEstimate]:
     """How to read each aggregate; `units` are what one of each coordinate stands for."""
 
