@@ -198,7 +198,7 @@ class Polars(Base):
         names = Pairs.of(asked).key_names
         with self._asking():
             self.check(asked)
-            frame = guarded(lambda: self._weights(asked))
+            frame = guarded(self._weights, asked)
             places = choose(frame["s0"].to_numpy())
             rows = guarded(frame.select(names)[places].rows)
         return [tuple(map(value_of, asked.keys, row)) for row in rows]

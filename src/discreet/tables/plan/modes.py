@@ -98,7 +98,7 @@ class Modes:
     def draw(self, engine: Engine, groups: Sequence[GroupKey]) -> dict[str, Noisy]:
         """The column of these groups."""
         asked = self.strategy.asked
-        counts = guarded(lambda: engine.sums(replace(self.sums, among=tuple(groups))))
+        counts = guarded(engine.sums, replace(self.sums, among=tuple(groups)))
         values = tuple(self._one(counts, group) for group in groups)
         nothing = (None,) * len(groups)
         return {asked.name: Noisy(values, nothing, nothing, asked.text, self.describe()[asked.name].noise)}

@@ -158,7 +158,7 @@ class Ranks:
 
     def draw(self, engine: Engine, groups: Sequence[GroupKey]) -> dict[str, Noisy]:
         """The columns of these groups; a group without rows is answered too, with a value that means nothing."""
-        counts = guarded(lambda: engine.sums(replace(self.sums, among=tuple(groups))))
+        counts = guarded(engine.sums, replace(self.sums, among=tuple(groups)))
         found: dict[GroupKey, list[tuple[int, int]]] = {group: [] for group in groups}
         for (*group, place), (weight,) in counts.items():
             held = found.get(tuple(group))

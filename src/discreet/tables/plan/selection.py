@@ -209,7 +209,9 @@ def laplace_selection(
         return _Chosen(scheme, law, threshold_for(scheme, law, delta), guarantee).of(scope, counted)
     # whoever is replaced moves two numbers, and each of them may be where only one of the two laws is
     most = truncation_for(law.scale, _chance_in_each_group(delta, who.replacement_factor_l1()))
-    return _Chosen(scheme, TruncatedLaplaceDistribution(law.scale, most), most + 1, guarantee).of(scope, counted)
+    return _Chosen(scheme, TruncatedLaplaceDistribution(law.scale, most), most + 1, guarantee).of(
+        scope, counted
+    )
 
 
 def weight_in_each_group(scheme: Groups, groups: int) -> int:

@@ -141,7 +141,7 @@ class Totals:
 
     def exact(self, engine: Engine, groups: Sequence[GroupKey] = ()) -> Answer:
         """The bounded sums, before any noise; of these groups, and perhaps of others."""
-        return guarded(lambda: engine.sums(replace(self.sums, among=tuple(groups))))
+        return guarded(engine.sums, replace(self.sums, among=tuple(groups)))
 
     def errors(self, confidence: float = CONFIDENCE) -> dict[str, float | None]:
         """How far each column is off, at most; None where that depends on the size of a group."""
