@@ -198,14 +198,10 @@ class Reference:
         if isinstance(rows, p.Private):
             return self._private(rows.table)
         if isinstance(rows, p.Filtered):
-            return [
-                (unit, row) for unit, row in self.rows(rows.rows) if value(rows.condition, row) is True
-            ]
+            return [(unit, row) for unit, row in self.rows(rows.rows) if value(rows.condition, row) is True]
         if isinstance(rows, p.Lookup):
             public = [spread(rows.table, row) for row in self.tables[rows.table]]
-            return [
-                pair for unit, row in self.rows(rows.rows) for pair in matched(unit, row, public, rows)
-            ]
+            return [pair for unit, row in self.rows(rows.rows) for pair in matched(unit, row, public, rows)]
         others = self.rows(rows.other)
         return [
             (unit, {**row, **other})

@@ -18,7 +18,7 @@ import html
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from discreet.errors import BadParameter
 from discreet.mechanisms.digits import cells, word
@@ -32,38 +32,15 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-__all__ = ["CONFIDENCE", "Answer", "AnswerReceipt", "Noisy"]
+__all__ = ["CONFIDENCE", "Answer", "Noisy"]
 
 CONFIDENCE = 0.95
 NOT_PRIVATE = "NOT PRIVATE: drawn from a repeatable source"
 #: One value for each group. It is a number, but for MODE; None where nothing can be said.
 Values = tuple[Any, ...]
 Interval = Callable[[float], tuple[Values, Values]]
-
-
-class AnswerReceipt(Protocol):
-    """The receipt of a ledger, as an answer carries it: see `discreet.ledger.Receipt`."""
-
-    @property
-    def number(self) -> int:
-        """The number of the row in the ledger."""
-
-    @property
-    def time(self) -> str:
-        """When it was charged."""
-
-    @property
-    def hash(self) -> str:
-        """The hash of the row."""
-
-    @property
-    def key(self) -> str | None:
-        """The idempotency key of the charge."""
-
-    @property
-    def cost(self) -> object:
-        """What was charged; None for an answer that was paid for earlier."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +107,8 @@ class Answer:
     notes: tuple[str, ...] = ()
     suppressed: str = ""
     guarantee: Guarantee | None = None
-    receipt: AnswerReceipt | None = None
+    #: The `Receipt` of the ledger, which a session adds; None before. Tables do not import ledgers, so it has no type here.
+    receipt: Any = None
     private: bool = True
 
     @classmethod
@@ -327,13 +305,13 @@ class Answer:
         """
         return views.round_counts(self)
 
-    def with_receipt(self, receipt: AnswerReceipt | None, *, notes: Sequence[str] = ()) -> Self:
+    def with_receipt(self, receipt: object, *, notes: Sequence[str] = ()) -> Self:
         """The answer with the receipt of its charge and with further notes."""
         return replace(self, receipt=receipt, notes=(*self.notes, *notes))
 
     # --- showing -------------------------------------------------------------------------------------
 
-    def plot(self, column: str | None = None, ax: Axes | None = None) -> Axes:
+    def plot(self, column: str | None = None, ax: Axes | None = None) -> Figure:
         """A chart of one noisy column: a point and its interval for each group.
 
         `column` is the first noisy column by default; `ax` are axes of Matplotlib to draw on.
@@ -343,7 +321,7 @@ class Answer:
         name = self._column_name(column)
         noisy = self.columns[name]
         labels = [", ".join(map(word, group)) or name for group in self.groups]
-        chart: Axes = groups(labels, noisy.values, noisy.lo, noisy.hi, name=noisy.text or name, ax=ax)
+        chart: Figure = groups(labels, noisy.values, noisy.lo, noisy.hi, name=noisy.text or name, ax=ax)
         return chart
 
     def __str__(self) -> str:

@@ -54,7 +54,9 @@ def _round(column: Noisy) -> Noisy:
     return _replace_numbers(column, to_whole(column.values, round), *ends)
 
 
-def _replace_numbers(column: Noisy, values: tuple[Any, ...], lo: tuple[Any, ...], hi: tuple[Any, ...]) -> Noisy:
+def _replace_numbers(
+    column: Noisy, values: tuple[Any, ...], lo: tuple[Any, ...], hi: tuple[Any, ...]
+) -> Noisy:
     return replace(column, values=values, lo=lo, hi=hi, deviation=None, interval=None)
 
 

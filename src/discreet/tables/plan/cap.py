@@ -22,7 +22,7 @@ import numpy as np
 
 from discreet import check, privacy
 from discreet.errors import RefusedQuestion
-from discreet.mechanisms.laws import LaplaceLaw, exactly, float_above
+from discreet.mechanisms.distributions import LaplaceDistribution, exactly, float_above
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.ask.question import Question
@@ -62,7 +62,7 @@ class CapMechanism(Mechanism):
         self._rows = _rows_of(dataset) if question is None else kept_rows(question)
         who = dataset.unit
         self._moved = 2 if who.relation == "replace" else 1
-        self._law = LaplaceLaw(float_above(self._moved / exactly(self.epsilon)))
+        self._law = LaplaceDistribution(float_above(self._moved / exactly(self.epsilon)))
         words = {"relation": who.relation, "unit": who.protects}
         self._guarantee = privacy.discrete_laplace(self._law.scale, self._moved, **words)
 
@@ -73,11 +73,11 @@ class CapMechanism(Mechanism):
     @property
     def floor(self) -> int:
         """Noisy bins below this are taken as empty: the least t with P(noise >= t) <= 0.1 % over all bins together."""
-        return self._law.reach(2 * _BETA / (len(EDGES) + 1)) + 1
+        return self._law.tail_bound(2 * _BETA / (len(EDGES) + 1)) + 1
 
     def draw(self, data: Any) -> int:
         """The cap; `data` is the data set."""
-        sizes = guarded(lambda: data.engine.sizes(Sizes(self._rows, (), EDGES)))
+        sizes = guarded(data.engine.sizes, Sizes(self._rows, (), EDGES))
         noisy = np.array(sizes, np.int64) + self._law.draw(len(EDGES) + 1)
         return self._best(np.where(noisy >= self.floor, noisy, 0).tolist())
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The laws of whole-number noise: how to draw them, how far they reach, and what they promise.
+"""The distributions of whole-number noise: how to draw them, how far they reach, and what they promise.
 
-A law has a scale in cells of a grid. It is a float that is read as the decimal that it prints as, here, in the
+A distribution has a scale in cells of a grid. It is a float that is read as the decimal that it prints as, here, in the
 guarantee and in the sampler alike, so that the noise that is drawn is the noise that is promised.
 """
 
@@ -49,7 +49,7 @@ def widest(distance: Any) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Law(ABC):
+class NoiseDistribution(ABC):
     """Whole-number noise that is symmetric about zero."""
 
     scale: float
@@ -67,13 +67,13 @@ class Law(ABC):
 
     @abstractmethod
     def guarantee_for(self, sensitivity: float, dimension: int, relation: str, unit: str) -> Guarantee:
-        """The guarantee of adding this noise to whole numbers that move by that much, in this law's norm."""
+        """The guarantee of adding this noise to whole numbers that move by that much, in this distribution's norm."""
 
     @abstractmethod
     def guess(self, beta: float) -> float:
         """Roughly the k for which P(|noise| >= k) is beta."""
 
-    def reach(self, beta: float) -> int:
+    def tail_bound(self, beta: float) -> int:
         """The least k with P(|noise| > k) <= beta."""
         k = max(0, math.floor(self.guess(beta)))
         while k > 0 and self.tail(k) <= beta:
@@ -83,12 +83,12 @@ class Law(ABC):
         return k
 
 
-class LaplaceLaw(Law):
+class LaplaceDistribution(NoiseDistribution):
     """P(z) ∝ exp(-|z| / scale), for l1 distances.
 
     In d dimensions the pair that moves one coordinate by the whole distance is the worst. The trade-off curve of a
     chain of two moves is at least that of the second applied to the first (Dong, Roth, Su 2022, Theorem 2.14); and
-    for shifts of one log-concave law, where one threshold test is best for all shifts, it is the curve of the sum.
+    for shifts of one log-concave distribution, where one threshold test is best for all shifts, it is the curve of the sum.
     """
 
     def draw(self, size: Size = None) -> Any:
@@ -104,7 +104,7 @@ class LaplaceLaw(Law):
         return privacy.discrete_laplace(self.scale, math.ceil(sensitivity), relation=relation, unit=unit)
 
 
-class GaussianLaw(Law):
+class GaussianDistribution(NoiseDistribution):
     """round(N(0, scale²)), for l2 distances: whole numbers plus rounded noise are rounded noisy numbers.
 
     So the released integers are a function of the ideal Gaussian mechanism's output, and lose nothing more.
@@ -124,7 +124,7 @@ class GaussianLaw(Law):
         return privacy.gaussian(multiplier, relation=relation, unit=unit)
 
 
-class DiscreteGaussianLaw(Law):
+class DiscreteGaussianDistribution(NoiseDistribution):
     """P(z) ∝ exp(-z² / 2 scale²), for l2 distances: its own curve on one number, zCDP on a vector."""
 
     def draw(self, size: Size = None) -> Any:
