@@ -28,9 +28,9 @@ from discreet.tables.answer import frames, views
 from discreet.tables.data.types import Value
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
-    import pyarrow
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -199,7 +199,7 @@ class Answer:
 
     # --- exporting -----------------------------------------------------------------------------------
 
-    def to_pandas(self) -> pandas.DataFrame:
+    def to_pandas(self) -> pd.DataFrame:
         """A pandas data frame, with `metadata()` in its `attrs`.
 
         >>> Answer.of(keys=[], groups=[()], columns={"n": Noisy((12,), (9,), (15,))}).to_pandas().shape
@@ -207,7 +207,7 @@ class Answer:
         """
         return frames.to_pandas(self)
 
-    def to_polars(self) -> polars.DataFrame:
+    def to_polars(self) -> pl.DataFrame:
         """A Polars data frame.
 
         >>> Answer.of(keys=[], groups=[()], columns={"n": Noisy((12,), (9,), (15,))}).to_polars().shape
@@ -215,7 +215,7 @@ class Answer:
         """
         return frames.to_polars(self)
 
-    def to_arrow(self) -> pyarrow.Table:
+    def to_arrow(self) -> pa.Table:
         """An Arrow table, with `metadata()` in the metadata of its schema.
 
         >>> Answer.of(keys=[], groups=[()], columns={"n": Noisy((12,), (9,), (15,))}).to_arrow().num_rows

@@ -21,9 +21,9 @@ from discreet.errors import BadDescription, MissingExtra
 from discreet.paths import place_for, unwritable
 
 if TYPE_CHECKING:
-    import pandas
-    import polars
-    import pyarrow
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
 
     from discreet.tables.answer.answer import Answer, Noisy
 
@@ -35,22 +35,22 @@ _NOISY = ("values", "lo", "hi", "text", "noise", "deviation", "whole", "nonnegat
 _FORMER = {"gaussian", "step"}
 
 
-def to_pandas(answer: Answer) -> pandas.DataFrame:
+def to_pandas(answer: Answer) -> pd.DataFrame:
     """A pandas data frame."""
-    frame: pandas.DataFrame = _library("pandas").DataFrame(_columns(answer))
+    frame: pd.DataFrame = _library("pandas").DataFrame(_columns(answer))
     frame.attrs.update(answer.metadata())
     return frame
 
 
-def to_polars(answer: Answer) -> polars.DataFrame:
+def to_polars(answer: Answer) -> pl.DataFrame:
     """A Polars data frame."""
-    frame: polars.DataFrame = _library("polars").DataFrame(_columns(answer), strict=False)
+    frame: pl.DataFrame = _library("polars").DataFrame(_columns(answer), strict=False)
     return frame
 
 
-def to_arrow(answer: Answer) -> pyarrow.Table:
+def to_arrow(answer: Answer) -> pa.Table:
     """An Arrow table."""
-    table: pyarrow.Table = _library("pyarrow").table(_columns(answer))
+    table: pa.Table = _library("pyarrow").table(_columns(answer))
     return table.replace_schema_metadata(answer.metadata())
 
 
