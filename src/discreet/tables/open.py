@@ -10,12 +10,14 @@ else from the caller. What is missing is refused or stays unknown; it is never g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import date
+from decimal import Decimal
 from json import dumps as quoted
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from discreet import check
 from discreet.errors import BadParameter, DiscreetError
@@ -27,10 +29,13 @@ from discreet.tables.data.engine import Engine
 from discreet.tables.data.readers import schema
 from discreet.tables.data.readers.sound import kind_of
 from discreet.tables.data.sources import HOMES, TableSource, bring, find, one_address
+from discreet.tables.data.types import Value
 from discreet.tables.engines.source import ROW
 
 __all__ = ["column", "each", "each_row", "how_to_open", "open"]
 
+#: A bound of a column.
+Bound = int | float | Decimal | date
 #: The kinds that a description may give to a column, for each kind of the schema.
 _READ_AS = {
     "integer": ("integer", "real", "decimal"),
@@ -43,16 +48,22 @@ _READ_AS = {
 @check.arguments
 def each(
     column: str,
-    at_most: int | str | None = None,
+    at_most: int | Literal["auto"] | None = None,
     *,
     groups: int | None = None,
     relation: str = "add-remove",
     word: str = "",
 ) -> Each:
-    """Whom the data protect: each distinct value of a column, all its rows together.
+    """The privacy unit: each distinct value of a column, with all its rows.
 
-    Each of them contributes at most `at_most` rows; extra rows are down-weighted, so it is a choice between
-    noise and bias, never an assumption. "auto" finds it privately and pays for it once.
+    Each unit contributes at most `at_most` rows; "auto" chooses the number privately, and pays for it once.
+    `groups` is the number of groups in which a unit usually is. `relation` is "add-remove" or "replace".
+    `word` is what a unit is called in texts: "patient".
+
+    **Guarantee.** Every release protects all rows with the same value of the column. The bounds are enforced:
+    extra rows are down-weighted, so `at_most` trades noise against bias and is never an assumption.
+
+    What would break it: a column that has two values for one person.
 
     >>> each("patient_id", at_most=20).unit
     Unit(protects='patient_id', relation='add-remove')
@@ -69,7 +80,10 @@ def each(
 
 @check.arguments
 def each_row(*, relation: str = "add-remove", word: str = "row") -> Each:
-    """Every row is protected for itself: right only where nobody can have two.
+    """The privacy unit of a table in which every row is a unit of its own.
+
+    **Guarantee.** Every release protects each row. A person with two rows is not protected as a whole, so use
+    it only where nobody can have two.
 
     >>> each_row(word="household").unit.protects
     'household'
@@ -81,36 +95,49 @@ def each_row(*, relation: str = "add-remove", word: str = "row") -> Each:
 def column(
     kind: str | None = None,
     *,
-    bounds: tuple[Any, Any] | None = None,
-    values: Any = None,
+    bounds: tuple[Bound, Bound] | None = None,
+    values: Collection[Value] | None = None,
     places: int | None = None,
     source: str | None = None,
     null: bool = True,
 ) -> Column:
-    """What is publicly known of a column, to be handed to `open` in its `columns`.
+    """The public description of a column, for `columns` of `dp.open`.
 
-    The kind may be left out where the schema has it. `source` says where the knowledge comes from.
+    `kind` may be left out if the schema has it. Values outside `bounds` are clipped. `values` are the categories
+    that can be groups. `places` sets the grid of a real column, `source` says where the knowledge comes from, and
+    `null=False` drops rows with NULL.
+
+    **Guarantee.** The description is public: it appears in statements, and noise is computed from it. Bounds or
+    values that were read off private data would break every guarantee.
 
     >>> column("integer", bounds=(0, 60), source="hospital rules").bounds
     (0, 60)
     """
-    return Column("", kind or "", bounds, values, places, source, null)
+    return Column("", kind or "", bounds, values, places, source, null)  # type: ignore[arg-type]  # checked there
 
 
 @check.arguments
 def open(  # noqa: A001 - as a person says it: dp.open(…)
-    source: Any,
+    source: object,
     protect: Each | None = None,
     *,
-    columns: Mapping[str, Any] | None = None,
+    columns: Mapping[str, Column | Mapping[str, Column]] | None = None,
     name: str | None = None,
-    public: Mapping[str, Any] | None = None,
+    public: Mapping[str, object] | None = None,
     engine: str | None = None,
     version: str = "",
-    budget: Mapping[str, Any] | None = None,
+    budget: Mapping[str, object] | None = None,
     table: str = "",
 ) -> Dataset:
-    """A data set from a file, a frame, a database, several of them by name, or a description in a TOML file.
+    """Open a data set: a file, a frame, a database, several of them by name, or a TOML description.
+
+    `protect` is the privacy unit, `columns` describes columns, `public` names tables that belong to nobody, and
+    `table` names a table of a database.
+
+    **Guarantee.** Opening reads schemas and public tables, costs nothing and reveals nothing about private rows.
+    Every later release protects the unit of `protect`.
+
+    What would break it: a public table that was made from private data.
 
     >>> import pyarrow
     >>> visits = pyarrow.table({"patient_id": [1, 1, 2], "days": [3, 4, 90]})
@@ -128,7 +155,7 @@ def open(  # noqa: A001 - as a person says it: dp.open(…)
         }
         return _from_toml(source, given, engine)
     if not isinstance(protect, Each):
-        raise _unprotected(source, table)
+        raise _missing_unit_error(source, table)
     for word, told in (("columns", columns), ("public", public)):
         if told is not None and not isinstance(told, Mapping):
             fix = {
@@ -146,7 +173,7 @@ def open(  # noqa: A001 - as a person says it: dp.open(…)
             "the data set", "it has no tables.", 'dp.open({"visits": "visits.parquet"}, protect=…)'
         )
     known = _by_table(columns or {}, list(found), list(public or {}))
-    return _opened(
+    return _open_tables(
         name or next(iter(found)),
         found,
         {key: find(part) for key, part in (public or {}).items()},
@@ -169,7 +196,7 @@ def _from_toml(path: str | Path, given: Mapping[str, Any], engine: str | None) -
             fix=f"write it into {name}, and call  dp.open({str(path)!r})",
         )
     places = {**told.private, **told.public}
-    data = _opened(
+    data = _open_tables(
         told.name,
         {key: find(place.source, place.table) for key, place in told.private.items()},
         {key: find(place.source, place.table) for key, place in told.public.items()},
@@ -183,7 +210,7 @@ def _from_toml(path: str | Path, given: Mapping[str, Any], engine: str | None) -
     return replace(data, tables=_with_borrowed(data, borrowed)) if borrowed else data
 
 
-def _opened(
+def _open_tables(
     name: str,
     private: Mapping[str, TableSource],
     public: Mapping[str, TableSource],
@@ -204,7 +231,7 @@ def _opened(
         undo.callback(place.close)
         tables = {}
         for key, found in {**private, **public}.items():
-            settled = _settled(key, place.columns(key), known.get(key, {}), units.get(key), found)
+            settled = _described_columns(key, place.columns(key), known.get(key, {}), units.get(key), found)
             tables[key] = Table(key, settled, units.get(key), found.label, found.within)
         files = tuple(one.files for one in (*private.values(), *public.values()) if one.files is not None)
         data = Dataset(name, tables, protect, place, version, budget, files)
@@ -238,7 +265,7 @@ def _engine(found: Mapping[str, TableSource], units: Any, known: Any, wanted: st
     return opened
 
 
-def _settled(
+def _described_columns(
     table: str, kinds: Mapping[str, str], known: Mapping[str, Column], unit: str | None, found: TableSource
 ) -> dict[str, Column]:
     """Every column of the schema with its description."""
@@ -320,15 +347,15 @@ def _as_columns(columns: Mapping[str, Any], private: list[str], tables: list[str
     return f"columns={{{quoted(private[0])}: {{{own}}}}}   with the name of a table: {', '.join(tables)}"
 
 
-def how_to_open(source: Any) -> str:
+def how_to_open(source: object) -> str:
     """The call that opens a source, for a fix; an example if the source cannot be opened."""
     try:
-        return _unprotected(source, "").fix
+        return _missing_unit_error(source, "").fix
     except DiscreetError:
         return 'dp.open("visits.parquet", protect=dp.each("patient_id", at_most=20))'
 
 
-def _unprotected(source: Any, table: str) -> BadParameter:
+def _missing_unit_error(source: object, table: str) -> BadParameter:
     """The error for a missing privacy unit; a source that cannot be opened is refused first."""
     several = source if isinstance(source, Mapping) else {"": source}
     found = [find(part, table) for part in several.values()]

@@ -98,7 +98,9 @@ class Table:
             return
         if self.unit not in self.columns:
             raise rules.description_error(
-                where, f"it has no column {self.unit}.", _spelt(self.unit, self.name, self.columns)
+                where,
+                f"it has no column {self.unit}.",
+                _misspelt_unit_fix(self.unit, self.name, self.columns),
             )
         if self.columns[self.unit].kind not in UNIT_KINDS:
             raise rules.description_error(
@@ -110,7 +112,7 @@ class Table:
             )
 
 
-def _spelt(unit: str, table: str, columns: Mapping[str, Column]) -> str:
+def _misspelt_unit_fix(unit: str, table: str, columns: Mapping[str, Column]) -> str:
     """The fix for a misspelt unit. A name that is merely similar is never proposed, because it would protect somebody else."""
     plain = re.compile(r"[\W_]+")
     same = [name for name in columns if plain.sub("", name).casefold() == plain.sub("", unit).casefold()]
@@ -121,7 +123,7 @@ def _spelt(unit: str, table: str, columns: Mapping[str, Column]) -> str:
     return f"use {of_table}, add a column {unit} to it, or leave the table out"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Each:
     """The privacy unit of a data set and its contribution bound, made by `dp.each` and `dp.each_row`.
 
@@ -162,17 +164,20 @@ class Each:
                 fix="protect=dp.each_row()",
             )
 
+    def __repr__(self) -> str:
+        return self.as_code()
+
     def as_code(self) -> str:
         """The call of `dp.each` or `dp.each_row` that makes this object.
 
         >>> Each("patient_id", 20, relation="replace").as_code()
         'dp.each("patient_id", at_most=20, relation="replace")'
         """
-        stated = [] if self.column is None else [quoted(self.column), f"at_most={quoted(self.at_most)}"]
-        stated += [] if self.groups is None else [f"groups={self.groups!r}"]
-        stated += [] if self.relation == "add-remove" else [f"relation={quoted(self.relation)}"]
-        stated += [f"word={quoted(self.word)}"] if self.word not in {"", "row"} else []
-        return f"dp.{'each_row' if self.column is None else 'each'}({', '.join(stated)})"
+        arguments = [] if self.column is None else [quoted(self.column), f"at_most={quoted(self.at_most)}"]
+        arguments += [] if self.groups is None else [f"groups={self.groups!r}"]
+        arguments += [] if self.relation == "add-remove" else [f"relation={quoted(self.relation)}"]
+        arguments += [f"word={quoted(self.word)}"] if self.word not in {"", "row"} else []
+        return f"dp.{'each_row' if self.column is None else 'each'}({', '.join(arguments)})"
 
     @property
     def unit(self) -> Unit:

@@ -70,7 +70,7 @@ class TableSource:
     files: Frozen | None = None  # to notice later changes
 
 
-def find(source: Any, table: str = "") -> TableSource:
+def find(source: object, table: str = "") -> TableSource:
     """The table that a source means; only the catalogue of a database is opened."""
     if isinstance(source, str) and source.startswith(("postgresql://", "postgres://")):
         name = _table(table, repr(_without_password(source)))
@@ -79,10 +79,10 @@ def find(source: Any, table: str = "") -> TableSource:
     if isinstance(source, str | Path):
         return _file(expanded(source), table)
     if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
-        return _connected(source[0], source[1])
+        return _from_connection(source[0], source[1])
     package = type(source).__module__.split(".")[0].removeprefix("_")
     if package == "psycopg":
-        return _connected(source, _table(table, "connection"))
+        return _from_connection(source, _table(table, "connection"))
     return _frame(source, package)
 
 
@@ -103,7 +103,7 @@ def _file(path: Path, table: str) -> TableSource:
     return TableSource("duckdb", schema.DatabaseFile(path, table), table, str(path), table, files=frozen)
 
 
-def _connected(connection: Any, table: str) -> TableSource:
+def _from_connection(connection: Any, table: str) -> TableSource:
     package = type(connection).__module__.split(".")[0].removeprefix("_")
     name = table.rpartition(".")[2]
     if package == "duckdb":
@@ -112,10 +112,10 @@ def _connected(connection: Any, table: str) -> TableSource:
         told = schema.library("psycopg").conninfo
         address = told.make_conninfo(connection.info.dsn, password=connection.info.password)
         return TableSource("postgres", table, name, "", table, address)
-    raise _unknown()
+    raise _unknown_source_error()
 
 
-def _frame(source: Any, package: str) -> TableSource:
+def _frame(source: object, package: str) -> TableSource:
     kind = type(source).__name__
     if package == "pandas" and kind == "DataFrame":
         return TableSource("arrow", texts.from_pandas(source), "data")
@@ -127,7 +127,7 @@ def _frame(source: Any, package: str) -> TableSource:
         return TableSource("spark", source, "data")
     if package == "duckdb" and kind == "DuckDBPyRelation":
         return TableSource("duckdb", source, "data")
-    raise _unknown()
+    raise _unknown_source_error()
 
 
 def bring(
@@ -230,7 +230,7 @@ def _table(table: str, where: str, names: Sequence[str] = ("visits",)) -> str:
     )
 
 
-def _unknown() -> BadParameter:
+def _unknown_source_error() -> BadParameter:
     return BadParameter(
         "DP104",
         "this object cannot be opened as a table.",
