@@ -18,7 +18,7 @@ import html
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from discreet.errors import BadParameter
 from discreet.mechanisms.digits import cells, word
@@ -38,6 +38,8 @@ __all__ = ["CONFIDENCE", "Answer", "Noisy"]
 
 CONFIDENCE = 0.95
 NOT_PRIVATE = "NOT PRIVATE: drawn from a repeatable source"
+#: The `Receipt` of the ledger, or None before a session adds it. Tables never import ledgers, so it has no type here.
+LedgerReceipt: TypeAlias = Any
 #: One value for each group. It is a number, but for MODE; None where nothing can be said.
 Values = tuple[Any, ...]
 Interval = Callable[[float], tuple[Values, Values]]
@@ -107,8 +109,7 @@ class Answer:
     notes: tuple[str, ...] = ()
     suppressed: str = ""
     guarantee: Guarantee | None = None
-    #: The `Receipt` of the ledger, which a session adds; None before. Tables do not import ledgers, so it has no type here.
-    receipt: Any = None
+    receipt: LedgerReceipt = None
     private: bool = True
 
     @classmethod
@@ -305,7 +306,7 @@ class Answer:
         """
         return views.round_counts(self)
 
-    def with_receipt(self, receipt: object, *, notes: Sequence[str] = ()) -> Self:
+    def with_receipt(self, receipt: LedgerReceipt, *, notes: Sequence[str] = ()) -> Self:
         """The answer with the receipt of its charge and with further notes."""
         return replace(self, receipt=receipt, notes=(*self.notes, *notes))
 

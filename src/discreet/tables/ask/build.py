@@ -140,13 +140,13 @@ def arithmetic(op: str, left: Term, right: Term) -> Term:
     if isinstance(left, Fraction) and isinstance(right, Fraction):
         return {"+": left + right, "-": left - right, "*": left * right}[op]
     if op == "-" and kind_of(left) == kind_of(right) == DATE:
-        return _sound(expr.Arithmetic("-", on_grid(left), on_grid(right)))  # the days between them
+        return _with_type(expr.Arithmetic("-", on_grid(left), on_grid(right)))  # the days between them
     a, b = _number(left), _number(right)
     if op == "*":
         if a.type.reach.bit_length() + b.type.reach.bit_length() > _BITS:
-            a, b = _coarsened(a), _coarsened(b)
-        return _sound(expr.Arithmetic("*", a, b))
-    return _sound(expr.Arithmetic(op, *expr.align(a, b)))
+            a, b = _coarsen(a), _coarsen(b)
+        return _with_type(expr.Arithmetic("*", a, b))
+    return _with_type(expr.Arithmetic(op, *expr.align(a, b)))
 
 
 def quotient(left: Term, right: Term, *, whole: bool = False, instead: str = "x / CLAMP(y, 1, 1000)") -> Term:
@@ -171,7 +171,7 @@ def quotient(left: Term, right: Term, *, whole: bool = False, instead: str = "x 
     short = a.type.places - b.type.places - places
     divided = expr.Quotient(a, expr.Scaled(b, b.type.places + short) if short > 0 else b, places)
     Type(NUMBER, a.type.low << divided.shift, a.type.high << divided.shift)  # raises if it does not fit
-    return _sound(divided)
+    return _with_type(divided)
 
 
 def floor(term: Term) -> Term:
@@ -199,7 +199,7 @@ def modulo(left: Term, right: Term) -> Term:
             "real numbers are rounded to a grid, where remainders have no meaning.",
             "FLOOR(days) % 7",
         )
-    return _sound(expr.Modulo(number, int(right)))
+    return _with_type(expr.Modulo(number, int(right)))
 
 
 def absolute(term: Term) -> Term:
@@ -208,7 +208,7 @@ def absolute(term: Term) -> Term:
         return abs(term)
     number = _number(term)
     mirrored = expr.Arithmetic("-", on_grid(Fraction(0), number.type.places), number)
-    return _sound(expr.Clamp(expr.Extreme("greatest", (number, mirrored)), 0, number.type.reach))
+    return _with_type(expr.Clamp(expr.Extreme("greatest", (number, mirrored)), 0, number.type.reach))
 
 
 def extreme(op: str, terms: Sequence[Term]) -> Term:
@@ -216,7 +216,7 @@ def extreme(op: str, terms: Sequence[Term]) -> Term:
     if all(isinstance(term, Fraction) for term in terms):
         return (min if op == "least" else max)(terms)  # type: ignore[type-var]
     items = unify([as_ordered(term) for term in terms])
-    return _sound(expr.Extreme(op, tuple(items)))
+    return _with_type(expr.Extreme(op, tuple(items)))
 
 
 def clamp(term: Term, low: Fraction, high: Fraction) -> Term:
@@ -234,7 +234,7 @@ def clamp(term: Term, low: Fraction, high: Fraction) -> Term:
         finer = max(_own_places(low), _own_places(high))
         number = expr.Scaled(number, finer) if finer else number
     ends = (min(max(cell_of(end, number.type.places), -WIDEST), WIDEST) for end in (low, high))
-    return _sound(expr.Clamp(number, *ends))
+    return _with_type(expr.Clamp(number, *ends))
 
 
 def bucket(term: Term, edges: Sequence[Fraction]) -> Term:
@@ -274,11 +274,11 @@ def logic(op: str, terms: Sequence[Term]) -> Expr:
     if op == "not":
         return expr.Not(items[0])
     while len(items) > _WIDE:  # Keeps the tree flat, so that no recursion gets deep.
-        items = [_joined(op, items[at : at + _WIDE]) for at in range(0, len(items), _WIDE)]
-    return _joined(op, items)
+        items = [_join_conditions(op, items[at : at + _WIDE]) for at in range(0, len(items), _WIDE)]
+    return _join_conditions(op, items)
 
 
-def _joined(op: str, items: list[Expr]) -> Expr:
+def _join_conditions(op: str, items: list[Expr]) -> Expr:
     return items[0] if len(items) == 1 else expr.Logic(op, tuple(items))
 
 
@@ -293,12 +293,12 @@ def case(whens: Sequence[tuple[Term, Term]], otherwise: Term) -> Expr:
     """The value of the first condition that is TRUE."""
     values = unify([*(value for _, value in whens), otherwise])
     pairs = zip((condition(when) for when, _ in whens), values, strict=False)
-    return _sound(expr.Case(tuple(pairs), values[-1]))
+    return _with_type(expr.Case(tuple(pairs), values[-1]))
 
 
 def coalesce(terms: Sequence[Term]) -> Expr:
     """The first that is not NULL."""
-    return _sound(expr.Coalesce(tuple(unify(terms))))
+    return _with_type(expr.Coalesce(tuple(unify(terms))))
 
 
 def as_ordered(term: Term) -> Term:
@@ -320,7 +320,7 @@ def wrong_kind_error(what: str, term: Term, instead: str = "") -> RefusedQuestio
     return expression_error(f"{what}, not {got}.", why, instead or _INSTEAD[kind_of(term)])
 
 
-def _sound(built: Expr) -> Expr:
+def _with_type(built: Expr) -> Expr:
     """The expression, after its type is computed: a type that leaves 64 bits is refused here and not later."""
     assert built.type.kind
     return built
@@ -347,7 +347,7 @@ def _quotient_ends(a: Type, b: Type) -> tuple[Fraction, Fraction]:
     return min(ends), max(ends)
 
 
-def _coarsened(factor: Expr) -> Expr:
+def _coarsen(factor: Expr) -> Expr:
     """A factor reduced to 30 bits, which is a billionth of its bounds."""
     kind = factor.type
     spare = kind.reach.bit_length() - _ROOM

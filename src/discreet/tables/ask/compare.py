@@ -60,7 +60,7 @@ def compare(op: str, left: Term, right: Term) -> Expr:
         raise expression_error(
             what, why, "days IS NULL   or   days IS NOT NULL;   in Python  .is_null()  and  .is_not_null()"
         )
-    left, right = _dated(left, right)
+    left, right = _convert_dates(left, right)
     if isinstance(left, Fraction) and isinstance(right, Fraction):
         return TRUE if _DECIDED[op](left, right) else FALSE
     if isinstance(left, Fraction):
@@ -104,14 +104,14 @@ def is_in(term: Term, values: Sequence[Term]) -> Expr:
     if isinstance(term, Fraction):
         return logic("or", [compare("=", term, value) for value in values])
     if kind_of(term) in {TEXT, TRUTH, DATE, MOMENT}:
-        dated = [_dated(term, value)[1] for value in values]
+        dated = [_convert_dates(term, value)[1] for value in values]
         if any(is_null(value) or kind_of(value) != kind_of(term) for value in dated):
-            raise _mixed_list()
+            raise _mixed_list_error()
         written = [value.value if isinstance(value, Constant) else None for value in dated]
     else:
         written = [_cell(value, term.type.places) for value in values]
     if None in written:
-        raise _mixed_list()
+        raise _mixed_list_error()
     kept = tuple(dict.fromkeys(value for value in written if value is not _NEVER))
     return expr.IsIn(term, kept) if kept else expr.Compare("<>", term, term)
 
@@ -145,7 +145,7 @@ def as_date(text: str) -> Term:
     try:
         return constant(date.fromisoformat(text.strip()))
     except ValueError:
-        raise _bad_date("a day", "DATE '2026-01-31'") from None
+        raise _date_error("a day", "DATE '2026-01-31'") from None
 
 
 def as_moment(text: str) -> Term:
@@ -154,10 +154,10 @@ def as_moment(text: str) -> Term:
         at = datetime.fromisoformat(text.strip())
         return constant((at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC))
     except (ValueError, OverflowError):
-        raise _bad_date("a moment", "TIMESTAMP '2026-01-31 12:00:00'") from None
+        raise _date_error("a moment", "TIMESTAMP '2026-01-31 12:00:00'") from None
 
 
-def _bad_date(what: str, example: str) -> Exception:
+def _date_error(what: str, example: str) -> Exception:
     return expression_error(
         f"a text is not {what} of the calendar.",
         "dates must be written as in ISO 8601.",
@@ -181,7 +181,7 @@ def _cell(value: Term, places: int) -> Any:
     return at if abs(at) <= WIDEST else _NEVER
 
 
-def _mixed_list() -> Exception:
+def _mixed_list_error() -> Exception:
     return expression_error(
         "a list must hold values of the same type, and no NULL.",
         "each value is compared with the column, and NULL equals nothing.",
@@ -189,7 +189,7 @@ def _mixed_list() -> Exception:
     )
 
 
-def _dated(left: Term, right: Term) -> tuple[Term, Term]:
+def _convert_dates(left: Term, right: Term) -> tuple[Term, Term]:
     """A literal text or date, converted where the other side is a date or a moment."""
     return _like(left, right), _like(right, left)
 

@@ -38,7 +38,7 @@ def domain(expr: Expr, dataset: Dataset, known: _Known, optional: frozenset[str]
         lists = [domain(item, dataset, known, optional) for item in expr.items]
         united = _union(lists)
         return united if united is None or expr.type.null else tuple(v for v in united if v is not None)
-    return _typed(expr)
+    return _values_of_type(expr)
 
 
 def _column(read: Read, dataset: Dataset, known: _Known, optional: frozenset[str]) -> tuple[Any, ...] | None:
@@ -49,14 +49,14 @@ def _column(read: Read, dataset: Dataset, known: _Known, optional: frozenset[str
         both = tuple(value for value in listed or () if value in known[at])
         return both or known[at]
     if table.private:
-        return listed if listed is not None else _typed(read)
+        return listed if listed is not None else _values_of_type(read)
     values = [value for (value,) in dataset.engine.values(read.table, (read.column,))]
     if read.table in optional and None not in values:
         values.append(None)
     return tuple(values)
 
 
-def _typed(expr: Expr) -> tuple[Any, ...] | None:
+def _values_of_type(expr: Expr) -> tuple[Any, ...] | None:
     """All values of a type, if there are few."""
     kind = expr.type
     missing = (None,) if kind.null else ()

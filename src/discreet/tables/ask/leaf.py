@@ -72,7 +72,7 @@ def bounded_column(
     if known.kind in _NUMBERS:
         ends = bounds or known.bounds
         if ends is None:
-            raise _without_bounds(table, known, text)
+            raise _missing_bounds_error(table, known, text)
         return Read(table.name, column, _number(known, ends))
     return Read(table.name, column, _other(table, known, bounds or known.bounds))
 
@@ -125,7 +125,7 @@ def similar_names(name: str, names: Iterable[str]) -> str:
 def exact_number(value: Any) -> Fraction:
     """A number exactly; a float as the decimal that it prints as, which is what its author meant."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal) or not _is_finite(value):
-        raise _bad_end()
+        raise _bound_error()
     return Fraction(value) if isinstance(value, numbers.Rational | Decimal) else Fraction(repr(float(value)))
 
 
@@ -205,7 +205,7 @@ def _day(value: Any) -> date:
     if isinstance(value, datetime):
         value = value.date()
     if not isinstance(value, date):
-        raise _bad_end()
+        raise _bound_error()
     return value
 
 
@@ -215,7 +215,7 @@ def _moment(value: Any) -> datetime:
     if isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day, tzinfo=UTC)
     if not isinstance(value, datetime):
-        raise _bad_end()
+        raise _bound_error()
     return value
 
 
@@ -223,14 +223,14 @@ def _iso(read: Any, text: str) -> Any:
     try:
         return read(text)
     except ValueError:
-        raise _bad_end() from None
+        raise _bound_error() from None
 
 
 def _nullable(read: Read) -> Read:
     return Read(read.table, read.column, read.of.with_null(True))
 
 
-def _bad_end() -> BadParameter:
+def _bound_error() -> BadParameter:
     return BadParameter(
         "DP104",
         "bounds, and numbers in a question, must be finite.",
@@ -239,7 +239,7 @@ def _bad_end() -> BadParameter:
     )
 
 
-def _without_bounds(table: Table, column: Column, text: str) -> BadParameter:
+def _missing_bounds_error(table: Table, column: Column, text: str) -> BadParameter:
     """The error for a number without bounds; it names both places where bounds can be written, and no value."""
     name = column.name
     shown = text or name

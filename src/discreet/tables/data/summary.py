@@ -79,7 +79,11 @@ def text(data: Dataset) -> str:
     """The description as lines of text."""
     lines = [title(data), *protects(data)]
     for table in data.tables.values():
-        lines += ["", _heading(table), *_aligned([_row(table, column) for column in table.columns.values()])]
+        lines += [
+            "",
+            _heading(table),
+            *_align_columns([_row(table, column) for column in table.columns.values()]),
+        ]
     return "\n".join([*lines, "", *missing(data)]).rstrip()
 
 
@@ -148,10 +152,10 @@ def _heading(table: Table) -> str:
 
 def _row(table: Table, column: Column) -> tuple[str, str, str, str]:
     kind = column.kind if column.null else f"{column.kind}, never NULL"
-    return (column.name, kind, "; ".join(_known(table, column)), column.source or "")
+    return (column.name, kind, "; ".join(_known_facts(table, column)), column.source or "")
 
 
-def _known(table: Table, column: Column) -> Iterator[str]:
+def _known_facts(table: Table, column: Column) -> Iterator[str]:
     if column.name == table.unit:
         yield "privacy unit"
     if column.bounds is not None:
@@ -161,7 +165,7 @@ def _known(table: Table, column: Column) -> Iterator[str]:
         yield f"{len(column.values)} values: {shown}{', …' if len(column.values) > _SHOWN else ''}"
 
 
-def _aligned(rows: list[tuple[str, str, str, str]]) -> list[str]:
+def _align_columns(rows: list[tuple[str, str, str, str]]) -> list[str]:
     widths = [max((len(row[at]) for row in rows), default=0) for at in range(4)]
     return [
         "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -103,7 +103,7 @@ def read(path: str | Path) -> Description:
         raise rules.description_error(
             place.name, f"the key {outside[0]!r} must be inside a section.", "[dataset]"
         )
-    _known(place.name, told, _SECTIONS)
+    _check_keys(place.name, told, _SECTIONS)
     dataset = _section(told, "dataset", _DATASET)
     folder = place.parent
     public = {
@@ -161,7 +161,7 @@ def _protect(dataset: Any, limits: Any) -> Each:
 
 
 def _place(where: str, section: Any, folder: Path) -> TableDescription:
-    _known(where, section, _TABLE)
+    _check_keys(where, section, _TABLE)
     if "source" not in section:
         raise rules.description_error(
             where, "source is missing: the path or address of the table.", 'source = "visits.parquet"'
@@ -169,7 +169,7 @@ def _place(where: str, section: Any, folder: Path) -> TableDescription:
     columns, borrowed = {}, {}
     for name, told in _tables(section.get("columns", {}), "columns").items():
         inside = f"{where} [columns.{name}]"
-        _known(inside, told, _COLUMN)
+        _check_keys(inside, told, _COLUMN)
         values = told.get("values")
         if isinstance(values, str) and values.startswith("public:"):
             borrowed[name], values = values.removeprefix("public:"), None
@@ -210,7 +210,7 @@ def _pair(name: str, bounds: Any) -> Any:
 
 def _section(told: Any, name: str, keys: tuple[str, ...]) -> Any:
     section = told.get(name, {})
-    _known(f"[{name}]", section, keys)
+    _check_keys(f"[{name}]", section, keys)
     return section
 
 
@@ -223,7 +223,7 @@ def _tables(section: Any, name: str) -> Any:
     )
 
 
-def _known(where: str, section: Any, keys: tuple[str, ...]) -> None:
+def _check_keys(where: str, section: Any, keys: tuple[str, ...]) -> None:
     if not isinstance(section, dict):
         raise rules.description_error(where, "it must be a section with keys.", f"[{where.strip('[]')}]")
     for key in section:
@@ -256,7 +256,7 @@ def write(data: Dataset) -> str:
         lines += [f"groups_per_unit = {protect.groups}"] if protect.groups else []
     for name, table in data.tables.items():
         section = f"tables.{key_text(name)}." if table.private else f"public.{key_text(name)}."
-        lines += _written(table, "" if single and table.private else section)
+        lines += _table_lines(table, "" if single and table.private else section)
     if data.budget:
         lines += [
             "",
@@ -266,7 +266,7 @@ def write(data: Dataset) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _written(table: Table, section: str) -> list[str]:
+def _table_lines(table: Table, section: str) -> list[str]:
     lines = ["", f"[{section[:-1]}]", *_where(table)] if section else []
     for column in table.columns.values():
         lines += ["", f"[{section}columns.{key_text(column.name)}]", f"type = {value_text(column.kind)}"]
@@ -300,7 +300,7 @@ def value_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return '"' + "".join(_ESCAPES.get(sign) or _escaped(sign) for sign in value) + '"'
+        return '"' + "".join(_ESCAPES.get(sign) or _escape(sign) for sign in value) + '"'
     if isinstance(value, date | datetime):
         return value.isoformat()
     if isinstance(value, Mapping):
@@ -313,5 +313,5 @@ def value_text(value: Any) -> str:
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-def _escaped(sign: str) -> str:
+def _escape(sign: str) -> str:
     return f"\\u{ord(sign):04x}" if ord(sign) < 0x20 or ord(sign) == 0x7F else sign

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from discreet.errors import DiscreetError
 from discreet.tables.ask.question import Question
@@ -44,19 +43,19 @@ class ParsedQuestion:
     options: Mapping[str, float | str] = field(default_factory=dict)
 
 
-def parse(text: Any, dataset: Dataset) -> ParsedQuestion:
+def parse(text: object, dataset: Dataset) -> ParsedQuestion:
     """The question that a text asks, or a RefusedQuestion that says what to write instead.
 
     **Guarantee.** No private row is read and nothing is spent, whatever the text is.
     """
     try:
-        return _parsed(text, dataset)
+        return _parse(text, dataset)
     except DiscreetError as error:
-        error.fix = in_own_names(error.fix, str(text), dataset, lambda instead: _parsed(instead, dataset))
+        error.fix = in_own_names(error.fix, str(text), dataset, lambda instead: _parse(instead, dataset))
         raise
 
 
-def _parsed(text: Any, dataset: Dataset) -> ParsedQuestion:
+def _parse(text: object, dataset: Dataset) -> ParsedQuestion:
     stated = parse_statement(text)
     try:
         asked = question(stated, dataset)

@@ -32,7 +32,7 @@ _MOST_PARTS = 1_000
 _HALF = Fraction(1, 2)
 
 
-def is_aggregate(node: Any) -> bool:
+def is_aggregate(node: exp.Expression) -> bool:
     """Whether a node is an aggregate, perhaps with FILTER or WITHIN GROUP."""
     while isinstance(node, exp.Filter | exp.WithinGroup):
         node = node.this
@@ -47,9 +47,9 @@ class Aggregates:
     taken: set[str]
     found: list[Aggregate] = field(default_factory=list)
 
-    def name(self, node: Any, alias: str = "") -> str:
+    def name(self, node: exp.Expression, alias: str = "") -> str:
         """The name of the released column of a node; a new aggregate is added."""
-        made = self._made(node)
+        made = self._aggregate(node)
         for known in self.found:
             if replace(known, name="", text="") == replace(made, name="", text=""):
                 return known.name
@@ -57,8 +57,8 @@ class Aggregates:
         self.found.append(replace(made, name=name))
         return name
 
-    def _made(self, node: Any) -> Aggregate:
-        inner, condition, order = _unwrapped(node)
+    def _aggregate(self, node: exp.Expression) -> Aggregate:
+        inner, condition, order = _unwrap(node)
         name = name_of(inner)
         make = _MAKERS[name]
         aggregate = make(
@@ -70,7 +70,7 @@ class Aggregates:
                 node_text(node),
             )
         )
-        return replace(_filtered(aggregate, condition, self.rows), text=node_text(node))
+        return replace(_apply_filter(aggregate, condition, self.rows), text=node_text(node))
 
 
 @dataclass(frozen=True)
@@ -80,21 +80,21 @@ class _Call:
     rows: SelectedRows
     name: str
     arguments: list[Any]
-    order: Any | None
+    order: exp.Expression | None
     text: str
 
     def one(self) -> Any:
         """Its only argument."""
         if len(self.arguments) != 1 or self.order is not None:
-            raise self.malformed()
+            raise self.arguments_error()
         return self.arguments[0]
 
-    def number(self, node: Any) -> Expr:
+    def number(self, node: exp.Expression) -> Expr:
         """An operand with bounds; TRUE counts as 1."""
         _check_distinct(node, self.text)
         return build.on_grid(build.as_number(Scalar(self.rows.scope, self.text).term(node)))
 
-    def malformed(self) -> Exception:
+    def arguments_error(self) -> Exception:
         """The error for arguments that do not fit."""
         return question_error(
             "DP706",
@@ -105,7 +105,7 @@ class _Call:
         )
 
 
-def _unwrapped(node: Any) -> tuple[Any, Any | None, Any | None]:
+def _unwrap(node: exp.Expression) -> tuple[Any, Any | None, Any | None]:
     """The call itself, the condition of its FILTER, and the expression of its WITHIN GROUP."""
     condition = order = None
     if isinstance(node, exp.Filter):
@@ -125,7 +125,7 @@ def _unwrapped(node: Any) -> tuple[Any, Any | None, Any | None]:
     return node, condition, order
 
 
-def _filtered(aggregate: Aggregate, condition: Any | None, rows: SelectedRows) -> Aggregate:
+def _apply_filter(aggregate: Aggregate, condition: exp.Expression | None, rows: SelectedRows) -> Aggregate:
     if condition is None:
         return aggregate
     if aggregate.kind == "units":
@@ -140,7 +140,7 @@ def _filtered(aggregate: Aggregate, condition: Any | None, rows: SelectedRows) -
     return replace(aggregate, kind="count_of" if aggregate.kind == "count" else aggregate.kind, of=kept)
 
 
-def _check_distinct(node: Any, text: str) -> None:
+def _check_distinct(node: exp.Expression, text: str) -> None:
     if isinstance(node, exp.Distinct):
         raise question_error(
             "DP706",
@@ -207,7 +207,7 @@ def _quantile(call: _Call) -> Aggregate:
     elif call.order is None and len(call.arguments) == 2:
         node, at = call.arguments
     else:
-        raise call.malformed()
+        raise call.arguments_error()
     fraction = literal_number(at, "the rank of a quantile")
     if not 0 < fraction < 1 or fraction.denominator > _MOST_PARTS:
         raise question_error(
@@ -220,7 +220,7 @@ def _quantile(call: _Call) -> Aggregate:
     return _quantile_of(call, node, fraction, f"q{percent}")
 
 
-def _quantile_of(call: _Call, node: Any, fraction: Fraction, prefix: str) -> Aggregate:
+def _quantile_of(call: _Call, node: exp.Expression, fraction: Fraction, prefix: str) -> Aggregate:
     at = (fraction.numerator, fraction.denominator)
     return Aggregate("quantile", call.number(node), name=f"{prefix}_{short_name(node)}", fraction=at)
 
@@ -258,7 +258,7 @@ _MAKERS: dict[str, Callable[[_Call], Aggregate]] = {
 }
 
 
-def short_name(node: Any) -> str:
+def short_name(node: exp.Expression) -> str:
     """A short name for an expression; CLAMP(days, 0, 60) is called days."""
     while isinstance(node, exp.Paren) or name_of(node) == "CLAMP":
         node = node.this if isinstance(node, exp.Paren) else (node.expressions or [exp.Null()])[0]

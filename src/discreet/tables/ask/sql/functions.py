@@ -53,7 +53,7 @@ _MOST_POWER = 8
 Arguments = list[Any]
 
 
-def call(scalar: Scalar, node: Any) -> Term:
+def call(scalar: Scalar, node: exp.Expression) -> Term:
     """A function of one row."""
     require_only(node, "this", "expressions")
     name, arguments = name_of(node), node.expressions
@@ -77,7 +77,7 @@ def call(scalar: Scalar, node: Any) -> Term:
     return make(scalar, arguments)
 
 
-def date_part(scalar: Scalar, name: str, node: Any) -> Term:
+def date_part(scalar: Scalar, name: str, node: exp.Expression) -> Term:
     """The part of a date with this name."""
     part = name.lower()
     if part in {"year", *expr.DATE_PARTS}:
@@ -95,7 +95,7 @@ def _nearest_part(part: str) -> str:
     return "isodow" if part in {"dow", "dayofweek", "weekday"} else closest(part, ["year", *expr.DATE_PARTS])
 
 
-def unknown_function_error(name: str, node: Any) -> Exception:
+def unknown_function_error(name: str, node: exp.Expression) -> Exception:
     """The error for a function that is not in the table, with its own reason where there is one."""
     for names, code, why, fix in _REFUSED:
         if name in names:
@@ -127,8 +127,8 @@ def _clamp(scalar: Scalar, arguments: Arguments) -> Term:
         ends = tuple(min(max(exact_number(end), low), high) for end in declared)  # type: ignore[assignment]
     if any(end.denominator != 1 for end in ends) and found.table.columns[found.column].kind == "integer":
         outside = (Fraction(ends[0].__floor__()), Fraction(ends[1].__ceil__()))
-        return build.clamp(scalar.bounded(found, outside), low, high)
-    return scalar.bounded(found, ends)
+        return build.clamp(scalar.clamped(found, outside), low, high)
+    return scalar.clamped(found, ends)
 
 
 def _bucket(scalar: Scalar, arguments: Arguments) -> Term:

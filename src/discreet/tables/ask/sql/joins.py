@@ -29,7 +29,7 @@ __all__ = ["JoinClause", "JoinedRows", "join_rows"]
 class JoinClause:
     """A JOIN clause and the table that it adds."""
 
-    node: Any
+    node: exp.Expression
     source: FromItem
     table: Table
 
@@ -65,13 +65,13 @@ def join_rows(relation: Relation, scope: NameScope, join: JoinClause) -> JoinedR
     if join.node.args.get("using"):
         wider.merged.update(column.column for _, column in pairs)
     if join.keeps and rest:
-        raise _too_little(join)
+        raise _no_equality_error(join)
     made = (
-        _paired(relation, scope, join, pairs)
+        _pair_tables(relation, scope, join, pairs)
         if join.table.private
-        else _looked_up(relation, scope, join, pairs)
+        else _look_up(relation, scope, join, pairs)
     )
-    known = {} if join.table.private or join.keeps else _known(scope, join, pairs)
+    known = {} if join.table.private or join.keeps else _public_values(scope, join, pairs)
     return JoinedRows(made, wider, rest, known)
 
 
@@ -100,7 +100,7 @@ def _equalities(
     if join.node.args.get("using"):
         alone = NameScope(scope.dataset, [added])
         columns = [exp.Column(this=identifier) for identifier in join.node.args["using"]]
-        return [(column, _found(alone, column)) for column in columns if scope.owner(column)], []
+        return [(column, _required_column(alone, column)) for column in columns if scope.owner(column)], []
     pairs, rest = [], []
     for node in conjuncts(join.node.args["on"]):
         pair = _pair(node, wider, added) if isinstance(node, exp.EQ) else None
@@ -111,13 +111,13 @@ def _equalities(
     return pairs, rest
 
 
-def _found(scope: NameScope, column: Any) -> ColumnRef:
+def _required_column(scope: NameScope, column: Any) -> ColumnRef:
     found = scope.column(column)
     assert found is not None
     return found
 
 
-def _pair(node: Any, wider: NameScope, added: FromItem) -> Pair | None:
+def _pair(node: exp.Expression, wider: NameScope, added: FromItem) -> Pair | None:
     require_only(node, "this", "expression")
     for before, after in ((node.this, node.expression), (node.expression, node.this)):
         owners = [wider.owner(column)[0] for column in before.find_all(exp.Column)]
@@ -128,7 +128,7 @@ def _pair(node: Any, wider: NameScope, added: FromItem) -> Pair | None:
     return None
 
 
-def _paired(relation: Relation, scope: NameScope, join: JoinClause, pairs: list[Pair]) -> Relation:
+def _pair_tables(relation: Relation, scope: NameScope, join: JoinClause, pairs: list[Pair]) -> Relation:
     """Two private tables, joined on the unit and on further columns."""
     units = [pair for pair in pairs if _is_unit(scope, pair[0]) and pair[1].is_unit]
     if join.keeps or not units:
@@ -145,22 +145,24 @@ def _paired(relation: Relation, scope: NameScope, join: JoinClause, pairs: list[
         )
     alone = Scalar(NameScope(scope.dataset, [FromItem(join.source.alias, join.table)]))
     on = tuple(
-        _same_kind(on_grid(Scalar(scope).operand(before)), alone.compared(column), join)
+        _same_kind(on_grid(Scalar(scope).operand(before)), alone.unclamped(column), join)
         for before, column in pairs
         if (before, column) not in units
     )
     return Paired(relation, leaf.rows_of(join.table), on)
 
 
-def _looked_up(relation: Relation, scope: NameScope, join: JoinClause, pairs: list[Pair]) -> Relation:
+def _look_up(relation: Relation, scope: NameScope, join: JoinClause, pairs: list[Pair]) -> Relation:
     """A look-up in a public table by equal columns."""
     if not pairs:
-        raise _too_little(join)
+        raise _no_equality_error(join)
     on = tuple(_same_kind(_before(scope, before), _public(column), join) for before, column in pairs)
     return Lookup(relation, join.table.name, on, keep=join.keeps)
 
 
-def _known(scope: NameScope, join: JoinClause, pairs: list[Pair]) -> dict[tuple[str, str], tuple[Any, ...]]:
+def _public_values(
+    scope: NameScope, join: JoinClause, pairs: list[Pair]
+) -> dict[tuple[str, str], tuple[Any, ...]]:
     """The public values of columns: after an inner look-up a column has only values of the public table."""
     known = {}
     for before, column in pairs:
@@ -176,7 +178,7 @@ def _public(column: ColumnRef) -> Read:
     return Read(read.table, read.column, read.of.with_null(True))
 
 
-def _too_little(join: JoinClause) -> Exception:
+def _no_equality_error(join: JoinClause) -> Exception:
     return question_error(
         "DP703",
         f"a join needs an equality of columns, and a LEFT JOIN nothing else: {node_text(join.node)}",
@@ -190,12 +192,12 @@ def _unit(table: Table) -> str:
     return str(table.unit) if table.unit in table.columns else "unit"
 
 
-def _is_unit(scope: NameScope, node: Any) -> bool:
+def _is_unit(scope: NameScope, node: exp.Expression) -> bool:
     found = scope.column(node)
     return found is not None and found.is_unit
 
 
-def _before(scope: NameScope, node: Any) -> Expr:
+def _before(scope: NameScope, node: exp.Expression) -> Expr:
     """The side of a look-up before the join. Only here it may be the unit."""
     found = scope.column(node)
     if found is not None and found.is_unit:

@@ -11,6 +11,8 @@ from itertools import product
 from math import prod
 from typing import Any
 
+from sqlglot import exp
+
 from discreet.tables.ask.build import on_grid
 from discreet.tables.ask.domain import domain
 from discreet.tables.ask.question import Key
@@ -26,13 +28,13 @@ __all__ = ["combinations", "key", "key_expression"]
 _MOST_GROUPS = 100_000
 
 
-def key(node: Any, name: str, rows: SelectedRows) -> Key:
+def key(node: exp.Expression, name: str, rows: SelectedRows) -> Key:
     """A key of GROUP BY with its public values."""
     of = key_expression(node, rows)
     return Key(name, of, domain(of, rows.scope.dataset, rows.known, rows.scope.optional()))
 
 
-def key_expression(node: Any, rows: SelectedRows) -> Expr:
+def key_expression(node: exp.Expression, rows: SelectedRows) -> Expr:
     """The expression of a key: a text, a truth value, a date or a whole number."""
     found = rows.scope.column(node)
     scalar = Scalar(rows.scope, node_text(node))
@@ -40,17 +42,17 @@ def key_expression(node: Any, rows: SelectedRows) -> Expr:
         return _keylike(node, on_grid(scalar.term(node)))
     column = found.table.columns[found.column]
     if found.is_unit:
-        return scalar.compared(found)  # refused there
+        return scalar.unclamped(found)  # refused there
     if column.kind in {"real", "decimal"}:
-        raise _not_a_key(node, "a real number")
+        raise _not_a_key_error(node, "a real number")
     if column.kind != "integer":
-        return scalar.bounded(found)
+        return scalar.clamped(found)
     stated = (found.table.name, found.column) in rows.known or column.values is not None
     if stated or not found.table.private:
-        return scalar.compared(found)
+        return scalar.unclamped(found)
     if column.bounds is None:
-        raise _not_a_key(node, "a number without bounds")
-    return scalar.bounded(found)
+        raise _not_a_key_error(node, "a number without bounds")
+    return scalar.clamped(found)
 
 
 def combinations(keys: tuple[Key, ...], rows: SelectedRows) -> tuple[tuple[Any, ...], ...] | None:
@@ -104,7 +106,7 @@ def _public_table(one: Key, rows: SelectedRows) -> str | None:
     return one.of.table
 
 
-def _keylike(node: Any, of: Expr) -> Expr:
+def _keylike(node: exp.Expression, of: Expr) -> Expr:
     if isinstance(of, Constant):
         raise question_error(
             "DP704",
@@ -113,11 +115,11 @@ def _keylike(node: Any, of: Expr) -> Expr:
             "leave it out",
         )
     if of.type.kind == NUMBER and of.type.places:
-        raise _not_a_key(node, "a real number")
+        raise _not_a_key_error(node, "a real number")
     return of
 
 
-def _not_a_key(node: Any, what: str) -> Exception:
+def _not_a_key_error(node: exp.Expression, what: str) -> Exception:
     return question_error(
         "DP704",
         f"{node_text(node)} is {what}, and cannot be grouped by.",

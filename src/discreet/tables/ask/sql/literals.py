@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import Any
 
 from sqlglot import exp
 
@@ -18,7 +17,7 @@ __all__ = ["literal", "literal_number", "number", "whole_number"]
 _NUMBER = re.compile(r"(\d{0,40})\.?(\d{0,40})([eE][+-]?\d{1,2})?")
 
 
-def literal(node: Any) -> Term:
+def literal(node: exp.Expression) -> Term:
     """The value of a number or of a text in quotes."""
     return constant(node.this) if node.args.get("is_string") else number(node.this)
 

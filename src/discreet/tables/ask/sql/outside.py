@@ -7,7 +7,7 @@ reveals nothing more. Types are checked before the charge, so a question that wa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -49,11 +49,11 @@ class PostProcessor:
     aggregates: Aggregates
     named: dict[str, TypedExpression] = field(default_factory=dict)
 
-    def value(self, node: Any, alias: str = "") -> TypedExpression:
+    def value(self, node: exp.Expression, alias: str = "") -> TypedExpression:
         """A node as an expression on released columns."""
         if is_aggregate(node):
             return self._aggregate(node, alias)
-        named = self._named(node)
+        named = self._by_alias(node)
         if named is not None:
             return named
         key = self._key(node)
@@ -64,21 +64,21 @@ class PostProcessor:
             raise unsupported_error(node)
         return handler(self, node)
 
-    def number(self, node: Any) -> ReleasedExpression:
+    def number(self, node: exp.Expression) -> ReleasedExpression:
         """A node as a released number."""
         return _of_kind(self.value(node), {NUMBER}, node)
 
-    def condition(self, node: Any) -> ReleasedExpression:
+    def condition(self, node: exp.Expression) -> ReleasedExpression:
         """A node as a condition on released values."""
         return _of_kind(self.value(node), {TRUTH}, node)
 
-    def _aggregate(self, node: Any, alias: str) -> TypedExpression:
+    def _aggregate(self, node: exp.Expression, alias: str) -> TypedExpression:
         name = self.aggregates.name(node, alias)
         made = next(one for one in self.aggregates.found if one.name == name)
         kind = made.of.type.kind if made.kind == "mode" and made.of is not None else NUMBER
         return TypedExpression(ReleasedColumn(name), kind)
 
-    def _named(self, node: Any) -> TypedExpression | None:
+    def _by_alias(self, node: exp.Expression) -> TypedExpression | None:
         """The column of the answer with this alias; inside SELECT there is none yet."""
         if (
             not isinstance(node, exp.Column)
@@ -89,7 +89,7 @@ class PostProcessor:
         name = match_name(node.this, self.named)
         return None if name is None else self.named[name]
 
-    def _key(self, node: Any) -> Key | None:
+    def _key(self, node: exp.Expression) -> Key | None:
         """The key that equals this node, if there is one."""
         scope = self.aggregates.rows.scope
         if not self.keys or isinstance(node, exp.Literal) or _has_aggregate(node):
@@ -97,11 +97,12 @@ class PostProcessor:
         return next((key for written, key in self.keys if scope.same(written, node)), None)
 
 
-def _has_aggregate(node: Any) -> bool:
-    return any(is_aggregate(part) for part in node.walk())
+def _has_aggregate(node: exp.Expression) -> bool:
+    parts: Iterable[Any] = node.walk()
+    return any(is_aggregate(part) for part in parts)
 
 
-def _of_kind(value: TypedExpression, kinds: set[str], node: Any) -> ReleasedExpression:
+def _of_kind(value: TypedExpression, kinds: set[str], node: exp.Expression) -> ReleasedExpression:
     if value.kind in kinds:
         return value.of
     raise question_error(
@@ -115,7 +116,7 @@ def _of_kind(value: TypedExpression, kinds: set[str], node: Any) -> ReleasedExpr
 # --- one handler for each kind of node ---------------------------------------------------------------
 
 
-def _column(outside: PostProcessor, node: Any) -> TypedExpression:
+def _column(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
     if isinstance(node.this, exp.Star):
         raise unsupported_error(node.this)
     try:
@@ -139,22 +140,22 @@ def _column(outside: PostProcessor, node: Any) -> TypedExpression:
         "DP706",
         f"{node_text(node)} is neither a key nor inside an aggregate.",
         "values of rows are released only through aggregates with noise.",
-        _grouped(outside, node),
+        _group_by_fix(outside, node),
     )
 
 
-def _grouped(outside: PostProcessor, node: Any) -> str:
+def _group_by_fix(outside: PostProcessor, node: exp.Expression) -> str:
     """A fix that adds the column to the keys."""
     keys = [*(node_text(written) for written, _ in outside.keys), node_text(node)]
     table = outside.aggregates.rows.scope.sources[0].alias
     return f"SELECT {', '.join(keys)}, COUNT(*) FROM {table} GROUP BY {', '.join(keys)}"  # noqa: S608 - shown
 
 
-def _paren(outside: PostProcessor, node: Any) -> TypedExpression:
+def _paren(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
     return outside.value(require_only(node, "this").this)
 
 
-def _constant(outside: PostProcessor, node: Any) -> TypedExpression:
+def _constant(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
     """A literal: a number, a text, a truth value or a date."""
     term = Scalar(outside.aggregates.rows.scope).term(node)
     if isinstance(term, Fraction):
@@ -176,7 +177,7 @@ def _plain(value: Fraction) -> int | float:
     return int(value) if value.denominator == 1 and abs(value) < _EXACT else float(value)
 
 
-def _negative(outside: PostProcessor, node: Any) -> TypedExpression:
+def _negative(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
     if isinstance(node.this, exp.Literal):
         return _constant(outside, node)
     return TypedExpression(
@@ -185,7 +186,7 @@ def _negative(outside: PostProcessor, node: Any) -> TypedExpression:
 
 
 def _arithmetic(op: str) -> Callable[[PostProcessor, Any], TypedExpression]:
-    def handler(outside: PostProcessor, node: Any) -> TypedExpression:
+    def handler(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
         require_only(node, "this", "expression")
         return TypedExpression(
             ReleasedOperation(op, (outside.number(node.this), outside.number(node.expression))), NUMBER
@@ -195,14 +196,14 @@ def _arithmetic(op: str) -> Callable[[PostProcessor, Any], TypedExpression]:
 
 
 def _comparison(op: str) -> Callable[[PostProcessor, Any], TypedExpression]:
-    def handler(outside: PostProcessor, node: Any) -> TypedExpression:
+    def handler(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
         require_only(node, "this", "expression")
-        return TypedExpression(_compared(outside, op, node.this, node.expression), TRUTH)
+        return TypedExpression(_compare(outside, op, node.this, node.expression), TRUTH)
 
     return handler
 
 
-def _compared(outside: PostProcessor, op: str, left: Any, right: Any) -> ReleasedExpression:
+def _compare(outside: PostProcessor, op: str, left: Any, right: Any) -> ReleasedExpression:
     a, b = outside.value(left), outside.value(right)
     kinds = {NUMBER, DATE, MOMENT} if op not in {"=", "<>"} else {NUMBER, DATE, MOMENT, TEXT, TRUTH}
     if a.kind != b.kind:
@@ -215,13 +216,13 @@ def _compared(outside: PostProcessor, op: str, left: Any, right: Any) -> Release
     return ReleasedOperation(op, (_of_kind(a, kinds, left), _of_kind(b, kinds, right)))
 
 
-def _and(outside: PostProcessor, node: Any) -> TypedExpression:
+def _and(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
     return TypedExpression(
         ReleasedOperation("and", tuple(outside.condition(part) for part in conjuncts(node))), TRUTH
     )
 
 
-def _or(outside: PostProcessor, node: Any) -> TypedExpression:
+def _or(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
     parts: list[Any] = []
     while isinstance(node, exp.Or):
         parts.append(require_only(node, "this", "expression").expression)
@@ -231,29 +232,29 @@ def _or(outside: PostProcessor, node: Any) -> TypedExpression:
     )
 
 
-def _not(outside: PostProcessor, node: Any) -> TypedExpression:
+def _not(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
     return TypedExpression(
         ReleasedOperation("not", (outside.condition(require_only(node, "this").this),)), TRUTH
     )
 
 
-def _between(outside: PostProcessor, node: Any) -> TypedExpression:
+def _between(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
     require_only(node, "this", "low", "high")
     ends = ((">=", node.args["low"]), ("<=", node.args["high"]))
     return TypedExpression(
-        ReleasedOperation("and", tuple(_compared(outside, op, node.this, end) for op, end in ends)), TRUTH
+        ReleasedOperation("and", tuple(_compare(outside, op, node.this, end) for op, end in ends)), TRUTH
     )
 
 
-def _in(outside: PostProcessor, node: Any) -> TypedExpression:
+def _in(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
     require_only(node, "this", "expressions")
     return TypedExpression(
-        ReleasedOperation("or", tuple(_compared(outside, "=", node.this, one) for one in node.expressions)),
+        ReleasedOperation("or", tuple(_compare(outside, "=", node.this, one) for one in node.expressions)),
         TRUTH,
     )
 
 
-def _cast(outside: PostProcessor, node: Any) -> TypedExpression:
+def _cast(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
     """CAST of a released number to a real number, or of a text to a date."""
     require_only(node, "this", "to", "safe")
     if isinstance(node.this, exp.Literal):
@@ -264,7 +265,7 @@ def _cast(outside: PostProcessor, node: Any) -> TypedExpression:
     return TypedExpression(outside.number(node.this), NUMBER)
 
 
-def _call(outside: PostProcessor, node: Any) -> TypedExpression:
+def _call(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
     require_only(node, "this", "expressions")
     name, arguments = name_of(node), node.expressions
     if name == "ROUND" and len(arguments) == 2:

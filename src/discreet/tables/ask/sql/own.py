@@ -45,10 +45,10 @@ _JOINED = re.compile(r"(FROM visits )?JOIN wards (ON visits\.ward = wards\.ward|
 def in_own_names(fix: str, text: str, dataset: Dataset, answered: Callable[[str], Any]) -> str:
     """The fix of a refused `text` in the names of the data set; `answered` raises if a question is refused."""
     own = _Own(dataset, text)
-    told = own.timed(own.joined(fix))
+    told = own.replace_dates(own.replace_join(fix))
     keyed = bool(_KEYED.search(told))
-    told = _SUMMED.sub(lambda call: own.exchanged(call[0], summed=True, keyed=keyed), told)
-    told = own.exchanged(told, keyed=keyed)
+    told = _SUMMED.sub(lambda call: own.replace_names(call[0], summed=True, keyed=keyed), told)
+    told = own.replace_names(told, keyed=keyed)
     question, gap, rest = told.partition("   ")
     if question.startswith("SELECT ") and not _is_answered(question, answered):
         return f"{own.count}{gap}{rest}"
@@ -71,29 +71,31 @@ class _Own:
     @property
     def count(self) -> str:
         """A question that is always accepted."""
-        return f"SELECT COUNT(*) FROM {_written(self.table.name)}"  # noqa: S608 - shown, not run
+        return f"SELECT COUNT(*) FROM {_sql_name(self.table.name)}"  # noqa: S608 - shown, not run
 
-    def exchanged(self, part: str, *, keyed: bool, summed: bool = False) -> str:
+    def replace_names(self, part: str, *, keyed: bool, summed: bool = False) -> str:
         """Part of a fix with the names replaced; a summed number without bounds is clamped."""
         wards = self._column("ward", keyed=keyed)
         if wards is not None and re.search(r"\bward\b", part) and not re.search("""["']A["']""", self.text):
             part = _LETTERS.sub(lambda letter: _letter(letter[1], wards), part)
         return _EXAMPLE.sub(lambda word: self._word(word[1], keyed=keyed, summed=summed), part)
 
-    def joined(self, fix: str) -> str:
+    def replace_join(self, fix: str) -> str:
         """The fix with a join that the data set allows, or without one if there is none."""
         match = _JOINED.search(fix)
         if match is None or "wards" in self.dataset.tables:
             return fix
-        start = f"FROM {_written(self.table.name)} " if match[1] else ""
+        start = f"FROM {_sql_name(self.table.name)} " if match[1] else ""
         for other in self.dataset.tables.values():
             shared = next((name for name in other.columns if name in self.table.columns), None)
             by = self.table.unit if other.private else shared
             if other.name != self.table.name and by in other.columns:
-                return f"{fix[: match.start()]}{start}JOIN {_written(other.name)} USING ({_written(str(by))})"
+                return (
+                    f"{fix[: match.start()]}{start}JOIN {_sql_name(other.name)} USING ({_sql_name(str(by))})"
+                )
         return self.count
 
-    def timed(self, fix: str) -> str:
+    def replace_dates(self, fix: str) -> str:
         """The fix with a TIMESTAMP in place of a DATE where the column holds moments."""
         found = self._column("came_on")
         if found is None or found.kind == "date":
@@ -104,14 +106,14 @@ class _Own:
         if word in self.dataset.tables or self._is_own(word):
             return word
         if word == "visits":
-            return _written(self.table.name)
+            return _sql_name(self.table.name)
         if word == "patient_id":
             unit = str(self.table.unit)
-            return _written(unit) if unit in self.table.columns else word
+            return _sql_name(unit) if unit in self.table.columns else word
         found = self._column(word, keyed=keyed) if word in _WORDS else None
         if found is None:
             return word
-        name = _written(found.name)
+        name = _sql_name(found.name)
         return f"CLAMP({name}, 0, 500)" if summed and found.kind in _NUMBERS and not found.bounds else name
 
     def _column(self, word: str, *, keyed: bool = False) -> Column | None:
@@ -149,7 +151,7 @@ def _letter(letter: str, column: Column) -> str:
     return f"'{value.replace(chr(39), chr(39) * 2)}'"
 
 
-def _written(name: str) -> str:
+def _sql_name(name: str) -> str:
     """A name as SQL writes it, quoted if it must be."""
     return exp.Column(this=identifier(name)).sql(dialect=PlainDialect)
 

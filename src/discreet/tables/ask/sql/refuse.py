@@ -179,7 +179,7 @@ def unsupported_error(node: exp.Expression, where: str = "") -> RefusedQuestion:
     for kind, (name, why, fix) in _REASONS.items():
         if isinstance(node, kind):
             return question_error(
-                "DP702", f"{name} is not supported: {node_text(node)}", why, _filled(fix, node)
+                "DP702", f"{name} is not supported: {node_text(node)}", why, _fill_in(fix, node)
             )
     place = f" {where}" if where else ""
     return question_error(
@@ -190,7 +190,7 @@ def unsupported_error(node: exp.Expression, where: str = "") -> RefusedQuestion:
     )
 
 
-def _filled(fix: str, node: exp.Expression) -> str:
+def _fill_in(fix: str, node: exp.Expression) -> str:
     """A fix that names the table and the parts of the question."""
     select = node.find_ancestor(exp.Select)
     start = None if select is None else select.args.get("from_") or select.args.get("from")

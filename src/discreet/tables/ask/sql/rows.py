@@ -51,7 +51,7 @@ def select_rows(
     select: exp.Select, dataset: Dataset, queries: Mapping[str, exp.Expression] | None = None
 ) -> SelectedRows:
     """The rows of a SELECT; `queries` are the named queries of an outer WITH."""
-    queries = {**(queries or {}), **_named(select)}
+    queries = {**(queries or {}), **_named_queries(select)}
     first, joins = _first(select, dataset, queries)
     found = _start(first, dataset, queries)
     for join in joins:
@@ -65,7 +65,7 @@ def select_rows(
     return found
 
 
-def _named(select: exp.Select) -> dict[str, exp.Expression]:
+def _named_queries(select: exp.Select) -> dict[str, exp.Expression]:
     named = select.args.get("with_") or select.args.get("with")
     if named is None:
         return {}
@@ -110,7 +110,7 @@ def _private_name(dataset: Dataset) -> str:
     return next(table.name for table in dataset.tables.values() if table.private)
 
 
-def _start(node: Any, dataset: Dataset, queries: Mapping[str, Any]) -> SelectedRows:
+def _start(node: exp.Expression, dataset: Dataset, queries: Mapping[str, Any]) -> SelectedRows:
     source = _source(node, dataset, queries)
     if source.table is not None:
         if not source.table.private:
@@ -128,7 +128,7 @@ def _start(node: Any, dataset: Dataset, queries: Mapping[str, Any]) -> SelectedR
     return SelectedRows(inner.relation, outer, inner.known)
 
 
-def _source(node: Any, dataset: Dataset, queries: Mapping[str, Any]) -> FromItem:
+def _source(node: exp.Expression, dataset: Dataset, queries: Mapping[str, Any]) -> FromItem:
     """A table of the data set, or an inlined query whose columns are resolved later."""
     if isinstance(node, exp.Subquery):
         require_only(node, "this", "alias")
@@ -154,7 +154,7 @@ def _source(node: Any, dataset: Dataset, queries: Mapping[str, Any]) -> FromItem
     return FromItem(_alias(node) or name, dataset.tables[name])
 
 
-def _alias(node: Any) -> str:
+def _alias(node: exp.Expression) -> str:
     alias = node.args.get("alias")
     if alias is None:
         return ""
@@ -162,7 +162,7 @@ def _alias(node: Any) -> str:
     return str(alias.name)
 
 
-def _query(node: Any, queries: Mapping[str, Any]) -> Any:
+def _query(node: exp.Expression, queries: Mapping[str, Any]) -> Any:
     if isinstance(node, exp.Subquery):
         return node.this
     return queries[match_name(node.this, queries) or ""]
@@ -245,14 +245,14 @@ def _filter(found: SelectedRows, nodes: list[Any]) -> None:
     scalar = Scalar(found.scope)
     conditions = [scalar.condition(node) for node in nodes]
     for condition in conditions:
-        kept = _listed(condition)
+        kept = _listed_values(condition)
         if kept is not None:
             found.restrict(*kept)
     if conditions:
         found.relation = Filtered(found.relation, logic("and", conditions))
 
 
-def _listed(condition: Expr) -> tuple[tuple[str, str], tuple[Any, ...]] | None:
+def _listed_values(condition: Expr) -> tuple[tuple[str, str], tuple[Any, ...]] | None:
     """`column IN (…)` or `column = value`: the column, and its values."""
     if isinstance(condition, IsIn) and isinstance(condition.of, Read):
         read, cells = condition.of, condition.values

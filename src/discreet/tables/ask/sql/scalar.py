@@ -3,7 +3,7 @@
 
 **Guarantee.** The table of handlers below is closed. A kind of node that is not in it is refused, and so is a part of a
 node that its handler does not read. So everything that reaches an engine is a function of one row that `build` and
-`compare` have proved total and bounded.
+`compare` have proved total and clamped.
 """
 
 from __future__ import annotations
@@ -40,34 +40,34 @@ class Scalar:
     scope: NameScope
     text: str = ""
 
-    def term(self, node: Any) -> Term:
+    def term(self, node: exp.Expression) -> Term:
         """An expression used as a number, so that each column needs bounds."""
         handler = _HANDLERS.get(type(node))
         if handler is None:
             raise unsupported_error(node)
         return handler(self, node)
 
-    def operand(self, node: Any) -> Term:
+    def operand(self, node: exp.Expression) -> Term:
         """One side of a comparison, where a single column needs no bounds."""
         found = self.scope.column(node)
-        return self.compared(found) if found is not None else self.term(node)
+        return self.unclamped(found) if found is not None else self.term(node)
 
-    def condition(self, node: Any) -> Expr:
+    def condition(self, node: exp.Expression) -> Expr:
         """An expression used as a condition."""
         return build.condition(self.term(node))
 
-    def compared(self, found: ColumnRef) -> Read:
+    def unclamped(self, found: ColumnRef) -> Read:
         """A column without clamping, for comparisons and keys."""
         _check_unit(found)
         return _nulls(leaf.unbounded_column(found.table, found.column), found)
 
-    def bounded(self, found: ColumnRef, bounds: tuple[Fraction, Fraction] | None = None) -> Read:
+    def clamped(self, found: ColumnRef, bounds: tuple[Fraction, Fraction] | None = None) -> Read:
         """A column clamped to its bounds."""
         _check_unit(found)
         return _nulls(leaf.bounded_column(found.table, found.column, bounds, text=self.text), found)
 
 
-def conjuncts(node: Any) -> list[Any]:
+def conjuncts(node: exp.Expression) -> list[Any]:
     """The conditions that AND joins, without parentheses."""
     waiting, found = [node], []
     while waiting:
@@ -101,45 +101,45 @@ def _check_unit(found: ColumnRef) -> None:
 # --- one handler for each kind of node ---------------------------------------------------------------
 
 
-def _column(scalar: Scalar, node: Any) -> Term:
+def _column(scalar: Scalar, node: exp.Column) -> Term:
     meaning = scalar.scope.meaning(node)
     if isinstance(meaning, ColumnRef):
-        return scalar.bounded(meaning)
+        return scalar.clamped(meaning)
     inner, expression = meaning
     return Scalar(inner, scalar.text).term(expression)
 
 
-def _paren(scalar: Scalar, node: Any) -> Term:
+def _paren(scalar: Scalar, node: exp.Expression) -> Term:
     return scalar.term(require_only(node, "this").this)
 
 
-def _literal(_: Scalar, node: Any) -> Term:
+def _literal(_: Scalar, node: exp.Expression) -> Term:
     return literal(require_only(node, "this", "is_string"))
 
 
-def _boolean(_: Scalar, node: Any) -> Term:
+def _boolean(_: Scalar, node: exp.Expression) -> Term:
     return build.constant(bool(require_only(node, "this").this))
 
 
-def _null(_: Scalar, node: Any) -> Term:
+def _null(_: Scalar, node: exp.Expression) -> Term:
     require_only(node)
     return build.NULL
 
 
-def _negative(scalar: Scalar, node: Any) -> Term:
+def _negative(scalar: Scalar, node: exp.Expression) -> Term:
     return build.arithmetic("-", Fraction(0), scalar.term(require_only(node, "this").this))
 
 
 def _binary(make: Callable[[Term, Term], Term]) -> Callable[[Scalar, Any], Term]:
-    def handler(scalar: Scalar, node: Any) -> Term:
+    def handler(scalar: Scalar, node: exp.Expression) -> Term:
         require_only(node, "this", "expression")
         return make(scalar.term(node.this), scalar.term(node.expression))
 
     return handler
 
 
-def _divided(op: str) -> Callable[[Scalar, Any], Term]:
-    def handler(scalar: Scalar, node: Any) -> Term:
+def _division(op: str) -> Callable[[Scalar, Any], Term]:
+    def handler(scalar: Scalar, node: exp.Expression) -> Term:
         require_only(node, "this", "expression")
         terms = scalar.term(node.this), scalar.term(node.expression)
         away = f"{node_text(node.this)} {op} CLAMP({node_text(node.expression)}, 1, 1000)"
@@ -149,18 +149,18 @@ def _divided(op: str) -> Callable[[Scalar, Any], Term]:
 
 
 def _comparison(op: str) -> Callable[[Scalar, Any], Term]:
-    def handler(scalar: Scalar, node: Any) -> Term:
+    def handler(scalar: Scalar, node: exp.Expression) -> Term:
         require_only(node, "this", "expression")
         return compare.compare(op, scalar.operand(node.this), scalar.operand(node.expression))
 
     return handler
 
 
-def _and(scalar: Scalar, node: Any) -> Term:
+def _and(scalar: Scalar, node: exp.Expression) -> Term:
     return build.logic("and", [scalar.term(part) for part in conjuncts(node)])
 
 
-def _or(scalar: Scalar, node: Any) -> Term:
+def _or(scalar: Scalar, node: exp.Expression) -> Term:
     parts: list[Any] = []
     while isinstance(node, exp.Or):
         require_only(node, "this", "expression")
@@ -169,11 +169,11 @@ def _or(scalar: Scalar, node: Any) -> Term:
     return build.logic("or", [scalar.term(part) for part in [node, *reversed(parts)]])
 
 
-def _not(scalar: Scalar, node: Any) -> Term:
+def _not(scalar: Scalar, node: exp.Expression) -> Term:
     return build.logic("not", [scalar.term(require_only(node, "this").this)])
 
 
-def _is(scalar: Scalar, node: Any) -> Term:
+def _is(scalar: Scalar, node: exp.Expression) -> Term:
     require_only(node, "this", "expression")
     if isinstance(node.expression, exp.Null):
         return IsNull(build.on_grid(scalar.operand(node.this)))
@@ -182,13 +182,13 @@ def _is(scalar: Scalar, node: Any) -> Term:
     raise unsupported_error(node)
 
 
-def _in(scalar: Scalar, node: Any) -> Term:
+def _in(scalar: Scalar, node: exp.Expression) -> Term:
     if node.args.get("query") is not None:
         raise question_error(
             "DP702",
             f"IN with a query is not supported: {node_text(node)}",
             "it keeps or drops a row because of the rows of other people.",
-            _listed(scalar, node),
+            _list_fix(scalar, node),
         )
     require_only(node, "this", "expressions")
     return compare.is_in(scalar.operand(node.this), [scalar.term(value) for value in node.expressions])
@@ -203,7 +203,7 @@ _LISTS = {
 }
 
 
-def _listed(scalar: Scalar, node: Any) -> str:
+def _list_fix(scalar: Scalar, node: exp.Expression) -> str:
     """A fix for IN with a query: a list of values, or a join if the column is the unit."""
     found = scalar.scope.column(node.this) if isinstance(node.this, exp.Column) else None
     if found is None or not found.is_unit:
@@ -220,19 +220,19 @@ def _listed(scalar: Scalar, node: Any) -> str:
     return f"leave {found.column} out of the condition"
 
 
-def _between(scalar: Scalar, node: Any) -> Term:
+def _between(scalar: Scalar, node: exp.Expression) -> Term:
     require_only(node, "this", "low", "high")
     ends = [scalar.operand(node.args[end]) for end in ("low", "high")]
     return compare.between(scalar.operand(node.this), *ends)
 
 
-def _like(scalar: Scalar, node: Any) -> Term:
+def _like(scalar: Scalar, node: exp.Expression) -> Term:
     require_only(node, "this", "expression", "negate")
     matches = compare.like(scalar.operand(node.this), scalar.term(node.expression))
     return build.logic("not", [matches]) if node.args.get("negate") else matches
 
 
-def _case(scalar: Scalar, node: Any) -> Term:
+def _case(scalar: Scalar, node: exp.Expression) -> Term:
     require_only(node, "this", "ifs", "default")
     whens = [
         (_when(scalar, node.this, branch), scalar.term(branch.args["true"])) for branch in node.args["ifs"]
@@ -248,7 +248,7 @@ def _when(scalar: Scalar, subject: Any, branch: Any) -> Term:
     return compare.compare("=", scalar.operand(subject), scalar.operand(branch.this))
 
 
-def _if(scalar: Scalar, node: Any) -> Term:
+def _if(scalar: Scalar, node: exp.Expression) -> Term:
     require_only(node, "this", "true", "false")
     otherwise = node.args.get("false")
     whens = [(scalar.condition(node.this), scalar.term(node.args["true"]))]
@@ -270,7 +270,7 @@ _CONVERTED = {
 }
 
 
-def _cast(scalar: Scalar, node: Any) -> Term:
+def _cast(scalar: Scalar, node: exp.Expression) -> Term:
     """A conversion that never fails and means the same on every engine; others are refused."""
     require_only(node, "this", "to", "safe")
     require_only(node.args["to"], "this", "nested")
@@ -297,7 +297,7 @@ def _cast(scalar: Scalar, node: Any) -> Term:
     )
 
 
-def _extract(scalar: Scalar, node: Any) -> Term:
+def _extract(scalar: Scalar, node: exp.Expression) -> Term:
     require_only(node, "this", "expression")
     return date_part(scalar, node.this.name, node.expression)
 
@@ -312,8 +312,8 @@ _HANDLERS: dict[type[Any], Callable[[Scalar, Any], Term]] = {
     exp.Add: _binary(lambda a, b: build.arithmetic("+", a, b)),
     exp.Sub: _binary(lambda a, b: build.arithmetic("-", a, b)),
     exp.Mul: _binary(lambda a, b: build.arithmetic("*", a, b)),
-    exp.Div: _divided("/"),
-    exp.IntDiv: _divided("//"),
+    exp.Div: _division("/"),
+    exp.IntDiv: _division("//"),
     exp.Mod: _binary(build.modulo),
     exp.EQ: _comparison("="),
     exp.NEQ: _comparison("<>"),

@@ -95,9 +95,9 @@ class NameScope:
 
     def same(self, one: exp.Expression, other: exp.Expression) -> bool:
         """Whether two expressions are equal once their names are resolved."""
-        return type(one) is type(other) and self._resolved(one) == self._resolved(other)
+        return type(one) is type(other) and self._resolve(one) == self._resolve(other)
 
-    def _resolved(self, node: exp.Expression) -> exp.Expression:
+    def _resolve(self, node: exp.Expression) -> exp.Expression:
         """A copy with fully qualified columns, and function names in capitals."""
         copy = node.copy()
         parts: list[Any] = list(copy.find_all(exp.Column, exp.Anonymous))
@@ -120,7 +120,7 @@ class NameScope:
         require_only(node, "this", "table")
         identifier, prefix = node.this, node.args.get("table")
         if not isinstance(identifier, exp.Identifier):
-            raise _no_column(node_text(node), self.sources)
+            raise _no_column_error(node_text(node), self.sources)
         if identifier.name.startswith("$"):
             raise unsupported_error(exp.Placeholder(this=identifier.name))
         searched = self.sources if prefix is None else [self.source(prefix)]
@@ -130,7 +130,7 @@ class NameScope:
             if (name := match_name(identifier, source.names)) is not None
         ]
         if not hits:
-            raise _no_column(identifier.name, searched, quoted=bool(identifier.args.get("quoted")))
+            raise _no_column_error(identifier.name, searched, quoted=bool(identifier.args.get("quoted")))
         if len(hits) > 1 and hits[0][1] not in self.merged and not _all_units(hits):
             raise question_error(
                 "DP701",
@@ -154,7 +154,7 @@ class NameScope:
         return by_alias[alias]
 
 
-def match_name(identifier: Any, names: Iterable[str]) -> str | None:
+def match_name(identifier: exp.Identifier, names: Iterable[str]) -> str | None:
     """The name that an identifier means, or None."""
     known, wanted = list(names), identifier.name
     if wanted in known:
@@ -170,7 +170,7 @@ def _all_units(hits: list[tuple[FromItem, str]]) -> bool:
     return all(source.table is not None and name == source.table.unit for source, name in hits)
 
 
-def _no_column(name: str, searched: list[FromItem], *, quoted: bool = False) -> Exception:
+def _no_column_error(name: str, searched: list[FromItem], *, quoted: bool = False) -> Exception:
     known = [column for source in searched for column in source.names]
     where = " and ".join(source.alias for source in searched) or "the question"
     fix = f"use {similar_names(name, known)}" if known else "name a table:  SELECT COUNT(*) FROM visits"

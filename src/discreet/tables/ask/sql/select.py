@@ -43,7 +43,7 @@ _LONGEST_ANSWER = 10**9
 class _Item:
     """One item of SELECT."""
 
-    node: Any
+    node: exp.Expression
     alias: str
 
 
@@ -92,7 +92,7 @@ def _with_aggregates(asked: Question, outside: PostProcessor) -> Question:
     return whole_question
 
 
-def _item(node: Any) -> _Item:
+def _item(node: exp.Expression) -> _Item:
     if isinstance(node, exp.Alias):
         return _Item(require_only(node, "this", "alias").this, str(node.alias))
     return _Item(node, "")
@@ -104,14 +104,14 @@ def _keys(group: Any, items: list[_Item], found: SelectedRows, taken: set[str]) 
     require_only(group, "expressions")
     keys: list[tuple[Any, Key]] = []
     for node in group.expressions:
-        item = _grouped(node, items, found)
+        item = _group_item(node, items, found)
         if all(not found.scope.same(item.node, written) for written, _ in keys):
             name = free_name(item.alias or short_name(item.node), taken)
             keys.append((item.node, key(item.node, name, found)))
     return keys
 
 
-def _grouped(node: Any, items: list[_Item], found: SelectedRows) -> _Item:
+def _group_item(node: exp.Expression, items: list[_Item], found: SelectedRows) -> _Item:
     """The item that a position, an alias or an expression in GROUP BY means."""
     while isinstance(node, exp.Paren):
         node = node.this
@@ -129,7 +129,7 @@ def _grouped(node: Any, items: list[_Item], found: SelectedRows) -> _Item:
     return item
 
 
-def _by_alias(node: Any, items: list[_Item], found: SelectedRows) -> _Item | None:
+def _by_alias(node: exp.Expression, items: list[_Item], found: SelectedRows) -> _Item | None:
     """The item with this alias; a column of the same name comes first."""
     if (
         not isinstance(node, exp.Column)
@@ -143,7 +143,7 @@ def _by_alias(node: Any, items: list[_Item], found: SelectedRows) -> _Item | Non
     return next((item for item in items if item.alias == alias), None) if alias else None
 
 
-def _alias_of(node: Any, items: list[_Item], found: SelectedRows) -> str:
+def _alias_of(node: exp.Expression, items: list[_Item], found: SelectedRows) -> str:
     return next((item.alias for item in items if item.alias and found.scope.same(item.node, node)), "")
 
 

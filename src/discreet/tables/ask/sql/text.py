@@ -13,7 +13,6 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -48,9 +47,10 @@ class SelectStatement:
     options: Mapping[str, float | str]
 
 
-def parse_statement(text: Any) -> SelectStatement:
+def parse_statement(text: object) -> SelectStatement:
     """The only statement of a text."""
-    found = _tokens(_checked(text))
+    text = _validate_text(text)
+    found = _tokens(text)
     if found and found[-1].token_type == TokenType.SEMICOLON:
         found = found[:-1]
     _check_shape(found)
@@ -60,10 +60,10 @@ def parse_statement(text: Any) -> SelectStatement:
     found, options = _split_options(found)
     _check_start(found)
     written = text[found[0].start : found[-1].end + 1]
-    return SelectStatement(_parsed(written), written, explain, options)
+    return SelectStatement(_parse_select(written), written, explain, options)
 
 
-def _checked(text: Any) -> str:
+def _validate_text(text: object) -> str:
     if not isinstance(text, str):
         raise BadParameter(
             "DP104",
@@ -103,13 +103,13 @@ def _tokens(text: str) -> list[Token]:
 def _check_shape(found: Sequence[Token]) -> None:
     """Refuse too many words, too deep nesting, several statements, and a number that runs into a name."""
     if len(found) > _MOST_TOKENS:
-        raise _too_deep(f"the question has more than {_MOST_TOKENS} words.")
+        raise _too_deep_error(f"the question has more than {_MOST_TOKENS} words.")
     depth = prefixes = 0
     for at, token in enumerate(found):
         depth += (token.token_type in _OPENERS) - (token.token_type in _CLOSERS)
         prefixes = prefixes + 1 if token.token_type in _PREFIXES else 0
         if max(depth, prefixes) > _DEEPEST:
-            raise _too_deep(f"the question is nested more than {_DEEPEST} levels deep.")
+            raise _too_deep_error(f"the question is nested more than {_DEEPEST} levels deep.")
         if token.token_type == TokenType.SEMICOLON:
             raise question_error(
                 "DP702",
@@ -150,7 +150,7 @@ _AFTER_NUMBERS = {
 }
 
 
-def _too_deep(what: str) -> Exception:
+def _too_deep_error(what: str) -> Exception:
     return question_error(
         "DP702",
         what,
@@ -180,11 +180,11 @@ def _options(found: Sequence[Token]) -> dict[str, float | str]:
         ended = len(item) == 3 or (len(item) == 4 and item[3].token_type == TokenType.COMMA)
         name = item[0].text.lower() if item else ""
         if not (simple and ended and name in OPTIONS and name not in options):
-            raise _bad_options()
+            raise _options_error()
         options[name] = _option(item[2])
         if len(item) == 3:
             return options
-    raise _bad_options()
+    raise _options_error()
 
 
 def _option(token: Token) -> float | str:
@@ -192,10 +192,10 @@ def _option(token: Token) -> float | str:
         return float(token.text)
     if token.token_type == TokenType.STRING:
         return token.text
-    raise _bad_options()
+    raise _options_error()
 
 
-def _bad_options() -> Exception:
+def _options_error() -> Exception:
     return question_error(
         "DP702",
         "WITH ( … ) is not a valid list of options.",
@@ -216,7 +216,7 @@ def _check_start(found: Sequence[Token]) -> None:
     )
 
 
-def _parsed(text: str) -> exp.Select:
+def _parse_select(text: str) -> exp.Select:
     try:
         trees = PlainDialect().parse(text)
     except (SqlglotError, RecursionError, ValueError, TypeError, AttributeError, LookupError) as error:
@@ -230,7 +230,7 @@ def _parsed(text: str) -> exp.Select:
     if not isinstance(tree, exp.Select):
         raise unsupported_error(tree if isinstance(tree, exp.Expression) else exp.Subquery())
     if _height(tree) > _TALLEST:
-        raise _too_deep(f"the question is nested more than {_TALLEST} levels deep.")
+        raise _too_deep_error(f"the question is nested more than {_TALLEST} levels deep.")
     return tree
 
 

@@ -56,7 +56,7 @@ def rows(block: bytes, delimiter: str, names: list[str]) -> Any:
     starts, stops, good = lines.cells(len(names))
     columns = []
     for place in range(len(names)):
-        cells = _gathered(lines.data, starts[:, place], stops[:, place], good)
+        cells = _gather(lines.data, starts[:, place], stops[:, place], good)
         column = pa.chunked_array([library("pyarrow.compute").replace_substring(cells, b'""', b'"')])
         columns.append(sanitize_column(column, pa.large_string()))
     return pa.table(columns, names=names)
@@ -136,7 +136,7 @@ class _Lines:
         return np.searchsorted(self.quotes, self.starts)
 
 
-def _gathered(data: NDArray[np.uint8], starts: Places, stops: Places, good: NDArray[np.bool_]) -> Any:
+def _gather(data: NDArray[np.uint8], starts: Places, stops: Places, good: NDArray[np.bool_]) -> Any:
     """Cells as bytes; NULL where they are empty or their line is not well formed."""
     pa = library("pyarrow")
     sizes = np.where(good, stops - starts, 0)

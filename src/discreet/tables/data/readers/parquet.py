@@ -92,12 +92,14 @@ class Parquet:
         for batch in self.dataset().scanner(columns=read).to_batches():
             nothing = pa.nulls(batch.num_rows, pa.binary())
             raw = {name: batch.column(name) if name in read else nothing for name in chosen}
-            yield self._made(chosen, {name: pa.chunked_array([cells]) for name, cells in raw.items()})
+            yield self._sanitized_table(
+                chosen, {name: pa.chunked_array([cells]) for name, cells in raw.items()}
+            )
 
     def empty(self) -> Any:
         """An empty table with the types of the rows."""
         pa = library("pyarrow")
-        return self._made(
+        return self._sanitized_table(
             list(self._types), {name: pa.chunked_array([], kind) for name, kind in self._types.items()}
         )
 
@@ -105,7 +107,7 @@ class Parquet:
         """All rows in memory."""
         return library("pyarrow").concat_tables([self.empty(), *self.batches()])
 
-    def _made(self, names: list[str], raw: Mapping[str, Any]) -> Any:
+    def _sanitized_table(self, names: list[str], raw: Mapping[str, Any]) -> Any:
         columns = [sanitize_column(raw[name], self._types[name]) for name in names]
         return cast_columns(library("pyarrow").table(columns, names=names), self.folders)
 

@@ -202,13 +202,13 @@ def _texts(raw: Any) -> Any:
         text.validate(full=True)
     except pa.ArrowInvalid:
         if len(raw) <= _FEW:
-            return pa.array([_decoded(cell) for cell in raw.to_pylist()], pa.large_string())
+            return pa.array([_decode(cell) for cell in raw.to_pylist()], pa.large_string())
         middle = len(raw) // 2
         return pa.concat_arrays([_texts(raw[:middle]), _texts(raw[middle:])])
     return text
 
 
-def _decoded(cell: bytes | None) -> str | None:
+def _decode(cell: bytes | None) -> str | None:
     try:
         return None if cell is None else cell.decode()
     except UnicodeDecodeError:

@@ -38,7 +38,7 @@ def columns(path: Path, table: str) -> dict[str, tuple[str, list[Any]]]:
     told = kinds(path, table)
     quoted = {name: '"' + name.replace('"', '""') + '"' for name in [*told, table]}
     with closing(_connection(path)) as connection:
-        connection.text_factory = _decoded
+        connection.text_factory = _decode
         names = ", ".join(quoted[name] for name in told)
         rows = connection.execute(f"SELECT {names} FROM {quoted[table]}").fetchall()  # noqa: S608 - quoted
     cells = zip(*rows, strict=True) if rows else [()] * len(told)
@@ -69,7 +69,7 @@ def _kind(declared: str) -> str:
     return next((kind for part, kind in found.items() if part in word), "text")
 
 
-def _decoded(raw: bytes) -> str | None:
+def _decode(raw: bytes) -> str | None:
     try:
         return raw.decode()
     except UnicodeDecodeError:
