@@ -29,7 +29,7 @@ from discreet import noise as exact
 from discreet.errors import BadParameter
 from discreet.learn.features import blocks
 from discreet.learn.inputs import as_floats, feature_bounds
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 
 __all__ = ["Cube", "GroupSums", "sensitivity"]
 

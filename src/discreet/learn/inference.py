@@ -35,7 +35,7 @@ from discreet.learn.losses import Likelihood, Squared
 from discreet.learn.moments import NoisyMoments
 from discreet.learn.ranges import count_shells, length_ratio, noisy_counts
 from discreet.learn.solvers import WIDEST, FittedWeights, Problem, Solver
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 
 __all__ = [
     "DescentRun",

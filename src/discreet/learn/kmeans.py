@@ -36,7 +36,7 @@ from discreet.errors import BadParameter
 from discreet.learn.ball import Ball, CentredMoments
 from discreet.learn.base import PrivateEstimator, check_fitted
 from discreet.learn.features import blocks, truncate_rows
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 
 __all__ = ["BITS", "InnerBall", "KMeans", "first_centres", "lloyd_sensitivity", "lloyd_step"]
 

@@ -49,7 +49,7 @@ from discreet.learn.losses import Hinge, Huber, Logistic, Loss, Softmax
 from discreet.learn.minimiser import RegularisedLoss, certifiable_norm, refuse_too_many_rows
 from discreet.learn.output import noisy_point, refuse_too_many_weights
 from discreet.learn.solvers import FittedWeights, Problem, Solver
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 from discreet.privacy.bag import pair_of_profile
 from discreet.privacy.families import gaussian_log_delta
 from discreet.privacy.guarantee import Guarantee

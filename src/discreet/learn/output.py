@@ -34,7 +34,7 @@ from discreet.learn.minimiser import (
     refuse_too_many_rows,
 )
 from discreet.learn.solvers import FittedWeights, Problem, Solver
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 from discreet.noise.grid import Grid
 from discreet.privacy.guarantee import Guarantee
 

@@ -31,7 +31,7 @@ from discreet.learn.base import PrivateEstimator, check_session
 from discreet.learn.budget import FitBudget
 from discreet.learn.inputs import as_column, as_matrix, as_target, class_membership, target_interval
 from discreet.mechanisms.combine import select_best
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import Guarantee
 
