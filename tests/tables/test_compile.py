@@ -13,8 +13,8 @@ from scipy import stats
 import discreet as dp
 from discreet import testing
 from discreet.errors import BadParameter, DiscreetError, EngineFailed, RefusedQuestion
+from discreet.exact import exactly
 from discreet.mechanisms import check_mechanism
-from discreet.mechanisms.laws import exactly
 from discreet.tables.cap import CapMechanism
 from discreet.tables.compile import compile_question
 from discreet.tables.question import Key

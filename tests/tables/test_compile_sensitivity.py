@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.mechanisms.laws import exactly
+from discreet.exact import exactly
 from discreet.tables.compile import compile_question
 from discreet.tables.plan import Groups, Rows
 from discreet.tables.spend import Spend

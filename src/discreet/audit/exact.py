@@ -25,7 +25,7 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.noise.scales import as_ratio
+from discreet.exact import as_ratio
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["ExactReport", "exact"]

@@ -24,9 +24,9 @@ import numpy as np
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
+from discreet.exact import exactly
 from discreet.graphs.counts import Count
 from discreet.graphs.local import LocalSensitivity
-from discreet.mechanisms.laws import exactly
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.noise.scales import LARGEST, Scales
 from discreet.privacy.guarantee import Guarantee

@@ -27,12 +27,12 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.exact import exactly
 from discreet.graphs.counts import Count, StarCount, TriangleCount
 from discreet.graphs.ladder import Ladder
 from discreet.graphs.local import LocalSensitivity
 from discreet.mechanisms.additive import Geometric
 from discreet.mechanisms.guided import HighProbabilityBound
-from discreet.mechanisms.laws import exactly
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.mechanisms.propose import ProposeTestRelease
 from discreet.mechanisms.smooth.families import Budget

@@ -27,9 +27,9 @@ import numpy.typing as npt
 
 from discreet import noise as exact
 from discreet.errors import BadParameter
+from discreet.exact import exactly
 from discreet.learn.features import blocks, ends
 from discreet.learn.reading import as_floats
-from discreet.mechanisms.laws import exactly
 
 __all__ = ["Cube", "Sums", "sensitivity"]
 

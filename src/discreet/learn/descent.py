@@ -28,8 +28,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import noise as exact
+from discreet.exact import exactly
 from discreet.learn.losses import Loss
-from discreet.mechanisms.laws import exactly
 
 __all__ = ["LARGEST", "Rows", "clipped_sum", "descend", "responses", "scored"]
 

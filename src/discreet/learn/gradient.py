@@ -23,11 +23,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from discreet import noise as exact
+from discreet.exact import exactly
 from discreet.learn.descent import Rows, descend
 from discreet.learn.features import BITS, Box, stored_blocks
 from discreet.learn.losses import Huber, Squared
 from discreet.learn.problem import Fit, Problem, Solver
-from discreet.mechanisms.laws import exactly
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["Gradient"]

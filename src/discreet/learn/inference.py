@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from discreet import noise as exact
 from discreet.errors import BadParameter
+from discreet.exact import exactly
 from discreet.learn.descent import Rows, responses, scored
 from discreet.learn.features import BITS, blocks, within
 from discreet.learn.losses import Likelihood, Squared
@@ -35,7 +36,6 @@ from discreet.learn.moments import Moments
 from discreet.learn.problem import Problem, Solver
 from discreet.learn.ranges import noisy_counts, radius_of, shells_of
 from discreet.learn.solvers import WIDEST
-from discreet.mechanisms.laws import exactly
 
 __all__ = ["Descent", "Evidence", "check_inference", "noises", "shares"]
 

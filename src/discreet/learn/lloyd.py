@@ -26,9 +26,9 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from discreet import noise as exact
+from discreet.exact import exactly
 from discreet.learn.ball import Centred
 from discreet.learn.features import within
-from discreet.mechanisms.laws import exactly
 
 __all__ = ["BITS", "Space", "lloyd_sensitivity", "lloyd_step", "seeds"]
 

@@ -26,6 +26,7 @@ from functools import lru_cache
 
 from discreet import noise as exact
 from discreet.errors import UnsupportedGuarantee
+from discreet.exact import exactly
 from discreet.learn.budget import Budget
 from discreet.learn.curves import CornerCurve, Curve, LogisticCurve, guarantee_of
 from discreet.learn.descent import Rows
@@ -34,7 +35,6 @@ from discreet.learn.losses import Hinge, Huber, Logistic, Loss, Softmax
 from discreet.learn.minimiser import Minimum, reachable, refuse_beyond
 from discreet.learn.output import blurred, refuse_wide
 from discreet.learn.problem import Fit, Problem, Solver
-from discreet.mechanisms.laws import exactly
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["Objective"]

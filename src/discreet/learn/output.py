@@ -23,11 +23,11 @@ import numpy.typing as npt
 
 from discreet import noise as exact
 from discreet.errors import UnsupportedGuarantee
+from discreet.exact import exactly
 from discreet.learn.descent import Rows
 from discreet.learn.features import BITS
 from discreet.learn.minimiser import MOST_WEIGHTS, Minimum, Point, reachable, refuse_beyond, steepest
 from discreet.learn.problem import Fit, Problem, Solver
-from discreet.mechanisms.laws import exactly
 from discreet.noise.grid import Grid
 from discreet.privacy.guarantee import Guarantee
 

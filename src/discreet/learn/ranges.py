@@ -24,10 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import noise as exact
+from discreet.exact import exactly
 from discreet.learn.features import BITS, CONSTANT
 from discreet.learn.losses import Huber, Squared
 from discreet.learn.problem import Problem
-from discreet.mechanisms.laws import exactly
 
 __all__ = ["Narrowed", "has_targets", "noisy_counts", "radius_of", "releases", "shells_of"]
 

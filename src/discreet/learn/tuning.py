@@ -26,6 +26,7 @@ from sklearn.utils.validation import validate_data
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
+from discreet.exact import exactly
 from discreet.learn.arguments import checked_call
 from discreet.learn.base import PrivateEstimator, paying
 from discreet.learn.budget import Budget
@@ -33,7 +34,6 @@ from discreet.learn.glm import target_ends
 from discreet.learn.labels import members
 from discreet.learn.reading import as_column, as_matrix, as_target
 from discreet.mechanisms.combine import select_best
-from discreet.mechanisms.laws import exactly
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import Guarantee
 

@@ -34,12 +34,13 @@ import numpy as np
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
+from discreet.exact import as_ratio, exactly, float_above
 from discreet.mechanisms.callbacks import quietly
 from discreet.mechanisms.exact import finite_numbers
-from discreet.mechanisms.laws import DiscreteGaussianLaw, GaussianLaw, LaplaceLaw, Law, exactly, float_above
+from discreet.mechanisms.laws import DiscreteGaussianLaw, GaussianLaw, LaplaceLaw, Law
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.grid import Grid
-from discreet.noise.scales import as_ratio, is_many
+from discreet.noise.scales import is_many
 from discreet.privacy.calibrate import calibrate
 from discreet.privacy.guarantee import Guarantee
 

@@ -34,9 +34,10 @@ from typing import Any, NoReturn, Self
 
 from discreet import check, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.exact import exactly, float_above
 from discreet.mechanisms.exact import numbers_within
 from discreet.mechanisms.generalisation import expected_gap, population_error
-from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw, Law, exactly, float_above
+from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw, Law
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.noise.grid import Grid
 from discreet.noise.scales import Scales

@@ -35,8 +35,8 @@ from scipy.special import rel_entr
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
+from discreet.exact import exactly
 from discreet.mechanisms.exact import Floats, Integers, numbers_within
-from discreet.mechanisms.laws import exactly
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.enclosure import exp_minus
 from discreet.noise.scales import is_many

@@ -27,8 +27,8 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import BadParameter
+from discreet.exact import float_above
 from discreet.mechanisms.exact import Floats, Function, numbers_within, total, total_of_squares
-from discreet.mechanisms.laws import float_above
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.mechanisms.query import Between, Query, needed, with_noise
 

@@ -36,9 +36,10 @@ import numpy as np
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.exact import exactly, float_above
 from discreet.mechanisms.callbacks import guarded, quietly
 from discreet.mechanisms.canonical import NOTHING, canonical_each, exact_ratio, public_order
-from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw, exactly, float_above
+from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.mechanisms.truncated import TruncatedLaplace
 from discreet.noise.enclosure import exp_minus

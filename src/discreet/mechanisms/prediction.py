@@ -29,10 +29,11 @@ import numpy.typing as npt
 
 from discreet import check
 from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.exact import as_ratio
 from discreet.mechanisms.callbacks import guarded, quietly
 from discreet.mechanisms.exact import number, rows
 from discreet.mechanisms.guided import HighProbabilityBound
-from discreet.noise.scales import as_ratio, is_many
+from discreet.noise.scales import is_many
 
 __all__ = ["LogVariance", "prediction_variance"]
 

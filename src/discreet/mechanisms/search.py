@@ -25,9 +25,9 @@ import numpy as np
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.exact import widest
 from discreet.mechanisms.additive import Laplace
 from discreet.mechanisms.guided import WithBound
-from discreet.mechanisms.laws import widest
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
 from discreet.mechanisms.stability import answer_of, distance_of, total_guarantee
 from discreet.mechanisms.threshold import AboveThreshold

@@ -28,10 +28,11 @@ import numpy as np
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
+from discreet.exact import exactly, float_above
 from discreet.mechanisms.callbacks import quietly
 from discreet.mechanisms.canonical import exact_ratio
 from discreet.mechanisms.exact import finite, finite_numbers
-from discreet.mechanisms.laws import LaplaceLaw, exactly, float_above
+from discreet.mechanisms.laws import LaplaceLaw
 from discreet.mechanisms.partition import PartitionSelection
 from discreet.privacy.guarantee import Guarantee
 

@@ -33,9 +33,10 @@ import numpy as np
 
 from discreet import check, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.exact import exactly, float_above, widest
 from discreet.mechanisms.choice import require_monotone
 from discreet.mechanisms.exact import finite, finite_numbers
-from discreet.mechanisms.laws import LaplaceLaw, exactly, float_above, widest
+from discreet.mechanisms.laws import LaplaceLaw
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.grid import Grid
 from discreet.noise.scales import Scales, is_many

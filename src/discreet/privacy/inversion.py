@@ -18,7 +18,7 @@ and the left side is a sum of terms that are not negative. Hence
 - where some of P and Q was cut off, P ≥ P̂ and Q ≥ Q̂, so (P̂ - γQ̂)₊ - γ(Q - Q̂) ≤ (P - γQ)₊ ≤ (P̂ - γQ̂)₊ + (P - P̂).
 
 The tilt λ puts the law where δ is decided (a saddle point), where the summands fall like a Gaussian: a few dozen of
-them give ten digits, whatever the count. What would break it: a `Moments` whose stated errors are too small.
+them give ten digits, whatever the count. What would break it: a `RenyiMoments` whose stated errors are too small.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from discreet.privacy.moments import (
     Array,
     Complex,
     Line,
-    Moments,
+    RenyiMoments,
     log_add,
     log_peak,
     merged,
@@ -186,7 +186,7 @@ class Spectrum:
 
     def __init__(
         self,
-        entries: list[tuple[Moments, int]],
+        entries: list[tuple[RenyiMoments, int]],
         infinite: float,
         lost: tuple[float, float] = (-math.inf, -math.inf),
     ) -> None:
@@ -308,7 +308,7 @@ class Spectrum:
         width, log_share = softness
         cuttable = sum(hasattr(moments, "cut_to") for moments, _ in self.entries)
         most = log_delta + log_share - math.log(cuttable)
-        parts: list[tuple[Moments, int]] = []
+        parts: list[tuple[RenyiMoments, int]] = []
         lost: list[tuple[float, float]] = []
         for moments, count in self.entries:
             cut_to = getattr(moments, "cut_to", None)

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet import privacy
-from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw, Law, exactly, float_above, float_below, widest
+from discreet.exact import exactly, float_above, float_below, widest
+from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw, Law
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.estimate import Estimate
 from discreet.tables.intervals import Noise

@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw, Law, float_above
+from discreet.exact import float_above
+from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw, Law
 
 __all__ = ["Form", "Noise", "combined", "ratio_interval"]
 

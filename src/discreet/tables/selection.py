@@ -29,7 +29,8 @@ from fractions import Fraction
 import numpy as np
 
 from discreet import privacy
-from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw, Law, exactly, float_above, float_below, widest
+from discreet.exact import exactly, float_above, float_below, widest
+from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw, Law
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.answer import Noisy

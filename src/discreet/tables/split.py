@@ -25,7 +25,8 @@ from fractions import Fraction
 
 from discreet import privacy
 from discreet.errors import BadParameter
-from discreet.mechanisms.laws import GaussianLaw, exactly
+from discreet.exact import exactly
+from discreet.mechanisms.laws import GaussianLaw
 from discreet.privacy.calibrate import calibrate
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.tables.distinct import DistinctRecipe

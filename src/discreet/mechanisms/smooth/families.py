@@ -30,7 +30,7 @@ from scipy.special import log_ndtr, ndtr, ndtri, stdtrit
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
-from discreet.mechanisms.laws import exactly
+from discreet.exact import exactly
 from discreet.mechanisms.smooth import hockey
 from discreet.noise import heavy
 
