@@ -248,7 +248,7 @@ def _scored(score: Score, value: Any) -> float:
 
 
 def _scale_for(mean_runs: float) -> float:
-    """The scale of the geometric law whose selection runs so often on average, in six digits."""
+    """The scale of the geometric distribution whose selection runs so often on average, in six digits."""
     return float(f"{-1 / math.log1p(-gamma_for(mean_runs)):.6g}")
 
 

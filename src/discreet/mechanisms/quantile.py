@@ -65,7 +65,7 @@ class Span:
         stated = Between.of(bounds)
         if step is None:
             grid = Grid(
-                max(log_two_floor(stated.width) - _POINT_BITS, log_two_floor(stated.reach) - _CELL_BITS)
+                max(log_two_floor(stated.width) - _POINT_BITS, log_two_floor(stated.max_abs) - _CELL_BITS)
             )
         else:
             grid = Grid(_power_of_two(step))
