@@ -28,7 +28,7 @@ import numpy as np
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
-from discreet.exact import exactly, float_above
+from discreet.exact import bisect_whole, exactly, float_above
 from discreet.mechanisms.callbacks import quietly
 from discreet.mechanisms.canonical import exact_ratio
 from discreet.mechanisms.distributions import LaplaceDistribution
@@ -89,10 +89,7 @@ class StabilityTest:
         near, far = -1, 1
         while self.chance(far) < confidence:
             near, far = far, 2 * far
-        while far - near > 1:
-            middle = (near + far) // 2
-            near, far = (near, middle) if self.chance(middle) >= confidence else (middle, far)
-        return far
+        return bisect_whole(lambda distance: self.chance(distance) >= confidence, yes=far, no=near)
 
     def passes(self, distance: Any) -> bool:
         """Whether it passes: a fresh draw."""

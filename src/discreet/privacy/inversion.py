@@ -31,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet.exact import bisect
 from discreet.privacy.moments import (
     UNIT,
     Array,
@@ -150,14 +151,11 @@ class Inverted:
         # whatever is not a number proves nothing
         if upper and not self.log_delta(high, upper=True) <= log_delta:
             return math.inf
-        for _ in range(40):
-            middle = (low + high) / 2
-            value = self.log_delta(middle, upper=upper)
-            if not value <= log_delta if upper else value > log_delta:
-                low = middle
-            else:
-                high = middle
-        return high if upper else low
+        if upper:
+            return bisect(lambda at: self.log_delta(at, upper=True) <= log_delta, yes=high, no=low, steps=40)[
+                0
+            ]
+        return bisect(lambda at: self.log_delta(at, upper=False) > log_delta, yes=low, no=high, steps=40)[0]
 
     def _sum(self, epsilon: float) -> tuple[float, float, float]:
         """h(ε)/M(λ) up to its error, the slope of log δ, and the error."""

@@ -27,6 +27,7 @@ import numpy as np
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.exact import bisect
 from discreet.privacy import families
 from discreet.privacy.bag import Bag, BagItem, pair_of_curve, pair_of_profile
 from discreet.privacy.guarantee import Guarantee, alternatives
@@ -205,11 +206,9 @@ def mean_runs(gamma: float, eta: float = 0.0) -> float:
 def gamma_for(runs: float | None, eta: float = 0.0) -> float:
     """The γ whose mean is about `runs`, in six digits."""
     wanted = check.above_one(mean_runs=runs)
-    low, high = -200.0, 0.0  # of log γ; the mean falls as γ grows
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if mean_runs(math.exp(middle), eta) > wanted else (low, middle)
-    gamma = float(f"{math.exp(low):.6g}")
+    # the mean falls as γ grows
+    log_gamma, _ = bisect(lambda at: mean_runs(math.exp(at), eta) > wanted, yes=-200.0, no=0.0, steps=200)
+    gamma = float(f"{math.exp(log_gamma):.6g}")
     if 1e-80 < gamma < 1:
         return gamma
     raise BadParameter(

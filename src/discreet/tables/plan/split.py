@@ -25,7 +25,7 @@ from fractions import Fraction
 
 from discreet import privacy
 from discreet.errors import BadParameter
-from discreet.exact import exactly
+from discreet.exact import bisect, exactly
 from discreet.mechanisms.distributions import GaussianDistribution
 from discreet.privacy.calibrate import calibrate
 from discreet.privacy.guarantee import Guarantee, compose
@@ -183,9 +183,7 @@ def _finding(recipes: Sequence[Recipe], load: float, power: int) -> float:
     if not others:
         return 1.0
     low, high = 0.0, 1.0
-    for _ in range(40):
-        f = (low + high) / 2
-        low, high = (f, high) if (1 - f) ** power > load * others * f else (low, f)
+    low, _ = bisect(lambda f: (1 - f) ** power > load * others * f, yes=low, no=high, steps=40)
     share = min(max(low, _FEWEST), 1 - _FEWEST)
     return share / (1 - share) * others
 
