@@ -433,7 +433,7 @@ def test_the_portrait_shows_the_description_and_what_is_missing():
         assert words in text
         assert words in page
     assert "No bounds are declared for cost." in text
-    assert "come from: days." in text
+    assert "bounds or values of days." in text
     assert "cannot be asked about: odd." in text
     assert "&lt;B&gt;" in page
     assert repr(data) == "<Dataset visits: visits; protects each patient>"

@@ -364,16 +364,19 @@ def sql_text(node: exp.Expression) -> str:
     return node.sql(dialect=_Written)
 
 
+class _Writer(generator.Generator):
+    """The generator of sqlglot, with // for DIV."""
+
+    TRANSFORMS = {  # noqa: RUF012 - read by a metaclass
+        **generator.Generator.TRANSFORMS,
+        exp.IntDiv: lambda self, node: self.binary(node, "//"),
+    }
+
+
 class _Written(Dialect):
     """SQL in which // divides whole numbers, as `sql` reads it."""
 
-    class Generator(generator.Generator):
-        """The generator of sqlglot, with // for DIV."""
-
-        TRANSFORMS = {  # noqa: RUF012 - read by a metaclass
-            **generator.Generator.TRANSFORMS,
-            exp.IntDiv: lambda self, node: self.binary(node, "//"),
-        }
+    Generator = _Writer
 
 
 def value_list(values: object) -> list[Any]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from discreet.tables.data.dataset import Dataset, Table
 
 __all__ = [
-    "Description",
+    "DataDescription",
     "TableDescription",
     "column_of",
     "key_text",
@@ -69,7 +69,7 @@ class TableDescription:
 
 
 @dataclass(frozen=True)
-class Description:
+class DataDescription:
     """A parsed description: everything that `open` needs."""
 
     name: str
@@ -81,7 +81,7 @@ class Description:
     budget: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read(path: str | Path) -> Description:
+def read(path: str | Path) -> DataDescription:
     """The validated description in a TOML file; its paths are relative to the file."""
     check_address(path)
     place = expanded(path)
@@ -110,7 +110,7 @@ def read(path: str | Path) -> Description:
         name: _place(f"[public.{name}]", section, folder)
         for name, section in _tables(told.get("public", {}), "public").items()
     }
-    return Description(
+    return DataDescription(
         name=_word("[dataset] name", dataset.get("name", place.stem)),
         private=_private(told, dataset, folder, place.stem),
         public=public,

@@ -127,8 +127,8 @@ def _clamp(scalar: Scalar, arguments: Arguments) -> Term:
         ends = tuple(min(max(exact_number(end), low), high) for end in declared)  # type: ignore[assignment]
     if any(end.denominator != 1 for end in ends) and found.table.columns[found.column].kind == "integer":
         outside = (Fraction(ends[0].__floor__()), Fraction(ends[1].__ceil__()))
-        return build.clamp(scalar.clamped(found, outside), low, high)
-    return scalar.clamped(found, ends)
+        return build.clamp(scalar.read_clamped(found, outside), low, high)
+    return scalar.read_clamped(found, ends)
 
 
 def _bucket(scalar: Scalar, arguments: Arguments) -> Term:

@@ -145,7 +145,7 @@ def _pair_tables(relation: Relation, scope: NameScope, join: JoinClause, pairs: 
         )
     alone = Scalar(NameScope(scope.dataset, [FromItem(join.source.alias, join.table)]))
     on = tuple(
-        _same_kind(on_grid(Scalar(scope).operand(before)), alone.unclamped(column), join)
+        _same_kind(on_grid(Scalar(scope).operand(before)), alone.read_unclamped(column), join)
         for before, column in pairs
         if (before, column) not in units
     )

@@ -42,17 +42,17 @@ def key_expression(node: exp.Expression, rows: SelectedRows) -> Expr:
         return _keylike(node, on_grid(scalar.term(node)))
     column = found.table.columns[found.column]
     if found.is_unit:
-        return scalar.unclamped(found)  # refused there
+        return scalar.read_unclamped(found)  # refused there
     if column.kind in {"real", "decimal"}:
         raise _not_a_key_error(node, "a real number")
     if column.kind != "integer":
-        return scalar.clamped(found)
+        return scalar.read_clamped(found)
     stated = (found.table.name, found.column) in rows.known or column.values is not None
     if stated or not found.table.private:
-        return scalar.unclamped(found)
+        return scalar.read_unclamped(found)
     if column.bounds is None:
         raise _not_a_key_error(node, "a number without bounds")
-    return scalar.clamped(found)
+    return scalar.read_clamped(found)
 
 
 def combinations(keys: tuple[Key, ...], rows: SelectedRows) -> tuple[tuple[Any, ...], ...] | None:

@@ -3,7 +3,7 @@
 
 **Guarantee.** The table of handlers below is closed. A kind of node that is not in it is refused, and so is a part of a
 node that its handler does not read. So everything that reaches an engine is a function of one row that `build` and
-`compare` have proved total and clamped.
+`compare` have proved total and bounded.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ class Scalar:
     def operand(self, node: exp.Expression) -> Term:
         """One side of a comparison, where a single column needs no bounds."""
         found = self.scope.column(node)
-        return self.unclamped(found) if found is not None else self.term(node)
+        return self.read_unclamped(found) if found is not None else self.term(node)
 
     def condition(self, node: exp.Expression) -> Expr:
         """An expression used as a condition."""
         return build.condition(self.term(node))
 
-    def unclamped(self, found: ColumnRef) -> Read:
+    def read_unclamped(self, found: ColumnRef) -> Read:
         """A column without clamping, for comparisons and keys."""
         _check_unit(found)
         return _nulls(leaf.unbounded_column(found.table, found.column), found)
 
-    def clamped(self, found: ColumnRef, bounds: tuple[Fraction, Fraction] | None = None) -> Read:
+    def read_clamped(self, found: ColumnRef, bounds: tuple[Fraction, Fraction] | None = None) -> Read:
         """A column clamped to its bounds."""
         _check_unit(found)
         return _nulls(leaf.bounded_column(found.table, found.column, bounds, text=self.text), found)
@@ -104,7 +104,7 @@ def _check_unit(found: ColumnRef) -> None:
 def _column(scalar: Scalar, node: exp.Column) -> Term:
     meaning = scalar.scope.meaning(node)
     if isinstance(meaning, ColumnRef):
-        return scalar.clamped(meaning)
+        return scalar.read_clamped(meaning)
     inner, expression = meaning
     return Scalar(inner, scalar.text).term(expression)
 
