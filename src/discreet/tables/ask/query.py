@@ -26,8 +26,8 @@ from discreet.tables.ask.formula import Formula, col, formula, identifier, sever
 from discreet.tables.ask.leaf import near
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.sql import parse
+from discreet.tables.data.engine import ROW
 from discreet.tables.data.rules import closest
-from discreet.tables.engines.source import ROW
 
 if TYPE_CHECKING:
     from discreet.tables.data.dataset import Dataset, Table

@@ -17,10 +17,9 @@ from discreet.errors import BadParameter, EngineFailed, RefusedQuestion
 from discreet.privacy.unit import RELATIONS, Unit
 from discreet.tables.ask.asking import Asking
 from discreet.tables.data import rules
-from discreet.tables.data.engine import Engine, not_copied
+from discreet.tables.data.engine import ROW, Engine, not_copied
 from discreet.tables.data.frozen import Frozen
 from discreet.tables.data.rules import KINDS
-from discreet.tables.engines.source import ROW
 
 if TYPE_CHECKING:
     from discreet.tables.ask.query import Query
@@ -66,7 +65,7 @@ class Column:
 class Table:
     """One table; `unit` is the column that says whose row it is, or None for a public table.
 
-    Where every row is a unit of its own, `unit` is `engines.source.ROW`, which is the name of no column.
+    Where every row is a unit of its own, `unit` is `data.engine.ROW`, which is the name of no column.
     """
 
     name: str

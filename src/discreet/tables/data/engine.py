@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from discreet.errors import STOPPED, DiscreetError, EngineFailed, LedgerError
 from discreet.tables.data.sums import Answer, GroupKey, Sizes, Sums, sorted_groups
 
 __all__ = [
+    "ROW",
     "Choose",
     "Engine",
     "Integers",
@@ -28,6 +29,9 @@ __all__ = [
     "outdated",
     "selected_groups",
 ]
+
+#: In place of a unit's column: every row of the table is a unit of its own.
+ROW: Final = "\0row"
 
 T = TypeVar("T")
 P = ParamSpec("P")
