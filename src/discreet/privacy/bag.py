@@ -18,7 +18,7 @@ from discreet.exact import binary_above, exactly
 from discreet.privacy import families
 from discreet.privacy.divergences import improved_epsilon
 from discreet.privacy.losses import Composition
-from discreet.privacy.pairs import Pair, log_delta_of, swapped, symmetrised
+from discreet.privacy.pairs import Pair, log_delta_of, swap, symmetrise
 
 
 class BagItem(Protocol):
@@ -151,7 +151,7 @@ def pair_of_curve(bag: Bag) -> Pair:
     )
     knots = np.concatenate([[0.0], np.geomspace(top * 1e-6, top, 1500)])
     log_delta = np.array([_log_profile(orders, divergence, epsilon) for epsilon in knots])
-    pair = symmetrised(pair_of_profile(knots, np.exp(np.minimum(log_delta, 0.0))))
+    pair = symmetrise(pair_of_profile(knots, np.exp(np.minimum(log_delta, 0.0))))
     lost = bag.failure
     return Pair(
         losses=pair.losses,
@@ -180,14 +180,14 @@ def greatest_of(pairs: tuple[Pair, ...]) -> Pair:
     """One symmetric pair that dominates all of them in both directions: the greatest profile, step by step."""
     if len(pairs) == 1 and pairs[0].symmetric:
         return pairs[0]
-    both = [*pairs, *(swapped(pair) for pair in pairs)]
+    both = [*pairs, *(swap(pair) for pair in pairs)]
     top = max(pair.greatest for pair in both)
     if all(pair.smooth is None for pair in both):
         knots = np.unique(np.concatenate([[0.0], *(pair.losses[pair.losses > 0] for pair in both)]))
     else:
         knots = np.concatenate([[0.0], np.geomspace(max(top, 1e-300) * 1e-6, max(top, 1e-300), 3000)])
     deltas = [max(math.exp(log_delta_of(pair, float(at))) for pair in both) for at in knots]
-    return symmetrised(pair_of_profile(knots, np.array(deltas) * (1 + 1e-12)))
+    return symmetrise(pair_of_profile(knots, np.array(deltas) * (1 + 1e-12)))
 
 
 def _convex_minorant(x: np.ndarray, y: np.ndarray) -> np.ndarray:

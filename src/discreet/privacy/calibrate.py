@@ -41,7 +41,7 @@ def calibrate(
     10
     """
     _check_target(family, to)
-    family = _checked(family)
+    family = _validate_family(family)
     if integer:
         return _integer_edge(family, to, between)
     tolerance = check.inner_probability(tolerance=tolerance)
@@ -83,7 +83,7 @@ def _bracket(
         low, high = check.positive(low=between[0]), check.positive(high=between[1])
         good = [end for end in (low, high) if implies(family(end), to)]
         if not good:
-            raise _unreachable(to)
+            raise _unreachable_error(to)
         if len(good) == 2:
             # both will do: the end that comes nearer to the target makes more of it
             return max(good, key=lambda end: excess(family(end), to)), None
@@ -105,7 +105,7 @@ def _rough_edge(family: Callable[[Any], Guarantee], to: Guarantee) -> float:
     while not roughly_implies(family(high), to):
         low, high = high, 4 * high
         if high > _LARGEST:
-            raise _unreachable(to)
+            raise _unreachable_error(to)
     while high > _SMALLEST and low == _SMALLEST:
         if roughly_implies(family(high / 4), to):
             high /= 4
@@ -133,7 +133,7 @@ def _integer_edge(
                 break
         return safe
     if high is None or not implies(family(high), to):
-        raise _unreachable(to)
+        raise _unreachable_error(to)
     return bisect_whole(lambda count: implies(family(count), to), yes=high, no=low)
 
 
@@ -147,7 +147,7 @@ def _check_target(family: Any, to: Any) -> None:
         )
 
 
-def _checked(family: Callable[[Any], Any]) -> Callable[[Any], Guarantee]:
+def _validate_family(family: Callable[[Any], Any]) -> Callable[[Any], Guarantee]:
     """The family, which must really make guarantees."""
 
     def ask(parameter: Any) -> Guarantee:
@@ -158,7 +158,7 @@ def _checked(family: Callable[[Any], Any]) -> Callable[[Any], Guarantee]:
     return ask
 
 
-def _unreachable(to: Guarantee) -> CannotCertify:
+def _unreachable_error(to: Guarantee) -> CannotCertify:
     return CannotCertify(
         "DP302",
         f"no parameter in range was proved to imply {to!r}.",

@@ -46,7 +46,7 @@ class Coarse:
         self.entries = entries
         self.counts = [count for _, count in entries]
         self.total = sum(self.counts)
-        self.laws = [_coarse_law(pair) for pair, _ in entries]
+        self.laws = [_coarse_distribution(pair) for pair, _ in entries]
 
     def log_moments(self, tilts: Array, masses: list[Masses] | None = None) -> Array:
         """K(λ) = Σ count·log E e^{λL} for each λ: an upper bound of (order - 1)·Rényi when λ ≥ 0."""
@@ -72,13 +72,13 @@ class Coarse:
     def frame_for_delta(self, log_delta: float) -> Frame:
         if log_delta > _LARGE:
             return self.bulk(0.0, LEAST_OUTSIDE)
-        tilt = self._refined(lambda lam, k: (k - log_delta + log_peak(lam)) / lam)
+        tilt = self._search_refined(lambda lam, k: (k - log_delta + log_peak(lam)) / lam)
         at = np.array([tilt])
         least = float(((self.log_moments(at) - log_delta + log_peak(at)) / tilt)[0])
         return self._narrowest(tilt, least - 8 / tilt, max(least, 0.0) + 1 / tilt)
 
     def frame_for_epsilon(self, epsilon: float) -> Frame:
-        tilt = self._refined(lambda lam, k: k - lam * epsilon + log_peak(lam))
+        tilt = self._search_refined(lambda lam, k: k - lam * epsilon + log_peak(lam))
         if self.chernoff_log_delta(epsilon) > _LARGE:
             frame = self.bulk(0.0, LEAST_OUTSIDE)
             return replace(
@@ -86,7 +86,7 @@ class Coarse:
             )
         return self._narrowest(tilt, epsilon - 0.1 / tilt, epsilon + 0.1 / tilt)
 
-    def _refined(self, objective: Callable[[Array, Array], Array]) -> float:
+    def _search_refined(self, objective: Callable[[Array, Array], Array]) -> float:
         """The best tilt, with the coarse laws refined wherever a cell is wide for it."""
         tilt = self._search(objective)
         for _ in range(8):
@@ -100,7 +100,7 @@ class Coarse:
         changed = False
         for i, law in enumerate(self.laws):
             pair = self.entries[i][0]
-            weights = law.tilted(tilt)
+            weights = law.tilt_masses(tilt)
             at = int(np.searchsorted(np.cumsum(weights), 0.5))
             width = law.losses[min(at + 1, weights.size - 1)] - law.losses[max(at - 1, 0)]
             if pair.smooth is not None and width * tilt > 2 and width > 1e-6 * (pair.greatest - pair.least):
@@ -135,7 +135,7 @@ class Coarse:
         """Centre and width of each entry, and an interval that misses only `outside` on either side."""
         centres, scales = [], []
         for law in self.laws:
-            weights = law.tilted(tilt)
+            weights = law.tilt_masses(tilt)
             mean = float(dot(weights, law.losses))
             scales.append(math.sqrt(float(dot(weights, (law.losses - mean) ** 2))))
             centres.append(float(law.losses[int(np.searchsorted(np.cumsum(weights), 0.5))]))
@@ -170,7 +170,7 @@ def any_infinite(infinite: list[float], counts: list[int]) -> float:
 
 
 @lru_cache(maxsize=2048)
-def _coarse_law(pair: Pair) -> Masses:
+def _coarse_distribution(pair: Pair) -> Masses:
     """Remembered, because both directions of a composition share their symmetric pairs."""
     return spread(pair, _coarse_knots(pair))
 

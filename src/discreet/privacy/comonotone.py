@@ -69,10 +69,10 @@ class GaussianShifts:
         """L(x), and its slope in units of k·μ, which grows from 0 to 1."""
         j = np.arange(self.size + 1, dtype=float)
         fixed = self.log_weights - (j * self.mu) ** 2 / 2
-        found = [self._summed(j, fixed, part) for part in np.array_split(x, 1 + x.size * j.size // _CHUNK)]
+        found = [self._log_sum(j, fixed, part) for part in np.array_split(x, 1 + x.size * j.size // _CHUNK)]
         return np.concatenate([loss for loss, _ in found]), np.concatenate([slope for _, slope in found])
 
-    def _summed(self, j: Array, fixed: Array, x: Array) -> tuple[Array, Array]:
+    def _log_sum(self, j: Array, fixed: Array, x: Array) -> tuple[Array, Array]:
         logs = fixed + np.multiply.outer(x, j * self.mu)
         top = logs.max(axis=1, keepdims=True, initial=-np.inf)
         terms = np.exp(logs - top)
@@ -169,18 +169,18 @@ class GroupMoments:
         """Only runs of the same mechanism are summed at one stroke."""
         return repr(self)
 
-    def joined(self, entries: list[tuple[GroupMoments, int]]) -> list[RenyiMoments]:
+    def join(self, entries: list[tuple[GroupMoments, int]]) -> list[RenyiMoments]:
         ratio = GroupRatio(GaussianShifts(self.mu, self.rate, self.size))
         return [SampledSum(ratio, np.array([float(sum(count for _, count in entries))]), self.kind)]
 
     def log_moments(self, tilts: Array) -> Array:
-        return self.joined([(self, 1)])[0].log_moments(tilts)
+        return self.join([(self, 1)])[0].log_moments(tilts)
 
-    def raised(self, tilts: Array) -> Array:
-        return self.joined([(self, 1)])[0].raised(tilts)
+    def upper_log_moments(self, tilts: Array) -> Array:
+        return self.join([(self, 1)])[0].upper_log_moments(tilts)
 
     def line(self, tilt: float) -> Line | None:
-        return self.joined([(self, 1)])[0].line(tilt)
+        return self.join([(self, 1)])[0].line(tilt)
 
 
 def gaussian(mu: float, rate: float, size: int) -> tuple[Pair, Pair]:
@@ -373,7 +373,7 @@ def geometric(epsilon: float, shift: int, rate: float, size: int) -> tuple[Pair,
     return Pair(losses=losses, p=p, q=q), Pair(losses=-losses, p=q, q=p)
 
 
-def coupled(profiles: list[Pair], log_weights: Array) -> tuple[Pair, Pair]:
+def couple(profiles: list[Pair], log_weights: Array) -> tuple[Pair, Pair]:
     """(removed, added) from one pair for each number of units, 1 … k: their ratios are put in one order.
 
     From the greatest ratio down each law is cut where any of them jumps; a cell of Q-mass m has P-mass m·Σ p_j·Z_j. Where

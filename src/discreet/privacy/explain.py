@@ -31,7 +31,7 @@ from typing import Any
 
 from discreet import check
 from discreet.privacy.guarantee import Guarantee, alternatives
-from discreet.privacy.picture import hundred
+from discreet.privacy.picture import hundred_squares_svg
 from discreet.privacy.unit import Unit
 
 __all__ = ["Explanation", "cautions", "explain"]
@@ -128,7 +128,7 @@ class Explanation:
         words = f"Of 100 guesses at most {counted} are right; a coin has 50 right, above the line."
         return (
             "<div style='display:flex;gap:1.5em;align-items:flex-start;flex-wrap:wrap;max-width:60em'>"
-            f"<div>{hundred(counted, words)}</div><div style='flex:1;min-width:20em'>{said}"
+            f"<div>{hundred_squares_svg(counted, words)}</div><div style='flex:1;min-width:20em'>{said}"
             f"<p>What is not protected:</p><ul>{limits}</ul></div></div>"
         )
 

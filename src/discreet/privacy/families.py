@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import erfcx, gammaln, log_ndtr, ndtr
 
-from discreet.privacy.moments import Array, GaussianMoments, sloped
+from discreet.privacy.moments import Array, GaussianMoments, sloped_moments
 from discreet.privacy.pairs import Pair, atoms
 from discreet.privacy.quadrature import SampledGaussian
 
@@ -82,10 +82,10 @@ def laplace(epsilon: float) -> Pair:
     def smooth(loss: Array) -> tuple[Array, Array, Array, Array]:
         up, down = (loss + epsilon) / 2, (epsilon - loss) / 2
         return (
-            _grown(up, epsilon) / 2,
+            _growth(up, epsilon) / 2,
             -np.expm1(-down) / 2,
             -np.expm1(-up) / 2,
-            _grown(down, epsilon) / 2,
+            _growth(down, epsilon) / 2,
         )
 
     return Pair(
@@ -98,7 +98,7 @@ def laplace(epsilon: float) -> Pair:
         symmetric=True,
         spacing=2 * epsilon,
         log_delta=lambda at: laplace_log_delta(epsilon, at),
-        moments=sloped(epsilon, 0.5, 0.5),
+        moments=sloped_moments(epsilon, 0.5, 0.5),
     )
 
 
@@ -107,7 +107,7 @@ def laplace_log_delta(epsilon: float, at: float) -> float:
     return _log(-math.expm1(min(at - epsilon, 0.0) / 2)) if at > -epsilon else _log1mexp(at)
 
 
-def _grown(x: Array, epsilon: float) -> Array:
+def _growth(x: Array, epsilon: float) -> Array:
     """e^{-ε}·(e^x - 1) for 0 ≤ x ≤ ε, without overflow."""
     near = math.exp(-epsilon) * np.expm1(np.minimum(x, 1.0))
     return np.where(x < 1.0, near, np.exp(np.maximum(x, 1.0) - epsilon) - math.exp(-epsilon))
@@ -123,10 +123,10 @@ def bounded_range(epsilon: float) -> Pair:
     def smooth(loss: Array) -> tuple[Array, Array, Array, Array]:
         up, down = (loss + epsilon) / 2, (epsilon - loss) / 2
         return (
-            scale * _grown(up, epsilon),
+            scale * _growth(up, epsilon),
             -scale * np.expm1(-down),
             -scale * np.expm1(-up),
-            scale * _grown(down, epsilon),
+            scale * _growth(down, epsilon),
         )
 
     def log_delta(eps: float) -> float:
@@ -140,7 +140,7 @@ def bounded_range(epsilon: float) -> Pair:
         high=epsilon,
         symmetric=True,
         log_delta=log_delta,
-        moments=sloped(epsilon, 0.0, scale),
+        moments=sloped_moments(epsilon, 0.0, scale),
     )
 
 

@@ -28,7 +28,7 @@ from discreet.privacy import comonotone, divergences, families
 from discreet.privacy.bag import Bag, pair_of_profile
 from discreet.privacy.guarantee import ComposedGuarantee, Guarantee, only_bag
 from discreet.privacy.moments import Array
-from discreet.privacy.pairs import Pair, log_delta_of, symmetrised
+from discreet.privacy.pairs import Pair, log_delta_of, symmetrise
 from discreet.privacy.primitives import (
     ApproximateGuarantee,
     DiscreteGaussianGuarantee,
@@ -119,12 +119,12 @@ class GroupGuarantee(Primitive):
         deltas = np.concatenate([delta for _, delta in curves])
         order = np.lexsort((deltas, knots))
         knots, first = np.unique(knots[order], return_index=True)
-        return (symmetrised(pair_of_profile(knots, deltas[order][first])),)
+        return (symmetrise(pair_of_profile(knots, deltas[order][first])),)
 
     def witness(self) -> tuple[Pair, ...]:
         return self.pairs() if self.tight else base_witness(self.inner)
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         return GroupGuarantee(self.inner, self.size * size)
 
     def _equal_steps(self, inner: tuple[Pair, ...]) -> tuple[Array, Array]:
@@ -202,10 +202,10 @@ class SampledGroupGuarantee(GroupGuarantee):
     def witness(self) -> tuple[Pair, ...]:
         return self._pairs(1 - 1e-13) if self.tight or self._base_mu is not None else self.step.witness()
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         return sampled_group(self.step, self.size * size)
 
-    def moved(self, size: int) -> Guarantee:
+    def _group_apart(self, size: int) -> Guarantee:
         return GroupGuarantee(self.inner, self.size * size)
 
     def _pairs(self, rounding: float) -> tuple[Pair, ...]:
@@ -229,7 +229,7 @@ class SampledGroupGuarantee(GroupGuarantee):
         members = [_members(base, count) for count in range(1, size + 1)]
         known = [pair for pair in members if pair is not None]
         weights = comonotone.log_binomial(rate, size)
-        return comonotone.coupled(known, weights) if len(known) == size else ()
+        return comonotone.couple(known, weights) if len(known) == size else ()
 
 
 def _members(base: Guarantee, count: int) -> Pair | None:

@@ -86,12 +86,12 @@ class Guarantee(ABC):
         """The alternatives of the tree, as bags of mechanisms; the guarantee is the worst of them."""
 
     @abstractmethod
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         """The guarantee for a group of that many units (two or more)."""
 
-    def moved(self, size: int) -> Guarantee:
+    def _group_apart(self, size: int) -> Guarantee:
         """The guarantee at that distance (two or more); where nothing is sampled it is that of a group."""
-        return self.grouped(size)
+        return self._group_of(size)
 
     # --- algebra -----------------------------------------------------------------------------------
 
@@ -107,27 +107,27 @@ class Guarantee(ABC):
     @check.arguments
     def sampled(self, rate: float, scheme: str = "poisson", relation: str | None = None) -> Guarantee:
         """The mechanism on a secret, fresh random sample of the units; see `discreet.privacy.sampling`."""
-        from discreet.privacy.sampling import sampled
+        from discreet.privacy.sampling import sample
 
-        return sampled(self, rate, scheme, relation)
+        return sample(self, rate, scheme, relation)
 
     @check.arguments
     def group(self, size: int) -> Guarantee:
         """The guarantee for `size` units that join or leave together (a household, the rows of one person)."""
         size = check.whole(size=size)
-        return self if size == 1 else self.grouped(size)
+        return self if size == 1 else self._group_of(size)
 
     def at_distance(self, size: int) -> Guarantee:
         """The guarantee for any two data sets that are `size` neighbours apart, some units joining and some leaving."""
         size = check.whole(size=size)
-        return self if size == 1 else self.moved(size)
+        return self if size == 1 else self._group_apart(size)
 
     # --- views -------------------------------------------------------------------------------------
 
     @check.arguments
     def epsilon(self, delta: float, route: str | None = None) -> float:
         """The least ε that is proved at δ, rounded up; ∞ if there is none."""
-        return _epsilon(self, check.delta(delta=delta), _named(route))[0]
+        return _epsilon(self, check.delta(delta=delta), _route_by_name(route))[0]
 
     @check.arguments
     def delta(self, epsilon: float) -> float:
@@ -158,7 +158,7 @@ class Guarantee(ABC):
             )
         if delta is not None:
             delta = check.delta(delta=delta)
-            upper, used = _epsilon(self, delta, _named(route))
+            upper, used = _epsilon(self, delta, _route_by_name(route))
             lower = min(upper, _lower_epsilon(self, delta)) if upper > 0 else 0.0
         else:
             upper = self.delta(check.not_negative(epsilon=epsilon))
@@ -306,24 +306,24 @@ class ComposedGuarantee(Guarantee):
     def bags(self) -> list[tuple[tuple[BagItem, int], ...]]:
         found: list[Counter[BagItem]] = [Counter()]
         for part, count in sorted(self.parts, key=repr):
-            choices = _repeated(part.bags(), count)
+            choices = _repeat(part.bags(), count)
             if len(choices) == 1:
                 for bag in found:
                     bag.update(choices[0])
                 continue
             if len(found) * len(choices) > _MOST_BAGS:
-                raise _too_many("the parallel parts of this composition")
+                raise _too_many_error("the parallel parts of this composition")
             found = [bag + extra for bag in found for extra in choices]
         return [tuple(bag.items()) for bag in found]
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         if any(part.leans_on_others for part, _ in self.parts):
-            return _chained(self, size)
+            return _group_of_whole(self, size)
         return compose([(part.group(size), count) for part, count in self.parts])
 
-    def moved(self, size: int) -> Guarantee:
+    def _group_apart(self, size: int) -> Guarantee:
         if any(part.leans_on_others for part, _ in self.parts):
-            return _chained(self, size)
+            return _group_of_whole(self, size)
         return compose([(part.at_distance(size), count) for part, count in self.parts])
 
     def __repr__(self) -> str:
@@ -353,7 +353,7 @@ def only_bag(guarantee: Guarantee) -> Bag:
     return Bag(list(entries))
 
 
-def _chained(whole: Guarantee, size: int) -> Guarantee:
+def _group_of_whole(whole: Guarantee, size: int) -> Guarantee:
     from discreet.privacy.groups import GroupGuarantee
 
     if len(whole.bags()) > 1:
@@ -366,13 +366,13 @@ def _chained(whole: Guarantee, size: int) -> Guarantee:
     return whole if size == 1 else GroupGuarantee(whole, size)
 
 
-def _repeated(alternatives: list[tuple[tuple[BagItem, int], ...]], count: int) -> list[Counter[BagItem]]:
+def _repeat(alternatives: list[tuple[tuple[BagItem, int], ...]], count: int) -> list[Counter[BagItem]]:
     """Every way to run `count` times what may each time be one of the alternatives."""
     bags = [Counter(dict(bag)) for bag in alternatives]
     if len(bags) == 1:
         return [_times(bags[0], count)]
     if math.comb(count + len(bags) - 1, len(bags) - 1) > _MOST_BAGS:
-        raise _too_many(f"{count} runs of a parallel composition")
+        raise _too_many_error(f"{count} runs of a parallel composition")
     found = [_times(bags[0], first) for first in range(count + 1)]
     totals = list(range(count + 1))
     for bag in bags[1:-1]:
@@ -385,7 +385,7 @@ def _repeated(alternatives: list[tuple[tuple[BagItem, int], ...]], count: int) -
     return [base + _times(bags[-1], count - used) for base, used in zip(found, totals, strict=True)]
 
 
-def _too_many(what: str) -> UnsupportedGuarantee:
+def _too_many_error(what: str) -> UnsupportedGuarantee:
     return UnsupportedGuarantee(
         "DP203",
         f"{what} have too many combinations.",
@@ -503,5 +503,5 @@ def _exact(bag: Bag) -> Route | None:
     return BY_NAME["closed form"] if has_closed_form(bag) else None
 
 
-def _named(route: str | None) -> Route | None:
+def _route_by_name(route: str | None) -> Route | None:
     return BY_NAME[check.choice(BY_NAME, route=route)] if route is not None else None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """From the moments of a composition back to δ(ε): Poisson's summation formula, with every error bounded.
 
-**Guarantee.** `Inverted.log_delta(ε, upper=True)` is never below log δ(ε), with `upper=False` never above it.
+**Guarantee.** `Inversion.log_delta(ε, upper=True)` is never below log δ(ε), with `upper=False` never above it.
 
 Why it holds. h(y) = e^{λy}·E(1 - e^{y-L})₊ = e^{λy}·δ(y) has the Fourier transform M(z)/(z(z+1)), z = λ + it, and both
 are summable. So, for every period D > 0,
@@ -40,7 +40,7 @@ from discreet.privacy.moments import (
     RenyiMoments,
     log_add,
     log_peak,
-    merged,
+    merge,
     power_product,
 )
 
@@ -67,7 +67,7 @@ _EASY = 500.0
 
 
 @dataclass(frozen=True, eq=False)
-class Inverted:
+class Inversion:
     """The right side of the formula for one λ and D, divided by M(λ); see the module docstring.
 
     `terms` belong to t = 0, spacing, …; `error` bounds what they all leave out or get wrong, `slack` the error of K(λ).
@@ -188,7 +188,7 @@ class Spectrum:
         infinite: float,
         lost: tuple[float, float] = (-math.inf, -math.inf),
     ) -> None:
-        self.entries = merged(entries)
+        self.entries = merge(entries)
         self.infinite, self.lost = infinite, lost
         #: whether the last ε is as close as is wanted
         self.is_tight = False
@@ -230,7 +230,7 @@ class Spectrum:
                 cut = self.cut(finite, epsilon, (_CUTS[2][0], math.log(share)), only="p" if upper else "q")
                 tilt, epsilon = cut.least_epsilon(target) if cut else (1.0, math.inf)
             if cut is not None and math.isfinite(epsilon):
-                made = cut.inverted(tilt, epsilon, target)
+                made = cut.invert(tilt, epsilon, target)
                 found += [made.safe_epsilon(math.log(delta), 1.01 * epsilon, upper=upper)] if made else []
         return min(found) if upper else max(found)
 
@@ -243,7 +243,7 @@ class Spectrum:
 
     def _for_delta(
         self, log_delta: float, softness: _Softness = None, *, easy: bool = False
-    ) -> tuple[Inverted, float] | None:
+    ) -> tuple[Inversion, float] | None:
         """An inversion for the ε of this (finite) δ, and an ε near it; None if there is none.
 
         What is cut from Q counts e^ε times, so the place of the cut depends on ε.
@@ -259,18 +259,18 @@ class Spectrum:
                 return None
             if softness is None or cut.lost[1] + epsilon <= log_delta + softness[1] + 1.0:
                 break
-        made = cut.inverted(tilt, epsilon, log_delta, easy=easy)
+        made = cut.invert(tilt, epsilon, log_delta, easy=easy)
         return (made, epsilon) if made else None
 
-    def for_epsilon(self, epsilon: float) -> Inverted | None:
+    def for_epsilon(self, epsilon: float) -> Inversion | None:
         """An inversion for the δ of this ε; None if none is good enough."""
-        best: Inverted | None = None
+        best: Inversion | None = None
         for softness, easy in self._attempts:
             cut, tilt, log_delta = self._aimed(epsilon, softness)
             if not math.isfinite(log_delta):
                 continue
             # δ is below its bound by about the factor that the local limit theorem gives
-            made = cut.inverted(tilt, epsilon, log_delta - 4.0, easy=easy)
+            made = cut.invert(tilt, epsilon, log_delta - 4.0, easy=easy)
             if made and made.unsure(epsilon) < (best.unsure(epsilon) if best else _USEFUL):
                 best = made
                 if made.is_tight(epsilon):
@@ -288,7 +288,7 @@ class Spectrum:
     def renyi_log_delta(self, tilt: float, epsilon: float) -> float:
         """log δ of everything, as one tilt bounds it."""
         at = np.array([tilt])
-        finite = float((self._raised(at) - tilt * epsilon * (1 - 1e-15) + log_peak(at))[0])
+        finite = float((self._upper_log_moments(at) - tilt * epsilon * (1 - 1e-15) + log_peak(at))[0])
         return log_add(float(np.logaddexp(finite, self.lost[0])), self.infinite, upper=True)
 
     @property
@@ -346,20 +346,20 @@ class Spectrum:
                 break
         return best
 
-    def _raised(self, tilts: Array) -> Array:
+    def _upper_log_moments(self, tilts: Array) -> Array:
         """K(λ), rounded up."""
         total = np.zeros(tilts.size)
         for moments, count in self.entries:
-            total += count * moments.raised(tilts)
+            total += count * moments.upper_log_moments(tilts)
         return np.asarray(total + 1e-12 * np.abs(total))
 
-    def inverted(
+    def invert(
         self, tilt: float, epsilon: float, log_delta: float, *, easy: bool = False
-    ) -> Inverted | None:
+    ) -> Inversion | None:
         """The inversion at this tilt that suits an ε and a δ near the given ones (`easy`: only if that takes little)."""
         if easy and _curvature(self, tilt) > _EASY:
             return None
-        framed = self._framed(tilt, epsilon, log_delta)
+        framed = self._frame(tilt, epsilon, log_delta)
         if framed is None:
             return None
         tilt, period, others = framed
@@ -379,7 +379,7 @@ class Spectrum:
         values, error = product
         rest = 2 / period * math.exp(log_rest) / (spacing**2 * (count - 1))
         sizes = [(abs(line.log_moment), line.error, count) for line, count in lines]
-        return Inverted(
+        return Inversion(
             tilt=tilt,
             log_moment=log_moment,
             slack=sum(count * (error + 4 * UNIT * size) for size, error, count in sizes),
@@ -392,7 +392,7 @@ class Spectrum:
             lost=self.lost,
         )
 
-    def _framed(
+    def _frame(
         self, best: float, epsilon: float, log_delta: float
     ) -> tuple[float, float, tuple[tuple[float, float], ...]] | None:
         """The tilt and the shortest D whose neighbours add little, and the (λ' - λ, K(λ') + log c(λ')) that show it.
@@ -419,7 +419,7 @@ class Spectrum:
         chosen = tilts[[int(np.argmin(side[at])) for side in sides]]
         positive = chosen > 0
         proved = np.zeros(2)
-        proved[positive] = self._raised(chosen[positive]) + log_peak(chosen[positive])
+        proved[positive] = self._upper_log_moments(chosen[positive]) + log_peak(chosen[positive])
         others = tuple(
             (float(other - tilt), float(bound)) for other, bound in zip(chosen, proved, strict=True)
         )

@@ -36,7 +36,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from discreet.privacy.inversion import Inverted, Spectrum
+from discreet.privacy.inversion import Inversion, Spectrum
 from discreet.privacy.lattice import contract_cells, spread_cells
 from discreet.privacy.moments import Array, RenyiMoments, log_peak
 from discreet.privacy.quadrature import Dilution, SampledSum
@@ -66,7 +66,7 @@ _MOST_KINDS, _USEFUL = 16, 0.02
 class Bulk:
     """h of the small losses: an inversion for each tilt, and logarithms of the masses of B^n and (χQ)^n."""
 
-    ladder: tuple[tuple[Inverted, float], ...]
+    ladder: tuple[tuple[Inversion, float], ...]
     log_p: float
     log_q: float
 
@@ -104,7 +104,7 @@ class Bulk:
         return centres, np.exp(logs)
 
 
-def _log_profile(made: Inverted, y: Array, *, upper: bool) -> Array:
+def _log_profile(made: Inversion, y: Array, *, upper: bool) -> Array:
     return np.array([made.log_delta(float(at), upper=upper) for at in y])
 
 
@@ -142,7 +142,7 @@ class Jumps:
         if bracket is None:
             return None
         sums = self.sums(bulk, bracket[1], upper=upper)
-        low, high = _narrowed(lambda at: sums.log_delta(at) - target, *bracket)
+        low, high = _narrow(lambda at: sums.log_delta(at) - target, *bracket)
         return high if upper else low
 
     @cached_property
@@ -163,7 +163,7 @@ class Jumps:
                 break
             tilt = line.tilt
             log_delta = line.log_moment - tilt * line.centre + float(log_peak(np.array([tilt]))[0]) - 4
-            made = spectrum.inverted(tilt, line.centre, log_delta) if rung else None
+            made = spectrum.invert(tilt, line.centre, log_delta) if rung else None
             ladder += [(made, deviation)] if made else []
         log_p, log_q = (float(np.sum(counts * np.log1p(-mass))) for mass in (self.p, self.q))
         return Bulk(tuple(ladder), log_p, log_q) if ladder else None
@@ -287,7 +287,7 @@ def _bracket(over: Callable[[float], float], scale: float) -> tuple[float, float
     return None
 
 
-def _narrowed(over: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
+def _narrow(over: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
     """A bracket of the root of a falling function, narrowed by false position and halving in turn."""
     above, below = over(low), over(high)
     for turn in range(40):

@@ -51,7 +51,7 @@ class Masses:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.p))
 
-    def tilted(self, tilt: float) -> Array:
+    def tilt_masses(self, tilt: float) -> Array:
         """The masses times e^{tilt·loss}, as probabilities."""
         exponent = self.log_p + tilt * self.losses
         weights = np.exp(exponent - exponent.max())
@@ -133,7 +133,7 @@ def spread(pair: Pair, losses: Array) -> Masses:
     if pair.smooth is not None:
         p, q, p_slack, q_slack = _cells(pair, losses)
         weights += spread_cells(p + p_slack, np.maximum(q - q_slack, 0.0), losses)
-        below, above = _outside(pair, losses)
+        below, above = _masses_outside(pair, losses)
         weights[0] += below * (1 + _ULP)
         infinite += above * (1 + _ULP)
     if pair.losses.size:
@@ -170,7 +170,7 @@ def contract(pair: Pair, losses: Array) -> Masses:
     weights = np.zeros(size)
     if pair.smooth is not None:
         p, q, p_slack, q_slack = _cells(pair, losses)
-        weights[-1] += _outside(pair, losses)[1] * (1 - _ULP)
+        weights[-1] += _masses_outside(pair, losses)[1] * (1 - _ULP)
     if pair.losses.size:
         knot, on_knot, cell = _place(pair.losses, losses)
         np.add.at(weights, knot[on_knot], pair.p[on_knot])
@@ -194,7 +194,7 @@ def _share_sent_up(p: Array, q: Array, losses: Array) -> Array:
         usable = (q > 1e-290) & (p > 0)
         over = np.where(usable, np.maximum(p - q * np.exp(losses[:-1]) * (1 + rounding[:-1]), 0.0), 0.0)
         under = np.where(usable, np.maximum(q * np.exp(losses[1:]) * (1 + rounding[1:]) - p, 0.0), np.inf)
-    stay = _balanced(over, under, int(np.argmax(p)))
+    stay = _balance(over, under, int(np.argmax(p)))
     paid = np.append(stay[1:] * over[1:], 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         affordable = np.where(under > 0, paid / under, 1.0)
@@ -202,7 +202,7 @@ def _share_sent_up(p: Array, q: Array, losses: Array) -> Array:
     return np.asarray(share * (1 - 1e-12))
 
 
-def _balanced(over: Array, under: Array, mode: int) -> Array:
+def _balance(over: Array, under: Array, mode: int) -> Array:
     """Shares that stay at the lower knot, from stay[j]·over[j] = (1 - stay[j-1])·under[j-1].
 
     The recursion damps errors as long as masses grow, so it runs from both ends towards the mode.
@@ -229,7 +229,7 @@ def _cells(pair: Pair, losses: Array) -> tuple[Array, Array, Array, Array]:
     return p, q, p_slack, q_slack
 
 
-def _outside(pair: Pair, losses: Array) -> tuple[float, float]:
+def _masses_outside(pair: Pair, losses: Array) -> tuple[float, float]:
     """P-mass of the smooth part below the first and above the last knot, as far as it lies in its range."""
     assert pair.smooth is not None
     p_le, _, _, _ = pair.smooth(np.array([max(losses[0], pair.low)]))

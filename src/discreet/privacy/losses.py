@@ -31,11 +31,11 @@ from discreet.privacy.coarse import LEAST_OUTSIDE, Coarse, Frame, any_infinite
 from discreet.privacy.inversion import Spectrum
 from discreet.privacy.jumps import Jumps, jumps_of
 from discreet.privacy.lattice import DRIFT, Masses, contract, densest, lattice_knots, spread
-from discreet.privacy.listing import enumerated
+from discreet.privacy.listing import enumerate_outcomes
 from discreet.privacy.moments import ROUNDED, UNIT, Array, AtomMoments, RenyiMoments
 from discreet.privacy.pairs import Pair, dot, log_delta_of
 from discreet.privacy.roots import CLOSE, root
-from discreet.privacy.tilted import FAR, TiltedLaw, convolve
+from discreet.privacy.tilted import FAR, TiltedDistribution, convolve
 
 #: Wanted and accepted error of log δ from the lattice, and the FFT sizes that they may cost.
 _WANTED, _ACCEPTED = 2e-6, 4e-5
@@ -54,7 +54,7 @@ class Composition:
     def __init__(self, entries: list[tuple[Pair, int]]) -> None:
         self.entries = entries
         self.total = sum(count for _, count in entries)
-        self.listed = enumerated(entries)
+        self.listed = enumerate_outcomes(entries)
         #: whether the last upper bound came from a lattice, so that another theorem may be closer
         self.is_rough = False
         self.infinite = any_infinite([pair.infinite for pair, _ in entries], [count for _, count in entries])
@@ -137,7 +137,7 @@ class Composition:
         if found is not None and self.jumps and self.jumps.is_tight(epsilon):
             return found
         frame = self.coarse.frame_for_epsilon(epsilon)
-        rough = min(self.law(frame, upper=True).log_delta(epsilon), self.chernoff_log_delta(epsilon))
+        rough = min(self.distribution(frame, upper=True).log_delta(epsilon), self.chernoff_log_delta(epsilon))
         return rough if found is None else min(rough, found)
 
     def lower_log_delta(self, epsilon: float) -> float:
@@ -152,7 +152,7 @@ class Composition:
         found = self.jumps.log_delta(epsilon, upper=False) if self.jumps else None
         if found is not None and self.jumps and self.jumps.is_tight(epsilon):
             return found
-        rough = self.law(self.coarse.frame_for_epsilon(epsilon), upper=False).log_delta(epsilon)
+        rough = self.distribution(self.coarse.frame_for_epsilon(epsilon), upper=False).log_delta(epsilon)
         return rough if found is None else max(rough, found)
 
     @property
@@ -187,7 +187,7 @@ class Composition:
             return 0.0
         frame = self.coarse.frame_for_delta(math.log(delta - self.infinite))
         for _ in range(3 if upper else 2):
-            law = self.law(frame, upper=upper)
+            law = self.distribution(frame, upper=upper)
             if frame.start <= 0 and law.log_delta(0.0) <= log_delta:
                 return 0.0
             guess = frame.latest - 1 / frame.tilt if frame.tilt else (frame.start + frame.latest) / 2
@@ -198,7 +198,7 @@ class Composition:
             frame = self.coarse.frame(frame.tilt, frame.start - 20 / frame.tilt, frame.latest)
         return found
 
-    def law(self, frame: Frame, *, upper: bool) -> TiltedLaw:
+    def distribution(self, frame: Frame, *, upper: bool) -> TiltedDistribution:
         """The tilted law of the sum, dominating (`upper`) or dominated."""
         finer = 1 if upper else _FINER
         step, size, origins = self._lattice(frame, 8 if self.total == 1 else finer)
@@ -220,7 +220,7 @@ class Composition:
         above = self._tail(masses, frame, log_moment, first + period, side=1.0)
         wraps_from = frame.latest + FAR / frame.tilt - period if frame.tilt else first
         below = 0.0 if upper else self._tail(masses, frame, log_moment, wraps_from, side=-1.0)
-        return TiltedLaw(
+        return TiltedDistribution(
             tilt=frame.tilt,
             log_moment=log_moment + sign * (self.total * DRIFT + 8 * UNIT * abs(log_moment)),
             first=first,
@@ -259,15 +259,15 @@ class Composition:
         bound = self.coarse.log_moments(frame.tilt + rates, masses) - log_moment - rates * at
         return math.exp(min(0.0, float(bound.min())))
 
-    def untilted(self) -> TiltedLaw:
+    def untilted_distribution(self) -> TiltedDistribution:
         """The law of the loss itself, dominating; good to about 1e-12 in absolute terms."""
-        return self.law(self.coarse.bulk(0.0, LEAST_OUTSIDE), upper=True)
+        return self.distribution(self.coarse.bulk(0.0, LEAST_OUTSIDE), upper=True)
 
     def as_pair(self) -> Pair:
         """The composition as one pair of atoms; what was not computed exactly counts as revealed."""
         if self.listed:
             return self.listed
-        law = self.untilted()
+        law = self.untilted_distribution()
         losses, p, infinite = law.plain()
         some = p > 0
         return _atoms(losses[some], p[some], infinite)

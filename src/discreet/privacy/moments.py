@@ -64,7 +64,7 @@ class RenyiMoments(Protocol):
     def log_moments(self, tilts: Array) -> Array:
         """About log M(λ) for λ > 0; ∞ where it is out of reach."""
 
-    def raised(self, tilts: Array) -> Array:
+    def upper_log_moments(self, tilts: Array) -> Array:
         """Never below log M(λ), and little above it."""
 
     def line(self, tilt: float) -> Line | None:
@@ -84,7 +84,7 @@ def log_add(log_x: float, y: float, *, upper: bool) -> float:
     return total + (ROUNDED if upper else -ROUNDED) * (1 + abs(total))
 
 
-def narrowed(half_widths: Array) -> Array:
+def uniform_decay(half_widths: Array) -> Array:
     """The greatest |E e^{itU}| over all t beyond T, for U uniform; in terms of T·(half the width of U)."""
     near = np.sinc(np.minimum(half_widths, math.pi) / math.pi)
     return np.asarray(np.maximum(near, np.minimum(_SIDE_LOBE, 1 / np.maximum(half_widths, 1e-9))))
@@ -126,8 +126,8 @@ class AtomMoments:
         top = logs.max(axis=1)
         return np.asarray(top + np.log(np.exp(logs - top[:, None]).sum(axis=1)))
 
-    def raised(self, tilts: Array) -> Array:
-        return _raised(self.log_moments(tilts))
+    def upper_log_moments(self, tilts: Array) -> Array:
+        return _round_up(self.log_moments(tilts))
 
     def line(self, tilt: float) -> Line | None:
         some = self.p > 0
@@ -172,8 +172,8 @@ class GaussianMoments:
     def log_moments(self, tilts: Array) -> Array:
         return np.asarray(tilts * (tilts + 1) * (self.mu * self.mu / 2))
 
-    def raised(self, tilts: Array) -> Array:
-        return _raised(self.log_moments(tilts))
+    def upper_log_moments(self, tilts: Array) -> Array:
+        return _round_up(self.log_moments(tilts))
 
     def line(self, tilt: float) -> Line | None:
         square = self.mu * self.mu
@@ -199,7 +199,7 @@ class SlopedMoments:
     def merges(self) -> str:
         return "sloped"
 
-    def joined(self, entries: list[tuple[SlopedMoments, int]]) -> list[RenyiMoments]:
+    def join(self, entries: list[tuple[SlopedMoments, int]]) -> list[RenyiMoments]:
         """All of them as one."""
         return [
             SlopedMoments(
@@ -213,14 +213,14 @@ class SlopedMoments:
     def log_moments(self, tilts: Array) -> Array:
         return np.asarray((self._each(tilts) * self.counts).sum(axis=1))
 
-    def raised(self, tilts: Array) -> Array:
-        return np.asarray((_raised(self._each(tilts)) * self.counts).sum(axis=1))
+    def upper_log_moments(self, tilts: Array) -> Array:
+        return np.asarray((_round_up(self._each(tilts)) * self.counts).sum(axis=1))
 
     def _each(self, tilts: Array) -> Array:
-        reduced = self.reduced(tilts[:, None])
+        reduced = self.reduced_moments(tilts[:, None])
         return np.asarray(np.log(reduced) + np.multiply.outer(tilts, self.reach))
 
-    def reduced(self, z: Any) -> Any:
+    def reduced_moments(self, z: Any) -> Any:
         """M(z)·e^{-zε} of each, without cancellation."""
         b = 2 * z + 1
         fall = np.expm1(-b * self.reach)
@@ -260,7 +260,7 @@ class SlopedLine:
         if count * law.reach.size > _MOST_TERMS:
             return None
         t = spacing * np.arange(count)[:, None]
-        each = law.reduced(self.tilt + 1j * t) / law.reduced(np.array([self.tilt]))
+        each = law.reduced_moments(self.tilt + 1j * t) / law.reduced_moments(np.array([self.tilt]))
         each *= np.exp(1j * (t * (law.reach - self.centres)))
         digits = 2 + spacing * count * (3 * law.reach + np.abs(self.centres))
         values, error = power_product(each, law.counts, 32 * UNIT * digits)
@@ -271,29 +271,29 @@ class SlopedLine:
     def log_bound(self, beyond: float) -> float:
         """Between the atoms the density is monotone: at least its lower end everywhere, and of little variation."""
         law, rise = self.law, 2 * self.tilt + 1
-        reduced, low = law.reduced(np.array([self.tilt])), np.exp(-rise * law.reach)
-        level = law.reach * law.slope * low / reduced * (1 - narrowed(beyond * law.reach))
+        reduced, low = law.reduced_moments(np.array([self.tilt])), np.exp(-rise * law.reach)
+        level = law.reach * law.slope * low / reduced * (1 - uniform_decay(beyond * law.reach))
         fast = (law.atoms + law.slope / math.hypot(rise, 2 * beyond)) * (1 + low) / reduced
         bounds = np.minimum(1 - level, fast) * (1 + 1e-12)
         return float((law.counts * np.log(np.minimum(bounds, 1.0))).sum())
 
 
-def sloped(reach: float, atoms: float, slope: float) -> SlopedMoments:
+def sloped_moments(reach: float, atoms: float, slope: float) -> SlopedMoments:
     """One loss of `SlopedMoments`."""
     return SlopedMoments(np.array([reach]), np.array([atoms]), np.array([slope]), np.ones(1))
 
 
-def merged(entries: list[tuple[RenyiMoments, int]]) -> list[tuple[RenyiMoments, int]]:
+def merge(entries: list[tuple[RenyiMoments, int]]) -> list[tuple[RenyiMoments, int]]:
     """The same bag, with everything that is summed at one stroke in one entry."""
     rest: list[tuple[RenyiMoments, int]] = []
     kin: dict[str, list[tuple[Any, int]]] = defaultdict(list)
     for law, count in entries:
         alike = kin[law.merges] if hasattr(law, "merges") else rest
         alike.append((law, count))
-    return [*rest, *((law, 1) for alike in kin.values() for law in alike[0][0].joined(alike))]
+    return [*rest, *((law, 1) for alike in kin.values() for law in alike[0][0].join(alike))]
 
 
-def _raised(log_moments: Array) -> Array:
+def _round_up(log_moments: Array) -> Array:
     """Raised by more than the rounding of a plain sum."""
     return np.asarray(log_moments + 1e-11 * (1 + np.abs(log_moments)))
 

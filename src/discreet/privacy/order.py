@@ -28,7 +28,7 @@ def implies(a: Guarantee, b: Guarantee) -> bool:
             fix="guarantee.implies(privacy.approximate(1.0, 1e-6))",
         )
     same_unit([a.unit, b.unit])
-    return a == b or excess(a, b) <= 0 or _matched(a, b) or _reaches(a, b)
+    return a == b or excess(a, b) <= 0 or _has_counterparts(a, b) or _reaches(a, b)
 
 
 def _reaches(a: Guarantee, b: Guarantee) -> bool:
@@ -66,7 +66,7 @@ def _beyond(found: tuple[float, float], failure: float, b: known.ConcentratedGua
     return _log_ratio(found[1], b.rho)
 
 
-def _matched(a: Guarantee, b: Guarantee) -> bool:
+def _has_counterparts(a: Guarantee, b: Guarantee) -> bool:
     """Whether each mechanism of a has its own, no more private, counterpart in b."""
     if isinstance(a, known.GaussianGuarantee | ComposedGuarantee) and isinstance(
         b, known.GaussianGuarantee | ComposedGuarantee

@@ -93,7 +93,7 @@ def atoms(p: Array, q: Array) -> Pair:
     )
 
 
-def swapped(pair: Pair) -> Pair:
+def swap(pair: Pair) -> Pair:
     """(Q, P): the same mechanism with the neighbours exchanged; the loss changes sign."""
     if pair.symmetric:
         return pair
@@ -114,11 +114,11 @@ def swapped(pair: Pair) -> Pair:
         infinite=pair.vanishing,
         vanishing=pair.infinite,
         spacing=pair.spacing,
-        moments=quadrature.swapped(pair.moments),
+        moments=quadrature.swap(pair.moments),
     )
 
 
-def diluted(pair: Pair, rate: float) -> Pair:
+def dilute(pair: Pair, rate: float) -> Pair:
     """((1-rate)·Q + rate·P, Q): what remains of P when the record is only present with probability `rate`.
 
     The loss becomes log(1 - rate + rate·e^L), an increasing function, so the masses move but never mix.
@@ -145,16 +145,16 @@ def diluted(pair: Pair, rate: float) -> Pair:
         high=float(_dilute(np.array([pair.high]), rate)[0]),
         infinite=rate * pair.infinite,
         log_delta=(lambda eps: _diluted_log_delta(base, eps, rate)) if base is not None else None,
-        moments=quadrature.diluted(pair.moments, rate),
+        moments=quadrature.dilute(pair.moments, rate),
     )
 
 
-def rediluted(pair: Pair, rate: float) -> Pair:
+def dilute_other(pair: Pair, rate: float) -> Pair:
     """(P, (1-rate)·P + rate·Q): the direction in which the record is added, so Q is the one to lose it."""
     if rate == 1.0:
         return pair
     base = pair.log_delta
-    moved = swapped(diluted(swapped(pair), rate))
+    moved = swap(dilute(swap(pair), rate))
     if base is None:
         return moved
 
@@ -167,9 +167,9 @@ def rediluted(pair: Pair, rate: float) -> Pair:
     return replace(moved, log_delta=log_delta)
 
 
-def leaked(pair: Pair, delta: float) -> Pair:
+def leak(pair: Pair, delta: float) -> Pair:
     """The pair with probability 1 - δ, and everything revealed otherwise."""
-    thin = masked(pair, 1.0 - delta)
+    thin = mask(pair, 1.0 - delta)
     return replace(
         thin,
         losses=thin.losses[:-1],
@@ -180,7 +180,7 @@ def leaked(pair: Pair, delta: float) -> Pair:
     )
 
 
-def masked(pair: Pair, rate: float) -> Pair:
+def mask(pair: Pair, rate: float) -> Pair:
     """The pair with probability `rate`, and an answer that says nothing otherwise (loss 0)."""
     smooth = pair.smooth
 
@@ -202,7 +202,7 @@ def masked(pair: Pair, rate: float) -> Pair:
     )
 
 
-def symmetrised(pair: Pair) -> Pair:
+def symmetrise(pair: Pair) -> Pair:
     """The pair whose profile is H_γ(pair) for γ ≥ 1 and its mirror image γ·H_{1/γ} + 1 - γ below.
 
     This dominates a mechanism in both directions at once if `pair` dominates it for every γ ≥ 1. The masses

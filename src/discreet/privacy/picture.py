@@ -183,7 +183,7 @@ def _axes(frame: _Frame, upwards: str) -> str:
     )
 
 
-def hundred(filled: int, words: str, side: int = 11) -> str:
+def hundred_squares_svg(filled: int, words: str, side: int = 11) -> str:
     """A hundred squares of which some are filled; a line after the first fifty, which are the coin's."""
     size = 10 * side
     squares = "".join(

@@ -15,7 +15,7 @@ from discreet.exact import binary_above, exactly
 from discreet.privacy import divergences, families
 from discreet.privacy.bag import BagItem
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.pairs import Pair, atoms, leaked
+from discreet.privacy.pairs import Pair, atoms, leak
 from discreet.privacy.unit import Unit
 
 
@@ -53,7 +53,7 @@ class Primitive(Guarantee):
         ) else math.inf
 
     def pairs(self) -> tuple[Pair, ...]:
-        return _remembered(self)
+        return _cached_pairs(self)
 
     def witness(self) -> tuple[Pair, ...]:
         return self.pairs()
@@ -65,7 +65,7 @@ class Primitive(Guarantee):
     def bags(self) -> list[tuple[tuple[BagItem, int], ...]]:
         return [((self, 1),)]
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         from discreet.privacy.groups import GroupGuarantee
 
         return GroupGuarantee(self, size)
@@ -74,12 +74,12 @@ class Primitive(Guarantee):
         """The pair under Poisson sampling when one record is replaced, if it is proved for this mechanism."""
         return None
 
-    def stated(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
         """The parameters by the names of the constructor; `epsilon` and `delta` of a guarantee are its views."""
         return {name.rstrip("_"): getattr(self, name) for name in self.__dataclass_fields__ if name != "unit"}
 
     def __repr__(self) -> str:
-        words = [f"{name}={value!r}" for name, value in self.stated().items()]
+        words = [f"{name}={value!r}" for name, value in self.parameters().items()]
         default = Unit()
         if self.unit.relation != default.relation:
             words.append(f"relation={self.unit.relation!r}")
@@ -119,8 +119,8 @@ class ApproximateGuarantee(Primitive):
     def worst_loss(self) -> float:
         return self.epsilon_
 
-    def grouped(self, size: int) -> Guarantee:
-        group = super().grouped(size)
+    def _group_of(self, size: int) -> Guarantee:
+        group = super()._group_of(size)
         assert isinstance(group, Primitive)
         if group.failure >= 1:
             raise UnsupportedGuarantee(
@@ -154,12 +154,12 @@ class ConcentratedGuarantee(Primitive):
         return ()
 
     def witness(self) -> tuple[Pair, ...]:
-        return (leaked(families.gaussian(math.sqrt(2 * self.rho) * (1 - 1e-15)), self.delta_),)
+        return (leak(families.gaussian(math.sqrt(2 * self.rho) * (1 - 1e-15)), self.delta_),)
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         """k²ρ (Bun, Steinke 2016, Proposition 1.9)."""
         if self.xi or self.delta_:
-            raise _no_group("concentrated with ξ or δ")
+            raise _no_group_error("concentrated with ξ or δ")
         return ConcentratedGuarantee(size * size * self.rho * (1 + 1e-15), unit=self.unit)
 
 
@@ -186,8 +186,8 @@ class RenyiGuarantee(Primitive):
         slope = math.sqrt(min(2 * epsilon / order for order, epsilon in self.points))
         return (families.gaussian(slope * (1 - 1e-15)),)
 
-    def grouped(self, size: int) -> Guarantee:
-        raise _no_group("a Rényi curve")
+    def _group_of(self, size: int) -> Guarantee:
+        raise _no_group_error("a Rényi curve")
 
 
 @dataclass(frozen=True, repr=False)
@@ -207,7 +207,7 @@ class LaplaceGuarantee(Primitive):
     def dominating(self) -> tuple[Pair, ...]:
         return (families.laplace(1 / self.scale),)
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         return LaplaceGuarantee(self.scale / size * (1 - 1e-15), unit=self.unit)
 
     def antipodal(self, rate: float) -> Pair | None:
@@ -235,7 +235,7 @@ class GaussianGuarantee(Primitive):
     def dominating(self) -> tuple[Pair, ...]:
         return (families.gaussian(self.mu),)
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         return GaussianGuarantee(self.noise / size * (1 - 1e-15), unit=self.unit)
 
     def antipodal(self, rate: float) -> Pair | None:
@@ -268,7 +268,7 @@ class DiscreteLaplaceGuarantee(Primitive):
         """Of too many outcomes only tell whether the answer is 0 or less, the greatest or more, or between."""
         return self.pairs() if self.tight else (families.three_way_laplace(self.worst_loss()),)
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         return DiscreteLaplaceGuarantee(self.scale, self.sensitivity * size, unit=self.unit)
 
     def antipodal(self, rate: float) -> Pair | None:
@@ -301,7 +301,7 @@ class DiscreteGaussianGuarantee(Primitive):
         # beyond the enumerable the truth is within rounding of the Gaussian; half its slope is surely below
         return self.pairs() or (families.gaussian(self.sensitivity / self.scale / 2),)
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         return DiscreteGaussianGuarantee(self.scale, self.sensitivity * size, unit=self.unit)
 
     def antipodal(self, rate: float) -> Pair | None:
@@ -356,7 +356,7 @@ class LeakyGuarantee(Primitive):
         return 0.0
 
     def dominating(self) -> tuple[Pair, ...]:
-        return (leaked(atoms(np.ones(1), np.ones(1)), self.delta_),)
+        return (leak(atoms(np.ones(1), np.ones(1)), self.delta_),)
 
 
 @dataclass(frozen=True, repr=False)
@@ -384,12 +384,12 @@ class ExponentialGuarantee(Primitive):
         """Each point of the curve has its own worst scores; two options that change places have these losses: ±ε/2."""
         return (families.randomized_response(self.epsilon_ / 2),)
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         return ExponentialGuarantee(exact_times(self.epsilon_, size), unit=self.unit)
 
 
 @lru_cache(maxsize=256)
-def _remembered(mechanism: Primitive) -> tuple[Pair, ...]:
+def _cached_pairs(mechanism: Primitive) -> tuple[Pair, ...]:
     return mechanism.dominating()
 
 
@@ -404,7 +404,7 @@ def _constructor_name(class_name: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in word).lstrip("_")
 
 
-def _no_group(what: str) -> UnsupportedGuarantee:
+def _no_group_error(what: str) -> UnsupportedGuarantee:
     return UnsupportedGuarantee(
         "DP203",
         f"no verified theorem gives group privacy for {what}.",

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from discreet.privacy.cells import RATE, Cells, Cut, Ratio, log_sum, shift
-from discreet.privacy.moments import UNIT, Array, Complex, GaussianMoments, Line, RenyiMoments, narrowed
+from discreet.privacy.moments import UNIT, Array, Complex, GaussianMoments, Line, RenyiMoments, uniform_decay
 
 #: All rules of a sum together may be off by 2·e^-34 = 3e-15, but one alone by no less than 2·e^-46 = 2e-20, and leave out
 #: nodes with as little.
@@ -83,7 +83,7 @@ class Dilution:
         present = np.log(self.rate) + log_ndtr((side * self.mu - cut.at) / cut.spread)
         return np.asarray(np.logaddexp(absent, present)[:, 0])
 
-    def joined(self, others: Sequence[Dilution]) -> Dilution:
+    def join(self, others: Sequence[Dilution]) -> Dilution:
         rows = [self, *others]
         return Dilution(np.concatenate([r.mu for r in rows]), np.concatenate([r.rate for r in rows]))
 
@@ -103,7 +103,7 @@ class SampledGaussian:
     def merges(self) -> str:
         return f"sampled, {self.kind}"
 
-    def joined(self, entries: list[tuple[SampledGaussian, int]]) -> list[RenyiMoments]:
+    def join(self, entries: list[tuple[SampledGaussian, int]]) -> list[RenyiMoments]:
         """One sum for all of them (or a few, if there are very many), those alike next to each other."""
         ordered = sorted(entries, key=lambda entry: (entry[0].mu, entry[0].rate))
         return [_sum(ordered[start : start + _TOGETHER]) for start in range(0, len(ordered), _TOGETHER)]
@@ -111,8 +111,8 @@ class SampledGaussian:
     def log_moments(self, tilts: Array) -> Array:
         return _sum([(self, 1)]).log_moments(tilts)
 
-    def raised(self, tilts: Array) -> Array:
-        return _sum([(self, 1)]).raised(tilts)
+    def upper_log_moments(self, tilts: Array) -> Array:
+        return _sum([(self, 1)]).upper_log_moments(tilts)
 
     def line(self, tilt: float) -> Line | None:
         return _sum([(self, 1)]).line(tilt)
@@ -126,7 +126,7 @@ def _alone(law: SampledGaussian) -> Dilution:
 def _sum(entries: list[tuple[SampledGaussian, int]]) -> SampledSum:
     first, *others = (_alone(law) for law, _ in entries)
     counts = np.array([float(count) for _, count in entries])
-    return SampledSum(first.joined(others), counts, entries[0][0].kind)
+    return SampledSum(first.join(others), counts, entries[0][0].kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +198,7 @@ class SampledSum:
             found[some] = np.concatenate([part.sum(axis=1) for part in parts])
         return found
 
-    def raised(self, tilts: Array) -> Array:
+    def upper_log_moments(self, tilts: Array) -> Array:
         """Never below Σ count·log M(λ)."""
         found = np.full(tilts.size, np.inf)
         for at, tilt in enumerate(tilts):
@@ -251,14 +251,14 @@ def _pieces(tilts: Array, size: int) -> list[Array]:
     return [tilts] if count <= 1 else np.array_split(tilts, count)
 
 
-def swapped(moments: RenyiMoments | None) -> RenyiMoments | None:
+def swap(moments: RenyiMoments | None) -> RenyiMoments | None:
     """The moments of (Q, P), which are M(-1 - z), if they are known."""
     if not isinstance(moments, SampledGaussian):
         return None
     return replace(moments, kind={"removed": "added", "added": "removed"}[moments.kind])
 
 
-def diluted(moments: RenyiMoments | None, rate: float) -> RenyiMoments | None:
+def dilute(moments: RenyiMoments | None, rate: float) -> RenyiMoments | None:
     """The moments of ((1-rate)·Q + rate·P, Q), if they are known."""
     return SampledGaussian(moments.mu, rate) if isinstance(moments, GaussianMoments) else None
 
@@ -440,7 +440,7 @@ class SampledLine:
         weights, away = table.weights(self.tilt), table.losses - self.centres[:, None]
         sizes, angles, turns = np.zeros((3, block, block))
         for times, row, turn in zip(self.law.counts, weights, spacing * away, strict=True):
-            size, angle = _log1p(_turned(row, turn, block))
+            size, angle = _log1p(_turn_sums(row, turn, block))
             sizes += times * size
             angles += times * angle
             turns += times * np.abs(angle)
@@ -453,7 +453,7 @@ class SampledLine:
     ) -> Array:
         """How far Π(E e^{it(L - centre)})^count may be off at each t: each term of E(e^{…} - 1) relative to its own size.
 
-        The products of `_turned` cost a few units for each halving of the block, a sum of n terms n.
+        The products of `_turn_sums` cost a few units for each halving of the block, a sum of n terms n.
         """
         units = table.units(self.tilt)
         # all weights may be off by a common factor
@@ -469,7 +469,7 @@ class SampledLine:
     def log_bound(self, beyond: float) -> float:
         """Each φ is below 1 by what the uniform laws of its `_layers` take away."""
         masses, widths = self._layers
-        still = (masses * (1 - narrowed(beyond * widths / 2))).sum(axis=1) - 1e-15
+        still = (masses * (1 - uniform_decay(beyond * widths / 2))).sum(axis=1) - 1e-15
         bounds = np.log1p(-np.minimum(np.maximum(still, 0.0) * (1 - 1e-9), 1 - 1e-9))
         return float((self.law.counts * bounds).sum())
 
@@ -501,7 +501,7 @@ def _uniform_laws(ends: Array, density: Array) -> tuple[Array, Array]:
     return np.maximum(levels - np.append(levels[1:], 0.0), 0.0) * widths, widths
 
 
-def _turned(weights: Array, turn: Array, block: int) -> Complex:
+def _turn_sums(weights: Array, turn: Array, block: int) -> Complex:
     """Σ weights·(e^{in·turn} - 1) for n = 0, …, block² - 1, as a square.
 
     With E(n) = e^{in·turn} - 1 it is E(n + m) = E(n) + E(m) + E(n)·E(m), so few exponentials are needed.

@@ -59,7 +59,7 @@ def _basic_log_delta(bag: Bag, epsilon: float) -> float:
     return _log(bag.failure) if epsilon >= bag.worst_loss else 0.0
 
 
-def _advanced(bag: Bag, delta: float) -> float:
+def _advanced_epsilon(bag: Bag, delta: float) -> float:
     return _sub_gaussian(
         bag, delta, lambda epsilon: epsilon * math.expm1(epsilon) if epsilon < 700 else math.inf
     )
@@ -112,7 +112,7 @@ def _worst_case(bag: Bag) -> Composition:
     return Composition(entries)
 
 
-def _concentrated(bag: Bag, delta: float) -> float:
+def _concentrated_epsilon(bag: Bag, delta: float) -> float:
     slack, (xi, rho) = _slack(bag, delta), bag.concentrated
     if slack <= 0 or math.isinf(rho):
         return math.inf
@@ -191,7 +191,7 @@ def _gaussian_log_delta(bag: Bag, epsilon: float) -> float:
     return 0.0 if bag.gaussian is None else families.gaussian_log_delta(bag.gaussian, epsilon) + CLOSE
 
 
-def _closed(bag: Bag, delta: float) -> float:
+def _closed_form_epsilon(bag: Bag, delta: float) -> float:
     pair_list = _closed_pairs(bag)
     if not pair_list or bag.alone is None:
         return math.inf
@@ -273,7 +273,9 @@ def _has_line(bag: Bag) -> bool:
 
 ROUTES = (
     Route("basic", "parameters add (Dwork et al. 2006)", _basic, _basic_log_delta),
-    Route("advanced", "Dwork, Rothblum, Vadhan 2010, Theorem III.3", _advanced, None, _has_worst_loss),
+    Route(
+        "advanced", "Dwork, Rothblum, Vadhan 2010, Theorem III.3", _advanced_epsilon, None, _has_worst_loss
+    ),
     Route(
         "advanced (notes)",
         "ε√(2k·log 1/δ) + kε²/2: ε-DP is (ε²/2)-zCDP (Bun, Steinke 2016)",
@@ -288,7 +290,7 @@ ROUTES = (
         _optimal_log_delta,
         _has_worst_loss,
     ),
-    Route("zcdp", "Bun, Steinke 2016, Proposition 1.3", _concentrated, None, _has_line),
+    Route("zcdp", "Bun, Steinke 2016, Proposition 1.3", _concentrated_epsilon, None, _has_line),
     Route("zcdp tight", "Canonne, Kamath, Steinke 2020, Corollary 13", _concentrated_tight, None, _has_line),
     Route("renyi basic", "Mironov 2017, Proposition 3", _renyi_basic, None, _has_curve),
     Route(
@@ -315,7 +317,7 @@ ROUTES = (
     Route(
         "closed form",
         "the profile of one mechanism",
-        _closed,
+        _closed_form_epsilon,
         _closed_log_delta,
         lambda bag: bool(_closed_pairs(bag)),
     ),
@@ -330,7 +332,7 @@ ROUTES = (
 BY_NAME = {route.name: route for route in ROUTES}
 
 
-def chosen(bag: Bag) -> list[Route]:
+def promising_routes(bag: Bag) -> list[Route]:
     """The routes that can be the tightest for this bag: an exact one alone, else all that might win."""
     if bag.gaussian is not None:
         return [BY_NAME["gdp"]]
@@ -350,7 +352,7 @@ def best_epsilon(bag: Bag, delta: float) -> float:
 
 def best_route(bag: Bag, delta: float) -> tuple[float, Route]:
     """The least ε and the route that gave it; a Rényi bound is the last resort."""
-    found = [(route.epsilon(bag, delta), index, route) for index, route in enumerate(chosen(bag))]
+    found = [(route.epsilon(bag, delta), index, route) for index, route in enumerate(promising_routes(bag))]
     if delta > bag.failure and (all(math.isinf(epsilon) for epsilon, _, _ in found) or _is_rough(bag)):
         for route in (BY_NAME["renyi improved"], BY_NAME["renyi optimal"]):
             found.append((route.epsilon(bag, delta), len(found), route))
@@ -368,7 +370,9 @@ def _is_rough(bag: Bag) -> bool:
 
 def best_log_delta(bag: Bag, epsilon: float) -> tuple[float, Route]:
     """The least log δ and the route that gave it."""
-    routes = [route for route in chosen(bag) if route.log_delta is not None] or [BY_NAME["renyi improved"]]
+    routes = [route for route in promising_routes(bag) if route.log_delta is not None] or [
+        BY_NAME["renyi improved"]
+    ]
     if not has_pairs(bag):
         names = ["renyi improved", "renyi optimal", *(["basic"] if math.isfinite(bag.worst_loss) else [])]
         routes = [BY_NAME[name] for name in names]

@@ -20,7 +20,7 @@ from discreet.errors import UnsupportedGuarantee
 from discreet.privacy import divergences, families
 from discreet.privacy.bag import Bag, greatest_of
 from discreet.privacy.guarantee import ComposedGuarantee, Guarantee, only_bag
-from discreet.privacy.pairs import Pair, diluted, masked, rediluted, symmetrised
+from discreet.privacy.pairs import Pair, dilute, dilute_other, mask, symmetrise
 from discreet.privacy.primitives import Primitive
 from discreet.privacy.unit import RELATIONS, Unit
 
@@ -108,7 +108,7 @@ class SampledGuarantee(Primitive):
         if self._theorem is _poisson_add_remove:
             return self._theorem(base_witness(self.inner), self.rate)
         if self._theorem is _poisson_replace_only:
-            return tuple(masked(pair, self.rate) for pair in base_witness(self.inner))
+            return tuple(mask(pair, self.rate) for pair in base_witness(self.inner))
         if self._theorem is _poisson_replace:
             pair = self._antipodal
             # what was not listed counts as revealed in an upper bound, and not at all here
@@ -119,7 +119,7 @@ class SampledGuarantee(Primitive):
     def _antipodal(self) -> Pair | None:
         return self.inner.antipodal(self.rate) if isinstance(self.inner, Primitive) else None
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         """All units join or leave together: for Poisson samples the comonotone pair, else a chain of neighbours."""
         from discreet.privacy.groups import GroupGuarantee, sampled_group
 
@@ -127,7 +127,7 @@ class SampledGuarantee(Primitive):
             self, size
         )
 
-    def moved(self, size: int) -> Guarantee:
+    def _group_apart(self, size: int) -> Guarantee:
         """Some join and some leave: a chain of neighbours."""
         from discreet.privacy.groups import GroupGuarantee
 
@@ -161,7 +161,7 @@ class SampledGuarantee(Primitive):
         return f"{inner}.sampled({', '.join(words)})"
 
 
-def sampled(inner: Guarantee, rate: float, scheme: str, relation: str | None) -> Guarantee:
+def sample(inner: Guarantee, rate: float, scheme: str, relation: str | None) -> Guarantee:
     """See `Guarantee.sampled`."""
     rate = check.rate(rate=rate)
     scheme = check.choice(SCHEMES, scheme=scheme)
@@ -181,7 +181,7 @@ def sampled(inner: Guarantee, rate: float, scheme: str, relation: str | None) ->
         and inner.inner.unit == inner.unit
     ):
         # a Poisson sample of a Poisson sample is one, at the product of the rates
-        return sampled(inner.inner, inner.rate * rate, scheme, relation)
+        return sample(inner.inner, inner.rate * rate, scheme, relation)
     if len(inner.bags()) > 1:
         raise UnsupportedGuarantee(
             "DP202",
@@ -196,7 +196,7 @@ def sampled(inner: Guarantee, rate: float, scheme: str, relation: str | None) ->
 
 def _poisson_add_remove(base: tuple[Pair, ...], rate: float) -> tuple[Pair, ...]:
     """Removed: ((1-q)Q + qP, Q). Added: (P, (1-q)P + qQ). By joint convexity over the other records' samples."""
-    return diluted(base[0], rate), rediluted(base[-1], rate)
+    return dilute(base[0], rate), dilute_other(base[-1], rate)
 
 
 def _poisson_replace(base: tuple[Pair, ...], rate: float) -> tuple[Pair, ...]:
@@ -209,18 +209,18 @@ def _poisson_replace(base: tuple[Pair, ...], rate: float) -> tuple[Pair, ...]:
 
 def _poisson_replace_only(base: tuple[Pair, ...], rate: float) -> tuple[Pair, ...]:
     """H_γ ≤ q·H_γ: the replaced record is in the sample with probability q, and nothing else is known."""
-    return (masked(greatest_of(base), rate),)
+    return (mask(greatest_of(base), rate),)
 
 
 def _fixed_size_replace(base: tuple[Pair, ...], rate: float) -> tuple[Pair, ...]:
     """H_γ = q·H_γ'(base under replace) for γ ≥ 1 and its mirror image below, for every step on its own."""
-    return (symmetrised(diluted(greatest_of(base), rate)),)
+    return (symmetrise(dilute(greatest_of(base), rate)),)
 
 
 def _fixed_size_add_remove(base: tuple[Pair, ...], rate: float) -> tuple[Pair, ...]:
     """m of n+1 against m of n records: as Poisson, with the base pair of a replaced record."""
     pair = greatest_of(base)
-    return diluted(pair, rate), rediluted(pair, rate)
+    return dilute(pair, rate), dilute_other(pair, rate)
 
 
 #: (scheme, relation of the base, relation of the result) ↦ (theorem, whether the base is taken for two units)
@@ -246,7 +246,7 @@ def base_witness(base: Guarantee) -> tuple[Pair, ...]:
 def _one_way(base: Guarantee, rate: float) -> tuple[Pair, ...]:
     """One record replaced by another, always in the same role: what an actual data set can show."""
     pair = base_witness(base)[0]
-    return diluted(pair, rate), rediluted(pair, rate)
+    return dilute(pair, rate), dilute_other(pair, rate)
 
 
 def pairs_of(base: Guarantee) -> tuple[Pair, ...]:

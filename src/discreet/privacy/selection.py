@@ -32,7 +32,7 @@ from discreet.privacy import families
 from discreet.privacy.bag import Bag, BagItem, pair_of_curve, pair_of_profile
 from discreet.privacy.guarantee import Guarantee, alternatives
 from discreet.privacy.moments import Array
-from discreet.privacy.pairs import Pair, log_delta_of, symmetrised
+from discreet.privacy.pairs import Pair, log_delta_of, symmetrise
 from discreet.privacy.primitives import Primitive
 from discreet.privacy.unit import Unit, same_unit
 
@@ -87,7 +87,7 @@ class SelectedGuarantee(Primitive):
         knots, deltas = _tilt(self) + shifts, mean_runs(self.gamma, self.eta) * _profile(pairs, shifts)
         if math.isfinite(worst):
             knots, deltas = np.append(knots, worst), np.append(deltas, self.failure)
-        return (symmetrised(pair_of_profile(*_falling(knots, np.minimum(1.0, deltas)))),)
+        return (symmetrise(pair_of_profile(*_falling(knots, np.minimum(1.0, deltas)))),)
 
     def witness(self) -> tuple[Pair, ...]:
         """A run may come with a number of its own by which they are ordered, and then the winner is any one run.
@@ -98,11 +98,11 @@ class SelectedGuarantee(Primitive):
         pairs = max((part.witness() for part in parts), key=lambda found: found[0].exceeds(0.0)[0])
         return tuple(replace(pair, infinite=pair.infinite * (1 - 1e-9)) for pair in pairs)
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         """The rule needs nothing of the inner mechanism but its curve, so it may be that of a group."""
         return SelectedGuarantee(self.inner.group(size), self.gamma, self.eta, unit=self.unit)
 
-    def moved(self, size: int) -> Guarantee:
+    def _group_apart(self, size: int) -> Guarantee:
         return SelectedGuarantee(self.inner.at_distance(size), self.gamma, self.eta, unit=self.unit)
 
     @property
@@ -139,10 +139,10 @@ class OneOfGuarantee(Guarantee):
     def bags(self) -> list[tuple[tuple[BagItem, int], ...]]:
         return [bag for part in sorted(self.parts, key=repr) for bag in part.bags()]
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         return one_of(*(part.group(size) for part in self.parts))
 
-    def moved(self, size: int) -> Guarantee:
+    def _group_apart(self, size: int) -> Guarantee:
         return one_of(*(part.at_distance(size) for part in self.parts))
 
     def __repr__(self) -> str:

@@ -35,7 +35,7 @@ Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class TiltedLaw:
+class TiltedDistribution:
     """See the module docstring. `missed`, `wrapped` bound tilted mass; `error` bounds all round-off."""
 
     tilt: float
@@ -100,7 +100,7 @@ class TiltedLaw:
 
     def _log_delta_and_slope(self, epsilon: float, stride: int = 1) -> tuple[float, float]:
         at = epsilon - self.drift if self.upper else epsilon + self.drift
-        over, under = self._weighed(at, stride)
+        over, under = self._weigh(at, stride)
         if self.upper:
             over += (self.error + (at < self.first)) * peak(self.tilt)
             over += self.missed * math.exp(-self.tilt * max(0.0, self.last - at))
@@ -112,7 +112,7 @@ class TiltedLaw:
         slope = under / over if over > 0 and under > 0 else self.tilt + 1.0
         return min(0.0, log_add(log_finite, self.infinite, upper=self.upper)), slope
 
-    def _weighed(self, at: float, stride: int) -> tuple[float, float]:
+    def _weigh(self, at: float, stride: int) -> tuple[float, float]:
         """E w(L - at) over the window, and the same with 1 - e^{-x} replaced by e^{-x}.
 
         With a stride, roughly: every stride-th point counts for its neighbours too.

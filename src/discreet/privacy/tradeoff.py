@@ -96,7 +96,7 @@ def loss(guarantee: Guarantee) -> LossDistribution:
     bags = alternatives(guarantee)
     compositions = [composition for bag in bags for composition in bag.compositions]
     worst = max(compositions, key=lambda composition: composition.chernoff_log_delta(1.0))
-    pair = _sorted(worst.as_pair())
+    pair = _sort_losses(worst.as_pair())
     return LossDistribution(pair.losses, pair.p, pair.infinite)
 
 
@@ -128,7 +128,7 @@ def _along_exact_profile(bag: Bag, false_alarm: float) -> float:
 
     pairs = bag.alone.pairs()
     kinks = np.unique(np.concatenate([[0.0], *(pair.losses[pair.losses > 0] for pair in pairs)]))
-    best = max((at(float(epsilon)) for epsilon in _thinned(kinks, 400)), default=0.0)
+    best = max((at(float(epsilon)) for epsilon in _thin_out(kinks, 400)), default=0.0)
     if all(pair.smooth is None for pair in pairs):
         return max(0.0, best) * (1 - 1e-12)
     top = max(pair.greatest for pair in pairs)
@@ -153,9 +153,9 @@ def _profile(bag: Bag) -> tuple[Array, Array]:
         pairs = bag.alone.pairs()
         top = min(max(pair.greatest for pair in pairs), 700.0)
         kinks = np.concatenate([pair.losses[(pair.losses > 0) & (pair.losses < 700)] for pair in pairs])
-        epsilons = np.unique(np.concatenate([np.linspace(0, top, 400), _thinned(np.unique(kinks), 400)]))
+        epsilons = np.unique(np.concatenate([np.linspace(0, top, 400), _thin_out(np.unique(kinks), 400)]))
         return epsilons, np.array([math.exp(best_log_delta(bag, float(epsilon))[0]) for epsilon in epsilons])
-    laws = [_sorted(composition.as_pair()) for composition in bag.compositions]
+    laws = [_sort_losses(composition.as_pair()) for composition in bag.compositions]
     epsilons = np.unique(np.concatenate([[0.0], *(_telling_losses(pair) for pair in laws)]))
     deltas = np.max([_deltas(pair, epsilons) for pair in laws], axis=0)
     if not has_pairs(bag):
@@ -164,7 +164,7 @@ def _profile(bag: Bag) -> tuple[Array, Array]:
     return epsilons, deltas
 
 
-def _sorted(pair: Pair) -> Pair:
+def _sort_losses(pair: Pair) -> Pair:
     order = np.argsort(pair.losses, kind="stable")
     return replace(pair, losses=pair.losses[order], p=pair.p[order], q=pair.q[order])
 
@@ -237,5 +237,5 @@ def _highest(function: Callable[[float], float], low: float, high: float) -> flo
     return max(values[at], function((low + high) / 2))
 
 
-def _thinned(values: Array, most: int) -> Array:
+def _thin_out(values: Array, most: int) -> Array:
     return values if values.size <= most else values[np.linspace(0, values.size - 1, most).astype(int)]

@@ -102,7 +102,7 @@ def _pack(node: Guarantee) -> dict[str, Any]:
                 "parts": sorted(choices, key=lambda part: json.dumps(part, sort_keys=True)),
             }
     assert isinstance(node, primitives.Primitive)
-    values = {name: _plain(value) for name, value in node.stated().items()}
+    values = {name: _plain(value) for name, value in node.parameters().items()}
     unit = {"protects": node.unit.protects, "relation": node.unit.relation}
     return {"kind": _KINDS[type(node)], "unit": unit, **values}
 
@@ -113,7 +113,7 @@ def _unpack(data: dict[str, Any]) -> Guarantee:
         case "composed":
             return compose([(_unpack(part["of"]), _count(part["count"])) for part in fields["parts"]])
         case "sampled":
-            return sampling.sampled(
+            return sampling.sample(
                 _unpack(fields["of"]), fields["rate"], fields["scheme"], fields["relation"]
             )
         case "group":

@@ -16,7 +16,7 @@ from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.privacy import divergences, families
 from discreet.privacy.bag import BagItem, greatest_of
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.pairs import Pair, atoms, swapped
+from discreet.privacy.pairs import Pair, atoms, swap
 from discreet.privacy.primitives import Primitive
 from discreet.privacy.unit import RELATIONS, Unit, same_unit, unit_of
 
@@ -82,7 +82,7 @@ class ParallelGuarantee(Guarantee):
         leaves, enters = ([_facing(bag, way) for part in parts for bag in part.bags()] for way in (0, 1))
         return twice + [left + entered for left in leaves for entered in enters]
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         raise UnsupportedGuarantee(
             "DP203",
             "a group may lie in several parallel parts at once.",
@@ -183,7 +183,7 @@ class PairGuarantee(Primitive):
 
     def witness(self) -> tuple[Pair, ...]:
         pair = atoms(np.array(self.p), np.array(self.q))
-        return pair, swapped(pair)
+        return pair, swap(pair)
 
     def __repr__(self) -> str:
         if len(self.p) <= 8:
