@@ -29,7 +29,7 @@ from discreet.ledger.statement_markdown import (
     version_words,
     who_words,
 )
-from discreet.privacy.picture import hundred_squares_svg, tradeoff_svg
+from discreet.privacy.svg import hundred_squares_svg, tradeoff_svg
 
 __all__ = ["body", "page"]
 

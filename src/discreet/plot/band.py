@@ -22,7 +22,9 @@ _FAR = 60.0
 @check.named_fields
 @dataclass(frozen=True)
 class Band:
-    """Detection rates between `low` and `high`, at increasing false-alarm rates.
+    """Detection rates between `low` and `high`, at increasing false-alarm rates: a region to shade in a chart.
+
+    **Guarantee.** What it says of an attacker is what its two curves say; it is drawn as it is, not smoothed.
 
     >>> Band([0.0, 0.5, 1.0], [0.0, 0.5, 1.0], [0.2, 0.8, 1.0], name="audit").name
     'audit'

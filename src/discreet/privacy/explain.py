@@ -31,7 +31,7 @@ from typing import Any
 
 from discreet import check
 from discreet.privacy.guarantee import Guarantee, alternatives
-from discreet.privacy.picture import hundred_squares_svg
+from discreet.privacy.svg import hundred_squares_svg
 from discreet.privacy.unit import Unit
 
 __all__ = ["Explanation", "cautions", "explain"]
