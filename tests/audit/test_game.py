@@ -233,8 +233,8 @@ def test_the_certified_curve_is_below_the_measured_one():
     assert (roc.detection_at_least <= roc.detection).all()
     assert (roc.false_alarm_at_most >= roc.false_alarm).all()
     at = np.linspace(0, 1, 11)
-    assert (np.diff(roc.certified(at)) >= 0).all()
-    assert (roc.certified(at) <= np.interp(at, roc.false_alarm, roc.detection) + 1e-12).all()
+    assert (np.diff(roc.certified_detection(at)) >= 0).all()
+    assert (roc.certified_detection(at) <= np.interp(at, roc.false_alarm, roc.detection) + 1e-12).all()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ For noise on a grid that does not depend on the data they say no more than the n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ _ZERO, _INEXACT = (
 )  # stand for words: zero has no lowest bit, and some differences are no floats
 
 
-def bit_columns(column: OutputColumn, inputs: tuple[Any, Any]) -> Iterator[OutputColumn]:
+def bit_columns(column: OutputColumn, inputs: tuple[object, object]) -> Iterator[OutputColumn]:
     """The bit cells of one cell."""
     values = np.where(column.codes == 0, column.numbers, 0.0)
     for name, cell in _cells(values):
@@ -84,7 +83,7 @@ def _exponent(values: Array) -> Array:
     return np.where(values == 0, _ZERO, np.frexp(values)[1]).astype(float)
 
 
-def _numbers_in(data: Any, most: int = 4) -> list[float]:
+def _numbers_in(data: object, most: int = 4) -> list[float]:
     """The first few numbers of an input, if it has any."""
     try:
         flat = np.asarray(data, dtype=float).ravel()

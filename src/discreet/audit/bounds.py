@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +31,7 @@ _NEAR = 1e-6
 
 
 @check.arguments
-def clopper_pearson(hits: Any, trials: int, alpha: float) -> tuple[Any, Any]:
+def clopper_pearson(hits: npt.ArrayLike, trials: int, alpha: float) -> tuple[Array, Array]:
     """Bounds below and above a binomial probability, each of which fails with probability `alpha` at most.
 
     **Guarantee.** P(lower > p) <= alpha and P(upper < p) <= alpha, for every p and every number of trials: exact, not
@@ -54,7 +53,7 @@ def clopper_pearson(hits: Any, trials: int, alpha: float) -> tuple[Any, Any]:
 def dkw(trials: int, alpha: float) -> float:
     """How far an empirical distribution function strays to one side, anywhere, but for probability `alpha`.
 
-    **Guarantee.** P(sup (F_n - F) > width) <= alpha for every law (Dvoretzky, Kiefer, Wolfowitz 1956 with the constant
+    **Guarantee.** P(sup (F_n - F) > width) <= alpha for every distribution (Dvoretzky, Kiefer, Wolfowitz 1956 with the constant
     of Massart 1990, which needs alpha <= 1/2).
 
     >>> round(dkw(50_000, 1e-4), 5)
@@ -66,13 +65,13 @@ def dkw(trials: int, alpha: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Corners:
-    """Certified points of the attacker's reach: detection at least, false alarm at most, all at once."""
+    """Certified points of the attacker's ROC region: detection at least, false alarm at most, all at once."""
 
     false_alarm: Array
     detection: Array
 
     @staticmethod
-    def joined(*parts: Corners) -> Corners:
+    def join(*parts: Corners) -> Corners:
         """All corners of several sets."""
         return Corners(
             np.concatenate([part.false_alarm for part in parts]),
@@ -80,8 +79,8 @@ class Corners:
         )
 
     def both_ways(self) -> Corners:
-        """The corners, and those of the complements, which test the second law against the first."""
-        return Corners.joined(self, Corners(1 - self.detection, 1 - self.false_alarm))
+        """The corners, and those of the complements, which test the second distribution against the first."""
+        return Corners.join(self, Corners(1 - self.detection, 1 - self.false_alarm))
 
     def epsilon(self, delta: float) -> float:
         """The greatest ε such that (ε', δ) is refuted for every ε' below it: P(E) <= e^ε Q(E) + δ fails."""

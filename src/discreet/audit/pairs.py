@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from discreet import check
+from discreet.audit.draws import Auditable, Progress
 from discreet.audit.game import audit
 from discreet.audit.report import AuditReport
 from discreet.errors import UnsupportedGuarantee
@@ -130,7 +132,7 @@ def neighbours(domain: Sequence[Hashable], size: int, relation: str) -> Iterator
 
 @check.arguments
 def search(
-    function: Any,
+    function: Auditable,
     domain: Sequence[Hashable],
     *,
     size: int = 3,
@@ -140,7 +142,9 @@ def search(
     scouting: int = 2_000,
     most: int = 100,
     confidence: float = 0.999,
-    **settings: Any,
+    look_at: str = "everything",
+    workers: int | None = None,
+    progress: Progress | None = None,
 ) -> AuditReport:
     """Look through small data sets for the pair on which a function gives most away, and audit that one.
 
@@ -157,11 +161,10 @@ def search(
     check.choice(RELATIONS, relation=relation)
     pairs = list(neighbours(domain, check.whole(size=size), relation))
     thinned = pairs[:: -(-len(pairs) // check.whole(most=most))]
-    scouted = [
-        audit(function, *pair, trials=scouting, claim=claim, confidence=0.9, **settings) for pair in thinned
-    ]
+    audit_pair = partial(audit, function, claim=claim, look_at=look_at, workers=workers, progress=progress)
+    scouted = [audit_pair(*pair, trials=scouting, confidence=0.9) for pair in thinned]
     best = max(scouted, key=_promising)
-    return audit(function, *best.inputs, trials=trials, claim=claim, confidence=confidence, **settings)
+    return audit_pair(*best.inputs, trials=trials, confidence=confidence)
 
 
 def _promising(report: AuditReport) -> tuple[float, float]:

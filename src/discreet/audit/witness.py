@@ -85,7 +85,7 @@ class Event:
     @property
     def printed(self) -> tuple[float, float]:
         """Both rates as they are printed: the first rounded down, the second up."""
-        low, high = _rounded(self.often.bound, ROUND_FLOOR), _rounded(self.seldom.bound, ROUND_CEILING)
+        low, high = _round(self.often.bound, ROUND_FLOOR), _round(self.seldom.bound, ROUND_CEILING)
         return float(low), min(1.0, float(high))
 
     def __str__(self) -> str:
@@ -108,5 +108,5 @@ def _proof(rate: Rate) -> str:
     return f"{rate.method}, error probability {rate.error:.{_DIGITS}g}"
 
 
-def _rounded(value: float, direction: str) -> float:
+def _round(value: float, direction: str) -> float:
     return float(Context(prec=_DIGITS, rounding=direction).create_decimal_from_float(value))

@@ -49,7 +49,7 @@ _MOST_BAGS = 256
 
 
 class Guarantee(ABC):
-    """What is promised to one protected unit, whatever else the attacker knows.
+    """What a mechanism guarantees to one protected unit, whatever else the attacker knows.
 
     **Guarantee.** Every view is on the safe side: `epsilon`, `delta`, `advantage`, `renyi`, `concentrated` are never below
     the truth, `tradeoff` never above it, and `bound` holds on both sides. They hold for adaptively chosen questions
@@ -78,7 +78,7 @@ class Guarantee(ABC):
 
     @property
     def leans_on_others(self) -> bool:
-        """Whether it describes one step together with what it is composed with, so that groups need the whole."""
+        """Whether it is one part of a step, so that the guarantee of a group has to be computed for the whole step."""
         return False
 
     @abstractmethod
@@ -390,7 +390,7 @@ def _too_many_error(what: str) -> UnsupportedGuarantee:
         "DP203",
         f"{what} have too many combinations.",
         why="a record may sit in a different part each time, and every combination must be checked.",
-        fix="replace parallel(…) by its dearest part, which implies it.",
+        fix="replace parallel(…) by its most expensive part, which implies it.",
     )
 
 

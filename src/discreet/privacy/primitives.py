@@ -125,7 +125,7 @@ class ApproximateGuarantee(Primitive):
         if group.failure >= 1:
             raise UnsupportedGuarantee(
                 "DP203",
-                f"nothing is promised to a group of {size}: its δ would be 1 or more.",
+                f"a group of {size} has no guarantee: its δ would be 1 or more.",
                 why="δ grows with e^ε for every further member of the group.",
                 fix="ask for a smaller group, or state the mechanism (its noise) instead of its (ε, δ).",
             )

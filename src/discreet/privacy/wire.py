@@ -70,7 +70,7 @@ def from_json(text: str) -> Guarantee:
         raise BadDescription(
             "DP401",
             f"this is not a description of a guarantee ({type(error).__name__}).",
-            why="a damaged description must not turn into some other promise.",
+            why="a damaged description must not turn into another guarantee.",
             fix="pass the text that guarantee.to_json() returned, unchanged.",
         ) from error
 
