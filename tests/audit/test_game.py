@@ -114,7 +114,7 @@ def test_many_cells_are_looked_at():
 def test_an_exception_on_one_input_is_an_outcome():
     report = audit(lambda data: 1 / data, 0, 1, trials=200, claim=privacy.pure(1.0))
     assert report.refutes()
-    assert any("Raised" in event.words for event in report.events)
+    assert any("ExceptionOutcome" in event.words for event in report.events)
 
 
 def test_an_exception_on_every_run_is_an_error_without_its_text():

@@ -78,7 +78,7 @@ class CapMechanism(Mechanism):
 
     def draw(self, data: Any) -> int:
         """The cap; `data` is the data set."""
-        sizes = guarded(lambda: data.engine.sizes(Sizes(self._rows, (), EDGES)))
+        sizes = guarded(data.engine.sizes, Sizes(self._rows, (), EDGES))
         noisy = np.array(sizes, np.int64) + self._law.draw(len(EDGES) + 1)
         return self._best(np.where(noisy >= self.floor, noisy, 0).tolist())
 
