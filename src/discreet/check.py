@@ -236,10 +236,12 @@ Kind = TypeVar("Kind")
 
 
 def arguments(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """A function whose misspelt, missing and surplus arguments are refused with a code and the name that was meant.
+    """A function whose misspelt, missing and surplus arguments are refused with a code and the name
+    that was meant.
 
-    A call that Python itself would refuse with a TypeError never began, so nothing was computed. What the function
-    raises is not touched, and no value that was passed is in the message: it may be private.
+    A call that Python itself would refuse with a TypeError never began, so nothing was computed.
+    What the function raises is not touched, and no value that was passed is in the message: it may
+    be private.
 
     >>> arguments(positive)(1.0)
     Traceback (most recent call last):

@@ -58,7 +58,7 @@ def worst_case(canaries, guesses, right, epsilon, delta):
 
 
 def _is_private(laws, near, epsilon, delta):
-    """The solution is what it is meant to be: laws that are (ε, δ)-close for every pair of neighbours."""
+    """The solution is what it is meant to be: distributions that are (ε, δ)-close for every pair of neighbours."""
     assert np.allclose(laws.sum(axis=1), 1)
     for a, b in near:
         assert np.maximum(laws[a] - math.exp(epsilon) * laws[b], 0).sum() <= delta + 1e-7

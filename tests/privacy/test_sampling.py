@@ -20,13 +20,13 @@ Z = np.arange(-60, 61)
 
 
 def noisy(total: int, scale: float = 1.2) -> np.ndarray:
-    """The law of an integer sum plus discrete Laplace noise."""
+    """The distribution of an integer sum plus discrete Laplace noise."""
     weights = np.exp(-np.abs(Z - total) / scale)
     return weights / weights.sum()
 
 
 def poisson(records: tuple[int, ...]) -> np.ndarray:
-    """The law of the noisy sum of a Poisson sample."""
+    """The distribution of the noisy sum of a Poisson sample."""
     law = np.zeros(Z.size)
     for kept in itertools.product((0, 1), repeat=len(records)):
         chance = math.prod(RATE if keep else 1 - RATE for keep in kept)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Test whether a mechanism keeps its guarantee: tell its outputs on two neighbouring inputs apart, with certified bounds.
+"""Test whether a mechanism keeps its guarantee: tell its outputs on two neighbouring inputs apart,
+with certified bounds.
 
     import discreet as dp
 
@@ -19,8 +20,8 @@ exact.py     small mechanisms by enumeration, without sampling
 pairs.py     which inputs to try: the worst pair of a known mechanism, a search for an unknown one
 canary.py    one training run with many canaries
 
-The package itself is callable, and is the function `audit`: `dp.audit(…)` means the same whether or not
-`discreet.audit` was imported before.
+The package itself is callable, and is the function `audit`: `dp.audit(…)` means the same whether or
+not `discreet.audit` was imported before.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bits of a floating-point number as cells: where leaks of float noise are.
 
-A float that is the sum of a value and float noise cannot be every float: its last bits, and those of its difference
-to the value, depend on the value (Mironov 2012; Jin, McMurtry, Rubinstein, Ohrimenko 2022). The cells here are
+A float that is the sum of a value and float noise cannot be every float: its last bits, and those
+of its difference to the value, depend on the value (Mironov 2012; Jin, McMurtry, Rubinstein,
+Ohrimenko 2022). The cells here are
 
     lowest bit       the exponent of the last bit that is set: the 2-adic valuation
     exponent         of the first bit
@@ -68,7 +69,9 @@ def _cells(values: Array) -> Iterator[tuple[str, Array]]:
 
 
 def _offset_cells(values: Array, value: float) -> Iterator[tuple[str, Array]]:
-    """Of the difference to an input, and a word for a difference that is no float (Knuth's exact subtraction)."""
+    """Of the difference to an input, and a word for a difference that is no float (Knuth's exact
+    subtraction).
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         offset = values - value
         moved = offset - values

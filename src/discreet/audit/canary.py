@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Auditing in one run: many canaries, each in or out by the toss of a coin, and guesses about all of them.
+"""Auditing in one run: many canaries, each in or out by the toss of a coin, and guesses about all
+of them.
 
-Insert m records that nothing else depends on, each with probability one half; train once; score each by how
-much it looks included (its loss, say). Guess "in" for the highest scores, "out" for the lowest, nothing for the rest.
-If the run is private, few guesses are right: `tail` says how few, and canary.proof.md why.
+Insert m records that nothing else depends on, each with probability one half; train once; score
+each by how much it looks included (its loss, say). Guess "in" for the highest scores, "out" for the
+lowest, nothing for the rest. If the run is private, few guesses are right: `tail` says how few, and
+canary.proof.md why.
 
     included = coins == 1
     report = one_run(included, score=-losses, delta=1e-5)
@@ -40,8 +42,9 @@ _PLACES = np.concatenate([[0.0], np.geomspace(1e-3, 20.0, 60)])  # the ε at whi
 class OneRun:
     """What one run with canaries proves.
 
-    **Guarantee.** With probability `confidence`, `epsilon_at_least` and `mu_at_least` are lower bounds and `refutes` is
-    False for a claim that holds, all at once: they speak of the same few counts.
+    **Guarantee.** With probability `confidence`, `epsilon_at_least` and `mu_at_least` are lower
+    bounds and `refutes` is False for a claim that holds, all at once: they speak of the same few
+    counts.
     """
 
     delta: float
@@ -56,7 +59,9 @@ class OneRun:
 
     @property
     def mu_at_least(self) -> float:
-        """No μ-Gaussian guarantee with a smaller μ holds; far from tight, because only the mean of the excess is bounded."""
+        """No μ-Gaussian guarantee with a smaller μ holds; far from tight, because only the mean of
+        the excess is bounded.
+        """
         return _greatest_refuted(lambda mu: self.refutes(gaussian(1 / mu)), 1e-3, 20.0)
 
     def refutes(self, claim: Guarantee) -> bool:
@@ -76,7 +81,9 @@ class OneRun:
 
     @property
     def witness(self) -> tuple[int, int, float]:
-        """What proves `epsilon_at_least`: so many guesses, so many right, and the error probability of this test."""
+        """What proves `epsilon_at_least`: so many guesses, so many right, and the error probability
+        of this test.
+        """
         return (*max(self.tried, key=lambda counts: self._epsilon_bound(*counts)), self._alpha)
 
     def to_dict(self) -> dict[str, Any]:
@@ -112,14 +119,16 @@ def one_run(
 ) -> OneRun:
     """Lower bounds from the scores of canaries that were included by fair coins.
 
-    **Guarantee.** If the run is (ε, δ)-DP for each canary, the bound exceeds ε with probability 1 - confidence at most.
+    **Guarantee.** If the run is (ε, δ)-DP for each canary, the bound exceeds ε with probability 1 -
+    confidence at most.
 
-    Why it holds: canary.proof.md. `guesses` says how many of the most extreme scores, half of them from either end,
-    are taken for guesses, and must be chosen without looking at `included`; if it is not given, six shares of the
-    canaries are tried, and each gets a sixth of the error probability.
+    Why it holds: canary.proof.md. `guesses` says how many of the most extreme scores, half of them
+    from either end, are taken for guesses, and must be chosen without looking at `included`; if it
+    is not given, six shares of the canaries are tried, and each gets a sixth of the error
+    probability.
 
-    What would break it: canaries that were not included by independent fair coins; a score that knows `included` in
-    another way than through the output of the run.
+    What would break it: canaries that were not included by independent fair coins; a score that
+    knows `included` in another way than through the output of the run.
 
     >>> included = np.arange(1000) % 2 == 0
     >>> round(one_run(included, np.where(included, 1.0, 0.0), guesses=1000).epsilon_at_least, 1)
@@ -175,8 +184,9 @@ def _liftable_mass(masses: Array, budget: float) -> float:
 def _epsilon_bound(canaries: int, guesses: int, right: int, delta: float, alpha: float) -> float:
     """The greatest ε at which so many right guesses are too unlikely.
 
-    The tail need not grow with ε for the bound to hold: what is (ε, δ)-DP is so for every greater ε, and the right
-    guesses that refute any of these are at least as many as those that refute one of them.
+    The tail need not grow with ε for the bound to hold: what is (ε, δ)-DP is so for every greater
+    ε, and the right guesses that refute any of these are at least as many as those that refute one
+    of them.
     """
     return _greatest_refuted(
         lambda epsilon: tail(canaries, guesses, right, epsilon, delta) <= alpha, 0.0, _MOST

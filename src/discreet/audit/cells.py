@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """From the outputs of both inputs to cells, and from cells to the scores that are tried.
 
-Besides the cells of the outputs there are their bits, the differences of pairs of numbers (equal noise cancels), and,
-where few different outputs occur, the output as a whole. What is left out is decided on the runs that learn.
+Besides the cells of the outputs there are their bits, the differences of pairs of numbers (equal
+noise cancels), and, where few different outputs occur, the output as a whole. What is left out is
+decided on the runs that learn.
 """
 
 from __future__ import annotations

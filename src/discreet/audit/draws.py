@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drawing many outputs of anything: one by one, in batches, or in several processes.
 
-**Guarantee.** Each output is one independent run. Only mechanisms of this library, whose noise comes from the operating
-system in every process, are run in several processes unasked: a generator that a callable brings along would be
-copied into each of them, and copies are not independent.
+**Guarantee.** Each output is one independent run. Only mechanisms of this library, whose noise
+comes from the operating system in every process, are run in several processes unasked: a generator
+that a callable brings along would be copied into each of them, and copies are not independent.
 """
 
 from __future__ import annotations
@@ -57,10 +57,11 @@ Auditable = Mechanism | BatchedFunction | Callable[[Any], object]
 
 @check.arguments
 def batched(function: Callable[[Any, int], Any]) -> BatchedFunction:
-    """A function that draws many outputs at once, such as those of numpy, as something to audit: the first axis counts the runs.
+    """A function that draws many outputs at once, such as those of numpy, as something to audit:
+    the first axis counts the runs.
 
-    **Guarantee.** Each output counts as one independent run. What would break it: a function whose outputs depend on each
-    other, because then the certified rates of an audit do not hold.
+    **Guarantee.** Each output counts as one independent run. What would break it: a function whose
+    outputs depend on each other, because then the certified rates of an audit do not hold.
 
     >>> len(batched(lambda data, count: [data] * count).draw_many(1, 3))
     3
@@ -161,7 +162,9 @@ def _can_be_pickled(subject: object) -> bool:
 
 
 def _fit_dimension(mechanism: Mechanism, data: Any) -> Mechanism:
-    """Additive noise is made for a number; on a vector it is the mechanism for vectors of that length."""
+    """Additive noise is made for a number; on a vector it is the mechanism for vectors of that
+    length.
+    """
     size = int(np.size(data))
     if isinstance(mechanism, Additive) and mechanism.dimension == 1 and size > 1:
         return mechanism.on(size)

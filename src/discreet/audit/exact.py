@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Auditing without sampling: where the probabilities of all outcomes are known, so are δ(ε) and ε(δ) of the pair.
+"""Auditing without sampling: where the probabilities of all outcomes are known, so are δ(ε) and
+ε(δ) of the pair.
 
     from discreet import testing
     from discreet.audit import exact
@@ -12,7 +13,8 @@
 
     exact(coin, 0, 1).epsilon()                     # (lower, upper)
 
-A walk leaves some mass open. That mass may lie anywhere, and the interval is as wide as that requires.
+A walk leaves some mass open. That mass may lie anywhere, and the interval is as wide as that
+requires.
 """
 
 from __future__ import annotations
@@ -40,8 +42,9 @@ _ROUNDING = Fraction(1, 10**14)  # of an exponential, relative
 class ExactReport:
     """Both distributions, outcome by outcome, and the mass of each that is not decided.
 
-    **Guarantee.** `delta(ε)` and `epsilon(δ)` are intervals that hold the truth for this pair of inputs, in both
-    directions. Probabilities are exact fractions; only exponentials are rounded, outwards.
+    **Guarantee.** `delta(ε)` and `epsilon(δ)` are intervals that hold the truth for this pair of
+    inputs, in both directions. Probabilities are exact fractions; only exponentials are rounded,
+    outwards.
     """
 
     masses: dict[Hashable, Fraction]
@@ -64,9 +67,11 @@ class ExactReport:
         return self._inverse(delta, 0), self._inverse(delta, 1)
 
     def witness(self, epsilon: float = 0.0) -> tuple[frozenset[Hashable], Fraction, Fraction]:
-        """The event that proves `delta(epsilon)`: its outcomes, and its probability on the likelier input and on the other.
+        """The event that proves `delta(epsilon)`: its outcomes, and its probability on the likelier
+        input and on the other.
 
-        **Guarantee.** P(E) - e^ε·Q(E), with the open mass counted to Q, is the lower bound up to rounding; no event has a greater one.
+        **Guarantee.** P(E) - e^ε·Q(E), with the open mass counted to Q, is the lower bound up to
+        rounding; no event has a greater one.
         """
         factor = Fraction(math.exp(min(700.0, check.not_negative(epsilon=epsilon))))
         found = []
@@ -87,7 +92,9 @@ class ExactReport:
         return any(self.delta(at)[0] > claim.delta(at) * (1 + _SAFE) for at in losses | middles)
 
     def keeps(self, epsilon: float, delta: float = 0.0) -> bool:
-        """Whether this pair certainly satisfies (ε, δ), in both directions, up to 1e-12 of either number."""
+        """Whether this pair certainly satisfies (ε, δ), in both directions, up to 1e-12 of either
+        number.
+        """
         if check.delta(delta=delta) == 0:
             return self.epsilon()[1] <= epsilon * (1 + _SAFE)
         return self.delta(epsilon)[1] <= delta * (1 + _SAFE)
@@ -103,9 +110,11 @@ class ExactReport:
     def _deltas(
         self, p: Probabilities, q: Probabilities, open_p: Fraction, open_q: Fraction, epsilon: float
     ) -> tuple[float, float]:
-        """Σ (P - e^ε Q)⁺ with P = p + something of mass open_p, and Q = q + something of mass open_q.
+        """Σ (P - e^ε Q)⁺ with P = p + something of mass open_p, and Q = q + something of mass
+        open_q.
 
-        Each term falls by e^ε·r at most when r is added to q, and rises by r at most when r is added to p.
+        Each term falls by e^ε·r at most when r is added to q, and rises by r at most when r is
+        added to p.
         """
         if epsilon > 700:
             alone = sum((mass for outcome, mass in p.items() if not q.get(outcome)), Fraction(0))
@@ -150,12 +159,13 @@ def exact(
 ) -> ExactReport:
     """The exact privacy of a pair of inputs, from the probabilities of all outcomes.
 
-    **Guarantee.** That of `ExactReport`. `distribution(data)` gives a dictionary from outcomes to probabilities, or that and the
-    mass that is left open, as `testing.walk` does; an object with `probabilities(data)` will do too. With
-    `closed=True` the caller states that no other outcomes exist, which bounds ε at δ = 0 in
-    spite of open mass.
+    **Guarantee.** That of `ExactReport`. `distribution(data)` gives a dictionary from outcomes to
+    probabilities, or that and the mass that is left open, as `testing.walk` does; an object with
+    `probabilities(data)` will do too. With `closed=True` the caller states that no other outcomes
+    exist, which bounds ε at δ = 0 in spite of open mass.
 
-    What would break it: probabilities that are not those of the mechanism, or a `closed` that is not true.
+    What would break it: probabilities that are not those of the mechanism, or a `closed` that is
+    not true.
 
     >>> report = exact(lambda bit: {bit: Fraction(3, 4), 1 - bit: Fraction(1, 4)}, 0, 1)
     >>> low, high = report.epsilon()

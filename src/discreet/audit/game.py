@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two-sample game: outputs on x and on a neighbour are told apart as well as possible, and that is measured.
+"""The two-sample game: outputs on x and on a neighbour are told apart as well as possible, and that
+is measured.
 
-The runs on each input are cut into three parts. On the first (a quarter) scores are learned; on the second (a
-quarter) the most telling score, events and thresholds are chosen; on the third (a half), which nothing has seen, they
-are measured. The error probability 1 - confidence is shared out before anything is drawn:
+The runs on each input are cut into three parts. On the first (a quarter) scores are learned; on the
+second (a quarter) the most telling score, events and thresholds are chosen; on the third (a half),
+which nothing has seen, they are measured. The error probability 1 - confidence is shared out before
+anything is drawn:
 
     one half       the events, one for each direction for ε, and another for the excess over a claim: the interval
                    of Clopper and Pearson for each of the two rates
@@ -52,21 +54,25 @@ def audit(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Play the two-sample game with a mechanism, or any function of the data, on two neighbouring inputs.
+    """Play the two-sample game with a mechanism, or any function of the data, on two neighbouring
+    inputs.
 
-    **Guarantee.** If the mechanism keeps its claim on this pair, `report.refutes()` is True with probability
-    1 - confidence at most; the same holds for every lower bound of the report, all of them together. A claim that is
-    not refuted is not proved: another pair of inputs, or more trials, might refute it.
+    **Guarantee.** If the mechanism keeps its claim on this pair, `report.refutes()` is True with
+    probability 1 - confidence at most; the same holds for every lower bound of the report, all of
+    them together. A claim that is not refuted is not proved: another pair of inputs, or more
+    trials, might refute it.
 
-    Why it holds: what is measured was chosen on other runs than those it is measured on; the intervals are exact for
-    every number of runs; the shares of the error probability add up (`report.shares`).
+    Why it holds: what is measured was chosen on other runs than those it is measured on; the
+    intervals are exact for every number of runs; the shares of the error probability add up
+    (`report.shares`).
 
-    What would break it: runs that are not independent, such as a generator that is seeded anew in every call; inputs
-    that are not neighbours. Audit on made-up data: the report is not private.
+    What would break it: runs that are not independent, such as a generator that is seeded anew in
+    every call; inputs that are not neighbours. Audit on made-up data: the report is not private.
 
-    `mechanism` is a `Mechanism`, a function from data to an output of any kind, or `batched(function)`. So many
-    `trials` are drawn on each input. `claim` is by default what a mechanism states of itself. `look_at` is everything,
-    the values or the bits of floating-point numbers alone.
+    `mechanism` is a `Mechanism`, a function from data to an output of any kind, or
+    `batched(function)`. So many `trials` are drawn on each input. `claim` is by default what a
+    mechanism states of itself. `look_at` is everything, the values or the bits of floating-point
+    numbers alone.
 
     >>> from discreet.audit import audit
     >>> report = audit(len, [1, 2, 3], [1, 2], trials=2_000)
@@ -119,10 +125,12 @@ def audit_bits(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Play the same game on the bits of floating-point outputs alone, to find a leak that is not in the value.
+    """Play the same game on the bits of floating-point outputs alone, to find a leak that is not in
+    the value.
 
-    **Guarantee.** That of `audit`. Only the cells of `discreet.audit.bits` are looked at, because float noise leaks
-    through the last bits (Mironov 2012; Jin, McMurtry, Rubinstein, Ohrimenko 2022).
+    **Guarantee.** That of `audit`. Only the cells of `discreet.audit.bits` are looked at, because
+    float noise leaks through the last bits (Mironov 2012; Jin, McMurtry, Rubinstein, Ohrimenko
+    2022).
 
     >>> from discreet.audit import audit_bits
     >>> report = audit_bits(lambda data: float(sum(data)) / 3, [1, 1], [1], trials=2_000)
@@ -242,7 +250,9 @@ def _choose(scores: list[Score], scored: list[Sides], plan: _Plan) -> tuple[list
 
 
 def _worth(corners: Corners, criterion: str, allowed: Any, *, reverse: bool) -> Array:
-    """What a corner proves: the logarithm of the ratio of its rates, or its height above the claimed curve."""
+    """What a corner proves: the logarithm of the ratio of its rates, or its height above the
+    claimed curve.
+    """
     detection, false_alarm = corners.detection, corners.false_alarm
     if reverse:
         detection, false_alarm = 1 - false_alarm, 1 - detection
@@ -278,7 +288,9 @@ def _corners(sides: Sides, thresholds: Array, alpha: float) -> Corners:
 
 
 def _event(choice: _Choice, sides: Sides, plan: _Plan) -> Event:
-    """A chosen event on fresh runs: where it is likelier its rate is bounded from below, on the other input from above."""
+    """A chosen event on fresh runs: where it is likelier its rate is bounded from below, on the
+    other input from above.
+    """
     counts = [int(count[0]) for count in _hits(sides, np.array([choice.threshold]))]
     words = choice.score.words(choice.threshold, above=not choice.reversed)
     if choice.reversed:
@@ -293,7 +305,9 @@ def _event(choice: _Choice, sides: Sides, plan: _Plan) -> Event:
 
 
 def _audit_roc(choice: _Choice, sides: Sides, plan: _Plan) -> AuditRoc:
-    """The curve of one score: at the thresholds that were chosen, and at those that the fresh runs show."""
+    """The curve of one score: at the thresholds that were chosen, and at those that the fresh runs
+    show.
+    """
     places = np.linspace(0, choice.grid.size - 1, min(_SHARPENED, choice.grid.size)).astype(int)
     sharp = choice.grid[places]
     values = np.unique(np.concatenate(sides))

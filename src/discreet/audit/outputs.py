@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Outputs of any kind as columns: a number, a vector, a category, a refusal, a table, an exception.
 
-Each output is taken apart into named cells. A cell holds a finite number, or a word for whatever else it is: a text,
-"nothing", "refused", "nan", "absent". Types, lengths and the order of keys are cells too, because an attacker sees
-them.
+Each output is taken apart into named cells. A cell holds a finite number, or a word for whatever
+else it is: a text, "nothing", "refused", "nan", "absent". Types, lengths and the order of keys are
+cells too, because an attacker sees them.
 
-**Guarantee.** What becomes of an output depends on that output alone, so a rule that was learned from some outputs
-means the same on others.
+**Guarantee.** What becomes of an output depends on that output alone, so a rule that was learned
+from some outputs means the same on others.
 """
 
 from __future__ import annotations

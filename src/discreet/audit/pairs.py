@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which neighbouring inputs to try: the worst pair of a mechanism that is known, a search for one that is not."""
+"""Which neighbouring inputs to try: the worst pair of a mechanism that is known, a search for one
+that is not.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ _KNOWN: dict[type, Callable[[Any], Pair]] = {}
 
 @check.arguments
 def register_pair(kind: type) -> Callable[[Callable[[Any], Pair]], Callable[[Any], Pair]]:
-    """Say which pair is the worst for a kind of mechanism: a decorator for a function from it to two inputs."""
+    """Say which pair is the worst for a kind of mechanism: a decorator for a function from it to
+    two inputs.
+    """
 
     def register(function: Callable[[Any], Pair]) -> Callable[[Any], Pair]:
         _KNOWN[kind] = function
@@ -47,8 +51,8 @@ def register_pair(kind: type) -> Callable[[Callable[[Any], Pair]], Callable[[Any
 def worst_pair(mechanism: Mechanism) -> Pair:
     """Two neighbouring inputs that a mechanism tells apart as well as any.
 
-    **Guarantee.** The inputs are neighbours. That they are the worst is proved for additive noise, where the greatest
-    shift is the worst; elsewhere it is the best pair known.
+    **Guarantee.** The inputs are neighbours. That they are the worst is proved for additive noise,
+    where the greatest shift is the worst; elsewhere it is the best pair known.
 
     A mechanism of your own says its pair with a method `worst_pair()`, or through `register_pair`.
 
@@ -83,7 +87,9 @@ def _additive(mechanism: Additive) -> Pair:
 
 @register_pair(Choice)
 def _choice(mechanism: Choice) -> Pair:
-    """One score falls and the others rise, which moves their order most; monotone scores move the same way."""
+    """One score falls and the others rise, which moves their order most; monotone scores move the
+    same way.
+    """
     step = mechanism.sensitivity
     others = (_CANDIDATES if mechanism.candidates is None else len(mechanism.candidates)) - 1
     if mechanism.monotone:
@@ -114,7 +120,8 @@ def _keys(mechanism: StabilityHistogram | PartitionSelection) -> Pair:
 
 
 def neighbours(domain: Sequence[Hashable], size: int, relation: str) -> Iterator[Pair]:
-    """All pairs of neighbouring data sets of up to `size` records from a domain, as lists, in no order.
+    """All pairs of neighbouring data sets of up to `size` records from a domain, as lists, in no
+    order.
 
     >>> list(neighbours(["a"], 1, "add-remove"))
     [(['a'], [])]
@@ -146,13 +153,15 @@ def search(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Look through small data sets for the pair on which a function gives most away, and audit that one.
+    """Look through small data sets for the pair on which a function gives most away, and audit that
+    one.
 
-    **Guarantee.** The report is that of one audit on fresh runs, so its confidence is not diminished by the search. Its
-    `inputs` are the pair.
+    **Guarantee.** The report is that of one audit on fresh runs, so its confidence is not
+    diminished by the search. Its `inputs` are the pair.
 
-    `domain` holds the values that a record can have; choose a few that matter: the bounds, zero, NaN, an extreme one.
-    Pairs beyond `most` are thinned out evenly. Each is scouted with a few runs.
+    `domain` holds the values that a record can have; choose a few that matter: the bounds, zero,
+    NaN, an extreme one. Pairs beyond `most` are thinned out evenly. Each is scouted with a few
+    runs.
 
     >>> report = search(lambda data: max(data, default=0), [0, 100], size=2, trials=2_000, scouting=200)
     >>> sorted(report.inputs, key=len)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of an audit: lower bounds, the events that prove them, and the whole curve with its band.
+"""The report of an audit: lower bounds, the events that prove them, and the whole curve with its
+band.
 
-**Guarantee.** With probability `confidence` every number of a report is true at the same time: each event's corner, the
-band at every threshold, and so `epsilon_at_least` for every δ, `mu_at_least`, and `refutes` for a claim that was named
-before the outputs were looked at. A report never proves that a mechanism is private.
+**Guarantee.** With probability `confidence` every number of a report is true at the same time: each
+event's corner, the band at every threshold, and so `epsilon_at_least` for every δ, `mu_at_least`,
+and `refutes` for a claim that was named before the outputs were looked at. A report never proves
+that a mechanism is private.
 """
 
 from __future__ import annotations
@@ -37,11 +39,13 @@ _DELTAS = (0.0, 1e-3)
 
 @dataclass(frozen=True, eq=False)
 class AuditRoc:
-    """The empirical ROC of one score on fresh runs, and a band that holds at all its points at once.
+    """The empirical ROC of one score on fresh runs, and a band that holds at all its points at
+    once.
 
-    Point i is the event that the score reaches `thresholds[i]`: `hits` of so many `runs` on x, `hits_neighbour` on the
-    neighbour. Its two rates are certified, each by the theorem that `*_sharp` says: Clopper and Pearson with the error
-    probability `point_error`, else Dvoretzky, Kiefer and Wolfowitz with `band_error`.
+    Point i is the event that the score reaches `thresholds[i]`: `hits` of so many `runs` on x,
+    `hits_neighbour` on the neighbour. Its two rates are certified, each by the theorem that
+    `*_sharp` says: Clopper and Pearson with the error probability `point_error`, else Dvoretzky,
+    Kiefer and Wolfowitz with `band_error`.
     """
 
     score: Score = field(repr=False)
@@ -77,7 +81,9 @@ class AuditRoc:
         return Corners(self.false_alarm_at_most, self.detection_at_least)
 
     def event(self, place: int, *, on_neighbour: bool) -> Event:
-        """One point as an event that is likelier on x, or its complement, which is likelier on the neighbour."""
+        """One point as an event that is likelier on x, or its complement, which is likelier on the
+        neighbour.
+        """
         on_x = self._rate(self.hits, self.detection_at_least, self.detection_sharp, place)
         there = self._rate(self.hits_neighbour, self.false_alarm_at_most, self.false_alarm_sharp, place)
         words = self.score.words(float(self.thresholds[place]), above=not on_neighbour)
@@ -90,7 +96,9 @@ class AuditRoc:
         return Rate(int(hits[place]), self.runs, float(bound[place]), method, error)
 
     def certified_detection(self, false_alarm: npt.ArrayLike) -> Array:
-        """The detection that is certified at false-alarm rates: the best corner that does not exceed each."""
+        """The detection that is certified at false-alarm rates: the best corner that does not
+        exceed each.
+        """
         order = np.argsort(self.false_alarm_at_most, kind="stable")
         best = np.maximum.accumulate(self.detection_at_least[order])
         place = np.searchsorted(self.false_alarm_at_most[order], false_alarm, side="right")
@@ -109,8 +117,8 @@ class AuditRoc:
 class AuditReport:
     """The outcome of the two-sample game on one pair of neighbouring inputs.
 
-    **Guarantee.** See `discreet.audit.report`. `refutes()` is True only if the outputs contradict the claim; that happens
-    for a claim that holds with probability 1 - confidence at most.
+    **Guarantee.** See `discreet.audit.report`. `refutes()` is True only if the outputs contradict
+    the claim; that happens for a claim that holds with probability 1 - confidence at most.
     """
 
     trials: int
@@ -123,7 +131,9 @@ class AuditReport:
     inputs: tuple[object, object] = field(default=(None, None), repr=False)
 
     def epsilon_at_least(self, delta: float = 0.0) -> float:
-        """No (ε, δ) guarantee with a smaller ε holds; `epsilon_witness` is the event that proves it."""
+        """No (ε, δ) guarantee with a smaller ε holds; `epsilon_witness` is the event that proves
+        it.
+        """
         return self.corners.epsilon(check.delta(delta=delta))
 
     @property
@@ -132,7 +142,9 @@ class AuditReport:
         return self.corners.mu()
 
     def refutes(self, claim: Guarantee | None = None) -> bool:
-        """Whether the outputs contradict a guarantee; the mechanism's own, or the stated one, if none is given."""
+        """Whether the outputs contradict a guarantee; the mechanism's own, or the stated one, if
+        none is given.
+        """
         return self.excess(claim).amount > 0
 
     def excess(self, claim: Guarantee | None = None) -> Excess:
@@ -167,7 +179,9 @@ class AuditReport:
         return self._event(place, on_neighbour=on_neighbour)
 
     def claim_witness(self, claim: Guarantee | None = None) -> Event:
-        """The event that lies highest above what a claim allows; it refutes the claim if `refutes` says so."""
+        """The event that lies highest above what a claim allows; it refutes the claim if `refutes`
+        says so.
+        """
         highest = self.excess(claim)
         return self._event(highest.place, on_neighbour=highest.reversed)
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scores that tell two samples of outputs apart: higher means more likely under the first input.
 
-Each is learned from some outputs and then fixed; whether it is any good is measured on others. A histogram of
-likelihood ratios serves one or two cells of any kind, the bare number serves the tails, and a regularised logistic regression
-joins several cells.
+Each is learned from some outputs and then fixed; whether it is any good is measured on others. A
+histogram of likelihood ratios serves one or two cells of any kind, the bare number serves the
+tails, and a regularised logistic regression joins several cells.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class Score(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ScoreHistogram:
-    """The logarithm of the likelihood ratio, by counting: bins of equal mass, atoms and words apart."""
+    """The logarithm of the likelihood ratio, by counting: bins of equal mass, atoms and words
+    apart.
+    """
 
     name: str
     vocabulary: tuple[str | None, ...]  # None for a word that did not occur
@@ -169,7 +171,9 @@ class BareScore:
 
 @dataclass(frozen=True, eq=False)
 class JointScore:
-    """Logistic regression on the histograms' ratios and on the standardised numbers of several cells."""
+    """Logistic regression on the histograms' ratios and on the standardised numbers of several
+    cells.
+    """
 
     histograms: tuple[ScoreHistogram | CrossScore, ...]
     names: tuple[str, ...]
@@ -238,7 +242,9 @@ def _raw(columns: dict[str, OutputColumn], names: tuple[str, ...]) -> Array:
 
 
 def _whitening(spread: Array) -> Array:
-    """Axes in which the noise has unit spread: what hardly varies, such as a difference of equal noises, counts most."""
+    """Axes in which the noise has unit spread: what hardly varies, such as a difference of equal
+    noises, counts most.
+    """
     if not spread.shape[1]:
         return np.zeros((0, 0))
     scale = np.maximum(spread.std(axis=0), 1e-300)
@@ -248,7 +254,9 @@ def _whitening(spread: Array) -> Array:
 
 
 def _logistic(features: Array, first: Mask) -> Array:
-    """Weights, the constant first, by Newton's method with a small ridge, on rows enough for a score."""
+    """Weights, the constant first, by Newton's method with a small ridge, on rows enough for a
+    score.
+    """
     rows = slice(None, None, -(-len(features) // _ROWS))
     features, first = features[rows], first[rows]
     inputs = np.column_stack([np.ones(len(features)), features])
@@ -264,7 +272,9 @@ def _logistic(features: Array, first: Mask) -> Array:
 
 
 def _times(rows: Array, matrix: Array) -> Array:
-    """rows · matrix without BLAS, whose threads wait for each other longer than a thin matrix takes."""
+    """rows · matrix without BLAS, whose threads wait for each other longer than a thin matrix
+    takes.
+    """
     return np.asarray(np.einsum("ni,ij->nj", rows, matrix))
 
 

@@ -13,8 +13,8 @@
     files.py     save, alt_text       a figure in a file, and its description in words
     canvas.py, figure.py              axes, colours and dashes; the figure that renders itself in a notebook
 
-Each function draws into `ax`, or into a new figure, and returns the figure. They need matplotlib, which is loaded by
-the first call. `tradeoff_svg` and `roc_svg` need nothing and return SVG as text.
+Each function draws into `ax`, or into a new figure, and returns the figure. They need matplotlib,
+which is loaded by the first call. `tradeoff_svg` and `roc_svg` need nothing and return SVG as text.
 """
 
 from __future__ import annotations

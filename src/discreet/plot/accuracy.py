@@ -33,12 +33,12 @@ def error(
 ) -> Figure:
     """Plot the margin of error at a confidence against ε, both on logarithmic axes.
 
-    `curves` are functions of ε by name, for example `lambda e: dp.Laplace(epsilon=e, sensitivity=1).error(0.95)`;
-    without them, Laplace and Gaussian noise on one number of this sensitivity are drawn. `epsilons` are where: from
-    0.1 to 10 by default.
+    `curves` are functions of ε by name, for example `lambda e: dp.Laplace(epsilon=e,
+    sensitivity=1).error(0.95)`; without them, Laplace and Gaussian noise on one number of this
+    sensitivity are drawn. `epsilons` are where: from 0.1 to 10 by default.
 
-    **Guarantee.** The chart reads no data: an error is computed from the noise distribution. It is an upper bound if what
-    `curves` return is one, as `mechanism.error` does.
+    **Guarantee.** The chart reads no data: an error is computed from the noise distribution. It is
+    an upper bound if what `curves` return is one, as `mechanism.error` does.
 
     >>> from discreet import plot
     >>> plot.alt_text(plot.error(confidence=0.95))[:43]

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The attacker's curve: trade-off (misses against false alarms) and ROC (detections against false alarms).
+"""The attacker's curve: trade-off (misses against false alarms) and ROC (detections against false
+alarms).
 
-**Guarantee.** The points that are joined are those of `Guarantee.roc`: never above the true trade-off curve, never below the
-true ROC. The chart shows no more than is proved.
+**Guarantee.** The points that are joined are those of `Guarantee.roc`: never above the true
+trade-off curve, never below the true ROC. The chart shows no more than is proved.
 """
 
 from __future__ import annotations
@@ -35,13 +36,15 @@ def tradeoff(
     bands: Sequence[Band] = (),
     ax: Axes | None = None,
 ) -> Figure:
-    """Plot the trade-off curve: the attacker's least miss rate for each false-alarm rate. The higher, the safer.
+    """Plot the trade-off curve: the attacker's least miss rate for each false-alarm rate. The
+    higher, the safer.
 
-    `points` are (false alarms, detections) by name; `certified` adds the band between the proved curve and one that is
-    proved from the other side; `bands` are measured ones, such as an audit's.
+    `points` are (false alarms, detections) by name; `certified` adds the band between the proved
+    curve and one that is proved from the other side; `bands` are measured ones, such as an audit's.
 
-    **Guarantee.** The points of a curve are those of `Guarantee.roc`: never above the true trade-off curve. It holds for
-    every test that an attacker can make of the answer (Dong, Roth, Su 2022).
+    **Guarantee.** The points of a curve are those of `Guarantee.roc`: never above the true
+    trade-off curve. It holds for every test that an attacker can make of the answer (Dong, Roth, Su
+    2022).
 
     >>> from discreet import plot, privacy
     >>> figure = plot.tradeoff({"one answer": privacy.laplace(scale=1), "two": 2 * privacy.laplace(scale=1)})
@@ -60,9 +63,11 @@ def roc(
     bands: Sequence[Band] = (),
     ax: Axes | None = None,
 ) -> Figure:
-    """Plot the ROC curve: the attacker's greatest detection rate for each false-alarm rate. See `tradeoff`.
+    """Plot the ROC curve: the attacker's greatest detection rate for each false-alarm rate. See
+    `tradeoff`.
 
-    **Guarantee.** The curve is never below the true one; the nearer it is to the diagonal, the safer.
+    **Guarantee.** The curve is never below the true one; the nearer it is to the diagonal, the
+    safer.
 
     >>> from discreet import plot, privacy
     >>> len(plot.roc(privacy.gaussian(noise=2.0), certified=True).axes)

@@ -31,12 +31,14 @@ def burn_down(
     time: str = "releases",
     ax: Axes | None = None,
 ) -> Figure:
-    """Plot the remaining budget after each spend; a dashed line continues the average pace until nothing remains.
+    """Plot the remaining budget after each spend; a dashed line continues the average pace until
+    nothing remains.
 
-    `when` are the times of the spends, from 0, in increasing order; without them the spends are numbered.
+    `when` are the times of the spends, from 0, in increasing order; without them the spends are
+    numbered.
 
-    **Guarantee.** Amounts are subtracted exactly, as the decimals that they print as. The dashed line is a forecast and
-    guarantees nothing.
+    **Guarantee.** Amounts are subtracted exactly, as the decimals that they print as. The dashed
+    line is a forecast and guarantees nothing.
 
     >>> from discreet import plot
     >>> plot.alt_text(plot.burn_down([0.1, 0.2], limit=1.0))

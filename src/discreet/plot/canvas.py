@@ -55,7 +55,9 @@ def axes_for(ax: Axes | None, size: tuple[float, float]) -> Axes:
 
 
 def style(number: int, heights: Sequence[float] | Array | None = None) -> Style:
-    """The look of the n-th line, which no other has; a line whose `heights` are only one point is a dot."""
+    """The look of the n-th line, which no other has; a line whose `heights` are only one point is a
+    dot.
+    """
     colour, dash, width = look(number)
     shown: Style = {"color": colour, "linestyle": (0, dash) if dash else "-", "linewidth": 0.75 * width}
     if heights is not None and sum(map(math.isfinite, heights)) == 1:
@@ -106,7 +108,9 @@ def guarantees_by_name(guarantees: Several) -> dict[str, Guarantee]:
 
 
 def finish(ax: Axes, title: str, words: str, *, legend: str = "best") -> Figure:
-    """Give the axes their words and quiet looks; the figure. `legend` is a corner, or "above" the axes."""
+    """Give the axes their words and quiet looks; the figure. `legend` is a corner, or "above" the
+    axes.
+    """
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(visible=True, color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)

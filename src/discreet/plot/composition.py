@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A comparison of composition theorems: the ε that each proves as the number of runs grows.
 
-**Guarantee.** Every point is `Guarantee.epsilon` by that route, so it is an upper bound; the lowest line is the tightest proof.
+**Guarantee.** Every point is `Guarantee.epsilon` by that route, so it is an upper bound; the lowest
+line is the tightest proof.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ def race(
     most: int = 100,
     ax: Axes | None = None,
 ) -> Figure:
-    """Plot ε at δ of k runs of a mechanism by every composition theorem that applies, for k up to `most` or for `runs`.
+    """Plot ε at δ of k runs of a mechanism by every composition theorem that applies, for k up to
+    `most` or for `runs`.
 
-    **Guarantee.** Every point is an upper bound on ε, proved by the theorem that its line is named after; the lowest line
-    is the tightest proof. The theorems are those of `Guarantee.compare`.
+    **Guarantee.** Every point is an upper bound on ε, proved by the theorem that its line is named
+    after; the lowest line is the tightest proof. The theorems are those of `Guarantee.compare`.
 
     >>> from discreet import plot, privacy
     >>> figure = plot.race(privacy.pure(0.1), delta=1e-6, most=50)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The densities of Laplace and Gaussian noise with the same ε, around an answer and around its neighbour's.
+"""The densities of Laplace and Gaussian noise with the same ε, around an answer and around its
+neighbour's.
 
 The chart shows continuous noise. Released numbers lie on a grid; see `discreet.mechanisms`.
 """
@@ -29,11 +30,12 @@ def noise(
 ) -> Figure:
     """Plot the densities of Laplace noise with ε and Gaussian noise with (ε, δ) for one number.
 
-    The strong curves stand around the exact answer 0, the faint ones around the answer of a neighbour, `sensitivity` away.
+    The strong curves stand around the exact answer 0, the faint ones around the answer of a
+    neighbour, `sensitivity` away.
 
-    **Guarantee.** The Laplace noise is ε-differentially private and the Gaussian noise (ε, δ)-differentially private for
-    a number of this sensitivity. Why it holds: Dwork, McSherry, Nissim, Smith 2006; Balle, Wang 2018. The chart itself
-    reads no data.
+    **Guarantee.** The Laplace noise is ε-differentially private and the Gaussian noise (ε,
+    δ)-differentially private for a number of this sensitivity. Why it holds: Dwork, McSherry,
+    Nissim, Smith 2006; Balle, Wang 2018. The chart itself reads no data.
 
     >>> from discreet import plot
     >>> figure = plot.noise(epsilon=0.5, delta=1e-6)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A figure that renders itself in a notebook, with its description, whatever the notebook's plotting mode is.
+"""A figure that renders itself in a notebook, with its description, whatever the notebook's
+plotting mode is.
 
 The only file that needs matplotlib to be loaded; `discreet.plot.canvas` loads it.
 """

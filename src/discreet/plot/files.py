@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A figure in a file, and in words.
 
-**Guarantee.** Every file carries its title and its description: as `<title>` and `<desc>` in .svg, as metadata in .png, .pdf.
+**Guarantee.** Every file carries its title and its description: as `<title>` and `<desc>` in .svg,
+as metadata in .png, .pdf.
 """
 
 from __future__ import annotations
@@ -32,11 +33,12 @@ _WITH: dict[str, Callable[..., Figure]] = {"tradeoff": tradeoff, "roc": roc}
 def save(what: Figure | Several, path: str | Path, kind: str = "tradeoff") -> None:
     """Write a figure into a file whose ending says the format.
 
-    `what` is a figure, or guarantees to be drawn as `kind` ("tradeoff" or "roc"); a name "" has no legend. Guarantees in
-    a .svg need nothing installed; figures, .png and .pdf need matplotlib (`pip install 'discreet[plot]'`).
+    `what` is a figure, or guarantees to be drawn as `kind` ("tradeoff" or "roc"); a name "" has no
+    legend. Guarantees in a .svg need nothing installed; figures, .png and .pdf need matplotlib
+    (`pip install 'discreet[plot]'`).
 
-    **Guarantee.** The file carries a title and a description for readers who do not see the curve, and nothing that
-    depends on when or where it was written.
+    **Guarantee.** The file carries a title and a description for readers who do not see the curve,
+    and nothing that depends on when or where it was written.
 
     >>> import tempfile, pathlib
     >>> from discreet import plot, privacy

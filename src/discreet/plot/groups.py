@@ -30,9 +30,11 @@ def groups(
     name: str = "value",
     ax: Axes | None = None,
 ) -> Figure:
-    """Plot one point for each group, with a bar from `lo` to `hi`; None is left out. At most 60 groups are drawn.
+    """Plot one point for each group, with a bar from `lo` to `hi`; None is left out. At most 60
+    groups are drawn.
 
-    **Guarantee.** The chart is post-processing of released numbers: it reads no data and costs no budget.
+    **Guarantee.** The chart is post-processing of released numbers: it reads no data and costs no
+    budget.
 
     >>> from discreet import plot
     >>> plot.alt_text(plot.groups(["a", "b"], [3, 5], [1, 3], [5, 7], name="visits"))

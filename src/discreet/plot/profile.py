@@ -31,10 +31,11 @@ def epsilon_delta(
     certified: bool = False,
     ax: Axes | None = None,
 ) -> Figure:
-    """Plot ε against δ; `certified` shades the gap down to the certified lower bound. Infinite values are not drawn.
+    """Plot ε against δ; `certified` shades the gap down to the certified lower bound. Infinite
+    values are not drawn.
 
-    **Guarantee.** Every point is `Guarantee.epsilon(delta)`, so the curve is never below the true one. What would break
-    it: reading ε between two points, where the line is only interpolated.
+    **Guarantee.** Every point is `Guarantee.epsilon(delta)`, so the curve is never below the true
+    one. What would break it: reading ε between two points, where the line is only interpolated.
 
     >>> from discreet import plot, privacy
     >>> plot.alt_text(plot.epsilon_delta(privacy.gaussian(noise=4.0)))

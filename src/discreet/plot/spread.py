@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The privacy-loss distribution: its mean, its tail beyond an ε, and the Gaussian that it tends to.
 
-**Guarantee.** The masses are those of `Guarantee.loss`, gathered into cells of equal width; a loss that has a probability of its
-own, such as the greatest loss of Laplace noise, is a stem with that probability and is in no cell. Beyond ε is what is greater than
-ε, not what is equal to it. Tails of less than 1e-9 are beyond the edge of the chart. The Gaussian is an estimate and never
-enters a bound.
+**Guarantee.** The masses are those of `Guarantee.loss`, gathered into cells of equal width; a loss
+that has a probability of its own, such as the greatest loss of Laplace noise, is a stem with that
+probability and is in no cell. Beyond ε is what is greater than ε, not what is equal to it. Tails of
+less than 1e-9 are beyond the edge of the chart. The Gaussian is an estimate and never enters a
+bound.
 """
 
 from __future__ import annotations
@@ -40,10 +41,12 @@ _ATOM, _BESIDE, _NEAR = 20.0, 3, 12
 
 @check.arguments
 def loss(guarantee: Guarantee, *, delta: float = 1e-6, ax: Axes | None = None) -> Figure:
-    """Plot the distribution of the privacy loss on a logarithmic axis, with the tail beyond ε(δ) shaded.
+    """Plot the distribution of the privacy loss on a logarithmic axis, with the tail beyond ε(δ)
+    shaded.
 
-    **Guarantee.** The masses are those of `Guarantee.loss`, which dominate the mechanism, and the stated ε is an upper
-    bound. The dashed Gaussian is an estimate (Sommer, Meiser, Mohammadi 2019) and enters no bound.
+    **Guarantee.** The masses are those of `Guarantee.loss`, which dominate the mechanism, and the
+    stated ε is an upper bound. The dashed Gaussian is an estimate (Sommer, Meiser, Mohammadi 2019)
+    and enters no bound.
 
     >>> from discreet import plot, privacy
     >>> plot.alt_text(plot.loss(privacy.laplace(scale=2), delta=1e-6)).startswith("The privacy loss of laplace")
@@ -78,7 +81,9 @@ def loss(guarantee: Guarantee, *, delta: float = 1e-6, ax: Axes | None = None) -
 
 
 def _beyond(losses: Array, epsilon: float) -> NDArray[np.bool_]:
-    """Which losses are greater than the ε that is shown; one that is equal to it, but for rounding, is not."""
+    """Which losses are greater than the ε that is shown; one that is equal to it, but for rounding,
+    is not.
+    """
     shown = float(upper_bound_text(epsilon)) if math.isfinite(epsilon) else math.inf
     return np.asarray(losses > shown * (1 + _SAME))
 
@@ -138,7 +143,9 @@ def _cells(ax: Axes, distribution: LossDistribution, epsilon: float) -> Array:
 
 
 def _bell(ax: Axes, distribution: LossDistribution, across: Array, width: float) -> None:
-    """The Gaussian with the mean and the spread of the distribution, as mass in a cell of that width."""
+    """The Gaussian with the mean and the spread of the distribution, as mass in a cell of that
+    width.
+    """
     spread = math.sqrt(distribution.variance)
     if spread > 0:
         bell = (
@@ -150,7 +157,9 @@ def _bell(ax: Axes, distribution: LossDistribution, across: Array, width: float)
 
 
 def histogram(distribution: LossDistribution, among: NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
-    """Edges and densities of equal cells over all losses (or those that are given) but tails of less than 1e-9."""
+    """Edges and densities of equal cells over all losses (or those that are given) but tails of
+    less than 1e-9.
+    """
     below, above = np.cumsum(distribution.masses), np.cumsum(distribution.masses[::-1])[::-1]
     seen = distribution.losses[(below >= _FLOOR) & (above >= _FLOOR)]
     kept = slice(None) if among is None else among

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The least noise (or the most steps) whose guarantee still implies a target.
 
-**Guarantee.** The result implies the target, never only nearly; it is within `tolerance` (relative) of the best one
-that the accountant can prove, if the family is monotone.
+**Guarantee.** The result implies the target, never only nearly; it is within `tolerance` (relative)
+of the best one that the accountant can prove, if the family is monotone.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def calibrate(
 ) -> float:
     """The parameter at the edge of what implies the target, on the safe side.
 
-    Without `between` a greater parameter is taken to be safer (noise), and the least that will do is found; with
-    `integer=True` a smaller one is taken to be safer (steps), and the most is found. With `between=(low, high)` the
-    direction is found by asking at both ends.
+    Without `between` a greater parameter is taken to be safer (noise), and the least that will do
+    is found; with `integer=True` a smaller one is taken to be safer (steps), and the most is found.
+    With `between=(low, high)` the direction is found by asking at both ends.
 
     >>> from discreet import privacy
     >>> calibrate(lambda steps: steps * privacy.pure(0.1), to=privacy.pure(1.0), integer=True)
@@ -52,9 +52,11 @@ def calibrate(
 def _edge(
     family: Callable[[Any], Guarantee], to: Guarantee, safe: float, unsafe: float, tolerance: float
 ) -> float:
-    """Close in on the edge by chords of the excess over the logarithm of the parameter, halving now and then.
+    """Close in on the edge by chords of the excess over the logarithm of the parameter, halving now
+    and then.
 
-    Each chord is aimed a third of the tolerance to the safe side, so that two good chords close the bracket.
+    Each chord is aimed a third of the tolerance to the safe side, so that two good chords close the
+    bracket.
     """
     above, below = excess(family(unsafe), to), excess(family(safe), to)
     for turn in range(100):
@@ -100,7 +102,9 @@ def _bracket(
 
 
 def _rough_edge(family: Callable[[Any], Guarantee], to: Guarantee) -> float:
-    """A parameter that implies the target, by a bound that costs little; it is near the edge, but not at it."""
+    """A parameter that implies the target, by a bound that costs little; it is near the edge, but
+    not at it.
+    """
     low, high = _SMALLEST, 1.0
     while not roughly_implies(family(high), to):
         low, high = high, 4 * high

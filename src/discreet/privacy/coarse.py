@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where to compute: the tilt, the window and the bulk of each law, from coarse laws that cost little.
+"""Where to compute: the tilt, the window and the bulk of each distribution, from coarse
+distributions that cost little.
 
-Nothing here needs accuracy: any tilt and any window give a valid result, good ones give a tight result. Only
-`chernoff_log_delta` is itself a bound, and the coarse laws dominate, so it is on the safe side.
+Nothing here needs accuracy: any tilt and any window give a valid result, good ones give a tight
+result. Only `chernoff_log_delta` is itself a bound, and the coarse distributions dominate, so it is
+on the safe side.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ class Frame:
 
 
 class Coarse:
-    """A bag of pairs, each as a law on a few hundred losses that dominates it."""
+    """A bag of pairs, each as a distribution on a few hundred losses that dominates it."""
 
     def __init__(self, entries: list[tuple[Pair, int]]) -> None:
         self.entries = entries
@@ -58,7 +60,9 @@ class Coarse:
         return total
 
     def chernoff_log_delta(self, epsilon: float) -> float:
-        """A certified, cheap upper bound of log δ: the least Rényi bound that the coarse law gives."""
+        """A certified, cheap upper bound of log δ: the least Rényi bound that the coarse
+        distribution gives.
+        """
         lam = np.array([self._search(lambda lam, k: k - lam * epsilon + log_peak(lam))])
         finite = float((self.log_moments(lam) - lam * epsilon + log_peak(lam))[0])
         slack = 1e-12 * (1 + abs(finite)) + self.total * DRIFT * (1 + float(lam[0]))
@@ -87,7 +91,7 @@ class Coarse:
         return self._narrowest(tilt, epsilon - 0.1 / tilt, epsilon + 0.1 / tilt)
 
     def _search_refined(self, objective: Callable[[Array, Array], Array]) -> float:
-        """The best tilt, with the coarse laws refined wherever a cell is wide for it."""
+        """The best tilt, with the coarse distributions refined wherever a cell is wide for it."""
         tilt = self._search(objective)
         for _ in range(8):
             if not self._refine(tilt):
@@ -96,7 +100,9 @@ class Coarse:
         return tilt
 
     def _refine(self, tilt: float) -> bool:
-        """Add knots around the tilted bulk of each law whose cells there span more than a factor e in weight."""
+        """Add knots around the tilted bulk of each distribution whose cells there span more than a
+        factor e in weight.
+        """
         changed = False
         for i, law in enumerate(self.laws):
             pair = self.entries[i][0]
@@ -110,7 +116,9 @@ class Coarse:
         return changed
 
     def _narrowest(self, tilt: float, start: float, latest: float) -> Frame:
-        """A slightly smaller tilt has a lighter upper tail, so a shorter period may do; take the shortest."""
+        """A slightly smaller tilt has a lighter upper tail, so a shorter period may do; take the
+        shortest.
+        """
         best = self.frame(tilt, start, latest)
         if len(self.entries) > 8:
             return best
@@ -132,7 +140,9 @@ class Coarse:
         )
 
     def bulk(self, tilt: float, outside: float) -> Frame:
-        """Centre and width of each entry, and an interval that misses only `outside` on either side."""
+        """Centre and width of each entry, and an interval that misses only `outside` on either
+        side.
+        """
         centres, scales = [], []
         for law in self.laws:
             weights = law.tilt_masses(tilt)

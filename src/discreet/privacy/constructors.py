@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guarantee of one mechanism each, from validated parameters.
 
-Every function takes `unit`, whom the guarantee protects: a `Unit`, or a word for one, beside which `relation` is
-"add-remove" (the default) or "replace". Noise is always measured in sensitivities under that relation: `noise` and `scale` are standard deviation and scale divided by the
-greatest change of the answer between neighbours.
+Every function takes `unit`, whom the guarantee protects: a `Unit`, or a word for one, beside which
+`relation` is "add-remove" (the default) or "replace". Noise is always measured in sensitivities
+under that relation: `noise` and `scale` are standard deviation and scale divided by the greatest
+change of the answer between neighbours.
 """
 
 from __future__ import annotations
@@ -32,9 +33,11 @@ from discreet.privacy.unit import Unit, unit_of
 
 @check.arguments
 def pure(epsilon: float, *, unit: str | Unit = "record", relation: str | None = None) -> Guarantee:
-    """The guarantee of a mechanism that is ε-differentially private, and of which nothing else is known.
+    """The guarantee of a mechanism that is ε-differentially private, and of which nothing else is
+    known.
 
-    **Guarantee.** Covers every ε-DP mechanism: randomized response is the worst of them (Kairouz, Oh, Viswanath 2015).
+    **Guarantee.** Covers every ε-DP mechanism: randomized response is the worst of them (Kairouz,
+    Oh, Viswanath 2015).
 
     >>> (10 * pure(0.1)).epsilon(delta=0)
     1.0
@@ -46,10 +49,12 @@ def pure(epsilon: float, *, unit: str | Unit = "record", relation: str | None = 
 def approximate(
     epsilon: float, delta: float, *, unit: str | Unit = "record", relation: str | None = None
 ) -> Guarantee:
-    """The guarantee of a mechanism that is (ε, δ)-differentially private, and of which nothing else is known.
+    """The guarantee of a mechanism that is (ε, δ)-differentially private, and of which nothing else
+    is known.
 
-    **Guarantee.** Covers every (ε, δ)-DP mechanism: leaky randomized response is the worst of them (Kairouz, Oh,
-    Viswanath 2015). Composition is loose, because the noise itself is unknown; state the mechanism where you can.
+    **Guarantee.** Covers every (ε, δ)-DP mechanism: leaky randomized response is the worst of them
+    (Kairouz, Oh, Viswanath 2015). Composition is loose, because the noise itself is unknown; state
+    the mechanism where you can.
 
     >>> approximate(1.0, 1e-6).epsilon(delta=1e-6)
     1.0
@@ -81,9 +86,11 @@ def concentrated(
 def approximate_concentrated(
     delta: float, rho: float, *, unit: str | Unit = "record", relation: str | None = None
 ) -> Guarantee:
-    """The guarantee of a mechanism that is δ-approximately ρ-zero-concentrated differentially private.
+    """The guarantee of a mechanism that is δ-approximately ρ-zero-concentrated differentially
+    private.
 
-    **Guarantee.** Except with probability δ, D_α ≤ ρα for every Rényi order α > 1 (Bun, Steinke 2016, Definition 8.1).
+    **Guarantee.** Except with probability δ, D_α ≤ ρα for every Rényi order α > 1 (Bun, Steinke
+    2016, Definition 8.1).
 
     >>> approximate_concentrated(delta=1e-6, rho=0.1).epsilon(delta=1e-7)
     inf
@@ -99,8 +106,8 @@ def renyi_point(
 ) -> Guarantee:
     """The guarantee of a mechanism whose Rényi divergence is known at one order.
 
-    **Guarantee.** D_α ≤ ε at α = `order`, in both directions (Mironov 2017). Lower orders have the same bound, because
-    the divergence grows with the order; of higher orders nothing is known.
+    **Guarantee.** D_α ≤ ε at α = `order`, in both directions (Mironov 2017). Lower orders have the
+    same bound, because the divergence grows with the order; of higher orders nothing is known.
 
     >>> renyi_point(order=8, epsilon=0.5).renyi(order=4)
     0.5
@@ -116,8 +123,8 @@ def renyi_curve(
 ) -> Guarantee:
     """The guarantee of a mechanism whose Rényi divergences are known at several orders, {order: ε}.
 
-    **Guarantee.** D_α ≤ ε at each of the orders, in both directions (Mironov 2017); between two of them the bound of the
-    next higher order holds.
+    **Guarantee.** D_α ≤ ε at each of the orders, in both directions (Mironov 2017); between two of
+    them the bound of the next higher order holds.
 
     >>> renyi_curve({2: 0.1, 8: 0.6}).renyi(order=3)
     0.6
@@ -139,8 +146,9 @@ def renyi_curve(
 def laplace(scale: float, *, unit: str | Unit = "record", relation: str | None = None) -> Guarantee:
     """The guarantee of Laplace noise whose scale is `scale` sensitivities.
 
-    **Guarantee.** It is (1/scale)-DP (Dwork, McSherry, Nissim, Smith 2006), and the curve for δ > 0 is the exact one of the
-    Laplace distribution. What would break it: an answer that moves by more than the sensitivity.
+    **Guarantee.** It is (1/scale)-DP (Dwork, McSherry, Nissim, Smith 2006), and the curve for δ > 0
+    is the exact one of the Laplace distribution. What would break it: an answer that moves by more
+    than the sensitivity.
 
     >>> laplace(scale=2).epsilon(delta=0)
     0.5
@@ -150,10 +158,12 @@ def laplace(scale: float, *, unit: str | Unit = "record", relation: str | None =
 
 @check.arguments
 def gaussian(noise: float, *, unit: str | Unit = "record", relation: str | None = None) -> Guarantee:
-    """The guarantee of Gaussian noise whose standard deviation is `noise` sensitivities, or of its rounding to integers.
+    """The guarantee of Gaussian noise whose standard deviation is `noise` sensitivities, or of its
+    rounding to integers.
 
-    **Guarantee.** It is (1/noise)-Gaussian DP, and the curve is exact (Dong, Roth, Su 2022; Balle, Wang 2018). Rounding is
-    post-processing. Noise that is drawn from the *discrete* Gaussian has another curve: see `discrete_gaussian`.
+    **Guarantee.** It is (1/noise)-Gaussian DP, and the curve is exact (Dong, Roth, Su 2022; Balle,
+    Wang 2018). Rounding is post-processing. Noise that is drawn from the *discrete* Gaussian has
+    another curve: see `discrete_gaussian`.
 
     >>> round(gaussian(noise=1.0).epsilon(delta=1e-6), 6)
     4.886554
@@ -167,7 +177,8 @@ def discrete_laplace(
 ) -> Guarantee:
     """The guarantee of integer Laplace (geometric) noise for an answer with an integer sensitivity.
 
-    **Guarantee.** It is (sensitivity/scale)-DP (Ghosh, Roughgarden, Sundararajan 2009), with the exact curve for δ > 0.
+    **Guarantee.** It is (sensitivity/scale)-DP (Ghosh, Roughgarden, Sundararajan 2009), with the
+    exact curve for δ > 0.
 
     >>> discrete_laplace(scale=4, sensitivity=2).epsilon(delta=0)
     0.5
@@ -180,10 +191,12 @@ def discrete_laplace(
 def discrete_gaussian(
     scale: float, sensitivity: int = 1, *, unit: str | Unit = "record", relation: str | None = None
 ) -> Guarantee:
-    """The guarantee of integer Gaussian noise, P(z) ∝ e^(-z²/2·scale²), for an answer with an integer sensitivity.
+    """The guarantee of integer Gaussian noise, P(z) ∝ e^(-z²/2·scale²), for an answer with an
+    integer sensitivity.
 
-    **Guarantee.** It is (sensitivity/scale)²/2-zCDP (Canonne, Kamath, Steinke 2020), with the exact curve of the discrete
-    distribution where its outcomes can be listed. That curve is not the one of `gaussian`.
+    **Guarantee.** It is (sensitivity/scale)²/2-zCDP (Canonne, Kamath, Steinke 2020), with the exact
+    curve of the discrete distribution where its outcomes can be listed. That curve is not the one
+    of `gaussian`.
 
     >>> round(discrete_gaussian(scale=2).concentrated(), 9)
     0.125
@@ -198,8 +211,8 @@ def randomized_response(
 ) -> Guarantee:
     """The guarantee of randomized response over two or more outcomes.
 
-    **Guarantee.** The truth is e^ε times as likely as each other outcome, so it is ε-DP (Warner 1965; Kairouz, Oh,
-    Viswanath 2016), with the exact curve for δ > 0.
+    **Guarantee.** The truth is e^ε times as likely as each other outcome, so it is ε-DP (Warner
+    1965; Kairouz, Oh, Viswanath 2016), with the exact curve for δ > 0.
 
     >>> randomized_response(1.0).epsilon(delta=0)
     1.0
@@ -226,7 +239,8 @@ def leaky_randomized_response(
 ) -> Guarantee:
     """The guarantee of randomized response that also reveals its input with probability δ.
 
-    **Guarantee.** It is (ε, δ)-DP, and the worst mechanism that is (Kairouz, Oh, Viswanath 2015, Theorem 3.2).
+    **Guarantee.** It is (ε, δ)-DP, and the worst mechanism that is (Kairouz, Oh, Viswanath 2015,
+    Theorem 3.2).
 
     >>> leaky_randomized_response(1.0, 1e-3).epsilon(delta=1e-3)
     1.0
@@ -237,10 +251,12 @@ def leaky_randomized_response(
 
 @check.arguments
 def exponential(epsilon: float, *, unit: str | Unit = "record", relation: str | None = None) -> Guarantee:
-    """The guarantee of the exponential mechanism calibrated to ε, or of report-noisy-max with Gumbel noise.
+    """The guarantee of the exponential mechanism calibrated to ε, or of report-noisy-max with
+    Gumbel noise.
 
-    **Guarantee.** It is ε-DP, and its losses span at most ε (bounded range), hence ε²/8-zCDP (Cesar, Rogers 2021, Lemma
-    3.4). What would break it: a score that moves by more than its sensitivity.
+    **Guarantee.** It is ε-DP, and its losses span at most ε (bounded range), hence ε²/8-zCDP
+    (Cesar, Rogers 2021, Lemma 3.4). What would break it: a score that moves by more than its
+    sensitivity.
 
     >>> round(exponential(1.0).concentrated(), 9)
     0.125

@@ -1,19 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A guarantee in plain sentences: who is protected, what an attacker can do, and what is not protected.
+"""A guarantee in plain sentences: who is protected, what an attacker can do, and what is not
+protected.
 
-**Guarantee.** Every number is an upper bound on what any attacker achieves, read from the whole trade-off curve (not from
-one ε) and rounded up in the sentence. It holds for an attacker who knows everything except the one protected unit.
+**Guarantee.** Every number is an upper bound on what any attacker achieves, read from the whole
+trade-off curve (not from one ε) and rounded up in the sentence. It holds for an attacker who knows
+everything except the one protected unit.
 
-Three of the numbers are points of the ROC curve D, the greatest detection rate at each false-alarm rate:
+Three of the numbers are points of the ROC curve D, the greatest detection rate at each false-alarm
+rate:
 
-- a guess from even odds is right with probability at most (1 + max(D(α) - α))/2, which is (1 + total variation)/2;
+- a guess from even odds is right with probability at most (1 + max(D(α) - α))/2, which is (1 +
+  total variation)/2;
 - with 1 % false alarms a detection rate of at most D(0.01);
-- an event after which an even prior is above 90 % has P > 9·Q, so P is at most where the line of slope 9 through the origin
-  leaves the region under D. This holds for whatever is computed from the answer, because D does.
+- an event after which an even prior is above 90 % has P > 9·Q, so P is at most where the line of
+  slope 9 through the origin leaves the region under D. This holds for whatever is computed from the
+  answer, because D does.
 
-Why these sentences: people judge a risk better by counts of possible answers with and without them than by ε or by
-examples of noisy output (Nanayakkara, Smart, Cummings, Kaptchuk, Redmiles 2023). Why not "e^ε times as likely": most
-answers never come near that, and under Gaussian noise there is no such factor at all.
+Why these sentences: people judge a risk better by counts of possible answers with and without them
+than by ε or by examples of noisy output (Nanayakkara, Smart, Cummings, Kaptchuk, Redmiles 2023).
+Why not "e^ε times as likely": most answers never come near that, and under Gaussian noise there is
+no such factor at all.
 
 A guarantee that protects hardly anybody says so: `cautions` come first.
 
@@ -49,10 +55,11 @@ _MANY = 10**9
 class Explanation:
     """What a guarantee means for one protected unit, as numbers and as sentences.
 
-    `right`: how often a guess from even odds is right; `caught`: the detection rate at 1 % false alarms; `sure`: the
-    probability that a posterior from even odds exceeds 90 %; `never_above`: the greatest posterior from even odds, 1 if
-    there is no bound. All are probabilities, and upper bounds. `failure` is the δ with which the guarantee may fail
-    altogether, `units` the public number of protected units, if the caller stated one.
+    `right`: how often a guess from even odds is right; `caught`: the detection rate at 1 % false
+    alarms; `sure`: the probability that a posterior from even odds exceeds 90 %; `never_above`: the
+    greatest posterior from even odds, 1 if there is no bound. All are probabilities, and upper
+    bounds. `failure` is the δ with which the guarantee may fail altogether, `units` the public
+    number of protected units, if the caller stated one.
 
     >>> from discreet import privacy
     >>> told = privacy.gaussian(noise=2.0).explain()
@@ -93,7 +100,9 @@ class Explanation:
         return f"This holds if the mechanisms that ran are the ones described, with parameters fixed in advance{stated}."
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole explanation, ready for JSON; probabilities are upper bounds with all their digits."""
+        """The whole explanation, ready for JSON; probabilities are upper bounds with all their
+        digits.
+        """
         return {
             "protects": self.unit.protects,
             "relation": self.unit.relation,
@@ -149,9 +158,11 @@ def explain(guarantee: Guarantee, units: int | None = None) -> Explanation:
 
 
 def cautions(right: float, delta: float, unit: Unit, units: int | None = None) -> tuple[str, ...]:
-    """The concerns about a guarantee with this δ, under which a guess from even odds is right with probability `right`.
+    """The concerns about a guarantee with this δ, under which a guess from even odds is right with
+    probability `right`.
 
-    **Guarantee.** Nothing here is read off data: `units`, the number of protected units, is public or not given.
+    **Guarantee.** Nothing here is read off data: `units`, the number of protected units, is public
+    or not given.
 
     >>> cautions(0.6, 1e-6, Unit("patient"), units=100)
     ()
@@ -178,7 +189,8 @@ def cautions(right: float, delta: float, unit: Unit, units: int | None = None) -
 
 
 def _chance_of_certainty(guarantee: Guarantee) -> float:
-    """Where the line of slope 9 leaves the ROC region: by the profile, and by the points of the curve beyond the line.
+    """Where the line of slope 9 leaves the ROC region: by the profile, and by the points of the
+    curve beyond the line.
 
     D is concave, so if D(α) ≤ 9α at some α > 0 then the two meet before, and no higher than D(α).
     """

@@ -3,13 +3,15 @@
 
 Read this first. There are three kinds of node:
 
-- a *primitive* (`discreet.privacy.primitives`): one mechanism, which implements whatever it knows of itself;
+- a *primitive* (`discreet.privacy.primitives`): one mechanism, which implements whatever it knows
+  of itself;
 - `ComposedGuarantee`: a counted bag of guarantees, in no order;
-- *wrapped*: `Sampled`, `Parallel`, `GroupGuarantee` (`discreet.privacy.sampling`, `discreet.privacy.wrapped`).
+- *wrapped*: `Sampled`, `Parallel`, `GroupGuarantee` (`discreet.privacy.sampling`,
+  `discreet.privacy.wrapped`).
 
-`a + b` is the guarantee of running both, where the question put to the second may depend on the answer of the
-first, but not its parameters; `10 * a` of ten runs. Neither computes anything. Views convert once, at the end,
-and take the least of all bounds that hold.
+`a + b` is the guarantee of running both, where the question put to the second may depend on the
+answer of the first, but not its parameters; `10 * a` of ten runs. Neither computes anything. Views
+convert once, at the end, and take the least of all bounds that hold.
 """
 
 from __future__ import annotations
@@ -51,9 +53,10 @@ _MOST_BAGS = 256
 class Guarantee(ABC):
     """What a mechanism guarantees to one protected unit, whatever else the attacker knows.
 
-    **Guarantee.** Every view is on the safe side: `epsilon`, `delta`, `advantage`, `renyi`, `concentrated` are never below
-    the truth, `tradeoff` never above it, and `bound` holds on both sides. They hold for adaptively chosen questions
-    with parameters fixed in advance (Zhu, Dong, Wang 2022, Theorem 10); post-processing never weakens them.
+    **Guarantee.** Every view is on the safe side: `epsilon`, `delta`, `advantage`, `renyi`,
+    `concentrated` are never below the truth, `tradeoff` never above it, and `bound` holds on both
+    sides. They hold for adaptively chosen questions with parameters fixed in advance (Zhu, Dong,
+    Wang 2022, Theorem 10); post-processing never weakens them.
 
     >>> from discreet import privacy
     >>> train = 1_000 * privacy.gaussian(noise=1.0).sampled(rate=0.01) + privacy.laplace(scale=10)
@@ -73,12 +76,16 @@ class Guarantee(ABC):
 
     @property
     def together(self) -> int:
-        """How many units it is known to be about: more than one for a group whose noise was not rescaled."""
+        """How many units it is known to be about: more than one for a group whose noise was not
+        rescaled.
+        """
         return 1
 
     @property
     def leans_on_others(self) -> bool:
-        """Whether it is one part of a step, so that the guarantee of a group has to be computed for the whole step."""
+        """Whether it is one part of a step, so that the guarantee of a group has to be computed for
+        the whole step.
+        """
         return False
 
     @abstractmethod
@@ -90,7 +97,9 @@ class Guarantee(ABC):
         """The guarantee for a group of that many units (two or more)."""
 
     def _group_apart(self, size: int) -> Guarantee:
-        """The guarantee at that distance (two or more); where nothing is sampled it is that of a group."""
+        """The guarantee at that distance (two or more); where nothing is sampled it is that of a
+        group.
+        """
         return self._group_of(size)
 
     # --- algebra -----------------------------------------------------------------------------------
@@ -106,19 +115,25 @@ class Guarantee(ABC):
 
     @check.arguments
     def sampled(self, rate: float, scheme: str = "poisson", relation: str | None = None) -> Guarantee:
-        """The mechanism on a secret, fresh random sample of the units; see `discreet.privacy.sampling`."""
+        """The mechanism on a secret, fresh random sample of the units; see
+        `discreet.privacy.sampling`.
+        """
         from discreet.privacy.sampling import sample
 
         return sample(self, rate, scheme, relation)
 
     @check.arguments
     def group(self, size: int) -> Guarantee:
-        """The guarantee for `size` units that join or leave together (a household, the rows of one person)."""
+        """The guarantee for `size` units that join or leave together (a household, the rows of one
+        person).
+        """
         size = check.whole(size=size)
         return self if size == 1 else self._group_of(size)
 
     def at_distance(self, size: int) -> Guarantee:
-        """The guarantee for any two data sets that are `size` neighbours apart, some units joining and some leaving."""
+        """The guarantee for any two data sets that are `size` neighbours apart, some units joining
+        and some leaving.
+        """
         size = check.whole(size=size)
         return self if size == 1 else self._group_apart(size)
 
@@ -215,13 +230,17 @@ class Guarantee(ABC):
         return roc(self, check.whole(at_least=2, points=points))
 
     def posterior(self, prior: float = 0.5, delta: float = 0.0) -> float:
-        """The greatest posterior probability that an attacker with this prior reaches, save with probability δ."""
+        """The greatest posterior probability that an attacker with this prior reaches, save with
+        probability δ.
+        """
         from discreet.privacy.tradeoff import posterior
 
         return posterior(self, check.inner_probability(prior=prior), check.delta(delta=delta))
 
     def posterior_exceeds(self, threshold: float, prior: float = 0.5) -> float:
-        """A bound on the probability that the posterior exceeds a threshold, for an attacker with this prior."""
+        """A bound on the probability that the posterior exceeds a threshold, for an attacker with
+        this prior.
+        """
         from discreet.privacy.tradeoff import posterior_exceeds
 
         prior = check.inner_probability(prior=prior)
@@ -247,7 +266,8 @@ class Guarantee(ABC):
     def explain(self, *, units: int | None = None) -> Explanation:
         """What it means for one protected unit, in plain sentences with numbers from the curve.
 
-        `units` is the public number of protected units, if there is one: a δ that is not below 1/units is no protection.
+        `units` is the public number of protected units, if there is one: a δ that is not below
+        1/units is no protection.
         """
         from discreet.privacy.explain import explain
 

@@ -39,7 +39,9 @@ def _size(entries: list[tuple[Pair, int]]) -> float:
 
 
 def _repeat(pair: Pair, count: int) -> tuple[Array, Array]:
-    """Losses and log masses of `count` draws: a binomial law for two atoms, else every sequence."""
+    """Losses and log masses of `count` draws: a binomial distribution for two atoms, else every
+    sequence.
+    """
     if pair.losses.size < 2:
         loss, p = (float(pair.losses[0]), float(pair.p[0])) if pair.losses.size else (0.0, 0.0)
         return np.array([count * loss]), np.array([count * math.log(p) if p > 0 else -np.inf])

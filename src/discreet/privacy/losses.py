@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Composition of pairs: certified δ(ε) and ε(δ) of a bag of dominating pairs.
 
-**Guarantee.** `Composition.upper_epsilon(δ)` is never below, `lower_epsilon(δ)` never above the ε at which the product of
-the pairs has hockey-stick divergence δ; the same for δ at given ε. This holds for every δ down to 1e-300.
+**Guarantee.** `Composition.upper_epsilon(δ)` is never below, `lower_epsilon(δ)` never above the ε
+at which the product of the pairs has hockey-stick divergence δ; the same for δ at given ε. This
+holds for every δ down to 1e-300.
 
-How. Put e^{λL}/E e^{λL} on top of the law of each loss (an Esscher transform). Sums of tilted losses are tilted
-sums, the tilted law of the sum has its bulk where δ is decided, and
+How. Put e^{λL}/E e^{λL} on top of the distribution of each loss (an Esscher transform). Sums of
+tilted losses are tilted sums, the tilted distribution of the sum has its bulk where δ is decided,
+and
 
     δ(ε) = e^{K(λ) - λε} · E_tilted[ w(L - ε) ],     w(x) = e^{-λx}·(1 - e^{-x})₊ ≤ c(λ) = λ^λ/(1+λ)^{1+λ}.
 
-So an error of τ (in total mass) in the tilted law of the sum costs at most τ·c(λ)·e^{K(λ) - λε}: that product is
-the Rényi bound (Canonne, Kamath, Steinke 2020, Proposition 12), within a small factor of δ itself. That is why one
-FFT in double precision keeps relative accuracy at δ = 1e-100, where an untilted one is all round-off.
+So an error of τ (in total mass) in the tilted distribution of the sum costs at most τ·c(λ)·e^{K(λ)
+- λε}: that product is the Rényi bound (Canonne, Kamath, Steinke 2020, Proposition 12), within a
+small factor of δ itself. That is why one FFT in double precision keeps relative accuracy at δ =
+1e-100, where an untilted one is all round-off.
 
-λ is free: any value is valid, a good one is tight. It is chosen with a coarse law, so it needs no accuracy.
+λ is free: any value is valid, a good one is tight. It is chosen with a coarse distribution, so it
+needs no accuracy.
 
-Where the moments of every pair are known, none of this is needed: `inversion` gets δ from them, faster and closer.
+Where the moments of every pair are known, none of this is needed: `inversion` gets δ from them,
+faster and closer.
 """
 
 from __future__ import annotations
@@ -157,7 +162,9 @@ class Composition:
 
     @property
     def _listing_error(self) -> float:
-        """How far log δ of the listed outcomes may be off: logarithms of factorials and of long sums."""
+        """How far log δ of the listed outcomes may be off: logarithms of factorials and of long
+        sums.
+        """
         return CLOSE + 16 * UNIT * (math.lgamma(self.total + 1.0) + self.greatest)
 
     def _listed_epsilon(self, delta: float, side: float) -> float:
@@ -199,7 +206,7 @@ class Composition:
         return found
 
     def distribution(self, frame: Frame, *, upper: bool) -> TiltedDistribution:
-        """The tilted law of the sum, dominating (`upper`) or dominated."""
+        """The tilted distribution of the sum, dominating (`upper`) or dominated."""
         finer = 1 if upper else _FINER
         step, size, origins = self._lattice(frame, 8 if self.total == 1 else finer)
         discretise = spread if upper else contract
@@ -236,7 +243,9 @@ class Composition:
         )
 
     def _tilt(self, masses: list[Masses], tilt: float) -> tuple[list[Array], float, float]:
-        """Each law under the tilt, K(λ), and a bound on the total error that rounding leaves in the sum."""
+        """Each distribution under the tilt, K(λ), and a bound on the total error that rounding
+        leaves in the sum.
+        """
         tilted, log_moment, rounding = [], 0.0, 0.0
         for law, count in zip(masses, self.coarse.counts, strict=True):
             exponent = law.log_p + tilt * law.losses
@@ -254,13 +263,15 @@ class Composition:
     def _tail(
         self, masses: list[Masses], frame: Frame, log_moment: float, at: float, *, side: float
     ) -> float:
-        """Tilted mass of the sum beyond `at`, above (side 1) or below (side -1), by Chernoff's bound."""
+        """Tilted mass of the sum beyond `at`, above (side 1) or below (side -1), by Chernoff's
+        bound.
+        """
         rates = side * np.geomspace(0.1, 6.0, 12) * (6.0 / self.coarse.scale(frame))
         bound = self.coarse.log_moments(frame.tilt + rates, masses) - log_moment - rates * at
         return math.exp(min(0.0, float(bound.min())))
 
     def untilted_distribution(self) -> TiltedDistribution:
-        """The law of the loss itself, dominating; good to about 1e-12 in absolute terms."""
+        """The distribution of the loss itself, dominating; good to about 1e-12 in absolute terms."""
         return self.distribution(self.coarse.bulk(0.0, LEAST_OUTSIDE), upper=True)
 
     def as_pair(self) -> Pair:
@@ -302,7 +313,9 @@ def _is_revealed(infinite: float, delta: float, side: float) -> bool:
 
 
 def _close_epsilon(bag: Composition, delta: float, *, upper: bool) -> tuple[float, bool]:
-    """By the moments, or by jumps where those are not close; and whether that is close to the truth."""
+    """By the moments, or by jumps where those are not close; and whether that is close to the
+    truth.
+    """
     if bag.spectrum is None or delta <= bag.infinite:
         return (math.inf if upper else 0.0), False
     inverted = bag.spectrum.epsilon(delta, upper=upper)

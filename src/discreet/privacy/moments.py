@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The moments M(z) = E e^{zL} of one privacy loss along a vertical line z = λ + it, with error bounds.
+"""The moments M(z) = E e^{zL} of one privacy loss along a vertical line z = λ + it, with error
+bounds.
 
-**Guarantee.** A `Line` is the law of L under the tilt λ, normalised, seen through φ(t) = M(λ + it)/M(λ). Each value of φ
-is off by at most the stated error, so is `log_moment`, and |φ(t)| is below `log_bound(T)` for **every** t ≥ T.
+**Guarantee.** A `Line` is the distribution of L under the tilt λ, normalised, seen through φ(t) =
+M(λ + it)/M(λ). Each value of φ is off by at most the stated error, so is `log_moment`, and |φ(t)|
+is below `log_bound(T)` for **every** t ≥ T.
 
-Moments of a composition are products of moments, so no lattice is needed: `inversion` goes back from them to δ. Here are
-the laws whose moments are elementary; `quadrature` has the sampled Gaussian.
+Moments of a composition are products of moments, so no lattice is needed: `inversion` goes back
+from them to δ. Here are the distributions whose moments are elementary; `quadrature` has the
+sampled Gaussian.
 
-What would break it: an exponential or a sine that is off by more than a few units in the last place.
+What would break it: an exponential or a sine that is off by more than a few units in the last
+place.
 """
 
 from __future__ import annotations
@@ -45,14 +49,16 @@ class Line(Protocol):
 
     @property
     def centre(self) -> float:
-        """About the mean of the tilted law."""
+        """About the mean of the tilted distribution."""
 
     @property
     def variance(self) -> float:
-        """About the variance of the tilted law."""
+        """About the variance of the tilted distribution."""
 
     def values(self, spacing: float, count: int) -> tuple[Complex, Array | float] | None:
-        """E e^{it(L - centre)} under the tilt at t = 0, spacing, …, and their errors; None if that is too dear."""
+        """E e^{it(L - centre)} under the tilt at t = 0, spacing, …, and their errors; None if that
+        is too dear.
+        """
 
     def log_bound(self, beyond: float) -> float:
         """log of a bound on |E e^{itL}| under the tilt that holds for every t ≥ beyond."""
@@ -77,7 +83,9 @@ def log_peak(lam: Array) -> Array:
 
 
 def log_add(log_x: float, y: float, *, upper: bool) -> float:
-    """log(e^log_x + y) on the safe side of its own rounding and of y's, which may be all that a small e^log_x adds."""
+    """log(e^log_x + y) on the safe side of its own rounding and of y's, which may be all that a
+    small e^log_x adds.
+    """
     if y <= 0:
         return log_x
     total = float(np.logaddexp(log_x, math.log(y)))
@@ -85,7 +93,9 @@ def log_add(log_x: float, y: float, *, upper: bool) -> float:
 
 
 def uniform_decay(half_widths: Array) -> Array:
-    """The greatest |E e^{itU}| over all t beyond T, for U uniform; in terms of T·(half the width of U)."""
+    """The greatest |E e^{itU}| over all t beyond T, for U uniform; in terms of T·(half the width of
+    U).
+    """
     near = np.sinc(np.minimum(half_widths, math.pi) / math.pi)
     return np.asarray(np.maximum(near, np.minimum(_SIDE_LOBE, 1 / np.maximum(half_widths, 1e-9))))
 
@@ -183,11 +193,11 @@ class GaussianMoments:
 
 @dataclass(frozen=True, eq=False)
 class SlopedMoments:
-    """The sum of independent losses, the i-th `counts[i]` times: in [-ε, ε] with density ∝ e^{l/2} and, for Laplace
-    noise, an atom at either end.
+    """The sum of independent losses, the i-th `counts[i]` times: in [-ε, ε] with density ∝ e^{l/2}
+    and, for Laplace noise, an atom at either end.
 
-    For each M(z)·e^{-zε} = atoms·(1 + e^{-bε}) + slope·(1 - e^{-bε})/b with b = 2z + 1 and ε = reach. Its density at l
-    is slope/2·e^{(l-ε)/2}, so Laplace noise has atoms = slope = 1/2.
+    For each M(z)·e^{-zε} = atoms·(1 + e^{-bε}) + slope·(1 - e^{-bε})/b with b = 2z + 1 and ε =
+    reach. Its density at l is slope/2·e^{(l-ε)/2}, so Laplace noise has atoms = slope = 1/2.
     """
 
     reach: Array
@@ -230,7 +240,7 @@ class SlopedMoments:
         step = 1e-4 / (float(self.reach.max()) + 1)
         below, here, above = self._each(tilt + step * np.array([-1.0, 0.0, 1.0]))
         centres = (above - below) / (2 * step)
-        # a law within ε of 0 has no more variance than this
+        # a distribution within ε of 0 has no more variance than this
         variance = np.maximum(self.reach**2 - centres**2, 0.0)
         return SlopedLine(
             law=self,
@@ -269,7 +279,9 @@ class SlopedLine:
         return values, float(error.max()) + 8 * UNIT * shift
 
     def log_bound(self, beyond: float) -> float:
-        """Between the atoms the density is monotone: at least its lower end everywhere, and of little variation."""
+        """Between the atoms the density is monotone: at least its lower end everywhere, and of
+        little variation.
+        """
         law, rise = self.law, 2 * self.tilt + 1
         reduced, low = law.reduced_moments(np.array([self.tilt])), np.exp(-rise * law.reach)
         level = law.reach * law.slope * low / reduced * (1 - uniform_decay(beyond * law.reach))
@@ -299,9 +311,11 @@ def _round_up(log_moments: Array) -> Array:
 
 
 def power_product(values: Complex, counts: Array, errors: Array) -> tuple[Complex, Array]:
-    """Π values^counts along the last axis, for numbers of size at most 1 known up to `errors`; and its error.
+    """Π values^counts along the last axis, for numbers of size at most 1 known up to `errors`; and
+    its error.
 
-    Telescoping: exchanging one factor of size at most 1 at a time, each step costs no more than the error of that one.
+    Telescoping: exchanging one factor of size at most 1 at a time, each step costs no more than the
+    error of that one.
     """
     with np.errstate(divide="ignore"):
         logs = np.minimum(np.log(np.abs(values)), 0.0)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The partial order of guarantees: a implies b if everything with guarantee a provably has guarantee b.
+"""The partial order of guarantees: a implies b if everything with guarantee a provably has
+guarantee b.
 
-There is no `<`: most pairs of guarantees cannot be compared, and a false answer must not look like a true one. `implies`
-returns True only with a proof: through b's own currency if b is a plain statement ((ε, δ), ρ, a Rényi curve), else by
-matching each mechanism of a with one of b of the same kind and no more noise.
+There is no `<`: most pairs of guarantees cannot be compared, and a false answer must not look like
+a true one. `implies` returns True only with a proof: through b's own currency if b is a plain
+statement ((ε, δ), ρ, a Rényi curve), else by matching each mechanism of a with one of b of the same
+kind and no more noise.
 """
 
 from __future__ import annotations
@@ -32,12 +34,16 @@ def implies(a: Guarantee, b: Guarantee) -> bool:
 
 
 def _reaches(a: Guarantee, b: Guarantee) -> bool:
-    """The same curve read the other way round: both readings are proofs, and they round differently."""
+    """The same curve read the other way round: both readings are proofs, and they round
+    differently.
+    """
     return isinstance(b, known.ApproximateGuarantee) and b.delta_ > 0 and a.epsilon(b.delta_) <= b.epsilon_
 
 
 def excess(a: Guarantee, b: Guarantee) -> float:
-    """How far a misses a plain statement b, on a log scale: 0 or less if a implies b; ∞ if b is no such statement."""
+    """How far a misses a plain statement b, on a log scale: 0 or less if a implies b; ∞ if b is no
+    such statement.
+    """
     match b:
         case known.PureGuarantee():
             return _log_ratio(a.epsilon(0.0), b.epsilon_)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mechanisms that a guarantee is made of, each saying what it knows of itself; `constructors` checks and makes them."""
+"""The mechanisms that a guarantee is made of, each saying what it knows of itself; `constructors`
+checks and makes them.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,10 @@ from discreet.privacy.unit import Unit
 class Primitive(Guarantee):
     """One mechanism. What it does not know of itself is ∞, or no pair.
 
-    Two things stand behind lower bounds. `witness`: the pairs of one mechanism that has this description, at one pair of
-    neighbours; products of them bound compositions from below. `tight`: whether every point of the curve of `pairs` is
-    attained (or approached) by some mechanism of this description, which may be another one at each point.
+    Two things stand behind lower bounds. `witness`: the pairs of one mechanism that has this
+    description, at one pair of neighbours; products of them bound compositions from below. `tight`:
+    whether every point of the curve of `pairs` is attained (or approached) by some mechanism of
+    this description, which may be another one at each point.
     """
 
     unit: Unit = field(default=Unit(), kw_only=True)
@@ -59,7 +62,9 @@ class Primitive(Guarantee):
         return self.pairs()
 
     def dominating(self) -> tuple[Pair, ...]:
-        """The dominating pairs: one if it is the same in both directions, (removed, added), or none."""
+        """The dominating pairs: one if it is the same in both directions, (removed, added), or
+        none.
+        """
         return (families.randomized_response(self.worst_loss(), 2, self.failure),)
 
     def bags(self) -> list[tuple[tuple[BagItem, int], ...]]:
@@ -71,11 +76,15 @@ class Primitive(Guarantee):
         return GroupGuarantee(self, size)
 
     def antipodal(self, rate: float) -> Pair | None:
-        """The pair under Poisson sampling when one record is replaced, if it is proved for this mechanism."""
+        """The pair under Poisson sampling when one record is replaced, if it is proved for this
+        mechanism.
+        """
         return None
 
     def parameters(self) -> dict[str, Any]:
-        """The parameters by the names of the constructor; `epsilon` and `delta` of a guarantee are its views."""
+        """The parameters by the names of the constructor; `epsilon` and `delta` of a guarantee are
+        its views.
+        """
         return {name.rstrip("_"): getattr(self, name) for name in self.__dataclass_fields__ if name != "unit"}
 
     def __repr__(self) -> str:
@@ -105,7 +114,9 @@ class PureGuarantee(Primitive):
 
 @dataclass(frozen=True, repr=False)
 class ApproximateGuarantee(Primitive):
-    """(ε, δ)-differential privacy, and nothing else is known: leaky randomized response is the worst case."""
+    """(ε, δ)-differential privacy, and nothing else is known: leaky randomized response is the
+    worst case.
+    """
 
     epsilon_: float
     delta_: float
@@ -165,7 +176,9 @@ class ConcentratedGuarantee(Primitive):
 
 @dataclass(frozen=True, repr=False)
 class RenyiGuarantee(Primitive):
-    """Rényi divergences at a few orders; between them the next higher one holds, since D grows with the order."""
+    """Rényi divergences at a few orders; between them the next higher one holds, since D grows with
+    the order.
+    """
 
     points: tuple[tuple[float, float], ...]
 
@@ -265,7 +278,9 @@ class DiscreteLaplaceGuarantee(Primitive):
         return (exact or families.randomized_response(self.worst_loss()),)
 
     def witness(self) -> tuple[Pair, ...]:
-        """Of too many outcomes only tell whether the answer is 0 or less, the greatest or more, or between."""
+        """Of too many outcomes only tell whether the answer is 0 or less, the greatest or more, or
+        between.
+        """
         return self.pairs() if self.tight else (families.three_way_laplace(self.worst_loss()),)
 
     def _group_of(self, size: int) -> Guarantee:
@@ -279,7 +294,8 @@ class DiscreteLaplaceGuarantee(Primitive):
 class DiscreteGaussianGuarantee(Primitive):
     """Integer Gaussian noise, P(z) ∝ e^{-z²/2·scale²}, for an answer that moves by `sensitivity`.
 
-    Its divergences are at most those of the Gaussian (Canonne, Kamath, Steinke 2020, Theorem 14), its profile is not.
+    Its divergences are at most those of the Gaussian (Canonne, Kamath, Steinke 2020, Theorem 14),
+    its profile is not.
     """
 
     scale: float
@@ -381,7 +397,9 @@ class ExponentialGuarantee(Primitive):
         return (families.bounded_range(self.epsilon_),)
 
     def witness(self) -> tuple[Pair, ...]:
-        """Each point of the curve has its own worst scores; two options that change places have these losses: ±ε/2."""
+        """Each point of the curve has its own worst scores; two options that change places have
+        these losses: ±ε/2.
+        """
         return (families.randomized_response(self.epsilon_ / 2),)
 
     def _group_of(self, size: int) -> Guarantee:

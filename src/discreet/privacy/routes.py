@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every composition theorem of the field as a named route from a bag to (ε, δ).
 
-**Guarantee.** Each route returns an upper bound of the truth, or ∞ where its theorem says nothing. They differ in how
-tight they are, and `Guarantee.compare` shows all of them side by side.
+**Guarantee.** Each route returns an upper bound of the truth, or ∞ where its theorem says nothing.
+They differ in how tight they are, and `Guarantee.compare` shows all of them side by side.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class Route:
 
 
 def _basic(bag: Bag, delta: float) -> float:
-    """Parameters add. A mechanism without a greatest loss enters with ε(δ') at its share δ' of the slack."""
+    """Parameters add. A mechanism without a greatest loss enters with ε(δ') at its share δ' of the
+    slack.
+    """
     if delta < bag.failure:
         return math.inf
     open_ended = sum(count for part, count in bag.entries if math.isinf(part.worst_loss()))
@@ -80,7 +82,9 @@ def _sub_gaussian(bag: Bag, delta: float, drift: Callable[[float], float]) -> fl
 
 
 def _optimal(bag: Bag, delta: float) -> float:
-    """Each mechanism as the worst one with its (ε, δ): a sum over subsets, in closed form if all are equal."""
+    """Each mechanism as the worst one with its (ε, δ): a sum over subsets, in closed form if all
+    are equal.
+    """
     if math.isinf(bag.worst_loss) or delta < bag.failure:
         return math.inf
     points = {(part.worst_loss(), part.failure) for part, _ in bag.entries}
@@ -137,7 +141,9 @@ def _renyi_improved(bag: Bag, delta: float) -> float:
 
 
 def _renyi_optimal(bag: Bag, delta: float) -> float:
-    """The improved bound finds the order; the exact conversion, which costs more, is used around it."""
+    """The improved bound finds the order; the exact conversion, which costs more, is used around
+    it.
+    """
     slack = _slack(bag, delta)
     if slack <= 0:
         return math.inf
@@ -252,7 +258,9 @@ def has_pairs(bag: Bag) -> bool:
 
 
 def is_binary(bag: Bag) -> bool:
-    """Whether the bag is one kind of (leaky) randomized response, for which optimal composition is exact."""
+    """Whether the bag is one kind of (leaky) randomized response, for which optimal composition is
+    exact.
+    """
     if len(bag.entries) != 1 or not 1 < bag.count <= _MOST_TERMS:
         return False
     pair_list = bag.entries[0][0].pairs()
@@ -333,7 +341,9 @@ BY_NAME = {route.name: route for route in ROUTES}
 
 
 def promising_routes(bag: Bag) -> list[Route]:
-    """The routes that can be the tightest for this bag: an exact one alone, else all that might win."""
+    """The routes that can be the tightest for this bag: an exact one alone, else all that might
+    win.
+    """
     if bag.gaussian is not None:
         return [BY_NAME["gdp"]]
     if _closed_pairs(bag):
@@ -361,7 +371,9 @@ def best_route(bag: Bag, delta: float) -> tuple[float, Route]:
 
 
 def _is_rough(bag: Bag) -> bool:
-    """Whether a lattice was needed although great losses are rare: then another theorem may be closer."""
+    """Whether a lattice was needed although great losses are rare: then another theorem may be
+    closer.
+    """
     if "compositions" not in bag.__dict__ or len(bag.entries) > _MOST_CURVES:
         return False
     rough = [composition.spectrum for composition in bag.compositions if composition.is_rough]
@@ -406,7 +418,9 @@ def _least_over_orders(
 
 
 def _minimum(function: Callable[[float], float], stated: list[float]) -> float:
-    """The least value over orders: any order is valid, so a grid refined around its best point is enough."""
+    """The least value over orders: any order is valid, so a grid refined around its best point is
+    enough.
+    """
     return min(function(order) for order in [*stated, *_orders_around(function)])
 
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Amplification by sampling: one function for each (scheme, relation), each with its theorem.
 
-**Guarantee.** The sample is secret and drawn afresh for each run. "poisson": every unit is in the sample independently
-with probability `rate`. "without-replacement": a sample of fixed size m out of n, `rate` = m/n, n public. Batches made by
-shuffling are neither, and get no amplification here.
+**Guarantee.** The sample is secret and drawn afresh for each run. "poisson": every unit is in the
+sample independently with probability `rate`. "without-replacement": a sample of fixed size m out of
+n, `rate` = m/n, n public. Batches made by shuffling are neither, and get no amplification here.
 
-What would break it: showing the sample, re-using it, dividing by the secret number of records, or accounting one
-scheme with the formula of another (ε 1.6 against 12.9 for one and the same training run).
+What would break it: showing the sample, re-using it, dividing by the secret number of records, or
+accounting one scheme with the formula of another (ε 1.6 against 12.9 for one and the same training
+run).
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ class SampledGuarantee(Primitive):
         return min(worst, base.renyi(order))
 
     def concentration(self) -> tuple[float, float]:
-        """Sampling never raises a Rényi divergence (joint quasi-convexity), but does not lower ρ in general."""
+        """Sampling never raises a Rényi divergence (joint quasi-convexity), but does not lower ρ in
+        general.
+        """
         xi, rho = self._base_bag.concentrated
         worst = super().concentration()
         return (xi, rho) if rho < worst[1] else worst
@@ -91,9 +94,11 @@ class SampledGuarantee(Primitive):
 
         - Poisson, add-remove: by data of one record, (1-q)·Q + qP against Q.
         - Poisson, known under replace only: by a mechanism that says whether its sample is empty.
-        - Fixed size: by data in which all other records are equal, so that the sample has the record or is as without it.
-        - Poisson, replaced: additive noise and ε-privacy have an exact pair (`families.antipodal_gaussian`); the general
-          rule takes the worst of two mixtures that no mechanism need have at once.
+        - Fixed size: by data in which all other records are equal, so that the sample has the
+          record or is as without it.
+        - Poisson, replaced: additive noise and ε-privacy have an exact pair
+          (`families.antipodal_gaussian`); the general rule takes the worst of two mixtures that no
+          mechanism need have at once.
         """
         if self._theorem is _poisson_replace:
             return self._antipodal is not None and self._antipodal.infinite == 0
@@ -120,7 +125,9 @@ class SampledGuarantee(Primitive):
         return self.inner.antipodal(self.rate) if isinstance(self.inner, Primitive) else None
 
     def _group_of(self, size: int) -> Guarantee:
-        """All units join or leave together: for Poisson samples the comonotone pair, else a chain of neighbours."""
+        """All units join or leave together: for Poisson samples the comonotone pair, else a chain
+        of neighbours.
+        """
         from discreet.privacy.groups import GroupGuarantee, sampled_group
 
         return (sampled_group if self._theorem is _poisson_add_remove and self.pairs() else GroupGuarantee)(
@@ -139,7 +146,9 @@ class SampledGuarantee(Primitive):
 
     @property
     def _base(self) -> Guarantee:
-        """The guarantee that the theorem starts from: for two units if it needs a replaced one and has a removed one."""
+        """The guarantee that the theorem starts from: for two units if it needs a replaced one and
+        has a removed one.
+        """
         doubled = _THEOREMS[self.scheme, self.inner.unit.relation, self.unit.relation][1]
         return self.inner.at_distance(2) if doubled else self.inner
 
@@ -195,25 +204,33 @@ def sample(inner: Guarantee, rate: float, scheme: str, relation: str | None) -> 
 
 
 def _poisson_add_remove(base: tuple[Pair, ...], rate: float) -> tuple[Pair, ...]:
-    """Removed: ((1-q)Q + qP, Q). Added: (P, (1-q)P + qQ). By joint convexity over the other records' samples."""
+    """Removed: ((1-q)Q + qP, Q). Added: (P, (1-q)P + qQ). By joint convexity over the other
+    records' samples.
+    """
     return dilute(base[0], rate), dilute_other(base[-1], rate)
 
 
 def _poisson_replace(base: tuple[Pair, ...], rate: float) -> tuple[Pair, ...]:
-    """H_γ ≤ q·H_γ'(two units), γ' = 1 + (γ-1)/q, γ ≥ 1 (advanced joint convexity, Balle, Barthe, Gaboardi 2018).
+    """H_γ ≤ q·H_γ'(two units), γ' = 1 + (γ-1)/q, γ ≥ 1 (advanced joint convexity, Balle, Barthe,
+    Gaboardi 2018).
 
-    Additive log-concave noise and ε-privacy have exact pairs instead: `families.antipodal_gaussian`.
+    Additive log-concave noise and ε-privacy have exact pairs instead:
+    `families.antipodal_gaussian`.
     """
     return _fixed_size_replace(base, rate)
 
 
 def _poisson_replace_only(base: tuple[Pair, ...], rate: float) -> tuple[Pair, ...]:
-    """H_γ ≤ q·H_γ: the replaced record is in the sample with probability q, and nothing else is known."""
+    """H_γ ≤ q·H_γ: the replaced record is in the sample with probability q, and nothing else is
+    known.
+    """
     return (mask(greatest_of(base), rate),)
 
 
 def _fixed_size_replace(base: tuple[Pair, ...], rate: float) -> tuple[Pair, ...]:
-    """H_γ = q·H_γ'(base under replace) for γ ≥ 1 and its mirror image below, for every step on its own."""
+    """H_γ = q·H_γ'(base under replace) for γ ≥ 1 and its mirror image below, for every step on its
+    own.
+    """
     return (symmetrise(dilute(greatest_of(base), rate)),)
 
 

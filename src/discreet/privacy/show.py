@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renders a guarantee for people: a text, and the same as HTML with its trade-off curve as inline SVG.
+"""Renders a guarantee for people: a text, and the same as HTML with its trade-off curve as inline
+SVG.
 
-**Guarantee.** Every ε, advantage and ρ is an upper bound and is rounded up; beside an ε stands the δ that it holds at.
+**Guarantee.** Every ε, advantage and ρ is an upper bound and is rounded up; beside an ε stands the
+δ that it holds at.
 """
 
 from __future__ import annotations
@@ -46,8 +48,9 @@ def rows(guarantee: Guarantee) -> list[tuple[str, str]]:
 def point(guarantee: Guarantee, delta: float | None = None) -> tuple[float, float]:
     """One point (δ, ε) that stands for the curve: at the δ that was asked for, if any.
 
-    Else at δ = 0 if ε is finite there, at the δ with which the mechanism may fail, or at 1e-6 or the double of that. Where
-    ε is infinite at the δ that was asked for, because all of it is spent on failing, a greater δ is taken.
+    Else at δ = 0 if ε is finite there, at the δ with which the mechanism may fail, or at 1e-6 or
+    the double of that. Where ε is infinite at the δ that was asked for, because all of it is spent
+    on failing, a greater δ is taken.
     """
     own = float(_upper_bound_text(max(0.0, *(bag.failure for bag in alternatives(guarantee)))))
     usual = sorted({0.0, own, max(_DELTAS[-1], 2 * own), (1 + own) / 2})
@@ -68,7 +71,8 @@ def least_epsilon(guarantee: Guarantee, delta: float | None = None) -> str:
 
 
 def short(guarantee: Guarantee) -> str:
-    """What was run, with at most six digits; less noise than there is, or more ε, where digits are left out.
+    """What was run, with at most six digits; less noise than there is, or more ε, where digits are
+    left out.
 
     >>> from discreet import privacy
     >>> short(privacy.gaussian(noise=4.224678890657337) + privacy.pure(0.1))

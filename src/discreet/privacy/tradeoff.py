@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A guarantee as a test that an attacker runs: trade-off curve, ROC, posterior, loss distribution.
 
-Someone who sees the answer must decide between two neighbouring data sets. Every (ε, δ) that holds forbids a corner:
-with false alarms α the miss rate is at least max(0, 1 - δ - e^ε·α, e^{-ε}·(1 - δ - α)) (Wasserman, Zhou 2010). The
-trade-off curve is the supremum over the whole profile, so any set of proved (ε, δ) gives a value on the safe side.
+Someone who sees the answer must decide between two neighbouring data sets. Every (ε, δ) that holds
+forbids a corner: with false alarms α the miss rate is at least max(0, 1 - δ - e^ε·α, e^{-ε}·(1 - δ
+- α)) (Wasserman, Zhou 2010). The trade-off curve is the supremum over the whole profile, so any set
+of proved (ε, δ) gives a value on the safe side.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class Roc:
 
 @dataclass(frozen=True, eq=False)
 class LossDistribution:
-    """P-masses at privacy losses, for the dominating worst case; `infinite` is the mass where all is revealed."""
+    """P-masses at privacy losses, for the dominating worst case; `infinite` is the mass where all
+    is revealed.
+    """
 
     losses: Array
     masses: Array
@@ -67,7 +70,9 @@ def roc(guarantee: Guarantee, points: int) -> Roc:
 
 
 def posterior(guarantee: Guarantee, prior: float, delta: float) -> float:
-    """See `Guarantee.posterior`. P(L > t) ≤ δ(s)/(1 - e^{s-t}) for every s < t, so t = ε(cδ) - log(1-c) will do."""
+    """See `Guarantee.posterior`. P(L > t) ≤ δ(s)/(1 - e^{s-t}) for every s < t, so t = ε(cδ) -
+    log(1-c) will do.
+    """
     if delta == 0:
         shift = guarantee.epsilon(0.0)
     else:
@@ -136,7 +141,9 @@ def _along_exact_profile(bag: Bag, false_alarm: float) -> float:
 
 
 def _curve(bag: Bag, false_alarm: Array) -> Array:
-    """The trade-off curve of a bag from the law of its loss, good to about 1e-12 in absolute terms."""
+    """The trade-off curve of a bag from the distribution of its loss, good to about 1e-12 in
+    absolute terms.
+    """
     if bag.gaussian is not None:
         return np.asarray(ndtr(-ndtri(false_alarm) - bag.gaussian) * (1 - 1e-13))
     epsilons, deltas = _profile(bag)
@@ -170,7 +177,9 @@ def _sort_losses(pair: Pair) -> Pair:
 
 
 def _telling_losses(pair: Pair) -> Array:
-    """A few hundred losses that cut both laws into equal shares, or all of them if there are few."""
+    """A few hundred losses that cut both distributions into equal shares, or all of them if there
+    are few.
+    """
     over = (pair.losses > 0) & (pair.losses < 700)
     losses = pair.losses[over]
     if losses.size <= 1000:

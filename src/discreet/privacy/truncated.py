@@ -1,22 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """A mechanism without its greatest losses: what remains with probability 1 - δ.
 
-**Guarantee.** For every ordered pair of neighbours with laws (P, Q) there are P = (1-δ)·P̂ + δ·P̃ and Q = (1-δ)·Q̂ + δ·Q̃ with
-log dP̂/dQ̂ ≤ `greatest` and D_order(P̂‖Q̂) ≤ `divergence`; δ is `delta`, no more than what was asked for.
+**Guarantee.** For every ordered pair of neighbours with distributions (P, Q) there are P = (1-δ)·P̂
++ δ·P̃ and Q = (1-δ)·Q̂ + δ·Q̃ with log dP̂/dQ̂ ≤ `greatest` and D_order(P̂‖Q̂) ≤ `divergence`; δ is
+`delta`, no more than what was asked for.
 
-Why it holds. Let (P, Q) be a pair that dominates the whole run in that direction (composed first, truncated once), L its
-loss, and t ≥ 0 with P(L > t) = δ. Put P̂ = P(·|L ≤ t), Q̂ = Q(·|L ≤ t). Since Q(L > t) ≤ e^{-t}·δ ≤ δ, (1-δ)·Q̂ ≤ Q, so
-this is such a decomposition; the new loss is L + log Q(L ≤ t) - log(1-δ) ≤ L - log(1-δ), hence
+Why it holds. Let (P, Q) be a pair that dominates the whole run in that direction (composed first,
+truncated once), L its loss, and t ≥ 0 with P(L > t) = δ. Put P̂ = P(·|L ≤ t), Q̂ = Q(·|L ≤ t).
+Since Q(L > t) ≤ e^{-t}·δ ≤ δ, (1-δ)·Q̂ ≤ Q, so this is such a decomposition; the new loss is L +
+log Q(L ≤ t) - log(1-δ) ≤ L - log(1-δ), hence
 
     (order-1)·D_order(P̂‖Q̂) ≤ log E_P[e^{(order-1)·L}; L ≤ t] - order·log(1-δ).
 
-By Blackwell the mechanism is a kernel applied to the pair; the decomposition goes through it, and D does not grow.
+By Blackwell the mechanism is a kernel applied to the pair; the decomposition goes through it, and D
+does not grow.
 
-The pair is a lattice one whose curve is nowhere below the true one, though its masses may add up to a little more than
-1. The true curve is convex and starts at 1, so it also lies below the greatest convex curve below both; that one
-belongs to an actual pair, which lacks only some of the lowest losses. So the tail P(L > t) and the truncated moment of
-the lattice are both bounds. They are computed from its law under a tilt e^{λL}, 0 < λ < order - 1, where an error of τ
-costs at most τ·e^{K-λt} in the tail and τ·e^{K+(order-1-λ)t} in the moment (see `losses`).
+The pair is a lattice one whose curve is nowhere below the true one, though its masses may add up to
+a little more than
+1. The true curve is convex and starts at 1, so it also lies below the greatest convex curve below
+   both; that one belongs to an actual pair, which lacks only some of the lowest losses. So the tail
+   P(L > t) and the truncated moment of the lattice are both bounds. They are computed from its
+   distribution under a tilt e^{λL}, 0 < λ < order - 1, where an error of τ costs at most τ·e^{K-λt}
+   in the tail and τ·e^{K+(order-1-λ)t} in the moment (see `losses`).
 """
 
 from __future__ import annotations
@@ -48,9 +53,11 @@ class Truncation:
 
 @dataclass(frozen=True, eq=False)
 class _Distribution:
-    """A law of the loss: masses e^{K-λL}·m at increasing losses, where the m are wrong by `error` in all.
+    """A distribution of the loss: masses e^{K-λL}·m at increasing losses, where the m are wrong by
+    `error` in all.
 
-    `infinite` is the mass where all is revealed; `below` is where the window starts (-∞: nothing is missing there).
+    `infinite` is the mass where all is revealed; `below` is where the window starts (-∞: nothing is
+    missing there).
     """
 
     losses: Array
@@ -86,7 +93,8 @@ class _Distribution:
 
 
 def truncations(guarantee: Guarantee, deltas: tuple[float, ...], order: float) -> list[Truncation]:
-    """The mechanism truncated at each of some δ; those that the numerics cannot resolve are left out.
+    """The mechanism truncated at each of some δ; those that the numerics cannot resolve are left
+    out.
 
     >>> from discreet import privacy
     >>> run = 1_000 * privacy.gaussian(noise=0.8).sampled(rate=0.001)
@@ -106,7 +114,9 @@ def truncations(guarantee: Guarantee, deltas: tuple[float, ...], order: float) -
 
 
 def _distribution(composition: Composition, deltas: tuple[float, ...], order: float) -> _Distribution:
-    """The listed outcomes if there are few, else the law under a tilt that suits the δ in question."""
+    """The listed outcomes if there are few, else the distribution under a tilt that suits the δ in
+    question.
+    """
     if composition.listed:
         at = np.argsort(composition.listed.losses)
         losses, p = composition.listed.losses[at], composition.listed.p[at]

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guarantees in JSON, versioned.
 
-**Guarantee.** `from_json(to_json(g)) == g`. A stored description never changes its meaning: kinds are never removed, their
-fields are never re-interpreted, new fields are optional with the old meaning as default, and a description that this
-version does not understand is refused, never guessed at.
+**Guarantee.** `from_json(to_json(g)) == g`. A stored description never changes its meaning: kinds
+are never removed, their fields are never re-interpreted, new fields are optional with the old
+meaning as default, and a description that this version does not understand is refused, never
+guessed at.
 """
 
 from __future__ import annotations
@@ -129,7 +130,9 @@ def _unpack(data: dict[str, Any]) -> Guarantee:
 
 
 def _leaf(kind: str, fields: dict[str, Any], unit: Unit) -> Guarantee:
-    """A primitive through its public constructor, so that stored values are checked like given ones."""
+    """A primitive through its public constructor, so that stored values are checked like given
+    ones.
+    """
     match kind:
         case "renyi":
             return constructors.renyi_curve(dict(fields["points"]), unit=unit)

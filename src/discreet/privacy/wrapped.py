@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guarantees around other guarantees: disjoint parts of the data, and the pairs that users bring themselves."""
+"""Guarantees around other guarantees: disjoint parts of the data, and the pairs that users bring
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ _ALIKE = 4e-16
 
 @dataclass(frozen=True, repr=False)
 class OneDirectionGuarantee(Primitive):
-    """A mechanism in one direction only: how it looks to a record that leaves (0) or enters (1) its part."""
+    """A mechanism in one direction only: how it looks to a record that leaves (0) or enters (1) its
+    part.
+    """
 
     inner: Primitive
     direction: int
@@ -55,10 +59,12 @@ class OneDirectionGuarantee(Primitive):
 
 @dataclass(frozen=True, repr=False)
 class ParallelGuarantee(Guarantee):
-    """Mechanisms on disjoint parts of the data, each record in the part that a public rule of that record names.
+    """Mechanisms on disjoint parts of the data, each record in the part that a public rule of that
+    record names.
 
-    A record that is added or removed touches one part, so the guarantee is the worst part. A replaced record
-    may leave one part and enter another: then it is the worst two, or one part twice.
+    A record that is added or removed touches one part, so the guarantee is the worst part. A
+    replaced record may leave one part and enter another: then it is the worst two, or one part
+    twice.
     """
 
     parts: frozenset[Guarantee]
@@ -101,9 +107,9 @@ class ParallelGuarantee(Guarantee):
 def parallel(*parts: Guarantee, relation: str | None = None) -> Guarantee:
     """The guarantee of one mechanism for each of several disjoint parts of the data.
 
-    **Guarantee.** A record that is added or removed touches one part, so the guarantee is that of the worst part
-    (McSherry 2009, Theorem 4). The parts have add-remove guarantees. What would break it: a rule that assigns a record to
-    a part by looking at other records.
+    **Guarantee.** A record that is added or removed touches one part, so the guarantee is that of
+    the worst part (McSherry 2009, Theorem 4). The parts have add-remove guarantees. What would
+    break it: a rule that assigns a record to a part by looking at other records.
 
     >>> from discreet import privacy
     >>> parallel(privacy.pure(1.0), privacy.pure(0.5)).epsilon(delta=0)
@@ -138,13 +144,15 @@ def _facing(bag: tuple[tuple[BagItem, int], ...], way: int) -> tuple[tuple[BagIt
 
 @dataclass(frozen=True, repr=False)
 class PairGuarantee(Primitive):
-    """Two probability tables on the same outcomes: the distributions of the answer for two neighbours."""
+    """Two probability tables on the same outcomes: the distributions of the answer for two
+    neighbours.
+    """
 
     p: tuple[float, ...]
     q: tuple[float, ...]
     taken: frozenset[str] = frozenset()
 
-    #: A replaced record may have either of the two laws first, and finitely many outcomes keep the maximum exact.
+    #: A replaced record may have either of the two distributions first, and finitely many outcomes keep the maximum exact.
     tight = True
 
     @property
@@ -236,8 +244,8 @@ def pair(
 
     `p` and `q` are tables of probabilities on the same outcomes.
 
-    **Guarantee.** Covers every mechanism that the pair dominates, in both directions (Zhu, Dong, Wang 2022). What would
-    break it: neighbours whose answers differ more than the pair does.
+    **Guarantee.** Covers every mechanism that the pair dominates, in both directions (Zhu, Dong,
+    Wang 2022). What would break it: neighbours whose answers differ more than the pair does.
 
     >>> from discreet import privacy
     >>> round(privacy.pair([0.9, 0.1], [0.2, 0.8]).advantage(), 9)
@@ -264,10 +272,11 @@ def pair_of_densities(
     unit: str | Unit = "record",
     relation: str | None = None,
 ) -> Guarantee:
-    """The guarantee of a mechanism whose answers have these two densities on an interval, for two neighbours.
+    """The guarantee of a mechanism whose answers have these two densities on an interval, for two
+    neighbours.
 
-    **Guarantee.** That of `pair`, if the numerical integration of both densities is exact. The guarantee states this
-    assumption in `assumes`.
+    **Guarantee.** That of `pair`, if the numerical integration of both densities is exact. The
+    guarantee states this assumption in `assumes`.
 
     >>> from discreet import privacy
     >>> box = privacy.pair_of_densities(lambda x: 0 * x + 1, lambda x: 2 * x, support=(0.0, 1.0))
@@ -298,9 +307,11 @@ def pair_of_densities(
 def two_gaussians(
     shift: float, ratio: float, *, unit: str | Unit = "record", relation: str | None = None
 ) -> Guarantee:
-    """The guarantee of Gaussian answers whose standard deviation depends on the data: N(0, ratio²) against N(shift, 1).
+    """The guarantee of Gaussian answers whose standard deviation depends on the data: N(0, ratio²)
+    against N(shift, 1).
 
-    **Guarantee.** The curve of that pair. Rényi divergences are finite only below some order (Gil, Alajaji, Linder 2013).
+    **Guarantee.** The curve of that pair. Rényi divergences are finite only below some order (Gil,
+    Alajaji, Linder 2013).
 
     >>> from discreet import privacy
     >>> privacy.two_gaussians(shift=0.5, ratio=1.1).epsilon(delta=1e-6) > 2
