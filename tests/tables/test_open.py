@@ -12,9 +12,9 @@ import pytest
 from discreet.errors import BadDescription, BadParameter, DiscreetError, EngineFailed
 from discreet.tables.ask.columns import bounded_column
 from discreet.tables.data.dataset import Column, Dataset, Each, Table
+from discreet.tables.data.engine import ROW
 from discreet.tables.data.readers import texts
 from discreet.tables.data.sums import Once, Private, Rows, Sums
-from discreet.tables.engines.source import ROW
 from discreet.tables.open import column, each, each_row, open  # noqa: A004 - as it is called
 
 pa = pytest.importorskip("pyarrow")
@@ -434,7 +434,7 @@ def test_the_portrait_shows_the_description_and_what_is_missing():
         assert words in page
     assert "No bounds are declared for cost." in text
     assert "bounds or values of days." in text
-    assert "cannot be asked about: odd." in text
+    assert "have a type that cannot be used: odd." in text
     assert "&lt;B&gt;" in page
     assert repr(data) == "<Dataset visits: visits; protects each patient>"
     rows = open(table, each_row(), name="visits")

@@ -35,9 +35,9 @@ from discreet.tables.ask.expressions import (
 from discreet.tables.ask.methods import QueryMethods
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.sql import parse
+from discreet.tables.data.engine import ROW
 from discreet.tables.data.rules import closest
 from discreet.tables.data.types import Value
-from discreet.tables.engines.source import ROW
 
 if TYPE_CHECKING:
     from discreet.tables.data.dataset import Dataset, Table
