@@ -163,18 +163,18 @@ def open(  # noqa: A001 - as a person says it: dp.open(…)
             }
             raise rules.description_error(word, "it must be a mapping by name.", fix[word])
     if isinstance(source, Mapping):
-        found = {key: find(part) for key, part in source.items()}
+        sources = {key: find(part) for key, part in source.items()}
     else:
         single = find(source, table)
-        found = {name or single.name: single}
-    if not found:
+        sources = {name or single.name: single}
+    if not sources:
         raise rules.description_error(
             "the data set", "it has no tables.", 'dp.open({"visits": "visits.parquet"}, protect=…)'
         )
-    known = _by_table(columns or {}, list(found), list(public or {}))
+    known = _by_table(columns or {}, list(sources), list(public or {}))
     return _open_tables(
-        name or next(iter(found)),
-        found,
+        name or next(iter(sources)),
+        sources,
         {key: find(part) for key, part in (public or {}).items()},
         protect,
         known,
@@ -229,18 +229,18 @@ def _open_tables(
     with ExitStack() as undo:
         undo.callback(place.close)
         tables = {}
-        for key, found in {**private, **public}.items():
-            settled = _described_columns(key, place.columns(key), known.get(key, {}), units.get(key), found)
-            tables[key] = Table(key, settled, units.get(key), found.label, found.within)
+        for key, sources in {**private, **public}.items():
+            settled = _described_columns(key, place.columns(key), known.get(key, {}), units.get(key), sources)
+            tables[key] = Table(key, settled, units.get(key), sources.label, sources.within)
         files = tuple(one.files for one in (*private.values(), *public.values()) if one.files is not None)
         data = Dataset(name, tables, protect, place, version, budget, files)
         undo.pop_all()
     return data
 
 
-def _engine(found: Mapping[str, TableSource], units: Any, known: Any, wanted: str | None) -> Engine:
+def _engine(sources: Mapping[str, TableSource], units: Any, known: Any, wanted: str | None) -> Engine:
     """The engine of all tables: the chosen one, or that of the first table."""
-    first = next(iter(found.values()))
+    first = next(iter(sources.values()))
     kind = wanted or HOMES[first.home]
     if kind not in HOMES.values():
         raise BadParameter(
@@ -252,12 +252,12 @@ def _engine(found: Mapping[str, TableSource], units: Any, known: Any, wanted: st
     session = first.handle.sparkSession if first.home == "spark" else None
     handles = {
         key: bring(one, kind, known.get(key, {}), unit=units.get(key), session=session)
-        for key, one in found.items()
+        for key, one in sources.items()
     }
     make: dict[str, Callable[[], Engine]] = {
         "duckdb": lambda: engines.duckdb(handles, units=units),
         "polars": lambda: engines.polars(handles, units=units),
-        "postgres": lambda: engines.postgres(one_address(found), handles, units=units),
+        "postgres": lambda: engines.postgres(one_address(sources), handles, units=units),
         "spark": lambda: engines.spark(session, handles, units=units),
     }
     opened: Engine = schema.guard_opening(make[kind])
@@ -265,7 +265,7 @@ def _engine(found: Mapping[str, TableSource], units: Any, known: Any, wanted: st
 
 
 def _described_columns(
-    table: str, kinds: Mapping[str, str], known: Mapping[str, Column], unit: str | None, found: TableSource
+    table: str, kinds: Mapping[str, str], known: Mapping[str, Column], unit: str | None, sources: TableSource
 ) -> dict[str, Column]:
     """Every column of the schema with its description."""
     for name in known:
@@ -281,7 +281,7 @@ def _described_columns(
         if wanted not in allowed:
             raise rules.description_error(
                 f"[columns.{name}]",
-                f"it is described as {wanted}, but {found.label or table} has {kind}.",
+                f"it is described as {wanted}, but {sources.label or table} has {kind}.",
                 f'type = "{kind}"',
                 "the type comes from the schema, so that it does not depend on the rows.",
             )
@@ -357,10 +357,10 @@ def how_to_open(source: object) -> str:
 def _missing_unit_error(source: object, table: str) -> BadParameter:
     """The error for a missing privacy unit; a source that cannot be opened is refused first."""
     several = source if isinstance(source, Mapping) else {"": source}
-    found = [find(part, table) for part in several.values()]
+    sources = [find(part, table) for part in several.values()]
     shown = quoted(str(source)) if isinstance(source, str | Path) else "source"
     shown += f", table={quoted(table)}" if table else ""
-    units = list(dict.fromkeys(name for one in found for name in _possible_units(one)))
+    units = list(dict.fromkeys(name for one in sources for name in _possible_units(one)))
     named = [name for name in units if name.casefold() == "id" or name.casefold().endswith("_id")]
     whom = named if len(named) == 1 else units or ["patient_id"]
     fix = f"dp.open({shown}, protect=dp.each({quoted(whom[0])}, at_most=20))"
@@ -373,12 +373,12 @@ def _missing_unit_error(source: object, table: str) -> BadParameter:
     )
 
 
-def _possible_units(found: TableSource) -> list[str]:
+def _possible_units(sources: TableSource) -> list[str]:
     """The columns that can be the privacy unit, for sources whose schema is on this machine."""
-    if found.home == "file":
-        kinds = schema.kinds(found.handle)
-    elif found.home == "arrow":
-        kinds = {field.name: kind_of(field.type) for field in found.handle.schema}
+    if sources.home == "file":
+        kinds = schema.kinds(sources.handle)
+    elif sources.home == "arrow":
+        kinds = {field.name: kind_of(field.type) for field in sources.handle.schema}
     else:
         return []
     return [name for name, kind in kinds.items() if kind in UNIT_KINDS]

@@ -129,28 +129,26 @@ class Query(QueryMethods):
         keys: Iterable[Value | tuple[Value, ...]] | None,
     ) -> Query:
         """The question grouped by columns or expressions; `keys` lists the groups."""
-        told = [(_name(one), as_expression(one)) for one in columns]
-        told += [(name, as_expression(one)) for name, one in named.items()]
-        if not told or self.keys:
+        key_columns = [(_name(one), as_expression(one)) for one in columns]
+        key_columns += [(name, as_expression(one)) for name, one in named.items()]
+        if not key_columns or self.keys:
             raise BadParameter(
                 "DP107",
                 "group_by needs at least one column, and can be called only once.",
                 why="a question has a single list of groups.",
                 fix=f"data.group_by({_keys_of(self.data.tables[self.table])})",
             )
-        listed = None if keys is None else _group_tuples(keys, [name for name, _ in told])
-        return replace(self, keys=tuple(told), listed=listed)
+        listed = None if keys is None else _group_tuples(keys, [name for name, _ in key_columns])
+        return replace(self, keys=tuple(key_columns), listed=listed)
 
     def with_buckets(self, of: str | Expression, edges: Sequence[Number]) -> AggregateQuery:
         """The question that counts the rows in each bucket."""
         query = replace(self, keys=(*self.keys, ("bucket", as_expression(of).bucket(edges))))
         return query.finish([AggregateSpec("count")], {})
 
-    def finish(
-        self, value_list: Sequence[AggregateSpec], named: Mapping[str, AggregateSpec]
-    ) -> AggregateQuery:
+    def finish(self, specs: Sequence[AggregateSpec], named: Mapping[str, AggregateSpec]) -> AggregateQuery:
         """The finished question."""
-        wanted = [*value_list, *named.values()]
+        wanted = [*specs, *named.values()]
         if not wanted or not all(isinstance(one, AggregateSpec) for one in wanted):
             raise BadParameter(
                 "DP104",
@@ -158,7 +156,7 @@ class Query(QueryMethods):
                 why="an answer consists of noisy numbers.",
                 fix=f"data.group_by({_keys_of(self.data.tables[self.table])}).aggregate(n=count())   with  from discreet.tables import count",
             )
-        finished = AggregateQuery(self, (*value_list, *(one.with_name(name) for name, one in named.items())))
+        finished = AggregateQuery(self, (*specs, *(one.with_name(name) for name, one in named.items())))
         _ = finished.question  # Refuse it here, in the line that asked.
         return finished
 
@@ -199,8 +197,8 @@ class AggregateQuery:
 
     def having(self, condition: Expression) -> AggregateQuery:
         """Keep the groups whose released numbers fulfil a condition."""
-        told = _condition(condition)
-        kept = told if self.kept is None else self.kept & told
+        added = _condition(condition)
+        kept = added if self.kept is None else self.kept & added
         return _validated_query(replace(self, kept=kept))
 
     def order_by(self, *columns: str | Expression, descending: bool = False) -> AggregateQuery:
@@ -226,10 +224,10 @@ class AggregateQuery:
     def question(self) -> Question:
         """The question that is compiled to a mechanism."""
         try:
-            asked = parse(self.text, _with_mode_values(self.query.data, self.query.table, self.wanted))
+            parsed = parse(self.text, _with_mode_values(self.query.data, self.query.table, self.wanted))
         except (BadParameter, RefusedQuestion) as error:
             raise _in_python(error) from None
-        return _with_groups(asked.question, self.query.listed)
+        return _with_groups(parsed.question, self.query.listed)
 
     def __repr__(self) -> str:
         return f"<AggregateQuery {self.text}>"

@@ -118,17 +118,17 @@ def _clamp(scalar: Scalar, arguments: Arguments) -> Term:
         what, why = "the lower end of CLAMP is above the upper end.", "the lower end comes first."
         turned = ", ".join(node_text(arguments[at]) for at in (0, 2, 1))
         raise question_error("DP705", what, why, f"CLAMP({turned})")
-    found = scalar.scope.column(arguments[0])
-    if found is None or found.table.columns[found.column].kind not in {"integer", "real", "decimal"}:
+    ref = scalar.scope.column(arguments[0])
+    if ref is None or ref.table.columns[ref.column].kind not in {"integer", "real", "decimal"}:
         return build.clamp(scalar.term(arguments[0]), low, high)
-    declared = found.table.columns[found.column].bounds
+    declared = ref.table.columns[ref.column].bounds
     ends = (low, high)
     if declared is not None:  # clamping twice is clamping once, to the inner ends
         ends = tuple(min(max(exact_number(end), low), high) for end in declared)  # type: ignore[assignment]
-    if any(end.denominator != 1 for end in ends) and found.table.columns[found.column].kind == "integer":
+    if any(end.denominator != 1 for end in ends) and ref.table.columns[ref.column].kind == "integer":
         outside = (Fraction(ends[0].__floor__()), Fraction(ends[1].__ceil__()))
-        return build.clamp(scalar.read_clamped(found, outside), low, high)
-    return scalar.read_clamped(found, ends)
+        return build.clamp(scalar.read_clamped(ref, outside), low, high)
+    return scalar.read_clamped(ref, ends)
 
 
 def _bucket(scalar: Scalar, arguments: Arguments) -> Term:

@@ -45,14 +45,14 @@ _JOINED = re.compile(r"(FROM visits )?JOIN wards (ON visits\.ward = wards\.ward|
 def in_own_names(fix: str, text: str, dataset: Dataset, answered: Callable[[str], Any]) -> str:
     """The fix of a refused `text` in the names of the data set; `answered` raises if a question is refused."""
     own = _Own(dataset, text)
-    told = own.replace_dates(own.replace_join(fix))
-    keyed = bool(_KEYED.search(told))
-    told = _SUMMED.sub(lambda call: own.replace_names(call[0], summed=True, keyed=keyed), told)
-    told = own.replace_names(told, keyed=keyed)
-    question, gap, rest = told.partition("   ")
+    own_fix = own.replace_dates(own.replace_join(fix))
+    keyed = bool(_KEYED.search(own_fix))
+    own_fix = _SUMMED.sub(lambda call: own.replace_names(call[0], summed=True, keyed=keyed), own_fix)
+    own_fix = own.replace_names(own_fix, keyed=keyed)
+    question, gap, rest = own_fix.partition("   ")
     if question.startswith("SELECT ") and not _is_answered(question, answered):
         return f"{own.count}{gap}{rest}"
-    return told
+    return own_fix
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ class _Own:
 
     def replace_dates(self, fix: str) -> str:
         """The fix with a TIMESTAMP in place of a DATE where the column holds moments."""
-        found = self._column("came_on")
-        if found is None or found.kind == "date":
+        column = self._column("came_on")
+        if column is None or column.kind == "date":
             return fix
         return re.sub(r"DATE ('2026-01-01)'", r"TIMESTAMP \1 00:00:00'", fix)
 
@@ -110,11 +110,11 @@ class _Own:
         if word == "patient_id":
             unit = str(self.table.unit)
             return _sql_name(unit) if unit in self.table.columns else word
-        found = self._column(word, keyed=keyed) if word in _WORDS else None
-        if found is None:
+        column = self._column(word, keyed=keyed) if word in _WORDS else None
+        if column is None:
             return word
-        name = _sql_name(found.name)
-        return f"CLAMP({name}, 0, 500)" if summed and found.kind in _NUMBERS and not found.bounds else name
+        name = _sql_name(column.name)
+        return f"CLAMP({name}, 0, 500)" if summed and column.kind in _NUMBERS and not column.bounds else name
 
     def _column(self, word: str, *, keyed: bool = False) -> Column | None:
         taken = self._column("days") if word == "cost" else None
@@ -139,8 +139,8 @@ class _Own:
         return self._place(name) >= 0
 
     def _place(self, name: str) -> int:
-        found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.text, re.IGNORECASE)
-        return -1 if found is None else found.start()
+        column = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.text, re.IGNORECASE)
+        return -1 if column is None else column.start()
 
 
 def _letter(letter: str, column: Column) -> str:

@@ -53,16 +53,16 @@ def select_rows(
     """The rows of a SELECT; `queries` are the named queries of an outer WITH."""
     queries = {**(queries or {}), **_named_queries(select)}
     first, joins = _first(select, dataset, queries)
-    found = _start(first, dataset, queries)
+    selected = _start(first, dataset, queries)
     for join in joins:
         source = _source(join.this, dataset, queries)
         if source.table is None:
             raise unsupported_error(join.this)
-        _add(found, JoinClause(join, source, source.table))
+        _add(selected, JoinClause(join, source, source.table))
     where = select.args.get("where")
     if where is not None:
-        _filter(found, conjuncts(require_only(where, "this").this))
-    return found
+        _filter(selected, conjuncts(require_only(where, "this").this))
+    return selected
 
 
 def _named_queries(select: exp.Select) -> dict[str, exp.Expression]:
@@ -224,8 +224,8 @@ def _items(item: Any, scope: NameScope) -> list[tuple[str, exp.Expression]]:
     )
 
 
-def _add(found: SelectedRows, join: JoinClause) -> None:
-    tables = [table.name for table in found.scope.tables()]
+def _add(selected: SelectedRows, join: JoinClause) -> None:
+    tables = [table.name for table in selected.scope.tables()]
     if join.table.name in tables:
         raise question_error(
             "DP703",
@@ -233,23 +233,23 @@ def _add(found: SelectedRows, join: JoinClause) -> None:
             "pairs of rows of two people belong to no unit, and the pairs of one person grow with the square of their rows.",
             f"COUNT(DISTINCT {join.table.unit})   counts people once, however many rows they have",
         )
-    result = join_rows(found.relation, found.scope, join)
-    found.relation, found.scope = result.relation, result.scope
+    result = join_rows(selected.relation, selected.scope, join)
+    selected.relation, selected.scope = result.relation, result.scope
     for at, values in result.known.items():
-        found.restrict(at, values)
-    _filter(found, result.rest)
+        selected.restrict(at, values)
+    _filter(selected, result.rest)
 
 
-def _filter(found: SelectedRows, nodes: list[Any]) -> None:
+def _filter(selected: SelectedRows, nodes: list[Any]) -> None:
     """Keep the rows for which all conditions are TRUE, and record the values that IN or = leaves to a column."""
-    scalar = Scalar(found.scope)
+    scalar = Scalar(selected.scope)
     conditions = [scalar.condition(node) for node in nodes]
     for condition in conditions:
         kept = _listed_values(condition)
         if kept is not None:
-            found.restrict(*kept)
+            selected.restrict(*kept)
     if conditions:
-        found.relation = Filtered(found.relation, logic("and", conditions))
+        selected.relation = Filtered(selected.relation, logic("and", conditions))
 
 
 def _listed_values(condition: Expr) -> tuple[tuple[str, str], tuple[Any, ...]] | None:

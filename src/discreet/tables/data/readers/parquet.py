@@ -115,8 +115,8 @@ class Parquet:
     def _types(self) -> dict[str, Any]:
         """The declared types; a file stores every date as days."""
         pa = library("pyarrow")
-        told = {one.name: pa.date32() if kind_of(one.type) == "date" else one.type for one in self.schema}
-        return told | dict.fromkeys(self.folders, pa.string())
+        declared = {one.name: pa.date32() if kind_of(one.type) == "date" else one.type for one in self.schema}
+        return declared | dict.fromkeys(self.folders, pa.string())
 
     def plain_terms(self) -> dict[str, str] | None:
         """Every column as a term of DuckDB on its own Parquet reader; None where that reader could give other values.
@@ -187,11 +187,13 @@ def _footer(source: Any, path: Path) -> Any:
     """The columns of a file and their types; a decimal of variable length has no supported type."""
     pa, parquet = library("pyarrow"), library("pyarrow.parquet")
     noted = parquet.read_metadata(path).schema.to_arrow_schema()
-    told = parquet.read_metadata(pa.BufferReader(source) if isinstance(source, pa.Buffer) else source).schema
-    leaves = [told.column(place) for place in range(len(told.names))]
+    declared = parquet.read_metadata(
+        pa.BufferReader(source) if isinstance(source, pa.Buffer) else source
+    ).schema
+    leaves = [declared.column(place) for place in range(len(declared.names))]
     long = {leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"}
     fields = []
-    for one, note in zip(told.to_arrow_schema(), noted, strict=True):
+    for one, note in zip(declared.to_arrow_schema(), noted, strict=True):
         is_odd = kind_of(note.type) == "other" or (one.name in long and pa.types.is_decimal(one.type))
         fields.append(pa.field(one.name, pa.binary() if is_odd else one.type))
     if len({one.name for one in fields}) < len(fields):

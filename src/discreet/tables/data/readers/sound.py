@@ -98,9 +98,9 @@ def raw_type(kind: Any) -> Any:
         return pa.int32() if kind == pa.date32() else pa.int64()
     if known == "decimal":
         return pa.decimal128(kind.precision, kind.scale)
-    made = {"text": pa.large_binary(), "timestamp": pa.int64(), "other": None}
-    if known in made:
-        return made[known]
+    convert = {"text": pa.large_binary(), "timestamp": pa.int64(), "other": None}
+    if known in convert:
+        return convert[known]
     return pa.float32() if kind == pa.float16() else kind
 
 
@@ -118,10 +118,10 @@ def sanitize(table: Any) -> Any:
 def sanitize_column(column: Any, kind: Any) -> Any:
     """A sound column of declared type `kind`; `column` has that type or its raw type."""
     pa = library("pyarrow")
-    made, of = _maker(kind)
+    convert, of = _maker(kind)
     if kind_of(kind) == "other":
         return pa.chunked_array([pa.nulls(len(column), of)])
-    return pa.chunked_array([made(_raw(chunk)) for chunk in column.chunks], type=of)
+    return pa.chunked_array([convert(_raw(chunk)) for chunk in column.chunks], type=of)
 
 
 def sanitize_for_spark(table: Any, unit: str | None) -> Any:
