@@ -8,11 +8,12 @@
     answer/     released numbers to a table
     engines/    DuckDB, PostgreSQL, Spark and Polars, which make the sums
 
-A question goes from `ask` through `plan` and an engine to `answer`. Imports go data ← ask ← answer ← plan; `engines`
-imports `data` alone.
+A question goes from `ask` through `plan` and an engine to `answer`. Imports go data ← ask ← answer
+← plan; `engines` imports `data` alone.
 
-Here are the aggregates and functions of expressions (`count`, `mean`, …, `when`, `least`, `greatest`), and the classes of
-what users hold: `Dataset`, `Each`, `Column`, `Query`, `AggregateQuery`, `AggregateSpec`, `Expression` and `Answer`.
+Here are the aggregates and functions of expressions (`count`, `mean`, …, `when`, `least`,
+`greatest`), and the classes of what users hold: `Dataset`, `Each`, `Column`, `Query`,
+`AggregateQuery`, `AggregateSpec`, `Expression` and `Answer`.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@
     data = dp.open("visits.parquet", protect=dp.each("patient_id", at_most=20))
     data = dp.open("visits.toml")                                   # the same from a description
 
-**Guarantee.** Opening costs nothing and reveals nothing about the rows. Names and kinds come from schemas, and everything
-else from the caller. What is missing is refused or stays unknown; it is never guessed from data.
+**Guarantee.** Opening costs nothing and reveals nothing about the rows. Names and kinds come from
+schemas, and everything else from the caller. What is missing is refused or stays unknown; it is
+never guessed from data.
 """
 
 from __future__ import annotations
@@ -55,12 +56,13 @@ def each(
 ) -> Each:
     """The privacy unit: each distinct value of a column, with all its rows.
 
-    Each unit contributes at most `at_most` rows; "auto" chooses the number privately, and pays for it once.
-    `groups` is the number of groups in which a unit usually is. `relation` is "add-remove" or "replace".
-    `word` is what a unit is called in texts: "patient".
+    Each unit contributes at most `at_most` rows; "auto" chooses the number privately, and pays for
+    it once. `groups` is the number of groups in which a unit usually is. `relation` is "add-remove"
+    or "replace". `word` is what a unit is called in texts: "patient".
 
-    **Guarantee.** Every release protects all rows with the same value of the column. The bounds are enforced:
-    extra rows are down-weighted, so `at_most` trades noise against bias and is never an assumption.
+    **Guarantee.** Every release protects all rows with the same value of the column. The bounds are
+    enforced: extra rows are down-weighted, so `at_most` trades noise against bias and is never an
+    assumption.
 
     What would break it: a column that has two values for one person.
 
@@ -81,8 +83,8 @@ def each(
 def each_row(*, relation: str = "add-remove", word: str = "row") -> Each:
     """The privacy unit of a table in which every row is a unit of its own.
 
-    **Guarantee.** Every release protects each row. A person with two rows is not protected as a whole, so use
-    it only where nobody can have two.
+    **Guarantee.** Every release protects each row. A person with two rows is not protected as a
+    whole, so use it only where nobody can have two.
 
     >>> each_row(word="household").unit.protects
     'household'
@@ -102,12 +104,12 @@ def column(
 ) -> Column:
     """The public description of a column, for `columns` of `dp.open`.
 
-    `kind` may be left out if the schema has it. Values outside `bounds` are clipped. `values` are the categories
-    that can be groups. `places` sets the grid of a real column, `source` says where the knowledge comes from, and
-    `null=False` drops rows with NULL.
+    `kind` may be left out if the schema has it. Values outside `bounds` are clipped. `values` are
+    the categories that can be groups. `places` sets the grid of a real column, `source` says where
+    the knowledge comes from, and `null=False` drops rows with NULL.
 
-    **Guarantee.** The description is public: it appears in statements, and noise is computed from it. Bounds or
-    values that were read off private data would break every guarantee.
+    **Guarantee.** The description is public: it appears in statements, and noise is computed from
+    it. Bounds or values that were read off private data would break every guarantee.
 
     >>> column("integer", bounds=(0, 60), source="hospital rules").bounds
     (0, 60)
@@ -130,11 +132,11 @@ def open(  # noqa: A001 - as a person says it: dp.open(…)
 ) -> Dataset:
     """Open a data set: a file, a frame, a database, several of them by name, or a TOML description.
 
-    `protect` is the privacy unit, `columns` describes columns, `public` names tables that belong to nobody, and
-    `table` names a table of a database.
+    `protect` is the privacy unit, `columns` describes columns, `public` names tables that belong to
+    nobody, and `table` names a table of a database.
 
-    **Guarantee.** Opening reads schemas and public tables, costs nothing and reveals nothing about private rows.
-    Every later release protects the unit of `protect`.
+    **Guarantee.** Opening reads schemas and public tables, costs nothing and reveals nothing about
+    private rows. Every later release protects the unit of `protect`.
 
     What would break it: a public table that was made from private data.
 

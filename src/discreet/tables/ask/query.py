@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions asked in Python: `data.where(col("age") >= 18).group_by("ward").mean("days", between=(0, 60))`.
+"""Questions asked in Python: `data.where(col("age") >= 18).group_by("ward").mean("days",
+between=(0, 60))`.
 
-**Guarantee.** A question built here is written as SQL and parsed by the same code as SQL (`sql`). So it is the same question,
-with the same proof, the same refusals, and a text that anybody can ask again. Nothing is read from private tables, and
-nothing is spent.
+**Guarantee.** A question built here is written as SQL and parsed by the same code as SQL (`sql`).
+So it is the same question, with the same proof, the same refusals, and a text that anybody can ask
+again. Nothing is read from private tables, and nothing is spent.
 
 Why it holds: the code combines trees, not texts, and quotes names and values when it writes a tree.
 """
@@ -73,7 +74,8 @@ def start_query(data: Dataset, table: str) -> Query:
 
 @dataclass(frozen=True, eq=False)
 class Query(QueryMethods):
-    """An unfinished question: rows and keys. Each method returns a new question, and an aggregate finishes it.
+    """An unfinished question: rows and keys. Each method returns a new question, and an aggregate
+    finishes it.
 
     **Guarantee.** A query holds names and public values only. It reads no row and costs nothing.
     """
@@ -118,7 +120,9 @@ class Query(QueryMethods):
         return sorted(others, key=lambda name: self.data.tables[name].private) or [self.table]
 
     def _joinable_by(self, name: str) -> str:
-        """A fix that joins a table: private tables on the unit, public ones on a column of the same name."""
+        """A fix that joins a table: private tables on the unit, public ones on a column of the same
+        name.
+        """
         ours, other = self.data.tables[self.table], self.data.tables[name]
         return f'.join("{name}")' if other.private else f'.join("{name}", on="{_common_column(ours, other)}")'
 
@@ -184,7 +188,8 @@ class Query(QueryMethods):
 
 @dataclass(frozen=True, eq=False)
 class AggregateQuery:
-    """A finished question, to which post-processing may be added; a session releases or previews it.
+    """A finished question, to which post-processing may be added; a session releases or previews
+    it.
 
     **Guarantee.** It holds names and public values only. It reads no row and costs nothing.
     """
@@ -234,7 +239,9 @@ class AggregateQuery:
 
 
 def _condition(one: object) -> Expression:
-    """A condition as an expression; the name of a column of truth values is one, the text of a comparison is not."""
+    """A condition as an expression; the name of a column of truth values is one, the text of a
+    comparison is not.
+    """
     if isinstance(one, str) and any(sign in one for sign in "<>="):
         raise BadParameter(
             "DP104",
@@ -263,7 +270,9 @@ def _validated_query(query: AggregateQuery) -> AggregateQuery:
 
 
 def _with_groups(question: Question, listed: tuple[tuple[Any, ...], ...] | None) -> Question:
-    """The question with the listed groups, in their order; tuples of several columns are known jointly."""
+    """The question with the listed groups, in their order; tuples of several columns are known
+    jointly.
+    """
     if listed is None:
         return question
     columns = zip(question.keys, zip(*listed, strict=True), strict=True)
@@ -315,7 +324,9 @@ def _aggregate(wanted: AggregateSpec, table: Table) -> exp.Expression:
 
 
 def _join(ours: Table, other: Table, on: str | Sequence[str] | Mapping[str, str] | None) -> exp.Join:
-    """A JOIN with USING for equal names and ON for different ones; private tables are always joined on the unit."""
+    """A JOIN with USING for equal names and ON for different ones; private tables are always joined
+    on the unit.
+    """
     pairs = dict(on) if isinstance(on, Mapping) else {name: name for name in _names(on)}
     if other.private and ours.unit and other.unit:
         pairs = {ours.unit: other.unit, **pairs}

@@ -8,8 +8,8 @@
     [public.wards]                 a public table, with its columns
     [budget]                       epsilon, delta, rho, mu, filter, per_analyst, window, lifetime, ledger
 
-**Guarantee.** A key that is not in this list, or a value of the wrong type, is refused with DP403, so a typing error never
-becomes a default. Only the file is read. `read` and `write` are inverse.
+**Guarantee.** A key that is not in this list, or a value of the wrong type, is refused with DP403,
+so a typing error never becomes a default. Only the file is read. `read` and `write` are inverse.
 """
 
 from __future__ import annotations

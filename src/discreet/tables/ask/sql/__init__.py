@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SQL to a question: a closed language. Each part of it is proved; everything else is refused with a line that works.
+"""SQL to a question: a closed language. Each part of it is proved; everything else is refused with
+a line that works.
 
     text.py                  one statement, its EXPLAIN PRIVACY and its WITH ( … )
     scope.py                 which column a name means
@@ -13,9 +14,10 @@
     refuse.py, dialect.py    why not, and what to write instead
     own.py                   the same in the names of the data set
 
-**Guarantee.** `parse` reads the text, the public description and the values of public tables, never a private row. A
-question depends on the rows of each person only through bounded sums. A text with any part that is not understood is
-refused (DP701 to DP706, and DP104 for missing bounds), and nothing is spent.
+**Guarantee.** `parse` reads the text, the public description and the values of public tables, never
+a private row. A question depends on the rows of each person only through bounded sums. A text with
+any part that is not understood is refused (DP701 to DP706, and DP104 for missing bounds), and
+nothing is spent.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of one row by name, and the reasons for which others are refused.
 
-**Guarantee.** A function means the same on every engine. A name that is not in the table never reaches an engine.
+**Guarantee.** A function means the same on every engine. A name that is not in the table never
+reaches an engine.
 """
 
 from __future__ import annotations

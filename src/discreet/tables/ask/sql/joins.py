@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """JOIN: a look-up in a public table, or the pairing of two private tables on the unit.
 
-**Guarantee.** Every row of the result belongs to one unit, and depends only on the rows of that unit and on public
-tables. So the join is 1-stable: adding or removing a unit changes the rows of that unit alone.
+**Guarantee.** Every row of the result belongs to one unit, and depends only on the rows of that
+unit and on public tables. So the join is 1-stable: adding or removing a unit changes the rows of
+that unit alone.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ class JoinClause:
 
 @dataclass(frozen=True)
 class JoinedRows:
-    """The relation after a join, the conditions still to be applied, and the public values of columns."""
+    """The relation after a join, the conditions still to be applied, and the public values of
+    columns.
+    """
 
     relation: Relation
     scope: NameScope
@@ -96,7 +99,9 @@ Pair = tuple[Any, ColumnRef]
 def _equalities(
     join: JoinClause, scope: NameScope, wider: NameScope, added: FromItem
 ) -> tuple[list[Pair], list[Any]]:
-    """The pairs (expression before the join, column of the new table) that must be equal, and the other conditions."""
+    """The pairs (expression before the join, column of the new table) that must be equal, and the
+    other conditions.
+    """
     if join.node.args.get("using"):
         alone = NameScope(scope.dataset, [added])
         columns = [exp.Column(this=identifier) for identifier in join.node.args["using"]]
@@ -163,7 +168,9 @@ def _look_up(relation: Relation, scope: NameScope, join: JoinClause, pairs: list
 def _public_values(
     scope: NameScope, join: JoinClause, pairs: list[Pair]
 ) -> dict[tuple[str, str], tuple[Any, ...]]:
-    """The public values of columns: after an inner look-up a column has only values of the public table."""
+    """The public values of columns: after an inner look-up a column has only values of the public
+    table.
+    """
     known = {}
     for before, column in pairs:
         left = _before(scope, before)

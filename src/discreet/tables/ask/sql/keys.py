@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """GROUP BY: keys and their public values.
 
-**Guarantee.** The values of a key come from the description, the question or a public table. If none of them declares
-the values, `values` is None and key selection finds the groups privately. Real numbers cannot be keys.
+**Guarantee.** The values of a key come from the description, the question or a public table. If
+none of them declares the values, `values` is None and key selection finds the groups privately.
+Real numbers cannot be keys.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ def key_expression(node: exp.Expression, rows: SelectedRows) -> Expr:
 
 
 def combinations(keys: tuple[Key, ...], rows: SelectedRows) -> tuple[tuple[Any, ...], ...] | None:
-    """The public groups of several keys of one public table; None if the product of all values is meant."""
+    """The public groups of several keys of one public table; None if the product of all values is
+    meant.
+    """
     if any(one.values is None for one in keys):
         return None
     tables = [_public_table(one, rows) for one in keys]

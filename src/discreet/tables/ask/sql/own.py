@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixes that use the names of the data set instead of those of an example.
 
-The fixes of this package are written for one example: the table `visits` of the unit `patient_id`, with the text `ward`
-('A' or 'B'), the numbers `days` and `cost`, the date `came_on`, the moment `seen_at`, the truth value `urgent`, and the
-public table `wards`.
+The fixes of this package are written for one example: the table `visits` of the unit `patient_id`,
+with the text `ward` ('A' or 'B'), the numbers `days` and `cost`, the date `came_on`, the moment
+`seen_at`, the truth value `urgent`, and the public table `wards`.
 
-**Guarantee.** Only the text of the question and the public description are read. If a fix is a whole question, that
-question is accepted; if it would be refused with the own names, the fix counts rows instead.
+**Guarantee.** Only the text of the question and the public description are read. If a fix is a
+whole question, that question is accepted; if it would be refused with the own names, the fix counts
+rows instead.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ _JOINED = re.compile(r"(FROM visits )?JOIN wards (ON visits\.ward = wards\.ward|
 
 
 def in_own_names(fix: str, text: str, dataset: Dataset, answered: Callable[[str], Any]) -> str:
-    """The fix of a refused `text` in the names of the data set; `answered` raises if a question is refused."""
+    """The fix of a refused `text` in the names of the data set; `answered` raises if a question is
+    refused.
+    """
     own = _Own(dataset, text)
     own_fix = own.replace_dates(own.replace_join(fix))
     keyed = bool(_KEYED.search(own_fix))
@@ -57,7 +60,9 @@ def in_own_names(fix: str, text: str, dataset: Dataset, answered: Callable[[str]
 
 @dataclass(frozen=True)
 class _Own:
-    """Replacements for the names of the example: first names in the question, then others of the right kind."""
+    """Replacements for the names of the example: first names in the question, then others of the
+    right kind.
+    """
 
     dataset: Dataset
     text: str
@@ -121,7 +126,9 @@ class _Own:
         return next((one for one in self._columns(word, keyed=keyed) if one is not taken), taken)
 
     def _columns(self, word: str, *, keyed: bool) -> Iterator[Column]:
-        """Columns of the right kind: with the same name, then in the order of the question, then the rest."""
+        """Columns of the right kind: with the same name, then in the order of the question, then
+        the rest.
+        """
         fit = [
             column
             for column in self.table.columns.values()

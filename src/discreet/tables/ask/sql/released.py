@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Post-processing in SQL: arithmetic on aggregates, HAVING and ORDER BY.
 
-**Guarantee.** Everything here is a function of keys and released columns. It is post-processing: it costs nothing and
-reveals nothing more. Types are checked before the charge, so a question that was paid for cannot fail here.
+**Guarantee.** Everything here is a function of keys and released columns. It is post-processing: it
+costs nothing and reveals nothing more. Types are checked before the charge, so a question that was
+paid for cannot fail here.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class TypedExpression:
 
 @dataclass
 class PostProcessor:
-    """Translates expressions on keys and aggregates; `named` are the columns of the answer by alias."""
+    """Translates expressions on keys and aggregates; `named` are the columns of the answer by
+    alias.
+    """
 
     keys: list[tuple[Any, Key]]  # what was written in GROUP BY, and the key
     aggregates: Aggregates

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expressions of one row, translated from the tree of SQL to `expr.Expr`.
 
-**Guarantee.** The table of handlers below is closed. A kind of node that is not in it is refused, and so is a part of a
-node that its handler does not read. So everything that reaches an engine is a function of one row that `build` and
-`compare` have proved total and bounded.
+**Guarantee.** The table of handlers below is closed. A kind of node that is not in it is refused,
+and so is a part of a node that its handler does not read. So everything that reaches an engine is a
+function of one row that `build` and `compare` have proved total and bounded.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ __all__ = ["Scalar", "conjuncts"]
 
 @dataclass(frozen=True)
 class Scalar:
-    """Translates expressions in a scope; `text` names the expression in an error about missing bounds."""
+    """Translates expressions in a scope; `text` names the expression in an error about missing
+    bounds.
+    """
 
     scope: NameScope
     text: str = ""

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One SELECT as one `Question`: rows, keys, aggregates, and post-processing of the released numbers."""
+"""One SELECT as one `Question`: rows, keys, aggregates, and post-processing of the released
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -150,7 +152,9 @@ def _alias_of(node: exp.Expression, items: list[_Item], rows: SelectedRows) -> s
 def _outputs(
     items: list[_Item], post: PostProcessor, taken: set[str]
 ) -> tuple[tuple[AnswerColumn, ...], dict[str, TypedExpression]]:
-    """The columns of the answer. A key or an aggregate keeps its own name the first time it is shown."""
+    """The columns of the answer. A key or an aggregate keeps its own name the first time it is
+    shown.
+    """
     outputs: list[AnswerColumn] = []
     named: dict[str, TypedExpression] = {}
     used: set[str] = set()

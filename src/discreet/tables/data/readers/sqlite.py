@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads tables of SQLite files by the declared types of their columns.
 
-An SQLite cell can hold a value of any type. **Guarantee.** The declaration decides: a cell of another type is NULL, so no
-cell decides a type or makes reading fail.
+An SQLite cell can hold a value of any type. **Guarantee.** The declaration decides: a cell of
+another type is NULL, so no cell decides a type or makes reading fail.
 """
 
 from __future__ import annotations
