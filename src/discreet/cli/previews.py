@@ -48,7 +48,7 @@ def first_choice(session: Session, spend: dict[str, Any]) -> list[Guarantee]:
     """What the private choice of at_most="auto" will cost, if it has not been made."""
     if session.data.protect.at_most != "auto":
         return []
-    cost = session.choice(**spend)
+    cost = session.bound_guarantee(**spend)
     return [] if cost is None else [cost]
 
 

@@ -59,7 +59,7 @@ def release(
     place = can_make(out)
     can_write(path for job in jobs for path in _files(place, job))
     with _bar(len(jobs), visible=not json) as step:
-        answers = session.release_all({job.key: (job.sql, job.spend) for job in jobs}, after_each=step)
+        answers = session.release_batch({job.key: (job.sql, job.spend) for job in jobs}, after_each=step)
     try:
         statements = _written(session.statement(declared=told.declared), jobs, answers, place)
     except BadParameter as error:
