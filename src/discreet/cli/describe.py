@@ -33,7 +33,7 @@ def describe(file: File, *, table: Table = "", out: Out = None, json: options.Js
     if Path(file).suffix.lower() == ".toml" or is_shipped(file):
         _check_description(file, json=json)
         return
-    from discreet.tables.describe import describe as draft_description
+    from discreet.tables.data.describe import describe as draft_description
 
     text = draft_description(file, table)
     if out is not None:
@@ -64,7 +64,7 @@ def _save(place: Path, text: str) -> None:
 
 
 def _check_description(file: str, *, json: bool) -> None:
-    from discreet.tables.portrait import missing
+    from discreet.tables.data.summary import missing
 
     data = data_at(file)
     if json:

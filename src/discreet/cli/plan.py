@@ -18,7 +18,7 @@ from discreet.errors import BadParameter
 if TYPE_CHECKING:
     from discreet.cli.releases import TableJob
     from discreet.session import Session
-    from discreet.tables.preview import Preview
+    from discreet.tables.plan.preview import Preview
 
 What = Annotated[str, typer.Argument(metavar="SQL|RELEASE.toml", help="A question, or a release file.")]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from discreet.ledger import Left
     from discreet.privacy.guarantee import Guarantee
     from discreet.session import QuestionCost, Session
-    from discreet.tables.question import Question
+    from discreet.tables.ask.question import Question
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ def known_cost(session: Session, question: Question, spend: QuestionCost) -> Que
     """The cost for a stated error; None if it depends on a first, small answer."""
     if "error" not in spend:
         return spend
-    from discreet.tables.accuracy import least_spend
-    from discreet.tables.spend import Spend
+    from discreet.tables.plan.accuracy import least_spend
+    from discreet.tables.plan.spend import Spend
 
     options: dict[str, Any] = {name: value for name, value in spend.items() if name != "error"}
     least = least_spend(question, session.data, spend["error"], **options)

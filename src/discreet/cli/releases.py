@@ -28,7 +28,7 @@ from discreet.paths import check_address, expanded, text_of
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
     from discreet.session import QuestionCost, Session
-    from discreet.tables.preview import Preview
+    from discreet.tables.plan.preview import Preview
 
 _COST = ("epsilon", "rho", "delta", "error")
 _RELEASE = ("name", "data", "ledger", *_COST, "analyst", "project", "purpose", "format")
@@ -195,7 +195,7 @@ def _formats(where: str, section: Any) -> tuple[str, ...]:
 
 
 def _table_job(session: Session, table: TableRequest, release: ReleaseFile) -> TableJob:
-    from discreet.tables.sql import parse
+    from discreet.tables.ask.sql import parse
 
     key = f"release {release.name}: {table.name}"
     question = parse(table.sql, session.data).question
@@ -224,7 +224,7 @@ def _table_job(session: Session, table: TableRequest, release: ReleaseFile) -> T
 
 
 def _check_keys(where: str, section: Any, keys: tuple[str, ...]) -> None:
-    from discreet.tables.rules import nearest
+    from discreet.tables.data.rules import nearest
 
     if not isinstance(section, dict):
         raise release_file_error(where, "it must be a section with keys.", "[release]")

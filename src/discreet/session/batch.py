@@ -18,12 +18,12 @@ from discreet.mechanisms.mechanism import Mechanism
 from discreet.session.account import adding_spent
 from discreet.session.compiler import QuestionCompiler, answer_from
 from discreet.session.validate import check_key, question_of, spend_of
-from discreet.tables.answer import Answer
-from discreet.tables.question import Question
-from discreet.tables.spend import Spend
+from discreet.tables.answer.answer import Answer
+from discreet.tables.ask.question import Question
+from discreet.tables.plan.spend import Spend
 
 if TYPE_CHECKING:
-    from discreet.tables.compile import TableMechanism
+    from discreet.tables.plan.compile import TableMechanism
 
 _COST_OF_BATCH = "what all of these answers cost"
 
@@ -73,7 +73,7 @@ def _question_and_spend(
     compiler: QuestionCompiler, asked: object, stated: Mapping[str, Any]
 ) -> tuple[Question, Spend]:
     """A question and its cost, which has to be known before anything is drawn."""
-    from discreet.tables.sql import parse
+    from discreet.tables.ask.sql import parse
 
     cost, explain = dict(stated), False
     if isinstance(asked, str):

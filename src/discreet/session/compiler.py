@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 from discreet.ledger import Wanted
 from discreet.session.account import PendingAnswer, SessionAccount, SettledAnswer, parse_value
 from discreet.session.validate import OWN_KEYS, check_error_options
-from discreet.tables.answer import Answer
-from discreet.tables.dataset import Dataset
-from discreet.tables.question import Question
-from discreet.tables.spend import Spend
+from discreet.tables.answer.answer import Answer
+from discreet.tables.ask.question import Question
+from discreet.tables.data.dataset import Dataset
+from discreet.tables.plan.spend import Spend
 
 if TYPE_CHECKING:
-    from discreet.tables.accuracy import TwoSteps
-    from discreet.tables.cap import CapMechanism
-    from discreet.tables.compile import TableMechanism
+    from discreet.tables.plan.accuracy import TwoSteps
+    from discreet.tables.plan.cap import CapMechanism
+    from discreet.tables.plan.compile import TableMechanism
 
 #: The key under which the choice of at_most="auto" is stored.
 _BOUND_KEY = f"{OWN_KEYS}at_most"
@@ -43,7 +43,7 @@ class QuestionCompiler:
 
     def compile(self, question: Question, spend: Spend, bound: int | None = None) -> TableMechanism:
         """The mechanism that answers a question at a cost."""
-        from discreet.tables.compile import compile_question
+        from discreet.tables.plan.compile import compile_question
 
         return compile_question(question, self.data, spend, cap=bound)
 
@@ -64,7 +64,7 @@ class QuestionCompiler:
         self, question: Question, bound: int | None, error: str | float, **options: Any
     ) -> Spend | TwoSteps:
         """What a question with a stated error costs."""
-        from discreet.tables.accuracy import least_spend
+        from discreet.tables.plan.accuracy import least_spend
 
         check_error_options(options)
         return least_spend(question, self.data, error, cap=bound, **options)
@@ -95,7 +95,7 @@ class QuestionCompiler:
         """The mechanism that chooses the bound before a question at this cost; None if there is nothing to choose."""
         if not self.is_auto or self.account.ledger.find_for_all(self._bound_key) is not None:
             return None
-        from discreet.tables.cap import CapMechanism
+        from discreet.tables.plan.cap import CapMechanism
 
         tenth = _tenth(spend)
         return CapMechanism(self.data, epsilon=tenth, noise=1 / (10 * tenth))

@@ -15,7 +15,7 @@ from discreet.errors import DiscreetError, OverBudget, RefusedQuestion
 from discreet.ledger import chain
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.session.account import SessionAccount
-from discreet.tables.spend import Spend
+from discreet.tables.plan.spend import Spend
 
 #: The fractions of the expected remainder that are tried.
 _FRACTIONS = (0.95, 0.5, 0.2, 0.05, 0.01)

@@ -40,15 +40,15 @@ from discreet.session.validate import (
     question_of,
     spend_of,
 )
-from discreet.tables.answer import Answer
-from discreet.tables.dataset import Dataset
+from discreet.tables.answer.answer import Answer
+from discreet.tables.ask.question import Question
+from discreet.tables.data.dataset import Dataset
 from discreet.tables.open import how_to_open
-from discreet.tables.preview import Preview
-from discreet.tables.question import Question
-from discreet.tables.spend import Spend
+from discreet.tables.plan.preview import Preview
+from discreet.tables.plan.spend import Spend
 
 if TYPE_CHECKING:
-    from discreet.tables.sql import Asked
+    from discreet.tables.ask.sql import Asked
 
 __all__ = ["Session"]
 
@@ -484,16 +484,12 @@ def _import_question_modules() -> None:
     A fork while another thread imports leaves the child waiting for that import for ever.
     """
     with naming_extras():
-        import discreet.session.batch
-        import discreet.tables.accuracy
-        import discreet.tables.cap
-        import discreet.tables.compile
-        import discreet.tables.sql  # noqa: F401
+        pass
 
 
 def _parse(text: object, data: Dataset) -> Asked:
     with naming_extras():
-        from discreet.tables.sql import parse
+        from discreet.tables.ask.sql import parse
     return parse(text, data)
 
 
