@@ -452,6 +452,29 @@ def test_a_preview_touches_no_data_and_spends_nothing():
     assert len(one.ledger) == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "amounts", "fix"),
+    [
+        (f"EXPLAIN PRIVACY {COUNT}", {"epsilon": 0.1}, f'session.preview("{COUNT}", epsilon=0.1)'),
+        (f"explain  privacy {COUNT};", {}, f'session.preview("{COUNT}", epsilon=0.1)'),
+        (f"EXPLAIN PRIVACY {COUNT} WITH (rho = 0.01)", {}, f'session.preview("{COUNT}", rho=0.01)'),
+        (
+            "EXPLAIN PRIVACY SELECT COUNT(*) FROM visits WHERE ward = 'a'",
+            {"epsilon": 0.5, "delta": 1e-6},
+            "session.preview(\"SELECT COUNT(*) FROM visits WHERE ward = 'a'\", epsilon=0.5, delta=1e-6)",
+        ),
+        (f"EXPLAIN PRIVACY {COUNT}", {"error": "±50"}, f"session.preview(\"{COUNT}\", error='±50')"),
+    ],
+)
+def test_a_preview_is_not_an_answer_and_the_fix_shows_it(text, amounts, fix):
+    one = session(delta=1e-5)
+    refused = refusal("DP107", lambda: one.sql(text, **amounts))
+    assert (refused.fix, refused.spent) == (fix, "nothing")
+    preview = eval(refused.fix, {"session": one})  # noqa: S307 - a fix is pasted
+    assert str(preview) == str(one.preview(text, **(amounts or ({} if "WITH" in text else {"epsilon": 0.1}))))
+    assert len(one.ledger) == 1
+
+
 # --- other mechanisms ----------------------------------------------------------------------------------
 
 

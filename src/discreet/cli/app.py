@@ -54,6 +54,7 @@ app = typer.Typer(
 _account = typer.Typer(
     cls=DefaultCommand,
     help="Compute the guarantee of mechanisms that run together.",
+    no_args_is_help=True,
     context_settings=_SETTINGS,
     add_completion=False,
 )

@@ -82,7 +82,8 @@ class DefaultCommand(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         known = bool(args) and args[0] in self.commands and args[0] != DEFAULT
-        return super().parse_args(ctx, args if known else [DEFAULT, *(args or ["--help"])])
+        empty = ["--help"] if self.no_args_is_help else []
+        return super().parse_args(ctx, args if known else [DEFAULT, *(args or empty)])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, command, rest = super().resolve_command(ctx, args)
