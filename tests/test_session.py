@@ -470,7 +470,7 @@ def test_a_preview_is_not_an_answer_and_the_fix_shows_it(text, amounts, fix):
     one = session(delta=1e-5)
     refused = refusal("DP107", lambda: one.sql(text, **amounts))
     assert (refused.fix, refused.spent) == (fix, "nothing")
-    preview = eval(refused.fix, {"session": one})  # noqa: S307 - a fix is pasted
+    preview = eval(refused.fix, {"session": one})
     assert str(preview) == str(one.preview(text, **(amounts or ({} if "WITH" in text else {"epsilon": 0.1}))))
     assert len(one.ledger) == 1
 
