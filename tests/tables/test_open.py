@@ -12,9 +12,9 @@ import pytest
 from discreet.errors import BadDescription, BadParameter, DiscreetError, EngineFailed
 from discreet.tables.ask.leaf import bounded_column
 from discreet.tables.data.dataset import Column, Dataset, Each, Table
+from discreet.tables.data.engine import ROW
 from discreet.tables.data.readers import texts
 from discreet.tables.data.sums import Once, Private, Rows, Sums
-from discreet.tables.engines.source import ROW
 from discreet.tables.open import column, each, each_row, open  # noqa: A004 - as it is called
 
 pa = pytest.importorskip("pyarrow")

@@ -10,7 +10,7 @@ import pytest
 from discreet.errors import CODES, BadParameter, DiscreetError, RefusedQuestion
 from discreet.tables.ask.sql import parse
 from discreet.tables.data.dataset import Column, Each, Table
-from discreet.tables.engines.source import ROW
+from discreet.tables.data.engine import ROW
 from tests.tables.world import world
 
 WORLD = world()

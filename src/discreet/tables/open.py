@@ -25,12 +25,15 @@ from discreet.tables import engines
 from discreet.tables.data import rules, toml
 from discreet.tables.data.budget import validate_budget as checked_budget
 from discreet.tables.data.dataset import UNIT_KINDS, Column, Dataset, Each, Table
-from discreet.tables.data.engine import Engine
+from discreet.tables.data.engine import ROW, Engine
 from discreet.tables.data.readers import schema
 from discreet.tables.data.readers.sound import kind_of
+<<<<<<< HEAD
 from discreet.tables.data.sources import HOMES, TableSource, bring, find, one_address
 from discreet.tables.data.types import Value
-from discreet.tables.engines.source import ROW
+=======
+from discreet.tables.data.sources import HOMES, Found, bring, find, one_address
+>>>>>>> 8e5d7e7
 
 __all__ = ["column", "each", "each_row", "how_to_open", "open"]
 

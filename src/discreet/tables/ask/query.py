@@ -35,9 +35,12 @@ from discreet.tables.ask.formula import (
 from discreet.tables.ask.leaf import similar_names
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.sql import parse
+from discreet.tables.data.engine import ROW
 from discreet.tables.data.rules import closest
+<<<<<<< HEAD
 from discreet.tables.data.types import Value
-from discreet.tables.engines.source import ROW
+=======
+>>>>>>> 8e5d7e7
 
 if TYPE_CHECKING:
     from discreet.tables.data.dataset import Dataset, Table

@@ -17,10 +17,9 @@ from discreet.errors import BadParameter, EngineFailed, RefusedQuestion
 from discreet.privacy.unit import RELATIONS, Unit
 from discreet.tables.ask.asking import QueryMethods
 from discreet.tables.data import rules
-from discreet.tables.data.engine import Engine, not_copied
+from discreet.tables.data.engine import ROW, Engine, not_copied
 from discreet.tables.data.frozen import Frozen
 from discreet.tables.data.rules import KINDS
-from discreet.tables.engines.source import ROW
 
 if TYPE_CHECKING:
     from discreet.tables.ask.query import Query
@@ -72,7 +71,11 @@ class Column:
 class Table:
     """A table; `unit` is the column of the privacy unit, or None for a public table.
 
-    If every row is a unit of its own, `unit` is the constant ROW, which is no column.
+    <<<<<<< HEAD
+    If every row is a unit of its own, `unit` is `data.engine.ROW`, which is the name of no column.
+    =======
+    Where every row is a unit of its own, `unit` is `data.engine.ROW`, which is the name of no column.
+    >>>>>>> 8e5d7e7
     """
 
     name: str

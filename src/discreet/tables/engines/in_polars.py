@@ -19,7 +19,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from discreet.tables.data import sums as plan
-from discreet.tables.data.engine import Choose, groups_from_sums, guarded
+from discreet.tables.data.engine import ROW, Choose, groups_from_sums, guarded
 from discreet.tables.data.expr import Constant, Read
 from discreet.tables.data.frozen import Frozen
 from discreet.tables.data.readers.parquet import Parquet
@@ -33,7 +33,7 @@ from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.polars_write import PolarsWriter, cell, narrow, plain, type_of, wide
 from discreet.tables.engines.prepared import Prepared
 from discreet.tables.engines.results import cells_of, value_of, wanted_parts
-from discreet.tables.engines.source import ROW, SourceColumn, SourceTable, comparable, known_table, readable
+from discreet.tables.engines.source import SourceColumn, SourceTable, comparable, known_table, readable
 from discreet.tables.engines.tree import all_tables, normal, reads_of
 from discreet.tables.engines.widths import HEAVIEST, STEPS, is_narrow_product, is_narrow_sum
 
