@@ -119,8 +119,8 @@ def _print_table(answer: Answer) -> None:
     for row in list(answer)[:_SHOWN]:
         keys = "".join(f"{row[key]!s:<20}" for key in answer.keys)
         _print_line(keys + "".join(_with_interval(row, name) for name in answer.columns))
-    if answer.withheld:
-        _print_line(answer.withheld)
+    if answer.suppressed:
+        _print_line(answer.suppressed)
 
 
 def _with_interval(row: dict[str, Any], name: str) -> str:

@@ -120,7 +120,7 @@ def answer_from(settled: SettledAnswer) -> Answer:
     notes = [
         f"This answer has closed the {track} of the budget, for everybody who shares it." for track in closed
     ]
-    return answer.with_(receipt=settled.receipt, notes=(*answer.notes, *notes))
+    return answer.with_receipt(settled.receipt, notes=notes)
 
 
 def _tenth(spend: Spend) -> float:

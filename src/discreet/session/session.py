@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
@@ -48,11 +49,19 @@ from discreet.tables.plan.preview import Preview
 from discreet.tables.plan.spend import Spend
 
 if TYPE_CHECKING:
-    from discreet.tables.ask.sql import Asked
+    from discreet.tables.ask.sql import ParsedQuestion
 
 __all__ = ["Session"]
 
 _IN_MEMORY = ":memory:"
+#: What questions import when they are asked.
+_QUESTION_MODULES = (
+    "discreet.session.batch",
+    "discreet.tables.ask.sql",
+    "discreet.tables.plan.accuracy",
+    "discreet.tables.plan.cap",
+    "discreet.tables.plan.compile",
+)
 #: at_most="auto" is chosen at a tenth of this ε, for a question that is asked by its error.
 _PILOT_EPSILON = 0.05
 
@@ -484,10 +493,11 @@ def _import_question_modules() -> None:
     A fork while another thread imports leaves the child waiting for that import for ever.
     """
     with naming_extras():
-        pass
+        for module in _QUESTION_MODULES:
+            import_module(module)
 
 
-def _parse(text: object, data: Dataset) -> Asked:
+def _parse(text: object, data: Dataset) -> ParsedQuestion:
     with naming_extras():
         from discreet.tables.ask.sql import parse
     return parse(text, data)
