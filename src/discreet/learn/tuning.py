@@ -27,6 +27,7 @@ from sklearn.utils.validation import validate_data
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
+from discreet.exact import exactly
 from discreet.learn.arguments import checked_call
 from discreet.learn.base import Payer, PrivateEstimator, check_session
 from discreet.learn.budget import FitBudget
@@ -41,7 +42,6 @@ from discreet.learn.inputs import (
     target_interval,
 )
 from discreet.mechanisms.combine import select_best
-from discreet.mechanisms.distributions import exactly
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import Guarantee
 
