@@ -434,7 +434,7 @@ def test_the_portrait_shows_the_description_and_what_is_missing():
         assert words in page
     assert "No bounds are declared for cost." in text
     assert "bounds or values of days." in text
-    assert "cannot be asked about: odd." in text
+    assert "have a type that cannot be used: odd." in text
     assert "&lt;B&gt;" in page
     assert repr(data) == "<Dataset visits: visits; protects each patient>"
     rows = open(table, each_row(), name="visits")

@@ -28,12 +28,8 @@ from discreet.tables.data.dataset import UNIT_KINDS, Column, Dataset, Each, Tabl
 from discreet.tables.data.engine import ROW, Engine
 from discreet.tables.data.readers import schema
 from discreet.tables.data.readers.sound import kind_of
-<<<<<<< HEAD
 from discreet.tables.data.sources import HOMES, TableSource, bring, find, one_address
 from discreet.tables.data.types import Value
-=======
-from discreet.tables.data.sources import HOMES, Found, bring, find, one_address
->>>>>>> 8e5d7e7
 
 __all__ = ["column", "each", "each_row", "how_to_open", "open"]
 

@@ -37,10 +37,7 @@ from discreet.tables.ask.question import Question
 from discreet.tables.ask.sql import parse
 from discreet.tables.data.engine import ROW
 from discreet.tables.data.rules import closest
-<<<<<<< HEAD
 from discreet.tables.data.types import Value
-=======
->>>>>>> 8e5d7e7
 
 if TYPE_CHECKING:
     from discreet.tables.data.dataset import Dataset, Table

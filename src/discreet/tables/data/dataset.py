@@ -71,11 +71,7 @@ class Column:
 class Table:
     """A table; `unit` is the column of the privacy unit, or None for a public table.
 
-    <<<<<<< HEAD
     If every row is a unit of its own, `unit` is `data.engine.ROW`, which is the name of no column.
-    =======
-    Where every row is a unit of its own, `unit` is `data.engine.ROW`, which is the name of no column.
-    >>>>>>> 8e5d7e7
     """
 
     name: str
