@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One language: a class name is used once, functions are called by verbs or nouns, what is public is typed and explained."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+from collections import defaultdict
+
+import pytest
+
+from tests.house.project import relative, source_files, tree_of
+
+#: What users import from.
+PUBLIC = [
+    "discreet",
+    "discreet.audit",
+    "discreet.data",
+    "discreet.graphs",
+    "discreet.learn",
+    "discreet.learn.torch",
+    "discreet.ledger",
+    "discreet.mechanisms",
+    "discreet.mechanisms.ptr",
+    "discreet.mechanisms.smooth",
+    "discreet.noise",
+    "discreet.plot",
+    "discreet.privacy",
+    "discreet.session",
+    "discreet.tables",
+    "discreet.testing",
+]
+
+#: Parameters and results of public functions that may be `Any`, each with its reason.
+ANYTHING: dict[str, str] = {}
+#: Public functions that take `**names` chosen by somebody else, each with its reason.
+CHOSEN_NAMES: dict[str, str] = {}
+#: Public names that owe no example, each with its reason.
+WITHOUT_EXAMPLE: dict[str, str] = {}
+
+IRREGULAR = {
+    *(
+        "again",
+        "begun",
+        "bound",
+        "built",
+        "chosen",
+        "cut",
+        "done",
+        "drawn",
+        "found",
+        "given",
+        "held",
+        "hidden",
+        "kept",
+    ),
+    *(
+        "known",
+        "left",
+        "lost",
+        "made",
+        "met",
+        "outside",
+        "paid",
+        "said",
+        "seen",
+        "sent",
+        "shown",
+        "spelt",
+        "spent",
+    ),
+    *("split_up", "taken", "told", "together", "understood", "worn", "written"),
+}
+_STARS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+NO_PARTICIPLE = {"embed", "feed", "need", "seed", "shed", "speed", "exceed", "proceed", "succeed"}
+
+
+def public_objects() -> dict[str, object]:
+    """Everything that a public package offers, once, by its full name."""
+    objects: dict[str, object] = {}
+    for package in PUBLIC:
+        module = importlib.import_module(package)
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if (inspect.isclass(thing) or inspect.isfunction(thing)) and thing not in objects.values():
+                objects[f"{package}.{name}"] = thing
+    return objects
+
+
+def members(thing: object) -> list[tuple[str, object]]:
+    """A function itself; of a class what it defines for its users, and how it is made."""
+    if not inspect.isclass(thing):
+        return [("", thing)]
+    own = [
+        (name, value) for name, value in vars(thing).items() if not name.startswith("_") or name == "__init__"
+    ]
+    unwrapped = [(name, getattr(value, "__func__", getattr(value, "fget", value))) for name, value in own]
+    return [(f".{name}", value) for name, value in unwrapped if inspect.isfunction(value)]
+
+
+def is_bare_participle(name: str) -> bool:
+    word = name.strip("_")
+    return word in IRREGULAR or (word.endswith("ed") and "_" not in word and word not in NO_PARTICIPLE)
+
+
+def functions_by_participle(tree: ast.AST) -> list[str]:
+    """Functions whose name says only how their result came about; properties may be adjectives."""
+    return [
+        node.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and is_bare_participle(node.name)
+        and not any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
+    ]
+
+
+def test_a_class_name_is_used_once():
+    homes = defaultdict(list)
+    for path in source_files():
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(relative(path))
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
+
+
+@pytest.mark.parametrize("path", source_files(), ids=relative)
+def test_a_function_is_a_verb_or_a_noun(path):
+    assert functions_by_participle(tree_of(path)) == []
+
+
+def untyped(thing: object) -> list[str]:
+    """What a function takes or returns as bare `Any`, or as names that nobody has written down."""
+    signature = inspect.signature(thing)
+    types = {f"{_STARS.get(p.kind, '')}{name}": p.annotation for name, p in signature.parameters.items()}
+    types["return"] = signature.return_annotation
+    return [name for name, kind in types.items() if kind in {"Any", "Any | None"} or name.startswith("**")]
+
+
+def test_what_is_public_is_typed_and_spelt_out():
+    found = {
+        f"{name}{member}({what})"
+        for name, thing in public_objects().items()
+        for member, function in members(thing)
+        for what in untyped(function)
+    }
+    assert found - set(ANYTHING) - set(CHOSEN_NAMES) == set()
+    assert (set(ANYTHING) | set(CHOSEN_NAMES)) - found == set()
+
+
+def test_every_public_name_says_what_it_is_and_shows_it():
+    silent = {
+        name
+        for name, thing in public_objects().items()
+        if not (thing.__doc__ or "").strip()
+        or (">>>" not in thing.__doc__ and "**Guarantee" not in thing.__doc__)
+    }
+    assert silent - set(WITHOUT_EXAMPLE) == set()
+    assert set(WITHOUT_EXAMPLE) - silent == set()
+
+
+def test_every_public_member_says_what_it_does():
+    silent = [
+        f"{name}{member}"
+        for name, thing in public_objects().items()
+        for member, function in members(thing)
+        if member != ".__init__"
+        and not inspect.getdoc(getattr(thing, member[1:], function) if member else function)
+    ]
+    assert silent == []
+
+
+def test_the_rules_find_what_they_look_for():
+    tree = ast.parse("def _divided(): ...\ndef divide(): ...\n@property\ndef refused(self): ...")
+    assert functions_by_participle(tree) == ["_divided"]
+
+    def careless(data: Any, *, scale: float, **words: Any) -> Any: ...  # noqa: F821
+
+    assert untyped(careless) == ["data", "**words", "return"]
