@@ -13,7 +13,7 @@ import pytest
 
 import discreet as dp
 from discreet import errors, mechanisms, privacy, testing
-from discreet.ledger.released import released
+from discreet.ledger.released import release_lines
 from discreet.mechanisms.mechanism import Refusal
 from discreet.session import limit_of
 from discreet.tables.cap import CapMechanism
@@ -348,7 +348,7 @@ def test_an_error_that_is_no_exception_is_an_outcome_too():
     assert "Ana" not in str(error)
     why.clear()
     refusal("DP801", lambda: one.release_all(BOTH))
-    lines = released(list(one.ledger.entries()), one.ledger.limit)
+    lines = release_lines(list(one.ledger.entries()), one.ledger.limit)
     assert {line["status"] for line in lines} == {"charged; could not be drawn"}
 
 
@@ -496,7 +496,7 @@ def test_a_guarantee_about_somebody_else_is_refused():
 def test_what_is_left_is_said_in_numbers_and_words():
     one = session()
     one.sql(COUNT, epsilon=0.25)
-    assert one.left().spent_fraction == pytest.approx(0.25)
+    assert one.budget().spent_fraction == pytest.approx(0.25)
     said = one.describe()
     assert "one patient_id added or removed" in said
     assert "in memory" in said
@@ -582,6 +582,6 @@ def test_what_a_mechanism_can_never_be_run_on_costs_nothing(mechanism, values):
 
 def test_a_vector_through_a_session_is_what_it_is_without_one():
     mechanism = mechanisms.Laplace(epsilon=0.1, **PER_PERSON)
-    released, alone = session().release(mechanism, [1.0, 2.0, 3.0]), mechanism([1.0, 2.0, 3.0])
-    assert released.value.shape == alone.value.shape == (3,)
-    assert (released.error, released.guarantee) == (alone.error, alone.guarantee)
+    release_lines, alone = session().release(mechanism, [1.0, 2.0, 3.0]), mechanism([1.0, 2.0, 3.0])
+    assert release_lines.value.shape == alone.value.shape == (3,)
+    assert (release_lines.error, release_lines.guarantee) == (alone.error, alone.guarantee)

@@ -109,7 +109,12 @@ def test_a_statement_is_verified(name, restore):
 def test_a_statement_that_was_changed_is_not(name, restore):
     text = (LEDGERS / name).read_text(encoding="utf-8")
     with Ledger(restore(Path(name).stem)) as ledger:
-        for old, new in [("1e-06", "1e-09"), ("0.05", "0.04"), ("patient", "visit"), ("enforced", "asserted")]:
+        for old, new in [
+            ("1e-06", "1e-09"),
+            ("0.05", "0.04"),
+            ("patient", "visit"),
+            ("enforced", "asserted"),
+        ]:
             if old in text:
                 head, _, tail = text.partition(old)
                 assert not verify_statement(head + new + tail, ledger).holds, (old, new)

@@ -43,7 +43,7 @@ LIMITS = {
 
 
 def closed(left):
-    return {lane.name.split(" of order")[0] for lane in left.lanes if not lane.is_open}
+    return {track.name.split(" of order")[0] for track in left.tracks if not track.is_open}
 
 
 def opened(limit=None, **more):
@@ -57,12 +57,12 @@ def test_nothing_is_closed_without_a_word(name, asked):
     ledger = Ledger(":memory:", limit=LIMITS[name])
     for guarantee, whose in asked:
         who = {"analyst": whose} if name in {"shared", "reserved"} else {}
-        before = closed(ledger.left(**who))
+        before = closed(ledger.budget(**who))
         try:
             receipt = ledger.charge(guarantee, **who)
         except DiscreetError:
             continue
-        now = closed(ledger.left(**who)) - before
+        now = closed(ledger.budget(**who)) - before
         assert len(receipt.closes) >= len(now)
         assert bool(now) <= bool(receipt.closes)
         assert all(word in str(receipt) for word in receipt.closes)
@@ -86,9 +86,9 @@ def test_a_preview_warns_and_the_answer_says_it(asked):
 def test_the_numbers_of_the_warning_are_those_of_the_limit():
     session = opened()
     (warning,) = [note for note in session.preview(COUNT, rho=1e-9).notes if "closes" in note]
-    before = session.left().like(privacy.pure(0.1, unit="p"))
+    before = session.budget().like(privacy.pure(0.1, unit="p"))
     session.sql(COUNT, rho=1e-9)
-    after = session.left().like(privacy.pure(0.1, unit="p"))
+    after = session.budget().like(privacy.pure(0.1, unit="p"))
     assert f"before it {before:g} answers at ε = 0.1 fit, after it {after:g}." in warning
     assert after < before
 
@@ -112,13 +112,13 @@ def test_where_only_one_track_exists_nothing_is_closed():
 
 def test_reserved_allocations_are_not_closed_by_others():
     ledger = Ledger(":memory:", limit=LIMITS["reserved"])
-    before = str(ledger.left(analyst="ben"))
+    before = str(ledger.budget(analyst="ben"))
     for guarantee in CHARGES:
         try:
             ledger.charge(guarantee, analyst="ana")
         except DiscreetError:
             continue
-    assert str(ledger.left(analyst="ben")) == before
+    assert str(ledger.budget(analyst="ben")) == before
 
 
 def test_the_command_line_warns(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ import pytest
 from discreet import privacy, testing
 from discreet.errors import BadParameter, LedgerDamaged, LedgerError, OverBudget, UnitMismatch
 from discreet.ledger import Ledger, Limit, Receipt
-from discreet.ledger.overview import budget
+from discreet.ledger.overview import budget_facts
 from discreet.ledger.sqlite import SQLite
 from discreet.noise.source import is_private
 from discreet.privacy.unit import Unit
@@ -35,7 +35,7 @@ def test_ten_tenths_fit_and_the_eleventh_is_refused_and_leaves_no_trace(ledger, 
     assert [receipt.number for receipt in receipts] == list(range(1, 11))
     assert len(ledger) == rows == 11
     assert ledger.spent["epsilon"] == 1
-    assert ledger.left().spent_fraction == 1
+    assert ledger.budget().spent_fraction == 1
     with Ledger(where) as again:
         assert again.spent == ledger.spent
 
@@ -121,8 +121,8 @@ def test_each_analyst_is_charged_to_their_share(where):
             ledger.charge(TENTH, analyst="ana")
         assert refusal(ledger.charge, TENTH, analyst="ana").code == "DP601"
         ledger.charge(TENTH, analyst="bob")
-        assert ledger.left(analyst="ana").like(TENTH) == 0
-        assert ledger.left(analyst="bob").like(TENTH) == 6
+        assert ledger.budget(analyst="ana").like(TENTH) == 0
+        assert ledger.budget(analyst="bob").like(TENTH) == 6
 
 
 def test_a_window_renews_and_a_clock_that_goes_back_does_not(where, monkeypatch):
@@ -384,7 +384,7 @@ def test_what_a_process_has_seen_cannot_be_taken_back_from_it(tmp_path):
         with pytest.raises(LedgerDamaged):
             ledger.charge(TENTH)
         with pytest.raises(LedgerDamaged):
-            ledger.left()
+            ledger.budget()
 
 
 def test_a_store_may_be_handed_over(tmp_path):
@@ -398,13 +398,13 @@ def test_what_is_left_is_said_in_answers_like_the_last_one(where):
     question = privacy.leaky(1e-7) + privacy.laplace(10)
     limit = Limit.filter(epsilon=1, delta=1e-6, leaks=0.75, analysts={"ana": 1, "bo": 1})
     with Ledger(where, limit=limit) as ledger:
-        assert ledger.left().fits == ()
+        assert ledger.budget().fits == ()
         ledger.charge(question, analyst="ana")
         ledger.charge(privacy.pure(0.2), analyst="bo")
-        assert ledger.left().fits == (), "nobody asks for all of them"
-        assert ledger.left(analyst="bo").fits == ("3 more answers like the last one fit",)
-        found, declared = ledger.left(analyst="ana").fits
+        assert ledger.budget().fits == (), "nobody asks for all of them"
+        assert ledger.budget(analyst="bo").fits == ("3 more answers like the last one fit",)
+        found, declared = ledger.budget(analyst="ana").fits
         assert found == "6 more answers like the last one fit, with keys found privately"
         assert declared == "7 more answers like the last one fit, with keys that are declared (no δ)"
-        assert declared in str(ledger.left(analyst="ana"))
-        assert declared in budget(ledger.left(analyst="ana"))["notes"]
+        assert declared in str(ledger.budget(analyst="ana"))
+        assert declared in budget_facts(ledger.budget(analyst="ana"))["notes"]

@@ -27,7 +27,7 @@ def test_the_constants_stay_what_they_were():
     assert Limit.filter(epsilon=1, delta=1e-6, leaks=0.1) == LIMIT
     odometer = Limit.from_dict(FORMER["odometer"])
     assert odometer.to_dict() == FORMER["odometer"]
-    assert odometer == Limit.odometer(delta=1e-6).former
+    assert odometer == Limit.odometer(delta=1e-6).former_limit
 
 
 def _is_no_worse(today: Cost, stored: Cost) -> bool:
@@ -71,7 +71,7 @@ SAME = [
     ({"epsilon": 1, "delta": 1e-6, "window": "month"}, {"leaks": 0.1}),
     (
         {"epsilon": 1, "delta": 1e-6, "window": "month", "lifetime": Limit.odometer(delta=1e-6)},
-        {"leaks": 0.1, "lifetime": Limit.odometer(delta=1e-6).former},
+        {"leaks": 0.1, "lifetime": Limit.odometer(delta=1e-6).former_limit},
     ),
 ]
 

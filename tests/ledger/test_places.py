@@ -368,7 +368,7 @@ def test_the_wait_behind_a_stopped_writer_is_what_the_documentation_says(path, m
         clock = Clock(monkeypatch)
         began = clock.now
         if in_line:
-            error = queue.in_line(path.parent, 30, lambda: refusal(waits.charge, TENTH))
+            error = queue.wait_in_line(path.parent, 30, lambda: refusal(waits.charge, TENTH))
         else:
             error = refusal(waits.charge, TENTH)
         waited = clock.now - began

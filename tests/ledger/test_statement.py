@@ -119,7 +119,7 @@ def test_every_charge_is_listed_and_they_add_up_to_what_was_spent():
     ]
     assert [line["status"] for line in lines] == ["answered", "charged; no answer was kept"]
     assert sum(line["added"]["epsilon"] for line in lines) == pytest.approx(float(ledger.spent["epsilon"]))
-    assert lines[-1]["spent_fraction_after"] == ledger.left().spent_fraction == pytest.approx(0.2)
+    assert lines[-1]["spent_fraction_after"] == ledger.budget().spent_fraction == pytest.approx(0.2)
 
 
 def test_no_answer_is_shown_unless_it_is_asked_for():

@@ -33,10 +33,10 @@ def show(
 
     discreet ledger show visits.ledger --last 20
     """
-    from discreet.ledger.released import released
+    from discreet.ledger.released import release_lines
 
     book = ledger_at(ledger)
-    lines = released(list(book.entries()), book.limit, answers=answers)
+    lines = release_lines(list(book.entries()), book.limit, answers=answers)
     if last is not None:
         lines = lines[-whole("--last", last, check.whole, "--last 20") :]
     if json:
@@ -70,7 +70,7 @@ def verify(ledger: Book, *, anchor: asking.Anchor = None, json: options.Json = F
     with progress_bar("verifying", visible=not json) as progress:
         found = book.verify(anchor=anchor, progress=progress)
     if json:
-        from discreet.ledger.overview import budget
+        from discreet.ledger.overview import budget_facts
 
         print_json(
             {
@@ -80,8 +80,8 @@ def verify(ledger: Book, *, anchor: asking.Anchor = None, json: options.Json = F
                 "intact": found.intact,
                 "anchor": found.anchor,
                 "findings": [{"code": one.code, "text": one.text} for one in found.findings],
-                "spent": budget(found.spent),
-                "recomputed": None if found.recomputed is None else budget(found.recomputed),
+                "spent": budget_facts(found.spent),
+                "recomputed": None if found.recomputed is None else budget_facts(found.recomputed),
             }
         )
     else:

@@ -16,7 +16,7 @@ from discreet.cli.terminal import at_most_percent
 from discreet.errors import OverBudget
 
 if TYPE_CHECKING:
-    from discreet.ledger import Left
+    from discreet.ledger import Budget
     from discreet.privacy.guarantee import Guarantee
     from discreet.session import Session
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Fit:
     """What is left after some charges, or the refusal of the first that does not fit."""
 
-    left: Left
+    left: Budget
     refusal: OverBudget | None
 
 
@@ -41,7 +41,7 @@ def fits(session: Session, costs: Iterable[Guarantee], analyst: str | None, proj
             state = book.limit.admit(state, book.limit.cost(cost), now=now, **who)
     except OverBudget as error:
         refusal = error
-    return Fit(book.limit.left(state, now=now, **who), refusal)
+    return Fit(book.limit.budget(state, now=now, **who), refusal)
 
 
 def first_choice(session: Session, spend: dict[str, Any]) -> list[Guarantee]:
@@ -69,7 +69,7 @@ def resolved(session: Session, question: Any, spend: dict[str, Any]) -> dict[str
 
 def budget_rows(session: Session, fit: Fit, costs: list[Guarantee]) -> list[tuple[str, str]]:
     """What these costs mean for what is left, and for an attacker."""
-    from discreet.ledger.left import closing_notes
+    from discreet.ledger.budget import closing_notes
     from discreet.privacy.guarantee import compose
 
     together = compose([(cost, 1) for cost in costs])
@@ -94,8 +94,8 @@ def budget_rows(session: Session, fit: Fit, costs: list[Guarantee]) -> list[tupl
 
 def budget_facts(session: Session, fit: Fit, costs: list[Guarantee]) -> dict[str, Any]:
     """The same for JSON."""
-    from discreet.ledger.left import closed_tracks
-    from discreet.ledger.overview import budget
+    from discreet.ledger.budget import closed_tracks
+    from discreet.ledger.overview import budget_facts
     from discreet.privacy.guarantee import compose
 
     together = compose([(cost, 1) for cost in costs])
@@ -107,5 +107,5 @@ def budget_facts(session: Session, fit: Fit, costs: list[Guarantee]) -> dict[str
         "closes": list(closed_tracks(session.budget(), fit.left)) if known and fit.refusal is None else [],
         "spent_fraction": session.budget().spent_fraction if known else None,
         "spent_fraction_after": fit.left.spent_fraction if known and fit.refusal is None else None,
-        "now": budget(session.budget()) if known else None,
+        "now": budget_facts(session.budget()) if known else None,
     }

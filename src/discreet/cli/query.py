@@ -114,7 +114,7 @@ def _written(answer: Answer, table: Path | None, picture: Path | None) -> Iterat
 
 def answered(session: Session, answer: Answer) -> dict[str, Any]:
     """An answer, its receipt and what is left, for JSON."""
-    from discreet.ledger.overview import budget
+    from discreet.ledger.overview import budget_facts
 
     receipt = answer.receipt
     return {
@@ -122,7 +122,7 @@ def answered(session: Session, answer: Answer) -> dict[str, Any]:
         "rows": [{name: _plain(cell) for name, cell in row.items()} for row in answer],
         "receipt": {"number": receipt.number, "time": receipt.time, "hash": receipt.hash, "key": receipt.key},
         "paid": receipt.cost is not None,
-        "budget": budget(session.budget()),
+        "budget": budget_facts(session.budget()),
         "like_this": _like(session, answer),
     }
 

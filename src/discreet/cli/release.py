@@ -95,11 +95,12 @@ def _tell(
     told: Release, session: Session, tables: list[dict[str, Any]], statements: list[Path], *, json: bool
 ) -> None:
     if json:
-        from discreet.ledger.overview import budget
+        from discreet.ledger.overview import budget_facts
 
         found = {"command": "release", "release": told.name, "tables": tables}
         print_json(
-            found | {"statement": [str(path) for path in statements], "budget": budget(session.budget())}
+            found
+            | {"statement": [str(path) for path in statements], "budget": budget_facts(session.budget())}
         )
         return
     rows = [

@@ -140,10 +140,10 @@ def read(file: Path) -> Release:
 
 def _declared(told: Any) -> dict[str, Any]:
     """What a person says for the statement; refused before anything is spent."""
-    from discreet.ledger.registry import declared
+    from discreet.ledger.registry import validate_declared
 
     try:
-        return declared(told)
+        return validate_declared(told)
     except BadParameter as slip:
         raise wrong("[statement]", slip.what, STATEMENT_EXAMPLE) from None
 
@@ -210,7 +210,7 @@ def _job(session: Session, table: TableAsked, release: Release) -> Job:
             why="running a release again completes it; what has changed is another release, and costs again.",
             fix='[release]\n       name = "…"      # a new name',
         ) from None
-    known = kept is not None or session.ledger.waiting(key) is not None
+    known = kept is not None or session.ledger.find_pending(key) is not None
     return Job(table.name, table.sql, key, spend, table.formats, preview, known)
 
 

@@ -133,7 +133,7 @@ def verify(file: Page, ledger: Book, *, json: options.Json = False) -> None:
 
 def read_about(file: Path) -> dict[str, Any]:
     """What a person declares about a deployment, from the table [statement] of a TOML file."""
-    from discreet.ledger.registry import declared
+    from discreet.ledger.registry import validate_declared
 
     try:
         told = tomllib.loads(_text(file))
@@ -142,7 +142,7 @@ def read_about(file: Path) -> dict[str, Any]:
     if set(told) != {"statement"} or not isinstance(told["statement"], dict):
         raise _wrong(file, "it has one table, [statement].")
     try:
-        return declared(told["statement"])
+        return validate_declared(told["statement"])
     except BadParameter as slip:
         raise _wrong(file, slip.what) from None
 

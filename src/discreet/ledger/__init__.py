@@ -19,28 +19,28 @@ embed.py      from a guarantee to what it costs; lanes.py, exact totals; left.py
 
 from __future__ import annotations
 
-from discreet.ledger.lanes import Cost, State
+from discreet.ledger.budget import Budget
+from discreet.ledger.costs import Cost, State
 from discreet.ledger.ledger import Ledger
-from discreet.ledger.left import Left
 from discreet.ledger.limit import Limit
 from discreet.ledger.receipt import Entry, Receipt
 from discreet.ledger.statement import Statement
 from discreet.ledger.statement_check import StatementCheck, verify_statement
-from discreet.ledger.turn import Wanted
+from discreet.ledger.turn import Charge
 from discreet.ledger.verify import Finding, Verification
 
 __all__ = [
+    "Budget",
+    "Charge",
     "Cost",
     "Entry",
     "Finding",
     "Ledger",
-    "Left",
     "Limit",
     "Receipt",
     "State",
     "Statement",
     "StatementCheck",
     "Verification",
-    "Wanted",
     "verify_statement",
 ]

@@ -9,14 +9,14 @@ from typing import Any
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.ledger import odometer, plan
-from discreet.ledger.asked import single
+from discreet.ledger.allocations import allocate
+from discreet.ledger.filter_choice import make_filter
 from discreet.ledger.limit import Limit
-from discreet.ledger.shares import shared
-from discreet.ledger.window import windowed
+from discreet.ledger.window import make_windowed
 from discreet.privacy.guarantee import Guarantee
 
 
-def assembled(
+def build_limit(
     asked: Mapping[str, Any],
     *,
     expects: Iterable[Guarantee] | None,
@@ -26,7 +26,7 @@ def assembled(
     lifetime: Limit | None,
 ) -> Limit:
     """See `Limit.filter`."""
-    whole = single(**asked, expects=expects)
+    whole = make_filter(**asked, expects=expects)
     given = {group: members for group, members in shares.items() if members is not None}
     reserved = check.flag(reserved=reserved)
     if reserved and not given:
@@ -36,7 +36,7 @@ def assembled(
             why="a share is promised to somebody by name.",
             fix="Limit.filter(epsilon=1, delta=1e-6, analysts={'ana': 0.5}, reserved=True)",
         )
-    base = shared(whole, given, reserved=reserved) if given else whole
+    base = allocate(whole, given, reserved=reserved) if given else whole
     if window is None and lifetime is not None:
         raise BadParameter(
             "DP107",
@@ -44,7 +44,7 @@ def assembled(
             why="without windows the limit itself is for life.",
             fix="Limit.filter(epsilon=1, delta=1e-6, window='month', lifetime=Limit.filter(epsilon=5, delta=1e-6))",
         )
-    return base if window is None else windowed(base, window, lifetime)
+    return base if window is None else make_windowed(base, window, lifetime)
 
 
-__all__ = ["assembled", "odometer", "plan"]
+__all__ = ["build_limit", "odometer", "plan"]

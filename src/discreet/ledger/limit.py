@@ -25,8 +25,8 @@ from typing import Any, ClassVar, Self
 
 from discreet import check
 from discreet.errors import BadDescription, BadParameter, DiscreetError, OverBudget
-from discreet.ledger.lanes import Amount, Cost, Row, State, unreadable
-from discreet.ledger.left import Left
+from discreet.ledger.budget import Budget
+from discreet.ledger.costs import Amount, Cost, CostRow, State, unreadable_error
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Unit
 
@@ -42,7 +42,7 @@ class Limit(ABC):
     """How much may be spent; see the module docstring.
 
     **Guarantee.** Whatever an analyst asks, in whatever order and however it depends on earlier answers, as long as each
-    question was admitted before its noise was drawn, all answers together keep `claim` (by `theorem`). A refusal is a
+    question was admitted before its noise was drawn, all answers together keep `guarantee` (by `theorem`). A refusal is a
     function of what was charged before, never of the data, and costs nothing.
 
     What would break it: drawing before charging, giving back what was charged, or pricing a mechanism by anything
@@ -53,7 +53,7 @@ class Limit(ABC):
     >>> state = limit.start()
     >>> for _ in range(10):
     ...     state = limit.admit(state, limit.cost(privacy.pure(0.1)))
-    >>> limit.left(state).like(privacy.pure(0.1)), limit.claim
+    >>> limit.budget(state).like(privacy.pure(0.1)), limit.guarantee
     (0, pure(epsilon=1.0))
     """
 
@@ -84,7 +84,7 @@ class Limit(ABC):
         """What holds at the end for one such unit; None if nothing is promised of the whole."""
 
     @property
-    def claim(self) -> Guarantee | None:
+    def guarantee(self) -> Guarantee | None:
         """What holds at the end, for a record added or removed; the ledger states it for its own unit."""
         return self.guarantee_for(Unit())
 
@@ -100,12 +100,12 @@ class Limit(ABC):
         """Whether a stored state has an amount for everything that this limit counts."""
         return state.keys() >= self.start().keys()
 
-    def along(self, cost: Cost, state: State) -> Cost:
+    def open_ways(self, cost: Cost, state: State) -> Cost:
         """A cost without the ways that are not open to whoever has come to that state."""
         return cost
 
     @property
-    def former(self) -> Limit | None:
+    def former_limit(self) -> Limit | None:
         """What earlier releases made of the same call, with the same claim; None if they made the same."""
         return None
 
@@ -129,23 +129,23 @@ class Limit(ABC):
         """
 
     @abstractmethod
-    def left(
+    def budget(
         self,
         state: State,
         *,
         analyst: str | None = None,
         project: str | None = None,
         now: datetime | str | None = None,
-    ) -> Left:
+    ) -> Budget:
         """What is left, for people."""
 
     @abstractmethod
     def fields(self) -> dict[str, Any]:
-        """The constants of the limit, as JSON; `read` takes them back."""
+        """The constants of the limit, as JSON; `from_fields` takes them back."""
 
     @classmethod
     @abstractmethod
-    def read(cls, fields: Mapping[str, Any]) -> Limit:
+    def from_fields(cls, fields: Mapping[str, Any]) -> Limit:
         """The limit with these constants, which are proved again before they are believed."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -165,12 +165,12 @@ class Limit(ABC):
             fields = dict(data)
             version, kind = fields.pop("discreet"), fields.pop("limit")
             if isinstance(version, int) and version > VERSION:
-                raise _from_the_future(version)
-            return Limit.readers[kind].read(fields)
+                raise _newer_version_error(version)
+            return Limit.readers[kind].from_fields(fields)
         except BadDescription:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, DiscreetError) as error:
-            raise unreadable("a limit") from error
+            raise unreadable_error("a limit") from error
 
     # --- the three ways to make one ------------------------------------------------------------------
 
@@ -199,9 +199,9 @@ class Limit(ABC):
 
         `analysts` and `projects` give shares of it; `window` renews it by the calendar, under a `lifetime` limit.
         """
-        from discreet.ledger.kinds import assembled
+        from discreet.ledger.kinds import build_limit
 
-        return assembled(
+        return build_limit(
             {"epsilon": epsilon, "delta": delta, "rho": rho, "mu": mu, "kind": kind, "leaks": leaks},
             expects=expects,
             shares={"analyst": analysts, "project": projects},
@@ -214,17 +214,17 @@ class Limit(ABC):
     @check.arguments
     def plan(slots: Guarantee, within: Guarantee | None = None) -> Limit:
         """Slots fixed in advance, used in any order; see `discreet.ledger.plan`."""
-        from discreet.ledger.plan import planned
+        from discreet.ledger.plan import make_plan
 
-        return planned(slots, within)
+        return make_plan(slots, within)
 
     @staticmethod
     @check.arguments
     def odometer(delta: Any, rho: Any = 0.1) -> Limit:
         """No limit, and the (ε, δ) that was reached, at all times at once; see `discreet.ledger.odometer`."""
-        from discreet.ledger.odometer import odometer
+        from discreet.ledger.odometer import make_odometer
 
-        return odometer(delta, rho)
+        return make_odometer(delta, rho)
 
 
 def as_guarantee(guarantee: Any) -> Guarantee:
@@ -239,14 +239,14 @@ def as_guarantee(guarantee: Any) -> Guarantee:
     )
 
 
-def pay(state: State, row: Row) -> State:
+def pay_row(state: State, row: CostRow) -> State:
     """The state with the row's amounts added; both have to be of one limit."""
     if state.keys() == row.amounts.keys():
         return state.plus(row.amounts)
-    raise another_limit()
+    raise another_limit_error()
 
 
-def another_limit() -> BadParameter:
+def another_limit_error() -> BadParameter:
     """The error for amounts that do not belong together."""
     return BadParameter(
         "DP107",
@@ -263,20 +263,20 @@ class Shortage:
     """
 
     needed: Amount
-    left: Amount
+    remaining: Amount
     loss_part: float | None = None
 
     @property
     def delta(self) -> bool:
         """Whether δ does not fit."""
-        return self.needed > self.left
+        return self.needed > self.remaining
 
 
-def over_budget_together(left: Left, refused: OverBudget, many: int) -> OverBudget:
+def batch_over_budget_error(left: Budget, refused: OverBudget, many: int) -> OverBudget:
     """The refusal of several answers of which one, after those before it, was refused; of one answer its own."""
     if many == 1:
         return refused
-    error = over_budget(left, subject="these answers together")
+    error = over_budget_error(left, subject="these answers together")
     if refused.delta_part is not None:
         error.what = error.what.replace("do not fit what is left", "need more δ than is left")
         error.fix = (
@@ -286,19 +286,21 @@ def over_budget_together(left: Left, refused: OverBudget, many: int) -> OverBudg
     return error
 
 
-def over_budget(left: Left, short: Shortage | None = None, subject: str = "this answer") -> OverBudget:
+def over_budget_error(
+    left: Budget, short: Shortage | None = None, subject: str = "this answer"
+) -> OverBudget:
     """The refusal: it names what does not fit, and its fix changes that."""
-    details = "; ".join(map(str, left.lanes))
+    details = "; ".join(map(str, left.tracks))
     does = f"{subject} {'do' if subject.endswith('together') else 'does'}"
     what = f"{does} not fit what is left ({details})."
     fix = "ask with a smaller epsilon (more noise), or less often:  session.budget()  and  discreet budget  say what remains."
     if short is not None and short.delta:
         need = "need" if subject.endswith("together") else "needs"
         what = (
-            f"{subject} {need} δ = {rounded(short.needed, ROUND_CEILING)}, but only "
-            f"{rounded(short.left, ROUND_FLOOR)} of the budget's δ remains ({details})."
+            f"{subject} {need} δ = {round_digits(short.needed, ROUND_CEILING)}, but only "
+            f"{round_digits(short.remaining, ROUND_FLOOR)} of the budget's δ remains ({details})."
         )
-        fix = _less_delta(short)
+        fix = _delta_fix(short)
     refused = OverBudget(
         "DP601",
         what,
@@ -306,19 +308,19 @@ def over_budget(left: Left, short: Shortage | None = None, subject: str = "this 
         fix=fix,
     )
     if short is not None:
-        refused.delta_part = float(short.left / short.needed) if short.delta else None
+        refused.delta_part = float(short.remaining / short.needed) if short.delta else None
         refused.loss_part = short.loss_part
     return refused
 
 
-def _less_delta(short: Shortage) -> str:
+def _delta_fix(short: Shortage) -> str:
     smaller = ", and a smaller epsilon" if short.loss_part is not None else ""
-    if short.left * _HARDLY < short.needed:
+    if short.remaining * _HARDLY < short.needed:
         return f"ask without delta, with the keys declared in the description or listed in the question{smaller}."
-    return f"ask with  delta={rounded(short.left, ROUND_FLOOR)}  or less{smaller}."
+    return f"ask with  delta={round_digits(short.remaining, ROUND_FLOOR)}  or less{smaller}."
 
 
-def rounded(amount: Amount, towards: str) -> str:
+def round_digits(amount: Amount, towards: str) -> str:
     """Three digits of an amount, rounded up or down."""
     exact = (
         Decimal(amount.numerator) / Decimal(amount.denominator)
@@ -365,7 +367,7 @@ def _fits(admit: Callable[[State, Cost], State], state: State, cost: Cost) -> bo
     return True
 
 
-def _from_the_future(version: int) -> BadDescription:
+def _newer_version_error(version: int) -> BadDescription:
     return BadDescription(
         "DP402",
         f"this limit has version {version}, and this release reads up to {VERSION}.",

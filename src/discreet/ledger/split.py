@@ -40,7 +40,7 @@ def canonical_value(written: str) -> Any:
     return found
 
 
-def split(body: str, read: Callable[[str], Any] = canonical_value) -> dict[str, Any] | None:
+def split_body(body: str, read: Callable[[str], Any] = canonical_value) -> dict[str, Any] | None:
     """What the body of a charge or of an answer says; None for any other, and for one that is written in another way."""
     head = _HEAD.match(body)
     if head is None:
@@ -51,12 +51,12 @@ def split(body: str, read: Callable[[str], Any] = canonical_value) -> dict[str, 
     if tail is None:
         return None
     try:
-        return _joined(head, tail, read, (body[head.end() : guarantee], body[guarantee + 13 : key]))
+        return _join_values(head, tail, read, (body[head.end() : guarantee], body[guarantee + 13 : key]))
     except (ValueError, RecursionError):
         return None
 
 
-def _joined(
+def _join_values(
     head: re.Match[str], tail: re.Match[str], read: Callable[[str], Any], between: tuple[str, str]
 ) -> dict[str, Any]:
     cost, guarantee = between

@@ -22,19 +22,19 @@ from typing import Any
 from discreet import check
 from discreet.errors import BadParameter, DiscreetError, LedgerError, UnitMismatch, UnsupportedGuarantee
 from discreet.ledger import chain
-from discreet.ledger.chain import Row
-from discreet.ledger.description import Description, changes, refuse_another
-from discreet.ledger.lanes import Cost, State
-from discreet.ledger.left import closed_tracks
+from discreet.ledger.budget import closed_tracks
+from discreet.ledger.chain import LedgerRow
+from discreet.ledger.costs import Cost, State
+from discreet.ledger.description import Description, list_changes, refuse_another
 from discreet.ledger.limit import Limit, as_guarantee
-from discreet.ledger.opening import label, text
+from discreet.ledger.opening import validate_label, validate_text
 from discreet.ledger.receipt import Entry, Receipt, entry_of
 from discreet.ledger.store import Store
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Unit
 from discreet.privacy.wire import from_json
 
-__all__ = ["Wanted"]
+__all__ = ["Charge"]
 
 #: What a key stands for, besides the description of the data: it is refused for anything else.
 _SAME = ("question", "guarantee", "analyst", "project")
@@ -45,7 +45,7 @@ Versions = Mapping[str, Description]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Charge:
     """One of several answers that are paid for together; with a key it can be asked for again."""
 
     guarantee: Guarantee
@@ -55,7 +55,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Subject:
+class ChargeSubject:
     """What a charge is about: a description of the data, whether the charge was computed from it, and who draws."""
 
     description: Description | None
@@ -63,14 +63,14 @@ class Subject:
     in_session: bool
 
     @classmethod
-    def of(cls, description: Any, compiled: Any, in_session: Any) -> Subject:
+    def of(cls, description: Any, compiled: Any, in_session: Any) -> ChargeSubject:
         """As it was given; nothing is computed from a description that is not there."""
         known = None if description is None else Description.of(description)
         computed = check.flag(compiled=compiled) and known is not None
         return cls(known, computed, check.flag(in_session=in_session))
 
     @property
-    def said(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, Any]:
         """What the row of the charge says of it."""
         return {
             "description": None if self.description is None else self.description.digest,
@@ -84,28 +84,37 @@ class Bill:
     """A charge that is ready to be made: what its row says, and what it costs."""
 
     guarantee: Guarantee
-    said: Mapping[str, Any]
+    fields: Mapping[str, Any]
     cost: Cost
     description: Description | None = None
 
     @classmethod
     def of(
-        cls, wanted: Wanted, limit: Limit, unit: Unit, subject: Subject, *, private: Any, **who: str | None
+        cls,
+        wanted: Charge,
+        limit: Limit,
+        unit: Unit,
+        subject: ChargeSubject,
+        *,
+        private: Any,
+        **who: str | None,
     ) -> Bill:
         """Priced before the turn begins, because that may take a while; refused if it cannot be charged at all."""
-        if not isinstance(wanted, Wanted):
-            raise _not_wanted(wanted)
+        if not isinstance(wanted, Charge):
+            raise _not_charge_error(wanted)
         _refuse_what_cannot_be_charged(wanted.guarantee, unit, private=private)
         said = {
-            "question": text(question=wanted.question),
-            "key": None if wanted.key is None else label(key=wanted.key),
-            "mechanism": None if wanted.mechanism is None else text(mechanism=wanted.mechanism),
-            "guarantee": _described(wanted.guarantee),
+            "question": validate_text(question=wanted.question),
+            "key": None if wanted.key is None else validate_label(key=wanted.key),
+            "mechanism": None if wanted.mechanism is None else validate_text(mechanism=wanted.mechanism),
+            "guarantee": _guarantee_json(wanted.guarantee),
             **{
-                name: None if word is None else (text if name == "purpose" else label)(**{name: word})
+                name: None
+                if word is None
+                else (validate_text if name == "purpose" else validate_label)(**{name: word})
                 for name, word in who.items()
             },
-            **subject.said,
+            **subject.fields,
         }
         return cls(wanted.guarantee, said, limit.cost(wanted.guarantee), subject.description)
 
@@ -113,7 +122,7 @@ class Bill:
 class Turn:
     """The only writer of a ledger, with its last row, its running total and the versions of its description."""
 
-    def __init__(self, store: Store, limit: Limit, last: Row, total: State, versions: Versions) -> None:
+    def __init__(self, store: Store, limit: Limit, last: LedgerRow, total: State, versions: Versions) -> None:
         self._store, self._limit = store, limit
         self.last, self.total, self.versions = last, total, dict(versions)
         #: The version in the first row, which need not be written again if the first charge is made under it.
@@ -124,22 +133,22 @@ class Turn:
         """Add a charge; `OverBudget` if the limit does not admit it, and then the turn has to be given up."""
         self._refuse_another_question(bill)
         self._describe(bill.description)
-        whose = {"analyst": bill.said["analyst"], "project": bill.said["project"]}
-        before = self._limit.left(self.total, now=self.now, **whose)
+        whose = {"analyst": bill.fields["analyst"], "project": bill.fields["project"]}
+        before = self._limit.budget(self.total, now=self.now, **whose)
         total = self._limit.admit(self.total, bill.cost, now=self.now, **whose)
-        closed = closed_tracks(before, self._limit.left(total, now=self.now, **whose))
-        row = self._append("reserved", total, cost=bill.cost.to_dict(), held=held, **bill.said)
-        return Receipt(row.number, row.hash, self.now, bill.guarantee, bill.cost, bill.said["key"], closed)
+        closed = closed_tracks(before, self._limit.budget(total, now=self.now, **whose))
+        row = self._append("reserved", total, cost=bill.cost.to_dict(), held=held, **bill.fields)
+        return Receipt(row.number, row.hash, self.now, bill.guarantee, bill.cost, bill.fields["key"], closed)
 
-    def held(self, bill: Bill) -> Receipt | Entry:
+    def charge_or_find(self, bill: Bill) -> Receipt | Entry:
         """The answer that its key has, or the charge that waits for one (then without a cost), or a new charge."""
-        key = bill.said["key"]
+        key = bill.fields["key"]
         if key is not None:
             self._refuse_another_question(bill)
-            known = self._store.answered(key)
+            known = self._store.answer_for_key(key)
             if known is not None:
                 return entry_of(known)
-            before = waiting(self._store, key)
+            before = pending_charge(self._store, key)
             if before is not None:
                 return before
         # without a key nobody can ask for its answer later
@@ -148,12 +157,12 @@ class Turn:
     def answer(self, receipt: Receipt, answer: str | None) -> str | None:
         """Add an answer; if its charge or its key has one, that is the one that counts."""
         reserved = self._row_of(receipt)
-        done = self._store.settled(reserved.number)
+        done = self._store.answer_of_charge(reserved.number)
         if done is None and reserved.key is not None:
-            done = self._store.answered(reserved.key)
+            done = self._store.answer_for_key(reserved.key)
         if done is not None:
             return entry_of(done).answer
-        kept = chain.read(reserved)
+        kept = chain.read_row(reserved)
         repeated = {name: kept[name] for name in _REPEATED} | {"description": kept.get("description")}
         self._append("committed", self.total, answer=answer, settles=reserved.number, **repeated)
         return answer
@@ -168,13 +177,13 @@ class Turn:
                 self._append("described", self.total, describes=description.facts)
             self.versions[description.digest] = description
 
-    def _append(self, kind: str, total: State, **said: Any) -> Row:
-        row = chain.following(self.last, kind, time=self.now, state=total.to_dict(), **said)
+    def _append(self, kind: str, total: State, **said: Any) -> LedgerRow:
+        row = chain.next_row(self.last, kind, time=self.now, state=total.to_dict(), **said)
         self._store.append(row)
         self.last, self.total = row, total
         return row
 
-    def _row_of(self, receipt: Receipt) -> Row:
+    def _row_of(self, receipt: Receipt) -> LedgerRow:
         """The row that a receipt is for."""
         row = None
         if isinstance(receipt, Receipt) and 0 <= receipt.number < 1 << 62:
@@ -190,31 +199,31 @@ class Turn:
 
     def _refuse_another_question(self, bill: Bill) -> None:
         """A key stands for one question about one data set, asked with one guarantee by one analyst."""
-        first = None if bill.said["key"] is None else self._store.asked(bill.said["key"])
+        first = None if bill.fields["key"] is None else self._store.first_with_key(bill.fields["key"])
         if first is None:
             return
-        asked = chain.read(first)
-        if any(asked[name] != bill.said[name] for name in _SAME):
-            raise key_reused()
+        asked = chain.read_row(first)
+        if any(asked[name] != bill.fields[name] for name in _SAME):
+            raise key_reused_error()
         _refuse_key_of_other_data(self.versions, asked.get("description"), bill.description)
 
 
-def waiting(store: Store, key: str) -> Receipt | None:
+def pending_charge(store: Store, key: str) -> Receipt | None:
     """The held charge under a key that no answer settles; without a cost, because it was paid earlier."""
-    for row in store.reserved(key):
+    for row in store.charges_with_key(key):
         entry = entry_of(row)
-        if entry.held and store.settled(row.number) is None and entry.receipt is not None:
+        if entry.held and store.answer_of_charge(row.number) is None and entry.receipt is not None:
             return replace(entry.receipt, cost=None)
     return None
 
 
-def refuse_another_use(
+def refuse_other_use(
     entry: Entry, asked: Mapping[str, str | None], versions: Versions, description: Any
 ) -> None:
     """Refuse to show an answer to anybody else than who asked, or for anything that is given and is not what was asked."""
     given = {name for name, value in asked.items() if value is not None} | {"analyst", "project"}
     if any(asked[name] != getattr(entry, name) for name in given):
-        raise key_reused()
+        raise key_reused_error()
     if description is not None:
         _refuse_key_of_other_data(versions, entry.description, Description.of(description))
 
@@ -228,11 +237,11 @@ def _refuse_key_of_other_data(versions: Versions, digest: str | None, now: Descr
     if digest is None or now is None or digest == now.digest:
         return
     before = versions.get(digest)
-    if before is None or any(change.alters for change in changes(before, now)):
-        raise key_reused("under another description of the data")
+    if before is None or any(change.alters for change in list_changes(before, now)):
+        raise key_reused_error("under another description of the data")
 
 
-def key_reused(how: str = "for another question, or by somebody else") -> LedgerError:
+def key_reused_error(how: str = "for another question, or by somebody else") -> LedgerError:
     """The error for a key that stands for something else."""
     return LedgerError(
         "DP604",
@@ -242,7 +251,7 @@ def key_reused(how: str = "for another question, or by somebody else") -> Ledger
     )
 
 
-def _not_wanted(given: Any) -> BadParameter:
+def _not_charge_error(given: Any) -> BadParameter:
     return BadParameter(
         "DP104",
         f"what is paid for together is a list of Wanted, not of {type(given).__name__}.",
@@ -270,7 +279,7 @@ def _refuse_what_cannot_be_charged(guarantee: Any, unit: Unit, *, private: Any) 
 
 
 @lru_cache(maxsize=256)
-def _described(guarantee: Guarantee) -> str:
+def _guarantee_json(guarantee: Guarantee) -> str:
     """The guarantee as text, from which it can be had again: an auditor recomputes the cost from it."""
     try:
         wire = guarantee.to_json()

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import STOPPED, BadParameter, DiscreetError, EngineFailed
-from discreet.ledger import Entry, Ledger, Left, Receipt, Wanted, chain
+from discreet.ledger import Budget, Charge, Entry, Ledger, Receipt, chain
+from discreet.ledger.budget import closing_notes
 from discreet.ledger.description import Description
-from discreet.ledger.left import closing_notes
 from discreet.ledger.receipt import NOT_DRAWN
 from discreet.mechanisms.mechanism import Mechanism, Refusal, Release
 from discreet.noise.source import is_private, reserve
@@ -37,7 +37,7 @@ _NOT_KEPT = "not kept"
 class Due:
     """An answer to be paid for: what is charged, how it is drawn, as the text that is kept, and what follows."""
 
-    wanted: Wanted
+    wanted: Charge
     draw: Callable[[], Any]
     written: Callable[[Any], str]
     after: Callable[[], object] = lambda: None
@@ -70,9 +70,9 @@ class Account:
         """Whose shares are charged."""
         return {"analyst": self.analyst, "project": self.project}
 
-    def left(self) -> Left:
+    def left(self) -> Budget:
         """What is left of the limit, or of our share of it."""
-        return self.ledger.left(**self.who)
+        return self.ledger.budget(**self.who)
 
     def closing(self, guarantee: Guarantee) -> tuple[str, ...]:
         """What this charge would take from everybody, beyond its cost; nothing if it is not admitted."""
@@ -81,7 +81,7 @@ class Account:
             after = limit.admit(before, limit.cost(guarantee), now=now, **self.who)
         except DiscreetError:
             return ()
-        return closing_notes(*(limit.left(state, now=now, **self.who) for state in (before, after)))
+        return closing_notes(*(limit.budget(state, now=now, **self.who) for state in (before, after)))
 
     def find(self, key: str | None, question: str, guarantee: Guarantee | None) -> Entry | None:
         """The answer that is kept under a key, if that stands for this question."""
@@ -176,7 +176,7 @@ class Account:
         """A mechanism of any kind, charged, drawn and kept; an answer that is kept already is shown again."""
         mechanism = mechanism.for_size_of(data)
         named = type(mechanism).__name__
-        wanted = Wanted(mechanism.guarantee, named, key, named)
+        wanted = Charge(mechanism.guarantee, named, key, named)
         due = Due(wanted, lambda: mechanism.draw(data), _written)
         (settled,) = self.settle([due], ready, compiled=compiled, spent=COSTS)
         value = value_of(settled.text) if settled.drawn is None else settled.drawn

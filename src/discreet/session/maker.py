@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from discreet.ledger import Wanted
+from discreet.ledger import Charge
 from discreet.session.account import Account, Due, Settled, value_of
 from discreet.session.stated import OWN, check_error
 from discreet.tables.answer import Answer
@@ -54,7 +54,7 @@ class Maker:
     ) -> Due:
         """An answer to be paid for, under the text of its question or another name."""
         text = named or mechanism.question.text
-        wanted = Wanted(mechanism.guarantee, text, key, type(mechanism).__name__)
+        wanted = Charge(mechanism.guarantee, text, key, type(mechanism).__name__)
         return Due(wanted, lambda: mechanism.draw(self.data), Answer.to_json, after)
 
     def least(self, question: Question, cap: int | None, error: Any, **more: Any) -> Spend | TwoSteps:

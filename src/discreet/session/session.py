@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from discreet import check
 from discreet.errors import BadParameter, OverBudget, RefusedQuestion, UnsupportedGuarantee
 from discreet.extras import naming_extras
-from discreet.ledger import Entry, Ledger, Left, Limit, Receipt, Statement
+from discreet.ledger import Budget, Entry, Ledger, Limit, Receipt, Statement
 from discreet.ledger.description import Description
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import Guarantee
@@ -203,14 +203,14 @@ class Session:
 
     # --- the account ---------------------------------------------------------------------------------
 
-    def budget(self) -> Left:
+    def budget(self) -> Budget:
         """What is spent and what remains of the limit, or of the allocation that this session's analyst or project has.
 
         `budget().spent_fraction`, `budget().remaining_fraction`, and `budget().remaining`: the most that the next question may cost.
         """
         return self._account.left()
 
-    def left(self) -> Left:
+    def left(self) -> Budget:
         """The former name of `budget`."""
         return self.budget()
 

@@ -11,10 +11,10 @@ from typing import Any
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.ledger import pinned
-from discreet.ledger.candidates import Candidates, expecting
-from discreet.ledger.embed import Lane
+from discreet.ledger.candidates import Candidates, choose_expected
+from discreet.ledger.costs import GRID, exactly, floor, printed_below
 from discreet.ledger.filters import Filter
-from discreet.ledger.lanes import GRID, exactly, floor, printed_below
+from discreet.ledger.pricing import Track
 from discreet.privacy import constructors as make
 from discreet.privacy.calibrate import calibrate
 from discreet.privacy.guarantee import Guarantee
@@ -29,7 +29,7 @@ SPLITS = (LEAK, Fraction(1, 2), Fraction(9, 10))
 _LEAST, _MOST = Fraction(1, 10**9), Fraction(10**9)
 
 
-def single(
+def make_filter(
     *,
     epsilon: Any,
     delta: Any,
@@ -43,37 +43,39 @@ def single(
     given = {"epsilon": epsilon, "rho": rho, "mu": mu}
     stated = [name for name, value in given.items() if value is not None]
     if len(stated) != 1:
-        raise _contradiction("a filter needs exactly one of epsilon, rho and mu.")
+        raise _contradiction_error("a filter needs exactly one of epsilon, rho and mu.")
     usual = {"rho": "zcdp", "mu": "gdp", "epsilon": "lanes" if delta else "pure"}[stated[0]]
     named = check.choice(KINDS, kind=usual if kind is None else kind)
     allowed = {"rho": ("zcdp",), "mu": ("gdp",), "epsilon": ("pure",) if delta is None else KINDS}[stated[0]]
     if named not in allowed:
-        raise _contradiction(
+        raise _contradiction_error(
             f"a filter of kind {named!r} is not given by {stated[0]}{'' if delta else ' alone'}."
         )
     (total,) = [exact_positive(**{name: given[name]}) for name in stated]
     chance = Fraction(0) if delta is None else _exact_delta(delta)
-    share = _split(leaks, expects, kind, is_split=stated == ["epsilon"] and bool(chance))
+    share = _leak_fraction(leaks, expects, kind, is_split=stated == ["epsilon"] and bool(chance))
     if stated == ["rho"]:
-        return Filter("zcdp", None, chance, chance, (Lane("rho", total),))
+        return Filter("zcdp", None, chance, chance, (Track("rho", total),))
     if stated == ["mu"]:
         if chance:
-            raise _contradiction("a Gaussian filter has no δ of its own.")
-        return Filter("gdp", None, chance, chance, (Lane("mu2", total * total),))
+            raise _contradiction_error("a Gaussian filter has no δ of its own.")
+        return Filter("gdp", None, chance, chance, (Track("mu2", total * total),))
     if kind is None and share is None and chance:
         candidates = _candidates(total, chance)
-        return candidates if expects is None else expecting(candidates, expects)
+        return candidates if expects is None else choose_expected(candidates, expects)
     return _of_epsilon(named, total, chance, LEAK if share is None else share)
 
 
-def _split(leaks: Any, expects: Any, kind: str | None, *, is_split: bool) -> Fraction | None:
+def _leak_fraction(leaks: Any, expects: Any, kind: str | None, *, is_split: bool) -> Fraction | None:
     """The share of δ that was stated for mechanisms that may fail; None if none was."""
     if leaks is not None and not (is_split and expects is None and kind in (None, "lanes", "zcdp")):
-        raise _contradiction(
+        raise _contradiction_error(
             "leaks= splits the δ of a filter of lanes, or of a concentrated one, and nothing else."
         )
     if expects is not None and not (is_split and kind is None):
-        raise _contradiction("expects= chooses how the δ of an (ε, δ) filter is split, and nothing else.")
+        raise _contradiction_error(
+            "expects= chooses how the δ of an (ε, δ) filter is split, and nothing else."
+        )
     return None if leaks is None else exactly(check.inner_probability(leaks=leaks))
 
 
@@ -88,12 +90,12 @@ def _of_epsilon(kind: str, epsilon: Fraction, delta: Fraction, share: Fraction) 
     """What (ε, δ) leaves room for, if that share of δ is for mechanisms that may fail."""
     if kind == "pure" or not delta:
         if delta or kind in ("basic", "zcdp", "gdp"):
-            raise _contradiction(
+            raise _contradiction_error(
                 f"a filter of kind {kind!r} cannot promise ε = {epsilon} with δ = {float(delta):g}."
             )
-        return Filter("pure", epsilon, Fraction(0), Fraction(0), (Lane("epsilon", epsilon),))
+        return Filter("pure", epsilon, Fraction(0), Fraction(0), (Track("epsilon", epsilon),))
     if kind == "basic":
-        return Filter("basic", epsilon, delta, delta, (Lane("epsilon", epsilon),))
+        return Filter("basic", epsilon, delta, delta, (Track("epsilon", epsilon),))
     if not _LEAST <= epsilon <= _MOST:
         raise BadParameter(
             "DP102",
@@ -102,30 +104,30 @@ def _of_epsilon(kind: str, epsilon: Fraction, delta: Fraction, share: Fraction) 
             fix="Limit.filter(epsilon=1, delta=1e-6), or leave delta out",
         )
     if kind == "gdp":
-        return Filter("gdp", epsilon, delta, Fraction(0), (Lane("mu2", _squared_mu(epsilon, delta)),))
+        return Filter("gdp", epsilon, delta, Fraction(0), (Track("mu2", _squared_mu(epsilon, delta)),))
     leak = share * delta
     rest = (delta - leak) / (1 - leak)
     order = pinned.best_order(epsilon, rest)
     budget = pinned.budget(epsilon, rest, order)
     if kind == "zcdp":
         rho = floor(budget / Fraction(order), GRID)
-        return Filter("zcdp", epsilon, delta, leak, (Lane("rho", rho),))
-    return Filter("lanes", epsilon, delta, leak, (Lane("epsilon", epsilon), Lane("renyi", budget, order)))
+        return Filter("zcdp", epsilon, delta, leak, (Track("rho", rho),))
+    return Filter("lanes", epsilon, delta, leak, (Track("epsilon", epsilon), Track("renyi", budget, order)))
 
 
-def former_split(limit: Filter) -> Filter | None:
+def former_filter(limit: Filter) -> Filter | None:
     """The filter that earlier releases made of the same call, a tenth of δ for mechanisms that may fail."""
     if limit.epsilon is None or limit.sort not in ("lanes", "renyi", "zcdp"):
         return None
     kind = "zcdp" if limit.sort == "zcdp" else "lanes"
     former = _of_epsilon(kind, limit.epsilon, limit.delta, FORMER_LEAK)
-    return without_pure_lane(former) if limit.sort == "renyi" else former
+    return without_pure_track(former) if limit.sort == "renyi" else former
 
 
-def without_pure_lane(limit: Filter) -> Filter:
+def without_pure_track(limit: Filter) -> Filter:
     """The same with the Rényi lane alone: then what several people spend in it adds up."""
-    lanes = tuple(lane for lane in limit.lanes if lane.kind != "epsilon")
-    return Filter("renyi", limit.epsilon, limit.delta, limit.leak, lanes) if limit.sort == "lanes" else limit
+    tracks = tuple(track for track in limit.tracks if track.kind != "epsilon")
+    return Filter("renyi", limit.epsilon, limit.delta, limit.leak, tracks) if limit.sort == "lanes" else limit
 
 
 def exact_positive(**named: Any) -> Fraction:
@@ -149,7 +151,7 @@ def _squared_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     return floor(1 / noise**2, GRID)
 
 
-def _contradiction(what: str) -> BadParameter:
+def _contradiction_error(what: str) -> BadParameter:
     return BadParameter(
         "DP107",
         what,
