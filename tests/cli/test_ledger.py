@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from discreet import privacy
-from discreet.ledger import Ledger, Limit
+from discreet.ledger import Asker, Ledger, Limit
 from tests.cli import visits
 
 ANSWER = '{"rows": [41.75]}'
@@ -22,8 +22,10 @@ def book(tmp_path, monkeypatch):
     limit = Limit.filter(epsilon=1, analysts={"ana": 0.5, "bo": 0.25})
     ledger = Ledger("a.ledger", limit=limit, unit="patient", dataset="visits")
     small = privacy.pure(0.1, unit="patient")
-    ledger.commit(ledger.charge(small, question="SELECT 1", analyst="ana", mechanism="count"), ANSWER)
-    ledger.charge(small, question="SELECT 2", analyst="ana", mechanism="count")
+    ledger.commit(
+        ledger.charge(small, question="SELECT 1", asker=Asker(analyst="ana"), mechanism="count"), ANSWER
+    )
+    ledger.charge(small, question="SELECT 2", asker=Asker(analyst="ana"), mechanism="count")
     before = ledger.anchor()
     yield ledger
     assert ledger.anchor() == before

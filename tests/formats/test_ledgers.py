@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from discreet import privacy
-from discreet.ledger import Entry, Ledger, Limit, chain, verify_statement
+from discreet.ledger import Asker, Entry, Ledger, Limit, chain, verify_statement
 
 LEDGERS = Path(__file__).with_name("ledgers")
 EXPECTED = json.loads((LEDGERS / "expected.json").read_text(encoding="utf-8"))
@@ -58,7 +58,7 @@ def test_it_shows_what_was_spent_and_what_remains(name, restore):
     with Ledger(restore(name)) as ledger:
         assert ledger.spent.to_dict() == expected["spent"]
         for view in expected["views"].values():
-            budget = ledger.budget(**view["who"])
+            budget = ledger.budget(Asker(**view["who"]))
             assert [
                 {"total": str(track.total), "spent": str(track.spent), "remaining": str(track.remaining)}
                 for track in budget.tracks
@@ -90,7 +90,9 @@ def test_its_answers_are_found_and_it_is_charged_again(name, restore):
         rows, guarantee = len(ledger), privacy.gaussian(400.0, unit="patient")
         if name in {"basic", "pure", "windows-shares", "windows-alone"}:
             guarantee = privacy.pure(0.001, unit="patient")
-        receipt = ledger.charge(guarantee, question="one more?", key="one more", **expected["people"][0])
+        receipt = ledger.charge(
+            guarantee, question="one more?", key="one more", asker=Asker(**expected["people"][0])
+        )
         assert ledger.commit(receipt, "[7]") == "[7]"
         assert len(ledger) == rows + 2
         assert ledger.spent != expected["spent"]

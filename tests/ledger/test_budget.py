@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet import privacy
 from discreet.errors import OverBudget, UnsupportedGuarantee
-from discreet.ledger import Ledger, Limit
+from discreet.ledger import Asker, Ledger, Limit
 from discreet.ledger.budget import TrackBudget, percent
-from discreet.ledger.overview import budget as plain
+from discreet.ledger.overview import budget_facts as plain
 
 pa = pytest.importorskip("pyarrow")
 
@@ -43,7 +43,7 @@ COSTS = [
 
 
 def who(name: str) -> dict[str, str]:
-    return {"analyst": "ana"} if name == "shared" else {}
+    return {"asker": Asker("ana")} if name == "shared" else {}
 
 
 def charged(name: str, costs: list[privacy.Guarantee]):

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import discreet as dp
 from discreet import privacy
 from discreet.errors import DiscreetError
-from discreet.ledger import Ledger, Limit
+from discreet.ledger import Asker, Ledger, Limit
 
 COUNT = "SELECT COUNT(*) FROM visits"
 CHARGES = [
@@ -56,7 +56,7 @@ def opened(limit=None, **more):
 def test_nothing_is_closed_without_a_word(name, asked):
     ledger = Ledger(":memory:", limit=LIMITS[name])
     for guarantee, whose in asked:
-        who = {"analyst": whose} if name in {"shared", "reserved"} else {}
+        who = {"asker": Asker(whose)} if name in {"shared", "reserved"} else {}
         before = closed(ledger.budget(**who))
         try:
             receipt = ledger.charge(guarantee, **who)
@@ -112,13 +112,13 @@ def test_where_only_one_track_exists_nothing_is_closed():
 
 def test_reserved_allocations_are_not_closed_by_others():
     ledger = Ledger(":memory:", limit=LIMITS["reserved"])
-    before = str(ledger.budget(analyst="ben"))
+    before = str(ledger.budget(asker=Asker(analyst="ben")))
     for guarantee in CHARGES:
         try:
-            ledger.charge(guarantee, analyst="ana")
+            ledger.charge(guarantee, asker=Asker(analyst="ana"))
         except DiscreetError:
             continue
-    assert str(ledger.budget(analyst="ben")) == before
+    assert str(ledger.budget(asker=Asker(analyst="ben"))) == before
 
 
 def test_the_command_line_warns(tmp_path, monkeypatch):

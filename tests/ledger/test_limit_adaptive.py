@@ -13,7 +13,7 @@ import pytest
 
 from discreet import privacy
 from discreet.errors import OverBudget
-from discreet.ledger import Limit
+from discreet.ledger import Asker, Limit
 from discreet.ledger.costs import State
 from tests.ledger.adversary import laplace, leaky_response, response, table, worst
 
@@ -147,7 +147,7 @@ def test_a_reserved_share_keeps_its_own_promise():
     limit = Limit.filter(epsilon=1, delta=0.1, analysts={"ana": 0.5, "bo": 0.5}, reserved=True)
     mechanisms = [response(0.3), response(0.15), leaky_response(0.1, 0.002)]
     guarantee = limit.guarantee_to("ana")
-    reached = worst(limit, mechanisms, guarantee.epsilon_, 6, analyst="ana")
+    reached = worst(limit, mechanisms, guarantee.epsilon_, 6, asker=Asker(analyst="ana"))
     assert reached <= guarantee.delta_ + ROUNDING
     assert guarantee.epsilon_ < 1
 

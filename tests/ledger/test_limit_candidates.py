@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet import privacy
 from discreet.errors import BadDescription, BadParameter, OverBudget
-from discreet.ledger import Limit, State, pinned
+from discreet.ledger import Asker, Limit, State, pinned
 from discreet.ledger.costs import Cost
 from discreet.ledger.filter_choice import SPLITS
 from tests.ledger.adversary import leaky_response, response, table, worst
@@ -370,16 +370,16 @@ def test_candidates_exist_for_any_target_of_use(epsilon, delta):
 def test_shares_choose_together():
     """The first charge of all chooses for everybody; a share that is small counts."""
     limit = Limit.filter(epsilon=1, delta=1e-6, analysts={"ana": 0.5, "bo": 0.5})
-    state = limit.admit(limit.start(), limit.cost(privacy.concentrated(0.001)), analyst="ana")
+    state = limit.admit(limit.start(), limit.cost(privacy.concentrated(0.001)), asker=Asker(analyst="ana"))
     assert limit.whole.chosen_filter(state.under("all/")) == limit.whole.chosen_filter(
         state.under("analyst bo/")
     )
     assert limit.knows(state)
     assert limit.knows(limit.start())
-    after = limit.admit(state, limit.cost(privacy.approximate(0.1, 1e-8)), analyst="bo")
+    after = limit.admit(state, limit.cost(privacy.approximate(0.1, 1e-8)), asker=Asker(analyst="bo"))
     assert after.under("all/")["delta"] == after.under("analyst bo/")["delta"] == Fraction(1, 10**8)
     with pytest.raises(OverBudget):
-        limit.admit(limit.start(), limit.cost(privacy.approximate(0.6, 1e-8)), analyst="ana")
+        limit.admit(limit.start(), limit.cost(privacy.approximate(0.6, 1e-8)), asker=Asker(analyst="ana"))
 
 
 def test_reserved_shares_of_basic_composition_promise_their_delta():
@@ -406,7 +406,7 @@ def test_each_window_chooses_anew():
 def test_recomputing_does_not_choose_again(more):
     """Today's costs might choose another split; only the ways of the one that was chosen are open."""
     limit = Limit.filter(epsilon=1, delta=1e-6, **more)
-    whose = {"analyst": "ana", "now": "2030-01-01"}
+    whose = {"asker": Asker("ana"), "now": "2030-01-01"}
     cost = limit.cost(privacy.concentrated(0.001))
     basic = limit.admit(limit.start(), limit.cost(privacy.approximate(0.1, 1e-7)), **whose)
     assert limit.admit(limit.start(), cost, **whose).keys() != basic.keys()

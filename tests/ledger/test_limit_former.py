@@ -14,7 +14,7 @@ import pytest
 
 from discreet import privacy
 from discreet.errors import LedgerError
-from discreet.ledger import Cost, Ledger, Limit, State
+from discreet.ledger import Asker, Cost, Ledger, Limit, State
 from discreet.privacy.wire import from_json
 
 FORMER = json.loads(Path(__file__).with_name("former.json").read_text())
@@ -82,7 +82,7 @@ def test_the_same_call_opens_a_ledger_that_it_made_before(where, call, former):
     Ledger(where, limit=made).close()
     with Ledger(where, limit=Limit.filter(**call)) as ledger:
         assert ledger.limit == made
-        ledger.charge(privacy.pure(0.1), analyst="ana")
+        ledger.charge(privacy.pure(0.1), asker=Asker(analyst="ana"))
         assert ledger.verify().intact
         ledger.check_belongs(limit=Limit.filter(**call), dataset="")
 

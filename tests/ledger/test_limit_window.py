@@ -11,7 +11,7 @@ import pytest
 
 from discreet import privacy
 from discreet.errors import BadParameter, OverBudget
-from discreet.ledger import Limit
+from discreet.ledger import Asker, Limit
 
 TENTH = privacy.pure(0.1)
 
@@ -121,10 +121,10 @@ def test_shares_renew_with_the_window():
     limit = Limit.filter(
         epsilon=1, analysts={"ana": 0.3}, window="month", lifetime=Limit.odometer(delta=1e-6)
     )
-    state, first = admitted(limit, limit.start(), TENTH, "2030-01-01", analyst="ana")
-    state, second = admitted(limit, state, TENTH, "2030-02-01", analyst="ana")
+    state, first = admitted(limit, limit.start(), TENTH, "2030-01-01", asker=Asker(analyst="ana"))
+    state, second = admitted(limit, state, TENTH, "2030-02-01", asker=Asker(analyst="ana"))
     assert (first, second) == (3, 3)
-    assert "all answers so far: ε = 0.6" in str(limit.budget(state, analyst="ana"))
+    assert "all answers so far: ε = 0.6" in str(limit.budget(state, asker=Asker(analyst="ana")))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from discreet import privacy
 from discreet.errors import DiscreetError
-from discreet.ledger import Ledger, Limit, State, chain
+from discreet.ledger import Asker, Ledger, Limit, State, chain
 from tests.ledger.workers import writing
 
 LIMITS = [
@@ -37,7 +37,7 @@ def write(ledger, state, charge, time):
     cost = limit.cost(other or guarantee)
     analyst = "ana" if limit is LIMITS[-1] else None
     try:
-        right = limit.admit(state, cost, analyst=analyst, now=time)
+        right = limit.admit(state, cost, asker=Asker(analyst=analyst), now=time)
     except DiscreetError:
         right = None
     carried = {"right": right or state, "unchanged": state, "more": right or state}[total]
@@ -59,7 +59,7 @@ def recomputed(ledger):
             today = ledger.limit.cost(privacy.from_json(entry.guarantee))
             along = ledger.limit.open_ways(today, State.from_dict(entry.state))
             try:
-                state = ledger.limit.admit(state, along, analyst=entry.analyst, now=entry.time)
+                state = ledger.limit.admit(state, along, asker=Asker(analyst=entry.analyst), now=entry.time)
             except DiscreetError:
                 state = None
     return state

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from discreet import privacy
 from discreet.errors import LedgerDamaged
-from discreet.ledger import Ledger, Limit, chain
+from discreet.ledger import Asker, Ledger, Limit, chain
 from discreet.ledger.split import split_body
 
 laws = settings(max_examples=400, deadline=None)
@@ -222,7 +222,10 @@ def rows():
     with Ledger(":memory:", limit=Limit.filter(epsilon=1)) as ledger:
         for number, text in enumerate(STRANGE[:8]):
             ledger.commit(
-                ledger.charge(privacy.pure(0.01), question=text, purpose=text, key=f"{number}{text}"), "[1]"
+                ledger.charge(
+                    privacy.pure(0.01), question=text, asker=Asker(purpose=text), key=f"{number}{text}"
+                ),
+                "[1]",
             )
         yield rows_of(ledger)
 

@@ -12,7 +12,7 @@ import pytest
 
 from discreet import privacy
 from discreet.errors import BadParameter, LedgerDamaged
-from discreet.ledger import Ledger, Limit, chain
+from discreet.ledger import Asker, Ledger, Limit, chain
 from discreet.ledger.layers import ASSERTED, ENFORCED, NOT_COVERED
 from discreet.ledger.statement import Statement
 
@@ -47,13 +47,16 @@ def book(limit=None, where=":memory:"):
         small(),
         question="SELECT COUNT(*) FROM visits",
         mechanism="count",
-        analyst="ana",
-        purpose="a report",
+        asker=Asker(analyst="ana", purpose="a report"),
         in_session=True,
     )
     ledger.commit(receipt, SECRET)
     ledger.charge(
-        small(), question="SELECT AVG(days) FROM visits", mechanism="mean", analyst="ana", in_session=True
+        small(),
+        question="SELECT AVG(days) FROM visits",
+        mechanism="mean",
+        asker=Asker(analyst="ana"),
+        in_session=True,
     )
     return ledger
 
@@ -131,7 +134,7 @@ def test_no_answer_is_shown_unless_it_is_asked_for():
 def test_what_stands_in_the_ledger_never_becomes_markup():
     ledger = book()
     evil = "`</style><script>alert('x')</script><img src=x onerror=alert(1)> | a"
-    ledger.charge(small(), question=evil, analyst=evil, purpose=evil, mechanism=evil)
+    ledger.charge(small(), question=evil, asker=Asker(analyst=evil, purpose=evil), mechanism=evil)
     described = {"name": evil, "tables": {evil: {"columns": {evil: {"kind": evil, "source": evil}}}}}
     page, text, _ = forms(Statement.of(ledger, described))
     assert "<script" not in page

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from discreet import privacy
-from discreet.ledger import Charge, Entry, Ledger, Limit, Receipt
+from discreet.ledger import Asker, Charge, Entry, Ledger, Limit, Receipt
 from discreet.ledger.released import release_lines
 from tests.chance import no_chance
 from tests.ledger.conftest import refusal
@@ -35,7 +35,7 @@ def worth_knowing(ledger):
 
 
 def test_together_they_are_rows_like_others(ledger, where):
-    receipts = ledger.charge_all(wanted(0.2, 0.3), analyst="ana", purpose="health")
+    receipts = ledger.charge_all(wanted(0.2, 0.3), asker=Asker(analyst="ana", purpose="health"))
     assert [(one.number, one.key, one.cost is not None) for one in receipts] == [
         (1, "r0", True),
         (2, "r1", True),
@@ -141,8 +141,8 @@ def test_a_charge_that_may_have_been_shown_is_never_drawn_under_again(ledger):
 def test_what_somebody_else_has_paid_for_is_not_shown(where):
     limit = Limit.filter(epsilon=1, analysts={"ana": 0.5, "bob": 0.5}, reserved=True)
     with Ledger(where, limit=limit) as ledger:
-        ledger.charge_all(wanted(0.1), analyst="ana")
-        assert refusal(ledger.charge_all, wanted(0.1), analyst="bob").code == "DP604"
+        ledger.charge_all(wanted(0.1), asker=Asker(analyst="ana"))
+        assert refusal(ledger.charge_all, wanted(0.1), asker=Asker(analyst="bob")).code == "DP604"
 
 
 def test_what_waits_for_an_answer_is_said(ledger):

@@ -31,17 +31,17 @@ class Fit:
 
 def fits(session: Session, costs: Iterable[Guarantee], analyst: str | None, project: str | None) -> Fit:
     """Whether these costs fit, one after another, for whoever asks."""
-    from discreet.ledger import chain
+    from discreet.ledger import Asker, chain
 
     book, now = session.ledger, chain.now()
-    who = {"analyst": analyst, "project": project}
+    asker = Asker(analyst, project)
     state, refusal = book.spent, None
     try:
         for cost in costs:
-            state = book.limit.admit(state, book.limit.cost(cost), now=now, **who)
+            state = book.limit.admit(state, book.limit.cost(cost), asker=asker, now=now)
     except OverBudget as error:
         refusal = error
-    return Fit(book.limit.budget(state, now=now, **who), refusal)
+    return Fit(book.limit.budget(state, asker=asker, now=now), refusal)
 
 
 def first_choice(session: Session, spend: dict[str, Any]) -> list[Guarantee]:

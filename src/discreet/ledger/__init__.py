@@ -19,6 +19,7 @@ embed.py      from a guarantee to what it costs; lanes.py, exact totals; left.py
 
 from __future__ import annotations
 
+from discreet.ledger.asker import Asker
 from discreet.ledger.budget import Budget
 from discreet.ledger.costs import Cost, State
 from discreet.ledger.ledger import Ledger
@@ -30,6 +31,7 @@ from discreet.ledger.turn import Charge
 from discreet.ledger.verify import Finding, Verification
 
 __all__ = [
+    "Asker",
     "Budget",
     "Charge",
     "Cost",

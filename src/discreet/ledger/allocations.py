@@ -28,6 +28,7 @@ from typing import Any
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.ledger import pinned
+from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
 from discreet.ledger.candidates import Candidates
 from discreet.ledger.costs import Cost, State, exactly, printed_above, read_amount
@@ -109,26 +110,23 @@ class AllocatedLimit(Limit):
         state: State,
         cost: Cost,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> State:
-        whole, state = self._begin(
-            state, cost, [fraction for _, fraction in self._charged_accounts(analyst, project)]
-        )
+        whole, state = self._begin(state, cost, [fraction for _, fraction in self._charged_accounts(asker)])
         after = state
-        for prefix, fraction in self._charged_accounts(analyst, project):
+        for prefix, fraction in self._charged_accounts(asker):
             found = whole.pay_best(state.under(prefix), cost, fraction)
             if found is None:
                 short = whole.shortage(state.under(prefix), cost, fraction)
-                raise over_budget_error(self.budget(state, analyst=analyst, project=project), short)
+                raise over_budget_error(self.budget(state, asker=asker), short)
             after = after.replace_under(prefix, found[0])
             if self.reserved:
                 return after.replace_under(_ALL, state.under(_ALL).plus(found[1].amounts))
         everybody = whole.pay_best(state.under(_ALL), cost)
         if everybody is None:
             short = whole.shortage(state.under(_ALL), cost)
-            raise over_budget_error(self.budget(state, analyst=analyst, project=project), short)
+            raise over_budget_error(self.budget(state, asker=asker), short)
         return after.replace_under(_ALL, everybody[0])
 
     def _begin(self, state: State, cost: Cost, allocations: list[Fraction]) -> tuple[Filter, State]:
@@ -161,10 +159,9 @@ class AllocatedLimit(Limit):
         prefixes = [_ALL, *(prefix for prefix, _ in self._accounts())]
         return all(self.whole.knows(state.under(prefix)) for prefix in prefixes)
 
-    def _charged_accounts(self, analyst: str | None, project: str | None) -> list[tuple[str, Fraction]]:
+    def _charged_accounts(self, asker: Asker) -> list[tuple[str, Fraction]]:
         """The accounts that this charge goes to."""
-        asking = {"analyst": analyst, "project": project}
-        names = [(group, asking[group]) for group, _ in self.allocations]
+        names = [(group, asker.name_in(group)) for group, _ in self.allocations]
         return [(_prefix(group, name or ""), self._fraction_of(group, name)) for group, name in names]
 
     def _fraction_of(self, group: str, name: str | None) -> Fraction:
@@ -173,8 +170,8 @@ class AllocatedLimit(Limit):
             return members[name]
         raise BadParameter(
             "DP105",
-            f"this limit is shared out, and {name!r} is no {group} with a share.",
-            why="a charge without a share would be taken from somebody else's.",
+            f"this limit has allocations, and {name!r} is no {group} with one.",
+            why="without an allocation of its own, a charge would use up somebody else's.",
             fix=f"{group}={next(iter(members))!r}",
         )
 
@@ -182,15 +179,16 @@ class AllocatedLimit(Limit):
         self,
         state: State,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> Budget:
-        """Everybody's, or with a name that share as well; of a reserved share nothing but the share itself."""
-        asking = [
-            (group, name) for group, name in (("analyst", analyst), ("project", project)) if name is not None
+        """The whole budget, with the asker's allocations in front; of a reserved one, the allocation alone."""
+        named = [(group, asker.name_in(group)) for group in ("analyst", "project")]
+        own = [
+            (name, _prefix(group, name), self._fraction_of(group, name))
+            for group, name in named
+            if name is not None
         ]
-        own = [(name, _prefix(group, name), self._fraction_of(group, name)) for group, name in asking]
         whole, seen = self._view(state)
         views = [(f"{name}: ", seen.under(prefix), fraction) for name, prefix, fraction in own]
         if not (self.reserved and own):
@@ -199,7 +197,7 @@ class AllocatedLimit(Limit):
             track for words, spent, fraction in views for track in whole.track_budgets(spent, fraction, words)
         ]
         used = max(min(1.0, float(whole.fullness(spent, fraction))) for _, spent, fraction in views)
-        admit = partial(self.admit, analyst=analyst, project=project)
+        admit = partial(self.admit, asker=asker)
         return Budget(tuple(tracks), used, partial(how_many_like, admit, state, self.cost))
 
     def fields(self) -> dict[str, Any]:
@@ -226,8 +224,8 @@ def allocate(
 
     >>> from discreet import privacy
     >>> limit = Limit.filter(epsilon=1, analysts={"ana": 0.5, "bo": 0.5}, reserved=True)
-    >>> state = limit.admit(limit.start(), limit.cost(privacy.pure(0.5)), analyst="ana")
-    >>> [limit.budget(state, analyst=name).like(privacy.pure(0.1)) for name in ("ana", "bo")], limit.guarantee_to("bo")
+    >>> state = limit.admit(limit.start(), limit.cost(privacy.pure(0.5)), asker=Asker("ana"))
+    >>> [limit.budget(state, asker=Asker(name)).like(privacy.pure(0.1)) for name in ("ana", "bo")], limit.guarantee_to("bo")
     ([0, 5], pure(epsilon=0.5))
     """
     exact = {group: _exact_members(group, members) for group, members in allocations.items()}

@@ -34,6 +34,7 @@ from functools import partial
 from typing import Any
 
 from discreet.errors import BadParameter, OverBudget
+from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
 from discreet.ledger.costs import Cost, State, menu
 from discreet.ledger.filters import Filter
@@ -145,8 +146,7 @@ class Candidates(Limit):
         state: State,
         cost: Cost,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> State:
         kept = self.chosen_filter(state)
@@ -159,8 +159,7 @@ class Candidates(Limit):
         self,
         state: State,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> Budget:
         kept, seen = self.view(state)

@@ -36,6 +36,7 @@ from typing import Any
 
 from discreet.errors import BadParameter
 from discreet.ledger import pinned, pricing
+from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
 from discreet.ledger.costs import (
     Amount,
@@ -187,8 +188,7 @@ class Filter(Limit):
         state: State,
         cost: Cost,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> State:
         found = self.pay_best(state, cost)
@@ -294,8 +294,7 @@ class Filter(Limit):
         self,
         state: State,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> Budget:
         used = min(1.0, float(self.fullness(state)))

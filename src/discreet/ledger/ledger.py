@@ -18,6 +18,7 @@ from typing import Any, NoReturn, Self, TypeVar
 from discreet import check
 from discreet.errors import BadParameter, LedgerError, OverBudget
 from discreet.ledger import chain
+from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
 from discreet.ledger.chain import LedgerRow
 from discreet.ledger.costs import State
@@ -110,9 +111,7 @@ class Ledger:
         *,
         question: str = "",
         key: str | None = None,
-        analyst: str | None = None,
-        project: str | None = None,
-        purpose: str | None = None,
+        asker: Asker = NOBODY,
         mechanism: str | None = None,
         private: bool = True,
         description: Description | Mapping[str, Any] | None = None,
@@ -127,21 +126,18 @@ class Ledger:
         guarantee was computed from it. `in_session` is for a `Session`, which draws what it charges; of every other charge
         a statement says that its noise is asserted.
         """
-        who = {"analyst": analyst, "project": project, "purpose": purpose}
         wanted, subject = (
             Charge(guarantee, question, key, mechanism),
             ChargeSubject.of(description, compiled, in_session),
         )
-        bill = Bill.of(wanted, self.limit, self.unit, subject, private=private, **who)
+        bill = Bill.of(wanted, self.limit, self.unit, subject, asker, private=private)
         return self._in_turn(lambda turn: turn.charge(bill))
 
     def charge_all(
         self,
         wanted: Iterable[Charge],
         *,
-        analyst: str | None = None,
-        project: str | None = None,
-        purpose: str | None = None,
+        asker: Asker = NOBODY,
         private: bool = True,
         description: Description | Mapping[str, Any] | None = None,
         compiled: bool = False,
@@ -152,16 +148,15 @@ class Ledger:
         For each of them, in their order: the entry with the answer, if its key has one, to be shown again; else a receipt,
         whose `cost` is None if it was paid by an earlier call that was never answered. Nothing is paid twice.
         """
-        who = {"analyst": analyst, "project": project, "purpose": purpose}
         subject = ChargeSubject.of(description, compiled, in_session)
-        bills = [Bill.of(one, self.limit, self.unit, subject, private=private, **who) for one in wanted]
+        bills = [Bill.of(one, self.limit, self.unit, subject, asker, private=private) for one in wanted]
 
         def charge(turn: Turn) -> list[Receipt | Entry]:
             before = turn.total
             try:
                 return [turn.charge_or_find(bill) for bill in bills]
             except OverBudget as refused:
-                left = self.limit.budget(before, analyst=analyst, project=project, now=turn.now)
+                left = self.limit.budget(before, asker=asker, now=turn.now)
                 raise batch_over_budget_error(left, refused, len(bills)) from None
 
         return self._in_turn(charge)
@@ -190,8 +185,7 @@ class Ledger:
         question: str | None = None,
         *,
         guarantee: Guarantee | None = None,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         description: Description | Mapping[str, Any] | None = None,
     ) -> Entry | None:
         """The committed answer for a key, which may be shown again for nothing; None if there is none.
@@ -203,7 +197,12 @@ class Ledger:
         if entry is None:
             return None
         promised = None if guarantee is None else as_guarantee(guarantee).to_json()
-        asked = {"question": question, "guarantee": promised, "analyst": analyst, "project": project}
+        asked = {
+            "question": question,
+            "guarantee": promised,
+            "analyst": asker.analyst,
+            "project": asker.project,
+        }
         refuse_other_use(entry, asked, self.versions(), description)
         return entry if entry.kind == "committed" else None
 
@@ -222,11 +221,11 @@ class Ledger:
 
     # --- looking -------------------------------------------------------------------------------------
 
-    def budget(self, analyst: str | None = None, project: str | None = None) -> Budget:
+    def budget(self, asker: Asker = NOBODY) -> Budget:
         """What is left of the limit, or of somebody's share of it, and how many more answers like the last one fit."""
-        left = self.limit.budget(self.spent, analyst=analyst, project=project, now=chain.now())
+        left = self.limit.budget(self.spent, asker=asker, now=chain.now())
         last = len(self) - 1
-        return replace(left, last=_last_charge(self._store, last, analyst, project))
+        return replace(left, last=_last_charge(self._store, last, asker))
 
     @property
     def where(self) -> str:
@@ -383,11 +382,15 @@ class Ledger:
         return running_total(self.limit, row.number, body["state"])
 
 
-def _last_charge(store: Store, last: int, analyst: str | None, project: str | None) -> Guarantee | None:
+def _last_charge(store: Store, last: int, asker: Asker) -> Guarantee | None:
     """The guarantee of the last charge, among the latest rows; of somebody with a share only their own."""
     rows = (store.at(number) for number in range(last, max(0, last - _LATEST), -1))
     for entry in (entry_of(row) for row in rows if row is not None and row.kind == "reserved"):
-        if analyst in (None, entry.analyst) and project in (None, entry.project) and entry.guarantee:
+        if (
+            asker.analyst in (None, entry.analyst)
+            and asker.project in (None, entry.project)
+            and entry.guarantee
+        ):
             return from_json(entry.guarantee)
     return None
 

@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Self
 
 from discreet import check
 from discreet.errors import BadDescription, BadParameter, DiscreetError, OverBudget
+from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
 from discreet.ledger.costs import Amount, Cost, CostRow, State, unreadable_error
 from discreet.privacy.guarantee import Guarantee
@@ -119,8 +120,7 @@ class Limit(ABC):
         state: State,
         cost: Cost,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> State:
         """The state after paying, in the way after which most is left; `OverBudget` if none fits.
@@ -133,8 +133,7 @@ class Limit(ABC):
         self,
         state: State,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> Budget:
         """What is left, for people."""

@@ -32,6 +32,7 @@ from typing import Any
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.ledger import pricing
+from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
 from discreet.ledger.costs import GRID, Amount, Cost, CostRow, State, ceiling, exactly, menu, read_amount
 from discreet.ledger.limit import Limit, Shortage, as_guarantee, over_budget_error, pay_row
@@ -114,8 +115,7 @@ class Odometer(Limit):
         state: State,
         cost: Cost,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> State:
         usual = [row for row in cost.rows if not pricing.is_last_resort(row)]
@@ -142,8 +142,7 @@ class Odometer(Limit):
         self,
         state: State,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> Budget:
         tracks = (

@@ -23,6 +23,7 @@ from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from discreet.errors import BadParameter, CannotCertify
+from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
 from discreet.ledger.costs import Amounts, Cost, CostRow, State
 from discreet.ledger.limit import Limit, as_guarantee, how_many_like, over_budget_error
@@ -89,8 +90,7 @@ class PlannedLimit(Limit):
         state: State,
         cost: Cost,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> State:
         for way in cost.ways:
@@ -115,8 +115,7 @@ class PlannedLimit(Limit):
         self,
         state: State,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> Budget:
         tracks = tuple(self._track_budgets(state))

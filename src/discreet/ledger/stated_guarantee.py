@@ -84,14 +84,14 @@ def state_guarantee(limit: Limit, unit: Unit, state: State) -> StatedGuarantee:
                 unit, None, bound, float(inner.delta), "over all answers so far", _ODOMETER
             )
         if whole is not None:
-            return _stated(unit, whole, "over a lifetime, all windows together", _LIFETIME)
+            return _state_epsilon(unit, whole, "over a lifetime, all windows together", _LIFETIME)
         begun = count_windows(state)
         over = "over the one window so far" if begun == 1 else f"over the {begun} windows so far"
-        return _stated(unit, limit.guarantee_after(begun, unit), over, _WINDOWS)
+        return _state_epsilon(unit, limit.guarantee_after(begun, unit), over, _WINDOWS)
     assert whole is not None
     if isinstance(limit, PlannedLimit):
-        return _stated(unit, whole, "over all answers together", _PLAN, limit.within)
-    return _stated(unit, whole, "over all answers together", _FILTER)
+        return _state_epsilon(unit, whole, "over all answers together", _PLAN, limit.within)
+    return _state_epsilon(unit, whole, "over all answers together", _FILTER)
 
 
 def count_windows(state: State) -> int:
@@ -115,7 +115,7 @@ def variant(claim: StatedGuarantee) -> str:
     return known if known in {"Pure DP", "Zero-concentrated DP"} else "Approximate DP"
 
 
-def _stated(
+def _state_epsilon(
     unit: Unit, guarantee: Guarantee, over: str, why: str, target: Guarantee | None = None
 ) -> StatedGuarantee:
     """ε at δ = 0 if it is finite there, else at the claim's own δ or its target's, else at the usual one or above."""

@@ -25,6 +25,7 @@ from itertools import islice
 from typing import Any
 
 from discreet.ledger import chain, overview, reading, registry
+from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
 from discreet.ledger.costs import State
 from discreet.ledger.description import Description
@@ -202,16 +203,20 @@ def _guarantee_facts(ledger: Ledger, claim: StatedGuarantee, provenance: Provena
 
 
 def _budget_facts(ledger: Ledger, entries: Sequence[Entry], provenance: Provenance) -> dict[str, Any]:
-    """What is spent and what remains, for all together and by share."""
+    """What is spent and what remains, of the whole budget and of each allocation."""
 
-    def budget(**who: str) -> Budget:
+    def budget(asker: Asker) -> Budget:
         state = State.from_dict(entries[-1].state)
         charges = [entry for entry in entries if entry.kind == "reserved" and entry.guarantee]
-        own = [entry for entry in charges if all(getattr(entry, name) == word for name, word in who.items())]
+        own = [
+            entry
+            for entry in charges
+            if asker.analyst in (None, entry.analyst) and asker.project in (None, entry.project)
+        ]
         last = from_json(str(own[-1].guarantee)) if own else None
-        return replace(ledger.limit.budget(state, now=provenance.made, **who), last=last)
+        return replace(ledger.limit.budget(state, asker=asker, now=provenance.made), last=last)
 
-    return overview.budget_facts(budget()) | {"shares": overview.allocation_facts(ledger.limit, budget)}
+    return overview.budget_facts(budget(NOBODY)) | {"shares": overview.allocation_facts(ledger.limit, budget)}
 
 
 def _record_facts(

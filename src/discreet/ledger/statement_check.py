@@ -124,7 +124,7 @@ def verify_statement(text: str, ledger: Ledger) -> StatementCheck:
         differences = list(found)
     later = max(0, whole.entries - provenance.rows)
     return StatementCheck(
-        form, provenance.rows, later, tuple(differences[:_LISTED]), tuple(_unverified(provenance))
+        form, provenance.rows, later, tuple(differences[:_LISTED]), tuple(_list_unverified(provenance))
     )
 
 
@@ -210,7 +210,7 @@ def _difference(theirs: str, ours: str) -> Difference:
     return Difference(kind, theirs or None, ours or None)
 
 
-def _unverified(provenance: Provenance) -> Iterator[str]:
+def _list_unverified(provenance: Provenance) -> Iterator[str]:
     yield f"made {provenance.made}, by discreet {provenance.version} with source files sha256 {provenance.software}"
     if provenance.in_memory or provenance.weaknesses:
         yield "where the ledger was kept"

@@ -22,6 +22,7 @@ from typing import Any
 from discreet import check
 from discreet.errors import BadParameter, DiscreetError, LedgerError, UnitMismatch, UnsupportedGuarantee
 from discreet.ledger import chain
+from discreet.ledger.asker import Asker
 from discreet.ledger.budget import closed_tracks
 from discreet.ledger.chain import LedgerRow
 from discreet.ledger.costs import Cost, State
@@ -95,28 +96,34 @@ class Bill:
         limit: Limit,
         unit: Unit,
         subject: ChargeSubject,
+        asker: Asker,
         *,
-        private: Any,
-        **who: str | None,
+        private: object,
     ) -> Bill:
         """Priced before the turn begins, because that may take a while; refused if it cannot be charged at all."""
         if not isinstance(wanted, Charge):
             raise _not_charge_error(wanted)
         _refuse_what_cannot_be_charged(wanted.guarantee, unit, private=private)
-        said = {
+        row_fields = {
             "question": validate_text(question=wanted.question),
             "key": None if wanted.key is None else validate_label(key=wanted.key),
             "mechanism": None if wanted.mechanism is None else validate_text(mechanism=wanted.mechanism),
             "guarantee": _guarantee_json(wanted.guarantee),
-            **{
-                name: None
-                if word is None
-                else (validate_text if name == "purpose" else validate_label)(**{name: word})
-                for name, word in who.items()
-            },
+            **_asker_fields(asker),
             **subject.fields,
         }
-        return cls(wanted.guarantee, said, limit.cost(wanted.guarantee), subject.description)
+        return cls(wanted.guarantee, row_fields, limit.cost(wanted.guarantee), subject.description)
+
+
+def _asker_fields(asker: object) -> dict[str, str | None]:
+    """Who asks, as the row of the charge says it."""
+    if not isinstance(asker, Asker):
+        raise _not_asker_error(asker)
+    return {
+        "analyst": None if asker.analyst is None else validate_label(analyst=asker.analyst),
+        "project": None if asker.project is None else validate_label(project=asker.project),
+        "purpose": None if asker.purpose is None else validate_text(purpose=asker.purpose),
+    }
 
 
 class Turn:
@@ -133,10 +140,10 @@ class Turn:
         """Add a charge; `OverBudget` if the limit does not admit it, and then the turn has to be given up."""
         self._refuse_another_question(bill)
         self._describe(bill.description)
-        whose = {"analyst": bill.fields["analyst"], "project": bill.fields["project"]}
-        before = self._limit.budget(self.total, now=self.now, **whose)
-        total = self._limit.admit(self.total, bill.cost, now=self.now, **whose)
-        closed = closed_tracks(before, self._limit.budget(total, now=self.now, **whose))
+        asker = Asker(bill.fields["analyst"], bill.fields["project"])
+        before = self._limit.budget(self.total, asker=asker, now=self.now)
+        total = self._limit.admit(self.total, bill.cost, asker=asker, now=self.now)
+        closed = closed_tracks(before, self._limit.budget(total, asker=asker, now=self.now))
         row = self._append("reserved", total, cost=bill.cost.to_dict(), held=held, **bill.fields)
         return Receipt(row.number, row.hash, self.now, bill.guarantee, bill.cost, bill.fields["key"], closed)
 
@@ -251,12 +258,21 @@ def key_reused_error(how: str = "for another question, or by somebody else") -> 
     )
 
 
-def _not_charge_error(given: Any) -> BadParameter:
+def _not_charge_error(given: object) -> BadParameter:
     return BadParameter(
         "DP104",
-        f"what is paid for together is a list of Wanted, not of {type(given).__name__}.",
+        f"charge_all takes a list of Charge objects, not of {type(given).__name__}.",
         why="each answer has its own guarantee, question and key.",
-        fix="ledger.charge_all([Wanted(guarantee, 'how many?', key='monday')])",
+        fix="ledger.charge_all([Charge(guarantee, 'how many?', key='monday')])",
+    )
+
+
+def _not_asker_error(given: object) -> BadParameter:
+    return BadParameter(
+        "DP104",
+        f"asker must be an Asker, not {type(given).__name__}.",
+        why="it names the analyst, the project and the purpose that a charge is recorded under.",
+        fix="asker=Asker(analyst='ana')",
     )
 
 

@@ -28,6 +28,7 @@ from typing import Any
 from discreet import check
 from discreet.errors import DiscreetError, LedgerDamaged, LedgerError
 from discreet.ledger import chain
+from discreet.ledger.asker import Asker
 from discreet.ledger.budget import Budget
 from discreet.ledger.chain import LedgerRow
 from discreet.ledger.costs import Cost, State
@@ -202,13 +203,13 @@ class _Walk:
 
     def _follow(self, entry: Entry) -> None:
         """The total after this row, from the total before it."""
-        after = self._charge(entry) if entry.kind == "reserved" else self._uncharged(entry)
+        after = self._charge(entry) if entry.kind == "reserved" else self._check_uncharged(entry)
         if entry.kind == "committed":
             self._settle(entry)
         self._describe(entry)
         self.state, self.stated_totals = after, entry.state
 
-    def _uncharged(self, entry: Entry) -> State:
+    def _check_uncharged(self, entry: Entry) -> State:
         """The total that a row carries which is no charge: that of the row before it."""
         if (entry.kind == "open") != (entry.number == 0) or entry.kind not in _NO_CHARGE:
             self.damage(f"row {entry.number} is of a kind that has no place there.")
@@ -238,8 +239,8 @@ class _Walk:
     def _charge(self, entry: Entry) -> State:
         """The total after a charge, from its cost by the rules of the limit; what the row says is compared with it."""
         stored, today = self._cost(entry), self.cost_today(entry.guarantee)
-        about: dict[str, Any] = {"analyst": entry.analyst, "project": entry.project, "now": entry.time}
-        after = self._admit(self.state, stored, about)
+        asker = Asker(entry.analyst, entry.project)
+        after = self._admit(self.state, stored, entry.time, asker)
         follows = after is not None and after.to_dict() == entry.state
         if after is None or not follows:
             after = running_total(self.limit, entry.number, entry.state)
@@ -254,7 +255,9 @@ class _Walk:
             self.recomputed = after
         elif self.recomputed is not None:
             # with the split that was chosen then: choosing again, by today's costs, would be covered by no proof
-            self.recomputed = self._admit(self.recomputed, self.limit.open_ways(today, after), about)
+            self.recomputed = self._admit(
+                self.recomputed, self.limit.open_ways(today, after), entry.time, asker
+            )
         if (
             isinstance(self.limit, WindowedLimit)
             and self.state != self.limit.start()
@@ -279,9 +282,9 @@ class _Walk:
             self.compared = today, stored, today == stored
         return self.compared[2]
 
-    def _admit(self, state: State, cost: Cost, about: dict[str, Any]) -> State | None:
+    def _admit(self, state: State, cost: Cost, time: str, asker: Asker) -> State | None:
         try:
-            return self.limit.admit(state, cost, **about)
+            return self.limit.admit(state, cost, asker=asker, now=time)
         except DiscreetError:
             return None
 

@@ -36,6 +36,7 @@ from typing import Any
 from discreet import check
 from discreet.errors import BadParameter, OverBudget
 from discreet.ledger.allocations import AllocatedLimit
+from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
 from discreet.ledger.candidates import Candidates
 from discreet.ledger.costs import Cost, State
@@ -115,24 +116,22 @@ class WindowedLimit(Limit):
         state: State,
         cost: Cost,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> State:
-        return self._charge(self.enter(state, now), cost, analyst=analyst, project=project, now=now)
+        return self._charge(self.enter(state, now), cost, asker=asker, now=now)
 
     def _charge(
         self,
         state: State,
         cost: Cost,
         *,
-        analyst: str | None,
-        project: str | None,
+        asker: Asker,
         now: datetime | str | None = None,
     ) -> State:
         """To the window and to the lifetime; whichever refuses, nothing is charged to either."""
         try:
-            inside = self.each.admit(state.under(_WINDOW), Cost(cost.ways), analyst=analyst, project=project)
+            inside = self.each.admit(state.under(_WINDOW), Cost(cost.ways), asker=asker)
         except OverBudget as refused:
             self._say_if_ahead(refused, state, now)
             raise
@@ -170,13 +169,12 @@ class WindowedLimit(Limit):
         self,
         state: State,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> Budget:
         """What is left in the window of that time (of the last charge, if none is given), and for life."""
         entered = state if now is None else self.enter(state, now)
-        views = [self.each.budget(entered.under(_WINDOW), analyst=analyst, project=project)]
+        views = [self.each.budget(entered.under(_WINDOW), asker=asker)]
         tracks = list(views[0].tracks)
         if self.lifetime is not None:
             views.append(self.lifetime.budget(entered.under(_LIFETIME)))
@@ -185,7 +183,7 @@ class WindowedLimit(Limit):
             ]
         begun = int(entered[_NUMBER] - entered[_FIRST]) + 1 if _NUMBER in entered else 0
         notes = (f"{begun} windows begun", *(note for view in views for note in view.notes))
-        charge = partial(self._charge, analyst=analyst, project=project)
+        charge = partial(self._charge, asker=asker)
         spent = max(view.spent_fraction for view in views)
         return Budget(tuple(tracks), spent, partial(how_many_like, charge, entered, self.cost), notes)
 

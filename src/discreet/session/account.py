@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import STOPPED, BadParameter, DiscreetError, EngineFailed
-from discreet.ledger import Budget, Charge, Entry, Ledger, Receipt, chain
+from discreet.ledger import Asker, Budget, Charge, Entry, Ledger, Receipt, chain
 from discreet.ledger.budget import closing_notes
 from discreet.ledger.description import Description
 from discreet.ledger.receipt import NOT_DRAWN
@@ -66,28 +66,30 @@ class Account:
     description: Description
 
     @property
-    def who(self) -> dict[str, str | None]:
-        """Whose shares are charged."""
-        return {"analyst": self.analyst, "project": self.project}
+    def asker(self) -> Asker:
+        """In whose name it is charged, and for what."""
+        return Asker(self.analyst, self.project, self.purpose)
 
     def left(self) -> Budget:
         """What is left of the limit, or of our share of it."""
-        return self.ledger.budget(**self.who)
+        return self.ledger.budget(self.asker)
 
     def closing(self, guarantee: Guarantee) -> tuple[str, ...]:
         """What this charge would take from everybody, beyond its cost; nothing if it is not admitted."""
         limit, before, now = self.ledger.limit, self.ledger.spent, chain.now()
         try:
-            after = limit.admit(before, limit.cost(guarantee), now=now, **self.who)
+            after = limit.admit(before, limit.cost(guarantee), asker=self.asker, now=now)
         except DiscreetError:
             return ()
-        return closing_notes(*(limit.budget(state, now=now, **self.who) for state in (before, after)))
+        return closing_notes(*(limit.budget(state, asker=self.asker, now=now) for state in (before, after)))
 
     def find(self, key: str | None, question: str, guarantee: Guarantee | None) -> Entry | None:
         """The answer that is kept under a key, if that stands for this question."""
         if key is None:
             return None
-        return self.ledger.find(key, question, guarantee=guarantee, description=self.description, **self.who)
+        return self.ledger.find(
+            key, question, guarantee=guarantee, asker=self.asker, description=self.description
+        )
 
     def charge(
         self,
@@ -109,11 +111,10 @@ class Account:
             key=key,
             mechanism=mechanism,
             private=is_private(),
-            purpose=self.purpose,
             description=self.description,
             compiled=compiled,
             in_session=mechanism is not None,
-            **self.who,
+            asker=self.asker,
         )
 
     def settle(
@@ -132,11 +133,10 @@ class Account:
         found = self.ledger.charge_all(
             [each.wanted for each in due],
             private=is_private(),
-            purpose=self.purpose,
             description=self.description,
             compiled=compiled,
             in_session=True,
-            **self.who,
+            asker=self.asker,
         )
         receipts = [one for one in found if isinstance(one, Receipt)]
         try:

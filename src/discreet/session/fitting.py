@@ -92,7 +92,7 @@ def _fits(account: Account, spend: Spend, compiled: Callable[[Spend], Mechanism]
     limit = account.ledger.limit
     try:
         limit.admit(
-            account.ledger.spent, limit.cost(compiled(spend).guarantee), now=chain.now(), **account.who
+            account.ledger.spent, limit.cost(compiled(spend).guarantee), now=chain.now(), asker=account.asker
         )
     except DiscreetError:
         return False

@@ -100,7 +100,7 @@ class Maker:
         if not getattr(inner, "reserved", False):
             return key
         ((group, _),) = inner.shares
-        return f"{key} for {self.account.who[group] or ''}"
+        return f"{key} for {self.account.asker.name_in(group) or ''}"
 
 
 def answer_of(settled: Settled) -> Answer:

@@ -108,4 +108,4 @@ def _refuse_beyond_the_limit(maker: Maker, mechanisms: list[Any]) -> None:
     limit, now = maker.account.ledger.limit, datetime.now(UTC)
     state = maker.account.ledger.spent
     for mechanism in mechanisms:
-        state = limit.admit(state, limit.cost(mechanism.guarantee), now=now, **maker.account.who)
+        state = limit.admit(state, limit.cost(mechanism.guarantee), now=now, asker=maker.account.asker)
