@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from discreet import testing
-from discreet.tables.after import Column, Combined
-from discreet.tables.brackets import Brackets, Counts
-from discreet.tables.compile import compile_question
-from discreet.tables.question import Output
-from discreet.tables.spend import Spend
+from discreet.tables.ask.after import Column, Combined
+from discreet.tables.ask.question import Output
+from discreet.tables.plan.brackets import Brackets, Counts
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.spend import Spend
 from tests.chance import may_fail
 from tests.statistical.constants import ALPHA, FEW, WRONG
 from tests.statistical.fit import accepts

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from discreet.errors import RefusedQuestion
-from discreet.tables import ranks
-from discreet.tables.compile import compile_question
-from discreet.tables.spend import Spend
+from discreet.tables.plan import ranks
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.spend import Spend
 from tests.chance import may_fail
 from tests.statistical.constants import ALPHA, FEW, WRONG
 from tests.statistical.fit import accepts

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from discreet.tables import engines
-from discreet.tables.compile import compile_question
-from discreet.tables.spend import Spend
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.spend import Spend
 from tests.tables.reference import Reference
 from tests.tables.small import WARD, dataset, number, question
 

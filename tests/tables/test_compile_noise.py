@@ -12,14 +12,14 @@ import pytest
 from scipy import stats
 
 from discreet import testing
-from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw
-from discreet.tables import split
-from discreet.tables.compile import compile_question
-from discreet.tables.cut import CutLaplaceLaw, cut_for
-from discreet.tables.part import Scope
-from discreet.tables.selection import gaussian_selection, laplace_selection
-from discreet.tables.spend import Spend
-from discreet.tables.totals import Totals
+from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution
+from discreet.tables.plan import split
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.cut import CutLaplaceLaw, cut_for
+from discreet.tables.plan.part import Scope
+from discreet.tables.plan.selection import gaussian_selection, laplace_selection
+from discreet.tables.plan.spend import Spend
+from discreet.tables.plan.totals import Totals
 from tests.chance import may_fail, risk
 from tests.statistical.constants import ALPHA, FEW, WRONG
 from tests.statistical.fit import accepts
@@ -38,14 +38,18 @@ def laws_of(asked, data, spend=BOTH):
 @pytest.mark.parametrize(
     ("asked", "data", "law"),
     [
-        (question(("mean", X), ("count",), keys=("a", "b")), dataset(at_most=10), LaplaceLaw),
-        (question(("count",), ("sum", X), keys=("a", "b")), dataset(at_most=10), GaussianLaw),
-        (question(("count",), ("sum", X)), dataset(at_most=10), LaplaceLaw),
-        (question(("count",), keys=("a", "b")), dataset(rows_are_units=True), LaplaceLaw),
-        (question(("units",)), dataset(at_most=10), LaplaceLaw),
-        (question(*[("mean", number(0, i)) for i in range(1, 60)]), dataset(at_most=10), GaussianLaw),
-        (question(("count",), keys="unknown"), dataset(at_most=10), GaussianLaw),
-        (question(("count",), keys="unknown"), dataset(at_most=1), LaplaceLaw),
+        (question(("mean", X), ("count",), keys=("a", "b")), dataset(at_most=10), LaplaceDistribution),
+        (question(("count",), ("sum", X), keys=("a", "b")), dataset(at_most=10), GaussianDistribution),
+        (question(("count",), ("sum", X)), dataset(at_most=10), LaplaceDistribution),
+        (question(("count",), keys=("a", "b")), dataset(rows_are_units=True), LaplaceDistribution),
+        (question(("units",)), dataset(at_most=10), LaplaceDistribution),
+        (
+            question(*[("mean", number(0, i)) for i in range(1, 60)]),
+            dataset(at_most=10),
+            GaussianDistribution,
+        ),
+        (question(("count",), keys="unknown"), dataset(at_most=10), GaussianDistribution),
+        (question(("count",), keys="unknown"), dataset(at_most=1), LaplaceDistribution),
     ],
     ids=["mean", "counts", "one group", "rows", "units", "many means", "found", "one row found"],
 )
@@ -54,7 +58,7 @@ def test_the_better_noise_is_taken(asked, data, law):
     assert laws == {law}
     assert mechanism.guarantee.implies(BOTH.target(data.unit))
     said = any("Laplace noise, which leaves less error" in note for note in mechanism.notes)
-    assert said == (law is LaplaceLaw)
+    assert said == (law is LaplaceDistribution)
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
@@ -64,7 +68,7 @@ def test_what_is_cut_off_less_keeps_gaussian_noise_beside_a_mean(kind, relation)
     asked = question((kind, X) if kind == "sum" else (kind,), ("mean", X), keys=("a", "b"))
     mechanism = compile_question(asked, data, BOTH)
     laws = {name: type(part.laws[0]) for part in mechanism.parts for name in part.estimates}
-    assert laws == {f"{kind}0": GaussianLaw, "mean1": LaplaceLaw}
+    assert laws == {f"{kind}0": GaussianDistribution, "mean1": LaplaceDistribution}
     assert mechanism.guarantee.implies(BOTH.target(data.unit))
     assert not mechanism.guarantee.implies(Spend(epsilon=0.98, delta=1e-6).target(data.unit)), (
         "budget is left over"
@@ -141,7 +145,7 @@ def test_noise_is_cut_off_as_soon_as_delta_allows(scale, delta):
         tail = sum(p for z, p in exact.items() if abs(z) >= k)
         assert tail <= law.tail(k) * (1 + 1e-15)
         assert law.tail(k) == pytest.approx(tail, rel=1e-9, abs=1e-300)
-    assert law.reach(0.05) <= most
+    assert law.tail_bound(0.05) <= most
 
 
 @may_fail(2 * ALPHA, "one law fits, one does not")
@@ -268,7 +272,7 @@ def test_a_count_comes_with_the_groups_for_nothing():
 
 
 @dataclass(frozen=True)
-class Silent(LaplaceLaw):
+class Silent(LaplaceDistribution):
     """A law that always draws nothing."""
 
     def draw(self, size=None):

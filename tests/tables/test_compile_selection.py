@@ -12,12 +12,12 @@ import pytest
 from scipy import stats
 
 from discreet.errors import RefusedQuestion
-from discreet.mechanisms.laws import LaplaceLaw
-from discreet.tables.compile import compile_question
-from discreet.tables.part import Scope
-from discreet.tables.plan import Groups
-from discreet.tables.selection import gaussian_selection, laplace_selection, threshold_for, weight_in
-from discreet.tables.spend import Spend
+from discreet.mechanisms.distributions import LaplaceDistribution
+from discreet.tables.data.sums import Groups
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.part import Scope
+from discreet.tables.plan.selection import gaussian_selection, laplace_selection, threshold_for, weight_in
+from discreet.tables.plan.spend import Spend
 from tests.tables.small import ROWS, WARD, contribution, dataset, engine, number, question
 
 WARDS = ("a", "b", "c")
@@ -27,7 +27,7 @@ LEAK = 0.05
 
 def tail(law, t):
     """P(noise >= t), by textbook formulas."""
-    if isinstance(law, LaplaceLaw):
+    if isinstance(law, LaplaceDistribution):
         q = math.exp(-1 / law.scale)
         return q**t / (1 + q) if t >= 1 else 1 - q ** (1 - t) / (1 + q)
     return stats.norm.sf((t - 0.5) / law.scale)
@@ -73,7 +73,7 @@ def test_what_is_named_keeps_the_promise(which, relation):
 
 
 def test_a_threshold_one_lower_leaks_more():
-    scheme, law = Groups(3, 8, norm=1), LaplaceLaw(4.0)
+    scheme, law = Groups(3, 8, norm=1), LaplaceDistribution(4.0)
     threshold = threshold_for(scheme, law, LEAK)
 
     def leak(at):
@@ -83,7 +83,7 @@ def test_a_threshold_one_lower_leaks_more():
 
 
 def test_many_groups_are_bounded_by_doubling():
-    scheme, law = Groups(50_000, 4096, norm=2), LaplaceLaw(3000.0)
+    scheme, law = Groups(50_000, 4096, norm=2), LaplaceDistribution(3000.0)
     at = threshold_for(scheme, law, 1e-6)
     for m in (1, 2, 1000, 1025, 1500, 2050, 4100, 30_000, 50_000):
         assert -math.expm1(m * math.log1p(-tail(law, at - weight_in(scheme, m)))) <= 1e-6

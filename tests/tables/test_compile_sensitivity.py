@@ -10,11 +10,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.mechanisms.laws import exactly
-from discreet.tables.compile import compile_question
-from discreet.tables.plan import Groups, Rows
-from discreet.tables.spend import Spend
-from discreet.tables.totals import Totals
+from discreet.mechanisms.distributions import exactly
+from discreet.tables.data.sums import Groups, Rows
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.spend import Spend
+from discreet.tables.plan.totals import Totals
 from tests.tables.small import dataset, engine, number, people, question, weighted
 
 VALUES = (-3, 0, 2, 9, None)

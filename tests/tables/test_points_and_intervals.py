@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.mechanisms.mechanism import CONFIDENCE
-from discreet.tables.answer import Answer, Noisy
-from discreet.tables.compile import compile_question
-from discreet.tables.spend import Spend
+from discreet.tables.answer.answer import Answer, Noisy
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.spend import Spend
 from tests.tables.small import dataset, number, question
 
 pa = pytest.importorskip("pyarrow")

@@ -14,9 +14,9 @@ import discreet as dp
 from discreet import mechanisms as m
 from discreet import privacy
 from discreet.privacy.show import least_epsilon, point, rows, short
-from discreet.tables.compile import compile_question
-from discreet.tables.question import Question
-from discreet.tables.spend import Spend
+from discreet.tables.ask.question import Question
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.spend import Spend
 from tests.tables.small import dataset, number, question
 
 X, SIGNED, WIDE = number(0, 60), number(-7, 100), number(0, 2**20)

@@ -15,14 +15,14 @@ from sqlglot import exp
 from discreet import testing
 from discreet.errors import EngineFailed
 from discreet.tables import engines
-from discreet.tables.engine import groups_from_sums, selected_groups
+from discreet.tables.data.engine import groups_from_sums, selected_groups
+from discreet.tables.data.expr import Read
+from discreet.tables.data.sums import Groups, Private, Sums
+from discreet.tables.data.types import DATE, NUMBER, TEXT, Type, days
 from discreet.tables.engines import weighed
 from discreet.tables.engines.temporary import Temporary
-from discreet.tables.expr import Read
-from discreet.tables.part import Scope
-from discreet.tables.plan import Groups, Private, Sums
-from discreet.tables.selection import gaussian_selection, laplace_selection
-from discreet.tables.types import DATE, NUMBER, TEXT, Type, days
+from discreet.tables.plan.part import Scope
+from discreet.tables.plan.selection import gaussian_selection, laplace_selection
 from tests.tables.small import contribution
 
 DAY = dt.date(2024, 2, 28)

@@ -10,12 +10,12 @@ from fractions import Fraction
 import pytest
 
 from discreet.tables import engines
-from discreet.tables.after import Column, Combined, Literal, divided_with
-from discreet.tables.compile import compile_question
+from discreet.tables.ask.after import Column, Combined, Literal, divided_with
+from discreet.tables.ask.sql import parse
+from discreet.tables.data.sums import Filtered, Mass, Norm, Private, Rows, Sums
 from discreet.tables.engines.lumped import can_lump
-from discreet.tables.plan import Filtered, Mass, Norm, Private, Rows, Sums
-from discreet.tables.spend import Spend
-from discreet.tables.sql import parse
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.spend import Spend
 from tests.tables.reference import Reference
 from tests.tables.small import dataset, engine, number, question
 from tests.tables.test_conformance import Compare, Quotient, whole, word

@@ -26,7 +26,7 @@ from discreet.learn.features import BITS
 from discreet.learn.moments import symmetric_noise
 from discreet.learn.problem import Fit, Problem, Solver
 from discreet.learn.sums import only_least_squares, rows_with_targets
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["AdaSSP"]

@@ -29,7 +29,7 @@ from discreet import noise as exact
 from discreet.errors import BadParameter
 from discreet.learn.features import blocks, ends
 from discreet.learn.reading import as_floats
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 
 __all__ = ["Cube", "Sums", "sensitivity"]
 

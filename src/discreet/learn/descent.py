@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from discreet import noise as exact
 from discreet.learn.losses import Loss
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 
 __all__ = ["LARGEST", "Rows", "clipped_sum", "descend", "responses", "scored"]
 

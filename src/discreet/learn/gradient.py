@@ -27,7 +27,7 @@ from discreet.learn.descent import Rows, descend
 from discreet.learn.features import BITS, Box, stored_blocks
 from discreet.learn.losses import Huber, Squared
 from discreet.learn.problem import Fit, Problem, Solver
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["Gradient"]

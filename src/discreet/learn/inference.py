@@ -35,7 +35,7 @@ from discreet.learn.moments import Moments
 from discreet.learn.problem import Problem, Solver
 from discreet.learn.ranges import noisy_counts, radius_of, shells_of
 from discreet.learn.solvers import WIDEST
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 
 __all__ = ["Descent", "Evidence", "check_inference", "noises", "shares"]
 

@@ -28,7 +28,7 @@ from scipy.stats import qmc
 from discreet import noise as exact
 from discreet.learn.ball import Centred
 from discreet.learn.features import within
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 
 __all__ = ["BITS", "Space", "lloyd_sensitivity", "lloyd_step", "seeds"]
 

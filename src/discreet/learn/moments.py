@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import noise as exact
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 
 __all__ = ["Moments", "symmetric_noise"]
 

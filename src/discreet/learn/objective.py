@@ -34,7 +34,7 @@ from discreet.learn.losses import Hinge, Huber, Logistic, Loss, Softmax
 from discreet.learn.minimiser import Minimum, reachable, refuse_beyond
 from discreet.learn.output import blurred, refuse_wide
 from discreet.learn.problem import Fit, Problem, Solver
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["Objective"]

@@ -27,7 +27,7 @@ from discreet.learn.descent import Rows
 from discreet.learn.features import BITS
 from discreet.learn.minimiser import MOST_WEIGHTS, Minimum, Point, reachable, refuse_beyond, steepest
 from discreet.learn.problem import Fit, Problem, Solver
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 from discreet.noise.grid import Grid
 from discreet.privacy.guarantee import Guarantee
 

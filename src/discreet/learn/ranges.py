@@ -27,7 +27,7 @@ from discreet import noise as exact
 from discreet.learn.features import BITS, CONSTANT
 from discreet.learn.losses import Huber, Squared
 from discreet.learn.problem import Problem
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 
 __all__ = ["Narrowed", "has_targets", "noisy_counts", "radius_of", "releases", "shells_of"]
 

@@ -33,7 +33,7 @@ from discreet.learn.glm import target_ends
 from discreet.learn.labels import members
 from discreet.learn.reading import as_column, as_matrix, as_target
 from discreet.mechanisms.combine import select_best
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import Guarantee
 

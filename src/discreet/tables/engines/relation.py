@@ -12,7 +12,9 @@ from functools import singledispatchmethod
 
 from sqlglot import exp
 
-from discreet.tables import plan
+from discreet.tables.data import sums as plan
+from discreet.tables.data.expr import Read
+from discreet.tables.data.types import TRUTH
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import known_table
 from discreet.tables.engines.dialect import Dialect
@@ -21,8 +23,6 @@ from discreet.tables.engines.source import ROW, SourceTable, comparable, readabl
 from discreet.tables.engines.terms import Term, named
 from discreet.tables.engines.tree import all_tables, normal, reads_of, unit_of
 from discreet.tables.engines.write import Writer
-from discreet.tables.expr import Read
-from discreet.tables.types import TRUTH
 
 __all__ = ["UNIT", "Relations", "select"]
 

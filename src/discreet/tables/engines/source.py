@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.expr import Read
-from discreet.tables.types import DATE, MOMENT, NUMBER, TEXT, TRUTH
+from discreet.tables.data.expr import Read
+from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH
 
 __all__ = ["MOST_DIGITS", "ROW", "SourceColumn", "SourceTable", "comparable", "readable", "same_units"]
 

@@ -15,13 +15,13 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.tables import expr as e
+from discreet.tables.data import expr as e
+from discreet.tables.data.types import TEXT, TRUTH, WIDEST, Type
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.calendar import spelled_out
 from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.read import clamped
 from discreet.tables.engines.terms import Term
-from discreet.tables.types import TEXT, TRUTH, WIDEST, Type
 
 __all__ = ["Writer", "halved"]
 
