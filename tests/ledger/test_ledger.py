@@ -187,7 +187,10 @@ def test_a_guarantee_that_cannot_be_written_down_is_refused(ledger):
     ],
 )
 def test_words_are_words(ledger, field, value, code):
-    assert refusal(ledger.charge, TENTH, **{field: value}).code == code
+    named = {field: value}
+    if field in {"analyst", "project", "purpose"}:
+        named = {"asker": Asker(**named)}
+    assert refusal(ledger.charge, TENTH, **named).code == code
     assert len(ledger) == 1
 
 

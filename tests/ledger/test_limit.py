@@ -14,7 +14,7 @@ import pytest
 
 from discreet import privacy
 from discreet.errors import BadDescription, BadParameter, OverBudget, UnsupportedGuarantee
-from discreet.ledger import Cost, Limit, State
+from discreet.ledger import Asker, Cost, Limit, State
 from discreet.ledger.pricing import Track
 from discreet.privacy.unit import Unit
 
@@ -207,7 +207,7 @@ def test_a_limit_says_what_it_is_and_survives_storage(limit):
 
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.kind)
 def test_states_and_costs_survive_storage(limit):
-    whose = {"analyst": "ana", "project": "flu", "now": "2030-05-01T10:00:00+00:00"}
+    whose = {"asker": Asker("ana", "flu"), "now": "2030-05-01T10:00:00+00:00"}
     for guarantee in (privacy.gaussian(20.0), privacy.pure(0.1)):
         try:
             cost = limit.cost(guarantee)
@@ -398,7 +398,7 @@ def test_a_gaussian_filter_that_is_too_wide_is_refused():
     limit = Limit.filter(epsilon=1, delta=1e-6, kind="gdp")
     (track,) = limit.tracks
     with pytest.raises(BadParameter, match="DP107"):
-        replace(limit, lanes=(replace(track, total=track.total * Fraction(1001, 1000)),))
+        replace(limit, tracks=(replace(track, total=track.total * Fraction(1001, 1000)),))
 
 
 def test_totals_stay_short_however_odd_the_amounts():

@@ -74,7 +74,7 @@ def test_the_search_finds_a_filter_that_is_too_generous():
     mechanisms = [response(0.7), response(0.3)]
     limit = Limit.filter(epsilon=1, delta=0.02, kind="lanes")
     pure, renyi = limit.tracks
-    wide = replace_unproved(limit, lanes=(pure, replace(renyi, total=3 * renyi.total)))
+    wide = replace_unproved(limit, tracks=(pure, replace(renyi, total=3 * renyi.total)))
     assert worst(limit, mechanisms, 1.0, 6) <= 0.02 < worst(wide, mechanisms, 1.0, 6)
 
 

@@ -245,7 +245,7 @@ class Both:
 
         made = Limit.filter(epsilon=epsilon, delta=delta, kind="lanes")
         wide = Limit.filter(epsilon=epsilon, delta=delta, leaks=Fraction(1, 10**9))
-        return replace_unproved(made, leak=delta, lanes=wide.tracks)
+        return replace_unproved(made, leak=delta, tracks=wide.tracks)
 
 
 class Undecided:
@@ -267,7 +267,7 @@ class Undecided:
         after = State({})
         for number, (one, cost) in enumerate(zip(self.filters, costs, strict=True)):
             inner = state.under(f"{number}/")
-            found = one.after(inner, cost) if inner else None
+            found = one.pay_best(inner, cost) if inner else None
             after = after.replace_under(f"{number}/", {} if found is None else found[0])
         if not after:
             raise OverBudget("DP601", "none", why="", fix="")

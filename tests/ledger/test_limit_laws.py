@@ -85,7 +85,7 @@ def test_the_order_of_charges_does_not_matter(guarantees, random, limit):
 def test_what_costs_less_fits_wherever_the_dearer_fits(guarantees, one, two):
     less, more = sorted((one, two))
     state, _ = run(LANES, guarantees)
-    fits = [LANES.after(state, LANES.cost(privacy.pure(epsilon))) is not None for epsilon in (less, more)]
+    fits = [LANES.pay_best(state, LANES.cost(privacy.pure(epsilon))) is not None for epsilon in (less, more)]
     assert fits[0] >= fits[1]
 
 

@@ -75,7 +75,7 @@ def test_shares_that_are_not_reserved_are_bounded_by_the_whole():
         "all: pure lane (ε)",
         "bo: pure lane (ε)",
     ]
-    assert limit.budget(state).tracks[0].left == Fraction(1, 5)
+    assert limit.budget(state).tracks[0].remaining == Fraction(1, 5)
 
 
 def test_analysts_and_projects_both_count():

@@ -106,7 +106,7 @@ def test_without_a_lifetime_nothing_is_promised_for_life():
     limit = Limit.filter(epsilon=1, delta=1e-6, window="month")
     assert limit.guarantee is None
     assert any("no promise" in line for line in limit.describe())
-    assert limit.after(12) == 12 * privacy.approximate(1, 1e-6)
+    assert limit.guarantee_after(12) == 12 * privacy.approximate(1, 1e-6)
 
 
 def test_a_refusal_by_the_lifetime_charges_nothing():

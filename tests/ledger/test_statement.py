@@ -107,7 +107,7 @@ def test_windows_without_a_lifetime_add_up(monkeypatch):
 
 def test_an_odometer_claims_no_end():
     statement = Statement.of(book(Limit.odometer(delta=1e-6)))
-    assert statement.claim.guarantee is None
+    assert statement.guarantee is None
     assert statement.headline.startswith("No limit; ")
     assert statement.to_dict()["claim"]["epsilon"] == pytest.approx(0.2)
     assert all(forms(statement))

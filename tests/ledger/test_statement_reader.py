@@ -72,7 +72,7 @@ def test_nothing_is_hidden_on_paper(limit):
     assert re.findall(r"@media (?!screen and )\(prefers-color-scheme:\s*dark", page) == []
     shown = seen(page)
     assert [text for text in sentences(statement.to_dict()) if " ".join(text.split()) not in shown] == []
-    assert ("What is not protected" in shown) == (statement.claim.guarantee is not None)
+    assert ("What is not protected" in shown) == (statement.guarantee is not None)
 
 
 def test_no_page_of_the_library_folds_anything_away():

@@ -89,11 +89,15 @@ class AllocatedLimit(Limit):
         lines = self.whole.describe()
         for group, members in self.allocations:
             lines += [
-                f"The {group} {name} may use {float(fraction):.4g} of it." for name, fraction in members
+                f"The {group} {name} has an allocation of {float(fraction):.4g} of the budget."
+                for name, fraction in members
             ]
         if self.reserved:
-            return [*lines, "The shares are reserved: nobody is refused because of what others have used."]
-        return [*lines, "The shares are not reserved: what is promised is the whole, against all together."]
+            return [
+                *lines,
+                "The allocations are reserved: nobody is refused because of what others have spent.",
+            ]
+        return [*lines, "The allocations are not reserved: the guarantee covers all of them together."]
 
     def start(self) -> State:
         return self._initial_state(self.whole)

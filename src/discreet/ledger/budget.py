@@ -132,10 +132,10 @@ class Budget:
             more, quiet = _many(self.like(self.last)), without_key_selection(self.last)
             if quiet is None:
                 return (f"{more} like the last one fit",)
-            declared = f"{_many(self.like(quiet))} like the last one fit, with keys that are declared (no δ)"
+            declared = f"{_many(self.like(quiet))} like the last one fit, with declared keys (no δ)"
         except DiscreetError:  # of a limit that is shared out nobody asks for all
             return ()
-        return f"{more} like the last one fit, with keys found privately", declared
+        return f"{more} like the last one fit, with keys found by key selection", declared
 
     def __str__(self) -> str:
         return "\n".join([self.headline, *map(str, self.tracks), *self.notes, *self.fits])

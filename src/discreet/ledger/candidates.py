@@ -84,9 +84,9 @@ class Candidates(Limit):
         total = float(self.first.tracks[0].total)
         return [
             self.first.describe()[0],
-            "How much of δ pays for mechanisms that may fail is decided by the first question: so that most like it fit.",
-            f"It is {splits} of δ, is stored with that charge, and never changes.",
-            f"Either greatest losses add up to {total:g} at most, or, if some of δ is left for them, Rényi divergences do.",
+            "The first question decides how much of δ pays for mechanisms that may fail, so that most questions like it fit.",
+            f"The choice is among {splits} of δ; it is stored with that charge and never changes.",
+            f"Either the greatest losses add up to at most {total:g}, or, if part of δ is left for them, the Rényi divergences do.",
             f"Why it holds: {self.theorem}.",
         ]
 
@@ -163,13 +163,13 @@ class Candidates(Limit):
         now: datetime | str | None = None,
     ) -> Budget:
         kept, seen = self.view(state)
-        split = f"{float(kept.leak / kept.delta):.0%} of δ for mechanisms that may fail"
+        part = f"{float(kept.leak / kept.delta):.0%} of δ is for mechanisms that may fail"
         chosen = (
-            "as the first question chose"
+            "the first question chose this"
             if self.chosen_filter(state)
-            else "as usual: the first question will choose"
+            else "as usual; the first question will choose"
         )
-        notes = (f"{split}, {chosen}",)
+        notes = (f"{part}{'; ' if self.chosen_filter(state) else ', '}{chosen}",)
         used = min(1.0, float(kept.fullness(seen)))
         return Budget(
             kept.track_budgets(seen), used, partial(how_many_like, self.admit, state, self.cost), notes

@@ -57,9 +57,9 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Unit
 
 _THEOREMS = {
-    "lanes": "one δ account, a free pure lane and one Rényi lane of fixed order (Feldman, Zrnic 2021; Lécuyer 2021)",
+    "lanes": "one δ account, a free pure track and one Rényi track of fixed order (Feldman, Zrnic 2021; Lécuyer 2021)",
     "basic": "basic composition: ε and δ add under any adaptivity (Rogers et al. 2016, Lemma 3.5)",
-    "renyi": "one δ account and one Rényi lane of fixed order (Feldman, Zrnic 2021; Whitehouse et al. 2023)",
+    "renyi": "one δ account and one Rényi track of fixed order (Feldman, Zrnic 2021; Whitehouse et al. 2023)",
     "pure": "greatest losses add under any adaptivity",
     "zcdp": "approximate zCDP filter (Feldman, Zrnic 2021; Whitehouse et al. 2023)",
     "gdp": "Gaussian filter (Smith, Thakurta 2022; Koskela et al. 2023)",
@@ -121,7 +121,7 @@ class Filter(Limit):
         lines += [f"{_track_words(track)}: up to {float(track.total):.6g}." for track in self.tracks]
         if len(self.tracks) > 1:
             lines.append(
-                "One of these lanes has to stay open; a lane that is overdrawn once is closed for good."
+                "At least one of these tracks has to stay within its total; a track that has exceeded it is closed for good."
             )
         if any(track.kind == "renyi" for track in self.tracks):
             lines.append(f"For Gaussian noise that is ρ = {float(self.shown_rho):.4g} in all.")
@@ -429,8 +429,8 @@ def _ratio_of(text: str) -> Fraction:
 
 def _track_words(track: Track) -> str:
     return {
-        "epsilon": "pure lane (ε)",
-        "renyi": f"Rényi lane of order {track.order:g}",
-        "rho": "concentrated lane (ρ)",
-        "mu2": "Gaussian lane (μ²)",
+        "epsilon": "pure track (ε)",
+        "renyi": f"Rényi track of order {track.order:g}",
+        "rho": "concentrated track (ρ)",
+        "mu2": "Gaussian track (μ²)",
     }[track.kind]

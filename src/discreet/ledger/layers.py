@@ -295,7 +295,7 @@ def _access_lines(limit: Limit) -> Iterator[Line]:
     inner = limit.each if isinstance(limit, WindowedLimit) else limit
     if isinstance(inner, AllocatedLimit):
         kind = "reserved" if inner.reserved else "not reserved"
-        yield "shares", ENFORCED, f"analysts or projects have shares of the limit ({kind})."
+        yield "allocations", ENFORCED, f"analysts or projects have allocations of the budget ({kind})."
     yield "names", ASSERTED, "analysts are who they say; the ledger writes down the name that it is given."
     yield "the data", NOT_COVERED, "who can read the rows themselves, without this software."
 

@@ -77,8 +77,8 @@ class Odometer(Limit):
     def describe(self) -> list[str]:
         line = f"{float(1 + self.rate):.4g}·Σρ + {float(self.constant):.4g}"
         return [
-            f"At every moment all answers so far together are (ε, δ)-private at δ = {float(self.delta):g}, with the less of Σε and",
-            f"{line} as ε. That holds whenever somebody looks. Nothing is too dear.",
+            f"At every moment all answers so far together are (ε, δ)-private at δ = {float(self.delta):g}, where ε is the smaller of Σε and",
+            f"{line}. This holds at whatever moment it is read. No question is refused for its ε.",
             f"Mechanisms may fail with probability {float(self.leak):g} in all.",
             f"Why it holds: {self.theorem}.",
         ]

@@ -133,23 +133,23 @@ def _round_up(value: float) -> str:
 
 
 _FILTER = (
-    "Claimed is the limit, not the sum of what was charged. Each question, and how much was spent on it, may have been chosen "
+    "The guarantee is the limit, not the sum of what was charged. Each question, and how much was spent on it, may have been chosen "
     "in view of earlier answers; then the composed curve of the charges is no bound on what was revealed, and neither is "
     "a total that was read off before the limit was reached. The limit holds at every moment and at the end, however it is spent."
 )
 _PLAN = (
-    "Claimed is the composition of all planned slots, whether they were used or not. The slots were fixed in advance, so "
-    "they are accounted for jointly; which of them were used may have depended on answers, so unused ones are not taken off."
+    "The guarantee is the composition of all planned slots, whether they were used or not. The slots were fixed in advance, so "
+    "they are accounted for jointly; which of them were used may have depended on answers, so unused ones are not subtracted."
 )
 _LIFETIME = (
-    "Claimed is the limit for life, which no window renews. Within one window the window's limit holds as well. "
+    "The guarantee is the limit for life, which no window renews. Within one window the window's limit holds as well. "
     "Neither is the sum of what was charged: questions may have been chosen in view of earlier answers."
 )
 _WINDOWS = (
-    "The limit renews with every window, and there is none for life. Claimed is what the windows so far add up to, each at "
+    "The limit renews with every window, and there is none for life. The guarantee is what the windows so far add up to, each at "
     "its full limit; it grows with every window that begins."
 )
 _ODOMETER = (
-    "There is no limit. Stated is the (ε, δ) that all answers up to now keep together. It holds at whatever moment it is "
-    "read, also one that was chosen in view of the answers; ε grows with every answer."
+    "There is no limit. The statement gives the (ε, δ) that all answers so far keep together. It holds at whatever moment it is "
+    "read, even one that was chosen in view of the answers; ε grows with every answer."
 )

@@ -29,6 +29,7 @@ from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
 from discreet.ledger.costs import State
 from discreet.ledger.description import Description
+from discreet.ledger.former_words import former_facts
 from discreet.ledger.layers import layers
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.provenance import Provenance, software_digest
@@ -45,6 +46,7 @@ from discreet.ledger.versions import (
 )
 from discreet.privacy.constructors import approximate
 from discreet.privacy.explain import cautions
+from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.wire import from_json
 
 __all__ = ["Statement"]
@@ -70,7 +72,7 @@ class Statement:
     """
 
     facts: Mapping[str, Any]
-    claim: StatedGuarantee
+    stated: StatedGuarantee
 
     @classmethod
     def of(
@@ -108,7 +110,7 @@ class Statement:
             weaknesses=tuple(one.text for one in checked.findings if one.code == _MACHINE),
             declared=said,
             given=None if given is None else given.digest,
-            given_facts=None if given is None or known else publish_description(given),
+            given_facts=None if given is None or known else _in_order(publish_description(given)),
         )
         return cls._of_rows(ledger, provenance, checked)
 
@@ -160,7 +162,16 @@ class Statement:
         """One page that needs nothing else: it prints whole, follows a dark screen, and can be read aloud."""
         from discreet.ledger.statement_html import page
 
-        return page(self.facts, self.claim, self.provenance.block())
+        return page(self.facts, self.stated, self.provenance.block())
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """What is guaranteed at the end and at every moment before; None if there is no limit."""
+        return self.stated.guarantee
+
+    def in_former_words(self) -> Statement:
+        """The same facts with the library's sentences as earlier software of this version worded them."""
+        return replace(self, facts=former_facts(self.facts))
 
     @property
     def provenance(self) -> Provenance:
@@ -173,7 +184,15 @@ class Statement:
     def _repr_html_(self) -> str:
         from discreet.ledger.statement_html import body
 
-        return body(self.facts, self.claim)
+        return body(self.facts, self.stated)
+
+
+def _in_order(facts: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """A description as the page of a statement keeps it, names in order, so that it is shown the same when it is verified."""
+    if facts is None:
+        return None
+    ordered: dict[str, Any] = json.loads(chain.canonical(facts))
+    return ordered
 
 
 def _require_intact(checked: Verification) -> Verification:
@@ -279,5 +298,5 @@ def _cautions(claim: StatedGuarantee, units: int | None) -> list[str]:
     return [*said, *cautions(guarantee.explain().right, claim.delta, claim.unit, units)]
 
 
-_NO_LIMIT = "There is no limit: the loss grows with every answer, and nothing is promised of the whole."
+_NO_LIMIT = "There is no limit: the loss grows with every answer, and there is no guarantee for the whole."
 _MOST = 1e4

@@ -22,6 +22,7 @@ from typing import Any
 
 from discreet.errors import BadDescription, BadParameter
 from discreet.ledger import chain, registry
+from discreet.ledger.former_words import former_page
 from discreet.ledger.ledger import Ledger
 from discreet.ledger.provenance import Provenance, not_a_statement_error
 from discreet.ledger.statement import Statement
@@ -115,13 +116,7 @@ def verify_statement(text: str, ledger: Ledger) -> StatementCheck:
         raise chain.damaged_error(whole.findings[0].text.removeprefix("the ledger is damaged: "))
     differences = list(_ledger_differences(provenance, ledger, whole.entries))
     if not differences:
-        again = _remake(ledger, provenance)
-        found = (
-            _value_differences(told, again.to_dict())
-            if told is not None
-            else _text_differences(plain, again, form)
-        )
-        differences = list(found)
+        differences = _wording_differences(plain, told, _remake(ledger, provenance), form)
     later = max(0, whole.entries - provenance.rows)
     return StatementCheck(
         form, provenance.rows, later, tuple(differences[:_LISTED]), tuple(_list_unverified(provenance))
@@ -147,8 +142,25 @@ def _ledger_differences(provenance: Provenance, ledger: Ledger, rows: int) -> It
         yield Difference(ADDED, f"{provenance.rows} rows", f"{rows} rows: it was put back or cut off")
 
 
-def _text_differences(text: str, again: Statement, form: str) -> Iterator[Difference]:
-    expected = _plain(again.to_html() if form == "html" else again.to_markdown())
+def _wording_differences(
+    text: str, told: dict[str, Any] | None, remade: Statement, form: str
+) -> list[Difference]:
+    """What differs from today's words and, if anything does, from the former ones: whichever differ less."""
+    wordings = []
+    for statement, reword in ((remade, str), (remade.in_former_words(), former_page)):
+        if told is not None:
+            differences = list(_value_differences(told, statement.to_dict()))
+        else:
+            page = statement.to_html() if form == "html" else statement.to_markdown()
+            differences = list(_text_differences(text, reword(page), form))
+        if not differences:
+            return []
+        wordings.append(differences)
+    return min(wordings, key=len)
+
+
+def _text_differences(text: str, page: str, form: str) -> Iterator[Difference]:
+    expected = _plain(page)
     if text == expected:
         return
     ours, theirs = _where_they_differ(_pieces(expected, form), _pieces(text, form))

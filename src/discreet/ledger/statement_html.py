@@ -90,7 +90,7 @@ def body(facts: Mapping[str, Any], claim: StatedGuarantee) -> str:
     """The statement without the document around it, for a notebook or another page."""
     parts = [
         _top(facts, claim),
-        _section("What is claimed", _claim(facts, claim)),
+        _section("What is guaranteed", _claim(facts, claim)),
         _section("The budget and what remains", _budget(facts)),
         _section("On what it rests", _layers(facts)),
         _section("What was released", _release_table(facts)),
@@ -112,10 +112,10 @@ def _top(facts: Mapping[str, Any], claim: StatedGuarantee) -> str:
     warned = "".join(
         f"<p class='caution'><strong>Caution.</strong> {escape(text)}</p>" for text in facts["cautions"]
     )
-    head = f"<header><h1>Privacy statement{name}</h1><p class='promise'>{escape(facts['headline'])}</p>{warned}{made}</header>"
+    head = f"<header><h1>Privacy statement{name}</h1><p class='guarantee'>{escape(facts['headline'])}</p>{warned}{made}</header>"
     told = facts["words"]
     if told is None or claim.guarantee is None:
-        return head + "<p>There is no limit, so there is no promise about the whole to put into words.</p>"
+        return head + "<p>There is no limit, so there is no guarantee for the whole to put into words.</p>"
     counted = math.ceil(100 * Fraction(told["guess"]["right"]))
     words = f"Of 100 guesses at most {counted} are right; a coin has 50 right, above the line."
     squares = f"<figure style='margin:0'>{hundred(counted, words)}<figcaption class='soft'>{escape(words)}</figcaption></figure>"
@@ -126,7 +126,7 @@ def _top(facts: Mapping[str, Any], claim: StatedGuarantee) -> str:
 
 def _claim(facts: Mapping[str, Any], claim: StatedGuarantee) -> str:
     rows = [
-        ("claim", facts["claim"]["what"] or "–"),
+        ("guarantee", facts["claim"]["what"] or "–"),
         ("flavour", facts["claim"]["flavour"]),
         ("protects", unit_words(facts["unit"])),
         ("theorem", facts["limit"]["theorem"]),

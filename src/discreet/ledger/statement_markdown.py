@@ -31,7 +31,7 @@ def page(facts: Mapping[str, Any], block: str = "") -> str:
     """The whole statement; `block` is what it was made with, for whoever verifies it."""
     sections: dict[str, Iterable[str]] = {
         "In plain words": _words(facts),
-        "What is claimed": _claim(facts),
+        "What is guaranteed": _claim(facts),
         "The budget and what remains": _budget(facts),
         "On what it rests": _layers(facts),
         "What was released": _release_lines(facts),
@@ -87,7 +87,7 @@ def bounds(column: Mapping[str, Any]) -> str:
 def _words(facts: Mapping[str, Any]) -> Iterator[str]:
     told = facts["words"]
     if told is None:
-        yield "There is no limit, so there is no promise about the whole to put into words."
+        yield "There is no limit, so there is no guarantee for the whole to put into words."
         return
     yield from (f"- {_safe(sentence)}" for sentence in told["sentences"])
     yield from ("", "What is not protected:", "")
@@ -96,7 +96,7 @@ def _words(facts: Mapping[str, Any]) -> Iterator[str]:
 
 def _claim(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from (facts["claim"]["why"], "")
-    rows = [("claim", facts["claim"]["what"] or "–"), ("protects", unit_words(facts["unit"]))]
+    rows = [("guarantee", facts["claim"]["what"] or "–"), ("protects", unit_words(facts["unit"]))]
     yield from _table(("", ""), [*rows, ("theorem", facts["limit"]["theorem"])])
     if facts["curve"]:
         yield from ("", "The best attacker, at every false-alarm rate:", "")

@@ -84,7 +84,7 @@ class WindowedLimit(Limit):
     def describe(self) -> list[str]:
         lines = [f"In each window ({self.length}): {line}" for line in self.each.describe()]
         if self.lifetime is None:
-            return [*lines, "Over a lifetime: no promise, but what so many windows add up to."]
+            return [*lines, "Over a lifetime: no guarantee beyond what so many windows add up to."]
         return [*lines, *(f"Over a lifetime: {line}" for line in self.lifetime.describe())]
 
     @property
