@@ -91,11 +91,11 @@ def verify(ledger: Book, *, anchor: asking.Anchor = None, json: options.Json = F
 
 
 def _print_checked(found: Any) -> None:
-    again = "beyond the limit" if found.recomputed is None else "; ".join(map(str, found.recomputed.lanes))
+    again = "beyond the limit" if found.recomputed is None else "; ".join(map(str, found.recomputed.tracks))
     print_rows(
         [
             ("rows", f"{found.entries}, {'hash chain intact' if found.intact else 'DAMAGED'}"),
-            ("ledger says", "; ".join(map(str, found.spent.lanes))),
+            ("ledger says", "; ".join(map(str, found.spent.tracks))),
             ("recomputed", again),
             ("anchor", found.anchor),
             *((one.code, one.text) for one in found.findings),

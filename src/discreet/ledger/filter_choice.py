@@ -19,7 +19,7 @@ from discreet.privacy import constructors as make
 from discreet.privacy.calibrate import calibrate
 from discreet.privacy.guarantee import Guarantee
 
-KINDS = ("lanes", "basic", "pure", "zcdp", "gdp")
+KINDS = ("tracks", "basic", "pure", "zcdp", "gdp")
 #: The share of δ that pays for mechanisms which may fail, and what it was in earlier releases.
 LEAK = Fraction(3, 4)
 FORMER_LEAK = Fraction(1, 10)
