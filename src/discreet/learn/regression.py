@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Private least squares, with and without a penalty."""
+"""Private least squares, with and without a penalty.
+
+Private regression that a few wild targets do not move.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +15,12 @@ import numpy.typing as npt
 from discreet import check
 from discreet.learn.features import Box
 from discreet.learn.glm import LinearRegressor
-from discreet.learn.losses import Squared
+from discreet.learn.inference import Intervals
+from discreet.learn.inputs import target_interval
+from discreet.learn.losses import Huber, Squared
 
-if TYPE_CHECKING:
-    from discreet.learn.intervals import Intervals
+__all__ = ["HuberRegression", "LinearRegression", "Ridge"]
 
-__all__ = ["LinearRegression", "Ridge"]
 
 Reals = npt.NDArray[np.float64]
 
@@ -57,9 +60,7 @@ class LinearRegression(LinearRegressor):
         They allow for the noise as well as for the sample, if targets are linear in the features with errors of one
         variance; where the releases do not support any, they are refused with the reason (DP301).
         """
-        from discreet.learn.intervals import confidence_intervals
-
-        return confidence_intervals(self, confidence)
+        return self._intervals(confidence)
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -79,3 +80,30 @@ class Ridge(LinearRegression):
         penalty = np.zeros(box.width)
         penalty[: len(box.half)] = check.not_negative(alpha=self.alpha) / (box.length * box.half) ** 2
         return penalty
+
+
+_WIDTH = 0.1  # of the width of the target's bounds
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class HuberRegression(LinearRegressor):
+    """Regression that counts errors beyond `width` (in units of the target) linearly.
+
+    **Guarantee.** That of LinearRegression. `width` is public; without one it is a tenth of the target's bounds.
+
+    >>> import numpy as np
+    >>> X = np.linspace(-1, 1, 2000).reshape(-1, 1)
+    >>> model = HuberRegression(epsilon=1, delta=1e-5, bounds=(-1, 1), target_bounds=(-2, 2))
+    >>> bool(abs(model.fit(X, X[:, 0]).coef_[0] - 1) < 0.3)
+    True
+    """
+
+    width: Any = None
+    _solvers: ClassVar[tuple[str, ...]] = ("whitened", "gradient", "output")
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Charge, then fit."""
+        low, high = target_interval(self.target_bounds)
+        width = 2 * _WIDTH if self.width is None else check.moderate(width=self.width) / (high / 2 - low / 2)
+        self._regress(X, y, Huber(width))
+        return self

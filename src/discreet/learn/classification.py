@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Private logistic regression, binary and multinomial."""
+"""Private logistic regression, binary and multinomial.
+
+A private linear support vector classifier.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +15,11 @@ from scipy.special import expit, softmax
 
 from discreet import check
 from discreet.learn.glm import LinearClassifier
-from discreet.learn.losses import Logistic, Softmax
+from discreet.learn.inference import Intervals
+from discreet.learn.losses import Hinge, Logistic, Softmax
 
-if TYPE_CHECKING:
-    from discreet.learn.intervals import Intervals
+__all__ = ["LinearSVC", "LogisticRegression"]
 
-__all__ = ["LogisticRegression"]
 
 Reals = npt.NDArray[np.float64]
 
@@ -67,9 +69,7 @@ class LogisticRegression(LinearClassifier):
         They allow for the noise as well as for the sample, if the log-odds are linear in the features; where
         too much was clipped or the noise hides too much, they are refused with the reason (DP301).
         """
-        from discreet.learn.intervals import confidence_intervals
-
-        return confidence_intervals(self, confidence)
+        return self._intervals(confidence)
 
     def predict_proba(self, X: Any) -> Reals:
         """How likely each class is; of two classes with a correction for the clipping of gradients."""
@@ -104,3 +104,22 @@ def _likely(scores: Reals, slope: float | None) -> Reals:
 
 def _is_binary(classes: Any) -> bool:
     return np.size(classes) == 2
+
+
+class LinearSVC(LinearClassifier):
+    """A linear classifier by the smoothed hinge loss: one score for two classes, one against the rest for more.
+
+    **Guarantee.** That of LogisticRegression.
+
+    >>> import numpy as np
+    >>> X = np.linspace(-1, 1, 2000).reshape(-1, 1)
+    >>> model = LinearSVC(epsilon=1, delta=1e-5, bounds=(-1, 1), classes=["no", "yes"])
+    >>> labels = np.where(X[:, 0] > 0, "yes", "no")
+    >>> bool(model.fit(X, labels).score(X, labels) > 0.9)
+    True
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Charge, then fit."""
+        self._classify(X, y, Hinge(), low=-1.0)
+        return self
