@@ -29,7 +29,7 @@ def spend(limit, *guarantees, state=None):
 LIMITS = [
     Limit.filter(epsilon=1),
     Limit.filter(epsilon=1, delta=1e-6),
-    Limit.filter(epsilon=1, delta=1e-6, kind="lanes"),
+    Limit.filter(epsilon=1, delta=1e-6, kind="tracks"),
     Limit.filter(epsilon=1, delta=1e-6, kind="basic"),
     Limit.filter(epsilon=1, delta=1e-6, leaks=0.1),
     Limit.filter(epsilon=1, delta=1e-6, expects=[privacy.gaussian(20.0), privacy.approximate(0.1, 1e-8)]),
@@ -64,7 +64,7 @@ def test_tiny_amounts_do_not_vanish():
 
 
 @pytest.mark.parametrize(
-    "limit", [Limit.filter(epsilon=1, delta=1e-6, kind="lanes"), Limit.filter(rho=1), Limit.filter(mu=1)]
+    "limit", [Limit.filter(epsilon=1, delta=1e-6, kind="tracks"), Limit.filter(rho=1), Limit.filter(mu=1)]
 )
 def test_nothing_is_free(limit):
     """Not even what is far below the last digit of a double."""
@@ -87,7 +87,7 @@ def test_the_constants_are_those_of_the_theorem():
     assert former.leak == Fraction(1, 10**7)
     assert former.tracks[1].order == pytest.approx(22.18, abs=0.1)
     assert float(former.shown_rho) == pytest.approx(0.991 * 0.02436, rel=1e-3)
-    limit = Limit.filter(epsilon=1, delta=1e-6, kind="lanes")
+    limit = Limit.filter(epsilon=1, delta=1e-6, kind="tracks")
     assert limit.leak == Fraction(3, 4 * 10**6)
     assert limit.tracks[0] == Track("epsilon", Fraction(1))
     assert float(limit.shown_rho) == pytest.approx(0.890 * 0.02436, rel=1e-3)
@@ -147,7 +147,7 @@ def test_a_lane_that_is_closed_stays_closed_and_the_other_goes_on():
 
 
 def test_when_the_renyi_lane_is_closed_gaussian_noise_still_fits_as_a_point_of_its_curve():
-    limit = Limit.filter(epsilon=1, delta=1e-6, kind="lanes")
+    limit = Limit.filter(epsilon=1, delta=1e-6, kind="tracks")
     state = spend(limit, *[privacy.pure(0.2)] * 4)
     assert state[limit.tracks[1].name] > limit.tracks[1].total
     after = spend(limit, privacy.gaussian(40.0), state=state)
@@ -358,7 +358,7 @@ def test_states_and_costs_of_another_limit_are_refused():
 
 def test_a_stored_limit_is_proved_again():
     """Constants that promise more than they keep are not read back."""
-    data = Limit.filter(epsilon=1, delta=1e-6, kind="lanes").to_dict()
+    data = Limit.filter(epsilon=1, delta=1e-6, kind="tracks").to_dict()
     pure, renyi = data["lanes"]
     wide = {**renyi, "total": str(Fraction(renyi["total"]) + Fraction(1, 1 << 70))}
     other = {**renyi, "order": 20.0}

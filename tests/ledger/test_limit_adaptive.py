@@ -72,7 +72,7 @@ def test_truncated_pairs_keep_the_claim(seed):
 def test_the_search_finds_a_filter_that_is_too_generous():
     """The same search against a Rényi lane three times too wide, which `Filter` itself would refuse to be."""
     mechanisms = [response(0.7), response(0.3)]
-    limit = Limit.filter(epsilon=1, delta=0.02, kind="lanes")
+    limit = Limit.filter(epsilon=1, delta=0.02, kind="tracks")
     pure, renyi = limit.tracks
     wide = replace_unproved(limit, tracks=(pure, replace(renyi, total=3 * renyi.total)))
     assert worst(limit, mechanisms, 1.0, 6) <= 0.02 < worst(wide, mechanisms, 1.0, 6)

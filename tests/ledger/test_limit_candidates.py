@@ -243,7 +243,7 @@ class Both:
     def __new__(cls, epsilon, delta):
         from tests.ledger.test_limit_adaptive import replace_unproved
 
-        made = Limit.filter(epsilon=epsilon, delta=delta, kind="lanes")
+        made = Limit.filter(epsilon=epsilon, delta=delta, kind="tracks")
         wide = Limit.filter(epsilon=epsilon, delta=delta, leaks=Fraction(1, 10**9))
         return replace_unproved(made, leak=delta, tracks=wide.tracks)
 

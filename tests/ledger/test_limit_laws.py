@@ -15,8 +15,8 @@ from discreet.ledger import Cost, Limit, State
 
 laws = settings(max_examples=40)
 
-LANES = Limit.filter(epsilon=1, delta=1e-6, kind="lanes")
-WIDE = Limit.filter(epsilon=1000, delta=1e-6, kind="lanes")
+LANES = Limit.filter(epsilon=1, delta=1e-6, kind="tracks")
+WIDE = Limit.filter(epsilon=1000, delta=1e-6, kind="tracks")
 LIMITS = [
     LANES,
     Limit.filter(epsilon=1, delta=1e-6),

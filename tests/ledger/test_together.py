@@ -60,8 +60,8 @@ def test_what_does_not_fit_together_leaves_no_trace_and_says_what_is_left(ledger
     ledger.charge(privacy.pure(0.3))
     error = refusal(ledger.charge_all, wanted(0.4, 0.4))
     assert (error.code, error.spent) == ("DP601", "nothing")
-    assert "these answers together do not fit" in error.what
-    assert "these answers together" in error.what
+    assert "these queries together do not fit" in error.what
+    assert "these queries together" in error.what
     assert "0.7" in error.what  # of everything that is left, not of what the first of them would leave
     assert len(ledger) == 2
     assert ledger.spent["epsilon"] == Fraction(3, 10)
@@ -228,6 +228,6 @@ def test_several_that_need_more_delta_than_is_left_are_told_so(where):
     with Ledger(where, limit=Limit.filter(epsilon=1, delta=1e-6, leaks=0.1)) as ledger:
         wanted = [Charge(privacy.approximate(0.1, 4e-8), f"question {number}") for number in range(3)]
         error = refusal(ledger.charge_all, wanted)
-    assert "these answers together need more δ than is left" in error.what
+    assert "these queries together need more δ than remains" in error.what
     assert "smaller delta" in error.fix
     assert "epsilon" not in error.fix

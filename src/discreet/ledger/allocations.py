@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Limits inside a limit: shares of every lane for analysts or projects.
+"""Allocations: the parts of a limit that analysts or projects may spend, each a fraction of every track.
 
-**Guarantee.** The global claim holds against all of them together, whatever they tell each other: every charge goes through
-the whole limit, and a share can only refuse more. If the shares are *reserved*, each analyst's own view has a promise
-too, that of the share (`promise_to`), and any coalition that of its shares together.
+**Guarantee.** The guarantee of the whole holds against all of them together, whatever they tell each other: every charge goes through
+the whole limit, and an allocation can only refuse more. If the allocations are *reserved*, each analyst's own view has a guarantee
+too, that of the allocation (`guarantee_to`), and any coalition that of its allocations together.
 
-Why reserving is needed for the second promise. A refusal because others have used up the whole is a function of *their*
-answers, and reaches an analyst who has no share in what those cost. With reserved shares (they add up to at most 1)
+Why reserving is needed for the second guarantee. A refusal because others have used up the whole is a function of *their*
+answers, and reaches an analyst whose allocation did not pay for them. With reserved allocations (they add up to at most 1)
 a refusal depends on the analyst's own charges alone: the answers of others are never seen, hence marginalised.
 
-Why a reserved limit has one lane. Shares add up lane by lane. If one analyst lived in the pure lane and another in the
-Rényi lane, neither lane would hold for both together; so a reserved (ε, δ) limit has no pure lane.
+Why a reserved limit has one track. Allocations add up track by track. If one analyst spent in the pure track and another in the
+Rényi track, neither track would hold for both together; so a reserved (ε, δ) limit has no pure track.
 
-What would break the second promise: showing an analyst what others have left, or their answers. An answer that is
-given to a second analyst from memory is free for the whole, but has to be charged to the receiver's share.
+What would break the second guarantee: showing an analyst the budgets of others, or their answers. An answer that is
+given to a second analyst from memory is free for the whole, but has to be charged to the receiver's allocation.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from discreet.ledger import pinned
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
 from discreet.ledger.candidates import Candidates
-from discreet.ledger.costs import Cost, State, exactly, printed_above, read_amount
+from discreet.ledger.costs import Cost, Number, State, exactly, printed_above, read_amount
 from discreet.ledger.filter_choice import without_pure_track
 from discreet.ledger.filters import Filter, noise_below
 from discreet.ledger.limit import Limit, how_many_like, over_budget_error
@@ -47,7 +47,7 @@ Allocations = tuple[tuple[str, tuple[tuple[str, Fraction], ...]], ...]
 
 @dataclass(frozen=True)
 class AllocatedLimit(Limit):
-    """A filter and shares of it: ((group, ((name, share), …)), …), where a group is "analyst" or "project"."""
+    """A filter and its allocations: ((group, ((name, fraction), …)), …); a group is "analyst" or "project"."""
 
     kind = "shared"
 
@@ -60,9 +60,9 @@ class AllocatedLimit(Limit):
             raise _allocation_error("only one of analysts and projects can be reserved.")
         for _, members in self.allocations:
             if not members or any(not 0 < fraction <= 1 for _, fraction in members):
-                raise _allocation_error("each share is a part of the whole, above 0 and up to 1.")
+                raise _allocation_error("each allocation is a fraction of the budget, above 0 and up to 1.")
             if self.reserved and sum(fraction for _, fraction in members) > 1:
-                raise _allocation_error("reserved shares add up to more than the whole.")
+                raise _allocation_error("reserved allocations add up to more than the whole budget.")
 
     @property
     def theorem(self) -> str:
@@ -72,9 +72,11 @@ class AllocatedLimit(Limit):
         return self.whole.guarantee_for(unit)
 
     def guarantee_to(self, name: str, unit: Unit | None = None) -> Guarantee:
-        """What holds for all that this analyst (or project) alone gets to see; for reserved shares only."""
+        """What holds for all that this analyst (or project) alone gets to see; for reserved allocations only."""
         if not self.reserved:
-            raise _allocation_error("these shares are not reserved, so only the whole has a promise.")
+            raise _allocation_error(
+                "these allocations are not reserved, so only the whole budget has a guarantee."
+            )
         ((group, _),) = self.allocations
         return _allocation_guarantee(
             _single_filter(self.whole), self._fraction_of(group, name), unit or Unit()
@@ -222,7 +224,7 @@ class AllocatedLimit(Limit):
 
 
 def allocate(
-    whole: Filter | Candidates, allocations: Mapping[str, Mapping[str, Any]], *, reserved: bool
+    whole: Filter | Candidates, allocations: Mapping[str, Mapping[str, Number]], *, reserved: bool
 ) -> AllocatedLimit:
     """See `Limit.filter`.
 
@@ -233,7 +235,7 @@ def allocate(
     ([0, 5], pure(epsilon=0.5))
     """
     exact = {group: _exact_members(group, members) for group, members in allocations.items()}
-    # reserved shares promise something each, so their constants are fixed before anybody asks
+    # Each reserved allocation has a guarantee, so its constants are fixed before anybody asks.
     return AllocatedLimit(
         without_pure_track(_single_filter(whole)) if reserved else whole, _sort_members(exact), reserved
     )
@@ -244,15 +246,15 @@ def _single_filter(whole: Filter | Candidates) -> Filter:
     return whole.first if isinstance(whole, Candidates) else whole
 
 
-def _exact_members(group: str, members: Mapping[str, Any]) -> dict[str, Fraction]:
+def _exact_members(group: str, members: Mapping[str, Number]) -> dict[str, Fraction]:
     if not isinstance(members, Mapping) or not all(_is_name(name) for name in members):
-        raise _allocation_error(f"{group}s map names (words without a slash) to shares.")
+        raise _allocation_error(f"{group}s= maps names (without a slash) to fractions of the budget.")
     for fraction in members.values():
         check.moderate(fraction=fraction)
     return {name: exactly(fraction) for name, fraction in members.items()}
 
 
-def _is_name(name: Any) -> bool:
+def _is_name(name: object) -> bool:
     return isinstance(name, str) and bool(name.strip()) and "/" not in name
 
 
@@ -267,7 +269,7 @@ def _prefix(group: str, name: str) -> str:
 
 
 def _allocation_guarantee(whole: Filter, fraction: Fraction, unit: Unit) -> Guarantee:
-    """What one lane, filled up to a share of its budget, proves."""
+    """What one track proves, if it is filled up to a fraction of its total."""
     words = {"unit": unit.protects, "relation": unit.relation}
     (track,) = whole.tracks
     total, leak = fraction * track.total, fraction * whole.leak
@@ -290,6 +292,6 @@ def _allocation_error(what: str) -> BadParameter:
     return BadParameter(
         "DP107",
         what,
-        why="a share is promised to somebody by name, out of a whole that has to suffice for all of them.",
+        why="an allocation belongs to somebody by name, and the whole budget has to suffice for all of them.",
         fix="Limit.filter(epsilon=1, delta=1e-6, analysts={'ana': 0.5, 'bo': 0.5}, reserved=True)",
     )

@@ -45,7 +45,7 @@ class LedgerRow(NamedTuple):
     answer: str | None
 
 
-def canonical(value: Any) -> str:
+def canonical(value: object) -> str:
     r"""The one way to write a value as JSON, in ASCII.
 
     >>> canonical({"b": [1, None], "a": "ε"})
@@ -137,10 +137,10 @@ def damaged_error(what: str) -> LedgerDamaged:
     return LedgerDamaged(
         "DP602",
         f"the ledger is damaged: {what}",
-        why="what was spent is known only from its rows; with one of them changed or missing, nothing more can be promised.",
+        why="what was spent is known only from its rows; with one of them changed or missing, nothing more can be guaranteed.",
         fix="keep the file, and charge nothing more. A copy forgets what was charged after it was made: go on with one only if "
         "it holds the last anchor that you wrote down, and nothing was charged since:  Ledger('copy.ledger', anchor='…'). "
-        "Else take the whole limit for spent.",
+        "Otherwise treat the whole budget as spent.",
     )
 
 

@@ -22,6 +22,8 @@ from typing import Any, Self
 
 from discreet.errors import BadDescription
 
+#: A parameter that somebody writes: a number, or an exact ratio.
+Number = float | Fraction
 #: An exact amount, or `math.inf`.
 Amount = Fraction | float
 
@@ -33,7 +35,7 @@ _MOST_BITS = 512
 _FINE = Fraction(1, 1 << 128)
 
 
-def exactly(value: Any) -> Fraction:
+def exactly(value: numbers.Rational | float) -> Fraction:
     """A ratio as it is; a float as the decimal that it prints as, which is what its author meant."""
     return Fraction(value) if isinstance(value, numbers.Rational) else Fraction(repr(float(value)))
 

@@ -38,6 +38,10 @@ _FIXED = {
 _ORIGIN = ("source", "within")
 
 
+#: What `Dataset.public_description` returns, or a description that was made of it already.
+Facts = Mapping[str, Any]
+
+
 @dataclass(frozen=True)
 class Change:
     """One difference between two versions. `refused`: it may not be; `alters`: what was described before is described otherwise."""
@@ -59,7 +63,7 @@ class Description:
     facts: Mapping[str, Any]
 
     @classmethod
-    def of(cls, facts: Any) -> Description:
+    def of(cls, facts: object) -> Description:
         """From a mapping, or from a description that was made already."""
         if isinstance(facts, Description):
             return facts
@@ -212,7 +216,7 @@ def _other_description_error(old: Description, refused: list[Change]) -> LedgerE
     return LedgerError(
         "DP608",
         f"this ledger was charged for another description of {old.name or 'its data'}: {said}.",
-        why="its limit bounds the loss of those who were protected before; answers that protect others add up to no promise.",
+        why="its limit bounds the loss of those who were protected before; answers that protect others do not add up to one guarantee.",
         fix=f"go on with what this ledger protects:  {_protect_argument(old)}",
     )
 
@@ -235,7 +239,7 @@ def _protect_argument(old: Description) -> str:
     return f"protect={unit}" + (f"   with {', '.join(private)} private" if private else "")
 
 
-def _no_mapping_error(given: Any) -> BadParameter:
+def _no_mapping_error(given: object) -> BadParameter:
     return BadParameter(
         "DP104",
         f"a description is a mapping, not {type(given).__name__}.",

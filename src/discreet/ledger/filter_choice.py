@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From what was asked for, (ε, δ), ρ or μ, to a filter with its constants; see `filters` for what each kind proves."""
+"""From the parameters of `Limit.filter`, (ε, δ), ρ or μ, to a filter with its constants; `filters` says what each proves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.ledger import pinned
 from discreet.ledger.candidates import Candidates, choose_expected
-from discreet.ledger.costs import GRID, exactly, floor, printed_below
+from discreet.ledger.costs import GRID, Number, exactly, floor, printed_below
 from discreet.ledger.filters import Filter
 from discreet.ledger.pricing import Track
 from discreet.privacy import constructors as make
@@ -20,10 +19,10 @@ from discreet.privacy.calibrate import calibrate
 from discreet.privacy.guarantee import Guarantee
 
 KINDS = ("tracks", "basic", "pure", "zcdp", "gdp")
-#: The share of δ that pays for mechanisms which may fail, and what it was in earlier releases.
+#: The fraction of δ that pays for mechanisms which may fail, and what it was in earlier releases.
 LEAK = Fraction(3, 4)
 FORMER_LEAK = Fraction(1, 10)
-#: The shares among which the first charge chooses, the usual one first.
+#: The fractions among which the first charge chooses, the usual one first.
 SPLITS = (LEAK, Fraction(1, 2), Fraction(9, 10))
 #: The ε that a limit with δ may have.
 _LEAST, _MOST = Fraction(1, 10**9), Fraction(10**9)
@@ -31,67 +30,73 @@ _LEAST, _MOST = Fraction(1, 10**9), Fraction(10**9)
 
 def make_filter(
     *,
-    epsilon: Any,
-    delta: Any,
-    rho: Any,
-    mu: Any,
+    epsilon: Number | None,
+    delta: Number | None,
+    rho: Number | None,
+    mu: Number | None,
     kind: str | None,
-    leaks: Any = None,
+    leaks: Number | None = None,
     expects: Iterable[Guarantee] | None = None,
 ) -> Filter | Candidates:
     """The filter that these parameters ask for; candidates, if the first charge is to choose."""
-    given = {"epsilon": epsilon, "rho": rho, "mu": mu}
-    stated = [name for name, value in given.items() if value is not None]
-    if len(stated) != 1:
+    amounts = {
+        name: value for name, value in (("epsilon", epsilon), ("rho", rho), ("mu", mu)) if value is not None
+    }
+    if len(amounts) != 1:
         raise _contradiction_error("a filter needs exactly one of epsilon, rho and mu.")
-    usual = {"rho": "zcdp", "mu": "gdp", "epsilon": "lanes" if delta else "pure"}[stated[0]]
-    named = check.choice(KINDS, kind=usual if kind is None else kind)
-    allowed = {"rho": ("zcdp",), "mu": ("gdp",), "epsilon": ("pure",) if delta is None else KINDS}[stated[0]]
-    if named not in allowed:
+    ((measure, amount),) = amounts.items()
+    default = {"rho": "zcdp", "mu": "gdp", "epsilon": "tracks" if delta else "pure"}[measure]
+    # "lanes" was the word for "tracks", and stands in descriptions that were written with it.
+    kind = "tracks" if kind == "lanes" else kind
+    chosen = check.choice(KINDS, kind=default if kind is None else kind)
+    allowed = {"rho": ("zcdp",), "mu": ("gdp",), "epsilon": ("pure",) if delta is None else KINDS}[measure]
+    if chosen not in allowed:
         raise _contradiction_error(
-            f"a filter of kind {named!r} is not given by {stated[0]}{'' if delta else ' alone'}."
+            f"a filter of kind {chosen!r} cannot be made from {measure}{'' if delta else ' alone'}."
         )
-    (total,) = [exact_positive(**{name: given[name]}) for name in stated]
+    total = exact_positive(measure, amount)
     chance = Fraction(0) if delta is None else _exact_delta(delta)
-    share = _leak_fraction(leaks, expects, kind, is_split=stated == ["epsilon"] and bool(chance))
-    if stated == ["rho"]:
+    fraction = _leak_fraction(leaks, expects, kind, is_split=measure == "epsilon" and bool(chance))
+    if measure == "rho":
         return Filter("zcdp", None, chance, chance, (Track("rho", total),))
-    if stated == ["mu"]:
+    if measure == "mu":
         if chance:
             raise _contradiction_error("a Gaussian filter has no δ of its own.")
         return Filter("gdp", None, chance, chance, (Track("mu2", total * total),))
-    if kind is None and share is None and chance:
+    if kind is None and fraction is None and chance:
         candidates = _candidates(total, chance)
         return candidates if expects is None else choose_expected(candidates, expects)
-    return _of_epsilon(named, total, chance, LEAK if share is None else share)
+    return _of_epsilon(chosen, total, chance, LEAK if fraction is None else fraction)
 
 
-def _leak_fraction(leaks: Any, expects: Any, kind: str | None, *, is_split: bool) -> Fraction | None:
-    """The share of δ that was stated for mechanisms that may fail; None if none was."""
-    if leaks is not None and not (is_split and expects is None and kind in (None, "lanes", "zcdp")):
+def _leak_fraction(
+    leaks: Number | None, expects: Iterable[Guarantee] | None, kind: str | None, *, is_split: bool
+) -> Fraction | None:
+    """The fraction of δ that was given for mechanisms that may fail; None if none was."""
+    if leaks is not None and not (is_split and expects is None and kind in (None, "tracks", "zcdp")):
         raise _contradiction_error(
-            "leaks= splits the δ of a filter of lanes, or of a concentrated one, and nothing else."
+            "leaks= belongs to a filter of kind 'tracks' or 'zcdp' with a δ, and to no other."
         )
     if expects is not None and not (is_split and kind is None):
         raise _contradiction_error(
-            "expects= chooses how the δ of an (ε, δ) filter is split, and nothing else."
+            "expects= belongs to an (ε, δ) filter whose kind is not given, and to no other."
         )
     return None if leaks is None else exactly(check.inner_probability(leaks=leaks))
 
 
 def _candidates(epsilon: Fraction, delta: Fraction) -> Candidates:
     """Those whose totals have names of their own; at the far ends of what a limit may be two orders can be the same."""
-    listed = [*(_of_epsilon("lanes", epsilon, delta, share) for share in SPLITS)]
+    listed = [*(_of_epsilon("tracks", epsilon, delta, fraction) for fraction in SPLITS)]
     listed.append(_of_epsilon("basic", epsilon, delta, Fraction(1)))
     return Candidates(tuple({frozenset(one.start()): one for one in reversed(listed)}.values())[::-1])
 
 
-def _of_epsilon(kind: str, epsilon: Fraction, delta: Fraction, share: Fraction) -> Filter:
-    """What (ε, δ) leaves room for, if that share of δ is for mechanisms that may fail."""
+def _of_epsilon(kind: str, epsilon: Fraction, delta: Fraction, fraction: Fraction) -> Filter:
+    """The filter for (ε, δ), if that fraction of δ is for mechanisms that may fail."""
     if kind == "pure" or not delta:
         if delta or kind in ("basic", "zcdp", "gdp"):
             raise _contradiction_error(
-                f"a filter of kind {kind!r} cannot promise ε = {epsilon} with δ = {float(delta):g}."
+                f"a filter of kind {kind!r} cannot guarantee ε = {epsilon} with δ = {float(delta):g}."
             )
         return Filter("pure", epsilon, Fraction(0), Fraction(0), (Track("epsilon", epsilon),))
     if kind == "basic":
@@ -105,7 +110,7 @@ def _of_epsilon(kind: str, epsilon: Fraction, delta: Fraction, share: Fraction) 
         )
     if kind == "gdp":
         return Filter("gdp", epsilon, delta, Fraction(0), (Track("mu2", _squared_mu(epsilon, delta)),))
-    leak = share * delta
+    leak = fraction * delta
     rest = (delta - leak) / (1 - leak)
     order = pinned.best_order(epsilon, rest)
     budget = pinned.budget(epsilon, rest, order)
@@ -119,25 +124,24 @@ def former_filter(limit: Filter) -> Filter | None:
     """The filter that earlier releases made of the same call, a tenth of δ for mechanisms that may fail."""
     if limit.epsilon is None or limit.sort not in ("lanes", "renyi", "zcdp"):
         return None
-    kind = "zcdp" if limit.sort == "zcdp" else "lanes"
+    kind = "zcdp" if limit.sort == "zcdp" else "tracks"
     former = _of_epsilon(kind, limit.epsilon, limit.delta, FORMER_LEAK)
     return without_pure_track(former) if limit.sort == "renyi" else former
 
 
 def without_pure_track(limit: Filter) -> Filter:
-    """The same with the Rényi lane alone: then what several people spend in it adds up."""
+    """The same filter with the Rényi track alone: then what several people spend in it adds up."""
     tracks = tuple(track for track in limit.tracks if track.kind != "epsilon")
     return Filter("renyi", limit.epsilon, limit.delta, limit.leak, tracks) if limit.sort == "lanes" else limit
 
 
-def exact_positive(**named: Any) -> Fraction:
+def exact_positive(name: str, value: Number) -> Fraction:
     """A parameter above zero, as the ratio or the decimal that was written."""
-    check.moderate(**named)
-    (value,) = named.values()
+    check.moderate(**{name: value})
     return exactly(value)
 
 
-def _exact_delta(delta: Any) -> Fraction:
+def _exact_delta(delta: Number) -> Fraction:
     check.delta(delta=delta)
     return exactly(delta)
 
@@ -155,6 +159,6 @@ def _contradiction_error(what: str) -> BadParameter:
     return BadParameter(
         "DP107",
         what,
-        why="each kind of filter has its own theorem, and proves its own kind of promise.",
+        why="each kind of filter has its own theorem, and proves its own kind of guarantee.",
         fix="Limit.filter(epsilon=1, delta=1e-6), Limit.filter(epsilon=1), Limit.filter(rho=0.5) or Limit.filter(mu=1)",
     )

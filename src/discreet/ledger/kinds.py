@@ -1,39 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every kind of limit, and the one function that puts a filter, its shares and its windows together."""
+"""Every kind of limit, and the one function that puts a filter, its allocations and its windows together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.ledger import odometer, plan
 from discreet.ledger.allocations import allocate
-from discreet.ledger.filter_choice import make_filter
+from discreet.ledger.candidates import Candidates
+from discreet.ledger.costs import Number
+from discreet.ledger.filters import Filter
 from discreet.ledger.limit import Limit
 from discreet.ledger.window import make_windowed
-from discreet.privacy.guarantee import Guarantee
 
 
 def build_limit(
-    asked: Mapping[str, Any],
+    whole: Filter | Candidates,
     *,
-    expects: Iterable[Guarantee] | None,
-    shares: Mapping[str, Mapping[str, Any] | None],
+    allocations: Mapping[str, Mapping[str, Number] | None],
     reserved: bool,
     window: str | None,
     lifetime: Limit | None,
 ) -> Limit:
     """See `Limit.filter`."""
-    whole = make_filter(**asked, expects=expects)
-    given = {group: members for group, members in shares.items() if members is not None}
+    given = {group: members for group, members in allocations.items() if members is not None}
     reserved = check.flag(reserved=reserved)
     if reserved and not given:
         raise BadParameter(
             "DP107",
-            "reserved=True needs shares to reserve.",
-            why="a share is promised to somebody by name.",
+            "reserved=True needs allocations to reserve.",
+            why="an allocation is reserved for somebody by name.",
             fix="Limit.filter(epsilon=1, delta=1e-6, analysts={'ana': 0.5}, reserved=True)",
         )
     base = allocate(whole, given, reserved=reserved) if given else whole

@@ -221,7 +221,7 @@ def _contribution_lines(description: Mapping[str, Any], described: Mapping[str, 
         yield "rows of one unit", ASSERTED, told + words.format(rows_words(description["at_most"]))
 
 
-def rows_words(most: Any) -> str:
+def rows_words(most: object) -> str:
     """How many rows of one unit count."""
     if not isinstance(most, int):
         return "at most a number of rows that was found privately"

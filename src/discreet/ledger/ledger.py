@@ -128,7 +128,7 @@ class Ledger:
         """
         wanted, subject = (
             Charge(guarantee, question, key, mechanism),
-            ChargeSubject.of(description, compiled, in_session),
+            ChargeSubject.of(description, compiled=compiled, in_session=in_session),
         )
         bill = Bill.of(wanted, self.limit, self.unit, subject, asker, private=private)
         return self._in_turn(lambda turn: turn.charge(bill))
@@ -148,7 +148,7 @@ class Ledger:
         For each of them, in their order: the entry with the answer, if its key has one, to be shown again; else a receipt,
         whose `cost` is None if it was paid by an earlier call that was never answered. Nothing is paid twice.
         """
-        subject = ChargeSubject.of(description, compiled, in_session)
+        subject = ChargeSubject.of(description, compiled=compiled, in_session=in_session)
         bills = [Bill.of(one, self.limit, self.unit, subject, asker, private=private) for one in wanted]
 
         def charge(turn: Turn) -> list[Receipt | Entry]:
@@ -212,17 +212,17 @@ class Ledger:
         return entry if entry is not None and entry.kind == "committed" else None
 
     def _under(self, key: str) -> Entry | None:
-        row = self._store.answer_for_key(validate_label(key=key)) or self._store.first_with_key(key)
+        row = self._store.answer_for_key(validate_label("key", key)) or self._store.first_with_key(key)
         return None if row is None else entry_of(row)
 
     def find_pending(self, key: str) -> Receipt | None:
         """What `charge_all` has charged under a key and nobody has answered: asking again answers it for nothing."""
-        return pending_charge(self._store, validate_label(key=key))
+        return pending_charge(self._store, validate_label("key", key))
 
     # --- looking -------------------------------------------------------------------------------------
 
     def budget(self, asker: Asker = NOBODY) -> Budget:
-        """What is left of the limit, or of somebody's share of it, and how many more answers like the last one fit."""
+        """What is spent and what remains of the budget, or of the asker's allocation, and how many more answers like the last one fit."""
         left = self.limit.budget(self.spent, asker=asker, now=chain.now())
         last = len(self) - 1
         return replace(left, last=_last_charge(self._store, last, asker))
@@ -234,7 +234,7 @@ class Ledger:
 
     @property
     def spent(self) -> State:
-        """The exact totals, by lane."""
+        """The exact totals, by accounting track."""
         return self._total(*self._store.alone(self._last))
 
     def entries(self) -> Iterator[Entry]:
@@ -262,7 +262,7 @@ class Ledger:
         """Everything that was charged, as one guarantee; None if nothing was.
 
         **Guarantee.** It describes what was run. Its views hold if the parameters of every charge were fixed in advance (as under
-        `Limit.plan`); where they were chosen in view of earlier answers, what holds is the limit's own claim.
+        `Limit.plan`); where they were chosen in view of earlier answers, what holds is the limit's own guarantee.
         """
         charged = Counter(entry.guarantee for entry in self.entries() if entry.kind == "reserved")
         parts = [(from_json(wire), count) for wire, count in charged.items() if wire is not None]
@@ -288,7 +288,7 @@ class Ledger:
             yield chain.canonical({"body": row.body, "hash": row.hash, "answer": chain.answer_of(row)})
 
     def describe(self) -> list[str]:
-        """What is promised, to whom, and what is left, in sentences."""
+        """What is guaranteed, to whom, and what remains, in sentences."""
         forgets = ["It is kept in memory, and forgets everything when this process ends."]
         return [
             f"The ledger {self.where} protects {self.unit}"
@@ -383,7 +383,7 @@ class Ledger:
 
 
 def _last_charge(store: Store, last: int, asker: Asker) -> Guarantee | None:
-    """The guarantee of the last charge, among the latest rows; of somebody with a share only their own."""
+    """The guarantee of the last charge, among the latest rows; of somebody with an allocation only their own."""
     rows = (store.at(number) for number in range(last, max(0, last - _LATEST), -1))
     for entry in (entry_of(row) for row in rows if row is not None and row.kind == "reserved"):
         if (
@@ -395,7 +395,7 @@ def _last_charge(store: Store, last: int, asker: Asker) -> Guarantee | None:
     return None
 
 
-def _not_text_error(answer: Any) -> BadParameter:
+def _not_text_error(answer: object) -> BadParameter:
     return BadParameter(
         "DP104",
         f"an answer is kept as text, not as {type(answer).__name__}.",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A limit: how much may be spent on one data set, and which theorem makes the sum of it a promise.
+"""A limit: how much may be spent on one data set, and which theorem makes the sum of it a guarantee.
 
 A trade-off curve says what a mechanism reveals. It is not something to pay with: if the next question, and how much is
-spent on it, may depend on the answers so far, then "compose what was run and stop when the curve is crossed" promises
+spent on it, may depend on the answers so far, then "compose what was run and stop when the curve is crossed" claims
 more than it keeps (docs/explain/spending.md runs the counterexample). So spending has its own type:
 
 - `Limit.filter(epsilon, delta)`: what is asked, and at what price, may depend on all earlier answers.
@@ -27,7 +27,7 @@ from discreet import check
 from discreet.errors import BadDescription, BadParameter, DiscreetError, OverBudget
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget
-from discreet.ledger.costs import Amount, Cost, CostRow, State, unreadable_error
+from discreet.ledger.costs import Amount, Cost, CostRow, Number, State, unreadable_error
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Unit
 
@@ -65,7 +65,7 @@ class Limit(ABC):
     def __init_subclass__(cls) -> None:
         Limit.readers[cls.kind] = cls
 
-    def __new__(cls, *_: Any, **__: Any) -> Self:
+    def __new__(cls, *_: object, **__: object) -> Self:
         if cls is Limit:
             raise BadParameter(
                 "DP107",
@@ -78,11 +78,11 @@ class Limit(ABC):
     @property
     @abstractmethod
     def theorem(self) -> str:
-        """Why the promise holds."""
+        """Why the guarantee holds."""
 
     @abstractmethod
     def guarantee_for(self, unit: Unit) -> Guarantee | None:
-        """What holds at the end for one such unit; None if nothing is promised of the whole."""
+        """What holds at the end for one such unit; None if nothing is guaranteed for the whole."""
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -91,7 +91,7 @@ class Limit(ABC):
 
     @abstractmethod
     def describe(self) -> list[str]:
-        """What is promised, in plain sentences."""
+        """What is guaranteed, in plain sentences."""
 
     @abstractmethod
     def start(self) -> State:
@@ -125,7 +125,7 @@ class Limit(ABC):
     ) -> State:
         """The state after paying, in the way after which most is left; `OverBudget` if none fits.
 
-        `analyst` and `project` name whose shares are charged; `now` is the public time, for limits with windows.
+        `asker` names whose allocations are charged; `now` is the public time, for limits with windows.
         """
 
     @abstractmethod
@@ -136,7 +136,7 @@ class Limit(ABC):
         asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> Budget:
-        """What is left, for people."""
+        """What is spent and what remains, for people."""
 
     @abstractmethod
     def fields(self) -> dict[str, Any]:
@@ -176,34 +176,48 @@ class Limit(ABC):
     @staticmethod
     @check.arguments
     def filter(
-        epsilon: Any = None,
-        delta: Any = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
         *,
-        rho: Any = None,
-        mu: Any = None,
+        rho: Number | None = None,
+        mu: Number | None = None,
         kind: str | None = None,
-        leaks: Any = None,
+        leaks: Number | None = None,
         expects: Iterable[Guarantee] | None = None,
-        analysts: Mapping[str, Any] | None = None,
-        projects: Mapping[str, Any] | None = None,
+        analysts: Mapping[str, Number] | None = None,
+        projects: Mapping[str, Number] | None = None,
         reserved: bool = False,
         window: str | None = None,
         lifetime: Limit | None = None,
     ) -> Limit:
-        """A limit on adaptive spending: (ε, δ), or ε alone, or ρ, or μ; see `discreet.ledger.filters`.
+        """A limit on adaptive spending: (ε, δ), or ε alone, or ρ, or μ.
 
-        Of (ε, δ) some δ pays for mechanisms that may fail, as key selection does, and the rest for Rényi accounting. The first
-        charge decides how much (`discreet.ledger.candidates`), or `expects`, a list of guarantees that you expect to
-        ask for in turn, or `leaks`, the share itself, as `leaks=0.75`. `kind="basic"` adds up ε and δ and nothing else.
+        Part of δ pays for mechanisms that may fail, as key selection does; the rest is for Rényi accounting.
+        The first charge decides how δ is split. `leaks=0.75` fixes the fraction for failures, and
+        `expects`, a list of guarantees that you will ask for in turn, chooses it. `kind="basic"` adds up ε
+        and δ and nothing else. `analysts` and `projects` map names to allocations, each a fraction of the
+        budget; with `reserved=True` nobody is refused because of what others spent. `window` ("month")
+        renews the limit by the calendar, under a `lifetime` limit.
 
-        `analysts` and `projects` give shares of it; `window` renews it by the calendar, under a `lifetime` limit.
+        **Guarantee.** All answers together keep the parameters that were given, even if every question and
+        its price depend on earlier answers.
+
+        Why it holds: costs add up in exact ratios, and each kind of filter has its theorem
+        (`discreet.ledger.filters`; Rogers et al. 2016; Feldman, Zrnic 2021; Whitehouse et al. 2023).
+        What would break it: answers about the same people that are not charged here.
+
+        >>> limit = Limit.filter(epsilon=1, delta=1e-6)
+        >>> limit.guarantee
+        approximate(epsilon=1.0, delta=1e-06)
         """
+        from discreet.ledger.filter_choice import make_filter
         from discreet.ledger.kinds import build_limit
 
         return build_limit(
-            {"epsilon": epsilon, "delta": delta, "rho": rho, "mu": mu, "kind": kind, "leaks": leaks},
-            expects=expects,
-            shares={"analyst": analysts, "project": projects},
+            make_filter(
+                epsilon=epsilon, delta=delta, rho=rho, mu=mu, kind=kind, leaks=leaks, expects=expects
+            ),
+            allocations={"analyst": analysts, "project": projects},
             reserved=reserved,
             window=window,
             lifetime=lifetime,
@@ -212,28 +226,53 @@ class Limit(ABC):
     @staticmethod
     @check.arguments
     def plan(slots: Guarantee, within: Guarantee | None = None) -> Limit:
-        """Slots fixed in advance, used in any order; see `discreet.ledger.plan`."""
+        """Slots fixed in advance, used in any order; `within` is a guarantee that they must keep together.
+
+        **Guarantee.** All answers together keep the composition of the slots, with its whole curve. Order
+        and use of the slots may depend on earlier answers.
+
+        Why it holds: products of dominating pairs dominate adaptive compositions (Zhu, Dong, Wang 2022,
+        Theorem 10). What would break it: a slot whose noise is chosen after an answer was seen.
+
+        >>> from discreet import privacy
+        >>> limit = Limit.plan(5 * privacy.gaussian(10.0), within=privacy.approximate(1, 1e-6))
+        >>> limit.budget(limit.start()).like(privacy.gaussian(12.0))
+        5
+        """
         from discreet.ledger.plan import make_plan
 
         return make_plan(slots, within)
 
     @staticmethod
     @check.arguments
-    def odometer(delta: Any, rho: Any = 0.1) -> Limit:
-        """No limit, and the (ε, δ) that was reached, at all times at once; see `discreet.ledger.odometer`."""
+    def odometer(delta: Number, rho: Number = 0.1) -> Limit:
+        """No limit, but the (ε, δ) that was reached at any time; `rho` is the total at which ε is tight.
+
+        **Guarantee.** At whatever moment it is read, all answers so far are (ε, δ)-private with the ε that
+        `describe` and the budget of a ledger show. Only the δ of mechanisms that may fail is limited.
+
+        Why it holds: Ville's inequality for a supermartingale (`discreet.ledger.odometer`; Rogers et al.
+        2016). What would break it: to read ε as a bound on the loss itself.
+
+        >>> from discreet import privacy
+        >>> limit = Limit.odometer(delta=1e-6)
+        >>> state = limit.admit(limit.start(), limit.cost(privacy.gaussian(noise=20.0)))
+        >>> print(limit.budget(state).notes[0])
+        all answers so far: ε = 1.67733 at δ = 1e-06
+        """
         from discreet.ledger.odometer import make_odometer
 
         return make_odometer(delta, rho)
 
 
-def as_guarantee(guarantee: Any) -> Guarantee:
+def as_guarantee(guarantee: object) -> Guarantee:
     """A guarantee, and nothing that is only like one."""
     if isinstance(guarantee, Guarantee):
         return guarantee
     raise BadParameter(
         "DP104",
         f"a limit prices guarantees, not {type(guarantee).__name__}.",
-        why="what an answer costs follows from what its mechanism promises.",
+        why="what an answer costs follows from the guarantee of its mechanism.",
         fix="privacy.pure(0.1)   or  privacy.laplace(scale=10)",
     )
 
@@ -257,8 +296,8 @@ def another_limit_error() -> BadParameter:
 
 @dataclass(frozen=True)
 class Shortage:
-    """What an answer lacks: the δ that it needs at least and the δ that is left; and, if its loss fits no lane, about how
-    much of its ε would.
+    """What an answer lacks: the δ that it needs at least, the δ that remains, and the fraction of its ε that
+    would fit about, if its loss fits no track.
     """
 
     needed: Amount
@@ -271,45 +310,55 @@ class Shortage:
         return self.needed > self.remaining
 
 
-def batch_over_budget_error(left: Budget, refused: OverBudget, many: int) -> OverBudget:
-    """The refusal of several answers of which one, after those before it, was refused; of one answer its own."""
-    if many == 1:
+def over_budget_error(budget: Budget, short: Shortage | None = None) -> OverBudget:
+    """The refusal of one query: it names what does not fit, and its fix changes that."""
+    details = "; ".join(map(str, budget.tracks))
+    if short is not None and short.delta:
+        needed, remaining = (
+            round_digits(short.needed, ROUND_CEILING),
+            round_digits(short.remaining, ROUND_FLOOR),
+        )
+        what = f"this query needs δ = {needed}, but only {remaining} of the budget's δ remains (details: {details})."
+        error = _over_limit_error(what, _delta_fix(short))
+    else:
+        error = _over_limit_error(
+            f"this query does not fit the remaining budget (details: {details}).", _EPSILON_FIX
+        )
+    if short is not None:
+        error.delta_part = float(short.remaining / short.needed) if short.delta else None
+        error.loss_part = short.loss_part
+    return error
+
+
+def batch_over_budget_error(budget: Budget, refused: OverBudget, count: int) -> OverBudget:
+    """The refusal of a batch of queries of which one, after those before it, was refused; of one query its own."""
+    if count == 1:
         return refused
-    error = over_budget_error(left, subject="these answers together")
-    if refused.delta_part is not None:
-        error.what = error.what.replace("do not fit what is left", "need more δ than is left")
-        error.fix = (
-            "ask with a smaller delta, or for fewer of them together:  session.budget()  says what remains."
+    details = "; ".join(map(str, budget.tracks))
+    if refused.delta_part is None:
+        error = _over_limit_error(
+            f"these queries together do not fit the remaining budget (details: {details}).", _EPSILON_FIX
+        )
+    else:
+        error = _over_limit_error(
+            f"these queries together need more δ than remains of the budget's δ (details: {details}).",
+            _BATCH_FIX,
         )
     error.delta_part, error.loss_part = refused.delta_part, refused.loss_part
     return error
 
 
-def over_budget_error(
-    left: Budget, short: Shortage | None = None, subject: str = "this answer"
-) -> OverBudget:
-    """The refusal: it names what does not fit, and its fix changes that."""
-    details = "; ".join(map(str, left.tracks))
-    does = f"{subject} {'do' if subject.endswith('together') else 'does'}"
-    what = f"{does} not fit what is left ({details})."
-    fix = "ask with a smaller epsilon (more noise), or less often:  session.budget()  and  discreet budget  say what remains."
-    if short is not None and short.delta:
-        need = "need" if subject.endswith("together") else "needs"
-        what = (
-            f"{subject} {need} δ = {round_digits(short.needed, ROUND_CEILING)}, but only "
-            f"{round_digits(short.remaining, ROUND_FLOOR)} of the budget's δ remains ({details})."
-        )
-        fix = _delta_fix(short)
-    refused = OverBudget(
+_EPSILON_FIX = "ask with a smaller epsilon (more noise), or less often:  session.budget()  and  discreet budget  say what remains."
+_BATCH_FIX = "ask with a smaller delta, or for fewer of them together:  session.budget()  says what remains."
+
+
+def _over_limit_error(what: str, fix: str) -> OverBudget:
+    return OverBudget(
         "DP601",
         what,
-        why="with it, all answers together would reveal more than the limit promises.",
+        why="with it, all answers together would reveal more than the limit guarantees.",
         fix=fix,
     )
-    if short is not None:
-        refused.delta_part = float(short.remaining / short.needed) if short.delta else None
-        refused.loss_part = short.loss_part
-    return refused
 
 
 def _delta_fix(short: Shortage) -> str:

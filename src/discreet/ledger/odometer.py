@@ -34,15 +34,26 @@ from discreet.errors import BadParameter
 from discreet.ledger import pricing
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
-from discreet.ledger.costs import GRID, Amount, Cost, CostRow, State, ceiling, exactly, menu, read_amount
+from discreet.ledger.costs import (
+    GRID,
+    Amount,
+    Cost,
+    CostRow,
+    Number,
+    State,
+    ceiling,
+    exactly,
+    menu,
+    read_amount,
+)
 from discreet.ledger.limit import Limit, Shortage, as_guarantee, over_budget_error, pay_row
 from discreet.ledger.pricing import Track, float_above
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Unit
 
-#: The lanes have no end; these totals only say what counts as dear.
+#: The tracks have no end; these totals only say what counts as dear.
 _LANES = (Track("epsilon", Fraction(1)), Track("rho", Fraction(1)))
-#: The share of δ that pays for mechanisms which may fail, and what it was in earlier releases.
+#: The fraction of δ that pays for mechanisms which may fail, and what it was in earlier releases.
 _LEAK, _FORMER_LEAK = Fraction(3, 4), Fraction(1, 10)
 #: In shares of this part of δ answers take δ on themselves; a last resort takes that part of the account.
 _STEP, _LAST = Fraction(1, 10), Fraction(4, 5)
@@ -50,7 +61,7 @@ _STEP, _LAST = Fraction(1, 10), Fraction(4, 5)
 
 @dataclass(frozen=True)
 class Odometer(Limit):
-    """Sums without a limit; `rate` is λ, `leaks` the share of δ for mechanisms that may fail."""
+    """Sums without a limit; `rate` is λ, `leaks` the fraction of δ for mechanisms that may fail."""
 
     kind = "odometer"
 
@@ -72,7 +83,7 @@ class Odometer(Limit):
         return "Ville's inequality for e^{λL - λ(λ+1)R}; greatest losses add"
 
     def guarantee_for(self, unit: Unit) -> None:
-        """Nothing is promised of the whole: it has no end."""
+        """None: the whole has no end, so nothing is guaranteed for it."""
 
     def describe(self) -> list[str]:
         line = f"{float(1 + self.rate):.4g}·Σρ + {float(self.constant):.4g}"
@@ -169,7 +180,7 @@ class Odometer(Limit):
         return cls(Fraction(delta), Fraction(rate), Fraction(leaks))
 
 
-def make_odometer(delta: Any, rho: Any) -> Odometer:
+def make_odometer(delta: Number, rho: Number) -> Odometer:
     """See `Limit.odometer`; `rho` is where the line is to be tight.
 
     >>> from discreet import privacy

@@ -47,7 +47,7 @@ def open_store(
 
 
 def _open_store(
-    store: Store, given: Mapping[str, Any], anchor: str | None, where: Any
+    store: Store, given: Mapping[str, Any], anchor: str | None, where: object
 ) -> tuple[Store, dict[str, Any], LedgerRow]:
     if not store.exists():
         if anchor is not None:
@@ -112,7 +112,7 @@ def _is_former(about: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
     return former_limit is not None and about["limit"] == former_limit.to_dict()
 
 
-def store_at(where: Any) -> Store:
+def store_at(where: object) -> Store:
     """The store at a path or an address."""
     if isinstance(where, Store):
         return where
@@ -130,9 +130,8 @@ def store_at(where: Any) -> Store:
     )
 
 
-def validate_text(**named: Any) -> str:
-    """Some words, within reason."""
-    ((name, value),) = named.items()
+def validate_text(name: str, value: object) -> str:
+    """Some words, up to a million characters; `name` is the parameter that an error names."""
     if not isinstance(value, str):
         raise BadParameter(
             "DP104",
@@ -143,12 +142,11 @@ def validate_text(**named: Any) -> str:
     return _validate_length(name, value, fits=len(value) <= _LONGEST, words=f"{_LONGEST} characters at most")
 
 
-def validate_label(**named: Any) -> str:
+def validate_label(name: str, value: object) -> str:
     """A name or a key: a few characters that can be printed."""
-    ((name, _),) = named.items()
-    value = validate_text(**named)
+    label = validate_text(name, value)
     return _validate_length(
-        name, value, fits=0 < len(value) <= 200 and value.isprintable(), words="1 to 200 printable characters"
+        name, label, fits=0 < len(label) <= 200 and label.isprintable(), words="1 to 200 printable characters"
     )
 
 
@@ -163,7 +161,7 @@ def _validate_length(name: str, value: str, *, fits: bool, words: str) -> str:
     )
 
 
-def validate_anchor(anchor: Any) -> str:
+def validate_anchor(anchor: object) -> str:
     """An anchor: the hash that `Ledger.anchor` returned."""
     if isinstance(anchor, str) and re.fullmatch(r"[0-9a-f]{64}", anchor):
         return anchor
@@ -175,29 +173,31 @@ def validate_anchor(anchor: Any) -> str:
     )
 
 
-def ledger_facts(limit: Any, unit: Any, dataset: Any, description: Any = None) -> dict[str, Any]:
+def ledger_facts(
+    limit: object, unit: Unit | str | None, dataset: object, description: object = None
+) -> dict[str, Any]:
     """What the caller says about the ledger, as its first row says it."""
-    said: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     if limit is not None:
         if not isinstance(limit, Limit):
             raise BadParameter(
                 "DP104",
                 f"limit must be a Limit, not {type(limit).__name__}.",
-                why="each limit names the theorem that makes its sum a promise.",
+                why="each limit names the theorem that makes its sum a guarantee.",
                 fix="limit=Limit.filter(epsilon=1, delta=1e-6)",
             )
-        said["limit"] = limit.to_dict()
+        facts["limit"] = limit.to_dict()
     if unit is not None:
         whole = unit if isinstance(unit, Unit) else Unit(unit)
-        said["unit"] = {"protects": whole.protects, "relation": whole.relation}
+        facts["unit"] = {"protects": whole.protects, "relation": whole.relation}
     if dataset is not None:
-        said["dataset"] = validate_text(dataset=dataset)
+        facts["dataset"] = validate_text("dataset", dataset)
     if description is not None:
-        said["description"] = Description.of(description).facts
-    return said
+        facts["description"] = Description.of(description).facts
+    return facts
 
 
-def _first_row(given: Mapping[str, Any], where: Any) -> LedgerRow:
+def _first_row(given: Mapping[str, Any], where: object) -> LedgerRow:
     """The row that a new ledger begins with."""
     if "limit" not in given:
         raise LedgerError(
@@ -213,7 +213,7 @@ def _first_row(given: Mapping[str, Any], where: Any) -> LedgerRow:
     return chain.next_row(None, "open", time=chain.now(), state=state, about=about)
 
 
-def _limit_fix(given: Mapping[str, Any], where: Any) -> str:
+def _limit_fix(given: Mapping[str, Any], where: object) -> str:
     """The same call with a limit; an address is not repeated, since it may hold a password."""
     limit = "dp.Limit.filter(epsilon=1, delta=1e-6)"
     named = isinstance(where, str | Path) and "://" not in str(where)
@@ -260,9 +260,9 @@ def _read_first_row(store: Store) -> dict[str, Any]:
         about: dict[str, Any] = chain.read_row(row)["about"] if row is not None else {}
         Limit.from_dict(about["limit"])
         Unit(**about["unit"])
-        validate_text(ledger=about["ledger"])
+        validate_text("ledger", about["ledger"])
         if about["dataset"] is not None:
-            validate_text(dataset=about["dataset"])
+            validate_text("dataset", about["dataset"])
         first_description(about)
     except (DiscreetError, KeyError, TypeError) as error:
         if isinstance(error, DiscreetError) and error.code == "DP402":

@@ -26,7 +26,7 @@ from discreet.ledger.asker import Asker
 from discreet.ledger.budget import closed_tracks
 from discreet.ledger.chain import LedgerRow
 from discreet.ledger.costs import Cost, State
-from discreet.ledger.description import Description, list_changes, refuse_another
+from discreet.ledger.description import Description, Facts, list_changes, refuse_another
 from discreet.ledger.limit import Limit, as_guarantee
 from discreet.ledger.opening import validate_label, validate_text
 from discreet.ledger.receipt import Entry, Receipt, entry_of
@@ -47,7 +47,23 @@ Versions = Mapping[str, Description]
 
 @dataclass(frozen=True)
 class Charge:
-    """One of several answers that are paid for together; with a key it can be asked for again."""
+    """One of several answers that `Ledger.charge_all` pays for together.
+
+    `guarantee` is what the answer costs; `question` and `mechanism` are recorded. With a `key` the answer can be
+    asked for again.
+
+    **Guarantee.** All charges of one call are in the ledger, or none of them.
+
+    Why it holds: they are written in one transaction. What would break it: showing one of the answers before
+    `commit_all` has returned.
+
+    >>> from discreet import privacy
+    >>> from discreet.ledger import Ledger, Limit
+    >>> ledger = Ledger(":memory:", limit=Limit.filter(epsilon=1))
+    >>> charges = [Charge(privacy.pure(0.3), word, key=word) for word in ("men", "women")]
+    >>> [receipt.number for receipt in ledger.charge_all(charges)]
+    [1, 2]
+    """
 
     guarantee: Guarantee
     question: str = ""
@@ -64,7 +80,9 @@ class ChargeSubject:
     in_session: bool
 
     @classmethod
-    def of(cls, description: Any, compiled: Any, in_session: Any) -> ChargeSubject:
+    def of(
+        cls, description: Facts | Description | None, *, compiled: bool, in_session: bool
+    ) -> ChargeSubject:
         """As it was given; nothing is computed from a description that is not there."""
         known = None if description is None else Description.of(description)
         computed = check.flag(compiled=compiled) and known is not None
@@ -105,9 +123,9 @@ class Bill:
             raise _not_charge_error(wanted)
         _refuse_what_cannot_be_charged(wanted.guarantee, unit, private=private)
         row_fields = {
-            "question": validate_text(question=wanted.question),
-            "key": None if wanted.key is None else validate_label(key=wanted.key),
-            "mechanism": None if wanted.mechanism is None else validate_text(mechanism=wanted.mechanism),
+            "question": validate_text("question", wanted.question),
+            "key": None if wanted.key is None else validate_label("key", wanted.key),
+            "mechanism": None if wanted.mechanism is None else validate_text("mechanism", wanted.mechanism),
             "guarantee": _guarantee_json(wanted.guarantee),
             **_asker_fields(asker),
             **subject.fields,
@@ -120,9 +138,9 @@ def _asker_fields(asker: object) -> dict[str, str | None]:
     if not isinstance(asker, Asker):
         raise _not_asker_error(asker)
     return {
-        "analyst": None if asker.analyst is None else validate_label(analyst=asker.analyst),
-        "project": None if asker.project is None else validate_label(project=asker.project),
-        "purpose": None if asker.purpose is None else validate_text(purpose=asker.purpose),
+        "analyst": None if asker.analyst is None else validate_label("analyst", asker.analyst),
+        "project": None if asker.project is None else validate_label("project", asker.project),
+        "purpose": None if asker.purpose is None else validate_text("purpose", asker.purpose),
     }
 
 
@@ -225,7 +243,7 @@ def pending_charge(store: Store, key: str) -> Receipt | None:
 
 
 def refuse_other_use(
-    entry: Entry, asked: Mapping[str, str | None], versions: Versions, description: Any
+    entry: Entry, asked: Mapping[str, str | None], versions: Versions, description: Facts | Description | None
 ) -> None:
     """Refuse to show an answer to anybody else than who asked, or for anything that is given and is not what was asked."""
     given = {name for name, value in asked.items() if value is not None} | {"analyst", "project"}
@@ -276,20 +294,21 @@ def _not_asker_error(given: object) -> BadParameter:
     )
 
 
-def _refuse_what_cannot_be_charged(guarantee: Any, unit: Unit, *, private: Any) -> None:
+def _refuse_what_cannot_be_charged(guarantee: object, unit: Unit, *, private: object) -> None:
     if not check.flag(private=private):
         raise LedgerError(
             "DP605",
-            "this answer was drawn from a source that can be repeated.",
+            "the noise of this answer can be repeated.",
             why="whoever knows the seed can take the noise away.",
             fix="leave out  testing.seeded(…)  where data are real.",
         )
-    if as_guarantee(guarantee).unit != unit:
+    known = as_guarantee(guarantee)
+    if known.unit != unit:
         raise UnitMismatch(
             "DP201",
-            f"this ledger protects {unit}, and the guarantee is about {guarantee.unit}.",
+            f"this ledger protects {unit}, but the guarantee is for {known.unit}.",
             why="their losses are about different neighbours, so a sum of them bounds neither.",
-            fix=f"compute it for {unit}, all that belongs to it together, and state it so:  "
+            fix=f"compute the guarantee for {unit}, with everything that belongs to it, and name the unit:  "
             f"unit={unit.protects!r}, relation={unit.relation!r}",
         )
 

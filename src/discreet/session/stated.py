@@ -88,7 +88,7 @@ def checked_key(key: Any) -> str | None:
     """A key of whoever asks: those under which a session keeps its own steps are not for them."""
     if key is None:
         return None
-    if validate_label(key=key).startswith(OWN):
+    if validate_label("key", key).startswith(OWN):
         raise BadParameter(
             "DP102",
             f"a key must not begin with {OWN.strip()}",
