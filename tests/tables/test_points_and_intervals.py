@@ -35,7 +35,7 @@ def estimates():
     for spend, who, keys in product(SPENDS, WHO, (None, ("a", "b"))):
         for kind in EVERY:
             mechanism = compile_question(question(kind, keys=keys), dataset(**who), spend)
-            for part in mechanism.parts:
+            for part in mechanism.stages:
                 for estimate in part.estimates.values():
                     yield len(part.laws), estimate
 

@@ -49,7 +49,7 @@ def made(name, keys, spend, who):
 
 def ratios(after, before):
     """What is left of the error of each column that both have."""
-    new, old = after.expected(), before.expected()
+    new, old = after.expected_errors(), before.expected_errors()
     return {name: new[name] / old[name] for name in new if old.get(name)}
 
 

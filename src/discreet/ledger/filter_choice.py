@@ -9,9 +9,10 @@ from functools import lru_cache
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.exact import exactly, float_below
 from discreet.ledger import pinned
 from discreet.ledger.candidates import Candidates, choose_expected
-from discreet.ledger.costs import GRID, Number, exactly, floor, printed_below
+from discreet.ledger.costs import GRID, Number, floor
 from discreet.ledger.filters import Filter
 from discreet.ledger.pricing import Track
 from discreet.privacy import constructors as make
@@ -149,7 +150,7 @@ def _exact_delta(delta: Number) -> Fraction:
 @lru_cache(maxsize=64)
 def _squared_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     """μ² of the least Gaussian noise that is (ε, δ)-private, rounded down."""
-    target = make.approximate(printed_below(epsilon), printed_below(delta))
+    target = make.approximate(float_below(epsilon), float_below(delta))
     # a little more noise than needed, so that the proof survives the roundings of μ² back to a noise
     noise = Fraction(calibrate(make.gaussian, to=target)) * (1 + Fraction(1, 1 << 40))
     return floor(1 / noise**2, GRID)

@@ -35,21 +35,11 @@ from functools import cached_property, partial
 from typing import Any
 
 from discreet.errors import BadParameter
+from discreet.exact import exactly, float_above, float_below
 from discreet.ledger import pinned, pricing
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
-from discreet.ledger.costs import (
-    Amount,
-    Cost,
-    CostRow,
-    State,
-    exactly,
-    menu,
-    near_float,
-    printed_above,
-    printed_below,
-    read_amount,
-)
+from discreet.ledger.costs import Amount, Cost, CostRow, State, menu, near_float, read_amount
 from discreet.ledger.limit import Limit, Shortage, as_guarantee, how_many_like, over_budget_error, pay_row
 from discreet.ledger.pricing import Track
 from discreet.privacy import constructors as make
@@ -109,8 +99,8 @@ class Filter(Limit):
         if first.kind == "mu2":
             return make.gaussian(noise_below(first.total), **words)
         if self.epsilon is not None:
-            return make.approximate(printed_above(self.epsilon), printed_above(self.delta), **words)
-        return make.approximate_concentrated(printed_above(self.leak), printed_above(first.total), **words)
+            return make.approximate(float_above(self.epsilon), float_above(self.delta), **words)
+        return make.approximate_concentrated(float_above(self.leak), float_above(first.total), **words)
 
     def describe(self) -> list[str]:
         lines = [
@@ -337,7 +327,7 @@ class Filter(Limit):
 
 def noise_below(squared_mu: Fraction) -> float:
     """Noise for which 1/noise is not below μ."""
-    noise = printed_below(Fraction(math.sqrt(float(1 / squared_mu))))
+    noise = float_below(Fraction(math.sqrt(float(1 / squared_mu))))
     while 1 / exactly(noise) ** 2 < squared_mu:
         noise = math.nextafter(noise, 0.0)
     return noise
@@ -372,7 +362,7 @@ def _keeps(limit: Filter, track: Track, epsilon: Fraction) -> bool:
     if track.kind == "mu2":
         noise = make.gaussian(noise_below(track.total))
         return not limit.leak and noise.implies(
-            make.approximate(printed_below(epsilon), printed_below(limit.delta))
+            make.approximate(float_below(epsilon), float_below(limit.delta))
         )
     rest = (limit.delta - limit.leak) / (1 - limit.leak)
     if track.kind == "renyi":

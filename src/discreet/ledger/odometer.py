@@ -31,23 +31,13 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.exact import binary_above, exactly
 from discreet.ledger import pricing
 from discreet.ledger.asker import NOBODY, Asker
 from discreet.ledger.budget import Budget, TrackBudget
-from discreet.ledger.costs import (
-    GRID,
-    Amount,
-    Cost,
-    CostRow,
-    Number,
-    State,
-    ceiling,
-    exactly,
-    menu,
-    read_amount,
-)
+from discreet.ledger.costs import GRID, Amount, Cost, CostRow, Number, State, ceiling, menu, read_amount
 from discreet.ledger.limit import Limit, Shortage, as_guarantee, over_budget_error, pay_row
-from discreet.ledger.pricing import Track, float_above
+from discreet.ledger.pricing import Track
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Unit
 
@@ -147,7 +137,7 @@ class Odometer(Limit):
 
     def bound(self, state: State) -> float:
         """The ε at δ of everything so far, at all times at once; rounded up."""
-        return float_above(self._least(state))
+        return binary_above(self._least(state))
 
     def budget(
         self,

@@ -28,7 +28,7 @@ from discreet.ledger.budget import Budget, TrackBudget
 from discreet.ledger.costs import Amounts, Cost, CostRow, State
 from discreet.ledger.limit import Limit, as_guarantee, how_many_like, over_budget_error
 from discreet.privacy import wire
-from discreet.privacy.guarantee import Composed, Guarantee
+from discreet.privacy.guarantee import ComposedGuarantee, Guarantee
 from discreet.privacy.unit import Unit, same_unit
 
 
@@ -169,7 +169,7 @@ def _implies(mechanism: Guarantee, slot: Guarantee) -> bool:
 
 
 def _parts(guarantee: Guarantee) -> list[tuple[Guarantee, int]]:
-    return list(guarantee.parts) if isinstance(guarantee, Composed) else [(guarantee, 1)]
+    return list(guarantee.parts) if isinstance(guarantee, ComposedGuarantee) else [(guarantee, 1)]
 
 
 def _name(number: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+P = ParamSpec("P")
 Integers = npt.NDArray[np.int64]
 #: The places of the groups that are chosen, from the weights of all.
 Choose = Callable[[Integers], Integers]
@@ -102,18 +103,18 @@ def selected_groups(engine: Engine, asked: Sums, choose: Choose) -> list[GroupKe
 
 def groups_from_sums(engine: Engine, asked: Sums, choose: Choose) -> list[GroupKey]:
     """The same from all sums with their keys."""
-    found = guarded(lambda: engine.sums(asked))
+    found = guarded(engine.sums, asked)
     groups = sorted_groups(group for group, (weight,) in found.items() if weight > 0)
     weights = np.fromiter((found[group][0] for group in groups), np.int64, len(groups))
     return [groups[place] for place in choose(weights).tolist()]
 
 
-def guarded(work: Callable[[], T]) -> T:
-    """What `work` returns; where the engine fails, an error that says nothing of the data."""
+def guarded(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """What `work(*args)` returns; where the engine fails, an error that says nothing of the data."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return work()
+            return work(*args, **kwargs)
     except (DiscreetError, *STOPPED):
         raise
     except BaseException:  # noqa: BLE001 - an engine's error may quote a row, and one of them has panics that are no Exception

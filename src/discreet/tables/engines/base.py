@@ -22,26 +22,13 @@ from discreet.tables.data.expr import Read
 from discreet.tables.data.sums import Answer, Lookup, Relation, Sizes, Sums, sorted_groups
 from discreet.tables.engines import forks
 from discreet.tables.engines.results import answered, checked_keys, counted, value_of, whole_read
-from discreet.tables.engines.source import ROW, SourceTable
+from discreet.tables.engines.source import ROW, SourceTable, known_table
 from discreet.tables.engines.tree import lookups, private_tables, unit_of
 from discreet.tables.engines.widths import checked, checked_sizes
 
-__all__ = ["Base", "known_table"]
+__all__ = ["Base"]
 
 Found = Iterable[Sequence[Any]]
-
-
-def known_table(tables: Mapping[str, SourceTable], name: str, *, private: bool) -> SourceTable:
-    """A table that is private, or public, as it must be."""
-    table = tables.get(name)
-    if table is None or (table.unit is not None) != private:
-        raise RefusedQuestion(
-            "DP701",
-            f"there is no {'private' if private else 'public'} table {name}.",
-            why="which tables are private is part of the description of a data set.",
-            fix=f"one of: {', '.join(sorted(tables))}",
-        )
-    return table
 
 
 class Base(ABC):

@@ -226,10 +226,9 @@ class DuckDB(SqlEngine):
         # one question at a time: a table that another one needs is not forgotten meanwhile
         with self._asking():
             self.check(asked)
-            made = lambda: self._weighed.get(asked, lambda: self._prepare_weighed(asked))  # noqa: E731
-            table = guarded(made)
-            places = choose(guarded(lambda: weights(self._temporary, table)))
-            rows = guarded(lambda: key_rows(self._temporary, table, names, places))
+            table = guarded(self._weighed.get, asked, lambda: self._prepare_weighed(asked))
+            places = choose(guarded(weights, self._temporary, table))
+            rows = guarded(key_rows, self._temporary, table, names, places)
         return [tuple(map(value_of, asked.keys, row)) for row in rows]
 
     # --- what is prepared --------------------------------------------------------------------------

@@ -28,12 +28,12 @@ from discreet.tables.data.readers.sound import sound
 from discreet.tables.data.readers.texts import from_path
 from discreet.tables.data.sums import GroupKey, Groups, Lookup, Mass, Norm, Once, Relation, Rows, Sizes, Sums
 from discreet.tables.engines import forks
-from discreet.tables.engines.base import Base, Found, known_table
+from discreet.tables.engines.base import Base, Found
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.polars_write import PolarsWriter, cell, narrow, plain, type_of, wide
 from discreet.tables.engines.prepared import Prepared
 from discreet.tables.engines.results import cells_of, value_of, wanted_parts
-from discreet.tables.engines.source import ROW, SourceColumn, SourceTable, comparable, readable
+from discreet.tables.engines.source import ROW, SourceColumn, SourceTable, comparable, known_table, readable
 from discreet.tables.engines.tree import all_tables, normal, reads_of
 from discreet.tables.engines.widths import HEAVIEST, STEPS, is_narrow_product, is_narrow_sum
 
@@ -198,7 +198,7 @@ class Polars(Base):
         names = Pairs.of(asked).key_names
         with self._asking():
             self.check(asked)
-            frame = guarded(lambda: self._weights(asked))
+            frame = guarded(self._weights, asked)
             places = choose(frame["s0"].to_numpy())
             rows = guarded(frame.select(names)[places].rows)
         return [tuple(map(value_of, asked.keys, row)) for row in rows]

@@ -28,8 +28,8 @@ from discreet.tables.answer.answer import Answer
 from discreet.tables.ask.question import Aggregate, Question
 from discreet.tables.data.dataset import Dataset
 from discreet.tables.plan.compile import TableMechanism, compile_question
-from discreet.tables.plan.estimate import Estimate
-from discreet.tables.plan.selection import Selection
+from discreet.tables.plan.estimate import ColumnEstimate
+from discreet.tables.plan.selection import KeySelection
 from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.totals import Totals
 
@@ -168,15 +168,15 @@ def _wide(mechanism: TableMechanism, rows: float, beta: float) -> float:
     worst = 0.0
     for estimate in _estimates(mechanism):
         if estimate.form is not None:
-            worst = max(worst, estimate.noise.half(estimate.form, 2 * beta))
+            worst = max(worst, estimate.noise.half_width(estimate.form, 2 * beta))
             continue
-        room = rows - estimate.noise.half(estimate.moments.count or {}, beta)
+        room = rows - estimate.noise.half_width(estimate.moments.count or {}, beta)
         worst = max(worst, estimate.widest(beta) / room if room > 0 else math.inf)
     return worst
 
 
-def _estimates(mechanism: TableMechanism) -> list[Estimate]:
-    parts = (part for part in mechanism.stating if isinstance(part, Totals | Selection))
+def _estimates(mechanism: TableMechanism) -> list[ColumnEstimate]:
+    parts = (part for part in mechanism.plan.described_stages if isinstance(part, Totals | KeySelection))
     return [one for part in parts for one in part.estimates.values()]
 
 

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from discreet import noise
 
-__all__ = ["Brackets", "Counts"]
+__all__ = ["BinWeights", "QuantileIntervals"]
 
 Ints = npt.NDArray[Any]
 Rung = tuple[tuple[int, int], ...]  # the two ends of the interval of every quantile
@@ -36,7 +36,7 @@ _SAFE = 1 + 1e-12
 
 
 @dataclass(frozen=True)
-class Counts:
+class BinWeights:
     """How much weight lies at each place; `fine` cells are one row."""
 
     places: Ints  # sorted
@@ -54,7 +54,7 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class Brackets:
+class QuantileIntervals:
     """The choice of the intervals around some quantiles `drawn`, which are in order.
 
     `scale` is that of the scores, in units of 1/denominator of a cell, `denominator` being the common one of the shares.
@@ -87,7 +87,7 @@ class Brackets:
         """How many rows must lie between an end and the rank: one, and so many that noise seldom makes up for them."""
         return self.denominator * fine + math.ceil(float(self.scale) * math.log(1 / self.beta - 1) * _SAFE)
 
-    def misses(self, counts: Counts) -> tuple[list[Rung], Ints]:
+    def misses(self, counts: BinWeights) -> tuple[list[Rung], Ints]:
         """The ladder, and how far each rung is from being the first with enough rows; of one at least it is 0."""
         rungs, target = self.ladder(), self.target(counts.fine)
         rooms = [self._room(rung, counts) for rung in rungs[:-1]]  # that of the last is infinite
@@ -96,13 +96,13 @@ class Brackets:
         most = [max(pair) for pair in zip(short, wide, strict=True)]
         return rungs, np.array(most, np.int64 if max(most) < 1 << 62 else object)
 
-    def draw(self, counts: Counts) -> Rung:
+    def draw(self, counts: BinWeights) -> Rung:
         """The intervals."""
         rungs, misses = self.misses(counts)
         weights = np.array([1 << i for i in range(len(rungs))], np.int64)
         return rungs[int(noise.largest(-misses, self.scale, weights=weights)[0])]
 
-    def _room(self, rung: Rung, counts: Counts) -> int:
+    def _room(self, rung: Rung, counts: BinWeights) -> int:
         """The least weight between an end of an interval and its rank; an end of the grid has nothing beyond it."""
         times, total = self.denominator, counts.sums[-1]
         lows, highs = counts.before([low for low, _ in rung]), counts.before([high + 1 for _, high in rung])

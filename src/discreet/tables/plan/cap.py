@@ -22,7 +22,8 @@ import numpy as np
 
 from discreet import check, privacy
 from discreet.errors import RefusedQuestion
-from discreet.mechanisms.distributions import LaplaceDistribution, exactly, float_above
+from discreet.exact import exactly, float_above
+from discreet.mechanisms.distributions import LaplaceDistribution
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.ask.question import Question
@@ -77,7 +78,7 @@ class CapMechanism(Mechanism):
 
     def draw(self, data: Any) -> int:
         """The cap; `data` is the data set."""
-        sizes = guarded(lambda: data.engine.sizes(Sizes(self._rows, (), EDGES)))
+        sizes = guarded(data.engine.sizes, Sizes(self._rows, (), EDGES))
         noisy = np.array(sizes, np.int64) + self._law.draw(len(EDGES) + 1)
         return self._best(np.where(noisy >= self.floor, noisy, 0).tolist())
 

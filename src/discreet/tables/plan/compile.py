@@ -5,12 +5,12 @@
     mechanism.guarantee; mechanism.error(); mechanism.preview()       # no data are touched
     mechanism.draw(dataset)                                         # an Answer
 
-**Guarantee.** The mechanism's promise implies the spend, for one unit of the data set more or less (or another in its
-place), whatever the rows are and however many one unit has. Rows never leave the engine: bounded whole-number sums
-do, and nothing is shown of them but sums with noise, a private choice, or the names of groups that enough units share.
+**Guarantee.** The guarantee of the mechanism implies the spend, for one unit of the data set more or less (or another in
+its place), whatever the rows are and however many one unit has. Rows never leave the engine: bounded whole-number sums
+do, and nothing is shown of them but sums with noise, a private choice, or the keys of groups that enough units share.
 
-Why it holds: compile.proof.md. What would break it: an engine that does not keep the promise of `plan.py`, a public
-table or public bounds that were read off private rows, a unit column that does not name whom it protects.
+Why it holds: compile.proof.md. What would break it: an engine that does not keep the guarantee of `data/sums.py`, a
+public table or public bounds that were read off private rows, a unit column that does not name whom it protects.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from discreet import check
 from discreet.errors import RefusedQuestion
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.source import is_private
-from discreet.privacy.guarantee import Guarantee, compose
+from discreet.privacy.guarantee import Guarantee
 from discreet.tables.answer.answer import Answer, Noisy
 from discreet.tables.answer.arrange import arrange
 from discreet.tables.ask.question import Aggregate, Question
@@ -33,17 +33,17 @@ from discreet.tables.data.expr import IsNull
 from discreet.tables.data.sums import GroupKey, Once, Sums
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT
 from discreet.tables.plan.contribution import Contribution
-from discreet.tables.plan.distinct import DistinctRecipe
+from discreet.tables.plan.distinct import DistinctStrategy
 from discreet.tables.plan.groups import kept_rows, public_groups
 from discreet.tables.plan.linear import LINEAR
-from discreet.tables.plan.modes import ModeRecipe
-from discreet.tables.plan.part import Part, Recipe, Scope
+from discreet.tables.plan.modes import ModeStrategy
 from discreet.tables.plan.preview import Preview, bounding_notes, preview_of
-from discreet.tables.plan.ranks import RANKED, RankRecipe
-from discreet.tables.plan.selection import Selection
+from discreet.tables.plan.ranks import RANKED, RankStrategy
+from discreet.tables.plan.selection import KeySelection
 from discreet.tables.plan.spend import Spend
-from discreet.tables.plan.split import divided
-from discreet.tables.plan.totals import CUT, TotalsRecipe
+from discreet.tables.plan.split import split_budget
+from discreet.tables.plan.stage import QueryScope, Stage, Strategy
+from discreet.tables.plan.totals import DOWN_WEIGHTED, TotalsStrategy
 
 __all__ = ["Spend", "TableMechanism", "compile_question"]
 
@@ -58,15 +58,30 @@ class TableMechanism(Mechanism):
         self.question, self.spend, self._contribution = question, spend, contribution
         self.stated_delta = spend.delta
         self.groups = public_groups(question)
-        if self.groups is not None:  # nobody is in more groups than there are
+        if self.groups is not None:
+            # Nobody is in more groups than there are.
             contribution = replace(contribution, groups=min(contribution.groups, max(1, len(self.groups))))
-        self.scope = Scope(kept_rows(question), tuple(key.of for key in question.keys), contribution)
-        _check(question, spend, found=self.groups is None)
-        ready = divided(self._recipes, self.scope, spend, found=self.groups is None)
-        self.parts, self.selection = ready.parts, ready.selection
-        self.stating: list[Part | Selection] = [*self.parts, *([self.selection] if self.selection else [])]
-        found = [] if self.selection is None else [(self.selection.guarantee, 1)]
-        self._guarantee = compose([*found, *((part.guarantee, 1) for part in self.parts)])
+        self.scope = QueryScope(kept_rows(question), tuple(key.of for key in question.keys), contribution)
+        private_keys = self.groups is None
+        _check_answerable(question, spend, private_keys=private_keys)
+        self.plan = split_budget(
+            pure=pure_strategies(question, self.scope),
+            gaussian=gaussian_strategies(question, self.scope),
+            scope=self.scope,
+            spend=spend,
+            private_keys=private_keys,
+        )
+        self._guarantee = self.plan.guarantee
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages of the plan, without key selection."""
+        return self.plan.stages
+
+    @property
+    def selection(self) -> KeySelection | None:
+        """The stage that finds the groups; None where they are public."""
+        return self.plan.selection
 
     @property
     def guarantee(self) -> Guarantee:
@@ -74,9 +89,9 @@ class TableMechanism(Mechanism):
 
     def draw(self, data: Any) -> Answer:
         """The answer; `data` is the data set that the mechanism was made for, or another version of it."""
-        groups, columns = self._named(data)
-        for part in self.parts:
-            columns |= part.draw(data.engine, groups)
+        groups, columns = self._shown_groups(data)
+        for stage in self.stages:
+            columns |= stage.draw(data.engine, groups)
         answer = Answer.of(
             keys=[key.name for key in self.question.keys],
             groups=groups,
@@ -90,29 +105,30 @@ class TableMechanism(Mechanism):
         return arrange(answer, self.question)
 
     def error(self, confidence: float = CONFIDENCE) -> dict[str, float | None]:
-        """How far each noisy column is off, at most; None where that depends on the data."""
+        """The margin of error of each noisy column; None where it depends on the data."""
         check.inner_probability(confidence=confidence)
-        found: dict[str, float | None] = {}
-        for part in self.stating:
-            found |= part.errors(confidence)
-        return {one.name: found[one.name] for one in self.question.aggregates}
+        errors_by_column: dict[str, float | None] = {}
+        for stage in self.plan.described_stages:
+            errors_by_column |= stage.errors(confidence)
+        return {one.name: errors_by_column[one.name] for one in self.question.aggregates}
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What must be said with the answer: how units were bounded, and what has no interval."""
-        stated = [said.note for part in self.stating for said in part.stated(CONFIDENCE).values()]
-        return (*bounding_notes(self), *dict.fromkeys(note for note in stated if note))
+        """The notes of the answer: how contributions are bounded, and what has no interval."""
+        described = [stage.describe(CONFIDENCE) for stage in self.plan.described_stages]
+        notes = [column.note for columns in described for column in columns.values()]
+        return (*bounding_notes(self), *dict.fromkeys(note for note in notes if note))
 
     def preview(self) -> Preview:
-        """Cost, expected error and cheaper ways to ask; touches no data."""
+        """The cost, the expected error and cheaper ways to ask; no data are touched."""
         return preview_of(self)
 
-    def expected(self) -> dict[str, float]:
-        """A number for each column that grows with its error, for comparing ways to ask the same."""
-        found: dict[str, float] = {}
-        for part in self.stating:
-            found |= part.expected()
-        return found
+    def expected_errors(self) -> dict[str, float]:
+        """A number for each column that grows with its error, to compare ways to ask the same."""
+        errors_by_column: dict[str, float] = {}
+        for stage in self.plan.described_stages:
+            errors_by_column |= stage.expected_errors()
+        return errors_by_column
 
     def variant(
         self, question: Question | None = None, spend: Spend | None = None, rows: int | None = None
@@ -121,16 +137,13 @@ class TableMechanism(Mechanism):
         contribution = self._contribution if rows is None else self._contribution.with_rows(rows)
         return TableMechanism(question or self.question, contribution, spend or self.spend)
 
-    def _named(self, data: Any) -> tuple[Sequence[GroupKey], dict[str, Noisy]]:
-        """The groups that are answered, and the columns that finding them has answered already."""
+    def _shown_groups(self, data: Any) -> tuple[Sequence[GroupKey], dict[str, Noisy]]:
+        """The groups of the answer, and the columns that key selection has released with them."""
         if self.selection is None:
             assert self.groups is not None
             return self.groups, {}
-        named = self.selection.draw(data.engine)
-        return named.groups, named.columns
-
-    def _recipes(self, pure: bool) -> list[Recipe]:  # noqa: FBT001 - one of two currencies
-        return recipes(self.question, self.scope, pure=pure)
+        selected = self.selection.draw(data.engine)
+        return selected.groups, selected.columns
 
 
 def compile_question(
@@ -143,43 +156,62 @@ def compile_question(
     `cap` is the number of rows that a unit contributes at most, where the data set says "auto" and it was chosen before.
     """
     mechanism = TableMechanism(question, Contribution.of(dataset, cap), spend)
-    if dataset.engine is not None:  # a description can be compiled before there are rows
-        dataset.engine.check(_everything(mechanism))
+    # A description can be compiled before there are rows.
+    if dataset.engine is not None:
+        dataset.engine.check(_schema_request(mechanism))
     return mechanism
 
 
-def _everything(mechanism: TableMechanism) -> Sums:
+def _schema_request(mechanism: TableMechanism) -> Sums:
     """All that a question reads, as keys: an engine refuses what its schema cannot give."""
     of = (one.of for one in mechanism.question.aggregates)
-    asked = dict.fromkeys(IsNull(expr) for expr in of if expr is not None)
-    return Sums(mechanism.scope.rows, (*mechanism.scope.keys, *asked), (), Once())
+    read = dict.fromkeys(IsNull(expr) for expr in of if expr is not None)
+    return Sums(mechanism.scope.rows, (*mechanism.scope.keys, *read), (), Once())
 
 
-def recipes(question: Question, scope: Scope, *, pure: bool) -> list[Recipe]:
-    """What is to be released, part by part; nothing that is asked twice is paid twice."""
-    found: list[Recipe] = []
-    sums = [one for one in question.aggregates if one.kind in LINEAR]
-    units = [one for one in question.aggregates if one.kind == "units"]
-    if units and (pure or not scope.keys):
-        found.append(DistinctRecipe(scope, tuple(units)))
-        units = []
-    apart = tuple(one for one in sums if one.kind == "sum" and one.name not in question.quotients)
-    if (
-        apart and not scope.contribution.alone
-    ):  # where rows are units nothing is cut off, and sums come with means
-        sums = [one for one in sums if one not in apart]
-        beside = any(one.kind not in CUT for one in question.aggregates)
-        found.append(TotalsRecipe(scope, apart, beside))
-    if sums or units:
-        found.append(TotalsRecipe(scope, (*sums, *units)))
+def pure_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
+    """How the columns of a question are released under Laplace noise; what is asked twice is paid once."""
+    units = tuple(one for one in question.aggregates if one.kind == "units")
+    return [
+        *([DistinctStrategy(scope, units)] if units else []),
+        *_total_strategies(question, scope, units=()),
+        *_choice_strategies(question, scope),
+    ]
+
+
+def gaussian_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
+    """The same under Gaussian noise, with which numbers of units in groups are totals like others."""
+    units = tuple(one for one in question.aggregates if one.kind == "units")
+    if units and not scope.keys:
+        return pure_strategies(question, scope)
+    return [*_total_strategies(question, scope, units=units), *_choice_strategies(question, scope)]
+
+
+def _total_strategies(
+    question: Question, scope: QueryScope, *, units: tuple[Aggregate, ...]
+) -> list[Strategy]:
+    """Counts, sums, means and variances; sums by themselves where what is summed can be bounded instead of rows."""
+    strategies: list[Strategy] = []
+    totals = [one for one in question.aggregates if one.kind in LINEAR]
+    sums = tuple(one for one in totals if one.kind == "sum" and one.name not in question.quotients)
+    # Rows that are units are never down-weighted, so their sums can share the noise of the means.
+    if sums and not scope.contribution.one_row_per_unit:
+        totals = [one for one in totals if one not in sums]
+        beside_others = any(one.kind not in DOWN_WEIGHTED for one in question.aggregates)
+        strategies.append(TotalsStrategy(scope, sums, beside_others))
+    if totals or units:
+        strategies.append(TotalsStrategy(scope, (*totals, *units)))
+    return strategies
+
+
+def _choice_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
+    """Modes, and the quantiles of each column together."""
+    modes: list[Strategy] = [ModeStrategy(scope, one) for one in question.aggregates if one.kind == "mode"]
     ranked: dict[Any, list[Aggregate]] = {}
     for one in question.aggregates:
         if one.kind in RANKED:
             ranked.setdefault(one.of, []).append(one)
-        elif one.kind == "mode":
-            found.append(ModeRecipe(scope, one))
-    found += [RankRecipe(scope, of, tuple(asked)) for of, asked in ranked.items()]
-    return found
+    return [*modes, *(RankStrategy(scope, of, tuple(aggregates)) for of, aggregates in ranked.items())]
 
 
 #: Values of each kind, as they are written in SQL.
@@ -193,13 +225,13 @@ _LISTED = {
 
 def _listing(question: Question) -> str:
     """A condition that lists the groups, for every key whose values are not public."""
-    unknown = [key for key in question.keys if key.values is None]
-    listed = (f"{key.name} IN {_LISTED.get(key.of.type.kind, '(TRUE, FALSE)')}" for key in unknown)
-    return f"WHERE {' AND '.join(listed)}"
+    private = [key for key in question.keys if key.values is None]
+    conditions = (f"{key.name} IN {_LISTED.get(key.of.type.kind, '(TRUE, FALSE)')}" for key in private)
+    return f"WHERE {' AND '.join(conditions)}"
 
 
-def _check(question: Question, spend: Spend, *, found: bool) -> None:
-    if found and spend.delta is None:
+def _check_answerable(question: Question, spend: Spend, *, private_keys: bool) -> None:
+    if private_keys and spend.delta is None:
         names = ", ".join(key.name for key in question.keys if key.values is None)
         raise RefusedQuestion(
             "DP704",
@@ -208,7 +240,7 @@ def _check(question: Question, spend: Spend, *, found: bool) -> None:
             fix=f"delta=1e-6, or list them:  {_listing(question)}   or state them (bounds of a date or a whole number) in the "
             "description",
         )
-    if not found and not question.aggregates:
+    if not private_keys and not question.aggregates:
         raise RefusedQuestion(
             "DP706",
             "nothing is asked of the data.",

@@ -32,7 +32,7 @@ class Contribution:
 
     rows: int
     groups: int
-    alone: bool  # whether every row is a unit of its own, so that no weight is ever below one
+    one_row_per_unit: bool  # whether every row is a unit of its own, so that no weight is ever below one
     unit: Unit
     stated_groups: int | None = None  # what somebody said of groups
 
@@ -41,7 +41,7 @@ class Contribution:
         """As the data set describes it; `cap` is the number that was chosen privately where it says "auto"."""
         protect = dataset.protect
         if protect.column is None:
-            return cls(1, 1, alone=True, unit=dataset.unit)
+            return cls(1, 1, one_row_per_unit=True, unit=dataset.unit)
         if protect.at_most == "auto" and cap is None:
             raise BadParameter(
                 "DP107",
@@ -51,7 +51,9 @@ class Contribution:
             )
         rows = check.whole(at_most=cap if protect.at_most == "auto" else protect.at_most)
         stated = None if protect.groups is None else check.whole(groups=protect.groups)
-        return cls(rows, rows, alone=False, unit=dataset.unit, stated_groups=stated).with_rows(rows)
+        return cls(rows, rows, one_row_per_unit=False, unit=dataset.unit, stated_groups=stated).with_rows(
+            rows
+        )
 
     def with_rows(self, rows: int) -> Contribution:
         """The same for another `at_most`; nobody is in more groups than they have rows."""
@@ -67,11 +69,11 @@ class Contribution:
         """Unit and relation, as guarantees take them."""
         return {"relation": self.unit.relation, "unit": self.unit.protects}
 
-    def stretch_l1(self) -> int:
+    def replacement_factor_l1(self) -> int:
         """By how much a replaced unit moves sums further, in l1, than one that is added or removed."""
         return 2 if self.replaces else 1
 
-    def stretch_l2(self, *, signed: bool) -> Fraction:
+    def replacement_factor_l2(self, *, signed: bool) -> Fraction:
         """The same in l2: vectors without negative numbers are at right angles at most (compile.proof.md, § 3)."""
         if not self.replaces:
             return Fraction(1)
@@ -98,11 +100,11 @@ def fit_norm(
     """
     rows, groups = contribution.rows, contribution.groups
     steps = max(1, min(_STEPS_PER_ROW, _MOST_STEPS // (rows * (len(reach) + 1))))
-    if tuple(reach) == (1,) and not present and contribution.alone:
+    if tuple(reach) == (1,) and not present and contribution.one_row_per_unit:
         return NormFit((1,), (1,), rows, 0)
     if not reach:
         return NormFit((), (1,), math.isqrt(steps * steps * groups - 1) + 1, steps)
-    fine = len(reach) > 1 or present > 0 or not contribution.alone
+    fine = len(reach) > 1 or present > 0 or not contribution.one_row_per_unit
     times, cells = [], []
     for high, share in zip(reach, shares, strict=True):
         wanted = max(1.0, steps * math.sqrt(share))  # steps for a row at its greatest

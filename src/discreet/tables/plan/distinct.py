@@ -14,64 +14,60 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet import privacy
-from discreet.mechanisms.distributions import (
-    GaussianDistribution,
-    LaplaceDistribution,
-    NoiseDistribution,
-    exactly,
-    float_above,
-    float_below,
-    widest,
-)
+from discreet.exact import exactly, float_above, float_below, widest
+from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution, NoiseDistribution
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.data.sums import Groups, Once, Sums
-from discreet.tables.plan.estimate import Estimate
-from discreet.tables.plan.intervals import Noise
-from discreet.tables.plan.linear import Moments
-from discreet.tables.plan.part import Scope
+from discreet.tables.plan.estimate import ColumnEstimate
+from discreet.tables.plan.intervals import NoiseVector
+from discreet.tables.plan.linear import ColumnMoments
+from discreet.tables.plan.stage import QueryScope
 from discreet.tables.plan.totals import Totals
 
-__all__ = ["DistinctRecipe"]
+__all__ = ["DistinctStrategy"]
 
 _FINE = 4096
 
 
 @dataclass(frozen=True)
-class DistinctRecipe:
+class DistinctStrategy:
     """Numbers of units."""
 
-    scope: Scope
+    scope: QueryScope
     aggregates: tuple[Aggregate, ...]
 
     @property
     def weight(self) -> float:
         return 1.0
 
-    def pure(self, epsilon: Fraction) -> Totals:
+    def pure_stage(self, epsilon: Fraction) -> Totals:
         who, scope = self.scope.contribution, self.scope
         share = exactly(float_below(epsilon))
         if not scope.keys:
             law = LaplaceDistribution(float_above(1 / share))
             guarantee = privacy.discrete_laplace(law.scale, 1, **who.words)
             return Totals(Sums(scope.rows, (), (), Once()), (law,), guarantee, self._read(law, 1))
-        fine = 1 if who.alone else _FINE
-        moved = who.stretch_l1() * fine * who.groups
+        fine = 1 if who.one_row_per_unit else _FINE
+        moved = who.replacement_factor_l1() * fine * who.groups
         law = LaplaceDistribution(float_above(moved / share))
         guarantee = privacy.discrete_laplace(law.scale, moved, **who.words)
         scheme = Groups(fine * who.groups, fine, norm=1, full=who.groups)
         return Totals(Sums(scope.rows, scope.keys, (), scheme), (law,), guarantee, self._read(law, fine))
 
-    def gaussian(self, noise: float) -> Totals:
+    def gaussian_stage(self, noise: float) -> Totals:
         assert not self.scope.keys, "in groups, units are counted with the totals"
         law = GaussianDistribution(float_above(widest(noise)))
         sums = Sums(self.scope.rows, (), (), Once())
-        return Totals(sums, (law,), self.promised(noise), self._read(law, 1))
+        return Totals(sums, (law,), self.gaussian_guarantee(noise), self._read(law, 1))
 
-    def promised(self, noise: float) -> Guarantee:
+    def gaussian_guarantee(self, noise: float) -> Guarantee:
         return privacy.gaussian(noise, **self.scope.contribution.words)
 
-    def _read(self, law: NoiseDistribution, fine: int) -> dict[str, Estimate]:
-        moments = Moments(count={0: Fraction(1, fine)})
-        whole = self.scope.contribution.alone or not self.scope.keys
-        return {one.name: Estimate(one, moments, Noise((law,)), whole=whole) for one in self.aggregates}
+    def _read(self, law: NoiseDistribution, fine: int) -> dict[str, ColumnEstimate]:
+        moments = ColumnMoments(count={0: Fraction(1, fine)})
+        whole = self.scope.contribution.one_row_per_unit or not self.scope.keys
+        return {
+            one.name: ColumnEstimate(one, moments, NoiseVector((law,)), whole=whole)
+            for one in self.aggregates
+        }

@@ -18,11 +18,11 @@ import numpy as np
 from discreet.mechanisms.distributions import GaussianDistribution
 from discreet.tables.answer.answer import CONFIDENCE, Noisy
 from discreet.tables.ask.question import Aggregate
-from discreet.tables.plan.intervals import Floats, Form, Noise, combined, ratio_interval
-from discreet.tables.plan.linear import Moments
-from discreet.tables.plan.part import Stated
+from discreet.tables.plan.intervals import Floats, LinearForm, NoiseVector, combine_forms, ratio_interval
+from discreet.tables.plan.linear import ColumnMoments
+from discreet.tables.plan.stage import ColumnDescription
 
-__all__ = ["Estimate"]
+__all__ = ["ColumnEstimate"]
 
 COUNTS = ("count", "count_of", "units")
 _SIZES = (100, 1000, 10000)  # of groups, for which the error of a mean is foretold
@@ -30,12 +30,12 @@ _OUT, _IN = 1 + 1e-12, 1 - 1e-12
 
 
 @dataclass(frozen=True)
-class Estimate:
+class ColumnEstimate:
     """How one aggregate is read off the noisy sums."""
 
     asked: Aggregate
-    moments: Moments
-    noise: Noise
+    moments: ColumnMoments
+    noise: NoiseVector
     whole: bool  # whether counts are whole numbers even so, because no weight is below one
 
     def noisy(self, sums: Floats) -> Noisy:
@@ -61,13 +61,13 @@ class Estimate:
             interval=interval,
         )
 
-    def stated(self, confidence: float = CONFIDENCE) -> Stated:
+    def describe(self, confidence: float = CONFIDENCE) -> ColumnDescription:
         """What is said of it before it is drawn."""
-        off = self.half(confidence)
+        off = self.half_width(confidence)
         if off is not None:
-            return Stated(self.how, f"±{off:.4g}", self._rounding)
-        sizes = " · ".join(f"±{self.half_for(rows, confidence):.3g} of {rows} rows" for rows in _SIZES)
-        return Stated(self.how, f"about {sizes}", self._rounding)
+            return ColumnDescription(self.how, f"±{off:.4g}", self._rounding)
+        sizes = " · ".join(f"±{self.half_width_for(rows, confidence):.3g} of {rows} rows" for rows in _SIZES)
+        return ColumnDescription(self.how, f"about {sizes}", self._rounding)
 
     @property
     def _rounding(self) -> str:
@@ -90,7 +90,7 @@ class Estimate:
         return f"{'Gaussian' if gaussian else 'Laplace'} noise of standard deviation {spread:.4g}"
 
     @property
-    def form(self) -> Form | None:
+    def form(self) -> LinearForm | None:
         """The linear form that it is, if it is one."""
         moments = self.moments
         if self.asked.kind in COUNTS:
@@ -101,22 +101,22 @@ class Estimate:
         if not moments.middle:
             return moments.total
         assert moments.count is not None
-        return combined((1, moments.total), (moments.middle, moments.count))
+        return combine_forms((1, moments.total), (moments.middle, moments.count))
 
-    def half(self, confidence: float = CONFIDENCE) -> float | None:
+    def half_width(self, confidence: float = CONFIDENCE) -> float | None:
         """How far it is off, at most; None for what depends on the size of a group."""
-        return None if self.form is None else self.noise.half(self.form, 1 - confidence)
+        return None if self.form is None else self.noise.half_width(self.form, 1 - confidence)
 
-    def half_for(self, rows: float, confidence: float = CONFIDENCE) -> float:
+    def half_width_for(self, rows: float, confidence: float = CONFIDENCE) -> float:
         """About how far it is off for a group of that many rows whose values lie in the middle of the bounds."""
         if self.form is not None:
-            return self.noise.half(self.form, 1 - confidence)
+            return self.noise.half_width(self.form, 1 - confidence)
         moments = self.moments
         assert moments.total is not None
         if self.asked.kind == "mean":
-            return min(self.noise.half(moments.total, 1 - confidence) / rows, 2 * float(moments.half))
+            return min(self.noise.half_width(moments.total, 1 - confidence) / rows, 2 * float(moments.half))
         assert moments.squares is not None
-        off = min(self.noise.half(moments.squares, 1 - confidence) / rows, float(moments.half) ** 2)
+        off = min(self.noise.half_width(moments.squares, 1 - confidence) / rows, float(moments.half) ** 2)
         return off if self.asked.kind == "variance" else min(math.sqrt(off), float(moments.half))
 
     def widest(self, beta: float) -> float:
@@ -124,8 +124,8 @@ class Estimate:
         moments = self.moments
         assert moments.count is not None
         assert moments.total is not None
-        ends = (combined((1, moments.total), (sign * moments.half, moments.count)) for sign in (-1, 1))
-        return max(self.noise.half(end, beta) for end in ends)
+        ends = (combine_forms((1, moments.total), (sign * moments.half, moments.count)) for sign in (-1, 1))
+        return max(self.noise.half_width(end, beta) for end in ends)
 
     def values(self, sums: Floats) -> Floats:
         """The point estimates."""
@@ -146,7 +146,7 @@ class Estimate:
     def ends(self, sums: Floats, beta: float) -> tuple[Floats, Floats]:
         """The ends of the intervals that fail with probability β at most."""
         if self.form is not None:
-            values, half = _apply(self.form, sums), self.noise.half(self.form, beta)
+            values, half = _apply(self.form, sums), self.noise.half_width(self.form, beta)
             low, high = values - half, values + half
             if self._whole:
                 low, high = np.ceil(low * _in(low) - 1e-9), np.floor(high * _out(high) + 1e-9)
@@ -170,7 +170,7 @@ class Estimate:
         assert moments.count is not None
         assert moments.squares is not None
         most = float(moments.half) ** 2
-        centred = combined((1, moments.squares), (-(moments.half**2) / 2, moments.count))
+        centred = combine_forms((1, moments.squares), (-(moments.half**2) / 2, moments.count))
         low, high = _ratio(self.noise, (centred, moments.count), sums, most / 2, beta / 2)
         left, right = self._mean(sums, beta / 2)
         least = np.where((left <= 0) & (right >= 0), 0.0, np.minimum(left**2, right**2))
@@ -205,13 +205,13 @@ class Estimate:
 
 
 def _ratio(
-    noise: Noise, forms: tuple[Form, Form], sums: Floats, reach: float, beta: float
+    noise: NoiseVector, forms: tuple[LinearForm, LinearForm], sums: Floats, reach: float, beta: float
 ) -> tuple[Floats, Floats]:
     top, bottom = forms
     return ratio_interval(noise, forms, (_apply(top, sums), _apply(bottom, sums)), reach, beta)
 
 
-def _apply(form: Form, sums: Floats) -> Floats:
+def _apply(form: LinearForm, sums: Floats) -> Floats:
     found = np.zeros(sums.shape[0])
     for place, weight in form.items():
         found += float(weight) * sums[:, place]

@@ -4,7 +4,7 @@
 **Guarantee.** Each interval contains the exact number (of the bounded, weighted rows) with at least the stated
 probability over the noise, on its own. Everything here reads released numbers and public parameters only.
 
-Why it holds: a sum of noises has a law that no data enter, and `Noise.half` bounds its tail from above. A mean
+Why it holds: a sum of noises has a law that no data enter, and `NoiseVector.half` bounds its tail from above. A mean
 θ = S/N makes S − θN zero, so that S̃ − θÑ is such a sum; the θ for which it is not too large are an interval that
 covers (Fieller 1954), and `ratio_interval` returns a hull of them. compile.proof.md, § 6.
 """
@@ -21,18 +21,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.mechanisms.distributions import (
-    GaussianDistribution,
-    LaplaceDistribution,
-    NoiseDistribution,
-    float_above,
-)
+from discreet.exact import bisect, float_above
+from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution, NoiseDistribution
 
-__all__ = ["Form", "Noise", "combined", "ratio_interval"]
+__all__ = ["LinearForm", "NoiseVector", "combine_forms", "ratio_interval"]
 
 Floats = npt.NDArray[np.float64]
 #: A linear form: the coefficient of each coordinate that enters it.
-Form = Mapping[int, Fraction]
+LinearForm = Mapping[int, Fraction]
 Items = tuple[tuple[int, Fraction], ...]
 
 _SAFE = 1 + 1e-12  # far more than the rounding of what is computed here
@@ -40,7 +36,7 @@ _GRID = 256  # points of the table of half-widths of a ratio
 _TURNS = 40
 
 
-def combined(*terms: tuple[Any, Form]) -> dict[int, Fraction]:
+def combine_forms(*terms: tuple[Any, LinearForm]) -> dict[int, Fraction]:
     """Σ factor · form."""
     found: dict[int, Fraction] = {}
     for factor, form in terms:
@@ -50,12 +46,12 @@ def combined(*terms: tuple[Any, Form]) -> dict[int, Fraction]:
 
 
 @dataclass(frozen=True)
-class Noise:
+class NoiseVector:
     """The independent noises on the coordinates of an answer, one law each."""
 
     laws: tuple[NoiseDistribution, ...]
 
-    def half(self, form: Form, beta: float) -> float:
+    def half_width(self, form: LinearForm, beta: float) -> float:
         """A number that |form of the noises| exceeds with probability β at most."""
         parts = [(abs(float(weight)), self.laws[place]) for place, weight in form.items() if weight]
         if not parts:
@@ -78,7 +74,7 @@ class Noise:
             return (_three_laplaces(wide, beta) + sum(weight for weight, _ in parts)) * _SAFE
         return sum(weight * law.tail_bound(beta / len(parts)) for weight, law in parts) * _SAFE
 
-    def deviation(self, form: Form) -> float:
+    def deviation(self, form: LinearForm) -> float:
         """The standard deviation of a form, about."""
         variance = 0.0
         for place, weight in form.items():
@@ -109,14 +105,15 @@ def _quantile(tail: Callable[[float], float], start: float, beta: float) -> floa
     low, high = 0.0, start
     while tail(high) > beta:
         low, high = high, 2 * high
-    for _ in range(_TURNS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if tail(middle) <= beta else (middle, high)
-    return high
+    return bisect(lambda t: tail(t) <= beta, yes=high, no=low, steps=_TURNS)[0]
 
 
 def ratio_interval(
-    noise: Noise, forms: tuple[Form, Form], values: tuple[Floats, Floats], reach: float, beta: float
+    noise: NoiseVector,
+    forms: tuple[LinearForm, LinearForm],
+    values: tuple[Floats, Floats],
+    reach: float,
+    beta: float,
 ) -> tuple[Floats, Floats]:
     """Where θ = S/N lies, which is known to be within ±reach; `forms` and `values` are those of S and N."""
     widths = _half_widths(noise, *(tuple(form.items()) for form in forms), reach, beta)
@@ -127,13 +124,15 @@ def ratio_interval(
 
 
 @lru_cache(maxsize=64)
-def _half_widths(noise: Noise, top: Items, bottom: Items, reach: float, beta: float) -> Floats:
+def _half_widths(noise: NoiseVector, top: Items, bottom: Items, reach: float, beta: float) -> Floats:
     """At i: no less than the half-width of S − θN for every |θ| <= i · reach / GRID; it grows with i."""
     above, below = dict(top), dict(bottom)
     found = np.empty(_GRID + 1)
     for i in range(_GRID + 1):
         theta = Fraction(reach) * i / _GRID
-        found[i] = max(noise.half(combined((1, above), (sign * theta, below)), beta) for sign in (-1, 1))
+        found[i] = max(
+            noise.half_width(combine_forms((1, above), (sign * theta, below)), beta) for sign in (-1, 1)
+        )
     return np.maximum.accumulate(found)
 
 

@@ -10,7 +10,7 @@ Every one of them is a function of a few linear sums. What is summed differs wit
 
 L and U are the ends of x in cells of a whole-number grid, exactly; rows whose x is NULL add zero to all of them.
 
-**Guarantee.** `Layout.features` are whole numbers on grid 0 whose absolute values in one row never exceed `reach`, and
+**Guarantee.** `FeatureLayout.features` are whole numbers on grid 0 whose absolute values in one row never exceed `reach`, and
 those of one block together never `width`. The estimators are functions of the noisy sums.
 """
 
@@ -24,17 +24,17 @@ from discreet.errors import RefusedQuestion
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.data.expr import Arithmetic, Case, Constant, Expr, IsNull, Quotient
 from discreet.tables.data.types import NUMBER, Type
-from discreet.tables.plan.intervals import Form, combined
+from discreet.tables.plan.intervals import LinearForm, combine_forms
 
 __all__ = [
     "LINEAR",
-    "Block",
-    "Column",
-    "Layout",
-    "Moments",
-    "columns_of",
-    "laid_out_l1",
-    "laid_out_l2",
+    "ColumnMoments",
+    "ColumnRequest",
+    "FeatureBlock",
+    "FeatureLayout",
+    "gaussian_layout",
+    "laplace_layout",
+    "requested_columns",
     "whole",
 ]
 
@@ -47,7 +47,7 @@ _FIRST = 0.4  # the share of Σy beside Σ(2y² − (U − L)²)
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnRequest:
     """What is asked of one expression; `of` is None for the rows themselves."""
 
     of: Expr | None
@@ -67,19 +67,19 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Moments:
+class ColumnMoments:
     """The sums of one column as forms of the coordinates: of rows, of x and of squares about the middle."""
 
-    count: Form | None = None
-    total: Form | None = None  # Σ(x − middle), or Σx where middle is 0 and there is no count
-    squares: Form | None = None
+    count: LinearForm | None = None
+    total: LinearForm | None = None  # Σ(x − middle), or Σx where middle is 0 and there is no count
+    squares: LinearForm | None = None
     middle: Fraction = Fraction(0)
     half: Fraction = Fraction(0)  # half the width of the bounds
     step: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True)
-class Block:
+class FeatureBlock:
     """Features whose absolute values in one row add up to `width` at most, and sums of theirs to `span`."""
 
     places: tuple[int, ...]
@@ -88,15 +88,15 @@ class Block:
 
 
 @dataclass
-class Layout:
+class FeatureLayout:
     """Features, how far one row moves them, how they share the noise, and how to read them."""
 
     features: list[Expr] = field(default_factory=list)
     reach: list[int] = field(default_factory=list)
     shares: list[float] = field(default_factory=list)
-    blocks: list[Block] = field(default_factory=list)
-    moments: dict[Expr | None, Moments] = field(default_factory=dict)
-    rows: Form = field(default_factory=dict)  # COUNT(*), where it is asked for
+    blocks: list[FeatureBlock] = field(default_factory=list)
+    moments: dict[Expr | None, ColumnMoments] = field(default_factory=dict)
+    rows: LinearForm = field(default_factory=dict)  # COUNT(*), where it is asked for
     present: float = 0.0  # the share of "has a row in this group"
     signed: bool = False  # whether a feature can be negative
 
@@ -109,7 +109,7 @@ class Layout:
         return len(self.features) - 1
 
 
-def columns_of(aggregates: Sequence[Aggregate]) -> list[Column]:
+def requested_columns(aggregates: Sequence[Aggregate]) -> list[ColumnRequest]:
     """What is asked of each expression, in the order of the question.
 
     COUNT(*) is COUNT(x) of a column that is never NULL and is asked for something else too.
@@ -123,17 +123,17 @@ def columns_of(aggregates: Sequence[Aggregate]) -> list[Column]:
     if None in asked and sure:
         asked[sure[0]].add("count")
         del asked[None]
-    return [Column(of, frozenset(kinds)) for of, kinds in asked.items()]
+    return [ColumnRequest(of, frozenset(kinds)) for of, kinds in asked.items()]
 
 
-def laid_out_l1(columns: Sequence[Column], bits: int) -> Layout:
+def laplace_layout(columns: Sequence[ColumnRequest], bits: int) -> FeatureLayout:
     """The features for Laplace noise, in blocks that each get a part of ε; ends have `bits` bits at most."""
-    layout = Layout()
+    layout = FeatureLayout()
     for column in columns:
         if not column.needs_values:
             place = layout.add(_one(column.of), 1)
-            layout.blocks.append(Block((place,), 1, 1))
-            layout.moments[column.of] = Moments(count={place: Fraction(1)})
+            layout.blocks.append(FeatureBlock((place,), 1, 1))
+            layout.moments[column.of] = ColumnMoments(count={place: Fraction(1)})
         elif not column.needs_count:
             _add_sum(layout, column, bits)
         elif column.squared:
@@ -143,13 +143,13 @@ def laid_out_l1(columns: Sequence[Column], bits: int) -> Layout:
     return _counted(layout, columns)
 
 
-def laid_out_l2(columns: Sequence[Column], bits: int, *, units: bool = False) -> Layout:
+def gaussian_layout(columns: Sequence[ColumnRequest], bits: int, *, units: bool = False) -> FeatureLayout:
     """The features for Gaussian noise, with their shares of the precision (compile.proof.md, § 5).
 
     `units` asks for one more coordinate, which says that a unit has a row in a group.
     """
-    layout = Layout()
-    families: dict[Expr | None, list[Column]] = {}
+    layout = FeatureLayout()
+    families: dict[Expr | None, list[ColumnRequest]] = {}
     for column in columns:
         sure = column.of is None or not column.of.type.null
         families.setdefault(None if sure and column.needs_count else column.of, []).append(column)
@@ -161,11 +161,13 @@ def laid_out_l2(columns: Sequence[Column], bits: int, *, units: bool = False) ->
     return _counted(layout, columns)
 
 
-def _add_family(layout: Layout, rows_of: Expr | None, family: Sequence[Column], bits: int) -> None:
+def _add_family(
+    layout: FeatureLayout, rows_of: Expr | None, family: Sequence[ColumnRequest], bits: int
+) -> None:
     """Columns that are NULL in the same rows have one count. Beside m means it gets 1 part in 2 + 2√m."""
     valued = [column for column in family if column.needs_values]
     means = sum(bool(column.kinds & _CENTRED) for column in valued)
-    counted: Form | None = None
+    counted: LinearForm | None = None
     share = 0.0
     if any(column.needs_count for column in family):
         share = 1.0 / (2 + 2 * means**0.5) if means else 1.0 / (1 + len(valued))
@@ -173,7 +175,7 @@ def _add_family(layout: Layout, rows_of: Expr | None, family: Sequence[Column], 
         counted = {layout.add(_one(rows_of), 1, share * weight): Fraction(1)}
     for column in family:
         if not column.needs_values:
-            layout.moments[column.of] = Moments(count=counted)
+            layout.moments[column.of] = ColumnMoments(count=counted)
         elif counted is None or not column.kinds & _CENTRED:
             _add_sum(layout, column, bits, 1.0 if not means else 1.0 - share)
             layout.moments[column.of] = replace(layout.moments[column.of], count=counted)
@@ -181,21 +183,21 @@ def _add_family(layout: Layout, rows_of: Expr | None, family: Sequence[Column], 
             _add_centred(layout, column, bits, counted, 1.0 - share)
 
 
-def _add_sum(layout: Layout, column: Column, bits: int, share: float = 1.0) -> None:
+def _add_sum(layout: FeatureLayout, column: ColumnRequest, bits: int, share: float = 1.0) -> None:
     x, step = _coarse(column, bits, from_zero=True)
     low, high = min(x.type.low, 0), max(x.type.high, 0)
     place = layout.add(x, max(-low, high, 1), share)
-    layout.blocks.append(Block((place,), max(-low, high, 1), max(high - low, 1)))
-    layout.moments[column.of] = Moments(total={place: step}, step=step)
+    layout.blocks.append(FeatureBlock((place,), max(-low, high, 1), max(high - low, 1)))
+    layout.moments[column.of] = ColumnMoments(total={place: step}, step=step)
 
 
-def _add_two(layout: Layout, column: Column, bits: int) -> None:
+def _add_two(layout: FeatureLayout, column: ColumnRequest, bits: int) -> None:
     x, step = _coarse(column, bits)
     low, high = _ends(x)
     width = high - low
     above, below = layout.add(_minus(x, whole(low)), width), layout.add(_minus(whole(high), x), width)
-    layout.blocks.append(Block((above, below), width, width))
-    layout.moments[column.of] = Moments(
+    layout.blocks.append(FeatureBlock((above, below), width, width))
+    layout.moments[column.of] = ColumnMoments(
         count={above: Fraction(1, width), below: Fraction(1, width)},
         total={above: step / 2, below: -step / 2},
         middle=step * Fraction(low + high, 2),
@@ -204,7 +206,7 @@ def _add_two(layout: Layout, column: Column, bits: int) -> None:
     )
 
 
-def _add_three(layout: Layout, column: Column, bits: int) -> None:
+def _add_three(layout: FeatureLayout, column: ColumnRequest, bits: int) -> None:
     x, step = _coarse(column, bits)
     low, high = _ends(x)
     square = (high - low) ** 2
@@ -212,9 +214,9 @@ def _add_three(layout: Layout, column: Column, bits: int) -> None:
     a = layout.add(_times(below, below), square)
     b = layout.add(_times(whole(2), _times(above, below)), square)
     c = layout.add(_times(above, above), square)
-    layout.blocks.append(Block((a, b, c), square, square))
+    layout.blocks.append(FeatureBlock((a, b, c), square, square))
     row, slope, quarter = Fraction(1, square), step / (2 * (high - low)), step**2 / 4
-    layout.moments[column.of] = Moments(
+    layout.moments[column.of] = ColumnMoments(
         count={a: row, b: row, c: row},
         total={c: slope, a: -slope},
         squares={a: quarter, b: -quarter, c: quarter},
@@ -224,18 +226,20 @@ def _add_three(layout: Layout, column: Column, bits: int) -> None:
     )
 
 
-def _add_centred(layout: Layout, column: Column, bits: int, counted: Form, share: float) -> None:
+def _add_centred(
+    layout: FeatureLayout, column: ColumnRequest, bits: int, counted: LinearForm, share: float
+) -> None:
     x, step = _coarse(column, bits)
     low, high = _ends(x)
     width = high - low
     y = _minus(_times(whole(2), _minus(x, whole(low))), whole(width))
     first = layout.add(y, width, share * (_FIRST if column.squared else 1.0))
-    squares: Form | None = None
+    squares: LinearForm | None = None
     if column.squared:
         z = _minus(_times(whole(2), _times(y, y)), whole(width**2))
         second = layout.add(z, width**2, share * (1 - _FIRST))
-        squares = combined((step**2 / 8, {second: Fraction(1)}), (step**2 / 8 * width**2, counted))
-    layout.moments[column.of] = Moments(
+        squares = combine_forms((step**2 / 8, {second: Fraction(1)}), (step**2 / 8 * width**2, counted))
+    layout.moments[column.of] = ColumnMoments(
         count=counted,
         total={first: step / 2},
         squares=squares,
@@ -245,7 +249,7 @@ def _add_centred(layout: Layout, column: Column, bits: int, counted: Form, share
     )
 
 
-def _counted(layout: Layout, columns: Sequence[Column]) -> Layout:
+def _counted(layout: FeatureLayout, columns: Sequence[ColumnRequest]) -> FeatureLayout:
     """COUNT(*) is read off the rows themselves, or off a column that is never NULL."""
     for column in columns:
         if "count" in column.kinds:
@@ -260,7 +264,7 @@ def _one(of: Expr | None) -> Expr:
     return Case(((IsNull(of), whole(0)),), whole(1))
 
 
-def _coarse(column: Column, bits: int, *, from_zero: bool = False) -> tuple[Expr, Fraction]:
+def _coarse(column: ColumnRequest, bits: int, *, from_zero: bool = False) -> tuple[Expr, Fraction]:
     """x in whole cells, and how much one of them is: rounded to a grid on which it spans 2^bits at most."""
     assert column.of is not None
     x, kind = column.of, column.of.type

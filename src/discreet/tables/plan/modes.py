@@ -19,7 +19,7 @@ import numpy as np
 
 from discreet import noise, privacy
 from discreet.errors import RefusedQuestion
-from discreet.mechanisms.distributions import exactly, float_below
+from discreet.exact import exactly, float_below
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.answer.answer import CONFIDENCE, Noisy
 from discreet.tables.ask.question import Aggregate
@@ -27,16 +27,16 @@ from discreet.tables.data.engine import Engine, guarded
 from discreet.tables.data.sums import Filtered, GroupKey, Once, Rows, Sums
 from discreet.tables.plan.groups import is_one_of
 from discreet.tables.plan.linear import whole
-from discreet.tables.plan.part import Scope, Stated
+from discreet.tables.plan.stage import ColumnDescription, QueryScope
 
-__all__ = ["ModeRecipe", "Modes"]
+__all__ = ["ModeStrategy", "Modes"]
 
 
 @dataclass(frozen=True)
-class ModeRecipe:
+class ModeStrategy:
     """The mode that is asked of one expression."""
 
-    scope: Scope
+    scope: QueryScope
     asked: Aggregate
 
     def __post_init__(self) -> None:
@@ -52,43 +52,43 @@ class ModeRecipe:
     def weight(self) -> float:
         return 1.0
 
-    def pure(self, epsilon: Fraction) -> Modes:
+    def pure_stage(self, epsilon: Fraction) -> Modes:
         return Modes(self, float_below(epsilon))
 
-    def gaussian(self, noise: float) -> Modes:
+    def gaussian_stage(self, noise: float) -> Modes:
         return Modes(self, 2 / noise)  # ε²/8 = 1 / 2 noise² (Cesar, Rogers 2021)
 
-    def promised(self, noise: float) -> Guarantee:
-        return self.gaussian(noise).guarantee
+    def gaussian_guarantee(self, noise: float) -> Guarantee:
+        return self.gaussian_stage(noise).guarantee
 
 
 @dataclass(frozen=True)
 class Modes:
     """A most frequent value for each group, ready to be drawn."""
 
-    recipe: ModeRecipe
+    strategy: ModeStrategy
     epsilon: float
 
     @property
     def guarantee(self) -> Guarantee:
-        return privacy.exponential(self.epsilon, **self.recipe.scope.contribution.words)
+        return privacy.exponential(self.epsilon, **self.strategy.scope.contribution.words)
 
     @property
     def candidates(self) -> tuple[Any, ...]:
         """The public values, each once."""
-        return tuple(dict.fromkeys(self.recipe.asked.values or ()))
+        return tuple(dict.fromkeys(self.strategy.asked.values or ()))
 
     @property
     def scale(self) -> Fraction:
         """Of the scores: how far one unit moves two of them apart, over all groups together, divided by ε."""
-        scope = self.recipe.scope
+        scope = self.strategy.scope
         moved = scope.contribution.rows * scope.fine if scope.keys else 1
-        return scope.contribution.stretch_l1() * moved / exactly(self.epsilon)
+        return scope.contribution.replacement_factor_l1() * moved / exactly(self.epsilon)
 
     @property
     def sums(self) -> Sums:
         """The counts of all candidates, in each group: of units, or of weighted rows."""
-        scope, of = self.recipe.scope, self.recipe.asked.of
+        scope, of = self.strategy.scope, self.strategy.asked.of
         assert of is not None
         rows = Filtered(scope.rows, is_one_of(of, self.candidates))
         if not scope.keys:
@@ -97,19 +97,19 @@ class Modes:
 
     def draw(self, engine: Engine, groups: Sequence[GroupKey]) -> dict[str, Noisy]:
         """The column of these groups."""
-        asked = self.recipe.asked
-        counts = guarded(lambda: engine.sums(replace(self.sums, among=tuple(groups))))
+        asked = self.strategy.asked
+        counts = guarded(engine.sums, replace(self.sums, among=tuple(groups)))
         values = tuple(self._one(counts, group) for group in groups)
         nothing = (None,) * len(groups)
-        return {asked.name: Noisy(values, nothing, nothing, asked.text, self.stated()[asked.name].noise)}
+        return {asked.name: Noisy(values, nothing, nothing, asked.text, self.describe()[asked.name].noise)}
 
     def errors(self, confidence: float = CONFIDENCE) -> dict[str, float | None]:
-        return {self.recipe.asked.name: None}
+        return {self.strategy.asked.name: None}
 
-    def stated(self, confidence: float = CONFIDENCE) -> dict[str, Stated]:
-        asked, many = self.recipe.asked, len(self.candidates)
+    def describe(self, confidence: float = CONFIDENCE) -> dict[str, ColumnDescription]:
+        asked, many = self.strategy.asked, len(self.candidates)
         odds = max(1.0, (many - 1) * confidence / (1 - confidence))
-        scope = self.recipe.scope
+        scope = self.strategy.scope
         behind = float(self.scale) / (scope.fine if scope.keys else 1) * float(np.log(odds))
         what = "rows" if scope.keys else scope.contribution.unit.protects + "s"
         off = f"at most {behind:.4g} {what} behind the most frequent"
@@ -117,11 +117,11 @@ class Modes:
         note = (
             f"{asked.text or asked.name} is {off} with {confidence:.0%} confidence; a value has no interval."
         )
-        return {asked.name: Stated(law, off, note)}
+        return {asked.name: ColumnDescription(law, off, note)}
 
-    def expected(self) -> dict[str, float]:
-        scope = self.recipe.scope
-        return {self.recipe.asked.name: float(self.scale) / (scope.fine if scope.keys else 1)}
+    def expected_errors(self) -> dict[str, float]:
+        scope = self.strategy.scope
+        return {self.strategy.asked.name: float(self.scale) / (scope.fine if scope.keys else 1)}
 
     def _one(self, counts: dict[GroupKey, tuple[int, ...]], group: GroupKey) -> Any:
         scores = [counts.get((*group, value), (0,))[0] for value in self.candidates]

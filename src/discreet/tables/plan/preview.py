@@ -95,7 +95,11 @@ class Preview:
 
 def preview_of(mechanism: TableMechanism) -> Preview:
     """The preview of a mechanism."""
-    stated = {name: said for part in mechanism.stating for name, said in part.stated(CONFIDENCE).items()}
+    stated = {
+        name: said
+        for part in mechanism.plan.described_stages
+        for name, said in part.describe(CONFIDENCE).items()
+    }
     columns = tuple(
         ColumnPreview(one.name, one.text, stated[one.name].noise, stated[one.name].error)
         for one in mechanism.question.aggregates
@@ -115,7 +119,7 @@ def bounding_notes(mechanism: TableMechanism) -> tuple[str, ...]:
     """How much of one unit counts, in words; the bias that this makes is not in the intervals."""
     who = mechanism.scope.contribution
     notes = list(_chosen_noise(mechanism))
-    if who.alone:
+    if who.one_row_per_unit:
         return tuple(notes)
     word = who.unit.protects
     rows = f"{who.rows} row{'s' if who.rows > 1 else ''}"
@@ -153,7 +157,7 @@ def _effects(aggregates: list[Aggregate]) -> str:
 
 def _apart(mechanism: TableMechanism) -> list[Aggregate]:
     """Sums that are bounded by what is summed, and not by rows."""
-    parts = [part for part in mechanism.parts if isinstance(part, Totals)]
+    parts = [part for part in mechanism.stages if isinstance(part, Totals)]
     alone = [part for part in parts if all(one.asked.kind == "sum" for one in part.estimates.values())]
     bounded = [part for part in alone if isinstance(part.sums.scheme, Norm | Mass)]
     return [one.asked for part in bounded for one in part.estimates.values()]
@@ -161,7 +165,7 @@ def _apart(mechanism: TableMechanism) -> list[Aggregate]:
 
 def _chosen_noise(mechanism: TableMechanism) -> Iterator[str]:
     """That Laplace noise was taken where Gaussian noise could have been."""
-    laws = [law for part in mechanism.parts if isinstance(part, Totals) for law in part.laws]
+    laws = [law for part in mechanism.stages if isinstance(part, Totals) for law in part.laws]
     laplace = [isinstance(law, LaplaceDistribution) for law in laws]
     if mechanism.spend.delta is None or not any(laplace):
         return
@@ -185,9 +189,11 @@ def _groups(mechanism: TableMechanism) -> str:
         many = len(mechanism.groups)
         return "one answer" if not mechanism.question.keys else f"{many} public groups, all of them shown"
     word = mechanism.scope.contribution.unit.protects
-    need = [f"{found.needed()} {word}s"]
-    if found.most > 1:
-        need.append(f"{found.needed(min(3, found.most))} if each is in {min(3, found.most)} groups")
+    need = [f"{found.units_needed()} {word}s"]
+    if found.max_groups > 1:
+        need.append(
+            f"{found.units_needed(min(3, found.max_groups))} if each is in {min(3, found.max_groups)} groups"
+        )
     return f"found privately: a group is shown as often as not if it has {', '.join(need)}"
 
 
@@ -266,7 +272,7 @@ def _error_alone(mechanism: TableMechanism, one: Aggregate) -> float:
 def _fewer_rows(mechanism: TableMechanism) -> Iterator[str]:
     """Half the rows of a unit, for the columns that gain by it; a number of units, say, does not."""
     who = mechanism.scope.contribution
-    if who.alone or who.rows < 2:
+    if who.one_row_per_unit or who.rows < 2:
         return
     half = (who.rows + 1) // 2
     ratios = _ratios(mechanism, rows=half)
@@ -287,10 +293,10 @@ def _fewer_rows(mechanism: TableMechanism) -> Iterator[str]:
 def _ratios(mechanism: TableMechanism, **changed: Any) -> dict[str, float]:
     """What a variant leaves of the error of each column that both have; none where it is refused."""
     try:
-        new = mechanism.variant(**changed).expected()
+        new = mechanism.variant(**changed).expected_errors()
     except DiscreetError:
         return {}
-    old = mechanism.expected()
+    old = mechanism.expected_errors()
     return {name: new[name] / old[name] for name in new if old.get(name)}
 
 

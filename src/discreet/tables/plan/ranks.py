@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from discreet import noise, privacy
 from discreet.errors import RefusedQuestion
-from discreet.mechanisms.distributions import exactly, float_below
+from discreet.exact import exactly, float_below
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.mechanisms.quantile import spread
 from discreet.privacy.guarantee import Guarantee, compose
@@ -38,22 +38,22 @@ from discreet.tables.data.engine import Engine, guarded
 from discreet.tables.data.expr import Arithmetic, Constant, Expr, IsNull, Not, Quotient
 from discreet.tables.data.sums import Filtered, GroupKey, Rows, Sums
 from discreet.tables.data.types import NUMBER, Type, read_back
-from discreet.tables.plan.brackets import Brackets, Counts
+from discreet.tables.plan.brackets import BinWeights, QuantileIntervals
 from discreet.tables.plan.linear import whole
-from discreet.tables.plan.part import Scope, Stated
+from discreet.tables.plan.stage import ColumnDescription, QueryScope
 
-__all__ = ["RANKED", "RankRecipe", "Ranks"]
+__all__ = ["RANKED", "RankStrategy", "Ranks"]
 
 RANKED = ("quantile", "min", "max")
 _BINS = 4096
 _LOTS = 16  # finer points in a bin, over which its rows are spread evenly where a choice divides them
 _FINEST = 10**6  # the largest denominator of a share
 Ints = npt.NDArray[Any]
-Chosen = tuple[int, int, int]  # a bin, and the first and the last bin of its interval
+ChosenBins = tuple[int, int, int]  # a bin, and the first and the last bin of its interval
 
 
 @dataclass(frozen=True)
-class Bins:
+class ValueBins:
     """A public grid: bin i holds the cells low + i·width, …, low + (i + 1)·width − 1."""
 
     kind: Type
@@ -61,7 +61,7 @@ class Bins:
     count: int
 
     @classmethod
-    def of(cls, kind: Type) -> Bins:
+    def of(cls, kind: Type) -> ValueBins:
         """At most 4096 bins; whole numbers of a smaller range have one each."""
         span = kind.high - kind.low + 1
         width = -(-span // _BINS)
@@ -87,10 +87,10 @@ class Bins:
 
 
 @dataclass(frozen=True)
-class RankRecipe:
+class RankStrategy:
     """The ranks that are asked of one column."""
 
-    scope: Scope
+    scope: QueryScope
     of: Expr
     asked: tuple[Aggregate, ...]
 
@@ -119,13 +119,13 @@ class RankRecipe:
     def weight(self) -> float:
         return float(self.choices)
 
-    def pure(self, epsilon: Fraction) -> Ranks:
+    def pure_stage(self, epsilon: Fraction) -> Ranks:
         return self._ready(float_below(epsilon / self.choices))
 
-    def gaussian(self, noise: float) -> Ranks:
+    def gaussian_stage(self, noise: float) -> Ranks:
         return self._ready(self._epsilon(noise))
 
-    def promised(self, noise: float) -> Guarantee:
+    def gaussian_guarantee(self, noise: float) -> Guarantee:
         return compose(
             [(privacy.exponential(self._epsilon(noise), **self.scope.contribution.words), self.choices)]
         )
@@ -135,7 +135,7 @@ class RankRecipe:
         return 2 / (noise * math.sqrt(self.choices))
 
     def _ready(self, epsilon: float) -> Ranks:
-        bins, scope = Bins.of(self.of.type), self.scope
+        bins, scope = ValueBins.of(self.of.type), self.scope
         rows = Filtered(scope.rows, Not(IsNull(self.of))) if self.of.type.null else scope.rows
         scheme = Rows(scope.contribution.rows, scope.fine)
         sums = Sums(rows, (*scope.keys, bins.place(self.of)), (whole(1),), scheme)
@@ -146,41 +146,41 @@ class RankRecipe:
 class Ranks:
     """Values at the ranks that are asked of one column, ready to be drawn with ε for each choice."""
 
-    recipe: RankRecipe
-    bins: Bins
+    strategy: RankStrategy
+    bins: ValueBins
     sums: Sums
     epsilon: float
 
     @property
     def guarantee(self) -> Guarantee:
-        one = privacy.exponential(self.epsilon, **self.recipe.scope.contribution.words)
-        return compose([(one, self.recipe.choices)])
+        one = privacy.exponential(self.epsilon, **self.strategy.scope.contribution.words)
+        return compose([(one, self.strategy.choices)])
 
     def draw(self, engine: Engine, groups: Sequence[GroupKey]) -> dict[str, Noisy]:
         """The columns of these groups; a group without rows is answered too, with a value that means nothing."""
-        counts = guarded(lambda: engine.sums(replace(self.sums, among=tuple(groups))))
+        counts = guarded(engine.sums, replace(self.sums, among=tuple(groups)))
         found: dict[GroupKey, list[tuple[int, int]]] = {group: [] for group in groups}
         for (*group, place), (weight,) in counts.items():
             held = found.get(tuple(group))
             if held is not None and place is not None and weight:
                 held.append((place, weight))
         drawn = [self._one(sorted(found[group])) for group in groups]
-        return {one.name: self._column(one, drawn) for one in self.recipe.asked}
+        return {one.name: self._column(one, drawn) for one in self.strategy.asked}
 
     def errors(self, confidence: float = CONFIDENCE) -> dict[str, float | None]:
         """None: how far a rank is off in values depends on the data."""
-        return dict.fromkeys((one.name for one in self.recipe.asked), None)
+        return dict.fromkeys((one.name for one in self.strategy.asked), None)
 
-    def stated(self, confidence: float = CONFIDENCE) -> dict[str, Stated]:
-        return {one.name: self._stated(one, confidence) for one in self.recipe.asked}
+    def describe(self, confidence: float = CONFIDENCE) -> dict[str, ColumnDescription]:
+        return {one.name: self._describe(one, confidence) for one in self.strategy.asked}
 
-    def expected(self) -> dict[str, float]:
-        return dict.fromkeys((one.name for one in self.recipe.asked), float(self._scale(None, 1)))
+    def expected_errors(self) -> dict[str, float]:
+        return dict.fromkeys((one.name for one in self.strategy.asked), float(self._scale(None, 1)))
 
     def rank_error(self, one: Aggregate, confidence: float = CONFIDENCE) -> float | None:
         """By how many (weighted) rows a choice misses its rank, at most; None where choices build on each other."""
         share = _share(one) if one.kind == "quantile" else None
-        if share is not None and len(self.recipe.shares) > 2:
+        if share is not None and len(self.strategy.shares) > 2:
             return None
         odds = max(1.0, (self.bins.count - 1) * confidence / (1 - confidence))
         rows = self._scale(share, 1) / (share.denominator if share else 1)
@@ -198,40 +198,42 @@ class Ranks:
 
     def _widest_scale(self, fine: int) -> Fraction:
         """The scale of the scores of intervals, in units of 1/(common denominator) of a cell."""
-        who, shares = self.recipe.scope.contribution, self.recipe.shares
+        who, shares = self.strategy.scope.contribution, self.strategy.shares
         times = math.lcm(*(share.denominator for share in shares))
         apart = 2 * max(max(share, 1 - share) for share in shares) * times
         if who.replaces:
-            apart = 2 * apart if self.recipe.scope.keys else Fraction(2 * times)
+            apart = 2 * apart if self.strategy.scope.keys else Fraction(2 * times)
         return who.rows * fine * apart / exactly(self.epsilon)
 
     def _scale(self, share: Fraction | None, fine: int) -> Fraction:
         """The scale of the scores, in units of 1/denominator of a cell of a weight (compile.proof.md, § 7)."""
-        who = self.recipe.scope.contribution
+        who = self.strategy.scope.contribution
         apart = 2 if share is None else spread(share)
         if who.replaces:
-            single = not self.recipe.scope.keys and len(self.recipe.shares) <= 2
+            single = not self.strategy.scope.keys and len(self.strategy.shares) <= 2
             apart = 2 * (1 if share is None else share.denominator) if single else 2 * apart
         return who.rows * fine * apart / exactly(self.epsilon)
 
-    def _one(self, held: list[tuple[int, int]]) -> dict[Any, Chosen]:
+    def _one(self, held: list[tuple[int, int]]) -> dict[Any, ChosenBins]:
         """What is chosen for one group, by share or by the word min or max: a bin, and those where its interval ends."""
         last = self.bins.count - 1
-        found: dict[Any, Chosen] = {}
-        for word in {one.kind for one in self.recipe.asked} & {"min", "max"}:
+        found: dict[Any, ChosenBins] = {}
+        for word in {one.kind for one in self.strategy.asked} & {"min", "max"}:
             place = self._extreme(dict(held), word)
             found[word] = (place, 0, place) if word == "min" else (place, place, last)
-        shares = self.recipe.shares
+        shares = self.strategy.shares
         if not shares:
             return found
-        counts = Counts(*_columns(held), self._fine)
+        counts = BinWeights(*_columns(held), self._fine)
         drawn = self._drawn(counts)
-        ends = Brackets(drawn, shares, last, self._widest_scale(self._fine), 1 - CONFIDENCE).draw(counts)
+        ends = QuantileIntervals(drawn, shares, last, self._widest_scale(self._fine), 1 - CONFIDENCE).draw(
+            counts
+        )
         return found | {share: (place, *both) for share, place, both in zip(shares, drawn, ends, strict=True)}
 
-    def _drawn(self, counts: Counts) -> tuple[int, ...]:
+    def _drawn(self, counts: BinWeights) -> tuple[int, ...]:
         """The bins of all quantiles, in order."""
-        shares, places, total = self.recipe.shares, counts.places, counts.sums[-1]
+        shares, places, total = self.strategy.shares, counts.places, counts.sums[-1]
         if len(shares) > 2:
             fine_places = (places[:, None] * _LOTS + np.arange(_LOTS)).ravel()
             ends = (0, self.bins.count * _LOTS - 1)
@@ -275,7 +277,7 @@ class Ranks:
         right = (found, high), shares[middle + 1 :], (share, ceiling)
         yield from self._between(places[cut:], weights[cut:], *right)
 
-    def _column(self, one: Aggregate, drawn: Sequence[dict[Any, Chosen]]) -> Noisy:
+    def _column(self, one: Aggregate, drawn: Sequence[dict[Any, ChosenBins]]) -> Noisy:
         chosen = [found[_share(one) if one.kind == "quantile" else one.kind] for found in drawn]
         values = tuple(self.bins.value(place) for place, _, _ in chosen)
         pairs = [self.bins.ends(low, high) for _, low, high in chosen]
@@ -286,17 +288,17 @@ class Ranks:
             everything = self.bins.ends(0, self.bins.count - 1)
             return ends if confidence <= CONFIDENCE else tuple((end,) * len(chosen) for end in everything)  # type: ignore[return-value]
 
-        together = ", ".join(other.name for other in self.recipe.asked if other.kind == "quantile")
+        together = ", ".join(other.name for other in self.strategy.asked if other.kind == "quantile")
         return Noisy(
             values,
             *ends,
             text=one.text,
-            noise=self._stated(one).noise,
+            noise=self._describe(one).noise,
             interval=interval,
             together=together if one.kind == "quantile" else "",
         )
 
-    def _stated(self, one: Aggregate, confidence: float = CONFIDENCE) -> Stated:
+    def _describe(self, one: Aggregate, confidence: float = CONFIDENCE) -> ColumnDescription:
         word = one.text or one.name
         law = f"exponential mechanism at epsilon {self.epsilon:.4g} over {self.bins.count} values"
         if one.kind != "quantile":
@@ -306,12 +308,12 @@ class Ranks:
                 f"{word} is not the extreme value, which would be one person's, but a value such that {most}. "
                 "The extreme lies between it and the bound, as the interval says."
             )
-            return Stated(law, f"{t} rows are {side} it, about", note)
+            return ColumnDescription(law, f"{t} rows are {side} it, about", note)
         rows = self.rank_error(one, confidence)
         off = "" if rows is None else f"at most {rows:.4g} rows from its rank, "
-        many = "s of all quantiles of it" if len(self.recipe.shares) > 1 else ""
+        many = "s of all quantiles of it" if len(self.strategy.shares) > 1 else ""
         law += f", and the same cost again for the interval{many}"
-        return Stated(law, f"{off}interval to about {self.rows_around:.4g} rows on either side")
+        return ColumnDescription(law, f"{off}interval to about {self.rows_around:.4g} rows on either side")
 
     @property
     def rows_around(self) -> float:
@@ -319,8 +321,8 @@ class Ranks:
 
         The choice likes rungs that are too wide by about as much as the target is more than a row.
         """
-        shares = self.recipe.shares
-        brackets = Brackets((0,) * len(shares), shares, 0, self._widest_scale(1), 1 - CONFIDENCE)
+        shares = self.strategy.shares
+        brackets = QuantileIntervals((0,) * len(shares), shares, 0, self._widest_scale(1), 1 - CONFIDENCE)
         return 2 * brackets.target(1) / brackets.denominator - 1
 
 

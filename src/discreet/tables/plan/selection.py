@@ -29,15 +29,8 @@ from fractions import Fraction
 import numpy as np
 
 from discreet import privacy
-from discreet.mechanisms.distributions import (
-    GaussianDistribution,
-    LaplaceDistribution,
-    NoiseDistribution,
-    exactly,
-    float_above,
-    float_below,
-    widest,
-)
+from discreet.exact import bisect_whole, exactly, float_above, float_below, widest
+from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution, NoiseDistribution
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.answer.answer import Noisy
@@ -45,13 +38,13 @@ from discreet.tables.ask.question import Aggregate
 from discreet.tables.data.engine import Engine, Integers, selected_groups
 from discreet.tables.data.sums import GroupKey, Groups, Sums, sorted_groups
 from discreet.tables.plan.contribution import ROOT_TWO
-from discreet.tables.plan.cut import CutLaplaceLaw, cut_for
-from discreet.tables.plan.estimate import Estimate
-from discreet.tables.plan.intervals import Noise
-from discreet.tables.plan.linear import Moments
-from discreet.tables.plan.part import Scope, Stated
+from discreet.tables.plan.estimate import ColumnEstimate
+from discreet.tables.plan.intervals import NoiseVector
+from discreet.tables.plan.linear import ColumnMoments
+from discreet.tables.plan.stage import ColumnDescription, QueryScope
+from discreet.tables.plan.truncated_laplace import TruncatedLaplaceDistribution, truncation_for
 
-__all__ = ["Named", "Selection", "counts_units", "gaussian_selection", "laplace_selection"]
+__all__ = ["KeySelection", "SelectedGroups", "gaussian_selection", "is_free_count", "laplace_selection"]
 
 _FINE = 4096
 _USUAL = 1000  # groups of a unit that count, where nobody has stated how many matter
@@ -60,7 +53,7 @@ _DOWN = 1 - 1e-12  # far more than the rounding of expm1 and log1p
 
 
 @dataclass(frozen=True)
-class Named:
+class SelectedGroups:
     """The groups that were named, sorted by their keys, and the columns that came with them."""
 
     groups: list[GroupKey]
@@ -68,7 +61,7 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Selection:
+class KeySelection:
     """A threshold on noisy weights of groups; `estimates` are the columns that are read off the same noisy weights."""
 
     sums: Sums
@@ -76,9 +69,9 @@ class Selection:
     threshold: int  # in cells; reached by those at it
     guarantee: Guarantee
     unit: str
-    estimates: dict[str, Estimate] = field(default_factory=dict)
+    estimates: dict[str, ColumnEstimate] = field(default_factory=dict)
 
-    def draw(self, engine: Engine) -> Named:
+    def draw(self, engine: Engine) -> SelectedGroups:
         """The groups that may be named."""
         noisy: list[int] = []
 
@@ -93,28 +86,28 @@ class Selection:
         shown = [(group, by_group[group]) for group in sorted_groups(groups)]
         table = [weight for _, weight in shown]
         columns = {name: self._column(estimate, table) for name, estimate in self.estimates.items()}
-        return Named([group for group, _ in shown], columns)
+        return SelectedGroups([group for group, _ in shown], columns)
 
     def errors(self, confidence: float = CONFIDENCE) -> dict[str, float | None]:
         """How far each column is off, at most."""
-        return {name: estimate.half(confidence) for name, estimate in self.estimates.items()}
+        return {name: estimate.half_width(confidence) for name, estimate in self.estimates.items()}
 
-    def stated(self, confidence: float = CONFIDENCE) -> dict[str, Stated]:
-        return {name: self._stated(estimate, confidence) for name, estimate in self.estimates.items()}
+    def describe(self, confidence: float = CONFIDENCE) -> dict[str, ColumnDescription]:
+        return {name: self._describe(estimate, confidence) for name, estimate in self.estimates.items()}
 
-    def expected(self) -> dict[str, float]:
-        return {name: estimate.half_for(1.0) for name, estimate in self.estimates.items()}
+    def expected_errors(self) -> dict[str, float]:
+        return {name: estimate.half_width_for(1.0) for name, estimate in self.estimates.items()}
 
-    def _stated(self, estimate: Estimate, confidence: float) -> Stated:
-        said = estimate.stated(confidence)
+    def _describe(self, estimate: ColumnEstimate, confidence: float) -> ColumnDescription:
+        said = estimate.describe(confidence)
         word = estimate.asked.text or estimate.asked.name
         note = (
             f"{word} is the noisy number by which groups were found, and costs nothing more. A group near the threshold is "
             "seen only where its noise is high; the interval allows for that."
         )
-        return Stated(f"{said.noise}, that of finding the groups", said.error, note)
+        return ColumnDescription(f"{said.noise}, that of finding the groups", said.error, note)
 
-    def _column(self, estimate: Estimate, table: list[int]) -> Noisy:
+    def _column(self, estimate: ColumnEstimate, table: list[int]) -> Noisy:
         """A column of the numbers that reached the threshold."""
 
         def interval(confidence: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -128,10 +121,10 @@ class Selection:
     def lower_ends(self, table: Sequence[int], confidence: float) -> tuple[int, ...]:
         """The lower ends for numbers that reached the threshold."""
         half, beta = self.law.tail_bound(1 - confidence), 1 - confidence
-        lows = {seen: self._least(seen, half, beta) for seen in set(table)}
+        lows = {seen: self._lower_end(seen, half, beta) for seen in set(table)}
         return tuple(lows[seen] for seen in table)
 
-    def _least(self, seen: int, half: int, beta: float) -> int:
+    def _lower_end(self, seen: int, half: int, beta: float) -> int:
         """The lower end for a number that is seen because it reached the threshold (compile.proof.md, § 6)."""
 
         def too_small(units: int) -> bool:
@@ -141,10 +134,7 @@ class Selection:
         low, high = 0, max(1, seen - half)  # a group that is named has a unit
         if too_small(high - 1):
             return high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if too_small(middle) else (low, middle)
-        return high
+        return bisect_whole(lambda units: not too_small(units), yes=high, no=low)
 
     def _tail(self, least: int) -> float:
         """P(noise >= least)."""
@@ -152,14 +142,14 @@ class Selection:
 
     def chance(self, units: int, groups: int = 1) -> float:
         """About how likely a group of so many units is named, each of whom is in so many groups."""
-        return self._tail(self.threshold - units * weight_in(self.scheme, groups))
+        return self._tail(self.threshold - units * weight_in_each_group(self.scheme, groups))
 
-    def needed(self, groups: int = 1) -> int:
+    def units_needed(self, groups: int = 1) -> int:
         """How many units a group needs to be named as often as not, each of whom is in so many groups."""
-        return -(-self.threshold // max(1, weight_in(self.scheme, groups)))
+        return -(-self.threshold // max(1, weight_in_each_group(self.scheme, groups)))
 
     @property
-    def most(self) -> int:
+    def max_groups(self) -> int:
         """In how many groups a unit may be and still count."""
         return self.scheme.most
 
@@ -167,7 +157,7 @@ class Selection:
     def withheld(self) -> str:
         """What is said of groups that are not shown; never how many there are, nor whether there are any."""
         return (
-            f"Groups are shown if about {self.needed()} {self.unit}s or more share them "
+            f"Groups are shown if about {self.units_needed()} {self.unit}s or more share them "
             f"(more, where one is in several groups); whether others exist is not said."
         )
 
@@ -178,16 +168,16 @@ class Selection:
         return self.sums.scheme
 
 
-def counts_units(scope: Scope, one: Aggregate) -> bool:
+def is_free_count(scope: QueryScope, one: Aggregate) -> bool:
     """Whether the weights by which groups are found are this number."""
-    return _most_groups(scope) == 1 and (
-        one.kind == "units" or (one.kind == "count" and scope.contribution.alone)
+    return _max_groups(scope) == 1 and (
+        one.kind == "units" or (one.kind == "count" and scope.contribution.one_row_per_unit)
     )
 
 
 def gaussian_selection(
-    scope: Scope, noise: float, delta: float, counted: Sequence[Aggregate] = ()
-) -> Selection:
+    scope: QueryScope, noise: float, delta: float, counted: Sequence[Aggregate] = ()
+) -> KeySelection:
     """Groups named with Gaussian noise of `noise` sensitivities, and a leak of δ; `counted` come with them."""
     who, scheme = scope.contribution, _scheme(scope, 2)
     stretch = ROOT_TWO if who.replaces else Fraction(1)
@@ -198,21 +188,23 @@ def gaussian_selection(
 
 
 def laplace_selection(
-    scope: Scope, epsilon: Fraction, delta: float, counted: Sequence[Aggregate] = ()
-) -> Selection:
+    scope: QueryScope, epsilon: Fraction, delta: float, counted: Sequence[Aggregate] = ()
+) -> KeySelection:
     """Groups named with Laplace noise that costs ε, and a leak of δ; `counted` come with them."""
     who, scheme = scope.contribution, _scheme(scope, 1)
-    moved = who.stretch_l1() * scheme.fine
+    moved = who.replacement_factor_l1() * scheme.fine
     law = LaplaceDistribution(float_above(moved / exactly(float_below(epsilon))))
     guarantee = privacy.leaky(delta, **who.words) + privacy.discrete_laplace(law.scale, moved, **who.words)
     if scheme.most > 1:
         return _Chosen(scheme, law, threshold_for(scheme, law, delta), guarantee).of(scope, counted)
     # whoever is replaced moves two numbers, and each of them may be where only one of the two laws is
-    most = cut_for(law.scale, _for_each(delta, who.stretch_l1()))
-    return _Chosen(scheme, CutLaplaceLaw(law.scale, most), most + 1, guarantee).of(scope, counted)
+    most = truncation_for(law.scale, _chance_in_each_group(delta, who.replacement_factor_l1()))
+    return _Chosen(scheme, TruncatedLaplaceDistribution(law.scale, most), most + 1, guarantee).of(
+        scope, counted
+    )
 
 
-def weight_in(scheme: Groups, groups: int) -> int:
+def weight_in_each_group(scheme: Groups, groups: int) -> int:
     """The weight that a unit in so many groups gives to each."""
     if groups > scheme.most:
         return 0
@@ -222,7 +214,7 @@ def weight_in(scheme: Groups, groups: int) -> int:
 def threshold_for(scheme: Groups, law: NoiseDistribution, delta: float) -> int:
     """The least number with 1 - (1 - P(noise >= it - w_m))^m <= δ for a unit in m groups, for every m; or a greater one."""
     return max(
-        weight_in(scheme, few) + law.tail_bound(2 * _for_each(delta, many)) + 1
+        weight_in_each_group(scheme, few) + law.tail_bound(2 * _chance_in_each_group(delta, many)) + 1
         for few, many in _ranges(scheme.most)
     )
 
@@ -236,21 +228,21 @@ def _ranges(most: int) -> Iterator[tuple[int, int]]:
         few = many + 1
 
 
-def _for_each(delta: float, groups: int) -> float:
+def _chance_in_each_group(delta: float, groups: int) -> float:
     """The p with 1 - (1 - p)^groups <= δ, rounded down."""
     return -math.expm1(math.log1p(-delta) / groups) * _DOWN
 
 
-def _most_groups(scope: Scope) -> int:
+def _max_groups(scope: QueryScope) -> int:
     who = scope.contribution
-    if who.alone:
+    if who.one_row_per_unit:
         return 1
     return who.stated_groups or max(who.rows, _USUAL)
 
 
-def _scheme(scope: Scope, norm: int) -> Groups:
+def _scheme(scope: QueryScope, norm: int) -> Groups:
     """A weight is a share of `fine`; one that can only be all or nothing is 1 or 0."""
-    most = _most_groups(scope)
+    most = _max_groups(scope)
     return Groups(min(most, _FINE) if norm == 1 else most, _FINE if most > 1 else 1, norm)
 
 
@@ -263,8 +255,10 @@ class _Chosen:
     threshold: int
     guarantee: Guarantee
 
-    def of(self, scope: Scope, counted: Sequence[Aggregate]) -> Selection:
-        sums, moments = Sums(scope.rows, scope.keys, (), self.scheme), Moments(count={0: Fraction(1)})
-        estimates = {one.name: Estimate(one, moments, Noise((self.law,)), whole=True) for one in counted}
+    def of(self, scope: QueryScope, counted: Sequence[Aggregate]) -> KeySelection:
+        sums, moments = Sums(scope.rows, scope.keys, (), self.scheme), ColumnMoments(count={0: Fraction(1)})
+        estimates = {
+            one.name: ColumnEstimate(one, moments, NoiseVector((self.law,)), whole=True) for one in counted
+        }
         word = scope.contribution.unit.protects
-        return Selection(sums, self.law, self.threshold, self.guarantee, word, estimates)
+        return KeySelection(sums, self.law, self.threshold, self.guarantee, word, estimates)

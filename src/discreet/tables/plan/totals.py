@@ -22,15 +22,8 @@ import numpy as np
 
 from discreet import privacy
 from discreet.errors import BadParameter
-from discreet.mechanisms.distributions import (
-    GaussianDistribution,
-    LaplaceDistribution,
-    NoiseDistribution,
-    exactly,
-    float_above,
-    float_below,
-    widest,
-)
+from discreet.exact import exactly, float_above, float_below, widest
+from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution, NoiseDistribution
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.tables.answer.answer import Noisy
@@ -39,15 +32,22 @@ from discreet.tables.data.engine import Engine, guarded
 from discreet.tables.data.expr import Arithmetic, Constant, Expr
 from discreet.tables.data.sums import Answer, GroupKey, Mass, Norm, Rows, Sums
 from discreet.tables.plan.contribution import Contribution, MassFit, NormFit, fit_mass, fit_norm
-from discreet.tables.plan.estimate import Estimate
-from discreet.tables.plan.intervals import Form, Noise
-from discreet.tables.plan.linear import Layout, Moments, columns_of, laid_out_l1, laid_out_l2, whole
-from discreet.tables.plan.part import Scope, Stated
+from discreet.tables.plan.estimate import ColumnEstimate
+from discreet.tables.plan.intervals import LinearForm, NoiseVector
+from discreet.tables.plan.linear import (
+    ColumnMoments,
+    FeatureLayout,
+    gaussian_layout,
+    laplace_layout,
+    requested_columns,
+    whole,
+)
+from discreet.tables.plan.stage import ColumnDescription, QueryScope
 
-__all__ = ["CUT", "Totals", "TotalsRecipe", "gaussian_totals", "laplace_totals"]
+__all__ = ["DOWN_WEIGHTED", "Totals", "TotalsStrategy", "gaussian_totals", "laplace_totals"]
 
-#: What weights can cut something off: other numbers are quotients, or choices.
-CUT = frozenset({"count", "count_of", "sum", "units"})
+#: What down-weighted rows make too small: other numbers are quotients, or choices.
+DOWN_WEIGHTED = frozenset({"count", "count_of", "sum", "units"})
 #: Bits of the values of a column and of a weight, the finest first; and of the noise, the quick first.
 _FINENESS = ((22, 12), (20, 12), (18, 12), (18, 10), (16, 10), (16, 8), (14, 8), (12, 8), (12, 6), (10, 6))
 _NOISE_BITS = (36, 44)
@@ -56,26 +56,26 @@ _MANY = 1e9  # rows: so many that no error is cut by what is possible
 
 
 @dataclass(frozen=True)
-class TotalsRecipe:
+class TotalsStrategy:
     """Counts, sums, means and variances of a question; under Gaussian noise, numbers of units in groups too.
 
-    `beside` says that there are numbers in the question from which weights cut nothing off: those need the budget more
-    than sums do, whose error is partly what was cut off.
+    `beside_others` says that the question also asks for numbers that weights do not bias: these need the budget more
+    than sums do, whose error is partly bias.
     """
 
-    scope: Scope
+    scope: QueryScope
     aggregates: tuple[Aggregate, ...]
-    beside: bool = False
+    beside_others: bool = False
 
     @property
     def weight(self) -> float:
-        return float(self.blocks + self.units) * (_BESIDE if self.beside else 1.0)
+        return float(self.blocks + self.units) * (_BESIDE if self.beside_others else 1.0)
 
     @property
-    def cut(self) -> bool:
-        """Whether Gaussian noise cuts less off every number: counts and sums, by groups, of units with several rows."""
-        weighed = bool(self.scope.keys) and not self.scope.contribution.alone
-        return weighed and all(one.kind in CUT for one in self.aggregates)
+    def is_down_weighted(self) -> bool:
+        """Whether every number is biased by weights, and less so under Gaussian noise: counts and sums by groups."""
+        has_weights = bool(self.scope.keys) and not self.scope.contribution.one_row_per_unit
+        return has_weights and all(one.kind in DOWN_WEIGHTED for one in self.aggregates)
 
     @property
     def by_mass(self) -> bool:
@@ -85,7 +85,7 @@ class TotalsRecipe:
         and for several sums is less if rows are weighed.
         """
         who = self.scope.contribution
-        if who.alone or any(one.kind != "sum" for one in self.aggregates):
+        if who.one_row_per_unit or any(one.kind != "sum" for one in self.aggregates):
             return False
         if self.scope.keys or not who.replaces:
             return True
@@ -95,20 +95,20 @@ class TotalsRecipe:
     @property
     def blocks(self) -> int:
         """Among how many blocks Laplace noise would divide its ε."""
-        return len(laid_out_l1(columns_of(self.aggregates), 1).blocks)
+        return len(laplace_layout(requested_columns(self.aggregates), 1).blocks)
 
     @property
     def units(self) -> bool:
         """Whether units are to be counted too."""
         return any(one.kind == "units" for one in self.aggregates)
 
-    def pure(self, epsilon: Fraction) -> Totals:
+    def pure_stage(self, epsilon: Fraction) -> Totals:
         return laplace_totals(self, epsilon)
 
-    def gaussian(self, noise: float) -> Totals:
+    def gaussian_stage(self, noise: float) -> Totals:
         return gaussian_totals(self, noise)
 
-    def promised(self, noise: float) -> Guarantee:
+    def gaussian_guarantee(self, noise: float) -> Guarantee:
         return privacy.gaussian(noise, **self.scope.contribution.words)
 
 
@@ -119,7 +119,7 @@ class Totals:
     sums: Sums
     laws: tuple[NoiseDistribution, ...]
     guarantee: Guarantee
-    estimates: dict[str, Estimate]
+    estimates: dict[str, ColumnEstimate]
 
     def draw(self, engine: Engine, groups: Sequence[GroupKey]) -> dict[str, Noisy]:
         """The noisy columns of these groups; a group that has no row has sums of zero, and noise all the same."""
@@ -134,20 +134,20 @@ class Totals:
 
     def exact(self, engine: Engine, groups: Sequence[GroupKey] = ()) -> Answer:
         """The bounded sums, before any noise; of these groups, and perhaps of others."""
-        return guarded(lambda: engine.sums(replace(self.sums, among=tuple(groups))))
+        return guarded(engine.sums, replace(self.sums, among=tuple(groups)))
 
     def errors(self, confidence: float = CONFIDENCE) -> dict[str, float | None]:
         """How far each column is off, at most; None where that depends on the size of a group."""
-        return {name: estimate.half(confidence) for name, estimate in self.estimates.items()}
+        return {name: estimate.half_width(confidence) for name, estimate in self.estimates.items()}
 
-    def stated(self, confidence: float = CONFIDENCE) -> dict[str, Stated]:
-        return {name: estimate.stated(confidence) for name, estimate in self.estimates.items()}
+    def describe(self, confidence: float = CONFIDENCE) -> dict[str, ColumnDescription]:
+        return {name: estimate.describe(confidence) for name, estimate in self.estimates.items()}
 
-    def expected(self) -> dict[str, float]:
-        return {name: estimate.half_for(_MANY) for name, estimate in self.estimates.items()}
+    def expected_errors(self) -> dict[str, float]:
+        return {name: estimate.half_width_for(_MANY) for name, estimate in self.estimates.items()}
 
 
-def laplace_totals(asked: TotalsRecipe, epsilon: Fraction) -> Totals:
+def laplace_totals(asked: TotalsStrategy, epsilon: Fraction) -> Totals:
     """Totals whose promise is ε-differential privacy: every block gets the same part of ε."""
     if asked.by_mass:
         return _mass_totals(asked, epsilon)
@@ -163,7 +163,7 @@ def laplace_totals(asked: TotalsRecipe, epsilon: Fraction) -> Totals:
     )
 
 
-def _mass_totals(asked: TotalsRecipe, epsilon: Fraction) -> Totals:
+def _mass_totals(asked: TotalsStrategy, epsilon: Fraction) -> Totals:
     """Sums whose promise is ε-differential privacy: one limit, and one noise, for all of them."""
     share = exactly(float_below(epsilon))
     draft = _finest(asked.scope.contribution, lambda bits, fine: _mass_draft(asked, share, bits, fine))
@@ -178,7 +178,7 @@ def _mass_totals(asked: TotalsRecipe, epsilon: Fraction) -> Totals:
     return Totals(sums, laws, guarantee, _estimates(asked, draft.layout, laws, units))
 
 
-def gaussian_totals(asked: TotalsRecipe, noise: float) -> Totals:
+def gaussian_totals(asked: TotalsStrategy, noise: float) -> Totals:
     """Totals whose promise is that of Gaussian noise of `noise` sensitivities."""
     draft = _finest(asked.scope.contribution, lambda bits, fine: _gaussian_draft(asked, noise, bits, fine))
     fit, fine = draft.fit, draft.fine
@@ -204,7 +204,7 @@ def _times(feature: Expr, times: int) -> Expr:
 class _Draft:
     """Scales of noise that may still be too large to be drawn."""
 
-    layout: Layout
+    layout: FeatureLayout
     fine: int
     scales: list[float]  # one for each coordinate
     moved: list[tuple[float, int]]  # scale and sensitivity of each block
@@ -216,13 +216,13 @@ class _Draft:
         return max([*self.scales, *(float(moved) for _, moved in self.moved)])
 
 
-def _laplace_draft(asked: TotalsRecipe, epsilon: Fraction, bits: int, fine: int) -> _Draft:
+def _laplace_draft(asked: TotalsStrategy, epsilon: Fraction, bits: int, fine: int) -> _Draft:
     who = asked.scope.contribution
-    layout = laid_out_l1(columns_of(asked.aggregates), bits)
+    layout = laplace_layout(requested_columns(asked.aggregates), bits)
     scales, moves = [0.0] * len(layout.features), []
     for block in layout.blocks:
         one_number = who.replaces and not asked.scope.keys and len(block.places) == 1
-        moved = who.rows * fine * (block.span if one_number else who.stretch_l1() * block.width)
+        moved = who.rows * fine * (block.span if one_number else who.replacement_factor_l1() * block.width)
         scale = float_above(moved / epsilon)  # up: the ε that is paid is never above the one that is meant
         moves.append((scale, moved))
         for place in block.places:
@@ -230,20 +230,20 @@ def _laplace_draft(asked: TotalsRecipe, epsilon: Fraction, bits: int, fine: int)
     return _Draft(layout, fine, scales, moves)
 
 
-def _mass_draft(asked: TotalsRecipe, epsilon: Fraction, bits: int, fine: int) -> _Draft:
+def _mass_draft(asked: TotalsStrategy, epsilon: Fraction, bits: int, fine: int) -> _Draft:
     who = asked.scope.contribution
-    layout = laid_out_l1(columns_of(asked.aggregates), bits)
+    layout = laplace_layout(requested_columns(asked.aggregates), bits)
     mass = fit_mass(layout.reach, who)
-    moved = mass.most * fine * (who.stretch_l1() if asked.scope.keys else 1)
+    moved = mass.most * fine * (who.replacement_factor_l1() if asked.scope.keys else 1)
     scale = float_above(moved / epsilon)  # up: the ε that is paid is never above the one that is meant
     return _Draft(layout, fine, [scale] * len(layout.features), [(scale, moved)], mass=mass)
 
 
-def _gaussian_draft(asked: TotalsRecipe, noise: float, bits: int, fine: int) -> _Draft:
+def _gaussian_draft(asked: TotalsStrategy, noise: float, bits: int, fine: int) -> _Draft:
     who = asked.scope.contribution
-    layout = laid_out_l2(columns_of(asked.aggregates), bits, units=asked.units)
+    layout = gaussian_layout(requested_columns(asked.aggregates), bits, units=asked.units)
     fit = fit_norm(layout.reach, layout.shares, layout.present, who)
-    longest = fit.most * fine * who.stretch_l2(signed=layout.signed)
+    longest = fit.most * fine * who.replacement_factor_l2(signed=layout.signed)
     return _Draft(layout, fine, [float_above(widest(noise) * longest * cell) for cell in fit.cells], [], fit)
 
 
@@ -251,7 +251,7 @@ def _finest(who: Contribution, draft: Callable[[int, int], _Draft]) -> _Draft:
     """The first of a few finenesses whose noise is drawn quickly, or at all."""
     for limit in _NOISE_BITS:
         for bits, fine in _FINENESS:
-            found = draft(bits, 1 if who.alone else 1 << fine)
+            found = draft(bits, 1 if who.one_row_per_unit else 1 << fine)
             if found.size <= 2.0**limit:
                 return found
     raise BadParameter(
@@ -263,19 +263,19 @@ def _finest(who: Contribution, draft: Callable[[int, int], _Draft]) -> _Draft:
 
 
 def _estimates(
-    asked: TotalsRecipe, layout: Layout, laws: Sequence[NoiseDistribution], units: Sequence[Fraction]
-) -> dict[str, Estimate]:
+    asked: TotalsStrategy, layout: FeatureLayout, laws: Sequence[NoiseDistribution], units: Sequence[Fraction]
+) -> dict[str, ColumnEstimate]:
     """How to read each aggregate; `units` are what one of each coordinate stands for."""
 
-    def scaled(form: Form | None) -> Form | None:
+    def scaled(form: LinearForm | None) -> LinearForm | None:
         return None if form is None else {place: weight * units[place] for place, weight in form.items()}
 
     found = {}
     for one in asked.aggregates:
         if one.kind == "count":
-            moments = Moments(count=layout.rows)
+            moments = ColumnMoments(count=layout.rows)
         elif one.kind == "units":
-            moments = Moments(count={len(layout.features): Fraction(1)})
+            moments = ColumnMoments(count={len(layout.features): Fraction(1)})
         else:
             moments = layout.moments[one.of]
         read = replace(
@@ -284,5 +284,7 @@ def _estimates(
             total=scaled(moments.total),
             squares=scaled(moments.squares),
         )
-        found[one.name] = Estimate(one, read, Noise(tuple(laws)), whole=asked.scope.contribution.alone)
+        found[one.name] = ColumnEstimate(
+            one, read, NoiseVector(tuple(laws)), whole=asked.scope.contribution.one_row_per_unit
+        )
     return found

@@ -20,13 +20,13 @@ import numpy as np
 from discreet.mechanisms.distributions import LaplaceDistribution
 from discreet.noise.scales import Size
 
-__all__ = ["CutLaplaceLaw", "cut_for"]
+__all__ = ["TruncatedLaplaceDistribution", "truncation_for"]
 
 _SAFE = 1 + 1e-12
 
 
 @dataclass(frozen=True)
-class CutLaplaceLaw(LaplaceDistribution):
+class TruncatedLaplaceDistribution(LaplaceDistribution):
     """Discrete Laplace noise, drawn again until it is `most` at most."""
 
     most: int = 0
@@ -50,12 +50,12 @@ class CutLaplaceLaw(LaplaceDistribution):
         return min(super().guess(beta), float(self.most))
 
 
-def cut_for(scale: float, delta: float) -> int:
+def truncation_for(scale: float, delta: float) -> int:
     """The least number at which noise may be cut off so that the chance of being just there is δ at most."""
     step = 1 / scale
     most = max(1, math.floor(scale * math.log(-math.expm1(-step) / ((1 + math.exp(-step)) * delta))))
-    while most > 1 and CutLaplaceLaw(scale, most - 1).tail(most - 1) <= 2 * delta:
+    while most > 1 and TruncatedLaplaceDistribution(scale, most - 1).tail(most - 1) <= 2 * delta:
         most -= 1
-    while CutLaplaceLaw(scale, most).tail(most) > 2 * delta:
+    while TruncatedLaplaceDistribution(scale, most).tail(most) > 2 * delta:
         most += 1
     return most
