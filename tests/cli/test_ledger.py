@@ -117,7 +117,7 @@ def test_a_ledger_that_is_not_there_is_not_made(discreet, tmp_path, monkeypatch,
 def test_budget_shows_lanes_and_shares(discreet, book):
     done = discreet("budget --ledger a.ledger")
     assert done.code == 0, done.err
-    for word in ("one patient added or removed", "pure lane (ε)", "20.0%", "analyst ana: a share of 50%"):
+    for word in ("one patient added or removed", "pure track (ε)", "20.0%", "analyst ana: a share of 50%"):
         assert word in done.words
     found = discreet("budget --ledger a.ledger --json").object
     assert found["lanes"][0]["left"] == pytest.approx(0.8)
@@ -139,7 +139,7 @@ def test_budget_shows_window_and_lifetime(discreet, tmp_path, monkeypatch):
     limit = Limit.filter(epsilon=1, window="month", lifetime=Limit.filter(epsilon=5))
     Ledger("w.ledger", limit=limit).charge(privacy.pure(0.1))
     done = discreet("budget --ledger w.ledger")
-    assert "lifetime: pure lane (ε)" in done.out
+    assert "lifetime: pure track (ε)" in done.out
     assert "1 windows begun" in done.out
 
 

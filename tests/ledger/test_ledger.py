@@ -411,7 +411,7 @@ def test_what_is_left_is_said_in_answers_like_the_last_one(where):
         assert ledger.budget().fits == (), "nobody asks for all of them"
         assert ledger.budget(asker=Asker(analyst="bo")).fits == ("3 more answers like the last one fit",)
         found, declared = ledger.budget(asker=Asker(analyst="ana")).fits
-        assert found == "6 more answers like the last one fit, with keys found privately"
-        assert declared == "7 more answers like the last one fit, with keys that are declared (no δ)"
+        assert found == "6 more answers like the last one fit, with keys found by key selection"
+        assert declared == "7 more answers like the last one fit, with declared keys (no δ)"
         assert declared in str(ledger.budget(asker=Asker(analyst="ana")))
         assert declared in budget_facts(ledger.budget(asker=Asker(analyst="ana")))["notes"]

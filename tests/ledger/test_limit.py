@@ -103,7 +103,7 @@ def renyi_of_pure(epsilon, order):
 
 
 def test_how_many_questions_fit():
-    """Under (1, 1e-6), a tenth of δ for leaks: 5 of ε = 0.2 and 10 of 0.1 by the pure lane, 124 of 0.02 by the Rényi lane,
+    """Under (1, 1e-6), a tenth of δ for leaks: 5 of ε = 0.2 and 10 of 0.1 by the pure track, 124 of 0.02 by the Rényi track,
     where a concentrated filter of the full δ would admit 1, 4 and 121; for Gaussian noise both are the same."""
     tracks, single = (Limit.filter(epsilon=1, delta=1e-6, kind=kind, leaks=0.1) for kind in ("lanes", "zcdp"))
 
@@ -141,7 +141,7 @@ def test_a_lane_that_is_closed_stays_closed_and_the_other_goes_on():
     limit = Limit.filter(epsilon=1, delta=1e-6)
     state = spend(limit, privacy.gaussian(30.0))
     assert state["epsilon"] == math.inf
-    assert "pure lane (ε): closed" in str(limit.budget(state))
+    assert "pure track (ε): closed" in str(limit.budget(state))
     state = spend(limit, *[privacy.pure(0.01)] * 50, state=state)
     assert 0 < limit.budget(state).spent_fraction < 1
 
@@ -166,7 +166,7 @@ def test_leaks_are_paid_from_their_own_account():
 
 
 def test_a_whole_training_run_is_truncated_once():
-    """Shares of the Rényi lane with a δ of 8e-8: 39 % and 1.1 % of it, where the plain curve would not fit at all."""
+    """Shares of the Rényi track with a δ of 8e-8: 39 % and 1.1 % of it, where the plain curve would not fit at all."""
     run = 1_000 * privacy.gaussian(noise=0.8).sampled(rate=0.001)
     for epsilon, share in ((1, 0.389), (3, 0.0110)):
         limit = Limit.filter(epsilon=epsilon, delta=1e-6, leaks=0.1)

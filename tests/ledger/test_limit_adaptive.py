@@ -38,7 +38,7 @@ def test_a_filter_keeps_its_claim(kind, delta):
 
 
 def test_lanes_may_be_mixed_along_a_path():
-    """Some answers fill the pure lane and others the Rényi lane; the claim holds for every mixture."""
+    """Some answers fill the pure track and others the Rényi track; the claim holds for every mixture."""
     mechanisms = [response(0.9), response(0.35), response(0.1), leaky_response(0.0001, 0.005)]
     limit = Limit.filter(epsilon=1, delta=0.1)
     assert 0.003 < worst(limit, mechanisms, 1.0, 7) <= 0.1
@@ -70,7 +70,7 @@ def test_truncated_pairs_keep_the_claim(seed):
 
 
 def test_the_search_finds_a_filter_that_is_too_generous():
-    """The same search against a Rényi lane three times too wide, which `Filter` itself would refuse to be."""
+    """The same search against a Rényi track three times too wide, which `Filter` itself would refuse to be."""
     mechanisms = [response(0.7), response(0.3)]
     limit = Limit.filter(epsilon=1, delta=0.02, kind="tracks")
     pure, renyi = limit.tracks

@@ -58,7 +58,7 @@ def test_reserved_shares_together_stay_within_the_whole(budget):
 
 
 def test_a_reserved_limit_has_one_lane():
-    """One in the pure lane and one in the Rényi lane would leave no lane that holds for both."""
+    """One in the pure track and one in the Rényi track would leave no lane that holds for both."""
     limit = Limit.filter(epsilon=1, delta=1e-6, analysts=HALVES, reserved=True)
     assert [track.kind for track in limit.whole.tracks] == ["renyi"]
     shared = Limit.filter(epsilon=1, delta=1e-6, analysts=HALVES)
@@ -72,8 +72,8 @@ def test_shares_that_are_not_reserved_are_bounded_by_the_whole():
     assert limit.budget(state, asker=Asker(analyst="ana")).like(tenth) == 0
     assert limit.budget(state, asker=Asker(analyst="bo")).like(tenth) == 2
     assert [track.name for track in limit.budget(state, asker=Asker(analyst="bo")).tracks] == [
-        "all: pure lane (ε)",
-        "bo: pure lane (ε)",
+        "all: pure track (ε)",
+        "bo: pure track (ε)",
     ]
     assert limit.budget(state).tracks[0].remaining == Fraction(1, 5)
 
@@ -89,7 +89,7 @@ def test_analysts_and_projects_both_count():
 
 def test_a_refusal_changes_nothing_and_names_what_is_left():
     limit = Limit.filter(epsilon=1, analysts=HALVES)
-    with pytest.raises(OverBudget, match=r"ana: pure lane \(ε\): 0.5 of 0.5 remaining"):
+    with pytest.raises(OverBudget, match=r"ana: pure track \(ε\): 0.5 of 0.5 remaining"):
         limit.admit(limit.start(), limit.cost(privacy.pure(0.6)), asker=Asker(analyst="ana"))
 
 

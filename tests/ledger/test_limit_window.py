@@ -88,7 +88,7 @@ def test_left_shows_both_and_counts_the_windows():
     state = limit.admit(state, limit.cost(privacy.gaussian(20.0)), now="2030-04-01")
     text = str(limit.budget(state, now="2030-04-02"))
     assert "4 windows begun" in text
-    assert "lifetime: Rényi lane of order" in text
+    assert "lifetime: Rényi track of order" in text
     assert limit.budget(limit.start()).notes[0] == "0 windows begun"
     orders = {limit.each.first.tracks[1].order, limit.lifetime.first.tracks[1].order}
     assert len(orders) == 2, "the lifetime has an order of its own"
@@ -105,7 +105,7 @@ def test_each_limit_is_charged_at_its_own_order():
 def test_without_a_lifetime_nothing_is_promised_for_life():
     limit = Limit.filter(epsilon=1, delta=1e-6, window="month")
     assert limit.guarantee is None
-    assert any("no promise" in line for line in limit.describe())
+    assert any("no guarantee" in line for line in limit.describe())
     assert limit.guarantee_after(12) == 12 * privacy.approximate(1, 1e-6)
 
 

@@ -288,7 +288,7 @@ def test_words_that_could_end_the_hidden_block_do_not(ledger):
 @pytest.mark.parametrize("form", FORMS)
 def test_a_question_that_looks_like_the_hidden_block_is_only_a_question(form, tmp_path):
     ledger = book()
-    lookalike = Statement.of(book()).making.block()
+    lookalike = Statement.of(book()).provenance.block()
     ledger.charge(
         small(),
         question=lookalike,

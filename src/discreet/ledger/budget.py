@@ -91,7 +91,7 @@ class Budget:
 
         `epsilon` of a question without δ; `rho`, where the limit counts in ρ or μ; `delta`, of what may fail with that
         probability. Each alone, to four digits and rounded down, so that it fits; `math.inf` where there is no limit, and no word
-        for what the limit does not take. Empty where a limit is shared out and nobody is named.
+        for what the limit does not take. Empty where a limit has allocations and nobody is named.
         """
         converted = any("Rényi" in track.name for track in self.tracks)
         words: dict[str, Callable[[float], Guarantee]]
@@ -133,7 +133,7 @@ class Budget:
             if quiet is None:
                 return (f"{more} like the last one fit",)
             declared = f"{_many(self.like(quiet))} like the last one fit, with declared keys (no δ)"
-        except DiscreetError:  # of a limit that is shared out nobody asks for all
+        except DiscreetError:  # A limit with allocations cannot be asked for all of them together.
             return ()
         return f"{more} like the last one fit, with keys found by key selection", declared
 
@@ -188,7 +188,7 @@ def _fewer(name: str, before: Budget, after: Budget) -> str:
     words = f"ε = {tenth:g}" if "pure" in name else f"ρ = {tenth / 10:g}"
     try:
         had, has = (one.like(kind) for one in (before, after))
-    except DiscreetError:  # of a limit that is shared out nobody asks for all
+    except DiscreetError:  # A limit with allocations cannot be asked for all of them together.
         return "."
     return f": before it {_number(had)} answers at {words} fit, after it {_number(has)}."
 

@@ -125,7 +125,7 @@ def read_row(
 
 
 def answer_of(row: LedgerRow) -> str | None:
-    """The answer of a row that `read` has found intact."""
+    """The answer of a row that `read_row` has found intact."""
     if row.answer is None:
         return None
     answer: str = json.loads(row.answer)

@@ -5,7 +5,7 @@ A `KeyboardInterrupt` can come between any two steps of Python, also inside `fin
 manager that is written in Python: a generator that was interrupted while it was entered never ends. So what has to be
 undone here is a function that is called, and never a block that is left.
 
-**Guarantee.** After `holding` the lock is released, and after `settled` the ending has run whole, wherever one exception
+**Guarantee.** After `run_holding` the lock is released, and after `run_then_end` the ending has run whole, wherever one exception
 came in between.
 """
 

@@ -34,7 +34,7 @@ def layers(
 ) -> list[dict[str, Any]]:
     """The five layers, the most visible one first; `forgets` says that the ledger is in memory only.
 
-    `description` is the one that is shown, `described` what `versions.described` found of it in the rows.
+    `description` is the one that is shown, `described` what `versions.describe_versions` found of it in the rows.
     """
     found: dict[str, Iterator[Line]] = {
         "Privacy loss and unit": _loss_lines(limit, description, described),

@@ -259,7 +259,7 @@ class Limit(ABC):
         >>> limit = Limit.odometer(delta=1e-6)
         >>> state = limit.admit(limit.start(), limit.cost(privacy.gaussian(noise=20.0)))
         >>> print(limit.budget(state).notes[0])
-        all answers so far: ε = 1.67733 at δ = 1e-06
+        all answers so far: ε = 1.30429 at δ = 1e-06
         """
         from discreet.ledger.odometer import make_odometer
 

@@ -38,7 +38,7 @@ from discreet.privacy import primitives as known
 from discreet.privacy.bag import Bag, BagItem
 from discreet.privacy.guarantee import Guarantee, alternatives
 
-#: The δ that a row may take on itself, as shares of `Account.step`.
+#: The δ that a row may take on itself, as fractions of `DeltaAccount.step`.
 _SHARES = (Fraction(4, 5), Fraction(1, 5), Fraction(1, 40))
 #: These reach their greatest loss so often that no small δ takes any of it away.
 _BLUNT = (
@@ -58,8 +58,8 @@ _LAST = "last "
 
 @dataclass(frozen=True)
 class DeltaAccount:
-    """The δ account of a limit: its `total`, the `step` in shares of which rows take δ on themselves, and the most that a
-    row of last resort takes (`last`, 0: there is none). One that is `whole` is paid in full by whatever has the claim.
+    """The δ account of a limit: its `total`, the `step` in fractions of which rows take δ on themselves, and the most that a
+    row of last resort takes (`last`, 0: there is none). One that is `whole` is paid in full by whatever has the guarantee.
     """
 
     total: Fraction
@@ -125,7 +125,7 @@ def cost_rows(guarantee: Guarantee, tracks: tuple[Track, ...], account: DeltaAcc
     """The menu; an error if no row has an end in any lane.
 
     >>> from discreet import privacy
-    >>> [row.amounts for row in offers(privacy.pure(0.1), (Lane("epsilon", Fraction(1)),), NO_ACCOUNT)]
+    >>> [row.amounts for row in cost_rows(privacy.pure(0.1), (Track("epsilon", Fraction(1)),), NO_ACCOUNT)]
     [Amounts({'delta': '0', 'epsilon': '1/10'})]
     """
     rows = _cost_rows(guarantee, tracks, account)

@@ -49,7 +49,7 @@ _LONGEST = 20_000
 def validate_declared(said: Mapping[str, Any] | None) -> dict[str, Any]:
     """What a person declares about a deployment, checked; refused where a name or a type is wrong.
 
-    >>> declared({"intended_use": "planning of wards", "publication_date": "2026-11-01"})
+    >>> validate_declared({"intended_use": "planning of wards", "publication_date": "2026-11-01"})
     {'intended_use': 'planning of wards', 'publication_date': '2026-11-01'}
     """
     if said is None:

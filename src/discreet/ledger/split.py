@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The body of a row taken apart at its commas, for a ledger with a hundred thousand of them.
 
-**Guarantee.** `split(body)` is None, or what `json.loads` would give, and then the body is canonical: the one way to write it. Whoever
+**Guarantee.** `split_body(body)` is None, or what `json.loads` would give, and then the body is canonical: the one way to write it. Whoever
 gets None reads the body as JSON and writes it again, which takes ten times as long.
 
 Why it holds: a body is an object with its keys in order. Where every value, by itself, is canonical JSON of the expected type and

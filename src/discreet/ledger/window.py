@@ -65,8 +65,8 @@ class WindowedLimit(Limit):
         _period(self.length)
         if self.lifetime is not None and isinstance(self.each, AllocatedLimit) and self.each.reserved:
             raise _window_error(
-                "reserved shares and a lifetime limit exclude each other.",
-                "reserve shares of a limit for life, or do not reserve them",
+                "reserved allocations and a lifetime limit exclude each other.",
+                "reserve allocations of a limit for life, or do not reserve them",
             )
 
     @property
