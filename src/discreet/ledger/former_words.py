@@ -96,6 +96,69 @@ _SENTENCES = tuple(
         ),
         (r" like the last one fit, with keys found by key selection$", " like the last one fit, with keys found privately"),
         (r" like the last one fit, with declared keys \(no δ\)$", " like the last one fit, with keys that are declared (no δ)"),
+        # What a guarantee means for one protected unit (`privacy.explain`).
+        (r"^(This guarantee protects .*)\. The numbers below compare two possible values of ", r"\1: what follows compares two values of "),
+        (
+            r"^(This guarantee protects .*)\. The numbers below compare the data with (.*) and the same data without that \S.*\.$",
+            r"\1: what follows compares the data with \2 and without.",
+        ),
+        (
+            r"^(This guarantee protects .*)\. The numbers below compare the data with (.*) and the same data without them\.$",
+            r"\1: what follows compares the data with \2 and without them.",
+        ),
+        (
+            r"^An attacker who knows everything else and guesses (.*) times in 100\. A coin toss is right 50 times in 100\.$",
+            r"An attacker who knows all the rest and guesses \1 times in 100; a coin is right 50 times.",
+        ),
+        (
+            (r"^If the attacker wrongly says that the (.*) is in the data for 1 of 100 answers without the \1, "
+            r"the attacker rightly says so for at most (.*) of 100 answers with the \1\.$"),
+            (r"Of 100 answers that could come out without the \1, 1 makes the attacker say that it is in the data; "
+            r"of 100 that could come out with it, at most \2 do."),
+        ),
+        (
+            (r"^If the attacker wrongly says that the (.*) are in the data for 1 of 100 answers without the \1, "
+            r"the attacker rightly says so for at most (.*) of 100 answers with the \1\.$"),
+            (r"Of 100 answers that could come out without the \1, 1 makes the attacker say that they are in the data; "
+            r"of 100 that could come out with them, at most \2 do."),
+        ),
+        (
+            (r"^If the attacker mistakes the first value of the (.*) for the second in 1 of 100 answers, "
+            r"the attacker recognises the second value in at most (.*) of 100 answers\.$"),
+            (r"Of 100 answers that could come out with one value of the \1, 1 makes the attacker say the other; "
+            r"of 100 that could come out with the other, at most \2 do."),
+        ),
+        (
+            r"^An attacker who starts undecided, at odds of 1 to 1, becomes (.*), with a probability of at most ",
+            r"An attacker who begins undecided, at odds of 1 to 1, ends \1, with a chance of at most ",
+        ),
+        (r"^An attacker who starts undecided,", "An attacker who begins undecided,"),
+        (r"^Participation: the number of", "Taking part: the number of"),
+        (
+            r"^Facts about groups: what the data say about a group also says something about its members, in the data or not\.$",
+            "Facts about many: what the data say of a group is learned about its members, whether they are in the data or not.",
+        ),
+        (
+            r"^(More than one .*): a family, or somebody who appears as several .*s, has the weaker guarantee",
+            r"\1: somebody behind several, or a family, has the weaker guarantee",
+        ),
+        (r"^Other sources: the same fact published elsewhere,", "Other sources: the same fact elsewhere,"),
+        (
+            r"^The system around the answers: stolen data, logs, running times, and mistakes in code outside the mechanisms\.$",
+            "What surrounds the answers: stolen data, logs, running times, mistakes in code outside of the mechanisms.",
+        ),
+        (
+            r"^Consequences: a decision based on the answers may harm people, whether or not they are in the data\.$",
+            "Consequences: a decision that rests on the answers may hurt people, whether they are in the data or not.",
+        ),
+        (
+            r"with up to this probability a (.*) has no protection at all\.$",
+            r"with up to this probability nothing at all is promised to a \1.",
+        ),
+        (
+            r", and the data have (.*): publishing everything about one or more (.*)s picked at random would satisfy this guarantee\.$",
+            r", with \1 in the data: publishing everything about one \2 or more, picked at random, would keep this guarantee.",
+        ),
     )
 )  # fmt: skip
 
@@ -113,6 +176,9 @@ _ON_PAGES = (
 )
 
 
+_GUESSES = re.compile(r"At most (\d+) of 100 guesses are right\. A coin toss gets 50 right, above the line\.")
+
+
 def former_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The facts of a statement with the library's sentences in their former words."""
     return {name: value if name in _AS_THEY_ARE else _reword(value) for name, value in facts.items()}
@@ -122,7 +188,7 @@ def former_page(page: str) -> str:
     """A page made from `former_facts`, with the former headings."""
     for today, former in _ON_PAGES:
         page = page.replace(today, former)
-    return page
+    return _GUESSES.sub(r"Of 100 guesses at most \1 are right; a coin has 50 right, above the line.", page)
 
 
 def _reword(value: Any) -> Any:

@@ -93,13 +93,13 @@ class Maker:
 
     @property
     def _key(self) -> str:
-        """One choice for all; but where shares are reserved, nobody may see what only another has paid for."""
+        """One choice for all; but where allocations are reserved, nobody may see what only another has paid for."""
         ledger = self.account.ledger
         key = _KEY if ledger.dataset is not None else f"{_KEY} of {self.data.name}"
         inner: Any = getattr(ledger.limit, "each", ledger.limit)
         if not getattr(inner, "reserved", False):
             return key
-        ((group, _),) = inner.shares
+        ((group, _),) = inner.allocations
         return f"{key} for {self.account.asker.name_in(group) or ''}"
 
 
