@@ -84,7 +84,7 @@ class OpenNumber:
 
 
 @dataclass(frozen=True)
-class Expression:
+class GuaranteeExpression:
     """An expression that was read; `open_number` is where `?` stands, if it stands somewhere."""
 
     text: str
@@ -97,7 +97,7 @@ class Expression:
         """The guarantee; `value` takes the place of `?`."""
         return _evaluate(self, self.body, value)
 
-    def filled(self, value: float) -> Expression:
+    def filled(self, value: float) -> GuaranteeExpression:
         """The expression with a number in place of `?`."""
         position = _hole_positions(self.text)[0]
         text = f"{self.text[:position]}{all_digits(value)}{self.text[position + 1 :]}"
@@ -119,7 +119,7 @@ class Expression:
                 )
 
 
-def read_expression(text: str, *, relation: str, unit: str) -> Expression:
+def read_expression(text: str, *, relation: str, unit: str) -> GuaranteeExpression:
     """An expression, checked against the grammar; DP105 or DP107 with the position where it departs from it."""
     from discreet.privacy.unit import Unit
 
@@ -137,7 +137,7 @@ def read_expression(text: str, *, relation: str, unit: str) -> Expression:
             why="with several open numbers there are many answers.",
             fix=f"{in_shell(_OPEN_EXAMPLE)} --epsilon 1 --delta 1e-6",
         )
-    return Expression(text, body, relation, unit, holes[0] if holes else None)
+    return GuaranteeExpression(text, body, relation, unit, holes[0] if holes else None)
 
 
 def in_shell(text: str) -> str:
@@ -299,7 +299,7 @@ def _is_hole(text: str, node: ast.expr) -> bool:
 # --- the guarantee -----------------------------------------------------------------------------------
 
 
-def _evaluate(expression: Expression, node: ast.expr, hole: float | None) -> Guarantee:
+def _evaluate(expression: GuaranteeExpression, node: ast.expr, hole: float | None) -> Guarantee:
     """The guarantee of an expression that the grammar allows."""
     from discreet.privacy.guarantee import compose
 
@@ -325,7 +325,7 @@ def _evaluate(expression: Expression, node: ast.expr, hole: float | None) -> Gua
     return guarantee
 
 
-def _argument(expression: Expression, node: ast.expr, hole: float | None) -> Any:
+def _argument(expression: GuaranteeExpression, node: ast.expr, hole: float | None) -> Any:
     if _is_hole(expression.text, node):
         return hole
     if isinstance(node, ast.Dict):

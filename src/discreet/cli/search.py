@@ -15,7 +15,7 @@ from discreet.cli.terminal import round_to_side, working
 from discreet.errors import CannotCertify
 
 if TYPE_CHECKING:
-    from discreet.cli.expression import Expression, OpenNumber
+    from discreet.cli.expression import GuaranteeExpression, OpenNumber
     from discreet.privacy.guarantee import Guarantee
 
 
@@ -32,7 +32,7 @@ EXTREMES = {Safer.MORE: "the least", Safer.LESS: "the greatest", Safer.FEWER: "t
 _TOLERANCE = 1e-6
 
 
-def find_number(expression: Expression, number: OpenNumber, target: Guarantee) -> float | int:
+def find_number(expression: GuaranteeExpression, number: OpenNumber, target: Guarantee) -> float | int:
     """The open number of an expression, on the safe side of the target."""
     turn = _falling(number.parameter) if number.safer is Safer.LESS else float
     return edge(expression.guarantee, target, number.safer, number.name, turn)
