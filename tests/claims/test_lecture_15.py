@@ -15,11 +15,11 @@ from scipy import integrate, stats
 
 from discreet import privacy
 from discreet.mechanisms import Laplace, smooth
-from discreet.mechanisms.query import Between
+from discreet.mechanisms.query import ClippingBounds
 from discreet.mechanisms.sensitivity import LocalAtDistance, Universe, check_smooth_bound
 from discreet.mechanisms.smooth import OrderStatistic, SmoothBudget, SmoothMechanism, TrimmedMean, hockey
 
-TEN = Between.of((0, 10))
+TEN = ClippingBounds.of((0, 10))
 WORLD = Universe([0, 2, 3, 10], 3)
 
 
@@ -160,7 +160,7 @@ def renyi(order: float, sigma: float, u: float, v: float) -> float:
 @pytest.mark.parametrize(("sigma", "s", "t"), [(0.5, 0.2, 0.1), (0.8, 0.3, 0.2)])
 def test_row_3_13_proposition_3(sigma: float, s: float, t: float) -> None:
     """ε²/2-concentrated with ε = t/σ + e^(3σ²/2) s: never exceeded, in both directions of t, and loose."""
-    rho = smooth.SmoothLaplaceLogNormal(sigma).concentrated(s, t)
+    rho = smooth.SmoothLaplaceLogNormal(sigma).rho(s, t)
     assert rho == pytest.approx((t / sigma + math.exp(1.5 * sigma**2) * s) ** 2 / 2)
     for order in (1.5, 4.0, 16.0):
         for u in (-t, t):
@@ -216,7 +216,7 @@ def test_row_3_18_a_stretch_costs_no_more_than_a_shift_of_the_logarithm(sigma: f
 
 def test_row_3_19_by_post_processing() -> None:
     """The bound is that of σY against σY + t, which the mixture cannot exceed."""
-    assert smooth.SmoothLaplaceLogNormal(0.5).stretched(0.1) ** 2 / 2 == pytest.approx(
+    assert smooth.SmoothLaplaceLogNormal(0.5).stretch_cost(0.1) ** 2 / 2 == pytest.approx(
         privacy.gaussian(5).concentrated()
     )
 

@@ -152,7 +152,7 @@ def _fitted(mechanism: Mechanism, data: Any) -> Mechanism:
     """Additive noise is made for a number; on a vector it is the mechanism for vectors of that length."""
     size = int(np.size(data))
     if isinstance(mechanism, Additive) and mechanism.dimension == 1 and size > 1:
-        return mechanism.on(size)
+        return mechanism.with_dimension(size)
     return mechanism
 
 

@@ -45,7 +45,7 @@ class Ladder(Mechanism):
         epsilon = check.moderate(epsilon=epsilon)
         self._guarantee = privacy.pure(epsilon, unit="edge")
         if count.cap > LARGEST:
-            raise _too_wide()
+            raise _too_wide_error()
         usual = math.ceil(min(_RUNGS * count.growth / epsilon, count.cap))
         self.floor = min(usual if floor is None else check.whole(floor=floor), count.cap)
         growth = min(count.growth, count.cap - self.floor)  # every width lies between the floor and the cap
@@ -98,7 +98,7 @@ def scale_for(epsilon: float, growth: int, floor: int) -> float:
     return scale
 
 
-def _too_wide() -> BadParameter:
+def _too_wide_error() -> BadParameter:
     return BadParameter(
         "DP108",
         "one edge can move this count by more than 2**46.",

@@ -62,9 +62,9 @@ class CountRelease(Mechanism):
         given = {name: value for name, value in stated.items() if value is not None}
         needed, allowed = _TAKES[self.method]
         if not set(needed) <= set(given) <= {*needed, *allowed}:
-            raise _other_words(self.method, needed, allowed)
+            raise _wrong_arguments_error(self.method, needed, allowed)
         if count.most > _MOST_COUNT:
-            raise _too_many()
+            raise _too_many_error()
         self.release: Mechanism = _RELEASES[self.method](count, check.moderate(epsilon=epsilon), **given)
         self.error_unit = self.release.error_unit
 
@@ -259,7 +259,7 @@ def _split(epsilon: float, share: float) -> tuple[float, float]:
     return first, second
 
 
-def _other_words(method: str, needed: tuple[str, ...], allowed: tuple[str, ...]) -> BadParameter:
+def _wrong_arguments_error(method: str, needed: tuple[str, ...], allowed: tuple[str, ...]) -> BadParameter:
     must = " and ".join(needed) or "nothing"
     may = f", and takes {' and '.join(allowed)}" if allowed else ""
     return BadParameter(
@@ -270,7 +270,7 @@ def _other_words(method: str, needed: tuple[str, ...], allowed: tuple[str, ...])
     )
 
 
-def _too_many() -> BadParameter:
+def _too_many_error() -> BadParameter:
     return BadParameter(
         "DP108",
         "so many nodes can have more stars of so many points than there are numbers to count them with.",

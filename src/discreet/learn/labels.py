@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from discreet.errors import BadParameter
 from discreet.learn.reading import as_column, columns_of
-from discreet.mechanisms.callbacks import guarded, quietly
+from discreet.mechanisms.callbacks import call_quietly, callback_guard
 
 __all__ = ["declared_classes", "members"]
 
@@ -73,8 +73,10 @@ def members(y: Any, classes: npt.NDArray[Any], rows: int) -> Bools:
         with np.errstate(all="ignore"):  # a warning would tell of a label
             return np.stack([_equal(labels, label) for label in classes.tolist()], axis=1)
     places = {label: at for at, label in enumerate(classes.tolist()) if label == label}  # noqa: PLR0124 - not NaN
-    with guarded():  # what cannot be hashed or compared equals no class
-        found = np.array([quietly(_place, label, places, instead=-1) for label in labels.tolist()], np.int64)
+    with callback_guard():  # what cannot be hashed or compared equals no class
+        found = np.array(
+            [call_quietly(_place, label, places, instead=-1) for label in labels.tolist()], np.int64
+        )
     return np.asarray(found[:, None] == np.arange(len(classes)))
 
 

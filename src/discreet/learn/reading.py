@@ -32,7 +32,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from discreet.errors import BadParameter
-from discreet.mechanisms.callbacks import guarded, quietly
+from discreet.mechanisms.callbacks import call_quietly, callback_guard
 from discreet.mechanisms.exact import number
 
 __all__ = ["as_column", "as_floats", "as_matrix", "as_target", "columns_of"]
@@ -121,8 +121,8 @@ def _rows(values: Any) -> npt.NDArray[Any]:
     """An array as it is; a list of rows as an array of its elements."""
     if not _is_list(values):
         return np.asarray(values)
-    with guarded():
-        rows = [quietly(_row, row) for row in values]
+    with callback_guard():
+        rows = [call_quietly(_row, row) for row in values]
     width = next((len(row) for row in rows if row is not None), None)
     if width is None:
         return _objects(list(values))
@@ -148,8 +148,8 @@ def _elements(values: Any) -> npt.NDArray[Any]:
             return _objects(values.tolist())
     if not _is_list(values):
         return np.asarray(values)
-    with guarded():
-        return _objects([quietly(_alone, value) for value in values])
+    with callback_guard():
+        return _objects([call_quietly(_alone, value) for value in values])
 
 
 def _alone(value: Any) -> Any:
@@ -192,7 +192,7 @@ def _numbers(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """An array of numbers as it is; of objects, each by itself."""
     if array.dtype.kind != "O":
         return np.asarray(_declared(array))
-    with np.errstate(all="ignore"), guarded():  # a warning would tell of a value
+    with np.errstate(all="ignore"), callback_guard():  # a warning would tell of a value
         return np.array([number(value) for value in array.ravel()], np.float64).reshape(array.shape)
 
 

@@ -34,7 +34,7 @@ import numpy as np
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
-from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.callbacks import call_quietly
 from discreet.mechanisms.distributions import (
     DiscreteGaussianDistribution,
     GaussianDistribution,
@@ -71,20 +71,20 @@ class Additive(Mechanism):
         self, amount: dict[str, Any], sensitivity: Any, dimension: int | None, relation: str, unit: str
     ) -> None:
         if sensitivity is None:
-            raise _no_sensitivity()
-        self._stated = {**amount, "sensitivity": sensitivity, "dimension": dimension}
-        self._stated |= {"relation": relation, "unit": unit}
-        self._given = {name: _amount(name, value) for name, value in amount.items() if value is not None}
-        self.stated_delta = self._given.get("delta")
+            raise _missing_sensitivity_error()
+        self._arguments = {**amount, "sensitivity": sensitivity, "dimension": dimension}
+        self._arguments |= {"relation": relation, "unit": unit}
+        self._amounts = {name: _amount(name, value) for name, value in amount.items() if value is not None}
+        self.stated_delta = self._amounts.get("delta")
         self.dimension = 1 if dimension is None else check.whole(dimension=dimension)
         self.sensitivity = check.moderate(sensitivity=sensitivity)
-        rough = self._given.get("scale") or self.sensitivity * self._multiplier()
+        rough = self._amounts.get("scale") or self.sensitivity * self._multiplier()
         fine = Grid.for_noise(rough, self.sensitivity, self.dimension, self._norm)
         self.grid = _WHOLE if self._whole else fine
         self._cells = self._sensitivity_in_cells(sensitivity)
         self._words = {"relation": relation, "unit": unit}
         self.distribution = self._distribution(self._scale_in_cells())
-        self._guarantee = self._promised(self.distribution)
+        self._guarantee = self._guarantee_of(self.distribution)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -98,12 +98,12 @@ class Additive(Mechanism):
     def draw(self, data: Any) -> Any:
         values = self.check_values(data)
         if not is_many(values) or values.size <= _CHUNK:
-            return self._released(values)
+            return self._release_values(values)
         # a part at a time, so that what lies between the values and the answer stays in the processor's cache
         flat, out = values.reshape(-1), np.empty(values.size, np.int64 if self._whole else np.float64)
         for start in range(0, flat.size, _CHUNK):
             part = slice(start, start + _CHUNK)
-            out[part] = self._released(flat[part])
+            out[part] = self._release_values(flat[part])
         return out.reshape(values.shape)
 
     def draw_many(self, data: Any, count: int) -> Any:
@@ -120,7 +120,7 @@ class Additive(Mechanism):
         noisy = _plus(cells, self.distribution.draw((check.whole(count=count), *cells.shape)))
         return noisy if self._whole else self.grid.reals(noisy)
 
-    def noisy(self, cells: Any) -> Any:
+    def add_noise(self, cells: Any) -> Any:
         """Whole numbers of steps plus fresh noise, for whoever has exact sums on `grid` already."""
         if not is_many(cells):
             return cells + self.distribution.draw()
@@ -128,13 +128,13 @@ class Additive(Mechanism):
 
     def for_size_of(self, data: Any) -> Self:
         size = np.size(_numbers(data)) if is_many(data) else 1
-        sized = self.on(size) if self._stated["dimension"] is None and size > 1 else self
+        sized = self.with_dimension(size) if self._arguments["dimension"] is None and size > 1 else self
         sized.check_values(data)
         return sized
 
-    def on(self, dimension: int) -> Self:
+    def with_dimension(self, dimension: int) -> Self:
         """The same mechanism for vectors of that length."""
-        return type(self)(**{**self._stated, "dimension": dimension})
+        return type(self)(**{**self._arguments, "dimension": dimension})
 
     def tail(self, distance: float) -> float:
         """The probability that any released number is further than this from its exact one, at most."""
@@ -182,14 +182,14 @@ class Additive(Mechanism):
             _refuse_floats(data)
         values = _numbers(data)
         if np.size(values) != self.dimension:
-            raise _wrong_length(self.dimension, np.size(values))
+            raise _wrong_length_error(self.dimension, np.size(values))
         return values
 
     def _cells_at(self, values: Any) -> Any:
         return _integers(values) if self._whole else self.grid.cells(values, instead=0)
 
-    def _released(self, values: Any) -> Any:
-        noisy = self.noisy(self._cells_at(values))
+    def _release_values(self, values: Any) -> Any:
+        noisy = self.add_noise(self._cells_at(values))
         return noisy if self._whole else self.grid.reals(noisy)
 
     @property
@@ -207,30 +207,30 @@ class Additive(Mechanism):
 
     def _scale_in_cells(self) -> float:
         """The stated scale; or the least that keeps what was asked for, nudged up past every rounding."""
-        if "scale" in self._given:
-            return float(exactly(self._given["scale"]) / self.grid.step)
+        if "scale" in self._amounts:
+            return float(exactly(self._amounts["scale"]) / self.grid.step)
         few, enough, nudge = 0.0, self._cells * self._multiplier(), _NUDGE
-        while not self._keeps(self._promised(self._distribution(enough))):
+        while not self._keeps(self._guarantee_of(self._distribution(enough))):
             few, enough, nudge = enough, enough * (1 + nudge), 2 * nudge
         while enough - few > _CLOSE * enough and few > 0:
             middle = (few + enough) / 2
-            kept = self._keeps(self._promised(self._distribution(middle)))
+            kept = self._keeps(self._guarantee_of(self._distribution(middle)))
             few, enough = (few, middle) if kept else (middle, enough)
         return enough
 
-    def _promised(self, distribution: NoiseDistribution) -> Guarantee:
+    def _guarantee_of(self, distribution: NoiseDistribution) -> Guarantee:
         return distribution.guarantee_for(self._cells, self.dimension, **self._words)
 
     def _multiplier(self) -> float:
         """How many sensitivities of noise the amount that was asked for needs, about."""
-        asked = self._given
+        asked = self._amounts
         if "rho" in asked:
             return 1 / math.sqrt(2 * asked["rho"])
         target = privacy.approximate(asked["epsilon"], asked["delta"])
         return calibrate(privacy.gaussian, to=target, tolerance=1e-9)
 
     def _keeps(self, guarantee: Guarantee) -> bool:
-        asked = self._given
+        asked = self._amounts
         if "rho" in asked:
             return guarantee.concentrated() <= asked["rho"]
         return guarantee.delta(asked["epsilon"]) <= asked["delta"]
@@ -269,10 +269,10 @@ class Laplace(Additive):
         super().__init__(amount, sensitivity, dimension, relation, unit)
 
     def _multiplier(self) -> float:
-        return 1 / self._given["epsilon"]
+        return 1 / self._amounts["epsilon"]
 
     def _keeps(self, guarantee: Guarantee) -> bool:
-        return guarantee.epsilon(delta=0) <= self._given["epsilon"]
+        return guarantee.epsilon(delta=0) <= self._amounts["epsilon"]
 
 
 class Geometric(Laplace):
@@ -339,9 +339,9 @@ class DiscreteGaussian(Gaussian):
 
     def _keeps(self, guarantee: Guarantee) -> bool:
         if (
-            self.dimension > 1 and "epsilon" in self._given
+            self.dimension > 1 and "epsilon" in self._amounts
         ):  # one route is enough, and the fast one nearly the best
-            return guarantee.epsilon(self._given["delta"], route="zcdp tight") <= self._given["epsilon"]
+            return guarantee.epsilon(self._amounts["delta"], route="zcdp tight") <= self._amounts["epsilon"]
         return super()._keeps(guarantee)
 
 
@@ -380,7 +380,7 @@ def _one_amount(amount: dict[str, Any], *ways: tuple[str, ...]) -> dict[str, Any
     )
 
 
-def _no_sensitivity() -> BadParameter:
+def _missing_sensitivity_error() -> BadParameter:
     return BadParameter(
         "DP107",
         "sensitivity is missing: how far can one protected unit move the value?",
@@ -401,7 +401,7 @@ def _numbers(data: Any) -> Any:
 
 def _refuse_floats(data: Any) -> None:
     """By the type that an array is declared to have: rounding all of its numbers would move them further apart."""
-    declared = None if isinstance(data, list | tuple) or not is_many(data) else quietly(np.asarray, data)
+    declared = None if isinstance(data, list | tuple) or not is_many(data) else call_quietly(np.asarray, data)
     if declared is not None and declared.ndim and declared.dtype.kind == "f":
         raise BadParameter(
             "DP103",
@@ -439,7 +439,7 @@ def _is_small(numbers: Any) -> bool:
     return bool(numbers.size == 0 or (numbers.max() < _MOST_CELLS and numbers.min() > -_MOST_CELLS))
 
 
-def _wrong_length(dimension: int, size: int) -> BadParameter:
+def _wrong_length_error(dimension: int, size: int) -> BadParameter:
     return BadParameter(
         "DP107",
         f"this mechanism is made for {dimension} numbers, and was given {size}.",

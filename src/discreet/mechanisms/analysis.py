@@ -226,30 +226,30 @@ class Conversation(ABC):
     """
 
     def __init__(self, rule: _Analysis) -> None:
-        self.guarantee, self.private, self.left = rule.guarantee, is_private(), rule.queries
+        self.guarantee, self.private, self.remaining = rule.guarantee, is_private(), rule.queries
         self._lock, self._process = Lock(), os.getpid()
 
     @property
     def closed(self) -> bool:
         """Whether no more questions are answered."""
-        return self.left == 0
+        return self.remaining == 0
 
     def ask(self, question: Question) -> float:
         """About the mean of `question` over the records; refused when the conversation is over."""
         check.function(question=question)
         # before the lock, which a thread of the parent may have held at the fork: in a child it would be held for ever
         if self._process != os.getpid():
-            raise _over("this conversation belongs to another process")
+            raise _conversation_error("this conversation belongs to another process")
         with self._lock:
             if self.closed:
-                raise _over("this conversation is over")
-            self.left -= 1
+                raise _conversation_error("this conversation is over")
+            self.remaining -= 1
             self.private = self.private and is_private()
             return min(1.0, max(0.0, float(self._answer(question))))
 
     def close(self) -> None:
         """Answer nothing more."""
-        self.left = 0
+        self.remaining = 0
 
     def __enter__(self) -> Self:
         return self
@@ -258,7 +258,7 @@ class Conversation(ABC):
         self.close()
 
     def __reduce_ex__(self, _: Any) -> NoReturn:
-        raise _over("a conversation cannot be copied")
+        raise _conversation_error("a conversation cannot be copied")
 
     @abstractmethod
     def _answer(self, question: Question) -> Fraction:
@@ -358,7 +358,7 @@ def _snapshot(name: str, data: Any, size: int | None) -> tuple[Any, ...]:
     return tuple(data)
 
 
-def _over(what: str) -> UnsupportedGuarantee:
+def _conversation_error(what: str) -> UnsupportedGuarantee:
     return UnsupportedGuarantee(
         "DP203",
         f"{what}.",

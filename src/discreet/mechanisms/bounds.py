@@ -86,7 +86,7 @@ class Bounds(Mechanism):
         most = 2.0 ** self.exponents[1]
         places = self._bins(numbers_within(data, -most, most)) + self._sides
         counts = np.bincount(places, minlength=2 * self._sides + 1)
-        remaining = np.flatnonzero(self._histogram.noisy(counts) >= self.threshold) - self._sides
+        remaining = np.flatnonzero(self._histogram.add_noise(counts) >= self.threshold) - self._sides
         if not remaining.size:
             return NOTHING
         lo, hi = 0.0 - self._edge(-int(remaining[0])), self._edge(int(remaining[-1]))

@@ -34,7 +34,7 @@ import numpy as np
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
-from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.callbacks import call_quietly
 from discreet.mechanisms.distributions import exactly, float_below, widest
 from discreet.mechanisms.exact import finite_numbers, results
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Release
@@ -78,11 +78,11 @@ class Choice(Mechanism):
     ) -> None:
         self.epsilon = check.moderate(epsilon=epsilon)
         self.sensitivity = check.moderate(sensitivity=sensitivity)
-        self.candidates = None if candidates is None else _listed(candidates)
+        self.candidates = None if candidates is None else _check_candidates(candidates)
         self._distance = widest(sensitivity)
         self.monotone = require_monotone(monotone, relation)
         self._words = {"relation": relation, "unit": unit}
-        self._guarantee = self._promised()
+        self._guarantee = self._total_guarantee()
 
     @property
     @abstractmethod
@@ -99,7 +99,7 @@ class Choice(Mechanism):
         return (1 if self.monotone else 2) * self._distance / exactly(self.epsilon)
 
     def draw(self, data: Any) -> Any:
-        return self._named(noise.largest(self._scores(data), self.scale, noise=self.noise)[0])
+        return self._candidate_at(noise.largest(self._scores(data), self.scale, noise=self.noise)[0])
 
     def error(self, confidence: float = CONFIDENCE, candidates: int | None = None) -> float | None:
         """How far the chosen score is below the best, at most, with this confidence.
@@ -117,7 +117,7 @@ class Choice(Mechanism):
     def _error_at_size(self, data: Any) -> float | None:
         return self.error(candidates=len(data))
 
-    def _promised(self) -> Guarantee:
+    def _total_guarantee(self) -> Guarantee:
         kind = privacy.exponential if self.noise == "gumbel" else privacy.pure
         return kind(self.epsilon, **self._words)
 
@@ -143,7 +143,7 @@ class Choice(Mechanism):
                 fix="give one finite number for each candidate",
             )
         if not scores.size:
-            raise _nobody()
+            raise _no_candidates_error()
         if self.candidates is not None and len(self.candidates) != scores.size:
             raise BadParameter(
                 "DP107",
@@ -153,7 +153,7 @@ class Choice(Mechanism):
             )
         return scores
 
-    def _named(self, index: Any) -> Any:
+    def _candidate_at(self, index: Any) -> Any:
         return int(index) if self.candidates is None else self.candidates[int(index)]
 
 
@@ -241,9 +241,9 @@ class TopK(Choice):
 
     def draw(self, data: Any) -> Any:
         chosen = noise.largest(self._scores(data), self.scale, noise=self.noise, count=self.count)
-        return [self._named(index) for index in chosen]
+        return [self._candidate_at(index) for index in chosen]
 
-    def _promised(self) -> Guarantee:
+    def _total_guarantee(self) -> Guarantee:
         return self.count * privacy.exponential(self._each, **self._words)
 
     def _behind(self, others: int, beta: float) -> float:
@@ -310,17 +310,17 @@ def choose(
     chooser = mechanism(epsilon=epsilon, sensitivity=sensitivity, candidates=candidates, **words)
     ask = check.function(utility=utility)
     if check.flag(vectorised=vectorised):
-        return chooser(_one_each(quietly(ask, data, candidates), len(candidates)))
+        return chooser(_one_each(call_quietly(ask, data, candidates), len(candidates)))
     return chooser(results(lambda candidate: ask(data, candidate), list(candidates)))
 
 
 def _one_each(scores: Any, count: int) -> Any:
     """What a vectorised utility returned, as `count` finite numbers."""
-    found = quietly(finite_numbers, scores if is_many(scores) else quietly(list, scores))
+    found = call_quietly(finite_numbers, scores if is_many(scores) else call_quietly(list, scores))
     return found if np.shape(found) == (count,) else [0] * count
 
 
-def _listed(candidates: Any) -> Any:
+def _check_candidates(candidates: Any) -> Any:
     if isinstance(candidates, Mapping) or not (
         hasattr(candidates, "__len__") and hasattr(candidates, "__getitem__")
     ):
@@ -331,11 +331,11 @@ def _listed(candidates: Any) -> Any:
             fix="candidates=['a', 'b', 'c']",
         )
     if not len(candidates):
-        raise _nobody()
+        raise _no_candidates_error()
     return candidates
 
 
-def _nobody() -> BadParameter:
+def _no_candidates_error() -> BadParameter:
     return BadParameter(
         "DP102",
         "there are no candidates.",

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
-from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.callbacks import call_quietly
 from discreet.mechanisms.distributions import exactly
 from discreet.mechanisms.exact import number
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
@@ -128,7 +128,7 @@ class Best(Mechanism):
         for run in range(self._runs()):
             which = noise.uniform(len(self.candidates))
             value = self.candidates[which].draw(data)
-            reached = _scored(self.score, value)
+            reached = _score_of_run(self.score, value)
             if run == 0 or reached > highest:
                 best, highest = Chosen(which, value), reached
         assert best is not None
@@ -241,9 +241,9 @@ def _units(mechanisms: Sequence[Mechanism]) -> str:
     return f"({', '.join(unit or 'in the unit of the value' for unit in units)})"
 
 
-def _scored(score: Score, value: Any) -> float:
+def _score_of_run(score: Score, value: Any) -> float:
     """The score of a run; nothing that happens here may show, since the run may never be released."""
-    reached = math.nan if isinstance(value, Refusal) else number(quietly(score, value))
+    reached = math.nan if isinstance(value, Refusal) else number(call_quietly(score, value))
     return -math.inf if math.isnan(reached) else reached
 
 

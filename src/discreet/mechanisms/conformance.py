@@ -75,7 +75,7 @@ def check_mechanism(mechanism: Mechanism, *inputs: Any, neighbour: Any = None) -
             fix="check_mechanism(Laplace(epsilon=1, sensitivity=1), 41.0, neighbour=42.0)",
         )
     subject = MechanismUnderTest(mechanism, inputs if neighbour is None else (*inputs, neighbour))
-    broken = [found for rule in RULES for found in _broken(rule, subject)]
+    broken = [found for rule in RULES for found in _violations(rule, subject)]
     if broken:
         raise UnsupportedGuarantee(
             "DP205",
@@ -86,7 +86,9 @@ def check_mechanism(mechanism: Mechanism, *inputs: Any, neighbour: Any = None) -
         )
 
 
-def _broken(rule: Callable[[MechanismUnderTest], Iterator[str]], subject: MechanismUnderTest) -> list[str]:
+def _violations(
+    rule: Callable[[MechanismUnderTest], Iterator[str]], subject: MechanismUnderTest
+) -> list[str]:
     """What a rule finds; an exception is a finding too, and only its kind is told."""
     found: list[str] = []
     try:
@@ -156,7 +158,7 @@ def releases_what_it_promised(subject: MechanismUnderTest) -> Iterator[str]:
     """A call returns a Release with the guarantee that was stated, and leaves its input alone."""
     mechanism = subject.mechanism
     for data in subject.inputs:
-        kept = _kept(data)
+        kept = _copy_of_input(data)
         release = mechanism(data)
         if not isinstance(release, Release):
             yield "a call must return a Release."
@@ -215,7 +217,7 @@ def can_be_stored(subject: MechanismUnderTest) -> Iterator[str]:
     mechanism = subject.mechanism
     if from_json(mechanism.guarantee.to_json()) != mechanism.guarantee:
         yield "the guarantee must survive to_json and from_json."
-    again = _copied(mechanism)
+    again = _pickled_copy(mechanism)
     if again.guarantee != mechanism.guarantee or not isinstance(again(subject.inputs[0]), Release):
         yield "a pickled mechanism must be the same mechanism."
 
@@ -356,7 +358,7 @@ def _form(value: Any) -> Any:
     return type(value)
 
 
-def _kept(data: Any) -> Any:
+def _copy_of_input(data: Any) -> Any:
     """A copy to compare with later, or the input itself: a handle to private rows is not to be copied."""
     try:
         return copy.deepcopy(data)
@@ -371,7 +373,7 @@ def _same(a: Any, b: Any) -> bool:
     )
 
 
-def _copied(mechanism: Mechanism) -> Mechanism:
+def _pickled_copy(mechanism: Mechanism) -> Mechanism:
     """Through a pickle; a class that is in no module yet, as in a notebook's function, is copied without one."""
     kind = type(mechanism)
     if getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is not kind:

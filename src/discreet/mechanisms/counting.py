@@ -24,7 +24,7 @@ import numpy as np
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.mechanisms.callbacks import guarded, quietly
+from discreet.mechanisms.callbacks import call_quietly, callback_guard
 from discreet.mechanisms.exact import Function, Integers, is_true, results, rows
 from discreet.mechanisms.query import WholeNumberQuery, root_above
 from discreet.privacy.unit import RELATIONS
@@ -91,8 +91,8 @@ class Histogram(_Several):
     def exact(self, records: Any) -> Integers:
         counts = np.zeros(len(self.categories) + 1, np.int64)
         listed, nowhere = rows(records), len(self.categories)
-        with guarded():  # a record may be unhashable, or its comparison raise
-            places = [quietly(self._places.get, record, nowhere, instead=nowhere) for record in listed]
+        with callback_guard():  # a record may be unhashable, or its comparison raise
+            places = [call_quietly(self._places.get, record, nowhere, instead=nowhere) for record in listed]
         counts += np.bincount(np.array(places, np.int64), minlength=counts.size)
         return counts[: self.dimension]
 

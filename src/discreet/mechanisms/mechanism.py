@@ -21,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 
 from discreet import check
-from discreet.mechanisms.digits import cells
+from discreet.mechanisms.digits import number_cells
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import least_epsilon, short
@@ -80,7 +80,7 @@ class Release:
 
     def _lines(self) -> list[tuple[str, str]]:
         low, high = self.interval or (None, None)
-        number, least, most = cells(self.value, low, high)
+        number, least, most = number_cells(self.value, low, high)
         plain = isinstance(self.value, float | np.floating)
         lines = [("value", number if plain else _short(self.value))]
         if self.interval is not None:

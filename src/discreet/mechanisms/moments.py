@@ -30,14 +30,14 @@ from discreet.errors import BadParameter
 from discreet.mechanisms.distributions import float_above
 from discreet.mechanisms.exact import Floats, Function, numbers_within, total, total_of_squares
 from discreet.mechanisms.mechanism import CONFIDENCE
-from discreet.mechanisms.query import Between, RecordQuery, needed, with_noise
+from discreet.mechanisms.query import ClippingBounds, RecordQuery, query_with_noise, records_needed
 
 
 @dataclass(frozen=True)
 class Sum(RecordQuery):
     """The sum of the records within bounds."""
 
-    bounds: Between
+    bounds: ClippingBounds
     of: Function | None = None
 
     def exact(self, records: Any) -> Fraction:
@@ -51,7 +51,7 @@ class Sum(RecordQuery):
 class _Sized(RecordQuery):
     """A question about a public number of records, each within bounds."""
 
-    bounds: Between
+    bounds: ClippingBounds
     size: int
     of: Function | None = None
 
@@ -64,13 +64,13 @@ class _Sized(RecordQuery):
 
         The amount of noise is stated as for `laplace` (epsilon) or `gaussian` (rho, or epsilon and delta).
         """
-        size = needed(error, with_noise(replace(self, size=2), amount).noise.error(confidence))
+        size = records_needed(error, query_with_noise(replace(self, size=2), amount).noise.error(confidence))
         while size > 2 and not self._reaches(error, confidence, size, amount):
             size += math.ceil(size / 1000)  # the grid of a variance depends on n a little
         return size
 
     def _reaches(self, error: float, confidence: float, size: int, amount: dict[str, Any]) -> bool:
-        found = with_noise(replace(self, size=size), amount).error(confidence)
+        found = query_with_noise(replace(self, size=size), amount).error(confidence)
         return found is not None and found <= error
 
     def _values(self, records: Any) -> Floats:

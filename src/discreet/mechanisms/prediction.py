@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from discreet import check
 from discreet.errors import BadParameter, UnsupportedGuarantee
-from discreet.mechanisms.callbacks import guarded, quietly
+from discreet.mechanisms.callbacks import call_quietly, callback_guard
 from discreet.mechanisms.exact import number, rows
 from discreet.mechanisms.guided import HighProbabilityBound
 from discreet.noise.scales import as_ratio, is_many
@@ -151,8 +151,8 @@ def _entries(design: Any, width: int) -> Floats:
         entries = design.astype(np.float64)
     else:
         listed = rows(design)
-        with guarded():
-            listed = [quietly(_row, row, instead=[]) for row in listed]
+        with callback_guard():
+            listed = [call_quietly(_row, row, instead=[]) for row in listed]
         entries = np.array([row if len(row) == width else [0.0] * width for row in listed], np.float64)
     return np.where(np.isfinite(entries), entries, 0.0).reshape(-1, width)
 

@@ -112,11 +112,11 @@ class ProposedOrderStatistic(Proposal):
         object.__setattr__(self, "_rank", read_quantile(self.q))
 
     def value(self, data: Any) -> Fraction:
-        places = _padded(self._span, data)
+        places = _padded_places(self._span, data)
         return _real(self._span, places[self._at(places)])
 
     def distance(self, data: Any, bound: float) -> float:
-        places = _padded(self._span, data)
+        places = _padded_places(self._span, data)
         at, count = self._at(places), places.size
         # the least span that is too wide, in cells; there are far fewer than 2**40
         more = min(math.floor(as_ratio(bound) / self._span.grid.step) + 1, 1 << 40)
@@ -164,12 +164,12 @@ class ProposedLogSpread(Proposal):
         object.__setattr__(self, "_ranks", ranks)
 
     def value(self, data: Any) -> float:
-        places = _padded(self._span, data)
+        places = _padded_places(self._span, data)
         return math.log(self._spread(places, 0)) + math.log(self._span.grid.step)
 
     def distance(self, data: Any, bound: float) -> float:
         check.moderate(bound=bound)
-        places = _padded(self._span, data)
+        places = _padded_places(self._span, data)
         near, far = 0, int(places.size)  # at `far` the quantiles have become the bounds, and one another
         if self._ratio(places, far) <= bound - _SLACK:
             return math.inf
@@ -191,7 +191,7 @@ class ProposedLogSpread(Proposal):
         return max(1, right - left)
 
 
-def _padded(span: Span, data: Any) -> npt.NDArray[np.int64]:
+def _padded_places(span: Span, data: Any) -> npt.NDArray[np.int64]:
     """The records in order, as cells, between the two bounds: rank i is at place i."""
     return np.concatenate([[0], np.sort(span.places(data)), [span.points - 1]]).astype(np.int64)
 

@@ -37,7 +37,7 @@ from discreet.errors import BadParameter
 from discreet.mechanisms.distributions import exactly
 from discreet.mechanisms.exact import numbers_within
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Release
-from discreet.mechanisms.query import Between
+from discreet.mechanisms.query import ClippingBounds
 from discreet.noise.grid import Grid, log_two_floor
 from discreet.noise.scales import as_ratio
 from discreet.privacy.guarantee import Guarantee
@@ -55,7 +55,7 @@ _MOST_POINTS = 2**34
 class Span:
     """The points of a dyadic grid between two public bounds, counted from 0."""
 
-    bounds: Between
+    bounds: ClippingBounds
     grid: Grid
     first: int
     points: int
@@ -63,7 +63,7 @@ class Span:
     @classmethod
     def between(cls, bounds: Any, step: Any = None) -> Span:
         """The grid with that step; without one, 2**32 points or more, unless their numbers need more than 60 bits."""
-        stated = Between.of(bounds)
+        stated = ClippingBounds.of(bounds)
         if step is None:
             grid = Grid(
                 max(log_two_floor(stated.width) - _POINT_BITS, log_two_floor(stated.max_abs) - _CELL_BITS)
@@ -72,7 +72,7 @@ class Span:
             grid = Grid(_power_of_two(step))
         first, last = grid.cells(stated.low), grid.cells(stated.high)
         if not 1 < last - first + 1 <= _MOST_POINTS:
-            raise _unfit_step()
+            raise _unfit_step_error()
         return cls(stated, grid, first, last - first + 1)
 
     def places(self, data: Any) -> Cells:
@@ -232,7 +232,7 @@ def _power_of_two(step: Any) -> int:
     return exponent
 
 
-def _unfit_step() -> BadParameter:
+def _unfit_step_error() -> BadParameter:
     return BadParameter(
         "DP107",
         "step does not fit the bounds: there must be 2 to 2**34 points.",

@@ -70,7 +70,7 @@ class ProposeSearchRelease(Mechanism):
         unit: str = "record",
     ) -> None:
         self.query, self.distance = check.function(query=query), check.function(distance=distance)
-        self.bounds = _listed(bounds)
+        self.bounds = _sorted_bounds(bounds)
         self.delta = check.inner_probability(delta=check.moderate(delta=delta))
         words: dict[str, Any] = {"relation": relation, "unit": unit}
         search = partial(AboveThreshold, epsilon=search_epsilon, sensitivity=1, **words)
@@ -138,7 +138,7 @@ def _threshold(search: AboveThreshold, count: int, delta: float) -> Fraction:
     return high * search.grid.step
 
 
-def _listed(bounds: Any) -> list[float]:
+def _sorted_bounds(bounds: Any) -> list[float]:
     """The bounds in rising order, each once."""
     try:
         listed = sorted({check.moderate(bound=bound) for bound in bounds})

@@ -41,7 +41,13 @@ from discreet import check
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.exact import Function, numbers_within, total, total_of_squares
 from discreet.mechanisms.mechanism import CONFIDENCE
-from discreet.mechanisms.query import Between, RecordQuery, needed, root_above, with_noise
+from discreet.mechanisms.query import (
+    ClippingBounds,
+    RecordQuery,
+    query_with_noise,
+    records_needed,
+    root_above,
+)
 from discreet.noise.scales import as_ratio
 
 
@@ -70,7 +76,7 @@ class FromShares(float):
 class _Shares(RecordQuery):
     """Sums of shares, which each record has 1 of in all."""
 
-    bounds: Between
+    bounds: ClippingBounds
     of: Function | None = None
 
     def moves(self, relation: str, norm: int) -> Fraction:
@@ -108,7 +114,7 @@ class ProtectedMean(_Shares):
         size, first = self._moments(records, 1)
         return [first, size - first]
 
-    def read(self, noisy: Any) -> FromShares:
+    def answer_from(self, noisy: Any) -> FromShares:
         upper, lower = (float(share) for share in noisy)
         return FromShares(self._between(upper, lower), (upper, lower))
 
@@ -129,8 +135,8 @@ class ProtectedMean(_Shares):
 
         The amount of noise is stated as for `laplace` (epsilon) or `gaussian` (rho, or epsilon and delta).
         """
-        sums = as_ratio(with_noise(self, amount).noise.error(confidence))
-        return needed(error, float(sums * self.bounds.width * (1 + Fraction(1, 2**50))))
+        sums = as_ratio(query_with_noise(self, amount).noise.error(confidence))
+        return records_needed(error, float(sums * self.bounds.width * (1 + Fraction(1, 2**50))))
 
     def _between(self, upper: float, lower: float) -> float:
         """low + width · upper / (upper + lower), where negative sums count as zero; the middle of nothing."""
@@ -156,7 +162,7 @@ class ProtectedVariance(_Shares):
         size, first, second = self._moments(records, 2)
         return [second, 2 * (first - second), size - 2 * first + second]
 
-    def read(self, noisy: Any) -> FromShares:
+    def answer_from(self, noisy: Any) -> FromShares:
         shares = tuple(float(share) for share in noisy)
         upper, both, lower = (max(share, 0.0) for share in shares)
         size = upper + both + lower
@@ -176,6 +182,6 @@ class ProtectedVariance(_Shares):
 
         The amount of noise is stated as for `laplace` (epsilon) or `gaussian` (rho, or epsilon and delta).
         """
-        sums = as_ratio(with_noise(self, amount).noise.error(confidence))
+        sums = as_ratio(query_with_noise(self, amount).noise.error(confidence))
         more = math.ceil(3 * sums)
-        return more + needed(error, float(2 * sums * self.bounds.width**2 * (1 + Fraction(1, 2**50))))
+        return more + records_needed(error, float(2 * sums * self.bounds.width**2 * (1 + Fraction(1, 2**50))))

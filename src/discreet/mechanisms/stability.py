@@ -28,7 +28,7 @@ import numpy as np
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
-from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.callbacks import call_quietly
 from discreet.mechanisms.canonical import exact_ratio
 from discreet.mechanisms.distributions import LaplaceDistribution, exactly, float_above
 from discreet.mechanisms.exact import finite, finite_numbers
@@ -103,10 +103,10 @@ class StabilityTest:
 
 def as_distance(value: Any) -> int:
     """The whole number that a distance counts as."""
-    return math.floor(clamped(value, 0, FAR))
+    return math.floor(clamp(value, 0, FAR))
 
 
-def clamped(value: Any, low: int, high: int) -> Fraction:
+def clamp(value: Any, low: int, high: int) -> Fraction:
     """The nearest number between the two; of what is no number (nor is True) that nearest to 0."""
     number = None if isinstance(value, bool | np.bool_) else exact_ratio(value)
     return Fraction(min(max(0 if number is None else number, low), high))
@@ -114,17 +114,17 @@ def clamped(value: Any, low: int, high: int) -> Fraction:
 
 def distance_of(function: Callable[..., Any], *data: Any) -> int:
     """The distance of the data, by the rules above."""
-    return as_distance(quietly(function, *data))
+    return as_distance(call_quietly(function, *data))
 
 
 def answer_of(function: Callable[[Any], Any], data: Any) -> Any:
     """The number that a query answers; what is no finite number counts as 0."""
-    return finite(quietly(function, data))
+    return finite(call_quietly(function, data))
 
 
 def scores_of(function: Callable[[Any], Any], data: Any) -> Any:
     """The row of numbers that a query answers; what is no row counts as one score of 0. Its length is public."""
-    scores = quietly(finite_numbers, quietly(function, data))
+    scores = call_quietly(finite_numbers, call_quietly(function, data))
     return scores if np.ndim(scores) == 1 and np.size(scores) else np.zeros(1)
 
 

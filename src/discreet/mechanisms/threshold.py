@@ -114,7 +114,7 @@ class SparseVector(Mechanism):
     def draw(self, data: Any) -> list[bool] | list[float | None]:
         values = finite_numbers(data)
         if np.ndim(values) != 1:
-            raise _not_a_row()
+            raise _not_a_row_error()
         with self.open() as questions:
             return _until_closed(questions, values.tolist(), numbers=self.answer_noise is not None)
 
@@ -168,18 +168,18 @@ class Questions:
     def __init__(self, rule: SparseVector) -> None:
         self._rule, self._lock, self._process = rule, Lock(), os.getpid()
         self._line = rule.line + rule.line_noise.draw()
-        self._left = rule.positives
+        self._remaining = rule.positives
         self.guarantee, self.private = rule.guarantee, is_private()
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """How many times the answer can still be yes."""
-        return self._left
+        return self._remaining
 
     @property
     def closed(self) -> bool:
         """Whether no more questions are answered."""
-        return self._left == 0
+        return self._remaining == 0
 
     def ask(self, value: Any) -> bool:
         """Whether the value is above the line, about."""
@@ -204,7 +204,7 @@ class Questions:
 
     def close(self) -> None:
         """Answer nothing more."""
-        self._left = 0
+        self._remaining = 0
 
     def __enter__(self) -> Self:
         return self
@@ -213,20 +213,22 @@ class Questions:
         self.close()
 
     def __reduce_ex__(self, _: Any) -> NoReturn:
-        raise _over(
+        raise _conversation_error(
             "a conversation cannot be copied", "the copies would share one noisy line and both answer."
         )
 
     def _refuse_a_child(self) -> None:
         """Before the lock, which a thread of the parent may have held at the fork: in a child it would be held for ever."""
         if self._process != os.getpid():
-            raise _over(
+            raise _conversation_error(
                 "this conversation belongs to another process", "both would answer with one noisy line."
             )
 
     def _cell(self, value: Any) -> int:
         if self.closed:
-            raise _over("this conversation is over", "ε pays for so many positives, and they were given.")
+            raise _conversation_error(
+                "this conversation is over", "ε pays for so many positives, and they were given."
+            )
         if is_many(value) and not (isinstance(value, np.ndarray) and value.ndim == 0):
             raise BadParameter(
                 "DP104",
@@ -238,7 +240,7 @@ class Questions:
 
     def _above(self, cell: int) -> bool:
         above = bool(cell + self._rule.question_noise.draw() >= self._line)
-        self._left -= above
+        self._remaining -= above
         return above
 
 
@@ -251,13 +253,13 @@ def _until_closed(questions: Questions, values: Iterable[Any], *, numbers: bool)
     return answers
 
 
-def _over(what: str, why: str) -> UnsupportedGuarantee:
+def _conversation_error(what: str, why: str) -> UnsupportedGuarantee:
     return UnsupportedGuarantee(
         "DP203", f"{what}.", why=why, fix="questions = sparse.open()   # and pay again"
     )
 
 
-def _not_a_row() -> BadParameter:
+def _not_a_row_error() -> BadParameter:
     return BadParameter(
         "DP104",
         "the questions must be a list or an array of numbers.",

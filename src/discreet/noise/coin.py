@@ -24,7 +24,7 @@ from discreet.errors import BadParameter
 from discreet.noise import lazy
 from discreet.noise.enclosure import exp_minus, ratio
 from discreet.noise.lazy import Floats, Uniform
-from discreet.noise.scales import Size, as_floats, as_ratio, count_of, is_many, shape_of, shaped, spread
+from discreet.noise.scales import Size, as_floats, as_ratio, broadcast, count_of, in_shape, is_many, shape_of
 from discreet.noise.source import Source, Words, current
 
 Bools = npt.NDArray[np.bool_]
@@ -37,11 +37,11 @@ def bernoulli(p: Any, size: Size = None) -> Any:
     shape = shape_of(p, size)
     if not is_many(p):
         check.probability(p=p)
-        return shaped(_same_coins(as_ratio(p), count_of(shape), current()), shape)
-    chances = as_floats(spread(p, shape))
+        return in_shape(_same_coins(as_ratio(p), count_of(shape), current()), shape)
+    chances = as_floats(broadcast(p, shape))
     if not ((chances >= 0) & (chances <= 1)).all():
-        raise _not_probabilities()
-    return shaped(_coins(chances, current()), shape)
+        raise _not_probabilities_error()
+    return in_shape(_coins(chances, current()), shape)
 
 
 def bernoulli_exp_minus(x: Any, size: Size = None) -> Any:
@@ -52,12 +52,12 @@ def bernoulli_exp_minus(x: Any, size: Size = None) -> Any:
         if shape is None:
             return head_exp_minus(number, lambda: one, current())
         heads = heads_exp_minus(np.full(count_of(shape), number), lambda _: one, current())
-        return shaped(heads, shape)
-    many = as_floats(spread(x, shape))
+        return in_shape(heads, shape)
+    many = as_floats(broadcast(x, shape))
     if not (np.isfinite(many).all() and (many >= 0).all()):
-        raise _not_probabilities()
+        raise _not_probabilities_error()
     exact = many.copy()
-    return shaped(heads_exp_minus(many, lambda i: Fraction(float(exact[i])), current()), shape)
+    return in_shape(heads_exp_minus(many, lambda i: Fraction(float(exact[i])), current()), shape)
 
 
 def heads_exp_minus(x: Floats, exact: Callable[[int], Fraction], source: Source) -> Bools:
@@ -116,7 +116,7 @@ def _decide(heads: Bools, words: Words, first: Any, p: Callable[[int], Fraction]
         heads[place] = flip(p(int(place)), Uniform(source, int(words[place]), 64))
 
 
-def _not_probabilities() -> BadParameter:
+def _not_probabilities_error() -> BadParameter:
     return BadParameter(
         "DP102",
         "every probability must lie in [0, 1], and every exponent be finite and zero or more.",

@@ -156,10 +156,10 @@ def _finite(value: Any, instead: Any) -> Fraction:
         return as_ratio(value)
     except (OverflowError, ValueError):  # what a Fraction says of an infinity and of NaN
         if instead is None:
-            raise _not_numbers() from None
+            raise _not_numbers_error() from None
         return as_ratio(instead)
     except TypeError:
-        raise _not_numbers() from None
+        raise _not_numbers_error() from None
 
 
 def _finite_array(values: npt.NDArray[np.float64], instead: Any) -> npt.NDArray[np.float64]:
@@ -167,7 +167,7 @@ def _finite_array(values: npt.NDArray[np.float64], instead: Any) -> npt.NDArray[
     if finite.all():
         return values
     if instead is None:
-        raise _not_numbers()
+        raise _not_numbers_error()
     return np.where(finite, values, float(instead))
 
 
@@ -195,7 +195,7 @@ def _float_above(x: Fraction) -> float:
     return near if Fraction(near) >= x else math.nextafter(near, math.inf)
 
 
-def _not_numbers() -> BadParameter:
+def _not_numbers_error() -> BadParameter:
     return BadParameter(
         "DP101",
         "values must be finite numbers.",

@@ -35,12 +35,12 @@ from discreet.noise.scales import (
     Scales,
     Size,
     as_floats,
+    broadcast,
     count_of,
+    in_shape,
     is_many,
-    out_of_range,
+    out_of_range_error,
     shape_of,
-    shaped,
-    spread,
 )
 from discreet.noise.source import Source, current
 from discreet.noise.wide import Wide, WideGaussian, WideGeometric, WideLaplace
@@ -55,7 +55,7 @@ def uniform(below: int, size: Size = None) -> Any:
     """Whole numbers 0, 1, …, below - 1, all equally likely: the leading bits, drawn again if too large."""
     below = check.whole(below=below)
     if below > LARGEST:
-        raise out_of_range("below", below)
+        raise out_of_range_error("below", below)
     shape, source = shape_of(below, size), current()
     out = np.empty(count_of(shape), np.int64)
     pending = np.arange(out.size)
@@ -65,7 +65,7 @@ def uniform(below: int, size: Size = None) -> Any:
         fits = drawn < below
         out[pending[fits]] = drawn[fits]
         pending = pending[~fits]
-    return shaped(out, shape)
+    return in_shape(out, shape)
 
 
 def geometric(scale: Any, size: Size = None) -> Any:
@@ -94,7 +94,7 @@ def discrete_gaussian(scale: Any, size: Size = None) -> Any:
     if shape is None:
         check.positive(scale=scale)
         return _one_discrete_gaussian(_scales_of_one(scale), source)
-    scales = Scales(spread(scale, shape))
+    scales = Scales(broadcast(scale, shape))
     out = np.empty(count_of(shape), np.int64)
     for start in range(0, out.size, _ROUND):
         chunk = out[start : start + _ROUND]
@@ -106,7 +106,7 @@ def discrete_gaussian(scale: Any, size: Size = None) -> Any:
             found = np.zeros(chunk.size, np.bool_)
             found[tries[kept]] = True
             pending = pending[~found[pending]]
-    return shaped(out, shape)
+    return in_shape(out, shape)
 
 
 def _one_discrete_gaussian(scales: Scales, source: Source) -> int:
@@ -161,11 +161,11 @@ class _Noise:
 def _draw(noise: _Noise, scale: Any, size: Size) -> Any:
     shape, source = shape_of(scale, size), current()
     if is_many(scale):
-        return _draw_each(noise, as_floats(spread(scale, shape)), source).reshape(shape)
+        return _draw_each(noise, as_floats(broadcast(scale, shape)), source).reshape(shape)
     check.positive(scale=scale)
     if shape is None and scale < _WIDE_ALONE:
         return lazy.draw_one(_noise_of_one(noise.plain, scale), source, signed=noise.signed)
-    return shaped(_draw_alike(noise, scale, count_of(shape), source), shape)
+    return in_shape(_draw_alike(noise, scale, count_of(shape), source), shape)
 
 
 def _draw_alike(noise: _Noise, scale: Any, count: int, source: Source) -> Integers:

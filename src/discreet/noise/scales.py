@@ -37,7 +37,7 @@ class Scales:
             least = largest = self.floats = check.positive(scale=scale)
             self._exact = as_ratio(scale)
         if largest > LARGEST or least < SMALLEST:
-            raise out_of_range("scale", largest if largest > LARGEST else least)
+            raise out_of_range_error("scale", largest if largest > LARGEST else least)
 
     def part(self, part: slice | npt.NDArray[np.intp]) -> float | Floats:
         """The scales of some elements, as floats."""
@@ -79,7 +79,7 @@ def shape_of(value: Any, size: Size) -> Shape:
     return (check.whole(at_least=0, size=size),)
 
 
-def spread(value: Any, shape: Shape) -> Any:
+def broadcast(value: Any, shape: Shape) -> Any:
     """The value for each element of that shape; one number stays one number."""
     if not is_many(value):
         return value
@@ -94,7 +94,7 @@ def spread(value: Any, shape: Shape) -> Any:
         ) from None
 
 
-def shaped(samples: npt.NDArray[Any], shape: Shape) -> Any:
+def in_shape(samples: npt.NDArray[Any], shape: Shape) -> Any:
     """The samples in that shape; a plain number where there is none."""
     return samples.item() if shape is None else samples.reshape(shape)
 
@@ -116,7 +116,7 @@ def as_ratio(value: Any) -> Fraction:
     return Fraction(float(value))
 
 
-def out_of_range(name: str, value: float) -> BadParameter:
+def out_of_range_error(name: str, value: float) -> BadParameter:
     """The refusal of a parameter whose samples would be no exact 64-bit integers, or all zero."""
     return BadParameter(
         "DP108",

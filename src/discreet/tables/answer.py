@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from discreet.errors import BadParameter
-from discreet.mechanisms.digits import cells, word
+from discreet.mechanisms.digits import cell_text, number_cells
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import short
 from discreet.tables import frames, views
@@ -198,7 +198,7 @@ class Answer:
 
         name = self._named(column)
         noisy = self.columns[name]
-        labels = [", ".join(map(word, group)) or name for group in self.groups]
+        labels = [", ".join(map(cell_text, group)) or name for group in self.groups]
         return groups(labels, noisy.values, noisy.lo, noisy.hi, name=noisy.text or name, ax=ax)
 
     def __str__(self) -> str:
@@ -220,8 +220,8 @@ class Answer:
         """The table as it is shown, row by row."""
         for at, group in enumerate(self.groups):
             three = ((each.values[at], each.lo[at], each.hi[at]) for each in self.columns.values())
-            noisy = (cell for number in three for cell in cells(*number))
-            yield [*map(word, group), *noisy]
+            noisy = (cell for number in three for cell in number_cells(*number))
+            yield [*map(cell_text, group), *noisy]
 
     def _line(self, texts: Sequence[str], widths: Sequence[int]) -> str:
         words, numbers = len(self.keys), zip(texts, widths, strict=True)

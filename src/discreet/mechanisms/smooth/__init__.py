@@ -25,7 +25,7 @@ from discreet import check
 from discreet.errors import BadParameter
 from discreet.mechanisms.exact import rows
 from discreet.mechanisms.mechanism import Release
-from discreet.mechanisms.query import Between
+from discreet.mechanisms.query import ClippingBounds
 from discreet.mechanisms.sensitivity import LocalAtDistance, SmoothBound
 from discreet.mechanisms.smooth.families import (
     Family,
@@ -113,13 +113,13 @@ def maximum(data: Any, bounds: Sequence[float] | None = None, **words: Any) -> R
 @check.arguments
 def quantile(data: Any, q: Any, bounds: Sequence[float] | None = None, **words: Any) -> Release:
     """The record of rank ⌈q n⌉."""
-    return _released(OrderStatistic(bounds, q=q), data, words)
+    return _release_statistic(OrderStatistic(bounds, q=q), data, words)
 
 
 @check.arguments
 def order_statistic(data: Any, rank: int, bounds: Sequence[float] | None = None, **words: Any) -> Release:
     """The record of that rank, 1 for the smallest."""
-    return _released(OrderStatistic(bounds, rank=rank), data, words)
+    return _release_statistic(OrderStatistic(bounds, rank=rank), data, words)
 
 
 @check.arguments
@@ -131,7 +131,7 @@ def trimmed_mean(
     >>> trimmed_mean([3, 1, 4, 1, 5], bounds=(0, 10), trim=1, epsilon=1.0, delta=1e-6).guarantee.unit.relation
     'replace'
     """
-    return _released(TrimmedMean(bounds, trim), data, words)
+    return _release_statistic(TrimmedMean(bounds, trim), data, words)
 
 
 @check.arguments
@@ -139,19 +139,19 @@ def interquantile_range(
     data: Any, bounds: Sequence[float] | None = None, *, lower: Any = 0.25, upper: Any = 0.75, **words: Any
 ) -> Release:
     """The distance of two quantiles."""
-    return _released(InterquantileRange(bounds, lower, upper), data, words)
+    return _release_statistic(InterquantileRange(bounds, lower, upper), data, words)
 
 
 @check.arguments
 def reciprocal(data: Any, *, where: Callable[[Any], Any] | None = None, **words: Any) -> Release:
     """1 / max(count, 1) of the records for which `where` holds."""
-    return _released(Reciprocal(where), data, words)
+    return _release_statistic(Reciprocal(where), data, words)
 
 
 @check.arguments
 def prediction_variance(data: Any, at: Sequence[float], *, between: Sequence[float], **words: Any) -> Release:
     """The logarithm of xᵀ (XᵀX)⁻¹ x for the rows X of the data and a public x; rows are cut to norm 1."""
-    return _released(PredictionVariance(tuple(at), *_two(between)), data, words)
+    return _release_statistic(PredictionVariance(tuple(at), *_two(between)), data, words)
 
 
 @check.arguments
@@ -171,7 +171,7 @@ def release(
     pure(epsilon=1.0, relation='replace')
     """
     if isinstance(f, Statistic):
-        return _released(f, data, words)
+        return _release_statistic(f, data, words)
     if not callable(f) or not isinstance(sensitivity, LocalAtDistance | SmoothBound) or between is None:
         raise BadParameter(
             "DP107",
@@ -179,10 +179,10 @@ def release(
             why="how far one record moves it cannot be found by looking at it.",
             fix="sensitivity=LocalAtDistance(at=my_callback, at_most=1.0), between=(0, 1)",
         )
-    return _released(Custom(f, sensitivity, *_two(between)), data, words)
+    return _release_statistic(Custom(f, sensitivity, *_two(between)), data, words)
 
 
-def _released(statistic: Statistic, data: Any, words: dict[str, Any]) -> Release:
+def _release_statistic(statistic: Statistic, data: Any, words: dict[str, Any]) -> Release:
     budget = SmoothBudget(**{name: words.pop(name, None) for name in ("epsilon", "delta", "rho")})
     relation = words.get("relation") or statistic.relations[0]
     size = words.pop("size", None)
@@ -192,5 +192,5 @@ def _released(statistic: Statistic, data: Any, words: dict[str, Any]) -> Release
 
 
 def _two(between: Any) -> tuple[float, float]:
-    stated = Between.of(between)
+    stated = ClippingBounds.of(between)
     return stated.low, stated.high

@@ -155,7 +155,7 @@ class SmoothStudentT(PureFamily):
 
     def __post_init__(self) -> None:
         if check.positive(degrees=self.degrees) < 1:
-            raise _out("degrees", "at least 1", 3.0)
+            raise _out_of_range_error("degrees", "at least 1", 3.0)
         self.noise  # noqa: B018 - refuses what the distribution does not know
 
     @property
@@ -198,7 +198,7 @@ class SmoothLomax(PureFamily):
 
     def __post_init__(self) -> None:
         if check.positive(shape=self.shape) <= 1:
-            raise _out("shape", "above 1", 4.0)
+            raise _out_of_range_error("shape", "above 1", 4.0)
         self.noise  # noqa: B018 - refuses what the distribution does not know
 
     @property
@@ -282,7 +282,7 @@ class ConcentratedFamily(Family):
 
     def __post_init__(self) -> None:
         if check.positive(sigma=self.sigma) > _MOST_SIGMA:
-            raise _out("sigma", f"at most {_MOST_SIGMA:g}", 1.0)
+            raise _out_of_range_error("sigma", f"at most {_MOST_SIGMA:g}", 1.0)
         self.noise  # noqa: B018 - refuses what the distribution does not know
 
     @property
@@ -290,16 +290,16 @@ class ConcentratedFamily(Family):
     def slope(self) -> float:
         """sup |d/dz log density|, rounded up: Z and Z + v are (slope · |v|)-alike, purely."""
 
-    def stretched(self, t: float) -> float:
+    def stretch_cost(self, t: float) -> float:
         """ε such that Z and e^u Z are ε²/2-zero-concentrated alike for |u| <= t, rounded up."""
         return t / float(self.sigma) * _UP
 
-    def concentrated(self, s: float, t: float) -> float:
+    def rho(self, s: float, t: float) -> float:
         """ρ for a shift s and a stretch t, rounded up."""
-        return (self.stretched(t) + self.slope * s) ** 2 / 2 * _UP
+        return (self.stretch_cost(t) + self.slope * s) ** 2 / 2 * _UP
 
     def most(self, t: float, budget: SmoothBudget) -> float:
-        return max(0.0, (budget.concentrated - self.stretched(t)) / self.slope * _DOWN)
+        return max(0.0, (budget.concentrated - self.stretch_cost(t)) / self.slope * _DOWN)
 
     def slides(self, shift: float, epsilon: float, delta: float) -> bool:
         return self.slope * shift <= epsilon
@@ -307,7 +307,7 @@ class ConcentratedFamily(Family):
     def dilates(self, stretch: float, epsilon: float, delta: float) -> bool:
         if not stretch or not delta:  # tails of this kind are never purely alike at two scales
             return not stretch
-        return privacy.concentrated(self.stretched(stretch) ** 2 / 2).delta(epsilon) <= delta
+        return privacy.concentrated(self.stretch_cost(stretch) ** 2 / 2).delta(epsilon) <= delta
 
 
 class SmoothLaplaceLogNormal(ConcentratedFamily):
@@ -365,7 +365,7 @@ class SmoothArsinhNormal(ConcentratedFamily):
     def slope(self) -> float:
         return (_PEAK / float(self.sigma) + float(self.sigma) / 2) * _UP
 
-    def stretched(self, t: float) -> float:
+    def stretch_cost(self, t: float) -> float:
         ratio = t / float(self.sigma)
         return math.sqrt(2 * max(t, ratio**2 / 2 + math.sqrt(2 / math.pi) * ratio)) * _UP
 
@@ -407,7 +407,7 @@ def _hazard(v: float) -> float:
     return math.exp(-v * v / 2 - float(log_ndtr(-v))) / math.sqrt(2 * math.pi)
 
 
-def _out(name: str, where: str, instead: float) -> BadParameter:
+def _out_of_range_error(name: str, where: str, instead: float) -> BadParameter:
     return BadParameter(
         "DP102",
         f"{name} must be {where}.",

@@ -24,7 +24,7 @@ import numpy as np
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.mechanisms.callbacks import guarded, quietly
+from discreet.mechanisms.callbacks import call_quietly, callback_guard
 from discreet.mechanisms.exact import number, rows
 from discreet.mechanisms.sensitivity import LocalAtDistance
 from discreet.mechanisms.smooth.statistics import Measured, Statistic
@@ -85,8 +85,8 @@ class PredictionVariance(Statistic):
     def _gram(self, records: Any) -> Matrix:
         features = len(self.at)
         listed = rows(records)
-        with guarded():
-            cells = [quietly(_cells, row, features, instead=[0] * features) for row in listed]
+        with callback_guard():
+            cells = [call_quietly(_cells, row, features, instead=[0] * features) for row in listed]
         whole = np.array(cells, np.int64).reshape(-1, features)
         total = np.zeros((features, features), object)
         for start in range(0, len(whole), _CHUNK):

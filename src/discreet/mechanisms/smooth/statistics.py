@@ -27,12 +27,12 @@ import numpy as np
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.callbacks import call_quietly
 from discreet.mechanisms.exact import is_true, number, numbers_within, results, rows, total
 from discreet.mechanisms.quantile import read_quantile
-from discreet.mechanisms.query import Between
-from discreet.mechanisms.sensitivity import LocalAtDistance, SmoothBound, bounded
-from discreet.mechanisms.smooth.windows import Floats, widest
+from discreet.mechanisms.query import ClippingBounds
+from discreet.mechanisms.sensitivity import LocalAtDistance, SmoothBound, clamp_bound
+from discreet.mechanisms.smooth.windows import Floats, widest_window
 
 __all__ = ["Custom", "InterquantileRange", "OrderStatistic", "Reciprocal", "Statistic", "TrimmedMean"]
 
@@ -67,13 +67,13 @@ class _Sorted(Statistic):
     bounds: Any = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bounds", Between.of(self.bounds))
+        object.__setattr__(self, "bounds", ClippingBounds.of(self.bounds))
 
     @property
     def range(self) -> tuple[Fraction, Fraction]:
         return Fraction(self.bounds.low), Fraction(self.bounds.high)
 
-    def padded(self, records: Any) -> Floats:
+    def padded_numbers(self, records: Any) -> Floats:
         """lo, the records in order, hi."""
         low, high = self.bounds.low, self.bounds.high
         return np.concatenate(([low], np.sort(numbers_within(records, low, high)), [high]))
@@ -113,12 +113,12 @@ class OrderStatistic(_Sorted):
         return max(min(1, count), math.ceil(self.q * count))
 
     def measure(self, records: Any, t: float) -> Measured:
-        return self.of(self.padded(records), t)
+        return self.of(self.padded_numbers(records), t)
 
     def of(self, y: Floats, t: float) -> Measured:
         """The same for sorted and padded numbers."""
         k = self.place(y.size - 2)
-        return Fraction(float(y[k])), Fraction(widest(y, k, k, t))
+        return Fraction(float(y[k])), Fraction(widest_window(y, k, k, t))
 
 
 @dataclass(frozen=True)
@@ -140,21 +140,21 @@ class TrimmedMean(_Sorted):
                 fix="trim=0.1",
             )
 
-    def trimmed(self, count: int) -> int:
+    def trim_count(self, count: int) -> int:
         """How many records go at either end; at least one is left."""
         whole = isinstance(self.trim, int)
         stated = self.trim if whole else math.floor(Fraction(repr(float(self.trim))) * count)
         return int(min(stated, max(0, (count - 1) // 2)))
 
     def measure(self, records: Any, t: float) -> Measured:
-        y = self.padded(records)
+        y = self.padded_numbers(records)
         count = y.size - 2
         if not count:
-            return sum(self.range, Fraction(0)) / 2, Fraction(widest(y, 0, 0, t))
-        first = self.trimmed(count) + 1
+            return sum(self.range, Fraction(0)) / 2, Fraction(widest_window(y, 0, 0, t))
+        first = self.trim_count(count) + 1
         last = count + 1 - first
         left = last - first + 1
-        return total(y[first : last + 1]) / left, Fraction(widest(y, first, last, t)) / left
+        return total(y[first : last + 1]) / left, Fraction(widest_window(y, first, last, t)) / left
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class InterquantileRange(_Sorted):
         return Fraction(0), self.bounds.width
 
     def measure(self, records: Any, t: float) -> Measured:
-        y = self.padded(records)
+        y = self.padded_numbers(records)
         ends = [OrderStatistic(self.bounds, q).of(y, t) for q in (self.lower, self.upper)]
         return ends[1][0] - ends[0][0], ends[0][1] + ends[1][1]
 
@@ -201,7 +201,7 @@ class Reciprocal(Statistic):
         k = len(found)
         here = 1 / (k * (k - 1)) if k > 1 else 0.0
         steps = abs(k - 1.5) - 0.5  # to a count of 1 or 2, where one record moves the answer by 1/2
-        return Fraction(1, max(k, 1)), Fraction(bounded(max(here, math.exp(-t * steps) / 2), 0.5))
+        return Fraction(1, max(k, 1)), Fraction(clamp_bound(max(here, math.exp(-t * steps) / 2), 0.5))
 
     def typical(self, size: int) -> Any:
         return [1] * min(size, _MOST_TYPICAL)
@@ -235,16 +235,16 @@ class Custom(Statistic):
         return Fraction(self.low), Fraction(self.high)
 
     def measure(self, records: Any, t: float) -> Measured:
-        value = number(quietly(self.f, records))
+        value = number(call_quietly(self.f, records))
         inside = min(max(value, self.low), self.high) if value == value else self.low  # noqa: PLR0124 - NaN
-        return Fraction(inside), Fraction(self.bound(records, t))
+        return Fraction(inside), Fraction(self.smooth_bound(records, t))
 
-    def bound(self, records: Any, t: float) -> float:
+    def smooth_bound(self, records: Any, t: float) -> float:
         """The smooth bound; what is no positive number counts as the most."""
         if isinstance(self.sensitivity, LocalAtDistance):
             return self.sensitivity.smooth(t).bound(records)
-        found, most = number(quietly(self.sensitivity.bound, records)), float(self.sensitivity.at_most)
-        return bounded(found if found > 0 else most, most)
+        found, most = number(call_quietly(self.sensitivity.bound, records)), float(self.sensitivity.at_most)
+        return clamp_bound(found if found > 0 else most, most)
 
     def typical(self, size: int) -> Any:
         return self.public
