@@ -55,14 +55,14 @@ class _Degrees(Mechanism):
     def guarantee(self) -> Guarantee:
         return self.noise.guarantee
 
-    def draw(self, data: Any) -> Any:
+    def draw(self, data: object) -> object:
         return self.noise.draw(self.exact(graph_of(data)))
 
     def error(self, confidence: float = CONFIDENCE) -> float:
         """How far any of the numbers is from its exact one, at most, with this confidence."""
         return self.noise.error(confidence)
 
-    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[Any, Any]:
+    def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[Any, Any]:
         return self.noise.interval(value, confidence)
 
     @abstractmethod
@@ -113,8 +113,8 @@ class DegreeSequence(_Degrees):
         self.order = check.choice(("size", "node"), order=order)
         self.noise = Geometric(epsilon=epsilon, sensitivity=2, dimension=self.nodes, unit="edge")
 
-    def draw(self, data: Any) -> Any:
-        noisy = self.noise.draw(self.exact(graph_of(data, self.nodes)))
+    def draw(self, data: object) -> Floats | Integers:
+        noisy = np.asarray(self.noise.draw(self.exact(graph_of(data, self.nodes))))
         return noisy if self.order == "node" else isotonic_fit(noisy, self.nodes - 1)
 
     def exact(self, graph: Graph) -> Integers:
@@ -158,8 +158,8 @@ class CumulativeDegrees(_Degrees):
         self.most = check.whole(most=most)
         self.noise = Geometric(epsilon=epsilon, sensitivity=most + 1, dimension=most + 1, unit="node")
 
-    def draw(self, data: Any) -> Floats:
-        return isotonic_fit(super().draw(data))
+    def draw(self, data: object) -> Floats:
+        return isotonic_fit(np.asarray(super().draw(data)))
 
     def exact(self, graph: Graph) -> Integers:
         degrees = projected_degrees(graph, self.most)

@@ -17,7 +17,7 @@ whoever was its only neighbour. Printing a graph shows nothing of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -51,7 +51,7 @@ class Graph:
     Graph(…)
     """
 
-    def __init__(self, edges: Any, *, nodes: Any = None) -> None:
+    def __init__(self, edges: object, *, nodes: int | Iterable[Hashable] | None = None) -> None:
         source = read.source_of(edges)
         self.labels = _labels(source.nodes if nodes is None else nodes)
         self.nodes = len(self.labels)

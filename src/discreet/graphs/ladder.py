@@ -18,7 +18,6 @@ What would break it: a floor that was read off the graph.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -56,7 +55,7 @@ class Ladder(Mechanism):
     def guarantee(self) -> Guarantee:
         return self._guarantee
 
-    def draw(self, data: Any) -> int:
+    def draw(self, data: object) -> int:
         graph = self.count.graph(data)
         return self.count.exact(graph) + self.noise(self.count.sensitivity(graph))
 

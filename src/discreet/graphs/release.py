@@ -72,13 +72,13 @@ class CountRelease(Mechanism):
     def guarantee(self) -> Guarantee:
         return self.release.guarantee
 
-    def draw(self, data: Any) -> Any:
+    def draw(self, data: object) -> object:
         return self.release.draw(self.count.graph(data))
 
-    def error(self, confidence: float = CONFIDENCE) -> Any:
+    def error(self, confidence: float = CONFIDENCE) -> object:
         return self.release.error(confidence)
 
-    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[Any, Any] | None:
+    def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[Any, Any] | None:
         return self.release.interval(value, confidence)
 
 
@@ -160,7 +160,7 @@ class _Global(Mechanism):
     def error(self, confidence: float = CONFIDENCE) -> float:
         return self._noise.error(confidence)
 
-    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[Any, Any]:
+    def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[Any, Any]:
         return self._noise.interval(value, confidence)
 
 
@@ -181,7 +181,7 @@ class _Smoothly(Statistic):
             return Fraction(0), records.smooth(exactly(t))
         return Fraction(self._count.exact(records)), self._count.sensitivity(records).smooth(exactly(t))
 
-    def typical(self, size: int) -> Any:
+    def typical(self, size: int) -> object:
         return self._count.typical()
 
 
@@ -191,7 +191,7 @@ class _Smooth(SmoothMechanism):
     def __init__(self, count: SubgraphCount, epsilon: float, delta: float | None = None) -> None:
         super().__init__(_Smoothly(count), SmoothBudget(epsilon=epsilon, delta=delta), unit="edge")
 
-    def draw(self, data: Any) -> int:
+    def draw(self, data: object) -> int:
         return round(super().draw(data))
 
 

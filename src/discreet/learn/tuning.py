@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -32,7 +32,7 @@ from discreet.learn.budget import Budget
 from discreet.learn.glm import target_ends
 from discreet.learn.labels import members
 from discreet.learn.reading import as_column, as_matrix, as_target
-from discreet.mechanisms.combine import select_best
+from discreet.mechanisms.combine import Chosen, select_best
 from discreet.mechanisms.distributions import exactly
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import Guarantee
@@ -69,7 +69,7 @@ def tune(
     trials = [Trial.of(candidate, matrix.shape[1], share) for candidate in candidates]
     search = select_best(candidates=trials, score=lambda tried: tried.score, mean_runs=mean_runs)
     receipt = None if payer is None else payer.charge(search.guarantee, question="learn.tune")
-    best = search.draw((matrix, column)).value.model
+    best = cast(Chosen, search.draw((matrix, column))).value.model
     best.guarantee_, best.receipt_, best.session = search.guarantee, receipt, payer
     best._search_ = (
         "It is the best of a secret number of trials, judged by records that it did not learn from.",

@@ -28,9 +28,10 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, Self, cast, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
@@ -46,7 +47,7 @@ from discreet.mechanisms.distributions import (
 from discreet.mechanisms.exact import finite_numbers
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.grid import Grid
-from discreet.noise.scales import as_ratio, is_many
+from discreet.noise.scales import Number, as_ratio, is_many
 from discreet.privacy.calibrate import calibrate
 from discreet.privacy.guarantee import Guarantee
 
@@ -68,11 +69,16 @@ class Additive(Mechanism):
     _whole = False  # whether values are whole numbers already, so that nothing is rounded
 
     def __init__(
-        self, amount: dict[str, Any], sensitivity: Any, dimension: int | None, relation: str, unit: str
+        self,
+        amount: dict[str, float | None],
+        sensitivity: Number | None,
+        dimension: int | None,
+        relation: str,
+        unit: str,
     ) -> None:
         if sensitivity is None:
             raise _missing_sensitivity_error()
-        self._arguments = {**amount, "sensitivity": sensitivity, "dimension": dimension}
+        self._arguments: dict[str, Any] = {**amount, "sensitivity": sensitivity, "dimension": dimension}
         self._arguments |= {"relation": relation, "unit": unit}
         self._amounts = {name: _amount(name, value) for name, value in amount.items() if value is not None}
         self.stated_delta = self._amounts.get("delta")
@@ -95,8 +101,13 @@ class Additive(Mechanism):
         """The scale of the noise (the standard deviation of a Gaussian), in the unit of the values."""
         return float(exactly(self.distribution.scale) * self.grid.step)
 
-    def draw(self, data: Any) -> Any:
-        values = self.check_values(data)
+    @overload
+    def draw(self, data: Number) -> float: ...
+    @overload
+    def draw(self, data: object) -> float | npt.NDArray[Any]: ...
+    def draw(self, data: object) -> float | npt.NDArray[Any]:
+        """Each number plus fresh noise; a vector has to be as long as the mechanism was made for."""
+        values: Any = self.check_values(data)
         if not is_many(values) or values.size <= _CHUNK:
             return self._release_values(values)
         # a part at a time, so that what lies between the values and the answer stays in the processor's cache
@@ -106,27 +117,27 @@ class Additive(Mechanism):
             out[part] = self._release_values(flat[part])
         return out.reshape(values.shape)
 
-    def draw_many(self, data: Any, count: int) -> Any:
+    def draw_many(self, data: object, count: int) -> npt.NDArray[Any]:
         """So many independent answers at once, along the first axis: for audits and simulations.
 
         Whole numbers come as int64: of one value too, what lies beyond 2**62 counts as that, as in a vector.
         """
-        cells = self.cells_of(data)
+        cells: Any = self.cells_of(data)
         if not is_many(cells):
             small = self._whole or abs(cells) < _MOST_CELLS
             cells = np.array(
                 max(-_MOST_CELLS, min(cells, _MOST_CELLS)) if small else cells, None if small else object
             )
-        noisy = _plus(cells, self.distribution.draw((check.whole(count=count), *cells.shape)))
-        return noisy if self._whole else self.grid.reals(noisy)
+        noisy = _add(cells, self.distribution.draw((check.whole(count=count), *cells.shape)))
+        return noisy if self._whole else np.asarray(self.grid.reals(noisy))
 
-    def add_noise(self, cells: Any) -> Any:
+    def add_noise(self, cells: int | npt.NDArray[Any]) -> int | npt.NDArray[Any]:
         """Whole numbers of steps plus fresh noise, for whoever has exact sums on `grid` already."""
         if not is_many(cells):
-            return cells + self.distribution.draw()
-        return _plus(np.asarray(cells), self.distribution.draw(np.shape(cells)))
+            return int(cells) + int(self.distribution.draw())
+        return _add(np.asarray(cells), self.distribution.draw(np.shape(cells)))
 
-    def for_size_of(self, data: Any) -> Self:
+    def for_size_of(self, data: object) -> Self:
         size = np.size(_numbers(data)) if is_many(data) else 1
         sized = self.with_dimension(size) if self._arguments["dimension"] is None and size > 1 else self
         sized.check_values(data)
@@ -148,14 +159,22 @@ class Additive(Mechanism):
         beta = -math.expm1(math.log(check.inner_probability(confidence=confidence)) / self.dimension)
         return float_above((self.distribution.tail_bound(beta) + self._rounding) * self.grid.step)
 
-    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[Any, Any]:
+    def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[Any, Any]:
         """Where the exact numbers lie, all of them, with this confidence."""
+        released: Any = value
         error = self.error(confidence)
-        return value - error, value + error
+        return released - error, released + error
 
     @classmethod
     def for_error(
-        cls, error: float, *, sensitivity: Any, confidence: float = CONFIDENCE, **words: Any
+        cls,
+        error: float,
+        *,
+        sensitivity: Number,
+        confidence: float = CONFIDENCE,
+        dimension: int | None = None,
+        relation: str = "add-remove",
+        unit: str = "record",
     ) -> Self:
         """The mechanism with the most noise whose error, at this confidence, is still at most `error`.
 
@@ -163,7 +182,7 @@ class Additive(Mechanism):
         >>> round(planned.guarantee.epsilon(delta=0), 3)
         0.3
         """
-        made: Any = partial(cls, sensitivity=sensitivity, **words)
+        made: Any = partial(cls, sensitivity=sensitivity, dimension=dimension, relation=relation, unit=unit)
         target = check.positive(error=error)
         low, high = target / 1e3, target * 1e3  # scales: errors are multiples of them, between those factors
         for _ in range(60):
@@ -172,25 +191,27 @@ class Additive(Mechanism):
             low, high = (middle, high) if fits else (low, middle)
         return cast(Self, made(scale=low))
 
-    def cells_of(self, data: Any) -> Any:
+    def cells_of(self, data: object) -> int | npt.NDArray[Any]:
         """The values as exact whole numbers of steps, by the rules above. Secret."""
-        return self._cells_at(self.check_values(data))
+        cells: int | npt.NDArray[Any] = self._cells_at(self.check_values(data))
+        return cells
 
-    def check_values(self, data: Any) -> Any:
+    def check_values(self, data: object) -> Number | npt.NDArray[Any]:
         """The values that were given, if there are as many as there should be."""
         if self._whole:
             _refuse_floats(data)
-        values = _numbers(data)
+        values: Any = _numbers(data)
         if np.size(values) != self.dimension:
             raise _wrong_length_error(self.dimension, np.size(values))
-        return values
+        return cast(Number | npt.NDArray[Any], values)
 
     def _cells_at(self, values: Any) -> Any:
         return _integers(values) if self._whole else self.grid.cells(values, instead=0)
 
-    def _release_values(self, values: Any) -> Any:
+    def _release_values(self, values: Any) -> float | npt.NDArray[Any]:
         noisy = self.add_noise(self._cells_at(values))
-        return noisy if self._whole else self.grid.reals(noisy)
+        released: float | npt.NDArray[Any] = noisy if self._whole else self.grid.reals(noisy)
+        return released
 
     @property
     def _rounding(self) -> Fraction:
@@ -258,7 +279,7 @@ class Laplace(Additive):
     def __init__(
         self,
         *,
-        sensitivity: Any = None,
+        sensitivity: Number | None = None,
         epsilon: float | None = None,
         scale: float | None = None,
         dimension: int | None = None,
@@ -310,7 +331,7 @@ class Gaussian(Additive):
     def __init__(
         self,
         *,
-        sensitivity: Any = None,
+        sensitivity: Number | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
@@ -338,9 +359,8 @@ class DiscreteGaussian(Gaussian):
     _whole = True
 
     def _keeps(self, guarantee: Guarantee) -> bool:
-        if (
-            self.dimension > 1 and "epsilon" in self._amounts
-        ):  # one route is enough, and the fast one nearly the best
+        # One route is enough, and the fast one is nearly the best.
+        if self.dimension > 1 and "epsilon" in self._amounts:
             return guarantee.epsilon(self._amounts["delta"], route="zcdp tight") <= self._amounts["epsilon"]
         return super()._keeps(guarantee)
 
@@ -425,9 +445,9 @@ def _integers(values: Any) -> Any:
     return np.array(whole, np.int64).reshape(values.shape)
 
 
-def _plus(cells: Any, noise: Any) -> Any:
+def _add(cells: npt.NDArray[Any], noise: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The exact sums; in int64, a sum beyond the range is the end of the range, which is a function of the exact one."""
-    total = cells + noise
+    total: npt.NDArray[Any] = cells + noise
     if total.dtype != np.int64 or (_is_small(cells) and _is_small(noise)):
         return total
     wrapped = ((cells ^ total) & (noise ^ total)) < 0

@@ -32,6 +32,8 @@ from fractions import Fraction
 from threading import Lock
 from typing import Any, NoReturn, Self
 
+import numpy as np
+
 from discreet import check, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.mechanisms.distributions import (
@@ -336,7 +338,7 @@ def _amount(
 
 def _total(question: Question, records: tuple[Any, ...], bits: int) -> int:
     """The sum of the values in whole cells; each is asked on its own, and nothing that happens there shows."""
-    return int(Grid(-bits).cells(numbers_within(records, 0.0, 1.0, question)).sum())
+    return int(np.sum(Grid(-bits).cells(numbers_within(records, 0.0, 1.0, question))))
 
 
 def _snapshot(name: str, data: Any, size: int | None) -> tuple[Any, ...]:

@@ -82,7 +82,7 @@ class Bounds(Mechanism):
     def guarantee(self) -> Guarantee:
         return self._histogram.guarantee
 
-    def draw(self, data: Any) -> tuple[float, float] | Refusal:
+    def draw(self, data: object) -> tuple[float, float] | Refusal:
         most = 2.0 ** self.exponents[1]
         places = self._bins(numbers_within(data, -most, most)) + self._sides
         counts = np.bincount(places, minlength=2 * self._sides + 1)

@@ -26,11 +26,12 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
@@ -39,7 +40,7 @@ from discreet.mechanisms.distributions import exactly, float_below, widest
 from discreet.mechanisms.exact import finite_numbers, results
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Release
 from discreet.noise.race import NOISES
-from discreet.noise.scales import is_many
+from discreet.noise.scales import Number, is_many
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = [
@@ -70,7 +71,7 @@ class Choice(Mechanism):
         self,
         *,
         epsilon: float,
-        sensitivity: Any,
+        sensitivity: Number,
         monotone: bool = False,
         candidates: Sequence[Any] | None = None,
         relation: str = "add-remove",
@@ -98,7 +99,7 @@ class Choice(Mechanism):
         """The scale of the noise on each score: 2Δ/ε, or Δ/ε where the scores are monotone."""
         return (1 if self.monotone else 2) * self._distance / exactly(self.epsilon)
 
-    def draw(self, data: Any) -> Any:
+    def draw(self, data: object) -> object:
         return self._candidate_at(noise.largest(self._scores(data), self.scale, noise=self.noise)[0])
 
     def error(self, confidence: float = CONFIDENCE, candidates: int | None = None) -> float | None:
@@ -114,8 +115,8 @@ class Choice(Mechanism):
         others = check.whole(candidates=candidates) - 1
         return max(0.0, float(self.scale) * self._behind(others, beta) * _UP) if others else 0.0
 
-    def _error_at_size(self, data: Any) -> float | None:
-        return self.error(candidates=len(data))
+    def _error_at_size(self, data: object) -> float | None:
+        return self.error(candidates=len(cast(Sized, data)))
 
     def _total_guarantee(self) -> Guarantee:
         kind = privacy.exponential if self.noise == "gumbel" else privacy.pure
@@ -207,9 +208,26 @@ class NoisyMax(Choice):
 
     noise = ""
 
-    def __init__(self, *, epsilon: float, sensitivity: Any, noise: str = "laplace", **words: Any) -> None:
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        sensitivity: Number,
+        noise: str = "laplace",
+        monotone: bool = False,
+        candidates: Sequence[Any] | None = None,
+        relation: str = "add-remove",
+        unit: str = "record",
+    ) -> None:
         self.noise = check.choice(NOISES, noise=noise)
-        super().__init__(epsilon=epsilon, sensitivity=sensitivity, **words)
+        super().__init__(
+            epsilon=epsilon,
+            sensitivity=sensitivity,
+            monotone=monotone,
+            candidates=candidates,
+            relation=relation,
+            unit=unit,
+        )
 
 
 class TopK(Choice):
@@ -229,17 +247,34 @@ class TopK(Choice):
 
     noise = "gumbel"
 
-    def __init__(self, *, epsilon: float, sensitivity: Any, count: int, **words: Any) -> None:
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        sensitivity: Number,
+        count: int,
+        monotone: bool = False,
+        candidates: Sequence[Any] | None = None,
+        relation: str = "add-remove",
+        unit: str = "record",
+    ) -> None:
         self.count = check.whole(count=count)
         self._each = float_below(exactly(check.moderate(epsilon=epsilon)) / self.count)
-        super().__init__(epsilon=epsilon, sensitivity=sensitivity, **words)
+        super().__init__(
+            epsilon=epsilon,
+            sensitivity=sensitivity,
+            monotone=monotone,
+            candidates=candidates,
+            relation=relation,
+            unit=unit,
+        )
 
     @property
     def scale(self) -> Fraction:
         """The scale of the noise on each score: 2Δ/ε for the ε of one choice, or Δ/ε if monotone."""
         return (1 if self.monotone else 2) * self._distance / exactly(self._each)
 
-    def draw(self, data: Any) -> Any:
+    def draw(self, data: object) -> object:
         chosen = noise.largest(self._scores(data), self.scale, noise=self.noise, count=self.count)
         return [self._candidate_at(index) for index in chosen]
 
@@ -252,51 +287,109 @@ class TopK(Choice):
 
 
 @check.arguments
-def exponential_mechanism(scores: Any, *, epsilon: float, sensitivity: Any, **words: Any) -> Release:
+def exponential_mechanism(
+    scores: npt.ArrayLike,
+    *,
+    epsilon: float,
+    sensitivity: Number,
+    monotone: bool = False,
+    candidates: Sequence[Any] | None = None,
+    relation: str = "add-remove",
+    unit: str = "record",
+) -> Release:
     """One run of `ExponentialMechanism`: which of the scores is the largest, about.
 
     >>> exponential_mechanism([0, 1_000], epsilon=1, sensitivity=1, candidates=["no", "yes"]).value
     'yes'
     """
-    return ExponentialMechanism(epsilon=epsilon, sensitivity=sensitivity, **words)(scores)
+    mechanism = ExponentialMechanism(
+        epsilon=epsilon,
+        sensitivity=sensitivity,
+        monotone=monotone,
+        candidates=candidates,
+        relation=relation,
+        unit=unit,
+    )
+    return mechanism(scores)
 
 
 @check.arguments
-def permute_and_flip(scores: Any, *, epsilon: float, sensitivity: Any, **words: Any) -> Release:
+def permute_and_flip(
+    scores: npt.ArrayLike,
+    *,
+    epsilon: float,
+    sensitivity: Number,
+    monotone: bool = False,
+    candidates: Sequence[Any] | None = None,
+    relation: str = "add-remove",
+    unit: str = "record",
+) -> Release:
     """One run of `PermuteAndFlip`: which of the scores is the largest, about.
 
     >>> permute_and_flip([0, 1_000], epsilon=1, sensitivity=1).value
     1
     """
-    return PermuteAndFlip(epsilon=epsilon, sensitivity=sensitivity, **words)(scores)
+    mechanism = PermuteAndFlip(
+        epsilon=epsilon,
+        sensitivity=sensitivity,
+        monotone=monotone,
+        candidates=candidates,
+        relation=relation,
+        unit=unit,
+    )
+    return mechanism(scores)
 
 
 @check.arguments
-def noisy_max(scores: Any, *, epsilon: float, sensitivity: Any, **words: Any) -> Release:
+def noisy_max(
+    scores: npt.ArrayLike,
+    *,
+    epsilon: float,
+    sensitivity: Number,
+    noise: str = "laplace",
+    monotone: bool = False,
+    candidates: Sequence[Any] | None = None,
+    relation: str = "add-remove",
+    unit: str = "record",
+) -> Release:
     """One run of `NoisyMax`: which of the scores is the largest, about.
 
     >>> noisy_max([0, 1_000], epsilon=1, sensitivity=1, noise="laplace").value
     1
     """
-    return NoisyMax(epsilon=epsilon, sensitivity=sensitivity, **words)(scores)
+    mechanism = NoisyMax(
+        epsilon=epsilon,
+        sensitivity=sensitivity,
+        noise=noise,
+        monotone=monotone,
+        candidates=candidates,
+        relation=relation,
+        unit=unit,
+    )
+    return mechanism(scores)
 
 
 @check.arguments
 def choose(
     utility: Callable[[Any, Any], Any],
     candidates: Sequence[Any],
-    data: Any,
+    data: object,
     *,
     epsilon: float,
-    sensitivity: Any,
-    mechanism: type[Choice] = ExponentialMechanism,
+    sensitivity: Number,
+    mechanism: Callable[..., Choice] = ExponentialMechanism,
     vectorised: bool = False,
-    **words: Any,
+    monotone: bool = False,
+    noise: str | None = None,
+    count: int | None = None,
+    relation: str = "add-remove",
+    unit: str = "record",
 ) -> Release:
     """The candidate with about the greatest utility(data, candidate); a million of them are no problem.
 
     **Guarantee.** That of `mechanism`, for a utility that moves by `sensitivity` at most, for every candidate. With
-    `vectorised=True` the utility is called once, with all candidates, and returns all scores.
+    `vectorised=True` the utility is called once, with all candidates, and returns all scores. `noise` is a parameter of
+    `NoisyMax`, and `count` of `TopK`.
 
     What a utility returns that is no finite number counts as 0, and so does a candidate for which it raises; so do all
     of them where a vectorised one raises, or does not return one score for each. An error would tell of the data. The
@@ -307,7 +400,16 @@ def choose(
     ...        epsilon=200, sensitivity=4).value
     1
     """
-    chooser = mechanism(epsilon=epsilon, sensitivity=sensitivity, candidates=candidates, **words)
+    own = {name: value for name, value in (("noise", noise), ("count", count)) if value is not None}
+    chooser = mechanism(
+        epsilon=epsilon,
+        sensitivity=sensitivity,
+        monotone=monotone,
+        candidates=candidates,
+        relation=relation,
+        unit=unit,
+        **own,
+    )
     ask = check.function(utility=utility)
     if check.flag(vectorised=vectorised):
         return chooser(_one_each(call_quietly(ask, data, candidates), len(candidates)))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
@@ -44,11 +44,11 @@ class Then(Mechanism):
     def guarantee_at(self, distance: int) -> Guarantee:
         return self.mechanism.guarantee_at(distance)
 
-    def draw(self, data: Any) -> Any:
+    def draw(self, data: object) -> object:
         value = self.mechanism.draw(data)
         return value if isinstance(value, Refusal) else self.function(value)
 
-    def error(self, confidence: float = CONFIDENCE) -> Any:
+    def error(self, confidence: float = CONFIDENCE) -> object:
         """What the `error` function says of this confidence, or None."""
         confidence = check.inner_probability(confidence=confidence)
         return None if self._error is None else self._error(confidence)
@@ -69,7 +69,7 @@ class Both(Mechanism):
     def guarantee_at(self, distance: int) -> Guarantee:
         return self._sum(check.whole(distance=distance))
 
-    def draw(self, data: Any) -> tuple[Any, ...]:
+    def draw(self, data: object) -> tuple[Any, ...]:
         return tuple(mechanism.draw(data) for mechanism in self.mechanisms)
 
     def error(self, confidence: float = CONFIDENCE) -> tuple[Any, ...]:
@@ -77,12 +77,12 @@ class Both(Mechanism):
         each = self._each(confidence)
         return tuple(mechanism.error(each) for mechanism in self.mechanisms)
 
-    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[Any, Any] | None:
+    def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[Any, Any] | None:
         """The lower ends and the upper ends, which hold together; None if some answer has no interval."""
         each = self._each(confidence)
         found = [
             None if isinstance(part, Refusal) else mechanism.interval(part, each)
-            for mechanism, part in zip(self.mechanisms, value, strict=True)
+            for mechanism, part in zip(self.mechanisms, cast(tuple[Any, ...], value), strict=True)
         ]
         ends = [pair for pair in found if pair is not None]
         if len(ends) < len(found):
@@ -123,7 +123,7 @@ class Best(Mechanism):
     def guarantee_at(self, distance: int) -> Guarantee:
         return self._best(check.whole(distance=distance))
 
-    def draw(self, data: Any) -> Any:
+    def draw(self, data: object) -> object:
         best, highest = None, -math.inf
         for run in range(self._runs()):
             which = noise.uniform(len(self.candidates))

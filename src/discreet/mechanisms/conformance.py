@@ -55,7 +55,7 @@ class MechanismUnderTest:
 
 
 @check.arguments
-def check_mechanism(mechanism: Mechanism, *inputs: Any, neighbour: Any = None) -> None:
+def check_mechanism(mechanism: Mechanism, *inputs: object, neighbour: object = None) -> None:
     """Run every rule on the mechanism; raise DP205 with all that it breaks, in words, or return nothing.
 
     **Guarantee.** A mechanism that keeps the rules always passes: no rule is left to chance. What is reported names rules,

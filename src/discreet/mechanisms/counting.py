@@ -40,7 +40,7 @@ class Count(WholeNumberQuery):
     def relations(self) -> tuple[str, ...]:
         return RELATIONS if self.where else ("add-remove",)
 
-    def exact(self, records: Any) -> int:
+    def exact(self, records: object) -> int:
         if self.where is None:
             return len(rows(records))
         return sum(map(is_true, results(self.where, records)))
@@ -70,7 +70,7 @@ class Counts(_Several):
     def dimension(self) -> int:
         return len(self.conditions)
 
-    def exact(self, records: Any) -> Integers:
+    def exact(self, records: object) -> Integers:
         found = [list(map(is_true, results(condition, records))) for condition in self.conditions]
         holds = np.array(found, np.bool_).reshape(self.dimension, -1)
         first = np.cumsum(holds, axis=0, dtype=np.int64) <= self.at_most
@@ -88,7 +88,7 @@ class Histogram(_Several):
     def dimension(self) -> int:
         return len(self.categories) + self.other
 
-    def exact(self, records: Any) -> Integers:
+    def exact(self, records: object) -> Integers:
         counts = np.zeros(len(self.categories) + 1, np.int64)
         listed, nowhere = rows(records), len(self.categories)
         with callback_guard():  # a record may be unhashable, or its comparison raise

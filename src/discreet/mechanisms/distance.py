@@ -19,7 +19,7 @@ from discreet.mechanisms.callbacks import call_quietly
 from discreet.mechanisms.canonical import canonical
 from discreet.mechanisms.distributions import widest
 from discreet.mechanisms.stability import answer_of, distance_of
-from discreet.noise.scales import as_ratio
+from discreet.noise.scales import Number, as_ratio
 from discreet.privacy.unit import RELATIONS
 
 __all__ = ["check_distance"]
@@ -35,7 +35,7 @@ def check_distance(
     distance: Callable[[list[Any]], Any],
     *,
     domain: Iterable[Any],
-    bound: Any = None,
+    bound: Number | None = None,
     most: int = 4,
     relation: str = "add-remove",
 ) -> int:

@@ -36,7 +36,7 @@ import numpy.typing as npt
 from discreet.errors import BadParameter
 from discreet.mechanisms.callbacks import call_quietly, callback_guard
 from discreet.mechanisms.canonical import exact_ratio
-from discreet.noise.scales import is_many
+from discreet.noise.scales import Number, is_many
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -86,7 +86,7 @@ def number(value: Any) -> float:
     return found
 
 
-def finite(value: Any) -> Any:
+def finite(value: Any) -> Number:
     """The value as the number that it is, not rounded; 0 where it is no finite real number. True counts as 1."""
     if type(value) is int:
         return value

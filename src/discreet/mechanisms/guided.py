@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from discreet import check
 from discreet.errors import UnsupportedGuarantee
@@ -76,7 +76,7 @@ class HighProbabilityBound(Mechanism):
         delta: float,
         sensitivity: Callable[[int], Any] | None = None,
         upper: bool = True,
-        mechanism: Any = Laplace,
+        mechanism: type[Mechanism] = Laplace,
         relation: str = "add-remove",
         unit: str = "record",
     ) -> None:
@@ -87,9 +87,8 @@ class HighProbabilityBound(Mechanism):
         self.distribution = LaplaceDistribution(
             float_above(1 / exactly(check.moderate(bound_epsilon=bound_epsilon)))
         )
-        self.margin = self.distribution.tail_bound(
-            min(1.0, 2 * self.delta)
-        )  # P(noise > margin) <= δ, by the exact tail
+        # P(noise > margin) <= δ, by the exact tail.
+        self.margin = self.distribution.tail_bound(min(1.0, 2 * self.delta))
         self._sign = _sign(upper)
         self._mechanism, self._words = _supported_mechanism(mechanism), {"relation": relation, "unit": unit}
         self._guarantee = total_guarantee((bound_epsilon, release_epsilon), self.delta, relation, unit)
@@ -98,7 +97,7 @@ class HighProbabilityBound(Mechanism):
     def guarantee(self) -> Guarantee:
         return self._guarantee
 
-    def draw(self, data: Any) -> WithBound | Refusal:
+    def draw(self, data: object) -> WithBound | Refusal:
         of = scores_of if issubclass(self._mechanism, Choice) else answer_of
         answer = of(self.query, data)
         bound = self._bound_for(
@@ -108,9 +107,10 @@ class HighProbabilityBound(Mechanism):
             return Refusal(_REFUSED)
         return WithBound(self._mechanism_for(bound).draw(answer), bound)
 
-    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[Any, Any] | None:
+    def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[Any, Any] | None:
         """Where the exact answer lies with this confidence, given the bound that was released."""
-        return self._mechanism_for(value.bound).interval(value.value, confidence)
+        answer = cast(WithBound, value)
+        return self._mechanism_for(answer.bound).interval(answer.value, confidence)
 
     def _rounded_measure(self, data: Any) -> int:
         """The measure on the side where it still bounds what it is meant to bound."""

@@ -28,9 +28,10 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import rel_entr
 
 from discreet import check, noise, privacy
@@ -70,7 +71,7 @@ class LocalMechanism(Mechanism):
     truth: Fraction
     lie: Fraction
 
-    def __init__(self, outcomes: Any, unit: str) -> None:
+    def __init__(self, outcomes: int, unit: str) -> None:
         self.outcomes = _outcomes(outcomes)
         self._words: dict[str, Any] = {"relation": "replace", "unit": unit}
 
@@ -80,17 +81,17 @@ class LocalMechanism(Mechanism):
 
     _guarantee: Guarantee
 
-    def draw(self, data: Any) -> Any:
-        return self.privatise(data)
+    def draw(self, data: object) -> object:
+        return self.privatise(cast(npt.ArrayLike, data))
 
-    def privatise(self, values: Any) -> Any:
+    def privatise(self, values: npt.ArrayLike) -> int | npt.NDArray[Any]:
         """One report for each value; for one value one report."""
         if is_many(values) or isinstance(values, range):
-            return self._reports(self._answers(values))
+            return np.asarray(self._reports(self._answers(values)))
         (report,) = self._reports(self._answers([values]))
-        return int(report) if np.ndim(report) == 0 else report
+        return int(report) if np.ndim(report) == 0 else np.asarray(report)
 
-    def estimate(self, reports: Any, confidence: float = CONFIDENCE) -> LocalEstimate:
+    def estimate(self, reports: npt.ArrayLike, confidence: float = CONFIDENCE) -> LocalEstimate:
         """The shares of the answers, from reports made with these parameters."""
         beta = 1 - check.inner_probability(confidence=confidence)
         named, size = self._count_reports(reports)

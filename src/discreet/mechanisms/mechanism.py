@@ -16,7 +16,7 @@ import html
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -58,7 +58,7 @@ class Release:
     guarantee: Guarantee
     error: Any = None
     interval: tuple[Any, Any] | None = None
-    receipt: Any = None
+    receipt: ChargeReceipt | None = None
     private: bool = field(default=True, kw_only=True)
     error_unit: str = field(default="", kw_only=True)
     delta: float | None = field(default=None, kw_only=True)
@@ -96,6 +96,20 @@ class Release:
         return lines
 
 
+class ChargeReceipt(Protocol):
+    """What a ledger hands out for a charge; `discreet.ledger.Receipt` is one."""
+
+    @property
+    def number(self) -> int:
+        """The row of the ledger."""
+        ...
+
+    @property
+    def hash(self) -> str:
+        """The hash of that row."""
+        ...
+
+
 class Mechanism(ABC):
     """A random map from data to an answer, with a promise that holds for all data.
 
@@ -120,19 +134,19 @@ class Mechanism(ABC):
         """The guarantee for one protected unit."""
 
     @abstractmethod
-    def draw(self, data: Any) -> Any:
+    def draw(self, data: object) -> object:
         """The random answer, or a Refusal."""
 
     def guarantee_at(self, distance: int) -> Guarantee:
         """The guarantee for `distance` protected units at once."""
         return self.guarantee.at_distance(check.whole(distance=distance))
 
-    def error(self, confidence: float = CONFIDENCE) -> Any:
+    def error(self, confidence: float = CONFIDENCE) -> object:
         """How far the answer is from the exact one, at most, with this confidence; None where saying it would leak."""
         check.inner_probability(confidence=confidence)
         return None
 
-    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[Any, Any] | None:
+    def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[Any, Any] | None:
         """Where the exact answer lies with this confidence, given the released value; None if not a number."""
         return None
 
@@ -149,22 +163,22 @@ class Mechanism(ABC):
         """Who is protected."""
         return self.guarantee.unit
 
-    def __call__(self, data: Any) -> Release:
+    def __call__(self, data: object) -> Release:
         sized = self.for_size_of(data)
         return sized.release_of(sized.draw(data), data)
 
-    def for_size_of(self, data: Any) -> Self:
+    def for_size_of(self, data: object) -> Self:
         """The mechanism that is run on data of this public length and declared type; refuses what it can never be run on.
 
         A session asks for it before it charges, so that a vector of the wrong length costs nothing.
         """
         return self
 
-    def _error_at_size(self, data: Any) -> Any:
+    def _error_at_size(self, data: object) -> object:
         """The `error` of a release on these data, of which nothing but the public length may enter: it is not paid for."""
         return self.error()
 
-    def release_of(self, value: Any, data: Any, *, receipt: Any = None) -> Release:
+    def release_of(self, value: object, data: object, *, receipt: ChargeReceipt | None = None) -> Release:
         """The release of a value that was drawn on `data`, with all that is known of it. Nothing else builds a release."""
         refused = isinstance(value, Refusal)
         return Release(

@@ -30,7 +30,7 @@ from abc import abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -77,7 +77,7 @@ class _Keys(Mechanism):
     def _select_keys(self, counts: dict[Any, int]) -> dict[Any, Any]:
         """The keys that are named, with their noisy counts if they have any."""
 
-    def draw(self, data: Any) -> Any:
+    def draw(self, data: object) -> dict[Any, Any] | list[Any]:
         counts = _count_users(data) if isinstance(data, Mapping) else _bound_contributions(data, self.at_most)
         shown = self._select_keys(counts)
         return {key: shown[key] for key in sorted(shown, key=public_order)}
@@ -159,11 +159,13 @@ class StabilityHistogram(_Keys):
         """How far a count is off, at most: for each key, the chance that it is named and further off is the rest."""
         return float(self.distribution.tail_bound(1 - check.inner_probability(confidence=confidence)))
 
-    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[dict[Any, int], dict[Any, int]]:
+    def interval(
+        self, value: object, confidence: float = CONFIDENCE
+    ) -> tuple[dict[Any, int], dict[Any, int]]:
         """Between which whole numbers the users of each key that is named lie, each with this confidence."""
-        off = int(self.error(confidence))
-        low = {key: max(1, count - off) for key, count in value.items()}
-        return low, {key: max(1, count + off) for key, count in value.items()}
+        off, counts = int(self.error(confidence)), cast(Mapping[Any, int], value)
+        low = {key: max(1, count - off) for key, count in counts.items()}
+        return low, {key: max(1, count + off) for key, count in counts.items()}
 
     def _select_keys(self, counts: dict[Any, int]) -> dict[Any, int]:
         noises = self.distribution.draw(len(counts)).tolist()
@@ -224,7 +226,7 @@ class PartitionSelection(_Keys):
         """So many users a key can have and be withheld all the same; one more, and it is named with this confidence."""
         return float(self.users_needed(confidence) - 1)
 
-    def draw(self, data: Any) -> list[Any]:
+    def draw(self, data: object) -> list[Any]:
         return list(super().draw(data))
 
     def _chance(self, users: int) -> Fraction:

@@ -112,7 +112,7 @@ class LogVariance:
                 fix="point=[1.0, 0.5]",
             )
 
-    def value(self, design: Any) -> float:
+    def value(self, design: object) -> float:
         """The logarithm; it raises if X'X has no inverse."""
         gram = self._gram(design)
         ratios = [as_ratio(x) for x in self.point]
@@ -125,7 +125,7 @@ class LogVariance:
         variance = Fraction(-last, minors[-1]) * 4**_BITS / shared**2
         return math.log(variance.numerator) - math.log(variance.denominator)
 
-    def least_eigenvalue(self, design: Any) -> int:
+    def least_eigenvalue(self, design: object) -> int:
         """The greatest whole number that is less than every eigenvalue, or 0: it moves by 1 at most with one row."""
         gram = self._gram(design)
         low, high = 0, 1 + min(gram[i][i] for i in range(len(gram))) // 4**_BITS

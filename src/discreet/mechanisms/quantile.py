@@ -39,7 +39,7 @@ from discreet.mechanisms.exact import numbers_within
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Release
 from discreet.mechanisms.query import ClippingBounds
 from discreet.noise.grid import Grid, log_two_floor
-from discreet.noise.scales import as_ratio
+from discreet.noise.scales import Number, as_ratio
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["Median", "Quantile", "private_median", "private_quantile"]
@@ -127,7 +127,7 @@ class Quantile(Mechanism):
 
     def __init__(
         self,
-        q: Any,
+        q: Number,
         bounds: Sequence[float] | None = None,
         *,
         epsilon: float,
@@ -145,7 +145,7 @@ class Quantile(Mechanism):
     def guarantee(self) -> Guarantee:
         return self._guarantee
 
-    def draw(self, data: Any) -> float:
+    def draw(self, data: object) -> float:
         places = np.sort(self._span.places(data))
         return self._span.real(draw_quantile(places, 0, self._span.points - 1, self.q, self._scale))
 
@@ -184,29 +184,42 @@ class Median(Quantile):
 
 @check.arguments
 def private_quantile(
-    data: Any, q: Any, bounds: Sequence[float] | None = None, *, epsilon: float, **words: Any
+    data: npt.ArrayLike,
+    q: Number,
+    bounds: Sequence[float] | None = None,
+    *,
+    epsilon: float,
+    step: float | None = None,
+    relation: str = "add-remove",
+    unit: str = "record",
 ) -> Release:
     """`Quantile(q, bounds, epsilon=…)(data)` in one call.
 
     >>> private_quantile([1.0, 2.0, 3.0], 0.5, bounds=(0, 10), epsilon=1.0).guarantee
     exponential(epsilon=1.0)
     """
-    return Quantile(q, bounds, epsilon=epsilon, **words)(data)
+    return Quantile(q, bounds, epsilon=epsilon, step=step, relation=relation, unit=unit)(data)
 
 
 @check.arguments
 def private_median(
-    data: Any, bounds: Sequence[float] | None = None, *, epsilon: float, **words: Any
+    data: npt.ArrayLike,
+    bounds: Sequence[float] | None = None,
+    *,
+    epsilon: float,
+    step: float | None = None,
+    relation: str = "add-remove",
+    unit: str = "record",
 ) -> Release:
     """`Median(bounds, epsilon=…)(data)` in one call.
 
     >>> private_median([1.0, 2.0, 3.0], bounds=(0, 10), epsilon=1.0).guarantee
     exponential(epsilon=1.0)
     """
-    return Median(bounds, epsilon=epsilon, **words)(data)
+    return Median(bounds, epsilon=epsilon, step=step, relation=relation, unit=unit)(data)
 
 
-def read_quantile(q: Any) -> Fraction:
+def read_quantile(q: Number) -> Fraction:
     """The nearest fraction whose denominator is at most a million."""
     check.probability(q=q)
     return exactly(q).limit_denominator(FINEST)

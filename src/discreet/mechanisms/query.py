@@ -69,7 +69,7 @@ class RecordQuery(ABC):
         return None
 
     @abstractmethod
-    def exact(self, records: Any) -> Any:
+    def exact(self, records: object) -> Any:
         """The exact numbers that get noise: one, or a list."""
 
     @abstractmethod
@@ -191,13 +191,13 @@ class QueryAnswer(Mechanism):
         """The scale of the noise (the standard deviation of a Gaussian), in the unit of the answer."""
         return self.noise.scale / self.query.per
 
-    def draw(self, data: Any) -> Any:
+    def draw(self, data: object) -> object:
         return self.query.answer_from(self.noise.draw(self.query.exact(data)))
 
     def error(self, confidence: float = CONFIDENCE) -> float | None:
         return self.query.error(self.noise, confidence)
 
-    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[Any, Any]:
+    def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[Any, Any]:
         return self.query.interval(self.noise, value, confidence)
 
 
@@ -244,9 +244,14 @@ class ClippingBounds:
         return max(abs(Fraction(self.low)), abs(Fraction(self.high)))
 
 
-def query_with_noise(query: RecordQuery, amount: dict[str, Any]) -> QueryAnswer:
-    """The query with the noise that the amount describes: ε alone is Laplace, ρ or (ε, δ) Gaussian."""
-    return query.laplace(**amount) if set(amount) <= {"epsilon"} else query.gaussian(**amount)
+def query_with_noise(
+    query: RecordQuery, amount: dict[str, float | None], relation: str | None
+) -> QueryAnswer:
+    """The query with the noise that the amount describes: ε alone is Laplace noise, ρ or (ε, δ) Gaussian noise."""
+    epsilon, delta, rho, scale = (amount[name] for name in ("epsilon", "delta", "rho", "scale"))
+    if delta is None and rho is None and scale is None:
+        return query.laplace(epsilon=epsilon, relation=relation)
+    return query.gaussian(epsilon=epsilon, delta=delta, rho=rho, scale=scale, relation=relation)
 
 
 def records_needed(error: float, parts: float) -> int:

@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -90,7 +90,7 @@ class ProposeSearchRelease(Mechanism):
         """The distance that passes about half the time."""
         return self.search.threshold
 
-    def draw(self, data: Any) -> WithBound | Refusal:
+    def draw(self, data: object) -> WithBound | Refusal:
         answer = answer_of(self.query, data)
         distances = [min(distance_of(self.distance, data, bound), _FURTHEST) for bound in self.bounds]
         answers = self.search.draw(distances)
@@ -99,9 +99,10 @@ class ProposeSearchRelease(Mechanism):
         bound = self.bounds[len(answers) - 1]
         return WithBound(self._noises[bound].draw(answer), bound)
 
-    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[float, float]:
         """Where the exact answer lies with this confidence, given the bound that was chosen."""
-        return self._noises[value.bound].interval(value.value, confidence)
+        answer = cast(WithBound, value)
+        return self._noises[answer.bound].interval(answer.value, confidence)
 
 
 def leak(search: AboveThreshold, count: int, threshold: int) -> float:

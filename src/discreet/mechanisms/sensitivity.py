@@ -88,12 +88,12 @@ class LocalAtDistance:
     def __post_init__(self) -> None:
         check.moderate(at_most=self.at_most)
 
-    def at_distance(self, data: Any, distance: int) -> float:
+    def at_distance(self, data: object, distance: int) -> float:
         """The callback's value, or `at_most` where it has none."""
         found = number(call_quietly(self.at, data, distance))
         return min(found, float(self.at_most)) if found >= 0 else float(self.at_most)
 
-    def local(self, data: Any) -> float:
+    def local(self, data: object) -> float:
         """The local sensitivity."""
         return self.at_distance(data, 0)
 

@@ -33,6 +33,7 @@ from discreet.mechanisms.canonical import exact_ratio
 from discreet.mechanisms.distributions import LaplaceDistribution, exactly, float_above
 from discreet.mechanisms.exact import finite, finite_numbers
 from discreet.mechanisms.partition import PartitionSelection
+from discreet.noise.scales import Number
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["StabilityTest", "answer_of", "distance_of", "scores_of", "total_guarantee"]
@@ -59,7 +60,7 @@ class StabilityTest:
     14
     """
 
-    def __init__(self, *, epsilon: Any, delta: Any, test: str = "best") -> None:
+    def __init__(self, *, epsilon: float, delta: float, test: str = "best") -> None:
         self.epsilon, self.delta = check.moderate(epsilon=epsilon), check.inner_probability(delta=delta)
         self.kind = check.choice(_TESTS, test=test)
         self._distribution = LaplaceDistribution(float_above(1 / exactly(self.epsilon)))
@@ -70,7 +71,7 @@ class StabilityTest:
         """The noisy distance that passes with test="laplace": the least k with P(noise >= k) <= δ, never a smaller one."""
         return self._distribution.tail_bound(min(1.0, 2 * self.delta)) + 1
 
-    def chance(self, distance: Any) -> float:
+    def chance(self, distance: object) -> float:
         """The probability that this distance passes."""
         far = min(as_distance(distance), _COUNTED - 1)
         if self._rule is not None:
@@ -93,7 +94,7 @@ class StabilityTest:
             near, far = (near, middle) if self.chance(middle) >= confidence else (middle, far)
         return far
 
-    def passes(self, distance: Any) -> bool:
+    def passes(self, distance: object) -> bool:
         """Whether it passes: a fresh draw."""
         far = as_distance(distance)
         if self._rule is not None:
@@ -117,7 +118,7 @@ def distance_of(function: Callable[..., Any], *data: Any) -> int:
     return as_distance(call_quietly(function, *data))
 
 
-def answer_of(function: Callable[[Any], Any], data: Any) -> Any:
+def answer_of(function: Callable[[Any], Any], data: object) -> Number:
     """The number that a query answers; what is no finite number counts as 0."""
     return finite(call_quietly(function, data))
 

@@ -35,7 +35,7 @@ from discreet.mechanisms.distributions import exactly, float_above, widest
 from discreet.mechanisms.exact import finite, rows
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
 from discreet.mechanisms.stability import StabilityTest, distance_of, total_guarantee
-from discreet.noise.scales import as_ratio
+from discreet.noise.scales import Number, as_ratio
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["StableArgmax", "StableMode", "StableTopK", "StableValue", "StableVote"]
@@ -81,7 +81,7 @@ class StableValue(Mechanism):
     def guarantee(self) -> Guarantee:
         return self._guarantee
 
-    def draw(self, data: Any) -> Any:
+    def draw(self, data: object) -> object:
         form = canonical(call_quietly(self.function, data))
         value = None if form is NOTHING else form
         return value if self.test.passes(distance_of(self.distance, data)) else Refusal(_REFUSED)
@@ -146,7 +146,7 @@ class StableTopK(_Contest):
         *,
         epsilon: float,
         delta: float,
-        sensitivity: Any,
+        sensitivity: Number,
         count: int,
         monotone: bool = False,
         candidates: Sequence[Any] | None = None,
@@ -161,7 +161,7 @@ class StableTopK(_Contest):
         self._count = check.whole(count=count)
         self.candidates = None if candidates is None else list(candidates)
 
-    def draw(self, data: Any) -> Any:
+    def draw(self, data: object) -> object:
         with callback_guard():
             scores = [finite(score) for score in rows(data)]
         names = range(len(scores)) if self.candidates is None else self.candidates
@@ -191,8 +191,29 @@ class StableArgmax(StableTopK):
     (1.0, True)
     """
 
-    def __init__(self, *, epsilon: float, delta: float, sensitivity: Any, **words: Any) -> None:
-        super().__init__(epsilon=epsilon, delta=delta, sensitivity=sensitivity, count=1, **words)
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        sensitivity: Number,
+        monotone: bool = False,
+        candidates: Sequence[Any] | None = None,
+        test: str = "best",
+        relation: str = "add-remove",
+        unit: str = "record",
+    ) -> None:
+        super().__init__(
+            epsilon=epsilon,
+            delta=delta,
+            sensitivity=sensitivity,
+            count=1,
+            monotone=monotone,
+            candidates=candidates,
+            test=test,
+            relation=relation,
+            unit=unit,
+        )
 
     def _winner_value(self, winners: list[Any]) -> Any:
         return winners[0]
@@ -230,7 +251,7 @@ class StableVote(_Contest):
         if len(set(self._forms)) != len(self._forms) or len(self._forms) < 2:
             raise _wrong_number_error(1, len(self.candidates))
 
-    def draw(self, data: Any) -> Any:
+    def draw(self, data: object) -> object:
         counts = Counter(canonical_each(rows(data)))
         winners = self._name_winners([counts[form] for form in self._forms])
         return winners if isinstance(winners, Refusal) else self.candidates[winners[0]]
@@ -260,7 +281,7 @@ class StableMode(_Contest):
             _ballot(relation), StabilityTest(epsilon=epsilon, delta=delta, test=test), relation, unit
         )
 
-    def draw(self, data: Any) -> Any:
+    def draw(self, data: object) -> object:
         counts = Counter(
             form for form in canonical_each(rows(data)) if form is not None and form is not NOTHING
         )

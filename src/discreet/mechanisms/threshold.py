@@ -24,10 +24,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from fractions import Fraction
 from threading import Lock
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, cast
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from discreet.mechanisms.distributions import LaplaceDistribution, exactly, floa
 from discreet.mechanisms.exact import finite, finite_numbers
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.grid import Grid
-from discreet.noise.scales import Scales, is_many
+from discreet.noise.scales import Number, Scales, is_many
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
 
@@ -65,8 +65,8 @@ class SparseVector(Mechanism):
         self,
         *,
         epsilon: float,
-        sensitivity: Any,
-        threshold: Any,
+        sensitivity: Number,
+        threshold: Number,
         positives: int = 1,
         monotone: bool = False,
         answer_epsilon: float | None = None,
@@ -111,7 +111,7 @@ class SparseVector(Mechanism):
         """A conversation: the noise of the line is drawn now, and the whole ε is spent."""
         return Questions(self)
 
-    def draw(self, data: Any) -> list[bool] | list[float | None]:
+    def draw(self, data: object) -> list[bool] | list[float | None]:
         values = finite_numbers(data)
         if np.ndim(values) != 1:
             raise _not_a_row_error()
@@ -138,8 +138,8 @@ class SparseVector(Mechanism):
             return None
         return float_above((self.answer_noise.tail_bound(beta) + Fraction(1, 2)) * self.grid.step)
 
-    def _error_at_size(self, data: Any) -> float | None:
-        return self.error(queries=max(1, len(data)))
+    def _error_at_size(self, data: object) -> float | None:
+        return self.error(queries=max(1, len(cast(Sized, data))))
 
 
 class AboveThreshold(SparseVector):
@@ -149,8 +149,27 @@ class AboveThreshold(SparseVector):
     [False, False, True]
     """
 
-    def __init__(self, *, epsilon: float, sensitivity: Any, threshold: Any, **words: Any) -> None:
-        super().__init__(epsilon=epsilon, sensitivity=sensitivity, threshold=threshold, positives=1, **words)
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        sensitivity: Number,
+        threshold: Number,
+        monotone: bool = False,
+        answer_epsilon: float | None = None,
+        relation: str = "add-remove",
+        unit: str = "record",
+    ) -> None:
+        super().__init__(
+            epsilon=epsilon,
+            sensitivity=sensitivity,
+            threshold=threshold,
+            positives=1,
+            monotone=monotone,
+            answer_epsilon=answer_epsilon,
+            relation=relation,
+            unit=unit,
+        )
 
 
 class Questions:
@@ -181,13 +200,13 @@ class Questions:
         """Whether no more questions are answered."""
         return self._remaining == 0
 
-    def ask(self, value: Any) -> bool:
+    def ask(self, value: object) -> bool:
         """Whether the value is above the line, about."""
         self._refuse_a_child()
         with self._lock:
             return self._above(self._cell(value))
 
-    def measure(self, value: Any) -> float | None:
+    def measure(self, value: object) -> float | None:
         """The value with noise of its own if it is above the line, about; else None. Needs `answer_epsilon`."""
         noise = self._rule.answer_noise
         if noise is None:

@@ -12,9 +12,9 @@ Why it holds: a coin is `U < p` for a uniform real U. 64 bits of U settle it unl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,18 @@ from discreet.errors import BadParameter
 from discreet.noise import lazy
 from discreet.noise.enclosure import exp_minus, ratio
 from discreet.noise.lazy import Floats, Uniform
-from discreet.noise.scales import Size, as_floats, as_ratio, broadcast, count_of, in_shape, is_many, shape_of
+from discreet.noise.scales import (
+    Number,
+    Numbers,
+    Size,
+    as_floats,
+    as_ratio,
+    broadcast,
+    count_of,
+    in_shape,
+    is_many,
+    shape_of,
+)
 from discreet.noise.source import Source, Words, current
 
 Bools = npt.NDArray[np.bool_]
@@ -32,19 +43,31 @@ Bools = npt.NDArray[np.bool_]
 SLACK = 2.0**-34  # how wrong a floating-point exp(-x) may be
 
 
-def bernoulli(p: Any, size: Size = None) -> Any:
+@overload
+def bernoulli(p: Number, size: None = None) -> bool: ...
+@overload
+def bernoulli(p: Numbers, size: int | Sequence[int]) -> Bools: ...
+@overload
+def bernoulli(p: Numbers, size: Size = None) -> bool | Bools: ...
+def bernoulli(p: Numbers, size: Size = None) -> bool | Bools:
     """True with probability p: a number in [0, 1], or an array of floats of which each is one."""
     shape = shape_of(p, size)
     if not is_many(p):
         check.probability(p=p)
-        return in_shape(_same_coins(as_ratio(p), count_of(shape), current()), shape)
+        return cast("bool | Bools", in_shape(_same_coins(as_ratio(p), count_of(shape), current()), shape))
     chances = as_floats(broadcast(p, shape))
     if not ((chances >= 0) & (chances <= 1)).all():
         raise _not_probabilities_error()
-    return in_shape(_coins(chances, current()), shape)
+    return cast("bool | Bools", in_shape(_coins(chances, current()), shape))
 
 
-def bernoulli_exp_minus(x: Any, size: Size = None) -> Any:
+@overload
+def bernoulli_exp_minus(x: Number, size: None = None) -> bool: ...
+@overload
+def bernoulli_exp_minus(x: Numbers, size: int | Sequence[int]) -> Bools: ...
+@overload
+def bernoulli_exp_minus(x: Numbers, size: Size = None) -> bool | Bools: ...
+def bernoulli_exp_minus(x: Numbers, size: Size = None) -> bool | Bools:
     """True with probability exp(-x): x a number that is zero or more, or an array of such floats."""
     shape = shape_of(x, size)
     if not is_many(x):
@@ -52,12 +75,14 @@ def bernoulli_exp_minus(x: Any, size: Size = None) -> Any:
         if shape is None:
             return head_exp_minus(number, lambda: one, current())
         heads = heads_exp_minus(np.full(count_of(shape), number), lambda _: one, current())
-        return in_shape(heads, shape)
+        return cast("bool | Bools", in_shape(heads, shape))
     many = as_floats(broadcast(x, shape))
     if not (np.isfinite(many).all() and (many >= 0).all()):
         raise _not_probabilities_error()
     exact = many.copy()
-    return in_shape(heads_exp_minus(many, lambda i: Fraction(float(exact[i])), current()), shape)
+    return cast(
+        "bool | Bools", in_shape(heads_exp_minus(many, lambda i: Fraction(float(exact[i])), current()), shape)
+    )
 
 
 def heads_exp_minus(x: Floats, exact: Callable[[int], Fraction], source: Source) -> Bools:

@@ -23,14 +23,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.noise.scales import as_ratio, is_many
+from discreet.noise.scales import Number, Numbers, as_ratio, is_many
 
 FINE_BITS = 10  # the step is at most scale / 2**10: rounding then adds less than 1e-7 of the variance
 COARSE_BITS = 6  # the share of a sensitivity that rounding may cost a very long vector
@@ -54,7 +54,7 @@ class Grid:
             )
 
     @classmethod
-    def for_noise(cls, scale: Any, sensitivity: Any, dimension: int = 1, norm: int = 1) -> Grid:
+    def for_noise(cls, scale: Number, sensitivity: Number, dimension: int = 1, norm: int = 1) -> Grid:
         """The coarsest grid with step <= scale / 2**10 on which rounding enlarges the sensitivity little.
 
         Where the sensitivity is a multiple of the step, one number loses nothing; otherwise the step is so
@@ -76,7 +76,11 @@ class Grid:
         """The distance between neighbours, exactly."""
         return Fraction(2) ** self.exponent
 
-    def cells(self, values: Any, *, instead: Any = None) -> Any:
+    @overload
+    def cells(self, values: Number, *, instead: Number | None = None) -> int: ...
+    @overload
+    def cells(self, values: Numbers, *, instead: Number | None = None) -> int | npt.NDArray[Any]: ...
+    def cells(self, values: Numbers, *, instead: Number | None = None) -> int | npt.NDArray[Any]:
         """floor(x / step + 1/2) for each value: an int for a number, an array of int64 (or of ints) for many.
 
         NaN and the infinities are refused, or replaced by the number `instead`.
@@ -85,33 +89,37 @@ class Grid:
             return self._cell(_finite(values, instead))
         array = np.asarray(values)
         if np.can_cast(array.dtype, np.float64) and array.dtype.kind == "f":
-            return self._float_cells(_finite_array(array.astype(np.float64, copy=False), instead))
+            return np.asarray(self._float_cells(_finite_array(array.astype(np.float64, copy=False), instead)))
         if np.can_cast(array.dtype, np.int64) and array.dtype.kind != "b":
-            return self._integer_cells(array.astype(np.int64, copy=False))
+            return np.asarray(self._integer_cells(array.astype(np.int64, copy=False)))
         return _compact([self._cell(_finite(x, instead)) for x in array.ravel()], array.shape)
 
-    def in_cells(self, amount: Any) -> Fraction:
+    def in_cells(self, amount: Number) -> Fraction:
         """An amount, such as the scale of the noise, in steps, exactly."""
         return as_ratio(amount) / self.step
 
-    def sensitivity(self, distance: Any) -> int:
+    def sensitivity(self, distance: Number) -> int:
         """How many cells apart two numbers can be rounded whose distance is at most this."""
         check.not_negative(distance=distance)
         return math.ceil(self.in_cells(distance))
 
-    def sensitivity_l1(self, distance: Any, dimension: int) -> int:
+    def sensitivity_l1(self, distance: Number, dimension: int) -> int:
         """The same for two vectors whose l1 distance is at most this."""
         check.not_negative(distance=distance)
         return math.floor(self.in_cells(distance)) + check.whole(dimension=dimension)
 
-    def sensitivity_l2(self, distance: Any, dimension: int) -> float:
+    def sensitivity_l2(self, distance: Number, dimension: int) -> float:
         """The same for two vectors whose l2 distance is at most this; a float that is never too small."""
         check.not_negative(distance=distance)
         cells, bits = self.in_cells(distance), 64
         root = Fraction(math.isqrt(check.whole(dimension=dimension) << (2 * bits)) + 1, 1 << bits)
         return _float_above(cells + root)
 
-    def reals(self, cells: Any, dtype: npt.DTypeLike = np.float64) -> Any:
+    @overload
+    def reals(self, cells: int, dtype: npt.DTypeLike = np.float64) -> float: ...
+    @overload
+    def reals(self, cells: npt.ArrayLike, dtype: npt.DTypeLike = np.float64) -> float | npt.NDArray[Any]: ...
+    def reals(self, cells: npt.ArrayLike, dtype: npt.DTypeLike = np.float64) -> float | npt.NDArray[Any]:
         """cells * step as the nearest float64, then cast; a plain float for a plain int."""
         array = np.asarray(cells)
         if array.dtype.kind in "iu":  # integer to float64 rounds correctly, and the power of two is exact
@@ -121,7 +129,7 @@ class Grid:
             exact = np.array([self._real(int(cell)) for cell in array.ravel()]).reshape(array.shape)
         with np.errstate(over="ignore"):
             reals = exact.astype(dtype, copy=False)
-        return reals if is_many(cells) else reals.item()
+        return reals if is_many(cells) else float(reals.item())
 
     def _cell(self, value: Fraction) -> int:
         return math.floor(value / self.step + Fraction(1, 2))

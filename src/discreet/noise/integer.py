@@ -15,11 +15,11 @@ tails on a coarser grid, so that a large scale takes no longer. What would break
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,8 @@ from discreet.noise.enclosure import Interval, exp_minus, normal_tails
 from discreet.noise.lazy import Floats, Integers, LazyNoise, Real
 from discreet.noise.scales import (
     LARGEST,
+    Number,
+    Numbers,
     Scales,
     Size,
     as_floats,
@@ -51,7 +53,13 @@ _ROUND = 4 * lazy.CHUNK  # elements that are proposed and rejected together
 _WIDE_ALONE = 2**28  # below this one element by itself is left open so seldom that the plain way is faster
 
 
-def uniform(below: int, size: Size = None) -> Any:
+@overload
+def uniform(below: int, size: None = None) -> int: ...
+@overload
+def uniform(below: int, size: int | Sequence[int]) -> Integers: ...
+@overload
+def uniform(below: int, size: Size = None) -> int | Integers: ...
+def uniform(below: int, size: Size = None) -> int | Integers:
     """Whole numbers 0, 1, …, below - 1, all equally likely: the leading bits, drawn again if too large."""
     below = check.whole(below=below)
     if below > LARGEST:
@@ -65,25 +73,49 @@ def uniform(below: int, size: Size = None) -> Any:
         fits = drawn < below
         out[pending[fits]] = drawn[fits]
         pending = pending[~fits]
-    return in_shape(out, shape)
+    return cast("int | Integers", in_shape(out, shape))
 
 
-def geometric(scale: Any, size: Size = None) -> Any:
+@overload
+def geometric(scale: Number, size: None = None) -> int: ...
+@overload
+def geometric(scale: Numbers, size: int | Sequence[int]) -> Integers: ...
+@overload
+def geometric(scale: Numbers, size: Size = None) -> int | Integers: ...
+def geometric(scale: Numbers, size: Size = None) -> int | Integers:
     """P(k) proportional to exp(-k / scale) on 0, 1, 2, …: P(sample >= k) = exp(-k / scale)."""
-    return _draw(_GEOMETRIC, scale, size)
+    return cast("int | Integers", _draw(_GEOMETRIC, scale, size))
 
 
-def discrete_laplace(scale: Any, size: Size = None) -> Any:
+@overload
+def discrete_laplace(scale: Number, size: None = None) -> int: ...
+@overload
+def discrete_laplace(scale: Numbers, size: int | Sequence[int]) -> Integers: ...
+@overload
+def discrete_laplace(scale: Numbers, size: Size = None) -> int | Integers: ...
+def discrete_laplace(scale: Numbers, size: Size = None) -> int | Integers:
     """P(z) proportional to exp(-|z| / scale) on all whole numbers."""
-    return _draw(_LAPLACE, scale, size)
+    return cast("int | Integers", _draw(_LAPLACE, scale, size))
 
 
-def rounded_gaussian(scale: Any, size: Size = None) -> Any:
+@overload
+def rounded_gaussian(scale: Number, size: None = None) -> int: ...
+@overload
+def rounded_gaussian(scale: Numbers, size: int | Sequence[int]) -> Integers: ...
+@overload
+def rounded_gaussian(scale: Numbers, size: Size = None) -> int | Integers: ...
+def rounded_gaussian(scale: Numbers, size: Size = None) -> int | Integers:
     """floor(scale * N + 1/2), N standard normal: the continuous Gaussian rounded half up."""
-    return _draw(_GAUSSIAN, scale, size)
+    return cast("int | Integers", _draw(_GAUSSIAN, scale, size))
 
 
-def discrete_gaussian(scale: Any, size: Size = None) -> Any:
+@overload
+def discrete_gaussian(scale: Number, size: None = None) -> int: ...
+@overload
+def discrete_gaussian(scale: Numbers, size: int | Sequence[int]) -> Integers: ...
+@overload
+def discrete_gaussian(scale: Numbers, size: Size = None) -> int | Integers: ...
+def discrete_gaussian(scale: Numbers, size: Size = None) -> int | Integers:
     """P(z) proportional to exp(-z² / (2 scale²)) on all whole numbers.
 
     Rejection from a discrete Laplace of scale t, kept with probability exp(-(|z| - scale²/t)² / (2 scale²))
@@ -93,7 +125,7 @@ def discrete_gaussian(scale: Any, size: Size = None) -> Any:
     shape, source = shape_of(scale, size), current()
     if shape is None:
         check.positive(scale=scale)
-        return _one_discrete_gaussian(_scales_of_one(scale), source)
+        return _one_discrete_gaussian(_scales_of_one(cast(Number, scale)), source)
     scales = Scales(broadcast(scale, shape))
     out = np.empty(count_of(shape), np.int64)
     for start in range(0, out.size, _ROUND):
@@ -106,7 +138,7 @@ def discrete_gaussian(scale: Any, size: Size = None) -> Any:
             found = np.zeros(chunk.size, np.bool_)
             found[tries[kept]] = True
             pending = pending[~found[pending]]
-    return in_shape(out, shape)
+    return cast("int | Integers", in_shape(out, shape))
 
 
 def _one_discrete_gaussian(scales: Scales, source: Source) -> int:
@@ -165,7 +197,7 @@ def _draw(noise: _Noise, scale: Any, size: Size) -> Any:
     check.positive(scale=scale)
     if shape is None and scale < _WIDE_ALONE:
         return lazy.draw_one(_noise_of_one(noise.plain, scale), source, signed=noise.signed)
-    return in_shape(_draw_alike(noise, scale, count_of(shape), source), shape)
+    return cast("int | Integers", in_shape(_draw_alike(noise, scale, count_of(shape), source), shape))
 
 
 def _draw_alike(noise: _Noise, scale: Any, count: int, source: Source) -> Integers:

@@ -64,14 +64,14 @@ class PredictionVariance(Statistic):
     def range(self) -> tuple[Fraction, Fraction]:
         return Fraction(self.low), Fraction(self.high)
 
-    def measure(self, records: Any, t: float) -> Measured:
+    def measure(self, records: object, t: float) -> Measured:
         gram = self._gram(records)
         least = _least_eigenvalue(gram)
         width = self.high - self.low
         smooth = LocalAtDistance(lambda lam, j: _moves(lam - j, width), width).smooth(t)
         return self._value(gram), Fraction(smooth.bound(least)) + Fraction(_ROUNDING)
 
-    def typical(self, size: int) -> Any:
+    def typical(self, size: int) -> object:
         features = len(self.at)
         return np.tile(np.eye(features), (min(size, 1 << 17) // features + 1, 1))
 

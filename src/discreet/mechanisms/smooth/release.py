@@ -86,7 +86,7 @@ class SmoothMechanism(Mechanism):
         budget: SmoothBudget,
         *,
         size: int = 1000,
-        public: Any = None,
+        public: object = None,
         family: Family | None = None,
         smoothing: float | None = None,
         relation: str | None = None,
@@ -109,14 +109,14 @@ class SmoothMechanism(Mechanism):
     def guarantee(self) -> Guarantee:
         return self._guarantee
 
-    def draw(self, data: Any) -> float:
+    def draw(self, data: object) -> float:
         value, bound = self.statistic.measure(data, self.plan.smoothing)
         scale = bound / exactly(self.plan.shift) / self.grid.step
         noisy = self.grid.step * heavy.rounded_noise(self.plan.family.noise, scale, value / self.grid.step)
         low, high = self.statistic.range
         return float(min(max(noisy, low), high))
 
-    def error_on(self, public: Any, confidence: float = CONFIDENCE) -> float:
+    def error_on(self, public: object, confidence: float = CONFIDENCE) -> float:
         """Roughly how wrong the answer is on *public* records: for planning. On secret ones it is as secret as they are."""
         sure = check.inner_probability(confidence=confidence)
         bound = self.statistic.measure(public, self.plan.smoothing)[1]

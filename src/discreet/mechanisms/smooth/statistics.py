@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from discreet.mechanisms.quantile import read_quantile
 from discreet.mechanisms.query import ClippingBounds
 from discreet.mechanisms.sensitivity import LocalAtDistance, SmoothBound, clamp_bound
 from discreet.mechanisms.smooth.windows import Floats, widest_window
+from discreet.noise.scales import Number
 
 __all__ = ["Custom", "InterquantileRange", "OrderStatistic", "Reciprocal", "Statistic", "TrimmedMean"]
 
@@ -52,11 +53,11 @@ class Statistic(ABC):
         """Where the answer lies for all records: public."""
 
     @abstractmethod
-    def measure(self, records: Any, t: float) -> Measured:
+    def measure(self, records: object, t: float) -> Measured:
         """The answer and the bound, exactly as stated above. Secret."""
 
     @abstractmethod
-    def typical(self, size: int) -> Any:
+    def typical(self, size: int) -> object:
         """Public records that stand for the secret ones when noise is planned; no promise depends on them."""
 
 
@@ -64,23 +65,28 @@ class Statistic(ABC):
 class _Sorted(Statistic):
     """A function of numbers between two public bounds, which are stated as (low, high)."""
 
-    bounds: Any = None
+    bounds: Sequence[float] | ClippingBounds | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bounds", ClippingBounds.of(self.bounds))
 
     @property
-    def range(self) -> tuple[Fraction, Fraction]:
-        return Fraction(self.bounds.low), Fraction(self.bounds.high)
+    def _clip(self) -> ClippingBounds:
+        """The bounds as `__post_init__` has validated them."""
+        return cast(ClippingBounds, self.bounds)
 
-    def padded_numbers(self, records: Any) -> Floats:
+    @property
+    def range(self) -> tuple[Fraction, Fraction]:
+        return Fraction(self._clip.low), Fraction(self._clip.high)
+
+    def padded_numbers(self, records: object) -> Floats:
         """lo, the records in order, hi."""
-        low, high = self.bounds.low, self.bounds.high
+        low, high = self._clip.low, self._clip.high
         return np.concatenate(([low], np.sort(numbers_within(records, low, high)), [high]))
 
-    def typical(self, size: int) -> Any:
+    def typical(self, size: int) -> object:
         """Evenly over the middle tenth of the bounds: bounds are generous, and it costs little where they are not."""
-        low, high = self.bounds.low, self.bounds.high
+        low, high = self._clip.low, self._clip.high
         margin = (high - low) * 9 / 20
         return np.linspace(low + margin, high - margin, min(size, _MOST_TYPICAL) + 2)[1:-1]
 
@@ -89,7 +95,7 @@ class _Sorted(Statistic):
 class OrderStatistic(_Sorted):
     """The record of rank ⌈q n⌉ (at least 1), or of a fixed `rank`; lo or hi where there is no such record."""
 
-    q: Fraction | None = None
+    q: Number | None = None
     rank: int | None = None
 
     def __post_init__(self) -> None:
@@ -110,9 +116,9 @@ class OrderStatistic(_Sorted):
         """The rank among `count` records. It grows by 0 or 1 with one record more: the proof needs that."""
         if self.q is None:
             return min(self.rank or 1, count + 1)
-        return max(min(1, count), math.ceil(self.q * count))
+        return max(min(1, count), math.ceil(cast(Fraction, self.q) * count))
 
-    def measure(self, records: Any, t: float) -> Measured:
+    def measure(self, records: object, t: float) -> Measured:
         return self.of(self.padded_numbers(records), t)
 
     def of(self, y: Floats, t: float) -> Measured:
@@ -125,7 +131,7 @@ class OrderStatistic(_Sorted):
 class TrimmedMean(_Sorted):
     """The mean of the records without the m smallest and the m largest; m is a count, or a share of all records."""
 
-    trim: Any = Fraction(1, 10)
+    trim: Number = Fraction(1, 10)
     relations = REPLACE
 
     def __post_init__(self) -> None:
@@ -146,7 +152,7 @@ class TrimmedMean(_Sorted):
         stated = self.trim if whole else math.floor(Fraction(repr(float(self.trim))) * count)
         return int(min(stated, max(0, (count - 1) // 2)))
 
-    def measure(self, records: Any, t: float) -> Measured:
+    def measure(self, records: object, t: float) -> Measured:
         y = self.padded_numbers(records)
         count = y.size - 2
         if not count:
@@ -161,8 +167,8 @@ class TrimmedMean(_Sorted):
 class InterquantileRange(_Sorted):
     """The distance of two quantiles; its bound is the sum of theirs."""
 
-    lower: Any = Fraction(1, 4)
-    upper: Any = Fraction(3, 4)
+    lower: Number = Fraction(1, 4)
+    upper: Number = Fraction(3, 4)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -176,11 +182,11 @@ class InterquantileRange(_Sorted):
 
     @property
     def range(self) -> tuple[Fraction, Fraction]:
-        return Fraction(0), self.bounds.width
+        return Fraction(0), self._clip.width
 
-    def measure(self, records: Any, t: float) -> Measured:
+    def measure(self, records: object, t: float) -> Measured:
         y = self.padded_numbers(records)
-        ends = [OrderStatistic(self.bounds, q).of(y, t) for q in (self.lower, self.upper)]
+        ends = [OrderStatistic(self._clip, q).of(y, t) for q in (self.lower, self.upper)]
         return ends[1][0] - ends[0][0], ends[0][1] + ends[1][1]
 
 
@@ -194,7 +200,7 @@ class Reciprocal(Statistic):
     def range(self) -> tuple[Fraction, Fraction]:
         return Fraction(0), Fraction(1)
 
-    def measure(self, records: Any, t: float) -> Measured:
+    def measure(self, records: object, t: float) -> Measured:
         found = (
             rows(records) if self.where is None else [x for x in results(self.where, records) if is_true(x)]
         )
@@ -203,7 +209,7 @@ class Reciprocal(Statistic):
         steps = abs(k - 1.5) - 0.5  # to a count of 1 or 2, where one record moves the answer by 1/2
         return Fraction(1, max(k, 1)), Fraction(clamp_bound(max(here, math.exp(-t * steps) / 2), 0.5))
 
-    def typical(self, size: int) -> Any:
+    def typical(self, size: int) -> object:
         return [1] * min(size, _MOST_TYPICAL)
 
 
@@ -218,7 +224,7 @@ class Custom(Statistic):
     sensitivity: LocalAtDistance | SmoothBound
     low: float
     high: float
-    public: Any = None
+    public: object = None
     relations = BOTH
 
     def __post_init__(self) -> None:
@@ -234,17 +240,17 @@ class Custom(Statistic):
     def range(self) -> tuple[Fraction, Fraction]:
         return Fraction(self.low), Fraction(self.high)
 
-    def measure(self, records: Any, t: float) -> Measured:
+    def measure(self, records: object, t: float) -> Measured:
         value = number(call_quietly(self.f, records))
         inside = min(max(value, self.low), self.high) if value == value else self.low  # noqa: PLR0124 - NaN
         return Fraction(inside), Fraction(self.smooth_bound(records, t))
 
-    def smooth_bound(self, records: Any, t: float) -> float:
+    def smooth_bound(self, records: object, t: float) -> float:
         """The smooth bound; what is no positive number counts as the most."""
         if isinstance(self.sensitivity, LocalAtDistance):
             return self.sensitivity.smooth(t).bound(records)
         found, most = number(call_quietly(self.sensitivity.bound, records)), float(self.sensitivity.at_most)
         return clamp_bound(found if found > 0 else most, most)
 
-    def typical(self, size: int) -> Any:
+    def typical(self, size: int) -> object:
         return self.public
