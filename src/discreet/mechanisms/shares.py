@@ -38,6 +38,7 @@ from fractions import Fraction
 from typing import Any, Self
 
 from discreet import check
+from discreet.exact import as_ratio
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.exact import Function, numbers_within, total, total_of_squares
 from discreet.mechanisms.mechanism import CONFIDENCE
@@ -48,7 +49,6 @@ from discreet.mechanisms.query import (
     records_needed,
     root_above,
 )
-from discreet.noise.scales import as_ratio
 
 
 class FromShares(float):

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.exact import as_ratio
 from discreet.noise import lazy
 from discreet.noise.enclosure import exp_minus, ratio
 from discreet.noise.lazy import Floats, Uniform
@@ -29,7 +30,6 @@ from discreet.noise.scales import (
     Numbers,
     Size,
     as_floats,
-    as_ratio,
     broadcast,
     count_of,
     in_shape,
