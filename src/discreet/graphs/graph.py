@@ -110,7 +110,7 @@ def graph_of(data: Any, nodes: int | None = None) -> Graph:
     raise BadParameter(
         "DP107",
         f"this mechanism is made for graphs of {nodes} nodes, and was given one with another number of them.",
-        why="the promise is for graphs on one public set of nodes, and the noise depends on how many there are.",
+        why="the guarantee is for graphs on one public set of nodes, and the noise depends on how many there are.",
         fix="nodes=graph.nodes",
     )
 

@@ -4,7 +4,7 @@
     Triangles(nodes=22_470, epsilon=0.5)(edges).value
     KStars(k=2, nodes=22_470, epsilon=0.5, method="smooth")(edges).value
 
-| method | promise | noise for | interval |
+| method | guarantee | noise for | interval |
 |---|---|---|---|
 | "ladder" | ε | the local sensitivities at every distance; whole numbers | no |
 | "smooth" | ε, or (ε, δ) if δ is stated | the smooth sensitivity; heavy tails | no |

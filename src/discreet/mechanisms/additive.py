@@ -61,7 +61,18 @@ _NUDGE, _CLOSE = 2.0**-52, 1e-9
 
 
 class Additive(Mechanism):
-    """Noise of one distribution on every coordinate, on a grid. Base of the four that follow."""
+    """Noise of one distribution on every coordinate, on a grid. Base of the four that follow.
+
+    **Guarantee.** That of `NoiseDistribution.guarantee_for` at the whole-number sensitivity: the `guarantee` is computed for
+    the noise that is drawn, after every rounding. Every subclass says which amounts it takes.
+
+    Why it holds: values are rounded to a grid before noise is added, and the sensitivity is enlarged by what rounding can add.
+    What would break it: a `sensitivity` that is below the true one.
+
+    >>> mechanism = Laplace(epsilon=1, sensitivity=1, dimension=2)
+    >>> isinstance(mechanism, Additive), mechanism.draw([3.0, 4.0]).shape
+    (True, (2,))
+    """
 
     _distribution: type[NoiseDistribution]
     _norm: int  # of the sensitivity: 1 or 2
@@ -406,7 +417,7 @@ def _missing_sensitivity_error() -> BadParameter:
     return BadParameter(
         "DP107",
         "sensitivity is missing: how far can one protected unit move the value?",
-        why="the noise is in proportion to it; without it there is no promise.",
+        why="the noise is in proportion to it; without it there is no guarantee.",
         fix="sensitivity=1   for a count; of a sum the greatest value that one of them can add",
     )
 
@@ -465,6 +476,6 @@ def _wrong_length_error(dimension: int, size: int) -> BadParameter:
     return BadParameter(
         "DP107",
         f"this mechanism is made for {dimension} numbers, and was given {size}.",
-        why="the promise for a vector depends on its length.",
+        why="the guarantee for a vector depends on its length.",
         fix=f"dimension={size}",
     )

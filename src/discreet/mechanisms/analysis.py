@@ -57,7 +57,7 @@ _LEAST_BITS, _MOST_BITS = 10, 30  # of the fractions that a value in [0, 1] is r
 
 
 class _Analysis(ABC):
-    """What both rules have in common: a public number of records, a promise, errors."""
+    """What both rules have in common: a public number of records, a guarantee, errors."""
 
     def __init__(self, records: int, queries: int, unit: str) -> None:
         self.records = check.whole(records=records)
@@ -303,7 +303,7 @@ class _HeldOut(Conversation):
 def _amount(
     epsilon: float | None, delta: float | None, rho: float | None, queries: int
 ) -> tuple[type[NoiseDistribution], float, Callable[[Guarantee], bool]]:
-    """The distribution, its scale in values for so many answers, and whether a promise is within what was asked for."""
+    """The distribution, its scale in values for so many answers, and whether a guarantee is within what was asked for."""
     given = [value is not None for value in (epsilon, delta, rho)]
     if given == [True, False, False]:
         total = check.moderate(epsilon=epsilon)

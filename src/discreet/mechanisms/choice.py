@@ -63,6 +63,14 @@ class Choice(Mechanism):
 
     The data are the scores, one for each candidate, in an order that does not depend on data. The value is the
     index of the chosen one, or the chosen one itself where `candidates` were given.
+
+    **Guarantee.** Every subclass states its own; all hold for scores of which one protected unit moves each by `sensitivity`
+    at most. `monotone=True` says that all scores move the same way, which halves the noise. A score that is no finite
+    number counts as 0.
+
+    >>> chooser = ExponentialMechanism(epsilon=1, sensitivity=1, candidates=["no", "yes"])
+    >>> isinstance(chooser, Choice), chooser([0, 1_000]).value
+    (True, 'yes')
     """
 
     error_unit = "below the best score"

@@ -29,7 +29,14 @@ Score = Callable[[Any], float]
 
 
 class Then(Mechanism):
-    """A function of what another mechanism released. See `then`."""
+    """A function of what another mechanism released. See `then`.
+
+    **Guarantee.** That of the mechanism, unchanged: the function sees only what was released.
+
+    >>> from discreet.mechanisms import Geometric
+    >>> Then(Geometric(epsilon=1, sensitivity=1), abs, None).guarantee.epsilon(delta=0)
+    1.0
+    """
 
     def __init__(
         self, mechanism: Mechanism, function: Callable[[Any], Any], error: Callable[[float], Any] | None
@@ -55,7 +62,15 @@ class Then(Mechanism):
 
 
 class Both(Mechanism):
-    """The answers of several mechanisms on the same data. See `both`."""
+    """The answers of several mechanisms on the same data. See `both`.
+
+    **Guarantee.** The sum of the guarantees of all mechanisms, by composition. Each draws noise of its own.
+
+    >>> from discreet.mechanisms import Geometric
+    >>> pair = Both(Geometric(epsilon=1, sensitivity=1), Geometric(epsilon=0.5, sensitivity=1))
+    >>> pair.guarantee.epsilon(delta=0)
+    1.5
+    """
 
     def __init__(self, *mechanisms: Mechanism) -> None:
         self.mechanisms = mechanisms
@@ -99,14 +114,25 @@ class Both(Mechanism):
 
 
 class Chosen(NamedTuple):
-    """The winner among several candidates: which one it was, and what it released."""
+    """The winner among several candidates: which one it was, and what it released.
+
+    >>> Chosen(candidate=2, value=41.5).candidate
+    2
+    """
 
     candidate: int
     value: Any
 
 
 class Best(Mechanism):
-    """The best of a secret number of runs. See `select_best`."""
+    """The best of a secret number of runs. See `select_best`.
+
+    **Guarantee.** `privacy.selected` of the guarantee of one run: 2ε at most for runs that are ε-private.
+
+    >>> from discreet.mechanisms import Laplace
+    >>> Best([Laplace(epsilon=0.5, sensitivity=1)], float, 10, named=True)(3.0).value.candidate
+    0
+    """
 
     def __init__(
         self, candidates: Sequence[Mechanism], score: Score, mean_runs: float, *, named: bool
@@ -259,6 +285,6 @@ def _mechanisms(given: Any) -> tuple[Mechanism, ...]:
     raise BadParameter(
         "DP104",
         "this combines mechanisms, and was given something else.",
-        why="what comes out has a promise only if everything that goes in has one.",
+        why="the combination has a guarantee only if every part has one.",
         fix="both(Laplace(epsilon=1, sensitivity=1), Laplace(epsilon=1, sensitivity=1))",
     )

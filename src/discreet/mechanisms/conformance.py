@@ -3,9 +3,9 @@
 
     check_mechanism(MyMechanism(epsilon=1), data, neighbour=almost_the_same_data)
 
-It tests what a program can test: that the promise is stated before data are seen, stays what it is and can be stored;
+It tests what a program can test: that the guarantee is stated before data are seen, stays what it is and can be stored;
 that noise is fresh and comes from the library's source; that nothing leaks through types, shapes, prints, warnings
-or error texts. Whether the promise is *true* is a matter of proof, and `discreet.audit` looks for counterexamples.
+or error texts. Whether the guarantee is *true* is a matter of proof, and `discreet.audit` looks for counterexamples.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def check_mechanism(mechanism: Mechanism, *inputs: object, neighbour: object = N
     never data. `inputs` are data sets that it accepts, all of one public size; `neighbour` is one more, which differs
     from the first in one protected unit.
 
-    What it cannot see: a promise that is false. Prove it, and run `discreet.audit` against it.
+    What it cannot see: a guarantee that is false. Prove it, and run `discreet.audit` against it.
 
     >>> from discreet.mechanisms import Laplace
     >>> check_mechanism(Laplace(epsilon=1, sensitivity=1), 41.0, neighbour=42.0)
@@ -71,7 +71,7 @@ def check_mechanism(mechanism: Mechanism, *inputs: object, neighbour: object = N
         raise BadParameter(
             "DP104",
             "check_mechanism needs a Mechanism and at least one input that it accepts.",
-            why="the rules are about what it promises and what it releases.",
+            why="the rules are about its guarantee and its releases.",
             fix="check_mechanism(Laplace(epsilon=1, sensitivity=1), 41.0, neighbour=42.0)",
         )
     subject = MechanismUnderTest(mechanism, inputs if neighbour is None else (*inputs, neighbour))
@@ -154,7 +154,7 @@ def refuses_bad_confidences(subject: MechanismUnderTest) -> Iterator[str]:
         yield "a confidence outside (0, 1) must be refused with a coded error."
 
 
-def releases_what_it_promised(subject: MechanismUnderTest) -> Iterator[str]:
+def releases_with_its_guarantee(subject: MechanismUnderTest) -> Iterator[str]:
     """A call returns a Release with the guarantee that was stated, and leaves its input alone."""
     mechanism = subject.mechanism
     for data in subject.inputs:
@@ -276,7 +276,7 @@ RULES: tuple[Callable[[MechanismUnderTest], Iterator[str]], ...] = (
     refuses_bad_distances,
     states_its_error,
     refuses_bad_confidences,
-    releases_what_it_promised,
+    releases_with_its_guarantee,
     draws_fresh_noise,
     repeats_under_a_seed,
     keeps_its_shape,

@@ -40,7 +40,11 @@ _LEAST, _MOST = 1e-100, 1e100  # sensitivities that noise can be drawn for
 
 
 class WithBound(NamedTuple):
-    """An answer, and the bound on the sensitivity that its noise was made for. Both are released."""
+    """An answer, and the bound on the sensitivity that its noise was made for. Both are released.
+
+    >>> WithBound(value=12.5, bound=3.0).bound
+    3.0
+    """
 
     value: Any
     bound: float

@@ -6,7 +6,7 @@
     losses.reveal(because="the data are synthetic")     # array of ε, none above 1
 
 A mechanism's guarantee is the worst case over all data. Per-instance privacy (Wang 2019) asks about these data and this
-record, and is often far smaller; but it is a function of private data, so it is a `Secret`, and no promise.
+record, and is often far smaller; but it is a function of private data, so it is a `Secret`, and no guarantee.
 """
 
 from __future__ import annotations

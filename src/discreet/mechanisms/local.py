@@ -56,6 +56,10 @@ class LocalEstimate:
 
     With this confidence all true shares lie between `low` and `high` at once: the shares among those who reported,
     and, if these were drawn at random and independently from a larger population, also the shares in that.
+
+    >>> estimate = RandomizedResponse(epsilon=1).estimate([0, 1, 1, 0, 1])
+    >>> estimate.size, bool((estimate.low <= estimate.high).all())
+    (5, True)
     """
 
     shares: Floats
@@ -66,7 +70,14 @@ class LocalEstimate:
 
 
 class LocalMechanism(Mechanism):
-    """Base of the three that follow. A report names its answer with chance `truth` and any other with chance `lie`."""
+    """Base of the three that follow. A report names its answer with chance `truth` and any other with chance `lie`.
+
+    **Guarantee.** Every subclass states its own. It is about the report of one person, and it holds against the collector too.
+
+    >>> device = RandomizedResponse(epsilon=1)
+    >>> isinstance(device, LocalMechanism), device.privatise(1) in (0, 1)
+    (True, True)
+    """
 
     truth: Fraction
     lie: Fraction

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A mechanism: data in, a release out; what it promises is known before it sees any data.
+"""A mechanism: data in, a release out; its guarantee is known before it sees any data.
 
     mechanism.guarantee              # what one protected unit loses at most; never needs data
     mechanism.guarantee_at(distance=3)    # the same for three units at once
@@ -35,7 +35,14 @@ NOT_PRIVATE = "NOT PRIVATE: drawn from a repeatable source"
 
 @dataclass(frozen=True)
 class Refusal:
-    """An answer that was not given. It is an outcome like any other: it was drawn, and it is paid for."""
+    """An answer that was not given. It is an outcome like any other: it was drawn, and it is paid for.
+
+    **Guarantee.** A refusal is drawn under the guarantee of its mechanism. `reason` is one fixed text of the mechanism and does
+    not depend on data.
+
+    >>> bool(Refusal("the data seem too close to data on which the bound does not hold"))
+    False
+    """
 
     reason: str
 
@@ -45,13 +52,23 @@ class Refusal:
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """What leaves: a value (or a refusal), what it promises and how wrong it can be.
+    """A released value (or a refusal), with its guarantee and its margin of error.
 
     `error` is the mechanism's `error` at 95 % confidence; `interval` holds the exact answer with that confidence,
     where the released value is a number or numbers. Neither depends on data other than through `value`. `error_unit`
     says what `error` counts, where that is not the unit of the value: records, for a quantile. `delta` is the δ that the
     mechanism was made for, at which its ε is shown.
     `private` is False for everything drawn inside `discreet.testing.seeded()`.
+
+    **Guarantee.** The value was drawn under `guarantee`; everything else follows from the value and public parameters.
+
+    Why it holds: post-processing. What would break it: to draw again and to publish the better of two releases; see
+    `select_best`, which pays for that.
+
+    >>> from discreet.mechanisms import Geometric
+    >>> release = Geometric(epsilon=1, sensitivity=1)(42)
+    >>> release.refused, release.error, release.interval[0] <= release.value <= release.interval[1]
+    (False, 3.0, True)
     """
 
     value: Any
@@ -111,11 +128,19 @@ class ChargeReceipt(Protocol):
 
 
 class Mechanism(ABC):
-    """A random map from data to an answer, with a promise that holds for all data.
+    """A random map from data to an answer, with a guarantee that holds for all data.
 
     **Guarantee.** `guarantee_at(distance)` bounds what the answer reveals of any `distance` protected units, for every
     pair of data sets that differ in so many, whatever else an attacker knows. It is a function of the parameters
     alone. Calling the mechanism draws fresh noise every time, and every call costs the whole guarantee.
+
+    What would break it, in a mechanism of your own: noise from elsewhere than `discreet.noise`, an exception that depends on
+    the data, or a `guarantee` that no theorem supports. `check_mechanism` looks for what a program can find.
+
+    >>> from discreet.mechanisms import Laplace
+    >>> mechanism = Laplace(epsilon=1, sensitivity=1)
+    >>> mechanism.guarantee.epsilon(delta=0), mechanism.guarantee_at(distance=3).epsilon(delta=0)
+    (1.0, 3.0)
     """
 
     #: What `error` counts, where that is not the unit of the value; it follows the number: "3.2 records".

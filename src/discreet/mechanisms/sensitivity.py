@@ -57,7 +57,11 @@ AtDistance = Callable[[Any, int], Any]
 @check.named_fields
 @dataclass(frozen=True)
 class GlobalSensitivity:
-    """How far one record moves the answer, whatever the data: a public number."""
+    """How far one record moves the answer, whatever the data: a public number.
+
+    >>> GlobalSensitivity(10).value
+    10
+    """
 
     value: float
     relation: str = "replace"
@@ -115,7 +119,14 @@ class LocalAtDistance:
 @check.named_fields
 @dataclass(frozen=True)
 class SmoothBound:
-    """A function of the data that is at least the local sensitivity and changes by at most e^smoothing with one record."""
+    """A function of the data that is at least the local sensitivity and changes by at most e^smoothing with one record.
+
+    **Guarantee.** None of its own: whoever makes one states that `bound` is at least the local sensitivity and smooth.
+    `check_smooth_bound` tries it on small data. `at_most` is the global sensitivity, or anything above it.
+
+    >>> SmoothBound(lambda records: 1.0, smoothing=0.1, at_most=1.0).smoothing
+    0.1
+    """
 
     bound: Callable[[Any], float]
     smoothing: float
@@ -131,6 +142,12 @@ class Universe:
     """All data of a tiny world: `size` records of `domain` under "replace", up to `size` records under "add-remove".
 
     Data are tuples in sorted order: the answer is a function of a bag.
+
+    >>> tiny = Universe([0, 1], size=2)
+    >>> list(tiny.all())
+    [(0, 0), (0, 1), (1, 1)]
+    >>> tiny.local(sum)[(0, 1)]
+    1.0
     """
 
     domain: Sequence[Any]
@@ -218,7 +235,13 @@ def check_callback(
 def check_smooth_bound(
     f: Answer, bound: SmoothBound, domain: Sequence[Any], *, size: int = 3, relation: str = "replace"
 ) -> None:
-    """The same for a smooth bound: at least the local sensitivity, and within e^smoothing of every neighbour's."""
+    """The same for a smooth bound: at least the local sensitivity, and within e^smoothing of every neighbour's.
+
+    **Guarantee.** If it raises DP205, the bound is wrong on data of your domain. If it does not raise, the bound is right on all
+    data of that domain and size, and nothing is known about larger data.
+
+    >>> check_smooth_bound(sum, SmoothBound(lambda records: 1.0, 0.1, at_most=1.0), domain=[0, 1], size=3)
+    """
     universe = Universe(tuple(domain), size, relation)
     local = universe.local(f)
     values = {x: number(call_quietly(bound.bound, list(x))) for x in local}
@@ -267,6 +290,6 @@ def _wrong_callback_error(rule: str, data: Data, neighbour: Data | None = None) 
     return UnsupportedGuarantee(
         "DP205",
         f"the sensitivity is wrong {where} of the domain that was tried: {rule}.",
-        why="noise would be too small for some data, and the promise would not hold for anybody.",
+        why="noise would be too small for some data, and the guarantee would not hold for anybody.",
         fix="derive LS(x, j) = max of LS(y) over all y within j changes of x, or a bound above it",
     )

@@ -13,7 +13,7 @@ number (NaN, None, a function that raises) counts as 0, because an error would r
 that differ by 1; with test="laplace" it is ε-private.
 
 Why it holds: "best" is partition selection of one key with distance + 1 users, and no (ε, δ)-private test with that
-promise passes any distance more often (Desfontaines, Voss, Gipson 2022; partition.proof.md, §4). "laplace" adds
+guarantee passes any distance more often (Desfontaines, Voss, Gipson 2022; partition.proof.md, §4). "laplace" adds
 whole-number Laplace noise and compares with the least threshold whose exact tail is δ at most; see propose.proof.md, §1.
 """
 

@@ -50,7 +50,13 @@ def bernoulli(p: Numbers, size: int | Sequence[int]) -> Bools: ...
 @overload
 def bernoulli(p: Numbers, size: Size = None) -> bool | Bools: ...
 def bernoulli(p: Numbers, size: Size = None) -> bool | Bools:
-    """True with probability p: a number in [0, 1], or an array of floats of which each is one."""
+    """True with probability p: a number in [0, 1], or an array of floats of which each is one.
+
+    **Guarantee.** Exactly that probability, to the last bit, and independent of every other coin.
+
+    >>> bernoulli(1), bernoulli(Fraction(1, 3), size=4).shape
+    (True, (4,))
+    """
     shape = shape_of(p, size)
     if not is_many(p):
         check.probability(p=p)
@@ -68,7 +74,13 @@ def bernoulli_exp_minus(x: Numbers, size: int | Sequence[int]) -> Bools: ...
 @overload
 def bernoulli_exp_minus(x: Numbers, size: Size = None) -> bool | Bools: ...
 def bernoulli_exp_minus(x: Numbers, size: Size = None) -> bool | Bools:
-    """True with probability exp(-x): x a number that is zero or more, or an array of such floats."""
+    """True with probability exp(-x): x a number that is zero or more, or an array of such floats.
+
+    **Guarantee.** Exactly that probability, to the last bit, and independent of every other coin.
+
+    >>> bernoulli_exp_minus(0), bernoulli_exp_minus(0.5, size=4).dtype
+    (True, dtype('bool'))
+    """
     shape = shape_of(x, size)
     if not is_many(x):
         number, one = check.not_negative(x=x), as_ratio(x)

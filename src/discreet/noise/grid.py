@@ -41,7 +41,15 @@ _INT64_BITS = 62
 
 @dataclass(frozen=True)
 class Grid:
-    """The multiples of 2**exponent."""
+    """The multiples of 2**exponent.
+
+    **Guarantee.** `cells` rounds every finite number to the nearest multiple of the step, exactly, ties upwards; `sensitivity` and
+    its kin are never too small for the rounded numbers.
+
+    >>> grid = Grid(-2)
+    >>> grid.step, grid.cells(0.6), grid.reals(2), grid.sensitivity(0.3)
+    (Fraction(1, 4), 2, 0.5, 2)
+    """
 
     exponent: int
 

@@ -56,7 +56,13 @@ def largest(
     count: int = 1,
     weights: npt.ArrayLike | Sequence[Number] | None = None,
 ) -> Integers:
-    """The indices of the `count` largest values of score + scale * noise, largest first."""
+    """The indices of the `count` largest values of score + scale * noise, largest first.
+
+    **Guarantee.** As above: exactly the distribution of that order, for all scores, weights and scales.
+
+    >>> largest([0, 1_000, 500], scale=1, count=2).tolist()
+    [1, 2]
+    """
     check.choice(NOISES if weights is None else NOISES[:1], noise=noise)
     check.positive(scale=scale)
     check.whole(count=count)

@@ -9,7 +9,7 @@ release.py       SmoothMechanism: statistic, budget, plan, draw                 
 statistics.py    order statistics, trimmed mean, interquantile range, reciprocal, a caller's own
 regression.py    the variance of a prediction by linear regression
 windows.py       the widest discounted window of sorted numbers, in O(n log n)
-families.py      the noises and what they promise when place and scale both move
+families.py      the noises and their guarantees when location and scale both move
 hockey.py        Laplace and Gaussian of two scales: the supremum of δ, proved
 
 Each function makes a `SmoothMechanism` and calls it once. The amount is `epsilon=`, `epsilon=` with `delta=`, or `rho=`; the relation is

@@ -43,7 +43,14 @@ _ROUNDING = 2.0**-50  # more than twice what a rounded logarithm is wrong by
 
 @dataclass(frozen=True)
 class PredictionVariance(Statistic):
-    """log xᵀ (XᵀX)⁻¹ x, moved into [low, high]; `high` where XᵀX has no inverse."""
+    """log xᵀ (XᵀX)⁻¹ x, moved into [low, high]; `high` where XᵀX has no inverse.
+
+    **Guarantee.** As `Statistic`, under "add-remove" (smooth.proof.md, §8).
+
+    >>> variance = PredictionVariance((1.0, 0.0), -10, 2)
+    >>> round(float(variance.measure([[1.0, 0.0], [0.0, 1.0]] * 5, t=0.1)[0]), 3)
+    -1.609
+    """
 
     at: tuple[float, ...]
     low: float

@@ -55,7 +55,14 @@ _USUAL_SHARE = 1 / 8  # where there are no public records to try them on
 
 @dataclass(frozen=True)
 class SmoothPlan:
-    """Which noise, how much of it, and how smooth a bound: all public."""
+    """Which noise, how much of it, and how smooth a bound: all public.
+
+    **Guarantee.** All fields are functions of public parameters.
+
+    >>> plan = SmoothMechanism(Custom(len, SmoothBound(lambda _: 1.0, 0.1, 1.0), 0, 9), SmoothBudget(epsilon=1.0)).plan
+    >>> plan.smoothing, plan.shift > 0
+    (0.1, True)
+    """
 
     family: Family
     shift: float  # s: the noise is (S / s) Z

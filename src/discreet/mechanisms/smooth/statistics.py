@@ -44,7 +44,14 @@ _MOST_TYPICAL = 1 << 17  # records of a public guess
 
 
 class Statistic(ABC):
-    """An answer and a smooth bound on how far one record moves it."""
+    """An answer and a smooth bound on how far one record moves it.
+
+    **Guarantee.** What a subclass owes: the bound is at least the local sensitivity and (t + 2**-31)-smooth, for all records.
+    Proofs of those here: smooth.proof.md, §§3-4.
+
+    >>> isinstance(OrderStatistic((0, 10), q=0.5), Statistic)
+    True
+    """
 
     relations: tuple[str, ...] = BOTH
 
@@ -59,7 +66,7 @@ class Statistic(ABC):
 
     @abstractmethod
     def typical(self, size: int) -> object:
-        """Public records that stand for the secret ones when noise is planned; no promise depends on them."""
+        """Public records that stand for the secret ones when noise is planned; no guarantee depends on them."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +101,15 @@ class _Sorted(Statistic):
 
 @dataclass(frozen=True)
 class OrderStatistic(_Sorted):
-    """The record of rank ⌈q n⌉ (at least 1), or of a fixed `rank`; lo or hi where there is no such record."""
+    """The record of rank ⌈q n⌉ (at least 1), or of a fixed `rank`; lo or hi where there is no such record.
+
+    **Guarantee.** As `Statistic`. The bound is the exact smooth sensitivity under "replace", and an upper bound of it under
+    "add-remove" (Nissim, Raskhodnikova, Smith 2007; smooth.proof.md, §3).
+
+    >>> value, bound = OrderStatistic((0, 10), q=0.5).measure([3, 1, 4], t=0.1)
+    >>> value, bound >= 2
+    (Fraction(3, 1), True)
+    """
 
     q: Number | None = None
     rank: int | None = None
@@ -130,7 +145,13 @@ class OrderStatistic(_Sorted):
 
 @dataclass(frozen=True)
 class TrimmedMean(_Sorted):
-    """The mean of the records without the m smallest and the m largest; m is a count, or a share of all records."""
+    """The mean of the records without the m smallest and the m largest; m is a count, or a share of all records.
+
+    **Guarantee.** As `Statistic`. The bound is the exact smooth sensitivity, under "replace" only (smooth.proof.md, §3).
+
+    >>> TrimmedMean((0, 10), trim=1).measure([3, 1, 4], t=0.1)[0]
+    Fraction(3, 1)
+    """
 
     trim: Number = Fraction(1, 10)
     relations = REPLACE
@@ -166,7 +187,13 @@ class TrimmedMean(_Sorted):
 
 @dataclass(frozen=True)
 class InterquantileRange(_Sorted):
-    """The distance of two quantiles; its bound is the sum of theirs."""
+    """The distance of two quantiles; its bound is the sum of theirs.
+
+    **Guarantee.** As `Statistic`: each of two quantiles moves by its own local sensitivity at most.
+
+    >>> InterquantileRange((0, 10)).measure([1, 2, 3, 4], t=0.1)[0]
+    Fraction(2, 1)
+    """
 
     lower: Number = Fraction(1, 4)
     upper: Number = Fraction(3, 4)
@@ -193,7 +220,13 @@ class InterquantileRange(_Sorted):
 
 @dataclass(frozen=True)
 class Reciprocal(Statistic):
-    """1 / max(count, 1) of the records for which `where` holds; of all of them without it."""
+    """1 / max(count, 1) of the records for which `where` holds; of all of them without it.
+
+    **Guarantee.** As `Statistic`. The bound is the exact smooth sensitivity (smooth.proof.md, §4).
+
+    >>> Reciprocal().measure(["a", "b"], t=0.1)[0]
+    Fraction(1, 2)
+    """
 
     where: Callable[[Any], Any] | None = None
 
@@ -219,6 +252,12 @@ class Custom(Statistic):
     """A caller's function, and how far one record moves it.
 
     Where `f` raises or returns no number, the answer is `low`; the caller's proof must cover that.
+
+    **Guarantee.** As `Statistic`, if `sensitivity` is true; `check_callback` and `check_smooth_bound` try it on small data.
+
+    >>> share = LocalAtDistance(at=lambda records, j: 1 / 4, at_most=1 / 4)
+    >>> Custom(lambda x: sum(x) / 4, share, 0, 1).measure([0, 1, 1, 0], t=0.1)[0]
+    Fraction(1, 2)
     """
 
     f: Callable[[Any], Any]
