@@ -363,11 +363,10 @@ def reciprocal(
 ) -> Release:
     """1 / max(count, 1) of the records for which `where` holds.
 
-    **Guarantee.** As `median`, but under "add-remove" unless `relation` says otherwise: there the number of records is
-    protected.
+    **Guarantee.** As `median`. Under `relation="add-remove"` the number of records is protected too.
 
     >>> reciprocal(["yes", "no", "yes"], where=lambda vote: vote == "yes", epsilon=1.0).guarantee
-    pure(epsilon=1.0)
+    pure(epsilon=1.0, relation='replace')
     """
     return _release_statistic(
         Reciprocal(where),
