@@ -24,7 +24,7 @@ class Reference:
     def close(self):
         pass
 
-    def paused(self):
+    def pause(self):
         return nullcontext()
 
     def clipped_sum(self, losses, *, clip, weights=None):

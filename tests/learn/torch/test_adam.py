@@ -60,7 +60,7 @@ def test_the_run_tells_it_the_variance_of_every_step(adaptive):
     run, _ = started(model, optimizer=optimizer, noise=2.0, clip=3.0, batch=12, adaptive=adaptive)
     before = 3.0
     for _ in loop_once(run, optimizer):
-        noise = 2.0 if not adaptive else adaptive.split(2.0, 12)
+        noise = 2.0 if not adaptive else adaptive.sum_noise(2.0, 12)
         assert float(optimizer.noise_variance) == pytest.approx((noise * before / 12) ** 2, rel=1e-5)
         before = float(run.clip)
     assert run.steps == 3

@@ -17,7 +17,7 @@ from discreet.learn.torch import Adaptive, CorrectedAdam, plan_of
 from discreet.learn.torch.banded import BandedNoise, Cycle
 from discreet.learn.torch.bands import factor, prefix_error, variances
 from discreet.learn.torch.clip import Clipper
-from discreet.learn.torch.noise import Noise, scales_for
+from discreet.learn.torch.noise import StepNoise, scales_for
 from discreet.learn.torch.sums import FloatSums
 from tests.chance import may_fail
 from tests.learn.torch.reference import loop, small, started
@@ -140,7 +140,7 @@ def released(bands, sums, seed=1):
 
 def fresh(steps, seed=1):
     """The independent normals of the same seed, in cells."""
-    rows, plain = torch.zeros(steps, 50, dtype=torch.float64), Noise()
+    rows, plain = torch.zeros(steps, 50, dtype=torch.float64), StepNoise()
     with testing.seeded(seed):
         for row in rows:
             plain.add_(row, SCALES, divide=1.0)
@@ -184,7 +184,7 @@ def test_several_parts_keep_their_own_past():
                 buffer = torch.zeros(size, dtype=torch.float64)
                 noise.add_(buffer, SCALES, divide=1.0, part=part)
                 shown[size].append(buffer / SCALES.cell)
-    plain = Noise()
+    plain = StepNoise()
     with testing.seeded(1):
         for turn in range(5):
             for size, rows in shown.items():
@@ -223,7 +223,7 @@ def test_groups_are_fair_and_have_their_turns():
     seen = []
     for turn in range(8):
         cycle.turn = turn
-        seen.append(set(cycle.kept(everybody).tolist()))
+        seen.append(set(cycle.select(everybody).tolist()))
     assert set().union(*seen[:4]) == set(range(20_000))
     assert sum(map(len, seen[:4])) == 20_000
     assert seen[:4] == seen[4:]
@@ -317,10 +317,10 @@ def test_what_is_not_proved_is_refused(settings):
 @pytest.mark.parametrize("physical", [None, 4])
 def test_a_run_with_bands_counts_turns(physical):
     run, optimizer = started(steps=7, bands=3, physical=physical)
-    assert run.privacy is None
+    assert run.guarantee is None
     loop(run, optimizer)
     assert run.steps == 7
-    assert run.privacy == run.plan.guarantee == 3 * privacy.gaussian(1.0).sampled(0.5)
+    assert run.guarantee == run.plan.guarantee == 3 * privacy.gaussian(1.0).sampled(0.5)
 
 
 def test_what_is_said():

@@ -32,8 +32,8 @@ def audited(**settings):
 )
 def test_right_training_is_not_accused(settings):
     run, report = audited(**settings)
-    assert not report.refutes(run.privacy)
-    assert run.privacy == run.plan.guarantee
+    assert not report.refutes(run.guarantee)
+    assert run.guarantee == run.plan.guarantee
 
 
 def test_right_training_on_drawn_batches_is_not_accused():
@@ -44,24 +44,24 @@ def test_right_training_on_drawn_batches_is_not_accused():
 def test_noise_that_is_missing_is_found(monkeypatch):
     without_noise(monkeypatch)
     run, report = audited()
-    assert report.refutes(run.privacy)
+    assert report.refutes(run.guarantee)
 
 
 def test_a_divisor_that_takes_noise_away_is_found(monkeypatch):
     with_noise_for_the_mean(monkeypatch)
     run, report = audited()
-    assert report.refutes(run.privacy)
+    assert report.refutes(run.guarantee)
 
 
 @pytest.mark.parametrize("clipper", [ClippedAfterAveraging, NotClipped])
 def test_records_that_are_not_clipped_each_are_found(clipper):
     run, report = audited(clipper=clipper)
-    assert report.refutes(run.privacy)
+    assert report.refutes(run.guarantee)
 
 
 def test_records_that_are_clipped_to_another_norm_than_the_noise_is_for_are_found():
     run, report = audited(clipper=_Wider, canaries=200)
-    assert report.refutes(run.privacy)
+    assert report.refutes(run.guarantee)
 
 
 class _Wider(Reference):

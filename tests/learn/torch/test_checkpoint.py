@@ -49,10 +49,10 @@ def test_what_is_left_is_run_and_all_of_it_is_counted():
     first = half()
     resumed, optimizer = started(**ASKED, resume=first.state_dict())
     assert resumed.plan.noise == first.plan.noise
-    assert resumed.privacy == first.privacy
+    assert resumed.guarantee == first.guarantee
     loop(resumed, optimizer)
     assert resumed.steps == 3
-    assert resumed.privacy == first.plan.guarantee
+    assert resumed.guarantee == first.plan.guarantee
     assert resumed.epsilon() <= 2
     assert "6 steps" in resumed.explain()
 
@@ -67,7 +67,7 @@ def test_resuming_twice_goes_on_counting():
     third, last = started(**ASKED, resume=second.state_dict())
     loop(third, last)
     assert third.steps == 2
-    assert third.privacy == first.plan.guarantee
+    assert third.guarantee == first.plan.guarantee
 
 
 def test_another_batch_or_other_noise_is_added_up_as_what_it_was():
@@ -75,7 +75,7 @@ def test_another_batch_or_other_noise_is_added_up_as_what_it_was():
     resumed, optimizer = started(noise=1.0, batch=20, steps=6, resume=first.state_dict())
     loop(resumed, optimizer)
     wanted = 3 * privacy.gaussian(1.5).sampled(10 / 60) + 3 * privacy.gaussian(1.0).sampled(20 / 60)
-    assert resumed.privacy == wanted
+    assert resumed.guarantee == wanted
 
 
 def test_what_would_exceed_the_target_is_refused():

@@ -327,7 +327,7 @@ def test_an_autoencoder_with_chance_in_its_middle_trains():
 # --- batches ---------------------------------------------------------------------------------------------------------
 
 
-class Rows(Dataset):
+class TableRows(Dataset):
     """Records of different lengths."""
 
     def __init__(self, count=12):
@@ -358,7 +358,7 @@ def centred(records):
 def start_with(collate, *, loader):
     model = nn.Linear(1, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    records, settings = Rows(), {"steps": 3, "batch": 6, "size": 12, "collate": collate}
+    records, settings = TableRows(), {"steps": 3, "batch": 6, "size": 12, "collate": collate}
     if loader:
         records, settings = DataLoader(records, batch_size=6, collate_fn=collate), {"epochs": 1}
     return private(model, optimizer, records, noise=1.0, **settings), optimizer
@@ -385,7 +385,7 @@ def test_padding_is_not_mixing(loader, side):
 
 TWICE = {
     "concatenated": lambda one: ConcatDataset([one, one]),
-    "within": lambda one: ConcatDataset([one, ConcatDataset([Rows(), one])]),
+    "within": lambda one: ConcatDataset([one, ConcatDataset([TableRows(), one])]),
     "bootstrap": lambda one: Subset(one, [0, 1, 1, 2]),
     "overlap": lambda one: ConcatDataset([Subset(one, [0, 1, 2]), Subset(one, [2, 3])]),
     "whole and part": lambda one: ConcatDataset([Subset(one, [0, 1, 2]), one]),

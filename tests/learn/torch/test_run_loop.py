@@ -100,22 +100,22 @@ def test_an_empty_batch_is_a_step_of_noise(settings):
 
 def test_the_count_is_of_what_was_drawn():
     run, optimizer = started(steps=5)
-    assert run.privacy is None
+    assert run.guarantee is None
     assert run.epsilon(1e-5) == 0.0
     batches = iter(run)
     for taken in range(1, 4):
         x, y = next(batches)
         run.backward(cross_entropy(run.model(x), y, reduction="none"))
         optimizer.step()
-        assert run.privacy == (taken * privacy.gaussian(1.0).sampled(run.plan.rate))
-    assert run.epsilon(1e-5) == run.privacy.epsilon(1e-5)
+        assert run.guarantee == (taken * privacy.gaussian(1.0).sampled(run.plan.rate))
+    assert run.epsilon(1e-5) == run.guarantee.epsilon(1e-5)
 
 
 def test_the_whole_run_keeps_what_was_asked_for():
     run, optimizer = started(noise=None, epsilon=2, delta=1e-5, steps=4)
     loop(run, optimizer)
     assert 1.9 < run.epsilon() <= 2
-    assert run.privacy == run.plan.guarantee
+    assert run.guarantee == run.plan.guarantee
 
 
 def test_epochs_one_after_the_other():
@@ -174,7 +174,7 @@ def test_other_ways_to_draw(sampling):
         assert len(x) == (10 if sampling == "fixed" else 60)
         run.backward(cross_entropy(run.model(x), y, reduction="none"))
         optimizer.step()
-    assert run.privacy == run.plan.guarantee
+    assert run.guarantee == run.plan.guarantee
 
 
 def test_a_loader_pays_for_the_epochs_that_were_begun():
@@ -188,7 +188,7 @@ def test_a_loader_pays_for_the_epochs_that_were_begun():
         x, y = next(batches)
         run.backward(cross_entropy(model(x), y, reduction="none"))
         optimizer.step()
-    assert run.privacy == 2 * privacy.gaussian(2.0, relation="replace")
+    assert run.guarantee == 2 * privacy.gaussian(2.0, relation="replace")
     assert any("at most once" in words for words in run.assumes)
 
 

@@ -123,7 +123,7 @@ def test_after_the_last_step_there_is_none():
     loop(run, optimizer)
     assert list(run) == []
     assert_refused("DP911", optimizer.step)
-    assert run.privacy == gaussian(1.0).sampled(run.plan.rate)
+    assert run.guarantee == gaussian(1.0).sampled(run.plan.rate)
 
 
 def test_no_sum_without_noise_is_ever_in_sight():

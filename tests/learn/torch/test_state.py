@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 
 from discreet.errors import RefusedTraining
 from discreet.learn.torch import Adaptive, private
-from discreet.learn.torch.batches import Drawn, Loaded
+from discreet.learn.torch.batches import DrawnBatches, LoaderBatches
 from discreet.learn.torch.snapshot import Snapshot
 from discreet.testing import seeded
 from tests.learn.torch.reference import data, loop, small, started
@@ -211,19 +211,27 @@ def test_a_snapshot_sees_what_was_written_and_takes_it_out(kind):
     model.own = torch.Generator().manual_seed(1)
     model.dice, model.rng = random.Random(1), np.random.default_rng(1)
     before = getattr(Snapshot, kind)(model)
-    assert before.changed() == set()
+    assert before.changed_names() == set()
     model.history.append(1)
     model.table["a"] = 1
     model.meter.values.append(2)
     torch.rand(1, generator=model.own), model.dice.random(), model.rng.random()
     with torch.no_grad():
         model.centre += 1
-    assert before.changed() == {"history.0", "table.a", "meter.values.0", "own", "dice", "rng", "centre"}
+    assert before.changed_names() == {
+        "history.0",
+        "table.a",
+        "meter.values.0",
+        "own",
+        "dice",
+        "rng",
+        "centre",
+    }
     before.undo()
     assert (model.history, model.table, len(model.meter.values)) == ([], {}, 0)
     assert torch.equal(model.own.get_state(), torch.Generator().manual_seed(1).get_state())
     assert model.centre.isnan().all() if kind != "copies" else not model.centre.any()
-    assert kind == "marks" or "codebook" not in before.changed()
+    assert kind == "marks" or "codebook" not in before.changed_names()
 
 
 # --- all that can be reached --------------------------------------------------------------------------------------
@@ -240,7 +248,11 @@ def reachable(root):
     found, todo, seen = {}, [("", root)], set()
     while todo:
         path, thing = todo.pop()
-        if isinstance(thing, Drawn | Loaded) or callable(getattr(thing, "__next__", None)) or NUMBERED(path):
+        if (
+            isinstance(thing, DrawnBatches | LoaderBatches)
+            or callable(getattr(thing, "__next__", None))
+            or NUMBERED(path)
+        ):
             continue
         if isinstance(thing, torch.Tensor | np.ndarray | int | float | str | bytes | type(None)):
             found[path] = thing

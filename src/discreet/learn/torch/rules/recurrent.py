@@ -60,7 +60,7 @@ def _relu_step(
 
 
 def _layers(step: Step) -> Callable[..., tuple[Tensor, ...] | None]:
-    def run(
+    def layer_rule(
         use: Use,
         x: Tensor,
         first: Any,
@@ -95,7 +95,7 @@ def _layers(step: Step) -> Callable[..., tuple[Tensor, ...] | None]:
         last = tuple(torch.stack(parts) for parts in zip(*ends, strict=True))
         return x if batch_first else x.transpose(0, 1), *last
 
-    return run
+    return layer_rule
 
 
 def _in_order(weights: Sequence[Any], has_biases: bool) -> list[Any]:
@@ -118,13 +118,13 @@ def _sequence(
 
 
 def _cell(step: Step) -> Callable[..., Any]:
-    def run(use: Use, x: Tensor, first: Any, *weights: Any) -> Any:
+    def layer_rule(use: Use, x: Tensor, first: Any, *weights: Any) -> Any:
         several = isinstance(first, list | tuple)
         own = [*weights, *[None] * (4 - len(weights))]
         state = step(use, linear(use, x, own[0], own[2]), tuple(first) if several else (first,), own)
         return state if several else state[0]
 
-    return run
+    return layer_rule
 
 
 lstm, gru, rnn_tanh, rnn_relu = (_layers(step) for step in (_lstm_step, _gru_step, _tanh_step, _relu_step))

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from discreet.learn.torch.rules.piece import Piece
-from discreet.learn.torch.tape import Found, Tape
+from discreet.learn.torch.pieces.base import Piece
+from discreet.learn.torch.tape import Contributions, Tape
 from discreet.learn.torch.watched import Derived, Watched, is_watched
 
 __all__ = ["Pieces", "Use"]
@@ -35,7 +35,7 @@ class Use:
     watches = staticmethod(is_watched)
 
     @staticmethod
-    def narrowed(x: Tensor) -> Tensor:
+    def narrow(x: Tensor) -> Tensor:
         """The input as automatic mixed precision would hand it to a product, so that this is what is kept."""
         if x.dtype == torch.float32 and torch.is_autocast_enabled(x.device.type):
             return x.to(torch.get_autocast_dtype(x.device.type))
@@ -44,13 +44,13 @@ class Use:
     def tap(self, out: Tensor, arguments: Sequence[Any], pieces: Pieces, *saved: Tensor) -> Tensor:
         """The output; when its gradient comes, `pieces` tells what it means for each of the arguments."""
 
-        def make(gradient: Tensor, *saved: Tensor) -> Found:
+        def make(gradient: Tensor, *saved: Tensor) -> Contributions:
             found: list[tuple[Any, Piece]] = []
             for argument, piece in zip(arguments, pieces(gradient, *saved), strict=True):
                 if type(argument) is Watched and piece is not None:
                     found.append((argument, piece))
                 elif isinstance(argument, Derived) and piece is not None:
-                    found.extend(argument.traced(piece.dense()))
+                    found.extend(argument.contributions(piece.dense()))
             return found
 
         parameters = [
