@@ -15,7 +15,7 @@ import pytest
 
 import discreet as dp
 from discreet.errors import DiscreetError, EngineFailed
-from discreet.tables.spend import Spend
+from discreet.tables.plan.spend import Spend
 
 #: Where statements are interrupted: those that do something. Those of the ledger have tests of their own.
 SESSION = frozenset(map(str, (Path(dp.__file__).parent / "session").glob("*.py")))

@@ -16,7 +16,7 @@ from discreet import errors, mechanisms, privacy, testing
 from discreet.ledger.released import released
 from discreet.mechanisms.mechanism import Refusal
 from discreet.session import limit_of
-from discreet.tables.cap import CapMechanism
+from discreet.tables.plan.cap import CapMechanism
 
 WARDS = ("a", "b", "c")
 COUNT = "SELECT ward, COUNT(*) FROM visits GROUP BY ward"
@@ -181,7 +181,7 @@ def test_an_error_of_a_mean_takes_two_steps_that_are_both_paid():
 
 
 def dp_spend(epsilon):
-    from discreet.tables.spend import Spend
+    from discreet.tables.plan.spend import Spend
 
     return Spend(epsilon=epsilon)
 

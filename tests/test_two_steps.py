@@ -11,7 +11,7 @@ import pytest
 
 import discreet as dp
 from discreet.errors import BadParameter, DiscreetError, LedgerError, RefusedQuestion
-from discreet.tables.spend import Spend
+from discreet.tables.plan.spend import Spend
 
 MEAN, TOTAL = "SELECT AVG(days) AS m FROM visits", "SELECT COUNT(*) AS n FROM visits"
 ROWS = pa.table({"p": [n // 3 for n in range(900)], "days": [n % 50 for n in range(900)]})

@@ -139,7 +139,7 @@ def _mechanisms(statistic: str, column: Column, epsilon: float) -> Iterator[tupl
         yield (
             method,
             smooth.SmoothMechanism(
-                what, smooth.Budget(epsilon=epsilon), size=len(column.records), public=public
+                what, smooth.SmoothBudget(epsilon=epsilon), size=len(column.records), public=public
             ),
         )
     if statistic in QUANTILES:

@@ -38,23 +38,23 @@ KINDS: dict[str, tuple[Callable, Callable, dict]] = {
         lambda epsilon: {"epsilon": epsilon},
         lambda epsilon: Laplace(epsilon=epsilon, sensitivity=GLOBAL),
         {
-            "Cauchy": [smooth.Cauchy()],
-            "Student's t": [smooth.StudentT(d) for d in (1.5, 2.0, 3.0, 4.0, 6.0)],
-            "Lomax": [smooth.Lomax(a) for a in (4.0, 7.0, 10.0, 14.0, 20.0, 28.0, 40.0)],
+            "Cauchy": [smooth.SmoothCauchy()],
+            "Student's t": [smooth.SmoothStudentT(d) for d in (1.5, 2.0, 3.0, 4.0, 6.0)],
+            "Lomax": [smooth.SmoothLomax(a) for a in (4.0, 7.0, 10.0, 14.0, 20.0, 28.0, 40.0)],
         },
     ),
     "(ε, δ) with δ = 10⁻⁶": (
         lambda epsilon: {"epsilon": epsilon, "delta": DELTA},
         lambda epsilon: Laplace(epsilon=epsilon, sensitivity=GLOBAL),
-        {"Laplace": [smooth.Laplace()], "Gaussian": [smooth.Gaussian()]},
+        {"Laplace": [smooth.SmoothLaplace()], "Gaussian": [smooth.SmoothGaussian()]},
     ),
     "ρ = ε²/2": (
         lambda epsilon: {"rho": epsilon**2 / 2},
         lambda epsilon: Gaussian(rho=epsilon**2 / 2, sensitivity=GLOBAL),
         {
-            "Laplace-log-normal": [smooth.LaplaceLogNormal(s) for s in (0.1, 0.2, 0.3, 0.5)],
-            "uniform-log-normal": [smooth.UniformLogNormal(s) for s in (0.4, 0.6, 0.85)],
-            "arsinh-normal": [smooth.ArsinhNormal(s) for s in (0.5, 0.7, 1.0)],
+            "Laplace-log-normal": [smooth.SmoothLaplaceLogNormal(s) for s in (0.1, 0.2, 0.3, 0.5)],
+            "uniform-log-normal": [smooth.SmoothUniformLogNormal(s) for s in (0.4, 0.6, 0.85)],
+            "arsinh-normal": [smooth.SmoothArsinhNormal(s) for s in (0.5, 0.7, 1.0)],
         },
     ),
 }
@@ -93,7 +93,7 @@ def trimmed_mean() -> Any:
 def least(families: list[smooth.Family], budget: dict[str, float]) -> float:
     """The error at 95 % with the best smoothing and the best of these families."""
     planned = (
-        smooth.SmoothMechanism(TRIMMED, smooth.Budget(**budget), family=family, public=RECORDS)
+        smooth.SmoothMechanism(TRIMMED, smooth.SmoothBudget(**budget), family=family, public=RECORDS)
         for family in families
     )
     return min(mechanism.error_on(RECORDS) for mechanism in planned)

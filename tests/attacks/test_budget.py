@@ -23,7 +23,7 @@ from discreet import mechanisms, privacy, testing
 from discreet.errors import BadParameter, DiscreetError, LedgerError, OverBudget, UnsupportedGuarantee
 from discreet.ledger import Ledger, Limit
 from discreet.ledger.sqlite import SQLite
-from discreet.mechanisms.query import Query
+from discreet.mechanisms.query import RecordQuery
 from discreet.noise.source import is_private
 from tests.chance import may_fail, no_chance
 from tests.ledger.workers import run
@@ -359,7 +359,7 @@ def test_b_15_conditions_that_may_overlap_are_not_taken_for_a_histogram():
     conditions = [lambda age: age < 40, lambda age: age < 60, lambda age: age < 80]
     overlapping = mechanisms.queries.counts(conditions)
     disjoint = mechanisms.queries.histogram(["young", "old"])
-    assert isinstance(overlapping, Query)
+    assert isinstance(overlapping, RecordQuery)
     assert overlapping.laplace(scale=3).guarantee.epsilon(delta=0) == pytest.approx(
         1, rel=0.01
     )  # three can change at once

@@ -39,17 +39,23 @@ BOTH = [-1.0, -0.05, 0.0, 0.05, 1.0], [-1.0, -0.05, 0.05, 1.0, 1.0]
 PAIRS = {"crosses": CROSSES, "stretches": STRETCHES, "both": BOTH}
 
 FAMILIES = {  # each with a budget that it can keep, and as numpy draws it
-    smooth.StudentT(2.0): ({"epsilon": 1.0}, lambda size: generator().standard_t(2, size)),
-    smooth.Cauchy(): ({"epsilon": 1.0}, lambda size: generator().standard_cauchy(size)),
-    smooth.Lomax(4.0): ({"epsilon": 1.0}, lambda size: _signs(size) * generator().pareto(3, size)),
-    smooth.Laplace(): ({"epsilon": 1.0, "delta": DELTA}, lambda size: laplace(1.0, size)),
-    smooth.Gaussian(): ({"epsilon": 1.0, "delta": DELTA}, lambda size: generator().standard_normal(size)),
-    smooth.LaplaceLogNormal(0.5): ({"rho": 0.5}, lambda size: laplace(1.0, size) * _log_normal(0.5, size)),
-    smooth.UniformLogNormal(0.6): (
+    smooth.SmoothStudentT(2.0): ({"epsilon": 1.0}, lambda size: generator().standard_t(2, size)),
+    smooth.SmoothCauchy(): ({"epsilon": 1.0}, lambda size: generator().standard_cauchy(size)),
+    smooth.SmoothLomax(4.0): ({"epsilon": 1.0}, lambda size: _signs(size) * generator().pareto(3, size)),
+    smooth.SmoothLaplace(): ({"epsilon": 1.0, "delta": DELTA}, lambda size: laplace(1.0, size)),
+    smooth.SmoothGaussian(): (
+        {"epsilon": 1.0, "delta": DELTA},
+        lambda size: generator().standard_normal(size),
+    ),
+    smooth.SmoothLaplaceLogNormal(0.5): (
+        {"rho": 0.5},
+        lambda size: laplace(1.0, size) * _log_normal(0.5, size),
+    ),
+    smooth.SmoothUniformLogNormal(0.6): (
         {"rho": 0.5},
         lambda size: _signs(size) * generator().random(size) * _log_normal(0.6, size),
     ),
-    smooth.ArsinhNormal(0.7): (
+    smooth.SmoothArsinhNormal(0.7): (
         {"rho": 0.5},
         lambda size: np.sinh(0.7 * generator().standard_normal(size)) / 0.7,
     ),
@@ -67,7 +73,9 @@ def _log_normal(sigma, size):
 def smooth_median(family):
     """Planned for records that fill the bounds, as those of the pairs do."""
     filling = np.linspace(*map(float, MEDIAN.range), 41)
-    return smooth.SmoothMechanism(MEDIAN, smooth.Budget(**FAMILIES[family][0]), family=family, public=filling)
+    return smooth.SmoothMechanism(
+        MEDIAN, smooth.SmoothBudget(**FAMILIES[family][0]), family=family, public=filling
+    )
 
 
 def meant(mechanism, bound=None):
@@ -100,12 +108,12 @@ def test_the_law_of_a_smooth_release_is_not_accused(family, pair):
 
 
 def test_local_sensitivity_is_caught_though_the_noise_is_heavy_enough_for_a_smooth_one():
-    mechanism = smooth_median(smooth.StudentT(2.0))
+    mechanism = smooth_median(smooth.SmoothStudentT(2.0))
     report = audit(meant(mechanism, local_sensitivity), *BOTH, claim=mechanism.guarantee, look_at="values")
     assert report.refutes()
 
 
-@pytest.mark.parametrize("family", [smooth.Gaussian(), smooth.Laplace()], ids=str)
+@pytest.mark.parametrize("family", [smooth.SmoothGaussian(), smooth.SmoothLaplace()], ids=str)
 def test_light_tails_that_are_claimed_to_be_pure_are_caught(family):
     claim = privacy.pure(1.0, relation="replace")
     assert audit(meant(smooth_median(family)), *STRETCHES, claim=claim, look_at="values").refutes()
@@ -113,7 +121,7 @@ def test_light_tails_that_are_claimed_to_be_pure_are_caught(family):
 
 def _statistics():
     bounds = Between.of((-1, 1))
-    budget = smooth.Budget(epsilon=1.0)
+    budget = smooth.SmoothBudget(epsilon=1.0)
     yield smooth.SmoothMechanism(smooth.TrimmedMean(bounds, 2), budget, size=5), BOTH
     yield smooth.SmoothMechanism(smooth.InterquantileRange(bounds), budget, size=5), BOTH
     yield smooth.SmoothMechanism(smooth.Reciprocal(), budget, relation="add-remove", size=2), ([1], [1, 1])
@@ -136,7 +144,9 @@ SAME_PAIRS = [
 DRAWN = [
     *(
         (
-            smooth.SmoothMechanism(smooth.OrderStatistic(bounds, q=0.5), smooth.Budget(epsilon=1.0), size=9),
+            smooth.SmoothMechanism(
+                smooth.OrderStatistic(bounds, q=0.5), smooth.SmoothBudget(epsilon=1.0), size=9
+            ),
             (fault.x, fault.x_neighbour),
         )
         for bounds, fault in SAME_PAIRS

@@ -11,14 +11,14 @@ from dataclasses import replace
 import pytest
 
 from discreet.errors import BadDescription, BadParameter, DiscreetError, RefusedQuestion
-from discreet.tables.after import Column, Combined, Literal
-from discreet.tables.compile import compile_question
-from discreet.tables.dataset import Column as Described
-from discreet.tables.dataset import Dataset, Each, Table
-from discreet.tables.expr import Compare, Constant, leaves
-from discreet.tables.plan import Filtered
-from discreet.tables.spend import Spend
-from discreet.tables.sql import parse
+from discreet.tables.ask.after import Column, Combined, Literal
+from discreet.tables.ask.sql import parse
+from discreet.tables.data.dataset import Column as Described
+from discreet.tables.data.dataset import Dataset, Each, Table
+from discreet.tables.data.expr import Compare, Constant, leaves
+from discreet.tables.data.sums import Filtered
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.spend import Spend
 from tests.tables.reference import Reference, value
 from tests.tables.test_sql_fuzz import tables
 from tests.tables.world import TABLES, WARDS, Shelf, world

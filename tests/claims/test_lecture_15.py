@@ -17,7 +17,7 @@ from discreet import privacy
 from discreet.mechanisms import Laplace, smooth
 from discreet.mechanisms.query import Between
 from discreet.mechanisms.sensitivity import LocalAtDistance, Universe, check_smooth_bound
-from discreet.mechanisms.smooth import Budget, OrderStatistic, SmoothMechanism, TrimmedMean, hockey
+from discreet.mechanisms.smooth import OrderStatistic, SmoothBudget, SmoothMechanism, TrimmedMean, hockey
 
 TEN = Between.of((0, 10))
 WORLD = Universe([0, 2, 3, 10], 3)
@@ -62,9 +62,9 @@ def test_row_3_03_smooth_sensitivity_is_the_least_smooth_bound(t: float) -> None
 
 def test_row_3_05_admissible_noise() -> None:
     """The definition: sliding and dilation, each with ε/2 and δ/2."""
-    assert smooth.is_admissible(smooth.Cauchy(), 1 / 6, 1 / 6, epsilon=1.0)
-    assert not smooth.is_admissible(smooth.Cauchy(), 1.0, 1 / 6, epsilon=1.0)
-    assert not smooth.is_admissible(smooth.Cauchy(), 1 / 6, 0.6, epsilon=1.0)
+    assert smooth.is_admissible(smooth.SmoothCauchy(), 1 / 6, 1 / 6, epsilon=1.0)
+    assert not smooth.is_admissible(smooth.SmoothCauchy(), 1.0, 1 / 6, epsilon=1.0)
+    assert not smooth.is_admissible(smooth.SmoothCauchy(), 1 / 6, 0.6, epsilon=1.0)
 
 
 def test_row_3_06_the_figure() -> None:
@@ -81,7 +81,7 @@ def test_row_3_07_admissible_noise_gives_more_delta_than_it_says() -> None:
     two_steps = delta / 2 * (1 + math.exp(epsilon / 2))
     assert two_steps == pytest.approx(1.32e-6, rel=1e-2)
     alpha, beta = epsilon / 2, epsilon / (2 * math.log(2 / delta))
-    assert smooth.is_admissible(smooth.Laplace(), alpha, beta, epsilon, delta)
+    assert smooth.is_admissible(smooth.SmoothLaplace(), alpha, beta, epsilon, delta)
     exact = hockey.delta_bound(hockey.laplace, epsilon=epsilon, shift=alpha, stretch=beta)
     assert exact < 1e-8 < delta < two_steps
 
@@ -96,20 +96,20 @@ def test_row_3_07_the_bound_must_be_smooth() -> None:
 
 def test_row_3_08_cauchy() -> None:
     """(ε/6, ε/6) is admissible; the exact s at t = 1/6 is six times as large."""
-    budget = Budget(epsilon=1.0)
-    best = smooth.Cauchy().most(1 / 6, budget)
+    budget = SmoothBudget(epsilon=1.0)
+    best = smooth.SmoothCauchy().most(1 / 6, budget)
     assert best == pytest.approx(2 * math.sinh(0.5), rel=1e-8)
     assert best / (1 / 6) == pytest.approx(6.25, rel=1e-3)
-    assert smooth.Cauchy().loss(1.0, 0.2) == pytest.approx(math.acosh(1.5), rel=1e-9)
+    assert smooth.SmoothCauchy().loss(1.0, 0.2) == pytest.approx(math.acosh(1.5), rel=1e-9)
 
 
 @pytest.mark.parametrize("degrees", [1.0, 2.0, 3.0, 10.0])
 def test_row_3_09_student(degrees: float) -> None:
     """(d + 1)(t + s/(2√d)) is true and loose."""
-    family = smooth.StudentT(degrees)
+    family = smooth.SmoothStudentT(degrees)
     for s, t in ((0.3, 0.1), (1.0, 0.02), (0.05, 0.3)):
         assert family.loss(s, t) < (degrees + 1) * (t + s / (2 * math.sqrt(degrees)))
-    assert smooth.StudentT(3.0).loss(0.3, 0.1) == pytest.approx(0.48491, abs=1e-5)
+    assert smooth.SmoothStudentT(3.0).loss(0.3, 0.1) == pytest.approx(0.48491, abs=1e-5)
 
 
 @pytest.mark.parametrize("sigma", [0.5, 1.0])
@@ -124,14 +124,16 @@ def test_row_3_10_tails_too_light_for_pure_privacy(sigma: float) -> None:
     gaps = [log_tail(z) - log_tail(z * math.exp(0.1)) for z in (2.0, 10.0, 30.0)]
     assert gaps == sorted(gaps)
     assert gaps[-1] > 2 * gaps[0]
-    assert not smooth.is_admissible(smooth.UniformLogNormal(sigma), 0.01, 0.01, epsilon=1.0)
+    assert not smooth.is_admissible(smooth.SmoothUniformLogNormal(sigma), 0.01, 0.01, epsilon=1.0)
 
 
-@pytest.mark.parametrize("family", [smooth.Laplace(), smooth.Gaussian()], ids=str)
+@pytest.mark.parametrize("family", [smooth.SmoothLaplace(), smooth.SmoothGaussian()], ids=str)
 def test_row_3_11_laplace_and_gaussian_need_delta(family: smooth.Family) -> None:
-    assert family.most(0.01, Budget(epsilon=1.0)) == 0
-    assert family.most(0.01, Budget(epsilon=1.0, delta=1e-6)) > 0
-    assert smooth.Laplace().most(0.01, Budget(epsilon=1.0, delta=1e-6)) == pytest.approx(0.9245, abs=5e-4)
+    assert family.most(0.01, SmoothBudget(epsilon=1.0)) == 0
+    assert family.most(0.01, SmoothBudget(epsilon=1.0, delta=1e-6)) > 0
+    assert smooth.SmoothLaplace().most(0.01, SmoothBudget(epsilon=1.0, delta=1e-6)) == pytest.approx(
+        0.9245, abs=5e-4
+    )
 
 
 @pytest.mark.parametrize("sigma", [0.3, 0.7])
@@ -158,7 +160,7 @@ def renyi(order: float, sigma: float, u: float, v: float) -> float:
 @pytest.mark.parametrize(("sigma", "s", "t"), [(0.5, 0.2, 0.1), (0.8, 0.3, 0.2)])
 def test_row_3_13_proposition_3(sigma: float, s: float, t: float) -> None:
     """ε²/2-concentrated with ε = t/σ + e^(3σ²/2) s: never exceeded, in both directions of t, and loose."""
-    rho = smooth.LaplaceLogNormal(sigma).concentrated(s, t)
+    rho = smooth.SmoothLaplaceLogNormal(sigma).concentrated(s, t)
     assert rho == pytest.approx((t / sigma + math.exp(1.5 * sigma**2) * s) ** 2 / 2)
     for order in (1.5, 4.0, 16.0):
         for u in (-t, t):
@@ -176,7 +178,7 @@ def test_row_3_13_the_best_spread(epsilon: float) -> None:
         return (
             2
             * math.exp(2 * sigma**2)
-            / smooth.LaplaceLogNormal(sigma).most(t, Budget(rho=epsilon**2 / 2)) ** 2
+            / smooth.SmoothLaplaceLogNormal(sigma).most(t, SmoothBudget(rho=epsilon**2 / 2)) ** 2
         )
 
     assert variance(best) < min(variance(best * 0.98), variance(best * 1.02))
@@ -214,7 +216,7 @@ def test_row_3_18_a_stretch_costs_no_more_than_a_shift_of_the_logarithm(sigma: f
 
 def test_row_3_19_by_post_processing() -> None:
     """The bound is that of σY against σY + t, which the mixture cannot exceed."""
-    assert smooth.LaplaceLogNormal(0.5).stretched(0.1) ** 2 / 2 == pytest.approx(
+    assert smooth.SmoothLaplaceLogNormal(0.5).stretched(0.1) ** 2 / 2 == pytest.approx(
         privacy.gaussian(5).concentrated()
     )
 
@@ -223,7 +225,7 @@ def test_row_3_19_by_post_processing() -> None:
 def test_row_3_20_a_shift(sigma: float) -> None:
     """D_α(Z || Z + s) <= min(e^(3σ²) s² α/2, e^(3σ²/2) s). (As written, s for σ in the first exponent.)"""
     slope = math.exp(1.5 * sigma**2)
-    assert smooth.LaplaceLogNormal(sigma).slope == pytest.approx(slope)
+    assert smooth.SmoothLaplaceLogNormal(sigma).slope == pytest.approx(slope)
     for s in (0.1, 0.3):
         for order in (1.5, 4.0, 32.0):
             assert renyi(order, sigma, 0.0, s) <= min(slope**2 * s**2 * order / 2, slope * s)
@@ -239,15 +241,15 @@ def test_row_3_21_the_trimmed_mean() -> None:
 def test_row_3_22_the_improvement_is_substantial(epsilon: float) -> None:
     """1,000 normal records in (-50, 50): the planned error of a trimmed mean against that of the mean."""
     x = stats.norm.ppf(np.linspace(0.0005, 0.9995, 1000))
-    trimmed = SmoothMechanism(TrimmedMean((-50, 50), trim=0.05), Budget(epsilon=epsilon), public=x)
+    trimmed = SmoothMechanism(TrimmedMean((-50, 50), trim=0.05), SmoothBudget(epsilon=epsilon), public=x)
     usual = Laplace(epsilon=epsilon, sensitivity=100 / 1000).error()
     assert trimmed.error_on(x) < usual / 5
 
 
 def test_row_3_23_heavy_tails_are_the_price() -> None:
     """The noise that pure privacy needs has tails that fall like a power; Laplace's fall like an exponential."""
-    assert smooth.Cauchy().reach(1e-6) > 1e5
-    assert smooth.Laplace().reach(1e-6) < 14
+    assert smooth.SmoothCauchy().tail_bound(1e-6) > 1e5
+    assert smooth.SmoothLaplace().tail_bound(1e-6) < 14
 
 
 def test_row_3_24_the_reciprocal_of_a_count() -> None:

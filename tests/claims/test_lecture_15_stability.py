@@ -206,7 +206,7 @@ def test_row_3_36_otherwise_a_private_test_is_followed_by_a_private_answer() -> 
     made = ptr.reciprocal.release(
         bound=0.1, test_epsilon=0.7, release_epsilon=0.5, delta=0.01, test="laplace"
     )
-    scale, shift = made.noise.law.scale, made.noise.grid.sensitivity(Fraction(1, 10))
+    scale, shift = made.noise.distribution.scale, made.noise.grid.sensitivity(Fraction(1, 10))
     pairs = [(d, d + 1) for d in range(40)]
     worst = max(
         bit_and_value(made.test.chance(a), made.test.chance(b), shift, scale, math.exp(1.2))
@@ -265,7 +265,7 @@ def test_row_3_40_the_local_sensitivity_of_triangles_can_be_released() -> None:
             assert abs(common(graph) - common(flipped(graph, i, j))) <= 1
     assert laplace_above(math.log(1 / (2 * 1e-3))) == pytest.approx(1e-3)
     made = HighProbabilityBound(triangles, common, bound_epsilon=1, release_epsilon=1, delta=1e-3)
-    assert cdf(-made.margin - 1, made.law.scale) <= 1e-3 < cdf(-made.margin, made.law.scale)
+    assert cdf(-made.margin - 1, made.distribution.scale) <= 1e-3 < cdf(-made.margin, made.distribution.scale)
 
 
 def test_row_3_41_a_private_bound_and_noise_for_it() -> None:
@@ -287,8 +287,8 @@ def _joint(made, key, gamma):
     total = 0.0
     for theta in range(-50, 55):
         run = made._run(made._bound(theta + made.margin))
-        p, q = (float(pmf(theta - at, made.law.scale)) for at in (m, n))
-        total += stick(p, gamma * q, run.grid.cells(a) - run.grid.cells(b), run.law.scale)
+        p, q = (float(pmf(theta - at, made.distribution.scale)) for at in (m, n))
+        total += stick(p, gamma * q, run.grid.cells(a) - run.grid.cells(b), run.distribution.scale)
     return total
 
 

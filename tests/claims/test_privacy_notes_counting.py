@@ -168,7 +168,7 @@ def test_row_4_13_the_scale_of_a_mean() -> None:
 def test_row_4_14_the_ratio_is_reached() -> None:
     """e^(1/(nb)), where b = 1/(εn): the noise on whole numbers reaches e^ε and no more."""
     answer = queries.mean((0, 1), size=4).laplace(epsilon=0.7)
-    scale, moved = answer.noise.law.scale, answer.noise.grid.sensitivity(1)
+    scale, moved = answer.noise.distribution.scale, answer.noise.grid.sensitivity(1)
     steps = np.arange(-5 * moved, 6 * moved)
     losses = (np.abs(steps - moved) - np.abs(steps)) / scale
     assert _close(float(losses.max()), 0.7)

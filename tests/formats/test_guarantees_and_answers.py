@@ -15,7 +15,7 @@ import pytest
 
 import discreet as dp
 from discreet import privacy
-from discreet.tables.answer import Answer
+from discreet.tables.answer.answer import Answer
 
 HERE = Path(__file__).parent
 STORED = json.loads((HERE / "guarantees.json").read_text(encoding="utf-8"))

@@ -51,12 +51,12 @@ def joint_law(mechanism, count: int, measure: int, margin: int) -> np.ndarray:
     """P(bound, answer) over the bounds 1 … cap (rows) and the answers -400 … 400 (columns)."""
     guided = mechanism.release
     places = np.arange(-600, 601)
-    chances = discrete_laplace(places, guided.law.scale)
+    chances = discrete_laplace(places, guided.distribution.scale)
     bounds = np.array([guided.sensitivity(measure + margin + int(z)) for z in places])
     answers = np.arange(-400, 401)
     rows = []
     for bound in sorted(set(bounds.tolist())):
-        scale = guided._run(float(bound)).law.scale
+        scale = guided._run(float(bound)).distribution.scale
         rows.append(chances[bounds == bound].sum() * discrete_laplace(answers - count, scale))
     missing = mechanism.count.cap - len(rows)
     return np.array([*rows, *[np.zeros(answers.size)] * missing])
@@ -80,7 +80,7 @@ def test_the_exact_delta_of_a_bound_then_an_answer_is_kept_and_needs_its_margin(
     assert worst_delta(mechanism, margin) <= 0.01
     assert worst_delta(mechanism, 0) > 0.01  # a bound that is right half of the time
     assert worst_delta(mechanism, -2) > 0.05
-    q = math.exp(-1 / mechanism.release.law.scale)
+    q = math.exp(-1 / mechanism.release.distribution.scale)
     assert q ** (margin + 1) / (1 + q) <= 0.01 < q**margin / (1 + q)  # P(bound < LS), and with one less
 
 

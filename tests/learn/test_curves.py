@@ -14,10 +14,16 @@ from mpmath import mp, mpf, ncdf, quad, workdps
 from scipy.special import expit, softmax
 
 from discreet import privacy
-from discreet.learn.budget import Budget
-from discreet.learn.curves import CornerCurve, Curve, LogisticCurve, guarantee_of
+from discreet.learn.budget import FitBudget
 from discreet.learn.losses import Hinge, Huber, Logistic, Softmax
-from discreet.learn.objective import _corners, _least_ridge
+from discreet.learn.objective import (
+    CornerCurve,
+    Curve,
+    LogisticCurve,
+    _corners,
+    _least_ridge,
+    guarantee_from_curve,
+)
 
 Reals = npt.NDArray[np.float64]
 #: slope and curvature of a loss at a margin, for a record of norm 1 with the label +1
@@ -213,9 +219,9 @@ _CURVES: list[Curve] = [
 
 @pytest.mark.parametrize("curve", _CURVES)
 def test_the_guarantee_goes_through_its_point_and_stays_above_the_curve_beyond(curve: Curve) -> None:
-    budget = Budget.of(epsilon=1.0, delta=1e-5)
+    budget = FitBudget.of(epsilon=1.0, delta=1e-5)
     through = 1.0 if curve.delta(1.0) > 1e-9 else 0.05
-    found = guarantee_of(curve, through=through, down_to=1e-6, budget=budget)
+    found = guarantee_from_curve(curve, through=through, down_to=1e-6, budget=budget)
     assert found.delta(through) == pytest.approx(curve.delta(through), rel=1e-6)
     for share in np.linspace(1.0, 3.0, 15):
         assert curve.delta(share * through) * (1 - 1e-9) <= found.delta(share * through)
@@ -225,8 +231,8 @@ def test_the_guarantee_goes_through_its_point_and_stays_above_the_curve_beyond(c
 def test_the_guarantee_is_never_below_the_truth() -> None:
     """Also where the curve is too steep for any pair and was lowered to what (ε, δ) implies elsewhere."""
     mu, kappa = 0.5, 1.5
-    curve, budget = LogisticCurve(mu, kappa - mu * mu / 2), Budget.of(epsilon=1.0, delta=1e-5)
-    found = guarantee_of(curve, through=1.0, down_to=1e-5, budget=budget)
+    curve, budget = LogisticCurve(mu, kappa - mu * mu / 2), FitBudget.of(epsilon=1.0, delta=1e-5)
+    found = guarantee_from_curve(curve, through=1.0, down_to=1e-5, budget=budget)
     assert found.delta(0.0) < curve.delta(0.0) * (1 + 1e-9)
     for pull in _PULLS:
         truth = _Line(_logistic, 1 / kappa, 1 / mu).delta([1.0], [], pull)
@@ -236,17 +242,17 @@ def test_the_guarantee_is_never_below_the_truth() -> None:
 
 def test_the_guarantee_composes_like_the_gaussian_that_it_hides() -> None:
     """Ten fits: beyond the bend the curve is the Gaussian's, so ten of them cost about what ten Gaussians do."""
-    budget = Budget.of(epsilon=1.0, delta=1e-5)
+    budget = FitBudget.of(epsilon=1.0, delta=1e-5)
     mu = budget.mu
-    one = guarantee_of(LogisticCurve(mu, 1.0), through=1.0, down_to=1e-5, budget=budget)
+    one = guarantee_from_curve(LogisticCurve(mu, 1.0), through=1.0, down_to=1e-5, budget=budget)
     ten, gaussian = (10 * one).epsilon(delta=1e-5), (10 * privacy.gaussian(noise=1 / mu)).epsilon(delta=1e-5)
     assert gaussian < ten < 2 * gaussian
     assert ten < (10 * privacy.approximate(1.0, 1e-6)).epsilon(delta=1e-5)
 
 
 def test_it_survives_storage() -> None:
-    budget = Budget.of(epsilon=1.0, delta=1e-5, relation="replace", unit="patient")
-    found = guarantee_of(LogisticCurve(0.27, 1.0), through=1.0, down_to=1e-5, budget=budget)
+    budget = FitBudget.of(epsilon=1.0, delta=1e-5, relation="replace", unit="patient")
+    found = guarantee_from_curve(LogisticCurve(0.27, 1.0), through=1.0, down_to=1e-5, budget=budget)
     assert privacy.from_json(found.to_json()) == found
     assert (found.unit.relation, found.unit.protects) == ("replace", "patient")
 

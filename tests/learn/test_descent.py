@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy import sparse, stats
 
 from discreet import privacy
-from discreet.learn.budget import Budget
-from discreet.learn.descent import LARGEST, Rows, clipped_sum, descend
+from discreet.learn.budget import FitBudget
+from discreet.learn.descent import LARGEST, CellRows, clipped_sum, descend
 from discreet.learn.losses import Hinge, Huber, Logistic, Loss, Softmax, Squared
 from tests.statistical.constants import ALPHA, WRONG
 
@@ -27,17 +27,17 @@ LOSSES: list[tuple[Loss, int]] = [
 CLIP = 1 << 24
 
 
-def case(seed: int, scores: int, count: int = 9, size: float = 2.0**-12) -> tuple[Rows, np.ndarray]:
+def case(seed: int, scores: int, count: int = 9, size: float = 2.0**-12) -> tuple[CellRows, np.ndarray]:
     rng = np.random.default_rng(seed)
     cells = np.trunc(rng.normal(size=(count, 4)) * 10.0 ** rng.integers(0, 6, (count, 1)))
     cells = np.clip(cells, -LARGEST, LARGEST)
     targets = rng.choice([-1.0, 0.0, 1.0], (count, scores))
-    return Rows.of([(cells, targets)], size=size, width=4), rng.normal(size=(4, scores)) * 3
+    return CellRows.of([(cells, targets)], size=size, width=4), rng.normal(size=(4, scores)) * 3
 
 
-def alone(rows: Rows, record: int) -> Rows:
+def alone(rows: CellRows, record: int) -> CellRows:
     part = slice(record, record + 1)
-    return Rows.of(
+    return CellRows.of(
         [(rows.parts[0][part].astype(np.float64), rows.targets[0][part])], size=rows.size, width=rows.width
     )
 
@@ -93,8 +93,8 @@ def test_a_gradient_that_is_no_number_counts_for_nothing() -> None:
     rows, weights = case(1, 1)
     pushes = np.array([np.nan, np.inf, 1.0, -np.inf, np.nan, -1.0, np.nan, np.inf, 0.5])[:, None]
     cells = rows.parts[0].astype(np.float64)
-    all_of_them = Rows.of([(cells, pushes)], size=rows.size, width=4)
-    finite = Rows.of([(cells[[2, 5, 8]], pushes[[2, 5, 8]])], size=rows.size, width=4)
+    all_of_them = CellRows.of([(cells, pushes)], size=rows.size, width=4)
+    finite = CellRows.of([(cells[[2, 5, 8]], pushes[[2, 5, 8]])], size=rows.size, width=4)
     total, _ = clipped_sum(all_of_them, Pushing(), weights, 1.0)
     assert total.any()
     assert (total == clipped_sum(finite, Pushing(), weights, 1.0)[0]).all()
@@ -102,7 +102,7 @@ def test_a_gradient_that_is_no_number_counts_for_nothing() -> None:
 
 def test_sparse_rows_give_the_same_sums() -> None:
     rows, weights = case(3, 3)
-    stored = Rows.of(
+    stored = CellRows.of(
         [(sparse.csr_array(rows.parts[0].astype(float)), rows.targets[0])], size=rows.size, width=4
     )
     assert (
@@ -114,8 +114,8 @@ def test_long_blocks_are_cut_and_nothing_is_lost() -> None:
     rng = np.random.default_rng(8)
     cells, targets = np.trunc(rng.normal(size=(5000, 70)) * 1000), rng.choice([0.0, 1.0], (5000, 1))
     weights = rng.normal(size=(70, 1))
-    cut = Rows.of([(cells, targets)], size=2.0**-12, width=70)
-    single = (Rows.of([(cells[[k]], targets[[k]])], size=2.0**-12, width=70) for k in range(5000))
+    cut = CellRows.of([(cells, targets)], size=2.0**-12, width=70)
+    single = (CellRows.of([(cells[[k]], targets[[k]])], size=2.0**-12, width=70) for k in range(5000))
     assert len(cut.parts) > 2
     total = sum(clipped_sum(rows, Logistic(), weights, 0.2)[0] for rows in single)
     assert (clipped_sum(cut, Logistic(), weights, 0.2)[0] == total).all()
@@ -123,7 +123,7 @@ def test_long_blocks_are_cut_and_nothing_is_lost() -> None:
 
 @given(st.lists(st.integers(0, 2**42), min_size=1, max_size=50))
 def test_the_limit_of_a_row_is_checked_in_whole_numbers(squares: list[int]) -> None:
-    rows = Rows((), (np.array(squares, np.float64),), (), 1.0, 4)
+    rows = CellRows((), (np.array(squares, np.float64),), (), 1.0, 4)
     for square, limit in zip(squares, rows.limits[0], strict=True):
         assert limit == int(limit)
         assert int(limit) ** 2 * square <= CLIP**2
@@ -131,7 +131,7 @@ def test_the_limit_of_a_row_is_checked_in_whole_numbers(squares: list[int]) -> N
 
 
 def run(relation: str = "add-remove", **changed: Any) -> np.ndarray:
-    rows = Rows.of([(np.zeros((0, 300)), np.zeros((0, 2)))], size=2.0**-12, width=300)
+    rows = CellRows.of([(np.zeros((0, 300)), np.zeros((0, 2)))], size=2.0**-12, width=300)
     kept: dict[str, Any] = {
         "clip": 0.5, "noise": 7.0, "steps": 1, "rate": 1.0, "momentum": 0.8, "count": 10.0,
         "penalty": np.zeros((300, 300)), "relation": relation,
@@ -156,7 +156,7 @@ def test_progress_counts_steps() -> None:
 
 @pytest.mark.parametrize("shape", [(1, 1), (1,)], ids=["matrix", "diagonal"])
 def test_a_penalty_pulls_towards_zero(shape: tuple[int, ...]) -> None:
-    rows = Rows.of([(np.full((1, 1), 2.0**12), np.ones((1, 1)))], size=2.0**-12, width=1)
+    rows = CellRows.of([(np.full((1, 1), 2.0**12), np.ones((1, 1)))], size=2.0**-12, width=1)
 
     def fitted(penalty: float) -> float:
         found = descend(
@@ -174,8 +174,8 @@ def test_a_penalty_pulls_towards_zero(shape: tuple[int, ...]) -> None:
 def test_shares_of_a_budget_compose_to_no_more_than_the_budget(
     epsilon: float, delta: float, relation: str
 ) -> None:
-    budget = Budget.of(epsilon=epsilon, delta=delta, relation=relation)
-    first, each = budget.shares(0.2)[0], budget.shares(0.8 / 100)[0]
+    budget = FitBudget.of(epsilon=epsilon, delta=delta, relation=relation)
+    first, each = budget.noise_multipliers(0.2)[0], budget.noise_multipliers(0.8 / 100)[0]
     spent = budget.gaussian(first) + 100 * budget.gaussian(each)
     assert spent.implies(privacy.approximate(epsilon, delta, relation=relation))
     assert spent.epsilon(delta=delta) > epsilon * (1 - 1e-3)
@@ -183,4 +183,4 @@ def test_shares_of_a_budget_compose_to_no_more_than_the_budget(
 
 def test_more_shares_than_there_are_is_a_bug() -> None:
     with pytest.raises(ValueError, match="more than the budget"):
-        Budget.of(epsilon=1, delta=1e-5).shares(0.6, 0.6)
+        FitBudget.of(epsilon=1, delta=1e-5).noise_multipliers(0.6, 0.6)

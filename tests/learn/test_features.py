@@ -13,8 +13,8 @@ from hypothesis.extra import numpy as arrays
 from scipy import sparse
 
 from discreet.errors import BadParameter
-from discreet.learn.features import BITS, Box, blocks, ends, stored_blocks, within
-from discreet.learn.reading import as_matrix, as_target
+from discreet.learn.features import BITS, Box, blocks, stored_blocks, truncate_rows
+from discreet.learn.inputs import as_matrix, as_target, feature_bounds
 
 anything = st.floats(width=64, allow_nan=True, allow_infinity=True)
 tables = arrays.arrays(np.float64, st.tuples(st.integers(0, 6), st.just(3)), elements=anything)
@@ -68,9 +68,11 @@ def test_sparse_rows_are_the_same_rows(table: np.ndarray, norm: float) -> None:
 
 
 def test_a_row_that_rounding_left_too_long_is_shortened() -> None:
-    assert (within(np.array([[3.0, 4.0], [3.0, 4.1], [300.0, 0.0]]), 25) == [[3, 4], [3, 4], [0, 0]]).all()
-    assert (within(np.array([[4.0, 4.0]]), 25) == [[3, 3]]).all()
-    assert (within(np.array([[-5.001, 0.0]]), 25) == [[-5, 0]]).all()
+    assert (
+        truncate_rows(np.array([[3.0, 4.0], [3.0, 4.1], [300.0, 0.0]]), 25) == [[3, 4], [3, 4], [0, 0]]
+    ).all()
+    assert (truncate_rows(np.array([[4.0, 4.0]]), 25) == [[3, 3]]).all()
+    assert (truncate_rows(np.array([[-5.001, 0.0]]), 25) == [[-5, 0]]).all()
 
 
 def test_coefficients_go_back_to_the_raw_features() -> None:
@@ -147,4 +149,4 @@ def test_a_target_of_another_shape_is_refused(target: object) -> None:
 
 
 def test_bounds_are_one_number_or_one_for_each_feature() -> None:
-    assert [end.tolist() for end in ends((0, [1, 2]), 2)] == [[0, 0], [1, 2]]
+    assert [end.tolist() for end in feature_bounds((0, [1, 2]), 2)] == [[0, 0], [1, 2]]

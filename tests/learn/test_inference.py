@@ -16,13 +16,19 @@ from discreet import noise as exact
 from discreet import testing
 from discreet.errors import BadParameter, CannotCertify
 from discreet.learn import LinearRegression, LogisticRegression, Ridge, inference
-from discreet.learn.budget import Budget
-from discreet.learn.descent import LARGEST, Rows, descend, responses
+from discreet.learn.budget import FitBudget
+from discreet.learn.descent import LARGEST, CellRows, descend, step_responses
 from discreet.learn.features import BITS, Box
-from discreet.learn.inference import Descent, _bent, _is_clipped, _variance, _widest
-from discreet.learn.intervals import coefficient_covariance
+from discreet.learn.inference import (
+    DescentRun,
+    _curvature_rows,
+    _is_clipped,
+    _residual_bound,
+    _variance,
+    coefficient_covariance,
+)
 from discreet.learn.losses import Likelihood, Logistic, Squared
-from discreet.learn.problem import Problem
+from discreet.learn.solvers import Problem
 from tests.statistical.constants import ALPHA
 
 CLASSES = {"epsilon": 1.0, "delta": 1e-5, "bounds": (-1, 1), "classes": [0, 1]}
@@ -31,9 +37,9 @@ WEIGHTS = np.array([[0.9], [-2.0], [0.4]])
 BOX = Box.of(2, bounds=(-1, 1))
 
 
-def descent_of(cells: np.ndarray, targets: np.ndarray, clip: float = 0.8) -> Descent:
-    rows = Rows.of([(cells, targets)], size=math.sqrt(3) / 2**10, width=3)
-    return Descent(rows, WEIGHTS, clip, 0.01, 0.5, 0.8, 1.0, 100, float(max(len(cells), 1)))
+def descent_of(cells: np.ndarray, targets: np.ndarray, clip: float = 0.8) -> DescentRun:
+    rows = CellRows.of([(cells, targets)], size=math.sqrt(3) / 2**10, width=3)
+    return DescentRun(rows, WEIGHTS, clip, 0.01, 0.5, 0.8, 1.0, 100, float(max(len(cells), 1)))
 
 
 def drawn(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -48,9 +54,11 @@ def drawn(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
 def test_the_curvature_moves_by_its_sensitivity_at_most(seed: int, loss: Likelihood) -> None:
     """Σ k kᵀ in exact whole numbers: a record that comes or goes, and every pair that replaces one another."""
     cells, targets = drawn(seed, 8)
-    together = np.concatenate(list(_bent(descent_of(cells, targets), loss)))
+    together = np.concatenate(list(_curvature_rows(descent_of(cells, targets), loss)))
     alone = [
-        np.concatenate(list(_bent(descent_of(cells[[i]], targets[[i]]), loss)))[0].astype(np.int64).tolist()
+        np.concatenate(list(_curvature_rows(descent_of(cells[[i]], targets[[i]]), loss)))[0]
+        .astype(np.int64)
+        .tolist()
         for i in range(8)
     ]
     assert together.astype(np.int64).tolist() == alone  # a function of the record alone
@@ -70,12 +78,12 @@ def test_the_sensitivity_of_the_curvature_is_attained() -> None:
     """A long row at a score of 0, where the second derivative is greatest."""
     far = np.array([[0.0, 0.0, LARGEST]]), np.zeros((1, 1))
     descent = descent_of(*far)
-    row = next(_bent(descent, Squared()))
+    row = next(_curvature_rows(descent, Squared()))
     assert (row**2).sum() == 4.0**BITS
 
 
 def problem_of(X: Any, targets: Any, loss: Any, relation: str = "add-remove", **more: Any) -> Problem:
-    budget = Budget.of(epsilon=1.0, delta=1e-5, relation=relation)
+    budget = FitBudget.of(epsilon=1.0, delta=1e-5, relation=relation)
     kept = np.ones(len(X), bool)
     return Problem(BOX, X, targets, kept, loss, budget, np.zeros(3), inference=True, **more)
 
@@ -114,18 +122,18 @@ def test_residuals_move_by_their_sensitivities_at_most(seed: int) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(inference, "noisy_counts", caught)
-        patch.setattr(inference, "_noisy", caught)
+        patch.setattr(inference, "_add_noise", caught)
         for kept in ([0, 1, 2, 3, 4, 5], *([i for i in range(6) if i != gone] for gone in range(6)), []):
             descent = descent_of(cells[kept], targets[kept])
-            _widest(problem_of(np.zeros((len(kept), 2)), targets[kept], Squared()), descent, 1.0)
+            _residual_bound(problem_of(np.zeros((len(kept), 2)), targets[kept], Squared()), descent, 1.0)
             _variance(descent, 0.3, 1.0)
-    shells, sums = seen[0::2], seen[1::2]
-    for fewer, less in zip(shells[1:-1], sums[1:-1], strict=True):
-        part = shells[0] - fewer
+    row_shells, sums = seen[0::2], seen[1::2]
+    for fewer, less in zip(row_shells[1:-1], sums[1:-1], strict=True):
+        part = row_shells[0] - fewer
         assert part.sum() == 1
         assert part.min() == 0
         assert 0 <= sums[0] - less <= 2**10
-    assert shells[-1].sum() == sums[-1] == 0
+    assert row_shells[-1].sum() == sums[-1] == 0
 
 
 def multipliers(model: Any, X: Any, y: Any, monkeypatch: Any, units: list[float]) -> list[float]:
@@ -144,24 +152,24 @@ def multipliers(model: Any, X: Any, y: Any, monkeypatch: Any, units: list[float]
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("is_asked", [True, False])
-@pytest.mark.parametrize("has_targets", [True, False])
+@pytest.mark.parametrize("is_regression", [True, False])
 def test_all_that_is_drawn_is_the_budget_and_nothing_is_for_who_did_not_ask(
-    monkeypatch: pytest.MonkeyPatch, relation: str, is_asked: Any, has_targets: Any
+    monkeypatch: pytest.MonkeyPatch, relation: str, is_asked: Any, is_regression: Any
 ) -> None:
     """Σ (sensitivity / noise)² = μ²; the sensitivities of each release by hand, in the order in which they are drawn."""
     swap, twice = (math.sqrt(2), 2.0) if relation == "replace" else (1.0, 1.0)
-    counts = [swap] * (3 if has_targets else 1)
+    counts = [swap] * (3 if is_regression else 1)
     matrix = [0.0, 4.0**BITS * swap]  # off the diagonal, where it counts twice, and on it
     steps = [2.0**24 * twice] * 100
-    extra = [*matrix, *([swap] if has_targets else []), *([2.0**10] if has_targets else []), 1.0]
+    extra = [*matrix, *([swap] if is_regression else []), *([2.0**10] if is_regression else []), 1.0]
     rng = np.random.default_rng(1)
     X = rng.uniform(-1, 1, (3000, 2))
     y = (X[:, 0] + 0.5 * rng.normal(size=3000)).clip(-2, 2)
-    kind, given = (LinearRegression, TARGETS) if has_targets else (LogisticRegression, CLASSES)
+    kind, given = (LinearRegression, TARGETS) if is_regression else (LogisticRegression, CLASSES)
     model = kind(**given, relation=relation, inference=is_asked)
     units = [*counts, *matrix, *steps, *(extra if is_asked else [])]
-    found = multipliers(model, X, y if has_targets else (y > 0).astype(int), monkeypatch, units)
-    mu = Budget.of(epsilon=1.0, delta=1e-5, relation=relation).mu
+    found = multipliers(model, X, y if is_regression else (y > 0).astype(int), monkeypatch, units)
+    mu = FitBudget.of(epsilon=1.0, delta=1e-5, relation=relation).mu
     assert math.fsum(1 / m**2 for m in found) == pytest.approx(mu**2, rel=1e-8)
     assert math.fsum(1 / m**2 for m in found) <= mu**2
     assert 1 - 1e-6 < model.guarantee_.epsilon(delta=1e-5) <= 1.0
@@ -172,10 +180,10 @@ def test_responses_are_those_of_the_descent_itself(monkeypatch: pytest.MonkeyPat
     """A push in one step of a descent on squares, against the same without it; and where it is after so many steps."""
     rng = np.random.default_rng(2)
     cells = np.rint(rng.normal(size=(400, 2)) * [6000.0, 2000.0])
-    rows = Rows.of([(cells, np.zeros((400, 1)))], size=2.0**-12, width=2)
+    rows = CellRows.of([(cells, np.zeros((400, 1)))], size=2.0**-12, width=2)
     values, axes = np.linalg.eigh(cells.T @ cells * 4.0**-12 / 400)
     how = {"rate": 0.2, "momentum": 0.8, "steps": 30, "settle": settle}
-    pushes, start = responses(values, **how)
+    pushes, start = step_responses(values, **how)
 
     def average(at: int | None, first: np.ndarray) -> np.ndarray:
         turn = iter(range(30))

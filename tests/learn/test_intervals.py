@@ -12,8 +12,8 @@ from scipy import stats
 from discreet.errors import CannotCertify
 from discreet.learn import LinearRegression
 from discreet.learn.features import Box
-from discreet.learn.intervals import coefficient_covariance, confidence_intervals
-from discreet.learn.problem import Fit
+from discreet.learn.inference import coefficient_covariance
+from discreet.learn.solvers import FittedWeights
 from tests.statistical.constants import ALPHA, WRONG
 
 SLOPES, OFFSET, ERROR, HALF = np.array([10.0, -0.7]), 2.0, 0.3, 6.0
@@ -63,21 +63,23 @@ def test_intervals_cover_and_naive_ones_do_not(scores: Any, which: int) -> None:
 
 def test_ends_lie_about_the_coefficients() -> None:
     model, _ = one_fit(np.random.default_rng(8), "add-remove")
-    found = confidence_intervals(model, confidence=0.9)
+    found = model.conf_int(confidence=0.9)
     errors = np.sqrt(np.diag(coefficient_covariance(model._fit_, BOX, half=HALF)))
     assert np.allclose(found.coef.mean(axis=1), model.coef_)
     assert np.allclose(np.diff(found.coef, axis=1)[:, 0], 2 * stats.norm.ppf(0.95) * errors[:2])
     assert sum(found.intercept) / 2 == pytest.approx(model.intercept_)
     assert np.diff(found.intercept)[0] == pytest.approx(2 * stats.norm.ppf(0.95) * errors[2])
-    assert (np.diff(confidence_intervals(model, 0.99).coef) > np.diff(found.coef)).all()
+    assert (np.diff(model.conf_int(0.99).coef) > np.diff(found.coef)).all()
     with pytest.raises(ValueError, match="DP102"):
-        confidence_intervals(model, confidence=1.0)
+        model.conf_int(confidence=1.0)
 
 
 def test_the_covariance_of_coefficients_is_that_of_weights_through_the_same_map() -> None:
     rng = np.random.default_rng(9)
     root = rng.normal(size=(3, 3))
-    covariance = coefficient_covariance(Fit(np.zeros((3, 1)), covariance=root @ root.T), BOX, half=2.0)
+    covariance = coefficient_covariance(
+        FittedWeights(np.zeros((3, 1)), covariance=root @ root.T), BOX, half=2.0
+    )
     weights = root @ rng.normal(size=(3, 200_000))
     slopes, intercepts = BOX.coefficients(weights.T)
     drawn = np.cov(2 * np.column_stack([slopes, intercepts]).T)
@@ -97,6 +99,6 @@ def test_without_a_covariance_there_is_a_reason(change: dict[str, Any]) -> None:
     }
     model = LinearRegression(**given).fit(np.eye(3)[:, :2], [0, 1, 0])
     with pytest.raises(CannotCertify) as caught:
-        confidence_intervals(model)
+        model.conf_int()
     assert caught.value.code == "DP301"
     assert np.isfinite(model.coef_).all()

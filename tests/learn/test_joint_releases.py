@@ -13,17 +13,16 @@ import pytest
 import discreet as dp
 from discreet import privacy
 from discreet.audit import batched
-from discreet.learn import adassp, cube, lloyd
-from discreet.learn.adassp import AdaSSP, least_steps
+from discreet.learn import adassp, cube, kmeans
+from discreet.learn.adassp import AdaSSP, least_eigenvalue_steps
 from discreet.learn.ball import Ball
-from discreet.learn.budget import Budget
+from discreet.learn.budget import FitBudget
 from discreet.learn.cube import Cube
 from discreet.learn.features import BITS, Box
-from discreet.learn.joint import Joint
-from discreet.learn.lloyd import Space, lloyd_step
+from discreet.learn.joint import JointSolver, rows_with_targets
+from discreet.learn.kmeans import InnerBall, lloyd_step
 from discreet.learn.losses import Huber, Squared
-from discreet.learn.problem import Problem
-from discreet.learn.sums import rows_with_targets
+from discreet.learn.solvers import Problem
 from tests.learn.eigenvalues import least_eigenvalue_is_above
 from tests.statistical.constants import ALPHA
 
@@ -71,11 +70,11 @@ def test_no_random_row_moves_the_sums_of_a_cube_further() -> None:
 def test_one_row_moves_sizes_and_sums_of_clusters_as_far_as_is_claimed(relation: str) -> None:
     radius = 5
     centres = np.array([[-3.0, 0.0], [3.0, 0.0]])
-    claimed, weight = lloyd.lloyd_sensitivity(relation)
+    claimed, weight = kmeans.lloyd_sensitivity(relation)
     found = []
     for row in product(range(-radius, radius + 1), repeat=2):
         if row[0] ** 2 + row[1] ** 2 <= radius**2:
-            sizes, sums = lloyd._sums([np.array([row], np.float32)], centres)
+            sizes, sums = kmeans._cluster_sums([np.array([row], np.float32)], centres)
             found.append(np.concatenate([weight * radius * sizes, sums.ravel()]))
     vectors = np.array(found)
     moved = np.linalg.norm(vectors, axis=1).max() if relation == "add-remove" else farthest(vectors)
@@ -97,7 +96,7 @@ def problem(
 ) -> Problem:
     X, y = np.asarray(X, float), np.asarray(y, float)
     box = Box.of(X.shape[1], bounds=(-1, 1))
-    budget = Budget.of(epsilon=epsilon, delta=1e-5, relation=relation)
+    budget = FitBudget.of(epsilon=epsilon, delta=1e-5, relation=relation)
     return Problem(box, X, y[:, None], np.ones(len(X), bool), loss or Squared(), budget, np.zeros(box.width))
 
 
@@ -114,9 +113,9 @@ def test_a_row_is_the_same_alone_and_among_others() -> None:
     rng = np.random.default_rng(2)
     X = rng.normal(size=(300, 7))
     ball = Ball.of(7, bounds=(-2, 2), norm=3.0, constant=0.5)
-    space = Space(np.arange(7.0) * 1000, 1 << 17)
-    together = space.cells(ball.cells(X, lloyd.BITS)[:, :7])
-    alone = np.concatenate([space.cells(ball.cells(X[i : i + 1], lloyd.BITS)[:, :7]) for i in range(300)])
+    space = InnerBall(np.arange(7.0) * 1000, 1 << 17)
+    together = space.cells(ball.cells(X, kmeans.BITS)[:, :7])
+    alone = np.concatenate([space.cells(ball.cells(X[i : i + 1], kmeans.BITS)[:, :7]) for i in range(300)])
     assert (together == alone).all()
     lengths = np.linalg.norm(together.astype(float), axis=1)
     assert lengths.max() <= 1 << 17
@@ -155,33 +154,35 @@ def wide_products(seed: int) -> tuple[np.ndarray, np.ndarray]:
 def test_the_least_eigenvalue_is_found_to_a_step_and_moves_by_one(seed: int) -> None:
     products, units = wide_products(seed)
     step, most, scale = adassp._STEP, 1 << 20, 64**2
-    found = least_steps(products / scale, most)
+    found = least_eigenvalue_steps(products / scale, most)
     assert least_eigenvalue_is_above(products, (found - 1) * step * scale)
     assert not least_eigenvalue_is_above(products, (found + 2) * step * scale)
     for unit in units:
         more = products + np.outer(unit, unit)
         swapped = products + np.outer(units[0], units[0])
-        assert abs(least_steps(more / scale, most) - found) * step <= 1 + 3 * step
+        assert abs(least_eigenvalue_steps(more / scale, most) - found) * step <= 1 + 3 * step
         assert (
-            abs(least_steps(more / scale, most) - least_steps(swapped / scale, most)) * step <= 1 + 3 * step
+            abs(least_eigenvalue_steps(more / scale, most) - least_eigenvalue_steps(swapped / scale, most))
+            * step
+            <= 1 + 3 * step
         )
 
 
 def test_the_least_eigenvalue_is_capped() -> None:
-    assert least_steps(np.diag([100.0, 7.0]), 10**6) in {7 * 32 - 1, 7 * 32}
-    assert least_steps(np.diag([100.0, 7.0]), 50) == 50
-    assert least_steps(np.zeros((3, 3)), 50) == 0
+    assert least_eigenvalue_steps(np.diag([100.0, 7.0]), 10**6) in {7 * 32 - 1, 7 * 32}
+    assert least_eigenvalue_steps(np.diag([100.0, 7.0]), 50) == 50
+    assert least_eigenvalue_steps(np.zeros((3, 3)), 50) == 0
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("solver", [Joint(), AdaSSP()])
+@pytest.mark.parametrize("solver", [JointSolver(), AdaSSP()])
 def test_a_solver_takes_the_whole_budget_and_no_more(solver: Any, relation: str) -> None:
     given = problem(np.zeros((3, 2)), np.zeros(3), relation=relation)
     assert 0.9999 < solver.guarantee_for(given).epsilon(delta=1e-5) <= 1.0
     assert solver.guarantee_for(given).implies(privacy.approximate(1.0, 1e-5, relation=relation))
 
 
-@pytest.mark.parametrize("solver", [Joint(), AdaSSP()])
+@pytest.mark.parametrize("solver", [JointSolver(), AdaSSP()])
 def test_a_solver_of_squares_fits_squares_only(solver: Any) -> None:
     with pytest.raises(dp.errors.UnsupportedGuarantee) as caught:
         solver.guarantee_for(problem(np.zeros((3, 2)), np.zeros(3), loss=Huber(1.0)))
@@ -212,14 +213,14 @@ def test_an_audit_of_a_cube_finds_nothing_but_refutes_half_the_noise() -> None:
 
 
 def of_step(X: np.ndarray) -> np.ndarray:
-    space = Space(np.zeros(2), 1 << 10)
+    space = InnerBall(np.zeros(2), 1 << 10)
     centres = np.array([[512.0, 0.0], [-512.0, 0.0]])
     return lloyd_step([space.cells(X * 2.0**10)], centres, space, noise=1.0, relation="add-remove").ravel()
 
 
 def of_ball(X: np.ndarray) -> np.ndarray:
     ball = Ball.of(2, bounds=(-1, 1), norm=None, constant=0.5)
-    found = ball.release(X, noise=1.0, budget=Budget(1.0, 1e-5, "add-remove", "record"))
+    found = ball.release(X, noise=1.0, budget=FitBudget(1.0, 1e-5, "add-remove", "record"))
     return np.concatenate([found.covariance[np.triu_indices(2)], found.mean, [found.count]])
 
 

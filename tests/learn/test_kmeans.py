@@ -12,8 +12,8 @@ from sklearn.cluster import KMeans as Plain
 from discreet import testing
 from discreet.errors import BadParameter, DiscreetError
 from discreet.learn import KMeans
-from discreet.learn.ball import Centred
-from discreet.learn.lloyd import BITS, Space, lloyd_step, seeds
+from discreet.learn.ball import CentredMoments
+from discreet.learn.kmeans import BITS, InnerBall, first_centres, lloyd_step
 
 CENTRES = np.array([[2.0, 10.0], [4.0, 90.0], [8.0, 40.0]])
 X = np.concatenate([c + np.sin(np.arange(1500)[:, None] * np.sqrt([2.0, 3.0])) * [0.5, 5.0] for c in CENTRES])
@@ -58,7 +58,7 @@ def test_what_was_not_released_is_not_there() -> None:
 
 
 def test_a_row_belongs_to_the_nearest_centre_and_of_two_to_the_first() -> None:
-    space = Space(np.zeros(1), 1 << 10)
+    space = InnerBall(np.zeros(1), 1 << 10)
     rows = [np.array([[0.0], [1.0], [-1.0]], np.float32)]
     with testing.seeded(1):
         there = lloyd_step(rows, np.array([[8.0], [-8.0]]), space, noise=1e-9, relation="add-remove")
@@ -66,17 +66,17 @@ def test_a_row_belongs_to_the_nearest_centre_and_of_two_to_the_first() -> None:
 
 
 def test_seeds_know_nothing_but_what_was_released() -> None:
-    found = Centred(1000.0, np.zeros(3), np.diag([0.04, 0.01, 0.0]), 1e-9)
-    points = seeds(found, 64) / 2.0**BITS
-    assert (points == seeds(found, 64) / 2.0**BITS).all()
+    found = CentredMoments(1000.0, np.zeros(3), np.diag([0.04, 0.01, 0.0]), 1e-9)
+    points = first_centres(found, 64) / 2.0**BITS
+    assert (points == first_centres(found, 64) / 2.0**BITS).all()
     assert np.allclose(np.cov(points.T), np.diag([0.04, 0.01, 0.0]), atol=0.006)
 
 
 def test_the_smaller_ball_is_never_larger_than_needed() -> None:
-    loud = Centred(2.0, np.array([0.6, 0.0]), np.eye(2) * 5, 10.0)
-    assert Space.around(loud).radius <= 1.6 * 2**BITS + 1
-    quiet = Centred(1e6, np.array([0.6, 0.0]), np.eye(2) * 1e-4, 1e-3)
-    assert Space.around(quiet).radius < 0.03 * 2**BITS
+    loud = CentredMoments(2.0, np.array([0.6, 0.0]), np.eye(2) * 5, 10.0)
+    assert InnerBall.around(loud).radius <= 1.6 * 2**BITS + 1
+    quiet = CentredMoments(1e6, np.array([0.6, 0.0]), np.eye(2) * 1e-4, 1e-3)
+    assert InnerBall.around(quiet).radius < 0.03 * 2**BITS
 
 
 def test_progress_counts_steps() -> None:

@@ -15,10 +15,18 @@ from scipy.linalg import LinAlgError
 
 from discreet.errors import UnsupportedGuarantee
 from discreet.learn import minimiser
-from discreet.learn.descent import Rows
+from discreet.learn.descent import CellRows
 from discreet.learn.features import BITS
 from discreet.learn.losses import Hinge, Huber, Logistic, Loss, Softmax, Squared
-from discreet.learn.minimiser import MOST_ROWS, Minimum, Point, _slack, reachable, refuse_beyond, steepest
+from discreet.learn.minimiser import (
+    MAX_ROWS,
+    Point,
+    RegularisedLoss,
+    _slack,
+    certifiable_norm,
+    max_slope_norm,
+    refuse_too_many_rows,
+)
 from discreet.noise.grid import Grid
 
 Reals = npt.NDArray[np.float64]
@@ -26,10 +34,10 @@ Reals = npt.NDArray[np.float64]
 _LOSSES = [(Logistic(), 1), (Hinge(), 1), (Hinge(), 3), (Huber(0.3), 1), (Softmax(), 3)]
 
 
-def rows_of(values: Reals, targets: Reals) -> Rows:
+def rows_of(values: Reals, targets: Reals) -> CellRows:
     """Rows of norm at most 1, given in units of that norm."""
     cells = np.trunc(values * 2.0**BITS)
-    return Rows.of([(cells, targets)], size=2.0**-BITS, width=values.shape[1])
+    return CellRows.of([(cells, targets)], size=2.0**-BITS, width=values.shape[1])
 
 
 def some_data(loss: Loss, scores: int, count: int, width: int, seed: int) -> tuple[Reals, Reals]:
@@ -63,7 +71,7 @@ def _slopes(loss: Loss, scores: list[mpf], targets: list[float]) -> list[mpf]:
 
 
 @workdps(60)
-def _gradient(problem: Minimum, point: Point) -> list[list[mpf]]:
+def _gradient(problem: RegularisedLoss, point: Point) -> list[list[mpf]]:
     """With 60 digits, entry by entry."""
     high, low = point.floats
     width, scores = problem.push.shape
@@ -97,8 +105,8 @@ def test_the_gradient_at_the_answer_is_as_short_as_certified(
 ) -> None:
     x, targets = some_data(loss, scores, count, 3, seed=count)
     pushes = push * np.random.default_rng(7).normal(size=(3, scores))
-    problem = Minimum(rows_of(x, targets), loss, ridge, pushes)
-    found = problem.within(2.0**-24)
+    problem = RegularisedLoss(rows_of(x, targets), loss, ridge, pushes)
+    found = problem.minimiser(2.0**-24)
     assert _norm(_gradient(problem, found)) <= 2.0**-24
 
 
@@ -107,7 +115,7 @@ def test_the_error_of_a_gradient_is_within_its_bound_anywhere(loss: Loss, scores
     """Far out and near, where scores are large and slopes are flat or steep; and the bound is not idle."""
     x, targets = some_data(loss, scores, 150, 4, seed=3)
     generator = np.random.default_rng(5)
-    problem = Minimum(rows_of(x, targets), loss, 0.5, np.zeros((4, scores)))
+    problem = RegularisedLoss(rows_of(x, targets), loss, 0.5, np.zeros((4, scores)))
     for size in (0.0, 1e-8, 1.0, 30.0, 1e5):
         point = Point.near(
             size * generator.normal(size=(4, scores)), 1e-9 * generator.normal(size=(4, scores))
@@ -121,7 +129,7 @@ def test_the_error_of_a_gradient_is_within_its_bound_anywhere(loss: Loss, scores
 def test_scores_that_all_classes_share_cost_a_softmax_no_digits() -> None:
     x, targets = some_data(Softmax(), 3, 60, 4, seed=8)
     x /= np.linalg.norm(x, axis=1)[:, None] * (1 + 1e-9)
-    problem = Minimum(rows_of(x, targets), Softmax(), 1e-12, np.zeros((4, 3)))
+    problem = RegularisedLoss(rows_of(x, targets), Softmax(), 1e-12, np.zeros((4, 3)))
     shared = 1e6 * np.random.default_rng(8).normal(size=(4, 1)) * np.ones((1, 3))
     point = Point.near(shared, np.random.default_rng(9).normal(size=(4, 3)))
     found, slack = problem.gradient(point)
@@ -134,8 +142,8 @@ def test_scores_that_all_classes_share_cost_a_softmax_no_digits() -> None:
 def test_separable_rows_have_an_answer(scale: float, ridge: float) -> None:
     x = np.random.default_rng(1).uniform(-0.5, 0.5, (3_000, 4)) * scale
     targets = (x[:, :1] > 0).astype(float)
-    problem = Minimum(rows_of(x, targets), Logistic(), ridge, np.zeros((4, 1)))
-    gradient, slack = problem.gradient(problem.within(2.0**-24))
+    problem = RegularisedLoss(rows_of(x, targets), Logistic(), ridge, np.zeros((4, 1)))
+    gradient, slack = problem.gradient(problem.minimiser(2.0**-24))
     assert float(np.linalg.norm(gradient)) + slack <= 2.0**-24
 
 
@@ -143,24 +151,24 @@ def test_repeated_and_opposite_rows_have_an_answer() -> None:
     """Many equal rows with both labels: the curvature is as great as it can be, in one direction only."""
     x = np.tile([[0.6, 0.8, 0.0]], (20_000, 1))
     targets = (np.arange(20_000) % 2).astype(float)[:, None]
-    problem = Minimum(rows_of(x, targets), Logistic(), 0.01, np.array([[5.0], [-5.0], [5.0]]))
-    gradient, slack = problem.gradient(problem.within(2.0**-24))
+    problem = RegularisedLoss(rows_of(x, targets), Logistic(), 0.01, np.array([[5.0], [-5.0], [5.0]]))
+    gradient, slack = problem.gradient(problem.minimiser(2.0**-24))
     assert float(np.linalg.norm(gradient)) + slack <= 2.0**-24
 
 
 def test_plain_gradient_steps_lead_there_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """What follows when Newton's method was tried long enough, or its matrix cannot be factored."""
     x, targets = some_data(Logistic(), 1, 30, 3, seed=2)
-    problem = Minimum(rows_of(x, targets), Logistic(), 5.0, np.ones((3, 1)))
-    expected = sum(problem.within(2.0**-24).floats)
+    problem = RegularisedLoss(rows_of(x, targets), Logistic(), 5.0, np.ones((3, 1)))
+    expected = sum(problem.minimiser(2.0**-24).floats)
 
     def fails(matrix: Any) -> Any:
         raise LinAlgError
 
     monkeypatch.setattr(minimiser, "cho_factor", fails)
-    assert np.allclose(sum(problem.within(2.0**-24).floats), expected, atol=1e-7)
+    assert np.allclose(sum(problem.minimiser(2.0**-24).floats), expected, atol=1e-7)
     monkeypatch.setattr(minimiser, "_PATIENCE", 0)
-    assert np.allclose(sum(problem.within(2.0**-24).floats), expected, atol=1e-7)
+    assert np.allclose(sum(problem.minimiser(2.0**-24).floats), expected, atol=1e-7)
 
 
 def test_a_point_is_the_sum_of_its_parts_to_many_digits() -> None:
@@ -189,8 +197,8 @@ def test_how_far_a_record_pulls() -> None:
         _, targets = some_data(loss, scores, 4_000, 2, seed=9)
         slopes = loss.slopes(40 * generator.normal(size=targets.shape), targets)
         longest = float(np.sqrt((slopes * slopes).sum(axis=1)).max())
-        assert 0.95 * steepest(loss, scores) < longest <= steepest(loss, scores)
-    assert steepest(Squared(), 1) == math.inf
+        assert 0.95 * max_slope_norm(loss, scores) < longest <= max_slope_norm(loss, scores)
+    assert max_slope_norm(Squared(), 1) == math.inf
 
 
 @pytest.mark.parametrize(
@@ -198,12 +206,12 @@ def test_how_far_a_record_pulls() -> None:
 )
 def test_what_is_certified_is_in_reach_of_every_number_of_rows(loss: Loss, scores: int) -> None:
     """Otherwise a refusal would tell how many rows there are."""
-    assert reachable(loss, scores, 0.0) == 4 * MOST_ROWS * _slack(loss, scores)
-    assert reachable(loss, scores, 1.0) == 1.0
-    assert reachable(loss, scores, 0.0) < 0.01
+    assert certifiable_norm(loss, scores, 0.0) == 4 * MAX_ROWS * _slack(loss, scores)
+    assert certifiable_norm(loss, scores, 1.0) == 1.0
+    assert certifiable_norm(loss, scores, 0.0) < 0.01
 
 
 def test_more_rows_than_proved_are_refused() -> None:
-    refuse_beyond(MOST_ROWS)
+    refuse_too_many_rows(MAX_ROWS)
     with pytest.raises(UnsupportedGuarantee, match="at most 2147483648 rows"):
-        refuse_beyond(MOST_ROWS + 1)
+        refuse_too_many_rows(MAX_ROWS + 1)

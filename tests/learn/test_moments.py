@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from discreet.learn import moments
-from discreet.learn.moments import Moments, symmetric_noise
+from discreet.learn.moments import NoisyMoments, symmetric_noise
 from tests.chance import may_fail
 from tests.statistical.constants import ALPHA, WRONG
 from tests.statistical.fit import accepts_only
@@ -34,7 +34,7 @@ def test_sums_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moments, "symmetric_noise", lambda width, _: np.zeros((width, width), np.int64))
     rng = np.random.default_rng(1)
     rows = rng.integers(-(2**13), 2**13, (5000, 3)).astype(float)
-    released = Moments.release([rows[:2000], rows[2000:]], 3, bits=14, noise=1.0, relation="add-remove")
+    released = NoisyMoments.release([rows[:2000], rows[2000:]], 3, bits=14, noise=1.0, relation="add-remove")
     exact = [
         [sum(int(a) * int(b) for a, b in zip(rows[:, i], rows[:, j], strict=True)) for j in range(3)]
         for i in range(3)
@@ -71,7 +71,7 @@ def test_the_rest_has_half_its_variance() -> None:
 @pytest.mark.parametrize(("relation", "sensitivity"), [("add-remove", 1.0), ("replace", math.sqrt(2))])
 def test_noise_is_in_proportion_to_the_sensitivity(relation: str, sensitivity: float) -> None:
     width, noise = 200, 3.0
-    released = Moments.release([np.zeros((0, width))], width, bits=14, noise=noise, relation=relation)
+    released = NoisyMoments.release([np.zeros((0, width))], width, bits=14, noise=noise, relation=relation)
     total = (
         float((released.matrix**2).sum()) / (noise * sensitivity) ** 2
     )  # Frobenius: each direction counts once

@@ -12,8 +12,8 @@ from sklearn.naive_bayes import GaussianNB as Plain
 
 from discreet.errors import BadParameter
 from discreet.learn import GaussianNB
-from discreet.learn.cube import Sums
-from discreet.learn.naive_bayes import _laws
+from discreet.learn.cube import GroupSums
+from discreet.learn.naive_bayes import _class_statistics
 
 X, Y = load_iris(return_X_y=True)
 IRIS: dict[str, Any] = {"delta": 1e-5, "bounds": ([4, 2, 1, 0], [8, 4.5, 7, 2.6]), "classes": [0, 1, 2]}
@@ -68,8 +68,8 @@ def test_declared_priors_are_taken_as_they_are() -> None:
 
 def test_a_class_of_noise_alone_has_the_variance_of_all() -> None:
     spread = 1.0
-    sums = Sums(np.array([-3.0, 1000.0]), np.array([[5.0], [0.0]]), np.array([[-9.0], [250.0]]), spread)
-    counts, means, variances = _laws(sums)
+    sums = GroupSums(np.array([-3.0, 1000.0]), np.array([[5.0], [0.0]]), np.array([[-9.0], [250.0]]), spread)
+    counts, means, variances = _class_statistics(sums)
     assert counts.tolist() == [8.0, 1000.0]
     assert (np.abs(means) <= 1).all()
     assert variances[0, 0] >= spread / 8

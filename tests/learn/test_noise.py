@@ -11,13 +11,13 @@ import pytest
 
 from discreet import noise
 from discreet.learn import PCA, GaussianNB, KMeans, LinearRegression, LogisticRegression, StandardScaler
-from discreet.learn.budget import Budget
+from discreet.learn.budget import FitBudget
 
 GIVEN: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "bounds": (-1, 1)}
 X = np.sin(np.arange(800)[:, None] * np.sqrt([2.0, 3.0]))
 Y = (X[:, 0] > 0).astype(int)
 Z = {
-    relation: Budget.of(epsilon=1.0, delta=1e-5, relation=relation).noise
+    relation: FitBudget.of(epsilon=1.0, delta=1e-5, relation=relation).noise
     for relation in ("add-remove", "replace")
 }
 SWAP = {"add-remove": 1.0, "replace": math.sqrt(2)}  # of a second-moment matrix

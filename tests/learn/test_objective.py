@@ -14,12 +14,11 @@ from sklearn.linear_model import LogisticRegression as Plain
 from discreet import audit, noise, privacy
 from discreet.errors import UnsupportedGuarantee
 from discreet.learn import minimiser, objective
-from discreet.learn.budget import Budget
-from discreet.learn.logistic import LogisticRegression
+from discreet.learn.budget import FitBudget
+from discreet.learn.classification import LinearSVC, LogisticRegression
 from discreet.learn.losses import Hinge, Huber, Logistic, Loss, Softmax, Squared
-from discreet.learn.minimiser import reachable
-from discreet.learn.objective import WITHIN, Objective, _planned
-from discreet.learn.svc import LinearSVC
+from discreet.learn.minimiser import certifiable_norm
+from discreet.learn.objective import TOLERANCE, ObjectivePerturbation, _plan_for
 from discreet.ledger import Limit
 from tests.learn.test_output import problem_of
 
@@ -41,7 +40,7 @@ def test_the_plan_of_logistic_regression_is_the_gaussian_mechanism(
     epsilon: float, sigma: float, ridge: float
 ) -> None:
     """At δ = 1e-5, but for 0.2 % that pay for the blur."""
-    plan = _planned(problem_of([], [], Logistic(), epsilon=epsilon))
+    plan = _plan_for(problem_of([], [], Logistic(), epsilon=epsilon))
     assert sigma * 0.999 < plan.sigma < sigma * 1.0035
     assert plan.ridge == pytest.approx(ridge, rel=0.03)
     assert plan.ridge >= 1 / (epsilon + 1 / (2 * plan.sigma**2))
@@ -52,25 +51,25 @@ def test_the_plan_of_logistic_regression_is_the_gaussian_mechanism(
 def test_the_promise_is_within_the_budget_and_uses_it(loss: Loss, relation: str) -> None:
     targets = np.eye(3) if isinstance(loss, Softmax) else np.ones((3, 1))
     problem = problem_of(np.zeros((3, 2)), targets, loss, epsilon=4.0, delta=1e-6, relation=relation)
-    guarantee = Objective().guarantee_for(problem)
+    guarantee = ObjectivePerturbation().guarantee_for(problem)
     assert guarantee.unit.relation == relation
     assert guarantee.delta(epsilon=4.0) <= 1e-6
     assert 3.9 < guarantee.epsilon(delta=1e-6) <= 4.0
     assert privacy.from_json(guarantee.to_json()) == guarantee
 
 
-TAU = reachable(Logistic(), 1, WITHIN)
+TAU = certifiable_norm(Logistic(), 1, TOLERANCE)
 
 
 def test_the_promise_is_made_without_the_data() -> None:
     one, other = problem_of([], [], Logistic()), problem_of([[1.0, 1.0]] * 50, [1] * 50, Logistic())
-    assert Objective().guarantee_for(one) == Objective().guarantee_for(other)
+    assert ObjectivePerturbation().guarantee_for(one) == ObjectivePerturbation().guarantee_for(other)
 
 
 def test_the_promise_composes_with_others() -> None:
     problem = problem_of([], [], Logistic())
-    alone = Objective().guarantee_for(problem)
-    both = alone + privacy.gaussian(noise=1 / Budget.of(epsilon=1.0, delta=1e-5).mu)
+    alone = ObjectivePerturbation().guarantee_for(problem)
+    both = alone + privacy.gaussian(noise=1 / FitBudget.of(epsilon=1.0, delta=1e-5).mu)
     assert 1.0 < both.epsilon(delta=1e-5) < 1.7
 
 
@@ -81,7 +80,7 @@ def test_limits_charge_what_is_not_lost_by_its_own_curve(relation: str, kind: st
     problem = problem_of(
         np.zeros((3, 2)), np.ones((3, 1)), Logistic(), epsilon=1, delta=1e-6, relation=relation
     )
-    guarantee = Objective().guarantee_for(problem)
+    guarantee = ObjectivePerturbation().guarantee_for(problem)
     limit = Limit.filter(epsilon=3, delta=1e-5, kind=kind)
     plain = limit.cost(guarantee).ways[0][0]
     assert plain.name == "plain"
@@ -95,8 +94,8 @@ def test_without_noise_it_is_the_regularised_minimiser(monkeypatch: pytest.Monke
     problem = problem_of(x, y, Logistic())
     monkeypatch.setattr(noise, "rounded_gaussian", lambda _, size: np.zeros(size, int))
     rows = problem.box.cells(x) / 2.0**14
-    plain = Plain(C=1 / _planned(problem).ridge, fit_intercept=False, tol=1e-10).fit(rows, y)
-    assert np.allclose(Objective().fit(problem).weights[:, 0], plain.coef_[0], atol=1e-3)
+    plain = Plain(C=1 / _plan_for(problem).ridge, fit_intercept=False, tol=1e-10).fit(rows, y)
+    assert np.allclose(ObjectivePerturbation().fit(problem).weights[:, 0], plain.coef_[0], atol=1e-3)
 
 
 def test_the_push_is_added_as_it_was_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,9 +107,9 @@ def test_the_push_is_added_as_it_was_drawn(monkeypatch: pytest.MonkeyPatch) -> N
         return np.ones(size, int) * (10**6 if len(scales) == 1 else 0)
 
     problem = problem_of([], [], Logistic())
-    plan = _planned(problem)
+    plan = _plan_for(problem)
     monkeypatch.setattr(noise, "rounded_gaussian", ones)
-    weights = Objective().fit(problem).weights
+    weights = ObjectivePerturbation().fit(problem).weights
     step = plan.sigma / float(scales[0])
     assert math.sqrt(3) * step / 2 <= TAU / 4
     assert math.frexp(step)[0] == pytest.approx(0.5, rel=1e-12)
@@ -127,10 +126,10 @@ def test_the_blur_is_for_the_distance_between_two_answers(monkeypatch: pytest.Mo
         return np.zeros(point.coarse.shape)
 
     problem = problem_of([[0.3, 0.4]], [1], Logistic())
-    monkeypatch.setattr(objective, "blurred", keep)
-    Objective().fit(problem)
-    assert seen[0] == pytest.approx(2 * 1.25 * TAU / _planned(problem).ridge, rel=1e-12)
-    parts = dict(Objective().guarantee_for(problem).parts)  # type: ignore[attr-defined]
+    monkeypatch.setattr(objective, "noisy_point", keep)
+    ObjectivePerturbation().fit(problem)
+    assert seen[0] == pytest.approx(2 * 1.25 * TAU / _plan_for(problem).ridge, rel=1e-12)
+    parts = dict(ObjectivePerturbation().guarantee_for(problem).parts)  # type: ignore[attr-defined]
     assert parts[privacy.gaussian(noise=seen[1])] == 1
     assert len(parts) == 2
 
@@ -138,24 +137,26 @@ def test_the_blur_is_for_the_distance_between_two_answers(monkeypatch: pytest.Mo
 def test_the_law_of_the_answer_without_rows() -> None:
     """N(0, σ²/Λ²) in each weight: 1,200 draws are within 13 % of it at α = 1e-9, and would not be of 20 % less."""
     problem = problem_of([], [], Logistic())
-    plan = _planned(problem)
-    drawn = np.concatenate([Objective().fit(problem).weights.ravel() for _ in range(400)])
+    plan = _plan_for(problem)
+    drawn = np.concatenate([ObjectivePerturbation().fit(problem).weights.ravel() for _ in range(400)])
     assert 0.88 < float(np.std(drawn)) * plan.ridge / plan.sigma < 1.13
 
 
 def test_what_is_not_proved_is_refused() -> None:
     with pytest.raises(UnsupportedGuarantee, match="not proved"):
-        Objective().guarantee_for(problem_of([[0.0, 0.0]], [0.5], Squared()))
+        ObjectivePerturbation().guarantee_for(problem_of([[0.0, 0.0]], [0.5], Squared()))
     with pytest.raises(UnsupportedGuarantee, match="not proved"):
-        Objective().guarantee_for(problem_of([[0.0, 0.0]], [[1, -1, -1]], Hinge()))
+        ObjectivePerturbation().guarantee_for(problem_of([[0.0, 0.0]], [[1, -1, -1]], Hinge()))
 
 
 def test_too_many_rows_are_refused_before_anything_is_paid_where_their_number_is_public(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(minimiser, "MOST_ROWS", 1)
+    monkeypatch.setattr(minimiser, "MAX_ROWS", 1)
     with pytest.raises(UnsupportedGuarantee, match="at most 1 rows"):
-        Objective().guarantee_for(problem_of([[0.0, 0.0]] * 2, [1, 0], Logistic(), relation="replace"))
+        ObjectivePerturbation().guarantee_for(
+            problem_of([[0.0, 0.0]] * 2, [1, 0], Logistic(), relation="replace")
+        )
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,7 @@ def test_three_classes_are_learned() -> None:
 
 
 def _draw(problem: Any) -> Reals:
-    return Objective().fit(problem).weights[:, 0]
+    return ObjectivePerturbation().fit(problem).weights[:, 0]
 
 
 def _neighbours() -> tuple[Any, Any]:
@@ -193,16 +194,16 @@ def _neighbours() -> tuple[Any, Any]:
 
 
 def test_an_audit_finds_nothing() -> None:
-    claim = Objective().guarantee_for(_neighbours()[0])
+    claim = ObjectivePerturbation().guarantee_for(_neighbours()[0])
     report = audit.audit(_draw, *_neighbours(), trials=300, confidence=1 - 1e-9, claim=claim, workers=1)
     assert not report.refutes()
 
 
 def test_an_audit_catches_a_push_that_is_too_weak(monkeypatch: pytest.MonkeyPatch) -> None:
     """A 50th of the noise on the objective; the blur of the answer hides nothing of that."""
-    right = _planned(_neighbours()[0])
-    weak = objective._Plan(right.sigma / 50, right.ridge, right.blur, right.guarantee)
-    monkeypatch.setattr(objective, "_planned", lambda _: weak)
+    right = _plan_for(_neighbours()[0])
+    weak = objective._PerturbationPlan(right.sigma / 50, right.ridge, right.blur, right.guarantee)
+    monkeypatch.setattr(objective, "_plan_for", lambda _: weak)
     report = audit.audit(
         _draw, *_neighbours(), trials=300, confidence=1 - 1e-9, claim=right.guarantee, workers=1
     )

@@ -16,12 +16,12 @@ from sklearn.linear_model import LogisticRegression as Plain
 from discreet import audit, noise, privacy
 from discreet.errors import UnsupportedGuarantee
 from discreet.learn import output
-from discreet.learn.budget import Budget
+from discreet.learn.budget import FitBudget
 from discreet.learn.features import Box
 from discreet.learn.losses import Hinge, Huber, Logistic, Loss, Softmax, Squared
-from discreet.learn.minimiser import Minimum, Point, reachable, steepest
-from discreet.learn.output import Output, blurred
-from discreet.learn.problem import Problem
+from discreet.learn.minimiser import Point, RegularisedLoss, certifiable_norm, max_slope_norm
+from discreet.learn.output import OutputPerturbation, noisy_point
+from discreet.learn.solvers import Problem
 from discreet.noise.grid import Grid
 from tests.learn.test_minimiser import rows_of, some_data
 
@@ -35,7 +35,7 @@ def problem_of(x: Any, targets: Any, loss: Loss, **spent: Any) -> Problem:
     rows = np.asarray(x, float).reshape(-1, 2)
     columns = np.asarray(targets, float).reshape(len(rows), -1) if len(rows) else np.zeros((0, 1))
     box = Box.of(2, bounds=(-1, 1))
-    budget = Budget.of(**{"epsilon": 1.0, "delta": 1e-5, **spent})
+    budget = FitBudget.of(**{"epsilon": 1.0, "delta": 1e-5, **spent})
     return Problem(box, rows, columns, np.ones(len(rows), bool), loss, budget, np.zeros(3))
 
 
@@ -44,14 +44,14 @@ def _silence(_: Any, size: Any = None) -> Any:
 
 
 def _answer(x: Reals, targets: Reals, loss: Loss, ridge: float) -> Reals:
-    found = Minimum(rows_of(x, targets), loss, ridge, np.zeros((x.shape[1], targets.shape[1])))
-    return np.asarray(sum(found.within(2.0**-18 * steepest(loss, targets.shape[1])).floats))
+    found = RegularisedLoss(rows_of(x, targets), loss, ridge, np.zeros((x.shape[1], targets.shape[1])))
+    return np.asarray(sum(found.minimiser(2.0**-18 * max_slope_norm(loss, targets.shape[1])).floats))
 
 
 @pytest.mark.parametrize(("loss", "scores"), _LOSSES)
 def test_no_record_moves_the_answer_further_than_stated(loss: Loss, scores: int) -> None:
     """100 random data sets for each loss, 1,000 pairs in all: a record added, and a record replaced."""
-    pull, worst = steepest(loss, scores), 0.0
+    pull, worst = max_slope_norm(loss, scores), 0.0
     for seed in range(100):
         x, targets = some_data(loss, scores, 1 + seed % 12, 2, seed)
         x[0] /= np.linalg.norm(x[0]) * (1 + 1e-9)
@@ -82,14 +82,14 @@ def test_the_bound_is_approached_by_short_rows_and_a_long_one(length: float, lea
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (1.0, 1e-5), (8.0, 1e-9)])
 def test_the_promise_is_the_budget(epsilon: float, delta: float, relation: str) -> None:
     problem = problem_of([[0.0, 0.0]], [1], Logistic(), epsilon=epsilon, delta=delta, relation=relation)
-    guarantee = Output().guarantee_for(problem)
+    guarantee = OutputPerturbation().guarantee_for(problem)
     assert guarantee.unit.relation == relation
     assert epsilon * (1 - 1e-6) < guarantee.epsilon(delta=delta) <= epsilon
 
 
 def test_the_promise_is_made_without_the_data() -> None:
     one, other = problem_of([], [], Logistic()), problem_of([[1.0, 1.0]] * 50, [1] * 50, Logistic())
-    assert Output().guarantee_for(one) == Output().guarantee_for(other)
+    assert OutputPerturbation().guarantee_for(one) == OutputPerturbation().guarantee_for(other)
 
 
 def test_without_noise_it_is_the_regularised_minimiser(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +97,7 @@ def test_without_noise_it_is_the_regularised_minimiser(monkeypatch: pytest.Monke
     y = (x[:, 0] + 0.3 * x[:, 1] > 0).astype(int)
     problem = problem_of(x, y, Logistic())
     monkeypatch.setattr(noise, "rounded_gaussian", _silence)
-    fit = Output().fit(problem)
+    fit = OutputPerturbation().fit(problem)
     rows = problem.box.cells(x) / 2.0**14
     plain = Plain(C=1 / output._ridge(problem, 400.0), fit_intercept=False, tol=1e-10).fit(rows, y)
     assert fit.count == 400
@@ -107,7 +107,7 @@ def test_without_noise_it_is_the_regularised_minimiser(monkeypatch: pytest.Monke
 def test_the_noise_has_the_stated_size() -> None:
     """4,000 draws: at α = 1e-9 their standard deviation is within 7 % of the right one, and not of one 20 % off."""
     point = Point.near(np.zeros((4_000, 1)))
-    found = float(np.std(blurred(point, Fraction(3, 7), 5.0)))
+    found = float(np.std(noisy_point(point, Fraction(3, 7), 5.0)))
     right = 5.0 * 3 / 7
     assert 0.93 < found / right < 1.08
 
@@ -130,7 +130,7 @@ def test_rounding_to_the_grid_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(Grid, "for_noise", kept_grid)
     for distance in (Fraction(1, 3), Fraction(10**6), Fraction(1, 10**9)):
-        blurred(Point.near(np.zeros((7, 3))), distance, 4.0)
+        noisy_point(Point.near(np.zeros((7, 3))), distance, 4.0)
         assert scales[-1][0] >= 4 * (distance / grids[-1].step + Fraction(math.sqrt(21)))
 
 
@@ -149,21 +149,23 @@ def test_the_noise_is_for_the_distance_of_the_theorem(
     x, targets = some_data(loss, scores, 9, 2, seed=1)
     problem = problem_of(x, targets, loss, relation=relation)
     monkeypatch.setattr(noise, "rounded_gaussian", _silence)
-    monkeypatch.setattr(output, "blurred", keep)
-    fit = Output().fit(problem)
-    pull = steepest(loss, scores)
-    tau = reachable(loss, scores, 2.0**-18 * pull)
+    monkeypatch.setattr(output, "noisy_point", keep)
+    fit = OutputPerturbation().fit(problem)
+    pull = max_slope_norm(loss, scores)
+    tau = certifiable_norm(loss, scores, 2.0**-18 * pull)
     expected = (pulls * pull + 2 * tau) / output._ridge(problem, fit.count or 0.0)
     assert float(seen[0][0]) == pytest.approx(expected, rel=1e-12)
     promised = privacy.gaussian(noise=seen[0][1], relation=relation)
-    counted = [] if relation == "replace" else [problem.budget.gaussian(problem.budget.shares(0.02)[0])]
-    assert Output().guarantee_for(problem) == sum(counted, start=promised)
+    counted = (
+        [] if relation == "replace" else [problem.budget.gaussian(problem.budget.noise_multipliers(0.02)[0])]
+    )
+    assert OutputPerturbation().guarantee_for(problem) == sum(counted, start=promised)
 
 
 def test_an_empty_data_set_and_unusual_values_have_an_answer() -> None:
     values = [[math.nan, math.inf], [-math.inf, 1e300], [0.0, -0.0]]
     for problem in (problem_of([], [], Logistic()), problem_of(values, [1, 0, 1], Logistic())):
-        assert np.isfinite(Output().fit(problem).weights).all()
+        assert np.isfinite(OutputPerturbation().fit(problem).weights).all()
 
 
 def test_rows_that_do_not_count_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,30 +174,31 @@ def test_rows_that_do_not_count_change_nothing(monkeypatch: pytest.MonkeyPatch) 
     whole = problem_of(x, y, Logistic())
     left_out = replace(whole, keep=np.array([True, True, False]))
     assert np.array_equal(
-        Output().fit(left_out).weights, Output().fit(problem_of(x[:2], y[:2], Logistic())).weights
+        OutputPerturbation().fit(left_out).weights,
+        OutputPerturbation().fit(problem_of(x[:2], y[:2], Logistic())).weights,
     )
 
 
 def test_what_is_not_proved_is_refused() -> None:
     with pytest.raises(UnsupportedGuarantee, match="squared loss"):
-        Output().guarantee_for(problem_of([[0.0, 0.0]], [0.5], Squared()))
+        OutputPerturbation().guarantee_for(problem_of([[0.0, 0.0]], [0.5], Squared()))
     wide = replace(problem_of([[0.0, 0.0]], [1], Logistic()), box=Box.of(5_000, bounds=(-1, 1)))
     with pytest.raises(UnsupportedGuarantee, match="4096 weights"):
-        Output().guarantee_for(wide)
+        OutputPerturbation().guarantee_for(wide)
 
 
 def test_it_says_what_it_does() -> None:
     problem = problem_of([[0.1, 0.2]], [1], Logistic())
-    assert any("noise" in sentence for sentence in Output().story(problem))
-    assert any("penalty" in sentence for sentence in Output().fit(problem).notes)
+    assert any("noise" in sentence for sentence in OutputPerturbation().explain(problem))
+    assert any("penalty" in sentence for sentence in OutputPerturbation().fit(problem).notes)
     assert not any(
         "number of rows" in said
-        for said in Output().story(problem_of([], [], Logistic(), relation="replace"))
+        for said in OutputPerturbation().explain(problem_of([], [], Logistic(), relation="replace"))
     )
 
 
 def _draw(problem: Problem) -> Reals:
-    return Output().fit(problem).weights[:, 0]
+    return OutputPerturbation().fit(problem).weights[:, 0]
 
 
 def test_an_audit_finds_nothing() -> None:
@@ -203,14 +206,14 @@ def test_an_audit_finds_nothing() -> None:
         problem_of([[0.2, 0.9], [1.0, 1.0]], [0, 1], Logistic()),
         problem_of([[0.2, 0.9]], [0], Logistic()),
     )
-    claim = Output().guarantee_for(neighbours[0])
+    claim = OutputPerturbation().guarantee_for(neighbours[0])
     report = audit.audit(_draw, *neighbours, trials=300, confidence=1 - 1e-9, claim=claim, workers=1)
     assert not report.refutes()
 
 
 def test_an_audit_catches_too_little_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise for a distance that is 50 times too small."""
-    monkeypatch.setattr(output, "steepest", lambda *_: 0.02)
+    monkeypatch.setattr(output, "max_slope_norm", lambda *_: 0.02)
     neighbours = (
         problem_of([[0.2, 0.9], [1.0, 1.0]], [0, 1], Logistic()),
         problem_of([[0.2, 0.9]], [0], Logistic()),

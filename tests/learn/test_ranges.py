@@ -12,12 +12,12 @@ from scipy import sparse
 
 from discreet import privacy, testing
 from discreet.learn import HuberRegression, LinearRegression, LogisticRegression, Ridge
-from discreet.learn.budget import Budget
+from discreet.learn.budget import FitBudget
 from discreet.learn.features import Box
 from discreet.learn.losses import Logistic, Squared
-from discreet.learn.problem import Problem
-from discreet.learn.ranges import Narrowed, bins, core_of, radius_of, shells
-from discreet.learn.whitened import Whitened
+from discreet.learn.ranges import NarrowedProblem, core_range, count_bins, length_ratio, row_shells
+from discreet.learn.solvers import Problem
+from discreet.learn.whitened import WhitenedDescent
 
 DRAWN = np.random.default_rng(4)
 X = DRAWN.normal(size=(4_000, 3))
@@ -26,7 +26,7 @@ LINE = X @ [1.0, -0.5, 0.0] + DRAWN.normal(size=4_000) * 0.3
 
 def problem_of(rows: np.ndarray, targets: np.ndarray, loss: Any, wide: float = 4.0, **budget: Any) -> Problem:
     box = Box.of(rows.shape[1], bounds=(-wide, wide))
-    allowed = Budget.of(
+    allowed = FitBudget.of(
         **{"epsilon": 1.0, "delta": 1e-5, "relation": "add-remove", "unit": "record"} | budget
     )
     kept = np.ones(len(rows), bool)
@@ -37,8 +37,8 @@ def problem_of(rows: np.ndarray, targets: np.ndarray, loss: Any, wide: float = 4
     "row", [[0.0, 0, 0], [4, 4, 4], [1e300, -1, 0], [np.nan] * 3, [0.01, 0, 0], [1e-9, 0, 0]]
 )
 def test_one_record_moves_one_shell_by_one(row):
-    without = shells(problem_of(X, LINE, Logistic()))
-    with_one = shells(problem_of(np.vstack([X, row]), np.append(LINE, 0), Logistic()))
+    without = row_shells(problem_of(X, LINE, Logistic()))
+    with_one = row_shells(problem_of(np.vstack([X, row]), np.append(LINE, 0), Logistic()))
     assert sorted(with_one - without) == [0] * 11 + [1]
     assert with_one.sum() == len(X) + 1
 
@@ -46,34 +46,34 @@ def test_one_record_moves_one_shell_by_one(row):
 @pytest.mark.parametrize("value", [-1.0, 1.0, 0.0, 0.1, np.nextafter(0.1, 0), 5.0])
 def test_one_target_moves_one_bin_by_one_at_most(value):
     values = np.clip(LINE / 4, -1, 1)
-    moved = bins(np.append(values, value), -1.0, 1.0) - bins(values, -1.0, 1.0)
+    moved = count_bins(np.append(values, value), -1.0, 1.0) - count_bins(values, -1.0, 1.0)
     assert sorted(moved) == [0] * 19 + [int(abs(value) <= 1)]
 
 
 def test_lengths_are_read_to_a_factor_of_a_root_of_two():
     """All rows have length 0.3 of the longest."""
     rows = np.full((5_000, 3), 0.3 * 4)
-    ratio = radius_of(shells(problem_of(rows, LINE[:1].repeat(5_000), Logistic())).astype(float), 1.0)
+    ratio = length_ratio(row_shells(problem_of(rows, LINE[:1].repeat(5_000), Logistic())).astype(float), 1.0)
     assert 0.3 <= ratio <= 0.3 * 2**0.5
 
 
 def test_counts_that_are_noise_narrow_nothing():
-    assert radius_of(np.array([3.0, -8, 5, 1, -2, 9, 4, -7, 0, 2, 6, -1]), 10.0) == 1.0
-    assert core_of(np.array([3.0, -8] * 10), 10.0, -1.0, 1.0) == (-1.0, 1.0)
+    assert length_ratio(np.array([3.0, -8, 5, 1, -2, 9, 4, -7, 0, 2, 6, -1]), 10.0) == 1.0
+    assert core_range(np.array([3.0, -8] * 10), 10.0, -1.0, 1.0) == (-1.0, 1.0)
 
 
 def test_a_target_without_a_core_keeps_its_range():
     """Most values lie in bins that are too empty to be seen."""
     counts = np.full(20, 24.0)
     counts[10] = 100
-    assert core_of(counts, 10.0, -1.0, 1.0) == (-1.0, 1.0)
+    assert core_range(counts, 10.0, -1.0, 1.0) == (-1.0, 1.0)
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("loss", [Logistic(), Squared()])
 def test_the_whole_budget_is_taken_and_no_more(loss, relation):
     problem = problem_of(X, LINE, loss, relation=relation)
-    guarantee = Whitened().guarantee_for(problem)
+    guarantee = WhitenedDescent().guarantee_for(problem)
     assert guarantee.implies(privacy.approximate(1.0, 1e-5, relation=relation))
     assert guarantee.epsilon(delta=1e-5) > 0.999
 
@@ -87,7 +87,7 @@ def test_the_noise_of_the_counts_is_what_the_guarantee_says(monkeypatch, relatio
         return np.zeros(shape, np.int64)
 
     monkeypatch.setattr("discreet.learn.ranges.exact.rounded_gaussian", drawn)
-    Narrowed.release(problem_of(X, np.clip(LINE / 4, -1, 1), Squared(), relation=relation), 7.0)
+    NarrowedProblem.release(problem_of(X, np.clip(LINE / 4, -1, 1), Squared(), relation=relation), 7.0)
     # replacing a record takes one from a count and adds one to another
     expected = 7.0 * (2**0.5 if relation == "replace" else 1.0)
     assert scales == [pytest.approx(expected, rel=1e-12)] * 3
@@ -96,7 +96,7 @@ def test_the_noise_of_the_counts_is_what_the_guarantee_says(monkeypatch, relatio
 def test_weights_go_back_to_the_declared_box_and_target():
     problem = replace(problem_of(X, np.clip(LINE / 40, -1, 1), Squared(), wide=40.0), penalty=np.zeros(4))
     with testing.seeded(1):
-        narrow = Narrowed.release(problem, 1.0)
+        narrow = NarrowedProblem.release(problem, 1.0)
     assert narrow.ratio < 0.2
     assert narrow.half < 0.5
     found = np.array([[0.3], [-0.2], [0.1], [0.05]])

@@ -18,9 +18,16 @@ from scipy import sparse
 
 from discreet import learn
 from discreet.errors import BadParameter
-from discreet.learn.features import Box, ends
-from discreet.learn.labels import declared_classes, members
-from discreet.learn.reading import as_column, as_floats, as_matrix, as_target
+from discreet.learn.features import Box
+from discreet.learn.inputs import (
+    as_column,
+    as_floats,
+    as_matrix,
+    as_target,
+    class_membership,
+    declared_classes,
+    feature_bounds,
+)
 from tests.mechanisms.odd import ODD
 
 GIVEN: dict[str, Any] = {"epsilon": 1, "delta": 1e-5}
@@ -120,7 +127,7 @@ def test_an_odd_label_leaves_its_own_row_out_and_no_other(odd: Any, objects: Any
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message="The released number of rows")
-        belongs = members(labels, declared_classes([0, 1]), ROWS + 1)
+        belongs = class_membership(labels, declared_classes([0, 1]), ROWS + 1)
     assert belongs[:ROWS].tolist() == [[label == 0, label == 1] for label in Y]
     assert not belongs[ROWS].any()
 
@@ -189,7 +196,7 @@ def test_labels_that_can_be_no_class_by_their_type_are_refused_before_anything_i
 )
 def test_a_row_is_in_the_one_class_that_its_label_equals(labels: Any, classes: Any, found: list[int]) -> None:
     declared = declared_classes(classes)
-    belongs = members(labels, declared, 2)
+    belongs = class_membership(labels, declared, 2)
     ordered = declared.tolist()
     expected = [-1 if at < 0 else ordered.index(list(classes)[at]) for at in found]
     assert belongs.sum(axis=1).tolist() == [int(at >= 0) for at in found]
@@ -400,7 +407,7 @@ def test_the_cells_of_a_row_do_not_depend_on_what_else_is_in_the_list() -> None:
 )
 def test_bounds_that_arithmetic_cannot_use_are_refused(bounds: Any, code: str) -> None:
     with pytest.raises(BadParameter) as refused:
-        ends(bounds, 2)
+        feature_bounds(bounds, 2)
     assert refused.value.code == code
     book = Book()
     for model in models(bounds, session=book):
@@ -411,7 +418,7 @@ def test_bounds_that_arithmetic_cannot_use_are_refused(bounds: Any, code: str) -
 
 
 def test_bounds_may_be_arrays_and_narrow() -> None:
-    low, high = ends((np.array([0, 1], np.int8), pd.Series([1e-99, 1.5])), 2)
+    low, high = feature_bounds((np.array([0, 1], np.int8), pd.Series([1e-99, 1.5])), 2)
     assert (low.tolist(), high.tolist()) == ([0, 1], [1e-99, 1.5])
 
 
@@ -482,7 +489,7 @@ def test_what_is_masked_in_a_list_is_no_number() -> None:
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message="The released number of rows")
         assert np.isnan(as_matrix([row, [3.0, np.ma.masked]])).tolist() == [[False, True], [False, True]]
-        assert not members([np.ma.masked, 1], declared_classes([0, 1]), 2)[0].any()
+        assert not class_membership([np.ma.masked, 1], declared_classes([0, 1]), 2)[0].any()
 
 
 @pytest.mark.parametrize("name", ODD)
@@ -494,6 +501,6 @@ def test_one_odd_row_value_or_label_is_read_by_itself(name: str) -> None:
         assert matrix.shape == (3, 2)
         assert matrix.dtype == np.float64
         assert matrix[:2].tolist() == good
-    places = members(["a", odd, "b"], declared_classes(["a", "b"]), rows=3)
+    places = class_membership(["a", odd, "b"], declared_classes(["a", "b"]), rows=3)
     assert places.tolist()[::2] == [[True, False], [False, True]]
     assert as_target([1.0, odd, 2.0], rows=3)[::2].tolist() == [1.0, 2.0]

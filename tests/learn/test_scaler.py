@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler as Plain
 
 from discreet.errors import BadParameter
 from discreet.learn import StandardScaler
-from discreet.learn.budget import Budget
+from discreet.learn.budget import FitBudget
 from discreet.learn.cube import sensitivity
 from tests.statistical.constants import ALPHA, WRONG
 
@@ -62,7 +62,7 @@ def test_a_scale_is_not_below_what_noise_hides() -> None:
 
 def test_the_mean_has_the_noise_that_the_budget_says() -> None:
     rows = np.zeros((4000, 60))  # so many that no mean is clipped
-    spread = Budget.of(epsilon=1.0, delta=1e-5, relation="replace").noise * sensitivity(60, 1, "replace")
+    spread = FitBudget.of(epsilon=1.0, delta=1e-5, relation="replace").noise * sensitivity(60, 1, "replace")
     model = StandardScaler(epsilon=1.0, delta=1e-5, bounds=(-1, 1), relation="replace")
     squares = sum(float((model.fit(rows).mean_ ** 2).sum()) for _ in range(30)) * (4000 / spread) ** 2
     for factor, fits in ((1.0, True), (1 + WRONG, False), (1 - WRONG, False)):

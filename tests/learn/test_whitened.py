@@ -11,8 +11,8 @@ from discreet import testing
 from discreet.errors import BadParameter
 from discreet.learn import LogisticRegression
 from discreet.learn.features import Box
-from discreet.learn.moments import Moments
-from discreet.learn.whitened import _centred
+from discreet.learn.moments import NoisyMoments
+from discreet.learn.whitened import _whitening_about_mean
 
 BOX = Box.of(3, bounds=(-1, 1))
 
@@ -26,14 +26,14 @@ def rows():
 
 @pytest.mark.parametrize("last", [0.1, 1.0])
 def test_features_become_round_about_their_mean_and_the_constant_as_long_as_wanted(rows, last):
-    turned = rows @ _centred(Moments(rows.T @ rows, 1e-9), 500.0, BOX, last)
+    turned = rows @ _whitening_about_mean(NoisyMoments(rows.T @ rows, 1e-9), 500.0, BOX, last)
     assert np.allclose(turned[:, :-1].mean(axis=0), 0.0, atol=1e-6)
     assert np.allclose(turned[:, :-1].T @ turned[:, :-1] / 500, np.eye(3), atol=1e-5)
     assert np.allclose(turned[:, -1], last)
 
 
 def test_a_mean_that_is_all_noise_is_not_believed(rows):
-    turn = _centred(Moments(rows.T @ rows, 1e6), 500.0, BOX, 1.0)
+    turn = _whitening_about_mean(NoisyMoments(rows.T @ rows, 1e6), 500.0, BOX, 1.0)
     assert not turn[-1, :-1].any()
     assert np.isfinite(turn).all()
 

@@ -83,8 +83,8 @@ def test_the_grid_costs_almost_no_noise() -> None:
 )
 def test_the_promise_is_the_exact_curve_of_the_law(mechanism) -> None:
     law_of = fit.discrete_laplace if isinstance(mechanism, Geometric) else fit.discrete_gaussian
-    support, p = _probabilities(law_of, mechanism.law.scale)
-    q = law_of(support - 2, mechanism.law.scale)
+    support, p = _probabilities(law_of, mechanism.distribution.scale)
+    q = law_of(support - 2, mechanism.distribution.scale)
     for epsilon in (0.0, 0.2, 0.6, 0.9):
         assert mechanism.guarantee.delta(epsilon) == pytest.approx(_hockey_stick(p, q, epsilon), rel=1e-8)
 
@@ -112,7 +112,11 @@ def test_no_way_to_spread_an_l1_distance_is_worse_than_one_coordinate() -> None:
 def test_rounding_never_moves_neighbours_further_apart_than_promised(value, share, mechanism) -> None:
     far = Fraction(value) + Fraction(share) * Fraction(mechanism.sensitivity)
     promised = mechanism.guarantee
-    paid = promised.sensitivity if isinstance(mechanism, Laplace) else mechanism.law.scale / promised.noise
+    paid = (
+        promised.sensitivity
+        if isinstance(mechanism, Laplace)
+        else mechanism.distribution.scale / promised.noise
+    )
     assert abs(mechanism.grid.cells(far) - mechanism.grid.cells(value)) <= paid
 
 
@@ -129,7 +133,7 @@ def test_rounding_never_moves_neighbours_further_apart_than_promised(value, shar
 def test_what_is_drawn_has_the_promised_law(mechanism, law_of) -> None:
     """On the grid of one number, drawn as an array; fine grids are compared in blocks of cells."""
     block = 1 if mechanism.grid.exponent == 0 else 64
-    scale = mechanism.law.scale
+    scale = mechanism.distribution.scale
 
     def sampler(_, count):
         return mechanism.noisy(np.full(count, 7 * block)) // block - 7

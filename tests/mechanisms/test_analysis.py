@@ -58,10 +58,10 @@ def test_the_promise_is_never_more_than_was_asked_for(count):
 def test_the_cost_of_the_hold_out_is_two_overfits_over_scale_and_records():
     """2B/(s·n) with s the scale of an answer's noise in units of the mean; Lap(2s) and Lap(4s) for the rest."""
     rule = holdout(records=1_000, overfits=7, epsilon=1.4)
-    s = rule.answer_law.scale / (rule.records << rule._bits)
+    s = rule.answer_noise.scale / (rule.records << rule._bits)
     assert 2 * 7 / (s * 1_000) == pytest.approx(rule.guarantee.epsilon(delta=0), rel=1e-9)
-    assert rule.line_law.scale == 2 * rule.answer_law.scale
-    assert rule.question_law.scale == 4 * rule.answer_law.scale
+    assert rule.line_noise.scale == 2 * rule.answer_noise.scale
+    assert rule.question_noise.scale == 4 * rule.answer_noise.scale
 
 
 def laplace_mass(scale, reach):
@@ -115,8 +115,8 @@ def test_answers_are_near_the_mean_and_within_the_stated_error():
 def test_the_error_covers_all_answers_at_once():
     rule = queries(records=50, queries=7, epsilon=2.0)
     cells = math.floor((rule.error(0.9) - 2.0**-rule._bits) * 50 * 2**rule._bits)
-    assert (1 - rule.law.tail(cells + 1)) ** 7 >= 0.9
-    assert (1 - rule.law.tail(math.floor(0.9 * cells))) ** 7 < 0.95
+    assert (1 - rule.distribution.tail(cells + 1)) ** 7 >= 0.9
+    assert (1 - rule.distribution.tail(math.floor(0.9 * cells))) ** 7 < 0.95
     assert rule.error(0.99) > rule.error(0.9)
 
 

@@ -79,7 +79,7 @@ def small(relation, **words):
 @RELATIONS
 def test_the_exact_law_keeps_the_guarantee_for_all_small_histograms(relation):
     mechanism = small(relation)
-    scale, threshold = mechanism._histogram.law.scale, mechanism.threshold
+    scale, threshold = mechanism._histogram.distribution.scale, mechanism.threshold
     guarantee, worst = mechanism.guarantee, 0.0
     for counts in histograms(7):
         one = law(counts, threshold, scale)
@@ -99,8 +99,8 @@ def test_samples_follow_the_law_and_no_other(relation):
     mechanism = small(relation)
     counts = dict.fromkeys(EDGES, 0) | {-2: 3, 1: 4, 0: 2}
     data = [VALUES[place] for place, n in counts.items() for _ in range(n)]
-    exact = law(counts, mechanism.threshold, mechanism._histogram.law.scale)
-    wrong = law(counts, mechanism.threshold + 1, mechanism._histogram.law.scale)
+    exact = law(counts, mechanism.threshold, mechanism._histogram.distribution.scale)
+    wrong = law(counts, mechanism.threshold + 1, mechanism._histogram.distribution.scale)
     answers = list(exact)
     drawn = [mechanism.draw(data) for _ in range(FEW)]
     labels = np.array([answers.index(None if isinstance(v, Refusal) else v) for v in drawn])
@@ -116,7 +116,7 @@ def test_samples_follow_the_law_and_no_other(relation):
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 30.0])
 def test_the_stated_failure_is_kept_by_the_least_threshold(relation, epsilon, failure):
     mechanism = Bounds(epsilon=epsilon, failure=failure, exponents=(-3, 5), relation=relation)
-    scale, bins = mechanism._histogram.law.scale, 17
+    scale, bins = mechanism._histogram.distribution.scale, 17
     empty, full = (reaches(mechanism.threshold, n, scale) for n in (0, mechanism.enough))
     assert bins * max(empty, 1 - full) <= failure * (1 + 1e-9)
     assert mechanism.threshold == 1 or bins * reaches(mechanism.threshold - 1, 0, scale) > failure

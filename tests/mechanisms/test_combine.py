@@ -143,7 +143,7 @@ def test_errors_hold_together():
     pair = both(one, other)
     assert pair.error(0.9) == (one.error(0.95), other.error(0.95))
     # exactly: P(|x| > e) = tail(e + 1), and the two noises are independent
-    tails = [m.law.tail(int(m.error(0.95)) + 1) for m in (one, other)]
+    tails = [m.distribution.tail(int(m.error(0.95)) + 1) for m in (one, other)]
     assert (1 - tails[0]) * (1 - tails[1]) >= 0.9
     low, high = pair.interval((3, 5), 0.9)
     assert low == (3 - one.error(0.95), 5 - other.error(0.95))

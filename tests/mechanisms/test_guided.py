@@ -32,7 +32,7 @@ def largest(x):
 def worst_delta(mechanism, data_pairs, margin=None, epsilon=EPSILON):
     """The greatest H of (bound, number) over the pairs, summed over every released bound."""
     margin = mechanism.margin if margin is None else margin
-    gamma, scale, worst, seen = math.exp(epsilon), mechanism.law.scale, 0.0, set()
+    gamma, scale, worst, seen = math.exp(epsilon), mechanism.distribution.scale, 0.0, set()
     for one, other in data_pairs:
         m, n = mechanism._measured(one), mechanism._measured(other)
         a, b = mechanism.query(one), mechanism.query(other)
@@ -47,7 +47,7 @@ def worst_delta(mechanism, data_pairs, margin=None, epsilon=EPSILON):
                 found += max(0.0, p - gamma * q)
             else:
                 run = mechanism._run(bound)
-                found += stick(p, gamma * q, run.grid.cells(a) - run.grid.cells(b), run.law.scale)
+                found += stick(p, gamma * q, run.grid.cells(a) - run.grid.cells(b), run.distribution.scale)
         worst = max(worst, found)
     return worst
 
@@ -132,7 +132,7 @@ def test_without_a_margin_the_bound_is_wrong_too_often():
 @pytest.mark.parametrize("delta", [0.3, 1e-3, 1e-12])
 def test_the_margin_is_the_least(epsilon, delta):
     made = HighProbabilityBound(sum, largest, bound_epsilon=epsilon, release_epsilon=1, delta=delta)
-    scale = made.law.scale
+    scale = made.distribution.scale
     tail = [math.exp(-(k + 1) / scale) / (1 + math.exp(-1 / scale)) for k in (made.margin, made.margin - 1)]
     assert tail[0] <= delta
     assert made.margin == 0 or tail[1] > delta * (1 - 1e-9)
@@ -154,7 +154,7 @@ def test_a_posterior_over_finitely_many_candidates():
         bound = made._bound(theta + made.margin)
         scale = float(made._run(bound).scale)
         laws = [np.exp(np.array(scores) / scale) for scores in (one, other)]
-        p, q = (pmf(theta - 2, made.law.scale) * law / law.sum() for law in laws)
+        p, q = (pmf(theta - 2, made.distribution.scale) * law / law.sum() for law in laws)
         found += float(np.maximum(0, p - gamma * q).sum())
     assert found <= DELTA
     released = made([0.0, 300.0, 1.0])
@@ -195,7 +195,7 @@ def test_the_bound_that_is_released_has_its_law(upper):
     made = HighProbabilityBound(float, int, upper=upper, **AMOUNTS)
     middle = 500 + made.margin * (1 if upper else -1)
     samples = np.array([int(made.draw(500).bound) - middle for _ in range(FEW // 4)])
-    accepts(samples, lambda k: pmf(k, made.law.scale), lambda k: pmf(k - 1, made.law.scale))
+    accepts(samples, lambda k: pmf(k, made.distribution.scale), lambda k: pmf(k - 1, made.distribution.scale))
 
 
 def test_measures_and_bounds_that_are_no_numbers():

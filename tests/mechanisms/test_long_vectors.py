@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from discreet.errors import BadParameter
-from discreet.mechanisms import DiscreteGaussian, Gaussian, Geometric, Laplace, additive, laws
+from discreet.mechanisms import DiscreteGaussian, Gaussian, Geometric, Laplace, additive, distributions
 from discreet.mechanisms.exact import finite_numbers
 
 LONG = 2 * additive._CHUNK + 17
@@ -19,7 +19,11 @@ ODD = [np.nan, np.inf, -np.inf, -0.0, 5e-324, -5e-324, 1e300, -1e300, 0.5, 1.5, 
 @pytest.fixture
 def silent(monkeypatch):
     """Noise that is zero, so that the way of the numbers can be seen."""
-    for law in (laws.LaplaceLaw, laws.GaussianLaw, laws.DiscreteGaussianLaw):
+    for law in (
+        distributions.LaplaceDistribution,
+        distributions.GaussianDistribution,
+        distributions.DiscreteGaussianDistribution,
+    ):
         monkeypatch.setattr(law, "draw", lambda _self, size=None: np.zeros(size, np.int64))
 
 

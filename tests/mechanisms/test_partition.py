@@ -38,9 +38,9 @@ def truncated(k, scale, limit):
 
 def noise_law(mechanism, k):
     if mechanism.noise == "truncated":
-        return truncated(k, mechanism.law.scale, mechanism.law.limit)
+        return truncated(k, mechanism.distribution.scale, mechanism.distribution.limit)
     return {"laplace": discrete_laplace, "gaussian": rounded_gaussian}[mechanism.noise](
-        k, mechanism.law.scale
+        k, mechanism.distribution.scale
     )
 
 
@@ -112,7 +112,7 @@ def test_the_threshold_is_the_least_that_delta_allows(noise, at_most):
     if noise != "truncated":
         assert leak(mechanism.threshold - 1) > DELTA * (1 - 1e-9)
     else:
-        smaller = TruncatedLaplace(mechanism.law.scale, mechanism.law.limit - 1)
+        smaller = TruncatedLaplace(mechanism.distribution.scale, mechanism.distribution.limit - 1)
         assert 1 - (1 - smaller.tail(smaller.limit) / 2) ** at_most > DELTA
 
 
@@ -133,7 +133,7 @@ def test_rows_instead_of_users_would_break_delta():
 def test_concentrated_selection_keeps_its_curve(epsilon):
     mechanism = StabilityHistogram(rho=0.1, delta=DELTA)
     assert mechanism.guarantee == privacy.approximate_concentrated(DELTA, 0.1, unit="user")
-    assert mechanism.law.scale == pytest.approx(math.sqrt(1 / 0.2), rel=1e-12)
+    assert mechanism.distribution.scale == pytest.approx(math.sqrt(1 / 0.2), rel=1e-12)
     assert worst_delta(mechanism, epsilon) <= mechanism.guarantee.delta(epsilon)
 
 
@@ -141,7 +141,7 @@ def test_the_gaussian_cases_of_many_keys_fit_delta():
     """All ways in which some of a user's keys are nobody else's, in closed form with continuous noise."""
     for at_most in (2, 10, 100, 300):
         mechanism = StabilityHistogram(epsilon=1, delta=1e-5, at_most=at_most, noise="gaussian")
-        sigma = mpmath.mpf(mechanism.law.scale)
+        sigma = mpmath.mpf(mechanism.distribution.scale)
         one = 1 - mpmath.ncdf((mechanism.threshold - mpmath.mpf(3) / 2) / sigma)
         for lone in range(at_most + 1):
             leak, mu = 1 - (1 - one) ** lone, mpmath.sqrt(at_most - lone) / sigma
@@ -305,7 +305,7 @@ def test_truncated_noise_stays_within_its_limit():
     )  # one of nine is never drawn: 0 to all digits
     assert set(samples.tolist()) == set(support.tolist())
     accepts(samples, lambda k: truncated(k, 3.0, 4), lambda k: truncated(k, 2.4, 4))
-    assert law.reach(1e-9) == 4
+    assert law.tail_bound(1e-9) == 4
     assert law.tail(5) == 0
 
 

@@ -14,7 +14,7 @@ from discreet.errors import DiscreetError
 from discreet.mechanisms import ptr
 from discreet.mechanisms.conformance import check_mechanism
 from discreet.mechanisms.distance import check_distance
-from discreet.mechanisms.proposals import LogSpread, OrderStatistic, Reciprocal
+from discreet.mechanisms.proposals import ProposedLogSpread, ProposedOrderStatistic, ProposedReciprocal
 from discreet.mechanisms.search import ProposeSearchRelease, leak
 from tests.mechanisms.sticks import bags, cdf, neighbours, pmf, stick, to_unsafe
 
@@ -38,21 +38,21 @@ def test_the_distance_of_a_reciprocal_is_the_exact_one_of_a_line_of_counts(bound
     bad = {j for k in range(1, 200) if values[k - 1] - values[k] > Fraction(bound) for j in (k - 1, k)}
     for k in range(1, 150):  # at 0 and 1 the reciprocal is 1: the distance of 0 is 0 as well, which is safe
         exact = min((abs(k - j) for j in bad), default=math.inf)
-        assert Reciprocal().distance(k, bound) == exact
+        assert ProposedReciprocal().distance(k, bound) == exact
     for k in range(199):
-        near, far = (Reciprocal().distance(j, bound) for j in (k, k + 1))
+        near, far = (ProposedReciprocal().distance(j, bound) for j in (k, k + 1))
         assert near == far or abs(near - far) <= 1
 
 
 def test_the_fixture_of_the_reciprocal():
     """1/k(k-1) at 100 and at 200: 1.0101e-4 and 2.5126e-5."""
-    assert Reciprocal().distance(100, 1.0102e-4) == 1
-    assert Reciprocal().distance(100, 1.0100e-4) == 0
-    assert Reciprocal().distance(200, 1.0102e-4) == 101
+    assert ProposedReciprocal().distance(100, 1.0102e-4) == 1
+    assert ProposedReciprocal().distance(100, 1.0100e-4) == 0
+    assert ProposedReciprocal().distance(200, 1.0102e-4) == 101
 
 
 def test_a_reciprocal_of_no_number_is_refused_quietly():
-    made = Reciprocal().release(bound=0.1, **AMOUNTS)
+    made = ProposedReciprocal().release(bound=0.1, **AMOUNTS)
     for bad in (math.nan, None, "many", math.inf):
         assert made(bad).value is not None
 
@@ -64,7 +64,7 @@ def test_a_reciprocal_of_no_number_is_refused_quietly():
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("bound", [0, 1, 2, 4])
 def test_the_distance_of_an_order_statistic_is_safe(q, relation, bound):
-    which = OrderStatistic(q, bounds=BOUNDS, step=1)
+    which = ProposedOrderStatistic(q, bounds=BOUNDS, step=1)
     checked = check_distance(
         which.value,
         lambda x: which.distance(x, bound),
@@ -80,7 +80,7 @@ def test_the_distance_of_an_order_statistic_is_safe(q, relation, bound):
 @pytest.mark.parametrize("bound", [1, 4])
 def test_the_distance_is_exact_where_records_are_replaced(q, bound):
     """On all bags of five records; the bounds must be letters, since changed records go there."""
-    which = OrderStatistic(q, bounds=BOUNDS, step=1)
+    which = ProposedOrderStatistic(q, bounds=BOUNDS, step=1)
     exact = to_unsafe(LETTERS, 5, "replace", differ(which, bound))
     for bag in bags(LETTERS, 5):
         if len(bag) == 5:
@@ -88,7 +88,7 @@ def test_the_distance_is_exact_where_records_are_replaced(q, bound):
 
 
 def test_the_distance_is_not_far_below_the_exact_one_where_records_are_added():
-    which = OrderStatistic(0.5, bounds=BOUNDS, step=1)
+    which = ProposedOrderStatistic(0.5, bounds=BOUNDS, step=1)
     exact = to_unsafe(LETTERS, 7, "add-remove", differ(which, 2))
     pairs = [(which.distance(bag, 2), exact[tuple(bag)]) for bag in bags(LETTERS, 4)]
     assert all(found <= true for found, true in pairs)
@@ -98,14 +98,14 @@ def test_the_distance_is_not_far_below_the_exact_one_where_records_are_added():
 def test_the_value_is_the_order_statistic():
     assert ptr.median(bounds=(0, 100), step=1).value([5, 3, 9]) == 5
     assert ptr.median(bounds=(0, 100), step=1).value([5, 3, 9, 11]) == 5  # the lower one
-    assert OrderStatistic(0.9, bounds=(0, 100), step=1).value(list(range(1, 11))) == 9
+    assert ProposedOrderStatistic(0.9, bounds=(0, 100), step=1).value(list(range(1, 11))) == 9
     assert ptr.median(bounds=(0, 100), step=1).value([]) == 0
     assert ptr.median(bounds=(0, 100), step=1).value([math.nan, None, "x"]) == 50
     assert ptr.median(bounds=(0, 100), step=1).value([1e9, math.inf, -math.inf]) == 100
 
 
 def test_a_bound_as_wide_as_the_bounds_is_always_safe():
-    which = OrderStatistic(0.5, bounds=BOUNDS, step=1)
+    which = ProposedOrderStatistic(0.5, bounds=BOUNDS, step=1)
     assert which.distance([], 8) == which.distance([0, 8, 8], 8) == math.inf
     assert which.distance([], 7.9) == 0
     assert which.distance([1, 2], 1e90) == math.inf
@@ -113,13 +113,13 @@ def test_a_bound_as_wide_as_the_bounds_is_always_safe():
 
 def test_a_large_median_is_fast_and_right():
     """The least window around the middle of 0, 1, …, n-1 that spans more than 10.5 holds 12 records."""
-    which = OrderStatistic(0.5, bounds=(0, 2**20), step=1)
+    which = ProposedOrderStatistic(0.5, bounds=(0, 2**20), step=1)
     assert which.distance(np.arange(1_000_001.0), 10.5) == 10
 
 
 def test_a_window_without_the_bounds_would_be_wrong():
     """The classic slip: records beyond the ends are ignored, so that few records look very stable."""
-    which = OrderStatistic(0.5, bounds=BOUNDS, step=1)
+    which = ProposedOrderStatistic(0.5, bounds=BOUNDS, step=1)
 
     def forgetful(x):
         inner = [b - a for a in range(len(x)) for b in range(a + 1, len(x)) if x[b] - x[a] > 2]
@@ -135,7 +135,7 @@ def test_a_window_without_the_bounds_would_be_wrong():
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("bound", [0.3, 0.7, 1.2, 5.0])
 def test_the_distance_of_a_spread_is_safe(relation, bound):
-    spread = LogSpread(bounds=BOUNDS, step=1)
+    spread = ProposedLogSpread(bounds=BOUNDS, step=1)
     check_distance(
         spread.value,
         lambda x: spread.distance(x, bound),
@@ -149,14 +149,14 @@ def test_the_distance_of_a_spread_is_safe(relation, bound):
 
 
 def test_a_spread_of_one_rank_less_would_be_wrong():
-    spread = LogSpread(bounds=BOUNDS, step=1)
+    spread = ProposedLogSpread(bounds=BOUNDS, step=1)
     with pytest.raises(DiscreetError):
         check_distance(spread.value, lambda x: spread.distance(x, 0.7) + 1, domain=LETTERS, bound=0.7, most=5)
 
 
 def test_a_wide_sample_of_unknown_scale_is_answered():
     pay = [1_000 + 7 * k for k in range(2_000)]
-    made = LogSpread(bounds=(0, 1e6)).release(bound=1, **{**AMOUNTS, "delta": 1e-12})
+    made = ProposedLogSpread(bounds=(0, 1e6)).release(bound=1, **{**AMOUNTS, "delta": 1e-12})
     release = made(pay)
     assert not release.refused
     low, high = release.interval
@@ -167,12 +167,12 @@ def test_a_wide_sample_of_unknown_scale_is_answered():
 
 def test_bad_recipes_are_refused():
     for make in (
-        lambda: LogSpread(bounds=(0, 1), low=0.75, high=0.25),
-        lambda: LogSpread(bounds=(1, 0)),
-        lambda: OrderStatistic(1.5, bounds=(0, 1)),
-        lambda: OrderStatistic(0.5, bounds=(0, math.nan)),
-        lambda: OrderStatistic(0.5, bounds=(0, 1)).release(bound=0, **AMOUNTS),
-        lambda: OrderStatistic(0.5, bounds=(0, 1)).search(bounds=[], **SEARCH),
+        lambda: ProposedLogSpread(bounds=(0, 1), low=0.75, high=0.25),
+        lambda: ProposedLogSpread(bounds=(1, 0)),
+        lambda: ProposedOrderStatistic(1.5, bounds=(0, 1)),
+        lambda: ProposedOrderStatistic(0.5, bounds=(0, math.nan)),
+        lambda: ProposedOrderStatistic(0.5, bounds=(0, 1)).release(bound=0, **AMOUNTS),
+        lambda: ProposedOrderStatistic(0.5, bounds=(0, 1)).search(bounds=[], **SEARCH),
     ):
         with pytest.raises(DiscreetError):
             make()
@@ -183,7 +183,7 @@ def test_bad_recipes_are_refused():
 
 def law_of_search(made, distances):
     """P(refused), and P(stopped at bound i) for each i, summed over the noise of the line."""
-    line, question, grid = made.search.line_law.scale, made.search.question_law.scale, made.search.grid
+    line, question, grid = made.search.line_noise.scale, made.search.question_noise.scale, made.search.grid
     reach = round(45 * line)
     r = np.arange(-reach, reach + 1)
     weight = pmf(r, line)
@@ -213,7 +213,7 @@ def test_the_search_keeps_its_promise_on_all_small_data_sets(relation):
         for i, bound in enumerate(made.bounds, start=1):
             noise = made._noises[bound]
             shift = noise.grid.cells(median.value(one)) - noise.grid.cells(median.value(other))
-            found += stick(both[0][i], gamma * both[1][i], shift, noise.law.scale)
+            found += stick(both[0][i], gamma * both[1][i], shift, noise.distribution.scale)
         worst = max(worst, found)
     assert worst <= 0.03
     assert worst > 0.002
@@ -239,7 +239,7 @@ def test_more_bounds_cost_only_a_higher_threshold():
 
 
 def test_the_search_takes_the_least_bound_that_is_safe():
-    made = Reciprocal().search(bounds=[1e-9, 1e-6, 1e-3, 1], **{**SEARCH, "delta": 1e-12})
+    made = ProposedReciprocal().search(bounds=[1e-9, 1e-6, 1e-3, 1], **{**SEARCH, "delta": 1e-12})
     for _ in range(20):
         release = made(10**4)
         assert release.value.bound == 1e-6
@@ -251,7 +251,7 @@ def test_the_search_takes_the_least_bound_that_is_safe():
 
 
 def test_a_search_may_refuse():
-    made = Reciprocal().search(bounds=[1e-9, 1e-6], **{**SEARCH, "delta": 1e-12})
+    made = ProposedReciprocal().search(bounds=[1e-9, 1e-6], **{**SEARCH, "delta": 1e-12})
     assert made(3).refused
     assert made(3).guarantee == made.guarantee
 

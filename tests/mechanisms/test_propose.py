@@ -53,7 +53,7 @@ def inverse_distance(x):
 def worst_delta(mechanism, distance, most, relation, chance=None):
     """The greatest H over all ordered pairs of neighbours, from the exact law of (refusal or number)."""
     chance = chance or mechanism.test.chance
-    scale, grid = mechanism.noise.law.scale, mechanism.noise.grid
+    scale, grid = mechanism.noise.distribution.scale, mechanism.noise.grid
     seen: dict[tuple, float] = {}
     for one, other in neighbours(LETTERS, most, relation):
         shift = abs(grid.cells(mechanism.query(one)) - grid.cells(mechanism.query(other)))

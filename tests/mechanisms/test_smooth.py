@@ -16,7 +16,14 @@ from discreet.errors import BadParameter, CannotCertify, DiscreetError
 from discreet.mechanisms import Laplace, check_mechanism, smooth
 from discreet.mechanisms.query import Between
 from discreet.mechanisms.sensitivity import LocalAtDistance, SmoothBound, Universe
-from discreet.mechanisms.smooth import Budget, Custom, OrderStatistic, Plan, SmoothMechanism, TrimmedMean
+from discreet.mechanisms.smooth import (
+    Custom,
+    OrderStatistic,
+    SmoothBudget,
+    SmoothMechanism,
+    SmoothPlan,
+    TrimmedMean,
+)
 from discreet.noise import heavy
 
 TEN = Between.of((0, 10))
@@ -52,7 +59,7 @@ def worst(mechanism, universe, measure=None):
     return max(float(np.abs(logs[x] - logs[y]).max()) for x in logs for y in universe.neighbours(x))
 
 
-FAMILIES = [smooth.Cauchy(), smooth.StudentT(3.0), smooth.Lomax(4.0)]
+FAMILIES = [smooth.SmoothCauchy(), smooth.SmoothStudentT(3.0), smooth.SmoothLomax(4.0)]
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
@@ -62,7 +69,7 @@ def test_no_cell_of_the_released_law_betrays_more_than_epsilon(family, epsilon, 
     """All data of a tiny world, all neighbours, every cell and both tails; and nearly ε is reached."""
     universe = Universe(LETTERS, 3, relation)
     mechanism = SmoothMechanism(
-        MEDIAN, Budget(epsilon=epsilon), family=family, smoothing=epsilon / 8, relation=relation
+        MEDIAN, SmoothBudget(epsilon=epsilon), family=family, smoothing=epsilon / 8, relation=relation
     )
     seen = worst(mechanism, universe)
     assert seen <= epsilon * (1 + 1e-9)
@@ -71,14 +78,14 @@ def test_no_cell_of_the_released_law_betrays_more_than_epsilon(family, epsilon, 
 
 @pytest.mark.parametrize("statistic", [TrimmedMean(TEN, trim=1), smooth.InterquantileRange(TEN)], ids=str)
 def test_other_statistics_too(statistic):
-    mechanism = SmoothMechanism(statistic, Budget(epsilon=1.0), size=4)
+    mechanism = SmoothMechanism(statistic, SmoothBudget(epsilon=1.0), size=4)
     assert worst(mechanism, Universe(LETTERS, 4)) <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("family", [smooth.Laplace(), smooth.Gaussian()], ids=str)
+@pytest.mark.parametrize("family", [smooth.SmoothLaplace(), smooth.SmoothGaussian()], ids=str)
 def test_light_noise_keeps_its_delta(family):
     universe = Universe(LETTERS, 3)
-    budget = Budget(epsilon=1.0, delta=1e-3)
+    budget = SmoothBudget(epsilon=1.0, delta=1e-3)
     mechanism = SmoothMechanism(MEDIAN, budget, family=family, smoothing=0.05)
     laws = {x: released(mechanism, x) for x in universe.all()}
     deltas = [
@@ -100,20 +107,22 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_bound_shows_in_the_released_law(name):
-    mechanism = SmoothMechanism(MEDIAN, Budget(epsilon=1.0), family=smooth.StudentT(3.0), smoothing=0.125)
+    mechanism = SmoothMechanism(
+        MEDIAN, SmoothBudget(epsilon=1.0), family=smooth.SmoothStudentT(3.0), smoothing=0.125
+    )
     assert worst(mechanism, Universe(LETTERS, 3), WRONG[name]) > 1.05
 
 
-@pytest.mark.parametrize("family", [smooth.Laplace(), smooth.Gaussian()], ids=str)
+@pytest.mark.parametrize("family", [smooth.SmoothLaplace(), smooth.SmoothGaussian()], ids=str)
 def test_light_noise_is_not_pure(family):
     """Laplace or Gaussian noise of a data-dependent scale, claimed to be pure: some tail betrays far more."""
-    mechanism = SmoothMechanism(MEDIAN, Budget(epsilon=1.0, delta=1e-6), family=family, smoothing=0.02)
+    mechanism = SmoothMechanism(MEDIAN, SmoothBudget(epsilon=1.0, delta=1e-6), family=family, smoothing=0.02)
     assert worst(mechanism, Universe(LETTERS, 3)) > 1.1
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_draw_is_the_rounded_noise_about_the_exact_answer(seed):
-    mechanism = SmoothMechanism(MEDIAN, Budget(epsilon=4.0))
+    mechanism = SmoothMechanism(MEDIAN, SmoothBudget(epsilon=4.0))
     data = [1, 2, 3.3, 4, 5] * 5
     with testing.seeded(seed):
         answer = mechanism(data)
@@ -121,7 +130,7 @@ def test_the_draw_is_the_rounded_noise_about_the_exact_answer(seed):
     step = mechanism.grid.step
     scale = bound / Fraction(repr(mechanism.plan.shift)) / step
     with testing.seeded(seed):
-        cells = heavy.rounded(mechanism.plan.family.noise, scale, value / step)
+        cells = heavy.rounded_noise(mechanism.plan.family.noise, scale, value / step)
     assert answer.value == float(min(max(cells * step, 0), 10))
     assert 0 < answer.value < 10
     assert not answer.private
@@ -129,9 +138,9 @@ def test_the_draw_is_the_rounded_noise_about_the_exact_answer(seed):
 
 def test_the_plan_is_public():
     """Noise, scale and smoothing do not depend on the data that are released."""
-    plans = {str(SmoothMechanism(MEDIAN, Budget(epsilon=1.0), size=100).plan) for _ in range(3)}
+    plans = {str(SmoothMechanism(MEDIAN, SmoothBudget(epsilon=1.0), size=100).plan) for _ in range(3)}
     assert len(plans) == 1
-    mechanism = SmoothMechanism(MEDIAN, Budget(epsilon=1.0), size=100)
+    mechanism = SmoothMechanism(MEDIAN, SmoothBudget(epsilon=1.0), size=100)
     answer = mechanism([5.0] * 100)
     assert answer.error is None
     assert answer.interval is None
@@ -144,11 +153,11 @@ def test_the_plan_is_public():
         ({"epsilon": 1.0}, "pure(epsilon=1.0, relation='replace')"),
         ({"epsilon": 1.0, "relation": "add-remove", "unit": "patient"}, "pure(epsilon=1.0, unit='patient')"),
         (
-            {"rho": 0.1, "family": smooth.LaplaceLogNormal(0.4), "smoothing": 0.05},
+            {"rho": 0.1, "family": smooth.SmoothLaplaceLogNormal(0.4), "smoothing": 0.05},
             "concentrated(rho=0.1, xi=0.0, delta=0.0, relation='replace')",
         ),
         (
-            {"epsilon": 1.0, "delta": 1e-6, "family": smooth.Laplace(), "smoothing": 0.05},
+            {"epsilon": 1.0, "delta": 1e-6, "family": smooth.SmoothLaplace(), "smoothing": 0.05},
             "approximate(epsilon=1.0, delta=1e-06, relation='replace')",
         ),
     ],
@@ -158,16 +167,16 @@ def test_the_promise_is_what_was_asked_for(words, guarantee):
 
 
 def test_pure_noise_is_promised_as_such_where_less_was_asked():
-    made = SmoothMechanism(MEDIAN, Budget(rho=0.5))
+    made = SmoothMechanism(MEDIAN, SmoothBudget(rho=0.5))
     assert made.guarantee.concentrated() <= 0.5
     assert made.guarantee.epsilon(delta=0) > 1
 
 
 EXAMPLES = [
-    SmoothMechanism(MEDIAN, Budget(epsilon=1.0), size=3),
-    SmoothMechanism(TrimmedMean(TEN), Budget(epsilon=0.5, delta=1e-6), size=3),
-    SmoothMechanism(smooth.InterquantileRange(TEN), Budget(rho=0.1), size=3, relation="add-remove"),
-    SmoothMechanism(MEDIAN, Budget(rho=0.1), family=smooth.UniformLogNormal(0.7), smoothing=0.02),
+    SmoothMechanism(MEDIAN, SmoothBudget(epsilon=1.0), size=3),
+    SmoothMechanism(TrimmedMean(TEN), SmoothBudget(epsilon=0.5, delta=1e-6), size=3),
+    SmoothMechanism(smooth.InterquantileRange(TEN), SmoothBudget(rho=0.1), size=3, relation="add-remove"),
+    SmoothMechanism(MEDIAN, SmoothBudget(rho=0.1), family=smooth.SmoothUniformLogNormal(0.7), smoothing=0.02),
 ]
 
 
@@ -197,7 +206,7 @@ def test_every_entry_point_answers():
 def test_kind_data_get_little_noise():
     """A thousand records about 50 in (0, 1000): far closer than the global sensitivity allows, whatever the luck."""
     x = np.linspace(40, 60, 1001)
-    mechanism = SmoothMechanism(OrderStatistic((0, 1000), q=0.5), Budget(epsilon=1.0), public=x)
+    mechanism = SmoothMechanism(OrderStatistic((0, 1000), q=0.5), SmoothBudget(epsilon=1.0), public=x)
     assert mechanism.error_on(x, 0.99) < 2
     assert Laplace(epsilon=1, sensitivity=1000).error(0.99) > 4000
     assert (
@@ -219,10 +228,10 @@ def test_a_function_of_ones_own():
     for x in Universe(LETTERS, 3).all():
         assert own.measure(list(x), 0.3) == MEDIAN.measure(list(x), 0.3)
     assert 0 <= smooth.release(median, [1, 2, 3], sensitivity=local, between=(0, 10), epsilon=1.0).value <= 10
-    assert SmoothMechanism(own, Budget(epsilon=1.0)).plan.smoothing == 1 / 8
-    assert SmoothMechanism(own, Budget(epsilon=1.0), public=list(range(10))).plan.smoothing != 1 / 8
+    assert SmoothMechanism(own, SmoothBudget(epsilon=1.0)).plan.smoothing == 1 / 8
+    assert SmoothMechanism(own, SmoothBudget(epsilon=1.0), public=list(range(10))).plan.smoothing != 1 / 8
     direct = local.smooth(0.1)
-    fixed = SmoothMechanism(Custom(median, direct, 0, 10), Budget(epsilon=1.0))
+    fixed = SmoothMechanism(Custom(median, direct, 0, 10), SmoothBudget(epsilon=1.0))
     assert fixed.plan.smoothing == 0.1
 
 
@@ -263,9 +272,9 @@ def test_other_bad_parameters_are_refused():
         lambda: smooth.release(max, [1, 2], epsilon=1.0),
         lambda: smooth.release("max", [1, 2], epsilon=1.0),
         lambda: smooth.prediction_variance([], (0.0, 0.0), between=(0, 1), epsilon=1.0),
-        lambda: SmoothMechanism(MEDIAN, Budget(epsilon=1.0), family="cauchy"),
+        lambda: SmoothMechanism(MEDIAN, SmoothBudget(epsilon=1.0), family="cauchy"),
         lambda: SmoothMechanism(MEDIAN, 1.0),
-        lambda: SmoothMechanism(max, Budget(epsilon=1.0)),
+        lambda: SmoothMechanism(max, SmoothBudget(epsilon=1.0)),
         lambda: OrderStatistic(TEN),
         lambda: OrderStatistic(TEN, q=0.5, rank=1),
     ]
@@ -276,7 +285,7 @@ def test_other_bad_parameters_are_refused():
 
 def test_a_budget_that_no_noise_keeps_is_refused_by_parameters_alone():
     with pytest.raises(CannotCertify) as caught:
-        SmoothMechanism(MEDIAN, Budget(epsilon=0.1), smoothing=0.2)
+        SmoothMechanism(MEDIAN, SmoothBudget(epsilon=0.1), smoothing=0.2)
     assert caught.value.code == "DP302"
     with pytest.raises(CannotCertify):
         smooth.median([1, 2], (0, 10), epsilon=1e-9)
@@ -284,10 +293,10 @@ def test_a_budget_that_no_noise_keeps_is_refused_by_parameters_alone():
 
 def test_a_plan_estimates_what_samples_show():
     """Of 3,000 samples of Lomax noise about one in twenty exceeds the planned error."""
-    plan = Plan(smooth.Lomax(7.0), 0.2, 0.05)
+    plan = SmoothPlan(smooth.SmoothLomax(7.0), 0.2, 0.05)
     line = plan.error(3.0, 0.95)
     scale = Fraction(3) / Fraction(repr(0.2)) * 1000
-    over = sum(abs(heavy.rounded(plan.family.noise, scale)) > line * 1000 for _ in range(3000))
+    over = sum(abs(heavy.rounded_noise(plan.family.noise, scale)) > line * 1000 for _ in range(3000))
     assert 60 <= over <= 260
 
 

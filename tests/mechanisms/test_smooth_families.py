@@ -15,13 +15,17 @@ from scipy.special import log_ndtr
 from discreet import privacy
 from discreet.errors import BadParameter
 from discreet.mechanisms import smooth
-from discreet.mechanisms.smooth import Budget, hockey
+from discreet.mechanisms.smooth import SmoothBudget, hockey
 from discreet.noise import heavy
 
-PURE = [smooth.Cauchy(), *map(smooth.StudentT, (1.7, 3.0, 10.0)), *map(smooth.Lomax, (1.5, 2.0, 4.5, 21.0))]
+PURE = [
+    smooth.SmoothCauchy(),
+    *map(smooth.SmoothStudentT, (1.7, 3.0, 10.0)),
+    *map(smooth.SmoothLomax, (1.5, 2.0, 4.5, 21.0)),
+]
 CONCENTRATED = [
     kind(sigma)
-    for kind in (smooth.LaplaceLogNormal, smooth.UniformLogNormal, smooth.ArsinhNormal)
+    for kind in (smooth.SmoothLaplaceLogNormal, smooth.SmoothUniformLogNormal, smooth.SmoothArsinhNormal)
     for sigma in (0.3, 0.8, 1.2)
 ]
 ids = str
@@ -29,14 +33,14 @@ ids = str
 
 def log_density(family, z):
     z = np.abs(z)
-    if isinstance(family, smooth.StudentT):
+    if isinstance(family, smooth.SmoothStudentT):
         return stats.t.logpdf(z, family.degrees)
-    if isinstance(family, smooth.Lomax):
+    if isinstance(family, smooth.SmoothLomax):
         return np.log((family.shape - 1) / 2) - family.shape * np.log1p(z)
     sigma = family.sigma
-    if isinstance(family, smooth.ArsinhNormal):
+    if isinstance(family, smooth.SmoothArsinhNormal):
         return stats.norm.logpdf(np.arcsinh(sigma * z) / sigma) - np.log1p((sigma * z) ** 2) / 2
-    if isinstance(family, smooth.UniformLogNormal):
+    if isinstance(family, smooth.SmoothUniformLogNormal):
         return -math.log(2) + sigma**2 / 2 + log_ndtr(-(np.log(np.maximum(z, 1e-300)) + sigma**2) / sigma)
     return laplace_log_normal(sigma)(np.arcsinh(z))
 
@@ -73,16 +77,16 @@ def test_the_pure_loss_is_the_greatest_log_ratio(family, s, t):
 
 
 def test_the_formulas_at_known_points():
-    assert smooth.Cauchy().loss(1.0, 0.0) == pytest.approx(0.962423650, abs=1e-9)  # arccosh 1.5
-    assert smooth.StudentT(3.0).loss(0.3, 0.1) == pytest.approx(0.48491, abs=1e-5)
-    assert smooth.Cauchy().most(0.5, Budget(epsilon=1.0)) == pytest.approx(1.042190611, abs=1e-8)
+    assert smooth.SmoothCauchy().loss(1.0, 0.0) == pytest.approx(0.962423650, abs=1e-9)  # arccosh 1.5
+    assert smooth.SmoothStudentT(3.0).loss(0.3, 0.1) == pytest.approx(0.48491, abs=1e-5)
+    assert smooth.SmoothCauchy().most(0.5, SmoothBudget(epsilon=1.0)) == pytest.approx(1.042190611, abs=1e-8)
 
 
 @pytest.mark.parametrize("family", PURE, ids=ids)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("t", [1e-4, 0.02, 0.09])
 def test_the_largest_shift_keeps_the_budget_and_no_more_would(family, epsilon, t):
-    s = family.most(t, Budget(epsilon=epsilon))
+    s = family.most(t, SmoothBudget(epsilon=epsilon))
     if s == 0:
         assert family.loss(0.0, t) >= epsilon * (1 - 1e-9)
     else:
@@ -100,11 +104,11 @@ BEST = [  # (ε, t, least variance of Student's t and of Lomax, in squares of th
 
 @pytest.mark.parametrize(("epsilon", "t", "student", "lomax"), BEST)
 def test_the_least_variances(epsilon, t, student, lomax):
-    budget = Budget(epsilon=epsilon)
+    budget = SmoothBudget(epsilon=epsilon)
     degrees = [2 + i / 50 for i in range(1, 600)]
     shapes = [3 + i / 50 for i in range(1, 2000)]
-    ts = [(d / (d - 2), smooth.StudentT(d).most(t, budget)) for d in degrees]
-    ls = [(2 / ((a - 2) * (a - 3)), smooth.Lomax(a).most(t, budget)) for a in shapes]
+    ts = [(d / (d - 2), smooth.SmoothStudentT(d).most(t, budget)) for d in degrees]
+    ls = [(2 / ((a - 2) * (a - 3)), smooth.SmoothLomax(a).most(t, budget)) for a in shapes]
     assert min(v / s**2 for v, s in ts if s > 0) == pytest.approx(student, rel=1e-3)
     assert min(v / s**2 for v, s in ls if s > 0) == pytest.approx(lomax, rel=5e-3)
 
@@ -157,7 +161,9 @@ def test_the_known_constants_of_light_noise_are_valid_and_loose():
     assert hockey.delta_bound(
         hockey.gaussian, epsilon=1, shift=shift, stretch=narrow, cells=4000
     ) == pytest.approx(1.82e-13, rel=5e-3)
-    assert smooth.Laplace().most(0.01, Budget(epsilon=1.0, delta=1e-6)) == pytest.approx(0.9245, abs=5e-4)
+    assert smooth.SmoothLaplace().most(0.01, SmoothBudget(epsilon=1.0, delta=1e-6)) == pytest.approx(
+        0.9245, abs=5e-4
+    )
 
 
 @LIGHT
@@ -174,7 +180,7 @@ def test_the_slope_is_the_greatest_of_the_log_density(family):
     z = np.concatenate([np.linspace(1e-4, 3, 1500, endpoint=False), np.geomspace(3, 1e3, 300)])
     steps = np.abs(np.diff(log_density(family, z))) / np.diff(z)
     assert steps.max() <= family.slope * (1 + 1e-6)
-    if not isinstance(family, smooth.ArsinhNormal):
+    if not isinstance(family, smooth.SmoothArsinhNormal):
         assert steps.max() >= family.slope * 0.9
 
 
@@ -207,7 +213,7 @@ def test_a_stretch_alone_is_below_its_bound(family):
 
 def test_the_check_of_orders_can_fail():
     """A slope that is too small by half is found."""
-    family = smooth.LaplaceLogNormal(0.3)
+    family = smooth.SmoothLaplaceLogNormal(0.3)
     assert renyi(family, 24, 0.0, 0.5) > 24 * (family.slope * 0.5 / 4) ** 2 / 2
 
 
@@ -215,13 +221,13 @@ def test_the_uniform_mixture_needs_less_than_was_published():
     """e^(3σ²/2) √(2/π)/σ is an upper bound of our exact slope for σ >= √2, as published; below it is not always one."""
     for sigma in (math.sqrt(2), 2.0, 3.0):
         published = math.exp(1.5 * sigma**2) * math.sqrt(2 / math.pi) / sigma
-        assert smooth.UniformLogNormal(sigma).slope < published
-    assert smooth.UniformLogNormal(0.5).slope > math.exp(0.375) * math.sqrt(2 / math.pi) / 0.5
+        assert smooth.SmoothUniformLogNormal(sigma).slope < published
+    assert smooth.SmoothUniformLogNormal(0.5).slope > math.exp(0.375) * math.sqrt(2 / math.pi) / 0.5
 
 
 @pytest.mark.parametrize("rho", [0.005, 0.5, 3.0])
 def test_a_concentrated_budget_is_kept(rho):
-    budget = Budget(rho=rho)
+    budget = SmoothBudget(rho=rho)
     assert privacy.pure(budget.pure).concentrated() <= rho
     for family in CONCENTRATED:
         s = family.most(0.01, budget)
@@ -229,28 +235,35 @@ def test_a_concentrated_budget_is_kept(rho):
 
 
 ADMISSIBLE = [
-    (smooth.Cauchy(), 1 / 6, 1 / 6, 1.0, 0.0, True),  # Nissim, Raskhodnikova, Smith 2007
-    (smooth.Cauchy(), 2 * math.sinh(0.25), 0.5, 1.0, 0.0, True),  # the most that is possible
-    (smooth.Cauchy(), 2.01 * math.sinh(0.25), 0.5, 1.0, 0.0, False),
-    (smooth.Cauchy(), 0.1, 0.51, 1.0, 0.0, False),
-    (smooth.StudentT(3.0), 0.2, 0.51 / 3, 1.0, 0.0, False),
-    (smooth.Lomax(4.0), math.expm1(0.125), 0.5 / 3, 1.0, 0.0, True),
-    (smooth.Laplace(), 0.5, 1 / (2 * math.log(2e6)), 1.0, 1e-6, True),
-    (smooth.Laplace(), 0.5, 0.01, 1.0, 0.0, False),  # light tails are never pure under dilation
-    (smooth.Gaussian(), 0.01, 0.001, 1.0, 0.0, False),
+    (smooth.SmoothCauchy(), 1 / 6, 1 / 6, 1.0, 0.0, True),  # Nissim, Raskhodnikova, Smith 2007
+    (smooth.SmoothCauchy(), 2 * math.sinh(0.25), 0.5, 1.0, 0.0, True),  # the most that is possible
+    (smooth.SmoothCauchy(), 2.01 * math.sinh(0.25), 0.5, 1.0, 0.0, False),
+    (smooth.SmoothCauchy(), 0.1, 0.51, 1.0, 0.0, False),
+    (smooth.SmoothStudentT(3.0), 0.2, 0.51 / 3, 1.0, 0.0, False),
+    (smooth.SmoothLomax(4.0), math.expm1(0.125), 0.5 / 3, 1.0, 0.0, True),
+    (smooth.SmoothLaplace(), 0.5, 1 / (2 * math.log(2e6)), 1.0, 1e-6, True),
+    (smooth.SmoothLaplace(), 0.5, 0.01, 1.0, 0.0, False),  # light tails are never pure under dilation
+    (smooth.SmoothGaussian(), 0.01, 0.001, 1.0, 0.0, False),
     (
-        smooth.Gaussian(),
+        smooth.SmoothGaussian(),
         1 / (5 * math.sqrt(2 * math.log(2e6))),
         1 / (4 * (1 + math.log(2e6))),
         1.0,
         1e-6,
         True,
     ),
-    (smooth.LaplaceLogNormal(0.5), 0.2, 0.01, 1.0, 1e-6, True),
-    (smooth.LaplaceLogNormal(0.5), 0.2, 0.01, 1.0, 0.0, False),
-    (smooth.UniformLogNormal(1.0), 0.01, 1e-6, 1.0, 0.0, False),  # its δ is below every float, and not zero
-    (smooth.Laplace(), 0.01, 1e-6, 1.0, 0.0, False),
-    (smooth.Gaussian(), 1e-6, 0.0, 1.0, 0.0, False),
+    (smooth.SmoothLaplaceLogNormal(0.5), 0.2, 0.01, 1.0, 1e-6, True),
+    (smooth.SmoothLaplaceLogNormal(0.5), 0.2, 0.01, 1.0, 0.0, False),
+    (
+        smooth.SmoothUniformLogNormal(1.0),
+        0.01,
+        1e-6,
+        1.0,
+        0.0,
+        False,
+    ),  # its δ is below every float, and not zero
+    (smooth.SmoothLaplace(), 0.01, 1e-6, 1.0, 0.0, False),
+    (smooth.SmoothGaussian(), 1e-6, 0.0, 1.0, 0.0, False),
 ]
 
 
@@ -263,19 +276,19 @@ def test_admissible_noise(case):
 @pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, True, "1", None])
 def test_bad_parameters_are_refused(bad):
     for make in (
-        smooth.StudentT,
-        smooth.Lomax,
-        smooth.LaplaceLogNormal,
-        smooth.UniformLogNormal,
-        smooth.ArsinhNormal,
-        lambda x: Budget(epsilon=x),
-        lambda x: Budget(rho=x),
-        lambda x: smooth.is_admissible(smooth.Cauchy(), 0.1, 0.1, x),
+        smooth.SmoothStudentT,
+        smooth.SmoothLomax,
+        smooth.SmoothLaplaceLogNormal,
+        smooth.SmoothUniformLogNormal,
+        smooth.SmoothArsinhNormal,
+        lambda x: SmoothBudget(epsilon=x),
+        lambda x: SmoothBudget(rho=x),
+        lambda x: smooth.is_admissible(smooth.SmoothCauchy(), 0.1, 0.1, x),
     ):
         with pytest.raises(BadParameter):
             make(bad)
     with pytest.raises(BadParameter):
-        smooth.is_admissible(heavy.Cauchy(), 0.1, 0.1, 1.0)
+        smooth.is_admissible(heavy.CauchyNoise(), 0.1, 0.1, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -290,4 +303,4 @@ def test_bad_parameters_are_refused(bad):
 )
 def test_a_budget_is_stated_in_one_way(words):
     with pytest.raises(BadParameter):
-        Budget(**words)
+        SmoothBudget(**words)

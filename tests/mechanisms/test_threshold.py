@@ -63,8 +63,8 @@ def transcripts(length, positives):
 def law_of(sparse, stream):
     """The law of what `sparse` answers, from its own scales, grid and line."""
     cells = [sparse.grid.cells(value) - sparse.line for value in stream]
-    line, mass = line_of(sparse.line_law.scale)
-    above = [tail(line - cell, sparse.question_law.scale) for cell in cells]
+    line, mass = line_of(sparse.line_noise.scale)
+    above = [tail(line - cell, sparse.question_noise.scale) for cell in cells]
     return {answers: chance(answers, above, mass) for answers in transcripts(len(stream), sparse.positives)}
 
 
@@ -128,8 +128,8 @@ def test_questions_that_are_not_monotone_break_the_noise_of_monotone_ones():
 def test_the_noise_is_that_of_the_proof():
     sparse = SparseVector(epsilon=1, sensitivity=1, threshold=0, positives=4)
     cells = sparse.grid.sensitivity(1)
-    line_epsilon = cells / sparse.line_law.scale
-    question_epsilon = 2 * 4 * cells / sparse.question_law.scale
+    line_epsilon = cells / sparse.line_noise.scale
+    question_epsilon = 2 * 4 * cells / sparse.question_noise.scale
     assert line_epsilon + question_epsilon <= 1
     assert line_epsilon + question_epsilon == pytest.approx(1, rel=1e-12)
     assert question_epsilon / line_epsilon == pytest.approx(8 ** (2 / 3), rel=1e-9)
@@ -265,7 +265,7 @@ def test_a_conversation_stays_in_its_process(monkeypatch):
 )
 def test_threads_cannot_squeeze_out_more_positives():
     sparse = SparseVector(**CLEAR, positives=3)
-    assert max(sparse.line_law.scale, sparse.question_law.scale) * sparse.grid.step <= 20
+    assert max(sparse.line_noise.scale, sparse.question_noise.scale) * sparse.grid.step <= 20
     questions = sparse.open()
 
     def greedy(_):
@@ -288,7 +288,7 @@ def test_nobody_else_answers_between_the_draw_and_the_count(way):
             held.append(questions._lock.locked())
             return 0
 
-    sparse.question_law = Watching()
+    sparse.question_noise = Watching()
     getattr(questions, way)(LOW)
     assert held == [True]
 
@@ -315,7 +315,7 @@ def test_not_a_number_counts_as_zero():
 def test_numbers_are_paid_for_apart():
     sparse = SparseVector(**CLEAR, positives=2, answer_epsilon=0.5)
     assert sparse.guarantee == privacy.pure(1.5)
-    assert sparse.answer_law.scale == 2 * sparse.grid.sensitivity(1) / 0.5
+    assert sparse.answer_noise.scale == 2 * sparse.grid.sensitivity(1) / 0.5
     low, first, second = sparse([LOW, HIGH, 2 * HIGH, LOW]).value
     assert low is None
     assert abs(first - HIGH) < 200
@@ -328,7 +328,7 @@ def test_a_number_has_noise_of_its_own():
     questions = sparse.open()
     samples = np.array([questions.measure(0) for _ in range(FEW // 2)]) / float(sparse.grid.step)
     samples = (samples / 64).round().astype(int)  # cells of 64, so that there is enough in each
-    scale = sparse.answer_law.scale
+    scale = sparse.answer_noise.scale
 
     def law(k, wrong=1.0):
         edges = [

@@ -18,7 +18,7 @@ from discreet.mechanisms import analysis, local, prediction, ptr, queries
 from discreet.mechanisms.conformance import _form
 from discreet.mechanisms.instance import per_instance_losses
 from discreet.mechanisms.mechanism import Refusal
-from discreet.mechanisms.proposals import LogSpread, OrderStatistic
+from discreet.mechanisms.proposals import ProposedLogSpread, ProposedOrderStatistic
 from discreet.mechanisms.sensitivity import LocalAtDistance, SmoothBound
 from tests.mechanisms.examples import AGES, BOUNDED, EXAMPLES, PROPOSED, SEARCHED
 from tests.mechanisms.odd import ERRORS, ODD, SECRET
@@ -41,8 +41,12 @@ RECORDS = {
     "statistical query": of_records(queries.statistical(bool, size=len(AGES)).laplace(epsilon=1)),
     "unbounded sum": of_records(m.UnboundedSum(epsilon=1.0)),
     "optimised unary": of_records(local.OptimisedUnary(epsilon=1, outcomes=4)),
-    "propose a median": of_records(OrderStatistic(0.5, bounds=BETWEEN, step=1).release(bound=5, **PROPOSED)),
-    "search a spread": of_records(LogSpread(bounds=BETWEEN, step=1).search(bounds=[0.1, 1], **SEARCHED)),
+    "propose a median": of_records(
+        ProposedOrderStatistic(0.5, bounds=BETWEEN, step=1).release(bound=5, **PROPOSED)
+    ),
+    "search a spread": of_records(
+        ProposedLogSpread(bounds=BETWEEN, step=1).search(bounds=[0.1, 1], **SEARCHED)
+    ),
     "prediction variance": of_records(prediction.prediction_variance([1.0, 0.5], **BOUNDED), ROWS * 5),
     "choice under a bound": of_records(
         m.HighProbabilityBound(lambda data: [len(data), 1], len, mechanism=m.NoisyMax, **BOUNDED)
@@ -74,7 +78,9 @@ STATISTICS = {
 }
 SMOOTH = {
     name: (
-        smooth.SmoothMechanism(statistic, smooth.Budget(epsilon=1.0), family=smooth.Cauchy(), smoothing=0.1),
+        smooth.SmoothMechanism(
+            statistic, smooth.SmoothBudget(epsilon=1.0), family=smooth.SmoothCauchy(), smoothing=0.1
+        ),
         list(data),
     )
     for name, (statistic, data) in STATISTICS.items()

@@ -25,7 +25,7 @@ import discreet as dp
 from discreet import graphs, paths, privacy
 from discreet.cli import main
 from discreet.errors import DiscreetError
-from discreet.tables.toml import value_text
+from discreet.tables.data.toml import value_text
 from tests.chance import no_chance
 
 #: Cells of the data, and a password: none of them is ever in an error.

@@ -62,7 +62,7 @@ for door in json.loads(sys.argv[2]):
 print(json.dumps(said))
 """
 WHOM = "protect=dp.each('patient_id', at_most=2)"
-ANSWER = "__import__('discreet.tables.answer', fromlist=['x']).Answer(('a',), ((1,),), {})"
+ANSWER = "__import__('discreet.tables.answer.answer', fromlist=['x']).Answer(('a',), ((1,),), {})"
 COUNT = "SELECT COUNT(*) FROM visits"
 #: What needs an extra, and which one; by the libraries that are hidden.
 NEEDS = {

@@ -111,4 +111,4 @@ def test_a_site_is_found_and_an_error_noted():
         assert found == set()
         with pytest.raises(DiscreetError):
             dp.column("integer", bounds=(9, 1))
-    assert any(site.startswith("tables/rules.py bounds_of") for site in found)
+    assert any(site.startswith("tables/data/rules.py bounds_of") for site in found)

@@ -14,14 +14,14 @@ from discreet.noise import heavy, lazy
 from discreet.noise.enclosure import normal_tails
 
 PLAIN = [
-    heavy.Laplace(),
-    heavy.Gaussian(),
-    heavy.Cauchy(),
-    heavy.StudentT(Fraction(5, 2)),
-    heavy.Lomax(Fraction(9, 2)),
-    heavy.ArsinhNormal(Fraction(3, 4)),
+    heavy.LaplaceNoise(),
+    heavy.GaussianNoise(),
+    heavy.CauchyNoise(),
+    heavy.StudentTNoise(Fraction(5, 2)),
+    heavy.LomaxNoise(Fraction(9, 2)),
+    heavy.ArsinhNormalNoise(Fraction(3, 4)),
 ]
-MIXED = [heavy.LaplaceLogNormal(Fraction(1, 2)), heavy.UniformLogNormal(Fraction(2, 3))]
+MIXED = [heavy.LaplaceLogNormalNoise(Fraction(1, 2)), heavy.UniformLogNormalNoise(Fraction(2, 3))]
 ALL = pytest.mark.parametrize("noise", PLAIN + MIXED, ids=str)
 SIMPLE = pytest.mark.parametrize("noise", PLAIN, ids=str)
 
@@ -32,16 +32,16 @@ SIMPLE = pytest.mark.parametrize("noise", PLAIN, ids=str)
 )
 def test_no_scale_is_refused(noise, scale):
     for centre in (Fraction(7, 2), -0.3, 10**30):
-        assert type(heavy.rounded(noise, scale, centre)) is int
+        assert type(heavy.rounded_noise(noise, scale, centre)) is int
 
 
 def test_not_even_one_beyond_every_float():
-    assert abs(heavy.rounded(heavy.Laplace(), Fraction(10) ** 400)) > 10**300
+    assert abs(heavy.rounded_noise(heavy.LaplaceNoise(), Fraction(10) ** 400)) > 10**300
 
 
 @ALL
 def test_without_noise_the_centre_is_rounded_half_up(noise):
-    found = [heavy.rounded(noise, 0, Fraction(n, 4)) for n in range(-6, 7)]
+    found = [heavy.rounded_noise(noise, 0, Fraction(n, 4)) for n in range(-6, 7)]
     assert found == [math.floor(Fraction(n, 4) + Fraction(1, 2)) for n in range(-6, 7)]
 
 
@@ -59,7 +59,7 @@ def test_a_walk_of_the_bit_tree_brackets_every_probability(noise, scale, centre,
 
     def draw(source):
         with testing.using(source):
-            return heavy.rounded(noise, scale, centre)
+            return heavy.rounded_noise(noise, scale, centre)
 
     decided, rest = testing.walk(draw, 9)
     assert sum(decided.values()) + rest == 1
@@ -97,7 +97,7 @@ def test_a_mixture_is_its_inner_law_stretched(noise):
             low, high = law.normal.magnitude(60)
             y = float(low + high) / 2 * (-1 if law.normal.negative else 1)
             x = 0.4 * math.exp(-float(noise.sigma) * y)
-            truth = math.exp(-x) if isinstance(noise, heavy.LaplaceLogNormal) else max(0.0, 1 - x)
+            truth = math.exp(-x) if isinstance(noise, heavy.LaplaceLogNormalNoise) else max(0.0, 1 - x)
             for bits in (10, 50, 90):
                 under, over = law.tails(Fraction(2, 5), bits)
                 assert under * 2.0**-bits <= truth * (1 + 1e-12) + 1e-15
@@ -123,19 +123,20 @@ def test_the_same_words_give_the_same_noise_at_every_first_precision(monkeypatch
     for first in (1, 8, 20, 64):
         monkeypatch.setattr(heavy, "_FIRST_BITS", first)
         with testing.using(Stream()):
-            answers.add(heavy.rounded(heavy.Lomax(Fraction(3)), Fraction(50)))
+            answers.add(heavy.rounded_noise(heavy.LomaxNoise(Fraction(3)), Fraction(50)))
     assert len(answers) == 1
 
 
 @pytest.mark.parametrize("scale", [-1, math.nan, math.inf, True, "1", None])
 def test_what_is_no_scale_is_refused(scale):
     with pytest.raises(BadParameter):
-        heavy.rounded(heavy.Cauchy(), scale)
+        heavy.rounded_noise(heavy.CauchyNoise(), scale)
 
 
 @pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, True, "2", None, 10**9, 1e-9])
 @pytest.mark.parametrize(
-    "kind", [heavy.StudentT, heavy.LaplaceLogNormal, heavy.UniformLogNormal, heavy.ArsinhNormal]
+    "kind",
+    [heavy.StudentTNoise, heavy.LaplaceLogNormalNoise, heavy.UniformLogNormalNoise, heavy.ArsinhNormalNoise],
 )
 def test_what_is_no_parameter_is_refused(kind, bad):
     with pytest.raises(BadParameter):
@@ -145,12 +146,12 @@ def test_what_is_no_parameter_is_refused(kind, bad):
 @pytest.mark.parametrize("bad", [1, 0.5, -1, math.nan, math.inf, True, "2", None])
 def test_what_is_no_shape_is_refused(bad):
     with pytest.raises(BadParameter):
-        heavy.Lomax(bad)
+        heavy.LomaxNoise(bad)
 
 
 def test_a_wrong_tail_is_noticed_by_the_walk(monkeypatch):
     """The walk above can fail: with the rounding half a cell off, the probabilities are others."""
     monkeypatch.setattr(heavy, "_FIRST_BITS", 1)
-    law = heavy._Cells(heavy.Laplace(), Fraction(1), Fraction(0))  # floor instead of nearest
+    law = heavy._Cells(heavy.LaplaceNoise(), Fraction(1), Fraction(0))  # floor instead of nearest
     decided, rest = testing.walk(lambda s: lazy.locate(lazy.Uniform(s, step=1), law, 0, 0), 9)
     assert decided[0] > Fraction(math.exp(0)) - Fraction(math.exp(-0.5)) + rest

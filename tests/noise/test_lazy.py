@@ -14,7 +14,7 @@ from discreet.noise.enclosure import exp_minus
 from discreet.noise.scales import Scales
 from tests.noise.sources import Replay
 
-LAWS = [integer.Geometric, integer.LaplaceMagnitude, integer.GaussianMagnitude]
+LAWS = [integer.GeometricNoise, integer.LaplaceMagnitude, integer.GaussianMagnitude]
 KINDS = pytest.mark.parametrize("kind", LAWS, ids=lambda kind: kind.__name__)
 SCALES = [Fraction(1, 3), 0.9, 10.0, 1000.5, 2.0**20]
 
@@ -144,6 +144,6 @@ def test_a_uniform_keeps_its_digits_when_refined():
 
 @pytest.mark.parametrize("start", [0, 1, 17, 1000])
 def test_the_search_finds_the_sample_from_anywhere(start):
-    law = integer.Geometric(Scales(10))
+    law = integer.GeometricNoise(Scales(10))
     uniform = lazy.Uniform(testing.ScriptedSource(words=[0]), prefix=1 << 60, known=63)  # 1/8: -10 log = 20.8
     assert lazy.locate(uniform, law, 0, start) == 20

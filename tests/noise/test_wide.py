@@ -19,7 +19,7 @@ from tests.statistical import fit
 from tests.statistical.constants import ALPHA, FEW, MANY
 
 FAMILIES = {
-    "geometric": (integer.Geometric, wide.WideGeometric, integer.Geometric),
+    "geometric": (integer.GeometricNoise, wide.WideGeometric, integer.GeometricNoise),
     "gaussian": (integer.GaussianMagnitude, wide.WideGaussian, integer.GaussianMagnitude),
 }
 BOTH = pytest.mark.parametrize("family", FAMILIES)

@@ -41,14 +41,14 @@ def lomax(z, a):
 
 
 LAWS = {
-    heavy.Laplace(): stats.laplace.cdf,
-    heavy.Gaussian(): stats.norm.cdf,
-    heavy.Cauchy(): stats.cauchy.cdf,
-    heavy.StudentT(Fraction(5, 2)): lambda z: stats.t.cdf(z, 2.5),
-    heavy.Lomax(Fraction(9, 2)): lambda z: lomax(z, 4.5),
-    heavy.LaplaceLogNormal(Fraction(1, 2)): lambda z: lln(z, 0.5),
-    heavy.UniformLogNormal(Fraction(2, 3)): lambda z: uln(z, 2 / 3),
-    heavy.ArsinhNormal(Fraction(3, 4)): lambda z: stats.norm.cdf(np.arcsinh(0.75 * z) / 0.75),
+    heavy.LaplaceNoise(): stats.laplace.cdf,
+    heavy.GaussianNoise(): stats.norm.cdf,
+    heavy.CauchyNoise(): stats.cauchy.cdf,
+    heavy.StudentTNoise(Fraction(5, 2)): lambda z: stats.t.cdf(z, 2.5),
+    heavy.LomaxNoise(Fraction(9, 2)): lambda z: lomax(z, 4.5),
+    heavy.LaplaceLogNormalNoise(Fraction(1, 2)): lambda z: lln(z, 0.5),
+    heavy.UniformLogNormalNoise(Fraction(2, 3)): lambda z: uln(z, 2 / 3),
+    heavy.ArsinhNormalNoise(Fraction(3, 4)): lambda z: stats.norm.cdf(np.arcsinh(0.75 * z) / 0.75),
 }
 
 
@@ -59,9 +59,9 @@ def cells(cdf, scale, edges):
 
 def accepts_only(noise, count, wrong):
     scale, cdf = Fraction(37, 3), LAWS[noise]
-    unit = 4.0 if isinstance(noise, heavy.Lomax) else 12.0
+    unit = 4.0 if isinstance(noise, heavy.LomaxNoise) else 12.0
     edges = np.concatenate(([-np.inf], np.unique(np.floor(EDGES[1:-1] * unit) + 0.5), [np.inf]))
-    drawn = np.array([heavy.rounded(noise, scale) for _ in range(count)], float)
+    drawn = np.array([heavy.rounded_noise(noise, scale) for _ in range(count)], float)
     observed = np.histogram(np.clip(drawn, -1e14, 1e14), np.clip(edges, -1e15, 1e15))[0]
     scales = [float(scale) * factor for factor in (1, 1 - wrong, 1 + wrong)]
     fit.accepts_counts(observed, *(cells(cdf, each, edges) for each in scales))

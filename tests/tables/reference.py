@@ -18,9 +18,9 @@ from fractions import Fraction
 from functools import singledispatch
 from typing import Any
 
-from discreet.tables import expr as e
-from discreet.tables import plan as p
-from discreet.tables.types import DATE, MOMENT, NUMBER
+from discreet.tables.data import expr as e
+from discreet.tables.data import sums as p
+from discreet.tables.data.types import DATE, MOMENT, NUMBER
 
 NUMERAL = re.compile(r"[+-]?[0-9]{1,18}([.][0-9]{1,18})?")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

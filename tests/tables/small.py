@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import itertools
 
-from discreet.tables import expr as e
-from discreet.tables.contribution import Contribution
-from discreet.tables.dataset import Column, Dataset, Each, Table
-from discreet.tables.plan import Private
-from discreet.tables.question import Aggregate, Key, Question
-from discreet.tables.types import NUMBER, TEXT, Type
+from discreet.tables.ask.question import Aggregate, Key, Question
+from discreet.tables.data import expr as e
+from discreet.tables.data.dataset import Column, Dataset, Each, Table
+from discreet.tables.data.sums import Private
+from discreet.tables.data.types import NUMBER, TEXT, Type
+from discreet.tables.plan.contribution import Contribution
 from tests.tables.reference import Reference
 
 ROWS = Private("visits")

@@ -12,11 +12,11 @@ import pytest
 
 from discreet import privacy
 from discreet.errors import BadDescription, BadParameter
-from discreet.tables.after import Column, Combined, Literal
-from discreet.tables.answer import Answer, Noisy
-from discreet.tables.arrange import arrange
-from discreet.tables.plan import Private
-from discreet.tables.question import Order, Output, Question
+from discreet.tables.answer.answer import Answer, Noisy
+from discreet.tables.answer.arrange import arrange
+from discreet.tables.ask.after import Column, Combined, Literal
+from discreet.tables.ask.question import Order, Output, Question
+from discreet.tables.data.sums import Private
 
 
 def noisy(values, half=2.0, **more):

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from discreet import testing
-from discreet.tables.after import Column, Combined
-from discreet.tables.brackets import Brackets, Counts
-from discreet.tables.compile import compile_question
-from discreet.tables.question import Output
-from discreet.tables.spend import Spend
+from discreet.tables.ask.after import Column, Combined
+from discreet.tables.ask.question import Output
+from discreet.tables.plan.brackets import BinWeights, QuantileIntervals
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.spend import Spend
 from tests.chance import may_fail
 from tests.statistical.constants import ALPHA, FEW, WRONG
 from tests.statistical.fit import accepts
@@ -38,7 +38,7 @@ TABLES = [
 
 def counts_of(values, fine=1):
     places, weights = np.unique(np.array(values, np.int64), return_counts=True)
-    return Counts(places, (weights * fine).astype(object), fine)
+    return BinWeights(places, (weights * fine).astype(object), fine)
 
 
 def law_of(brackets, counts):
@@ -72,7 +72,7 @@ def test_intervals_fail_no_more_often_than_they_may(shares):
     worst, sure = 0.0, 1.0
     for scale, values in itertools.product((Fraction(1, 9), Fraction(30)), TABLES):
         for drawn in itertools.combinations_with_replacement((0, 1, LAST), len(shares)):
-            fails, everything = chances(Brackets(drawn, shares, LAST, scale, 0.05), values)
+            fails, everything = chances(QuantileIntervals(drawn, shares, LAST, scale, 0.05), values)
             worst, sure = max(worst, fails), min(sure, everything)
     assert worst <= 0.05
     assert worst > 0.002, "intervals are far wider than they need to be"
@@ -80,15 +80,15 @@ def test_intervals_fail_no_more_often_than_they_may(shares):
 
 
 def test_a_target_that_is_too_small_fails_too_often(monkeypatch):
-    right = Brackets.target
-    monkeypatch.setattr(Brackets, "target", lambda self, fine: right(self, fine) // 2)
-    brackets = Brackets((2,), (HALF,), LAST, Fraction(30), 0.05)
+    right = QuantileIntervals.target
+    monkeypatch.setattr(QuantileIntervals, "target", lambda self, fine: right(self, fine) // 2)
+    brackets = QuantileIntervals((2,), (HALF,), LAST, Fraction(30), 0.05)
     assert max(chances(brackets, values)[0] for values in TABLES) > 0.05
 
 
 def test_weights_that_do_not_grow_fail_too_often():
     """With equal weights many narrow rungs would win together."""
-    values, brackets = (90,) * 40, Brackets((0,), (HALF,), 90, Fraction(30), 0.05)
+    values, brackets = (90,) * 40, QuantileIntervals((0,), (HALF,), 90, Fraction(30), 0.05)
     _, misses = brackets.misses(counts_of(values))
     equal = np.exp(-misses / 30)
     assert chances(brackets, values)[0] <= 0.05 < equal[:-1].sum() / equal.sum()
@@ -96,14 +96,14 @@ def test_weights_that_do_not_grow_fail_too_often():
 
 def test_all_rungs_are_nested_and_end_at_the_bounds():
     for drawn in itertools.combinations_with_replacement(range(0, 101, 20), 3):
-        rungs = Brackets(drawn, (*QUARTERS, Fraction(9, 10)), 100, Fraction(1), 0.05).ladder()
+        rungs = QuantileIntervals(drawn, (*QUARTERS, Fraction(9, 10)), 100, Fraction(1), 0.05).ladder()
         assert rungs[-1] == ((0, 100),) * 3
         assert len(set(rungs)) == len(rungs)
         steps = np.diff(np.array(rungs), axis=0)
         assert (steps[:, :, 0] <= 0).all()
         assert (steps[:, :, 1] >= 0).all()
         assert all(low <= y <= high for y, (low, high) in zip(drawn, rungs[0], strict=True))
-    assert len(Brackets((0,), (HALF,), 4095, Fraction(1), 0.05).ladder()) < 33
+    assert len(QuantileIntervals((0,), (HALF,), 4095, Fraction(1), 0.05).ladder()) < 33
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
@@ -114,15 +114,15 @@ def test_intervals_cost_one_choice_for_all_groups(shares, keys, relation):
     asked = [("quantile", number(0, 3), {"fraction": share}) for share in shares]
     data = dataset(at_most=1, relation=relation)
     mechanism = compile_question(question(*asked, keys=keys), data, Spend(epsilon=2.0))
-    (part,) = mechanism.parts
+    (part,) = mechanism.stages
     fine, each = part.sums.scheme.fine, float(part.epsilon)
-    assert each * part.recipe.choices <= 2.0
+    assert each * part.strategy.choices <= 2.0
     everybody = list(people((0, 1, 3), most=2))
     own = {who: weighted(part.sums, who) for who in everybody}
     drawn = [tuple(sorted(y)) for y in itertools.product((0, 1, 3), repeat=len(shares))]
     worst = 0.0
     for base, at in itertools.product(([((("a", 0),))] * 2, [(("a", 3),), (("b", 1),), (("a", 1),)]), drawn):
-        brackets = Brackets(at, part.recipe.shares, 3, part._widest_scale(fine), 0.05)
+        brackets = QuantileIntervals(at, part.strategy.shares, 3, part._widest_scale(fine), 0.05)
         laws = {
             who: [
                 law_of(brackets, counts)[1]
@@ -144,13 +144,13 @@ def by_group(people_sums, groups, fine):
     for group in groups:
         weights = [sum(own.get((*group, y), (0,))[0] for own in people_sums) for y in range(4)]
         places = np.flatnonzero(weights)
-        yield Counts(places, np.array([weights[y] for y in places], object), fine)
+        yield BinWeights(places, np.array([weights[y] for y in places], object), fine)
 
 
 @may_fail(2 * ALPHA, "one law fits, one does not")
 def test_a_rung_is_drawn_by_its_law():
     values = list(range(41)) * 2
-    brackets = Brackets((20,), (HALF,), 40, Fraction(8), 0.05)
+    brackets = QuantileIntervals((20,), (HALF,), 40, Fraction(8), 0.05)
     rungs, misses = brackets.misses(counts_of(values))
 
     def law(scale):
@@ -177,7 +177,7 @@ def extreme_law(part, values, word):
 def test_an_extreme_lies_between_the_answer_and_the_bound(word):
     """The exact chance that it does not, for small groups too."""
     data = dataset(rows_are_units=True)
-    (part,) = compile_question(question((word, number(0, 9))), data, Spend(epsilon=1.0)).parts
+    (part,) = compile_question(question((word, number(0, 9))), data, Spend(epsilon=1.0)).stages
     t, worst = part.beyond, 0.0
     for values in [(5,), (0, 9), (9,) * 3, (0,) * 5, (4,) * t, (4,) * (t - 1) + (8,), (1,) * 3 * t]:
         law = extreme_law(part, values, word)
@@ -194,7 +194,7 @@ def test_an_extreme_lies_between_the_answer_and_the_bound(word):
 def test_an_extreme_is_drawn_by_its_law(word):
     values = (3, 3, 5)
     data = dataset([(("a", x),) for x in values], rows_are_units=True)
-    (part,) = compile_question(question((word, number(0, 9))), data, Spend(epsilon=2.0)).parts
+    (part,) = compile_question(question((word, number(0, 9))), data, Spend(epsilon=2.0)).stages
     held = [(3, 2), (5, 1)]
     drawn = np.array([part._one(held)[word][0] for _ in range(FEW // 4)])
     accepts(drawn, lambda k: extreme_law(part, values, word)[k], lambda k: extreme_law(part, (), word)[k])

@@ -11,9 +11,9 @@ from fractions import Fraction
 import pytest
 
 from discreet.errors import RefusedQuestion
-from discreet.tables import build, compare
-from discreet.tables import expr as e
-from discreet.tables.types import DATE, NUMBER, TEXT, TRUTH, WIDEST, Type
+from discreet.tables.ask import build, compare
+from discreet.tables.data import expr as e
+from discreet.tables.data.types import DATE, NUMBER, TEXT, TRUTH, WIDEST, Type
 from tests.tables.reference import value
 
 F = Fraction

@@ -14,11 +14,11 @@ import discreet as dp
 from discreet import testing
 from discreet.errors import BadParameter, DiscreetError, EngineFailed, RefusedQuestion
 from discreet.mechanisms import check_mechanism
-from discreet.mechanisms.laws import exactly
-from discreet.tables.cap import CapMechanism
-from discreet.tables.compile import compile_question
-from discreet.tables.question import Key
-from discreet.tables.spend import Spend
+from discreet.mechanisms.distributions import exactly
+from discreet.tables.ask.question import Key
+from discreet.tables.plan.cap import CapMechanism
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.spend import Spend
 from tests.chance import may_fail
 from tests.statistical.constants import ALPHA, WRONG
 from tests.statistical.fit import accepts, discrete_laplace

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from discreet.errors import RefusedQuestion
-from discreet.tables import ranks
-from discreet.tables.compile import compile_question
-from discreet.tables.spend import Spend
+from discreet.tables.plan import ranks
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.spend import Spend
 from tests.chance import may_fail
 from tests.statistical.constants import ALPHA, FEW, WRONG
 from tests.statistical.fit import accepts
@@ -97,12 +97,12 @@ def test_a_rank_costs_one_choice_for_all_groups(asked, keys, relation):
     mechanism = compile_question(
         question(asked, keys=keys), dataset(at_most=1, relation=relation), Spend(epsilon=2.0)
     )
-    (part,) = mechanism.parts
+    (part,) = mechanism.stages
     (one,) = mechanism.question.aggregates
     vectors = counted(part.sums, mechanism.groups, range(4))
     bases = [base for base in BASES if base] if relation == "add-remove" else BASES[1:3]
     worst = worst_loss(vectors, lambda counts: rank_law(part, counts, one), relation, bases)
-    assert part.epsilon * part.recipe.choices == 2.0
+    assert part.epsilon * part.strategy.choices == 2.0
     assert worst <= part.epsilon + 1e-9
     assert worst >= 0.2 * part.epsilon, "the noise is far more than any unit needs"
 
@@ -114,7 +114,7 @@ def test_a_mode_costs_one_choice_for_all_groups(keys, relation):
     mechanism = compile_question(
         question(asked, keys=keys), dataset(at_most=1, relation=relation), Spend(epsilon=2.0)
     )
-    (part,) = mechanism.parts
+    (part,) = mechanism.stages
     sums = part.sums
     vectors = counted(sums, mechanism.groups, range(4))
     worst = worst_loss(vectors, lambda counts: mode_law(part, counts), relation, BASES[1:3])
@@ -126,7 +126,7 @@ def test_three_quantiles_cost_two_choices(relation, monkeypatch):
     monkeypatch.setattr(ranks, "_LOTS", 2)
     asked = [("quantile", X, {"fraction": (i, 4)}) for i in (1, 2, 3)]
     mechanism = compile_question(question(*asked), dataset(at_most=2, relation=relation), Spend(epsilon=3.0))
-    (part,) = mechanism.parts
+    (part,) = mechanism.stages
     assert repr(part.guarantee).startswith("3 * exponential(epsilon=1.0")  # the third one for the intervals
     fine = part.sums.scheme.fine * 2
 
@@ -204,9 +204,9 @@ def test_a_mode_of_clear_data_is_right_and_needs_public_values():
 
 def test_a_range_is_cut_into_bins_that_cover_it():
     for kind in (number(-7, 5000).of, number(0, 10**9, places=3).of, number(3, 3).of):
-        bins = ranks.Bins.of(kind)
+        bins = ranks.ValueBins.of(kind)
         assert bins.count <= 4096
         assert (kind.high - kind.low) // bins.width == bins.count - 1
         low, high = kind.bounds
         assert all(low <= bins.value(place) <= high for place in (0, bins.count // 2, bins.count - 1))
-    assert math.isclose(ranks.Bins.of(number(0, 10).of).value(7), 7)
+    assert math.isclose(ranks.ValueBins.of(number(0, 10).of).value(7), 7)

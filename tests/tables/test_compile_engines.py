@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 from discreet.tables import engines
-from discreet.tables.compile import compile_question
-from discreet.tables.spend import Spend
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.spend import Spend
 from tests.tables.reference import Reference
 from tests.tables.small import WARD, dataset, number, question
 
@@ -58,8 +58,8 @@ def test_an_engine_counts_as_the_reference_does(engine, spend, keys):
     for asked in ASKED:
         mechanism = compile_question(question(*asked, keys=keys), dataset(at_most=3), spend)
         found = [mechanism.selection.sums] if mechanism.selection else []
-        for sums in (*found, *(part.sums for part in mechanism.parts)):
+        for sums in (*found, *(part.sums for part in mechanism.stages)):
             assert engine.sums(sums) == reference.sums(sums)
-        for part in mechanism.parts:
+        for part in mechanism.stages:
             if hasattr(part, "exact"):
                 assert part.exact(engine) == part.exact(reference)

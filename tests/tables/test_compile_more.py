@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from discreet.errors import BadParameter, RefusedQuestion
-from discreet.tables.accuracy import TwoSteps, least_spend, read_error
-from discreet.tables.answer import Answer, Noisy
-from discreet.tables.cap import EDGES, CapMechanism
-from discreet.tables.compile import compile_question
-from discreet.tables.spend import Spend
+from discreet.tables.answer.answer import Answer, Noisy
+from discreet.tables.plan.accuracy import TwoSteps, least_spend, read_error
+from discreet.tables.plan.cap import EDGES, CapMechanism
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.spend import Spend
 from tests.tables.small import dataset, number, question
 
 X = number(0, 10)
@@ -26,7 +26,7 @@ def test_a_cap_costs_its_epsilon(relation, moved):
 
 
 def test_sizes_of_neighbours_differ_by_one():
-    from discreet.tables.plan import Sizes
+    from discreet.tables.data.sums import Sizes
     from tests.tables.small import ROWS, engine
 
     asked = Sizes(ROWS, (), EDGES)

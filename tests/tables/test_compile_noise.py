@@ -12,14 +12,14 @@ import pytest
 from scipy import stats
 
 from discreet import testing
-from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw
-from discreet.tables import split
-from discreet.tables.compile import compile_question
-from discreet.tables.cut import CutLaplaceLaw, cut_for
-from discreet.tables.part import Scope
-from discreet.tables.selection import gaussian_selection, laplace_selection
-from discreet.tables.spend import Spend
-from discreet.tables.totals import Totals
+from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution
+from discreet.tables.plan import split
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.selection import gaussian_selection, laplace_selection
+from discreet.tables.plan.spend import Spend
+from discreet.tables.plan.stage import QueryScope
+from discreet.tables.plan.totals import Totals
+from discreet.tables.plan.truncated_laplace import TruncatedLaplaceDistribution, truncation_for
 from tests.chance import may_fail, risk
 from tests.statistical.constants import ALPHA, FEW, WRONG
 from tests.statistical.fit import accepts
@@ -32,20 +32,26 @@ UNITS = question(("units",), keys="unknown").aggregates
 
 def laws_of(asked, data, spend=BOTH):
     mechanism = compile_question(asked, data, spend)
-    return mechanism, {type(law) for part in mechanism.parts if isinstance(part, Totals) for law in part.laws}
+    return mechanism, {
+        type(law) for part in mechanism.stages if isinstance(part, Totals) for law in part.laws
+    }
 
 
 @pytest.mark.parametrize(
     ("asked", "data", "law"),
     [
-        (question(("mean", X), ("count",), keys=("a", "b")), dataset(at_most=10), LaplaceLaw),
-        (question(("count",), ("sum", X), keys=("a", "b")), dataset(at_most=10), GaussianLaw),
-        (question(("count",), ("sum", X)), dataset(at_most=10), LaplaceLaw),
-        (question(("count",), keys=("a", "b")), dataset(rows_are_units=True), LaplaceLaw),
-        (question(("units",)), dataset(at_most=10), LaplaceLaw),
-        (question(*[("mean", number(0, i)) for i in range(1, 60)]), dataset(at_most=10), GaussianLaw),
-        (question(("count",), keys="unknown"), dataset(at_most=10), GaussianLaw),
-        (question(("count",), keys="unknown"), dataset(at_most=1), LaplaceLaw),
+        (question(("mean", X), ("count",), keys=("a", "b")), dataset(at_most=10), LaplaceDistribution),
+        (question(("count",), ("sum", X), keys=("a", "b")), dataset(at_most=10), GaussianDistribution),
+        (question(("count",), ("sum", X)), dataset(at_most=10), LaplaceDistribution),
+        (question(("count",), keys=("a", "b")), dataset(rows_are_units=True), LaplaceDistribution),
+        (question(("units",)), dataset(at_most=10), LaplaceDistribution),
+        (
+            question(*[("mean", number(0, i)) for i in range(1, 60)]),
+            dataset(at_most=10),
+            GaussianDistribution,
+        ),
+        (question(("count",), keys="unknown"), dataset(at_most=10), GaussianDistribution),
+        (question(("count",), keys="unknown"), dataset(at_most=1), LaplaceDistribution),
     ],
     ids=["mean", "counts", "one group", "rows", "units", "many means", "found", "one row found"],
 )
@@ -54,7 +60,7 @@ def test_the_better_noise_is_taken(asked, data, law):
     assert laws == {law}
     assert mechanism.guarantee.implies(BOTH.target(data.unit))
     said = any("Laplace noise, which leaves less error" in note for note in mechanism.notes)
-    assert said == (law is LaplaceLaw)
+    assert said == (law is LaplaceDistribution)
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
@@ -63,26 +69,28 @@ def test_what_is_cut_off_less_keeps_gaussian_noise_beside_a_mean(kind, relation)
     data = dataset(at_most=10, relation=relation)
     asked = question((kind, X) if kind == "sum" else (kind,), ("mean", X), keys=("a", "b"))
     mechanism = compile_question(asked, data, BOTH)
-    laws = {name: type(part.laws[0]) for part in mechanism.parts for name in part.estimates}
-    assert laws == {f"{kind}0": GaussianLaw, "mean1": LaplaceLaw}
+    laws = {name: type(part.laws[0]) for part in mechanism.stages for name in part.estimates}
+    assert laws == {f"{kind}0": GaussianDistribution, "mean1": LaplaceDistribution}
     assert mechanism.guarantee.implies(BOTH.target(data.unit))
     assert not mechanism.guarantee.implies(Spend(epsilon=0.98, delta=1e-6).target(data.unit)), (
         "budget is left over"
     )
     assert mechanism.guarantee.epsilon(delta=0) == math.inf
     assert any("Counts and sums here have Gaussian noise" in note for note in mechanism.notes)
-    mean = {name: off for name, off in mechanism.expected().items() if name == "mean1"}
-    both = compile_question(asked, data, Spend(epsilon=1)).expected()
+    mean = {name: off for name, off in mechanism.expected_errors().items() if name == "mean1"}
+    both = compile_question(asked, data, Spend(epsilon=1)).expected_errors()
     assert mean["mean1"] <= both["mean1"] * (1.0 if kind == "sum" else 1.01)
 
 
 def test_a_sum_has_half_the_weight_beside_a_mean_and_the_same_beside_a_count():
     data = dataset(at_most=10)
-    alone = compile_question(question(("mean", X)), data, Spend(epsilon=1)).expected()["mean0"]
-    beside = compile_question(question(("mean", X), ("sum", X)), data, Spend(epsilon=1)).expected()["mean0"]
+    alone = compile_question(question(("mean", X)), data, Spend(epsilon=1)).expected_errors()["mean0"]
+    beside = compile_question(question(("mean", X), ("sum", X)), data, Spend(epsilon=1)).expected_errors()[
+        "mean0"
+    ]
     assert beside == pytest.approx(1.5 * alone, rel=1e-3)
-    counts = compile_question(question(("count",), ("sum", X)), data, Spend(epsilon=1)).expected()
-    only = compile_question(question(("count",)), data, Spend(epsilon=1)).expected()
+    counts = compile_question(question(("count",), ("sum", X)), data, Spend(epsilon=1)).expected_errors()
+    only = compile_question(question(("count",)), data, Spend(epsilon=1)).expected_errors()
     assert counts["count0"] == pytest.approx(2 * only["count0"], rel=1e-3)
 
 
@@ -90,7 +98,7 @@ def test_laplace_noise_is_charged_as_what_it_is():
     mechanism, _ = laws_of(question(("mean", X)), dataset(at_most=10))
     assert mechanism.guarantee.epsilon(delta=0) == pytest.approx(1.0)
     pure = compile_question(question(("mean", X)), dataset(at_most=10), Spend(epsilon=1))
-    assert mechanism.expected() == pure.expected()
+    assert mechanism.expected_errors() == pure.expected_errors()
     counted, _ = laws_of(question(("count",), keys=("a", "b")), dataset(at_most=10))
     assert any("without delta (Laplace noise)" in line for line in counted.preview().cheaper)
 
@@ -111,14 +119,14 @@ def test_the_share_of_finding_makes_the_loss_least():
     grid = np.linspace(0.001, 0.999, 20_000)
     for weight, ratio in itertools.product((1.0, 4.0, 9.0), (0.07, 0.5, 2.0)):
         losses = -np.log(grid) + ratio * weight * grid / (1 - grid)
-        finding = split._finding([Weighs(weight)], ratio, 2)
+        finding = split._selection_weight([Weighs(weight)], ratio, 2)
         best = min(max(grid[losses.argmin()], 0.05), 0.95)
         assert finding / (finding + weight) == pytest.approx(best, abs=2e-3)
         losses = -np.log(grid) / 2 + ratio * np.sqrt(weight * grid / (1 - grid))
-        finding = split._finding([Weighs(weight)], ratio**2, 3)
+        finding = split._selection_weight([Weighs(weight)], ratio**2, 3)
         best = min(max(grid[losses.argmin()], 0.05), 0.95)
         assert finding / (finding + weight) == pytest.approx(best, abs=2e-3)
-    assert split._finding([], 1.0, 2) == 1.0
+    assert split._selection_weight([], 1.0, 2) == 1.0
 
 
 # --- noise that is cut off ---------------------------------------------------------------------------
@@ -132,22 +140,22 @@ def cut_law(law):
 
 @pytest.mark.parametrize(("scale", "delta"), [(1.0, 1e-6), (10.0, 1e-5), (0.3, 0.01), (2.0, 0.2)])
 def test_noise_is_cut_off_as_soon_as_delta_allows(scale, delta):
-    most = cut_for(scale, delta)
-    law = CutLaplaceLaw(scale, most)
+    most = truncation_for(scale, delta)
+    law = TruncatedLaplaceDistribution(scale, most)
     exact = cut_law(law)
     assert exact[most] <= delta
-    assert most == 1 or cut_law(CutLaplaceLaw(scale, most - 1))[most - 1] > delta
+    assert most == 1 or cut_law(TruncatedLaplaceDistribution(scale, most - 1))[most - 1] > delta
     for k in range(1, most + 2):
         tail = sum(p for z, p in exact.items() if abs(z) >= k)
         assert tail <= law.tail(k) * (1 + 1e-15)
         assert law.tail(k) == pytest.approx(tail, rel=1e-9, abs=1e-300)
-    assert law.reach(0.05) <= most
+    assert law.tail_bound(0.05) <= most
 
 
 @may_fail(2 * ALPHA, "one law fits, one does not")
 def test_cut_noise_follows_its_law():
-    law = CutLaplaceLaw(2.0, 3)
-    exact, wrong = cut_law(law), cut_law(CutLaplaceLaw(2.0 * (1 - 2 * WRONG), 3))
+    law = TruncatedLaplaceDistribution(2.0, 3)
+    exact, wrong = cut_law(law), cut_law(TruncatedLaplaceDistribution(2.0 * (1 - 2 * WRONG), 3))
     drawn = law.draw(FEW)
     risk((1 - exact[-3] - exact[3]) ** FEW)  # the ends are never drawn: 0 to all digits
     assert np.abs(drawn).max() == 3
@@ -170,7 +178,7 @@ def law_of(selection, units):
     """The exact law of what is seen of one group: nothing, or its noisy number."""
     if not units:
         return {HIDDEN: 1.0}
-    if isinstance(selection.law, CutLaplaceLaw):
+    if isinstance(selection.law, TruncatedLaplaceDistribution):
         noise = cut_law(selection.law)
     else:
         z = np.arange(-SPAN, SPAN + 1)
@@ -192,7 +200,7 @@ def hockey_stick(p, q, epsilon):
 
 
 def selections(relation):
-    scope = Scope(ROWS, (WARD,), contribution(at_most=3, groups=1, relation=relation))
+    scope = QueryScope(ROWS, (WARD,), contribution(at_most=3, groups=1, relation=relation))
     return [laplace_selection(scope, 1, 0.03, UNITS), gaussian_selection(scope, 1.5, 0.03, UNITS)]
 
 
@@ -222,7 +230,7 @@ def test_groups_with_their_numbers_keep_the_promise(which, relation):
 
 def test_a_cut_that_is_one_lower_leaks_too_much():
     selection = selections("add-remove")[0]
-    lower = CutLaplaceLaw(selection.law.scale, selection.law.most - 1)
+    lower = TruncatedLaplaceDistribution(selection.law.scale, selection.law.most - 1)
     assert cut_law(lower)[lower.most] > 0.03
 
 
@@ -249,7 +257,7 @@ def test_a_count_comes_with_the_groups_for_nothing():
     ):
         for spend in (BOTH, Spend(rho=0.5, delta=1e-6)):
             mechanism = compile_question(asked, dataset(table, **words), spend)
-            assert mechanism.parts == ()
+            assert mechanism.stages == ()
             assert mechanism.guarantee == mechanism.selection.guarantee
             assert mechanism.guarantee.implies(spend.target(mechanism.unit))
             answer = mechanism.draw(dataset(table, **words))
@@ -268,7 +276,7 @@ def test_a_count_comes_with_the_groups_for_nothing():
 
 
 @dataclass(frozen=True)
-class Silent(LaplaceLaw):
+class Silent(LaplaceDistribution):
     """A law that always draws nothing."""
 
     def draw(self, size=None):
@@ -288,5 +296,5 @@ def test_other_columns_still_pay():
     asked = question(("units",), ("mean", X), ("count",), keys="unknown")
     mechanism = compile_question(asked, dataset(at_most=5, groups=1), BOTH)
     assert list(mechanism.selection.estimates) == ["units0"]
-    assert {name for part in mechanism.parts for name in part.expected()} == {"mean1", "count2"}
+    assert {name for part in mechanism.stages for name in part.expected_errors()} == {"mean1", "count2"}
     assert [column.name for column in mechanism.preview().columns] == ["units0", "mean1", "count2"]

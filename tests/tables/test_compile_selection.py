@@ -12,12 +12,17 @@ import pytest
 from scipy import stats
 
 from discreet.errors import RefusedQuestion
-from discreet.mechanisms.laws import LaplaceLaw
-from discreet.tables.compile import compile_question
-from discreet.tables.part import Scope
-from discreet.tables.plan import Groups
-from discreet.tables.selection import gaussian_selection, laplace_selection, threshold_for, weight_in
-from discreet.tables.spend import Spend
+from discreet.mechanisms.distributions import LaplaceDistribution
+from discreet.tables.data.sums import Groups
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.selection import (
+    gaussian_selection,
+    laplace_selection,
+    threshold_for,
+    weight_in_each_group,
+)
+from discreet.tables.plan.spend import Spend
+from discreet.tables.plan.stage import QueryScope
 from tests.tables.small import ROWS, WARD, contribution, dataset, engine, number, question
 
 WARDS = ("a", "b", "c")
@@ -27,7 +32,7 @@ LEAK = 0.05
 
 def tail(law, t):
     """P(noise >= t), by textbook formulas."""
-    if isinstance(law, LaplaceLaw):
+    if isinstance(law, LaplaceDistribution):
         q = math.exp(-1 / law.scale)
         return q**t / (1 + q) if t >= 1 else 1 - q ** (1 - t) / (1 + q)
     return stats.norm.sf((t - 0.5) / law.scale)
@@ -50,7 +55,7 @@ def law_of(selection, table):
 
 
 def selections(relation):
-    scope = Scope(ROWS, (WARD,), contribution(at_most=3, groups=2, relation=relation))
+    scope = QueryScope(ROWS, (WARD,), contribution(at_most=3, groups=2, relation=relation))
     return [laplace_selection(scope, 1, LEAK), gaussian_selection(scope, 1.5, LEAK)]
 
 
@@ -73,20 +78,20 @@ def test_what_is_named_keeps_the_promise(which, relation):
 
 
 def test_a_threshold_one_lower_leaks_more():
-    scheme, law = Groups(3, 8, norm=1), LaplaceLaw(4.0)
+    scheme, law = Groups(3, 8, norm=1), LaplaceDistribution(4.0)
     threshold = threshold_for(scheme, law, LEAK)
 
     def leak(at):
-        return max(1 - (1 - tail(law, at - weight_in(scheme, m))) ** m for m in (1, 2, 3))
+        return max(1 - (1 - tail(law, at - weight_in_each_group(scheme, m))) ** m for m in (1, 2, 3))
 
     assert leak(threshold) <= LEAK < leak(threshold - 1)
 
 
 def test_many_groups_are_bounded_by_doubling():
-    scheme, law = Groups(50_000, 4096, norm=2), LaplaceLaw(3000.0)
+    scheme, law = Groups(50_000, 4096, norm=2), LaplaceDistribution(3000.0)
     at = threshold_for(scheme, law, 1e-6)
     for m in (1, 2, 1000, 1025, 1500, 2050, 4100, 30_000, 50_000):
-        assert -math.expm1(m * math.log1p(-tail(law, at - weight_in(scheme, m)))) <= 1e-6
+        assert -math.expm1(m * math.log1p(-tail(law, at - weight_in_each_group(scheme, m)))) <= 1e-6
 
 
 def test_nobody_is_named_by_somebody_in_too_many_groups():
@@ -117,8 +122,8 @@ def test_nothing_is_named_in_an_empty_table():
 
 def test_stated_groups_are_what_counts():
     for at_most, groups, most in ((1, 1, 1), (3, 5, 5), (3, None, 1000), (5000, None, 5000)):
-        scope = Scope(ROWS, (WARD,), contribution(at_most=at_most, groups=groups))
-        assert gaussian_selection(scope, 1.0, LEAK).most == most
+        scope = QueryScope(ROWS, (WARD,), contribution(at_most=at_most, groups=groups))
+        assert gaussian_selection(scope, 1.0, LEAK).max_groups == most
 
 
 def test_finding_keys_needs_a_delta():

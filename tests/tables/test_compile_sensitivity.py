@@ -10,11 +10,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.mechanisms.laws import exactly
-from discreet.tables.compile import compile_question
-from discreet.tables.plan import Groups, Rows
-from discreet.tables.spend import Spend
-from discreet.tables.totals import Totals
+from discreet.mechanisms.distributions import exactly
+from discreet.tables.data.sums import Groups, Rows
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.spend import Spend
+from discreet.tables.plan.totals import Totals
 from tests.tables.small import dataset, engine, number, people, question, weighted
 
 VALUES = (-3, 0, 2, 9, None)
@@ -38,7 +38,7 @@ BOTH = Spend(epsilon=1.0, delta=1e-6)
 
 def distances(mechanism, relation):
     """For every part: how far its farthest neighbours are apart, in noises, and what the promise is made for."""
-    for part in mechanism.parts:
+    for part in mechanism.stages:
         assert isinstance(part, Totals)
         gaussian = "gaussian" in repr(part.guarantee)
         noise = np.array([law.scale for law in part.laws])
@@ -107,7 +107,7 @@ def test_a_total_of_replaced_units_moves_by_one_unit(relation):
 @pytest.mark.parametrize("asked", AGGREGATES.values(), ids=AGGREGATES)
 def test_nobody_within_the_limit_is_weighed_down(asked, at_most, spend):
     mechanism = compile_question(question(*asked, keys=("a", "b")), dataset(at_most=at_most), spend)
-    for part in mechanism.parts:
+    for part in mechanism.stages:
         if isinstance(part.sums.scheme, Groups):
             continue  # it weighs groups, not rows
         in_full = replace(part.sums, scheme=Rows(10**6, part.sums.scheme.fine))
@@ -117,7 +117,7 @@ def test_nobody_within_the_limit_is_weighed_down(asked, at_most, spend):
 
 def test_half_the_noise_is_found_out():
     mechanism = compile_question(question(("count",), keys=("a", "b")), dataset(at_most=2), PURE)
-    (part,) = mechanism.parts
+    (part,) = mechanism.stages
     object.__setattr__(part.laws[0], "scale", part.laws[0].scale / 2)
     ((worst, promised),) = distances(mechanism, "add-remove")
     assert worst > promised

@@ -11,7 +11,7 @@ import pytest
 
 from discreet.errors import RefusedQuestion
 from discreet.tables import engines
-from discreet.tables.expr import (
+from discreet.tables.data.expr import (
     Arithmetic,
     Bucket,
     Case,
@@ -31,7 +31,7 @@ from discreet.tables.expr import (
     Read,
     Scaled,
 )
-from discreet.tables.plan import (
+from discreet.tables.data.sums import (
     Filtered,
     Groups,
     Lookup,
@@ -44,7 +44,7 @@ from discreet.tables.plan import (
     Sizes,
     Sums,
 )
-from discreet.tables.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros
+from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros
 from tests.tables import nasty
 from tests.tables.nasty import COMPOSED, REFERENCE, TABLES, UNITS
 

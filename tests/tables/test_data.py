@@ -13,7 +13,7 @@ import pytest
 
 from discreet import data as shipped
 from discreet.errors import BadParameter
-from discreet.tables import toml
+from discreet.tables.data import toml
 from tests.chance import no_chance
 from tests.house.project import ROOT
 

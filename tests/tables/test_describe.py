@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import BadDescription, EngineFailed
-from discreet.tables import schema
-from discreet.tables.describe import describe
+from discreet.tables.data.describe import describe
+from discreet.tables.data.readers import schema
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from discreet.errors import BadParameter, DiscreetError, EngineFailed, RefusedQuestion
 from discreet.tables import engines
-from discreet.tables.engine import guarded
-from discreet.tables.expr import (
+from discreet.tables.data.engine import guarded
+from discreet.tables.data.expr import (
     Arithmetic,
     Bucket,
     Case,
@@ -38,8 +38,8 @@ from discreet.tables.expr import (
     Scaled,
     aligned,
 )
-from discreet.tables.plan import Filtered, Groups, Mass, Norm, Once, Private, Rows, Sizes, Sums
-from discreet.tables.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days
+from discreet.tables.data.sums import Filtered, Groups, Mass, Norm, Once, Private, Rows, Sizes, Sums
+from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days
 from tests.tables import nasty
 from tests.tables.reference import Reference
 from tests.tables.test_conformance import RID, every, number, whole, word

@@ -15,11 +15,11 @@ import pytest
 
 import discreet as dp
 from discreet.errors import BadDescription, DiscreetError
-from discreet.tables import texts
-from discreet.tables.leaf import compared
+from discreet.tables.ask.leaf import compared
+from discreet.tables.data.readers import texts
+from discreet.tables.data.sums import Once, Private, Sums
+from discreet.tables.data.types import days
 from discreet.tables.open import column, each, open  # noqa: A004 - as it is called
-from discreet.tables.plan import Once, Private, Sums
-from discreet.tables.types import days
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

@@ -8,11 +8,11 @@ from fractions import Fraction
 import pytest
 
 from discreet.errors import BadParameter, DiscreetError, RefusedQuestion
-from discreet.tables.dataset import Column, Table
-from discreet.tables.expr import Read
-from discreet.tables.leaf import cells, column_of, compared, exact, grid, leaf, near, rows_of
-from discreet.tables.plan import Filtered, Private
-from discreet.tables.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST
+from discreet.tables.ask.leaf import cells, column_of, compared, exact, grid, leaf, near, rows_of
+from discreet.tables.data.dataset import Column, Table
+from discreet.tables.data.expr import Read
+from discreet.tables.data.sums import Filtered, Private
+from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST
 from tests.tables.world import TABLES
 
 VISITS = TABLES["visits"]

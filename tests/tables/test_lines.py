@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import DiscreetError
-from discreet.tables import lines, schema, texts
-from discreet.tables.leaf import leaf
+from discreet.tables.ask.leaf import leaf
+from discreet.tables.data.readers import lines, schema, texts
+from discreet.tables.data.sums import Once, Private, Sums
 from discreet.tables.open import column, each, open  # noqa: A004 - as it is called
-from discreet.tables.plan import Once, Private, Sums
 
 pytest.importorskip("pyarrow")
 

@@ -12,8 +12,8 @@ import pytest
 
 from discreet.errors import BadParameter, EngineFailed
 from discreet.tables import engines
-from discreet.tables.expr import Compare, Quotient, Read
-from discreet.tables.plan import (
+from discreet.tables.data.expr import Compare, Quotient, Read
+from discreet.tables.data.sums import (
     Filtered,
     Groups,
     Lookup,
@@ -26,7 +26,7 @@ from discreet.tables.plan import (
     Sizes,
     Sums,
 )
-from discreet.tables.types import NUMBER, TEXT, Type
+from discreet.tables.data.types import NUMBER, TEXT, Type
 from tests.tables.test_conformance import spark_session, whole
 
 duckdb = pytest.importorskip("duckdb")

@@ -10,12 +10,12 @@ from fractions import Fraction
 import pytest
 
 from discreet.errors import BadDescription, BadParameter, DiscreetError, EngineFailed
-from discreet.tables import texts
-from discreet.tables.dataset import Column, Dataset, Each, Table
+from discreet.tables.ask.leaf import leaf
+from discreet.tables.data.dataset import Column, Dataset, Each, Table
+from discreet.tables.data.readers import texts
+from discreet.tables.data.sums import Once, Private, Rows, Sums
 from discreet.tables.engines.source import ROW
-from discreet.tables.leaf import leaf
 from discreet.tables.open import column, each, each_row, open  # noqa: A004 - as it is called
-from discreet.tables.plan import Once, Private, Rows, Sums
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

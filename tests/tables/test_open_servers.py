@@ -8,10 +8,10 @@ import os
 import pytest
 
 from discreet.errors import BadDescription, BadParameter, EngineFailed
-from discreet.tables.leaf import compared
+from discreet.tables.ask.leaf import compared
+from discreet.tables.data.sources import find
+from discreet.tables.data.sums import Once, Private, Sums
 from discreet.tables.open import column, each, open  # noqa: A004 - as it is called
-from discreet.tables.plan import Once, Private, Sums
-from discreet.tables.sources import find
 from tests.postgres import database
 from tests.tables.test_open import DAYS_IN_ALL, PATIENT, ROWS, UNITS, counted
 from tests.tables.test_readers import READERS, odd_table

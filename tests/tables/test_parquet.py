@@ -8,10 +8,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import BadDescription, BadParameter, DiscreetError, EngineFailed
-from discreet.tables.leaf import leaf
+from discreet.tables.ask.leaf import leaf
+from discreet.tables.data.readers.parquet import Parquet
+from discreet.tables.data.sums import Once, Private, Rows, Sums
 from discreet.tables.open import column, each, each_row, open  # noqa: A004 - as it is called
-from discreet.tables.parquet import Parquet
-from discreet.tables.plan import Once, Private, Rows, Sums
 
 pytest.importorskip("duckdb")
 pytest.importorskip("polars")

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.mechanisms.mechanism import CONFIDENCE
-from discreet.tables.answer import Answer, Noisy
-from discreet.tables.compile import compile_question
-from discreet.tables.spend import Spend
+from discreet.tables.answer.answer import Answer, Noisy
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.spend import Spend
 from tests.tables.small import dataset, number, question
 
 pa = pytest.importorskip("pyarrow")
@@ -35,7 +35,7 @@ def estimates():
     for spend, who, keys in product(SPENDS, WHO, (None, ("a", "b"))):
         for kind in EVERY:
             mechanism = compile_question(question(kind, keys=keys), dataset(**who), spend)
-            for part in mechanism.parts:
+            for part in mechanism.stages:
                 for estimate in part.estimates.values():
                     yield len(part.laws), estimate
 

@@ -14,9 +14,9 @@ import discreet as dp
 from discreet import mechanisms as m
 from discreet import privacy
 from discreet.privacy.show import least_epsilon, point, rows, short
-from discreet.tables.compile import compile_question
-from discreet.tables.question import Question
-from discreet.tables.spend import Spend
+from discreet.tables.ask.question import Question
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.spend import Spend
 from tests.tables.small import dataset, number, question
 
 X, SIGNED, WIDE = number(0, 60), number(-7, 100), number(0, 2**20)
@@ -49,7 +49,7 @@ def made(name, keys, spend, who):
 
 def ratios(after, before):
     """What is left of the error of each column that both have."""
-    new, old = after.expected(), before.expected()
+    new, old = after.expected_errors(), before.expected_errors()
     return {name: new[name] / old[name] for name in new if old.get(name)}
 
 

@@ -12,14 +12,14 @@ import pytest
 pytest.importorskip("sqlglot")
 
 from discreet.errors import BadParameter, DiscreetError, RefusedQuestion
-from discreet.tables import aggregates
-from discreet.tables.aggregates import count, mean, median, mode, quantile, stddev, units, variance
-from discreet.tables.dataset import Column, Dataset, Each, Table
+from discreet.tables.ask import aggregates
+from discreet.tables.ask.aggregates import count, mean, median, mode, quantile, stddev, units, variance
+from discreet.tables.ask.formula import col, greatest, least, when
+from discreet.tables.ask.question import Question
+from discreet.tables.ask.sql import parse
+from discreet.tables.data.dataset import Column, Dataset, Each, Table
+from discreet.tables.data.sums import Filtered, Paired
 from discreet.tables.engines.source import ROW
-from discreet.tables.formula import col, greatest, least, when
-from discreet.tables.plan import Filtered, Paired
-from discreet.tables.question import Question
-from discreet.tables.sql import parse
 
 least_of, most_of, sum_of = aggregates.min, aggregates.max, aggregates.sum
 WARDS = {"ward": ["A", "B"], "beds": [10, 20]}

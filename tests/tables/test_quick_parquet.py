@@ -14,8 +14,8 @@ import pytest
 from sqlglot import exp
 
 import discreet as dp
+from discreet.tables.data.readers.parquet import Parquet
 from discreet.tables.engines.duckdb_open import _quick_view, _view
-from discreet.tables.parquet import Parquet
 
 LEAST, MOST = -(2**63), 2**63 - 1
 NUMBERS = [0, 1, -1, MOST, MOST - 1, LEAST, LEAST + 1, LEAST + 2, 10**18, -(10**18), None]

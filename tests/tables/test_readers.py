@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import BadDescription
-from discreet.tables.compile import compile_question
-from discreet.tables.leaf import compared, leaf
+from discreet.tables.ask.leaf import compared, leaf
+from discreet.tables.ask.sql import parse
+from discreet.tables.data.readers.sound import kind_of, sound
+from discreet.tables.data.sums import Once, Private, Sums
 from discreet.tables.open import column, each, open  # noqa: A004 - as it is called
-from discreet.tables.plan import Once, Private, Sums
-from discreet.tables.sound import kind_of, sound
-from discreet.tables.spend import Spend
-from discreet.tables.sql import parse
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.spend import Spend
 from tests.tables import odd
 
 pd = pytest.importorskip("pandas")

@@ -15,14 +15,14 @@ from sqlglot import exp
 from discreet import testing
 from discreet.errors import EngineFailed
 from discreet.tables import engines
-from discreet.tables.engine import groups_from_sums, selected_groups
+from discreet.tables.data.engine import groups_from_sums, selected_groups
+from discreet.tables.data.expr import Read
+from discreet.tables.data.sums import Groups, Private, Sums
+from discreet.tables.data.types import DATE, NUMBER, TEXT, Type, days
 from discreet.tables.engines import weighed
 from discreet.tables.engines.temporary import Temporary
-from discreet.tables.expr import Read
-from discreet.tables.part import Scope
-from discreet.tables.plan import Groups, Private, Sums
-from discreet.tables.selection import gaussian_selection, laplace_selection
-from discreet.tables.types import DATE, NUMBER, TEXT, Type, days
+from discreet.tables.plan.selection import gaussian_selection, laplace_selection
+from discreet.tables.plan.stage import QueryScope
 from tests.tables.small import contribution
 
 DAY = dt.date(2024, 2, 28)
@@ -168,7 +168,7 @@ def test_a_file_that_changed_is_not_selected_from(name, tmp_path):
 
 @pytest.mark.parametrize(("make", "amount"), [(gaussian_selection, 6), (laplace_selection, 1)])
 def test_the_same_bits_name_the_same_groups_on_every_engine(make, amount):
-    scope = Scope(Private("t"), (KEYS["text"],), contribution(at_most=3, groups=9))
+    scope = QueryScope(Private("t"), (KEYS["text"],), contribution(at_most=3, groups=9))
     selection = make(scope, amount, 1e-3)
     named = []
     for name in ("duckdb", "polars", "connection"):

@@ -10,10 +10,10 @@ import pytest
 
 from discreet.errors import EngineFailed
 from discreet.tables import engines
+from discreet.tables.data.expr import Arithmetic, Compare, Constant, Like, Part, Read
+from discreet.tables.data.sums import Once, Private, Sums
+from discreet.tables.data.types import NUMBER, TEXT, TRUTH, Type
 from discreet.tables.engines.results import _WHOLE
-from discreet.tables.expr import Arithmetic, Compare, Constant, Like, Part, Read
-from discreet.tables.plan import Once, Private, Sums
-from discreet.tables.types import NUMBER, TEXT, TRUTH, Type
 from tests.tables.reference import Reference
 from tests.tables.test_conformance import spark_session, whole
 

@@ -10,15 +10,15 @@ from fractions import Fraction
 import pytest
 
 from discreet.errors import BadParameter, RefusedQuestion
-from discreet.tables import expr as e
-from discreet.tables.after import Column, Combined, Literal
-from discreet.tables.dataset import Column as Described
-from discreet.tables.dataset import Table
-from discreet.tables.plan import Filtered, Lookup, Paired, Private
-from discreet.tables.sql import Asked, parse
-from discreet.tables.sql.size import length
-from discreet.tables.sql.text import statement
-from discreet.tables.types import WIDEST
+from discreet.tables.ask.after import Column, Combined, Literal
+from discreet.tables.ask.sql import Asked, parse
+from discreet.tables.ask.sql.size import length
+from discreet.tables.ask.sql.text import statement
+from discreet.tables.data import expr as e
+from discreet.tables.data.dataset import Column as Described
+from discreet.tables.data.dataset import Table
+from discreet.tables.data.sums import Filtered, Lookup, Paired, Private
+from discreet.tables.data.types import WIDEST
 from tests.tables.world import DAYS, world
 
 WORLD = world()

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.tables.sql import parse
+from discreet.tables.ask.sql import parse
 from tests.tables.reference import Reference, key_of, value
 from tests.tables.test_sql_fuzz import UNITS
 from tests.tables.world import REGIONS, TABLES, WARDS, world

@@ -10,12 +10,12 @@ from fractions import Fraction
 import pytest
 
 from discreet.tables import engines
-from discreet.tables.after import Column, Combined, Literal, divided_with
-from discreet.tables.compile import compile_question
+from discreet.tables.ask.after import Column, Combined, Literal, divided_with
+from discreet.tables.ask.sql import parse
+from discreet.tables.data.sums import Filtered, Mass, Norm, Private, Rows, Sums
 from discreet.tables.engines.lumped import can_lump
-from discreet.tables.plan import Filtered, Mass, Norm, Private, Rows, Sums
-from discreet.tables.spend import Spend
-from discreet.tables.sql import parse
+from discreet.tables.plan.compile import compile_question
+from discreet.tables.plan.spend import Spend
 from tests.tables.reference import Reference
 from tests.tables.small import dataset, engine, number, question
 from tests.tables.test_conformance import Compare, Quotient, whole, word
@@ -30,7 +30,7 @@ MANY = (("a", 3),) * 40  # forty small rows: 120 in all, where ten rows can be 5
 def exact(mechanism, table):
     """Each number without noise, group by group; only those that are linear."""
     found = {}
-    for part in mechanism.parts:
+    for part in mechanism.stages:
         sums = part.exact(engine(table))
         for name, estimate in part.estimates.items():
             if estimate.form is not None:
@@ -60,7 +60,7 @@ def test_a_mean_is_that_of_rows_with_equal_weights(spend):
     mechanism = compile_question(
         question(("sum", X), ("mean", X), keys=("a", "b")), dataset(at_most=10), spend
     )
-    (part,) = (part for part in mechanism.parts if "mean1" in part.estimates)
+    (part,) = (part for part in mechanism.stages if "mean1" in part.estimates)
     moments, row = part.estimates["mean1"].moments, part.exact(engine(table))[("a",)]
 
     def value(form):
@@ -117,7 +117,7 @@ def test_the_notes_name_what_is_cut_off():
 
 def test_where_rows_are_units_a_sum_comes_with_the_mean():
     asked = question(("sum", X), ("mean", X), ("count",), keys=("a", "b"))
-    (part,) = compile_question(asked, dataset(rows_are_units=True), SPENDS["pure"]).parts
+    (part,) = compile_question(asked, dataset(rows_are_units=True), SPENDS["pure"]).stages
     assert set(part.estimates) == {"sum0", "mean1", "count2"}
 
 
@@ -133,7 +133,7 @@ def test_where_rows_are_units_a_sum_comes_with_the_mean():
 )
 def test_a_replaced_total_has_the_bound_that_needs_less_noise(sums, keys, scheme):
     asked = question(*(("sum", one) for one in sums), keys=keys)
-    (part,) = compile_question(asked, dataset(at_most=2, relation="replace"), SPENDS["pure"]).parts
+    (part,) = compile_question(asked, dataset(at_most=2, relation="replace"), SPENDS["pure"]).stages
     assert isinstance(part.sums.scheme, scheme)
 
 

@@ -13,9 +13,9 @@ import pytest
 
 import discreet as dp
 from discreet.tables import engines
-from discreet.tables.expr import Constant, Read
-from discreet.tables.plan import Lookup, Private, Rows, Sums
-from discreet.tables.types import NUMBER, Type
+from discreet.tables.data.expr import Constant, Read
+from discreet.tables.data.sums import Lookup, Private, Rows, Sums
+from discreet.tables.data.types import NUMBER, Type
 from tests.chance import no_chance
 
 MANY = 16

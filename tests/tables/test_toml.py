@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import BadDescription
-from discreet.tables import toml
-from discreet.tables.dataset import Column, Dataset, Each, Table
+from discreet.tables.data import toml
+from discreet.tables.data.dataset import Column, Dataset, Each, Table
 from discreet.tables.engines.source import ROW
 
 WHOLE = """

@@ -16,11 +16,11 @@ import pytest
 
 from discreet.errors import DiscreetError, RefusedQuestion
 from discreet.tables import engines
+from discreet.tables.data.expr import Arithmetic, Bucket, Case, Compare, Constant, IsNull, Like, Part, Read
+from discreet.tables.data.readers.sound import for_spark, sound
+from discreet.tables.data.sums import Filtered, Groups, Mass, Norm, Once, Private, Rows, Sizes, Sums
+from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type
 from discreet.tables.engines.results import _WHOLE
-from discreet.tables.expr import Arithmetic, Bucket, Case, Compare, Constant, IsNull, Like, Part, Read
-from discreet.tables.plan import Filtered, Groups, Mass, Norm, Once, Private, Rows, Sizes, Sums
-from discreet.tables.sound import for_spark, sound
-from discreet.tables.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type
 from tests.postgres import database
 from tests.tables.test_conformance import spark_session, whole
 

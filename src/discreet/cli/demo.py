@@ -19,7 +19,7 @@ from discreet.errors import OverBudget
 
 if TYPE_CHECKING:
     from discreet.session import Session
-    from discreet.tables.answer import Answer
+    from discreet.tables.answer.answer import Answer
 
 _FOLDER = "discreet-demo"
 #: What is asked: in words, in SQL, and at what cost.

@@ -31,7 +31,7 @@ def describe(file: File, *, table: Table = "", out: Out = None, json: options.Js
     if Path(file).suffix.lower() == ".toml" or is_shipped(file):
         _portrait(file, json=json)
         return
-    from discreet.tables.describe import describe as written
+    from discreet.tables.data.describe import describe as written
 
     text = written(file, table)
     if out is not None:
@@ -62,7 +62,7 @@ def _keep(place: Path, text: str) -> None:
 
 
 def _portrait(file: str, *, json: bool) -> None:
-    from discreet.tables.portrait import missing
+    from discreet.tables.data.summary import missing
 
     data = data_at(file)
     if json:

@@ -20,7 +20,7 @@ from discreet.errors import BadParameter, DiscreetError, MissingExtra
 from discreet.paths import place_for, stem_of, unwritable
 
 if TYPE_CHECKING:
-    from discreet.tables.answer import Answer
+    from discreet.tables.answer.answer import Answer
 
 Write: TypeAlias = Callable[[Path], object]
 

@@ -56,8 +56,8 @@ def resolved(session: Session, question: Any, spend: dict[str, Any]) -> dict[str
     """The cost that an error asks for; None if it depends on a first, small answer."""
     if "error" not in spend:
         return spend
-    from discreet.tables.accuracy import least_spend
-    from discreet.tables.spend import Spend
+    from discreet.tables.plan.accuracy import least_spend
+    from discreet.tables.plan.spend import Spend
 
     error, more = spend["error"], {name: value for name, value in spend.items() if name != "error"}
     found = least_spend(question, session.data, error, **more)

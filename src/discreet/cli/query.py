@@ -18,7 +18,7 @@ from discreet.errors import DiscreetError
 
 if TYPE_CHECKING:
     from discreet.session import Session
-    from discreet.tables.answer import Answer
+    from discreet.tables.answer.answer import Answer
 
 Sql = Annotated[
     str, typer.Argument(metavar="SQL", help="SELECT … GROUP BY …; EXPLAIN PRIVACY SELECT … only plans.")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from discreet.cli.releases import Job, Release
     from discreet.ledger.statement import Statement
     from discreet.session import Session
-    from discreet.tables.answer import Answer
+    from discreet.tables.answer.answer import Answer
 
 File = Annotated[
     str, typer.Argument(metavar="RELEASE.toml", help="What is released; see  discreet plan  too.")

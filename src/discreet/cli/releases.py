@@ -186,7 +186,7 @@ def _formats(where: str, told: Any) -> tuple[str, ...]:
 
 
 def _job(session: Session, table: TableAsked, release: Release) -> Job:
-    from discreet.tables.sql import parse
+    from discreet.tables.ask.sql import parse
 
     key = f"release {release.name}: {table.name}"
     question = parse(table.sql, session.data).question
@@ -215,7 +215,7 @@ def _job(session: Session, table: TableAsked, release: Release) -> Job:
 
 
 def _known(where: str, section: Any, keys: tuple[str, ...]) -> None:
-    from discreet.tables.rules import nearest
+    from discreet.tables.data.rules import nearest
 
     if not isinstance(section, dict):
         raise wrong(where, "it must be a section with keys.", "[release]")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be counted in a graph under edge privacy, with what is public about it.
 
-One edge moves the number of triangles by a lot on a few graphs, and by little on most. A `Count` knows both:
+One edge moves the number of triangles by a lot on a few graphs, and by little on most. A `SubgraphCount` knows both:
 the global sensitivity, which holds for all graphs on so many nodes, and the local one of a given graph, which
 is secret.
 """
@@ -18,7 +18,7 @@ from discreet.graphs.local import LocalSensitivity
 
 
 @dataclass(frozen=True)
-class Count(ABC):
+class SubgraphCount(ABC):
     """A number of small patterns in graphs on a public number of nodes."""
 
     nodes: int
@@ -64,7 +64,7 @@ class Count(ABC):
 
 
 @dataclass(frozen=True)
-class TriangleCount(Count):
+class TriangleCount(SubgraphCount):
     """The number of triangles."""
 
     @property
@@ -96,7 +96,7 @@ class TriangleCount(Count):
 
 
 @dataclass(frozen=True)
-class StarCount(Count):
+class StarCount(SubgraphCount):
     """The number of stars with k points."""
 
     k: int

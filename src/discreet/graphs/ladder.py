@@ -24,9 +24,9 @@ import numpy as np
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
-from discreet.graphs.counts import Count
+from discreet.graphs.counts import SubgraphCount
 from discreet.graphs.local import LocalSensitivity
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.noise.scales import LARGEST, Scales
 from discreet.privacy.guarantee import Guarantee
@@ -40,7 +40,7 @@ _MOST_EPSILON = 100.0  # more is not used: the answer is exact but for exp(-50)
 class Ladder(Mechanism):
     """A count with noise on the rungs of its local sensitivity; see above."""
 
-    def __init__(self, count: Count, *, epsilon: float, floor: int | None = None) -> None:
+    def __init__(self, count: SubgraphCount, *, epsilon: float, floor: int | None = None) -> None:
         self.count = count
         epsilon = check.moderate(epsilon=epsilon)
         self._guarantee = privacy.pure(epsilon, unit="edge")

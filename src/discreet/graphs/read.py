@@ -38,7 +38,7 @@ _MOST_DIGITS = 18  # of a number in a text: more would be no place
 
 
 @dataclass(frozen=True)
-class Source:
+class EdgeSource:
     """Two columns of labels of the same length; the nodes, if the source knows them; whether labels are text."""
 
     ends: tuple[Any, Any]
@@ -46,23 +46,23 @@ class Source:
     is_text: bool = False
 
 
-def source_of(edges: Any) -> Source:
+def source_of(edges: Any) -> EdgeSource:
     """The columns of an edge list; see the table above."""
     if isinstance(edges, str | os.PathLike):
         return _file(Path(edges))
     if isinstance(edges, np.ndarray):
-        return Source(_two_columns(edges))
+        return EdgeSource(_two_columns(edges))
     if sparse.issparse(edges):
         return _matrix(edges)
     if hasattr(edges, "adjacency") and callable(getattr(edges, "edges", None)):  # networkx
-        return Source(_pairs(edges.edges()), sorted(edges.nodes(), key=_by_label))
+        return EdgeSource(_pairs(edges.edges()), sorted(edges.nodes(), key=_by_label))
     if hasattr(edges, "fetch_arrow_table"):  # DuckDB, whose other ways out refuse some dates and spans
         newer = getattr(edges, "to_arrow_table", edges.fetch_arrow_table)
         return source_of(newer())
     if hasattr(edges, "itercolumns"):  # pyarrow
-        return Source(_first_two([_arrow_labels(column) for column in list(edges.itercolumns())[:2]]))
+        return EdgeSource(_first_two([_arrow_labels(column) for column in list(edges.itercolumns())[:2]]))
     if isinstance(edges, list | tuple | set | frozenset):
-        return Source(_pairs(edges))
+        return EdgeSource(_pairs(edges))
     raise _no_edge_list()
 
 
@@ -107,14 +107,14 @@ class Places:
         return int(label) if 0 <= label < self._count and label == int(label) else -1
 
 
-def _file(path: Path) -> Source:
+def _file(path: Path) -> EdgeSource:
     is_table = path.suffix == ".parquet"
     read = _parquet_reader() if is_table else _fields
     # a pipe would be waited for, for ever
     content = quietly(read, path) if quietly(path.is_file) else None
     if content is None:  # what the reader said may quote a row
         raise _no_file()
-    return source_of(content) if is_table else Source(_pairs(content), is_text=True)
+    return source_of(content) if is_table else EdgeSource(_pairs(content), is_text=True)
 
 
 def _fields(path: Path) -> list[tuple[str, str]]:
@@ -166,14 +166,14 @@ def _imported(name: str) -> Any:
         raise MissingExtra.of(name, "a Parquet file or a DuckDB relation", why=why) from None
 
 
-def _matrix(matrix: Any) -> Source:
+def _matrix(matrix: Any) -> EdgeSource:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise _no_edge_list()
     entries = matrix.tocoo(copy=True)
     with np.errstate(all="ignore"):  # a warning would tell of an entry
         entries.sum_duplicates()
         joined = entries.data != 0
-    return Source(
+    return EdgeSource(
         (entries.row[joined].astype(np.int64), entries.col[joined].astype(np.int64)), matrix.shape[0]
     )
 

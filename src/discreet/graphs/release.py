@@ -27,15 +27,15 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.graphs.counts import Count, StarCount, TriangleCount
+from discreet.graphs.counts import StarCount, SubgraphCount, TriangleCount
 from discreet.graphs.ladder import Ladder
 from discreet.graphs.local import LocalSensitivity
 from discreet.mechanisms.additive import Geometric
+from discreet.mechanisms.distributions import exactly
 from discreet.mechanisms.guided import HighProbabilityBound
-from discreet.mechanisms.laws import exactly
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.mechanisms.propose import ProposeTestRelease
-from discreet.mechanisms.smooth.families import Budget
+from discreet.mechanisms.smooth.families import SmoothBudget
 from discreet.mechanisms.smooth.release import SmoothMechanism
 from discreet.mechanisms.smooth.statistics import Measured, Statistic
 from discreet.privacy.guarantee import Guarantee
@@ -57,7 +57,7 @@ _SHARE = 0.25  # of ε, for the private bound or the test
 class CountRelease(Mechanism):
     """A count of a graph with noise; base of `Triangles` and `KStars`."""
 
-    def __init__(self, count: Count, epsilon: float, method: str, stated: dict[str, Any]) -> None:
+    def __init__(self, count: SubgraphCount, epsilon: float, method: str, stated: dict[str, Any]) -> None:
         self.count, self.method = count, check.choice(METHODS, method=method)
         given = {name: value for name, value in stated.items() if value is not None}
         needed, allowed = _TAKES[self.method]
@@ -146,7 +146,7 @@ class KStars(CountRelease):
 class _Global(Mechanism):
     """The count with noise for the worst graph."""
 
-    def __init__(self, count: Count, epsilon: float) -> None:
+    def __init__(self, count: SubgraphCount, epsilon: float) -> None:
         self._count = count
         self._noise = Geometric(epsilon=epsilon, sensitivity=count.cap, unit="edge")
 
@@ -169,7 +169,7 @@ class _Smoothly(Statistic):
 
     relations = ("add-remove",)
 
-    def __init__(self, count: Count) -> None:
+    def __init__(self, count: SubgraphCount) -> None:
         self._count = count
 
     @property
@@ -188,8 +188,8 @@ class _Smoothly(Statistic):
 class _Smooth(SmoothMechanism):
     """The count with noise for its smooth sensitivity, as a whole number."""
 
-    def __init__(self, count: Count, epsilon: float, delta: float | None = None) -> None:
-        super().__init__(_Smoothly(count), Budget(epsilon=epsilon, delta=delta), unit="edge")
+    def __init__(self, count: SubgraphCount, epsilon: float, delta: float | None = None) -> None:
+        super().__init__(_Smoothly(count), SmoothBudget(epsilon=epsilon, delta=delta), unit="edge")
 
     def draw(self, data: Any) -> int:
         return round(super().draw(data))
@@ -198,18 +198,18 @@ class _Smooth(SmoothMechanism):
 class _Distance:
     """How many edges must change until one more can move the count by more than the bound."""
 
-    def __init__(self, count: Count, bound: int) -> None:
+    def __init__(self, count: SubgraphCount, bound: int) -> None:
         self._count, self._bound = count, bound
 
     def __call__(self, graph: Any) -> float:
         return self._count.sensitivity(graph).distance_above(self._bound)
 
 
-def _ladder(count: Count, epsilon: float, floor: int | None = None) -> Mechanism:
+def _ladder(count: SubgraphCount, epsilon: float, floor: int | None = None) -> Mechanism:
     return Ladder(count, epsilon=epsilon, floor=floor)
 
 
-def _bound(count: Count, epsilon: float, *, delta: float, share: float = _SHARE) -> Mechanism:
+def _bound(count: SubgraphCount, epsilon: float, *, delta: float, share: float = _SHARE) -> Mechanism:
     first, second = _split(epsilon, share)
     for extreme in (1, count.cap):  # what cannot be drawn exactly is refused now, and not when it is drawn
         Geometric(epsilon=second, sensitivity=extreme)
@@ -225,7 +225,9 @@ def _bound(count: Count, epsilon: float, *, delta: float, share: float = _SHARE)
     )
 
 
-def _propose(count: Count, epsilon: float, *, delta: float, bound: int, share: float = _SHARE) -> Mechanism:
+def _propose(
+    count: SubgraphCount, epsilon: float, *, delta: float, bound: int, share: float = _SHARE
+) -> Mechanism:
     first, second = _split(epsilon, share)
     return ProposeTestRelease(
         count.exact,

@@ -31,26 +31,26 @@ from typing import TYPE_CHECKING, Any
 from discreet.errors import MissingExtra
 
 if TYPE_CHECKING:
-    from discreet.learn.huber import HuberRegression as HuberRegression
+    from discreet.learn.classification import LinearSVC as LinearSVC
+    from discreet.learn.classification import LogisticRegression as LogisticRegression
     from discreet.learn.kmeans import KMeans as KMeans
-    from discreet.learn.linear import LinearRegression as LinearRegression
-    from discreet.learn.linear import Ridge as Ridge
-    from discreet.learn.logistic import LogisticRegression as LogisticRegression
     from discreet.learn.naive_bayes import GaussianNB as GaussianNB
     from discreet.learn.pca import PCA as PCA
+    from discreet.learn.regression import HuberRegression as HuberRegression
+    from discreet.learn.regression import LinearRegression as LinearRegression
+    from discreet.learn.regression import Ridge as Ridge
     from discreet.learn.scaler import StandardScaler as StandardScaler
-    from discreet.learn.svc import LinearSVC as LinearSVC
     from discreet.learn.tuning import tune as tune
 
 _HOMES = {
     "GaussianNB": "naive_bayes",
-    "HuberRegression": "huber",
+    "HuberRegression": "regression",
     "KMeans": "kmeans",
-    "LinearRegression": "linear",
-    "LinearSVC": "svc",
-    "LogisticRegression": "logistic",
+    "LinearRegression": "regression",
+    "LinearSVC": "classification",
+    "LogisticRegression": "classification",
     "PCA": "pca",
-    "Ridge": "linear",
+    "Ridge": "regression",
     "StandardScaler": "scaler",
     "tune": "tuning",
 }

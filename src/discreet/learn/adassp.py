@@ -21,12 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import noise as exact
-from discreet.learn.budget import Budget
+from discreet.learn.budget import FitBudget
 from discreet.learn.features import BITS
+from discreet.learn.joint import require_least_squares, rows_with_targets
 from discreet.learn.moments import symmetric_noise
-from discreet.learn.problem import Fit, Problem, Solver
-from discreet.learn.sums import only_least_squares, rows_with_targets
-from discreet.mechanisms.laws import exactly
+from discreet.learn.solvers import FittedWeights, Problem, Solver
+from discreet.mechanisms.distributions import exactly
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["AdaSSP"]
@@ -48,12 +48,12 @@ class AdaSSP(Solver):
     name = "adassp"
 
     def guarantee_for(self, problem: Problem) -> Guarantee:
-        only_least_squares(problem, self.name)
-        least, squares, products = problem.budget.shares(*_SHARES)
+        require_least_squares(problem, self.name)
+        least, squares, products = problem.budget.noise_multipliers(*_SHARES)
         gaussian = problem.budget.gaussian
         return gaussian(least) + gaussian(squares) + gaussian(products)
 
-    def fit(self, problem: Problem) -> Fit:
+    def fit(self, problem: Problem) -> FittedWeights:
         total = np.zeros((problem.box.width + 1,) * 2, np.int64)
         for rows in rows_with_targets(problem):  # at most 2**19 rows of products below 2**28: sums are exact
             total += (rows.T @ rows).astype(np.int64)
@@ -62,7 +62,7 @@ class AdaSSP(Solver):
         squares = total[:-1, :-1] + symmetric_noise(width, of_squares * 4.0**BITS)
         products = total[:-1, -1] + exact.rounded_gaussian(exactly(of_products * 4.0**BITS), width)
         edge = math.sqrt(2 * width) * of_squares
-        steps = least_steps(total[:-1, :-1] / 4.0**BITS, math.ceil((edge + 10 * of_least) / _STEP))
+        steps = least_eigenvalue_steps(total[:-1, :-1] / 4.0**BITS, math.ceil((edge + 10 * of_least) / _STEP))
         noisy = steps + exact.rounded_gaussian(exactly(of_least / _STEP))
         least = max(noisy * _STEP - _QUANTILE * of_least, 0.0)
         ridge = problem.penalty + max(0.0, edge - least)
@@ -70,18 +70,18 @@ class AdaSSP(Solver):
         kept = (vectors * np.maximum(values, 0.0)) @ vectors.T
         floor = np.finfo(float).eps * max(float(np.abs(values).max()), 1.0)
         weights = np.linalg.solve(kept + np.diag(ridge + floor), products / 4.0**BITS)
-        return Fit(weights[:, None])
+        return FittedWeights(weights[:, None])
 
-    def story(self, problem: Problem) -> list[str]:
+    def explain(self, problem: Problem) -> list[str]:
         return [
             "Sums of products of features, their least eigenvalue, and products with the target got Gaussian noise.",
             "A ridge was added where noise could hide a direction.",
         ]
 
 
-def _spreads(budget: Budget) -> tuple[float, float, float]:
+def _spreads(budget: FitBudget) -> tuple[float, float, float]:
     """Standard deviations for rows and targets of length 1."""
-    least, squares, products = budget.shares(*_SHARES)
+    least, squares, products = budget.noise_multipliers(*_SHARES)
     twice = budget.relation == "replace"
     return (
         least * (1 + 3 * _STEP) * _UP,
@@ -90,7 +90,7 @@ def _spreads(budget: Budget) -> tuple[float, float, float]:
     )
 
 
-def least_steps(matrix: Reals, most: int) -> int:
+def least_eigenvalue_steps(matrix: Reals, most: int) -> int:
     """How many steps the least eigenvalue of a positive semidefinite matrix has; `most` if it has more.
 
     The answer m is between λ / step - 2 and λ / step + 1, for λ as in exact arithmetic (joint.proof.md, 6).

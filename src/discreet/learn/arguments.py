@@ -24,7 +24,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 #: What other libraries have and a private one cannot: why, and what to do.
-_ELSEWHERE = {
+_NOT_OFFERED = {
     "random_state": ("noise that somebody can draw again hides nothing.", "leave random_state out"),
     "seed": ("noise that somebody can draw again hides nothing.", "leave seed out"),
     "sample_weight": (
@@ -45,7 +45,7 @@ def check_call(function: Callable[..., Any], name: str, *given: Any, **named: An
     try:
         signature.bind(*given, **named)
     except TypeError as misfit:
-        raise _error(signature, name, str(misfit), named) from None
+        raise _wrong_arguments_error(signature, name, str(misfit), named) from None
 
 
 def checked_call(function: Callable[P, T]) -> Callable[P, T]:
@@ -73,7 +73,9 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
     return inspect.signature(function)
 
 
-def _error(signature: inspect.Signature, name: str, misfit: str, named: dict[str, Any]) -> WrongArguments:
+def _wrong_arguments_error(
+    signature: inspect.Signature, name: str, misfit: str, named: dict[str, Any]
+) -> WrongArguments:
     known = [word for word in signature.parameters if word != "self"]
     takes = f"{name} takes {', '.join(known)}." if known else f"{name} takes no arguments."
     unknown = [word for word in named if word not in known]
@@ -81,8 +83,8 @@ def _error(signature: inspect.Signature, name: str, misfit: str, named: dict[str
         return WrongArguments("DP107", f"{name}: {misfit}.", why=takes, fix=_example(signature, name))
     word = unknown[0]
     what = f"{name} has no parameter {word!r}."
-    if word in _ELSEWHERE:
-        why, fix = _ELSEWHERE[word]
+    if word in _NOT_OFFERED:
+        why, fix = _NOT_OFFERED[word]
         return WrongArguments("DP105", what, why=why, fix=fix)
     close = difflib.get_close_matches(word, known, 1)
     return WrongArguments(

@@ -20,13 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import check
-from discreet.learn.budget import Budget
-from discreet.learn.features import BITS, Box, blocks, ends
-from discreet.learn.moments import Moments
-from discreet.learn.reading import as_floats
-from discreet.learn.whitened import count_of
+from discreet.learn.budget import FitBudget
+from discreet.learn.features import BITS, Box, blocks
+from discreet.learn.inputs import as_floats, feature_bounds
+from discreet.learn.moments import NoisyMoments
+from discreet.learn.whitened import row_count
 
-__all__ = ["Ball", "Centred"]
+__all__ = ["Ball", "CentredMoments"]
 
 Reals = npt.NDArray[np.float64]
 
@@ -34,7 +34,7 @@ _FAR = 1e100  # stands for an infinity where there are no bounds: its square is 
 
 
 @dataclass(frozen=True)
-class Centred:
+class CentredMoments:
     """Count, mean and covariance of rows in units of a ball's size, and the spread of the noise in sums."""
 
     count: float
@@ -57,7 +57,7 @@ class Ball:
         far = np.full(features, _FAR)
         if bounds is None:
             return cls(Box.of(features, norm=norm, constant=constant), -far, far)
-        low, high = ends(bounds, features)
+        low, high = feature_bounds(bounds, features)
         half = high / 2 - low / 2
         largest = float(half.max())
         reach = largest * float(np.linalg.norm(half / largest))
@@ -76,26 +76,28 @@ class Ball:
         """The greatest distance of a row from the middle, in the units of the features."""
         return self.box.radius * float(self.box.half[0])
 
-    def clipped(self, rows: Any) -> Reals:
+    def clip(self, rows: Any) -> Reals:
         """Rows with every feature between its bounds; NaN is the middle of them."""
         dense = as_floats(rows)
         return np.clip(np.where(np.isnan(dense), self.box.middle, dense), self.low, self.high)
 
     def cells(self, block: Any, bits: int = BITS) -> Reals:
         """Rows in whole steps of 2**-bits of `size` from the middle."""
-        return self.box.cells(self.clipped(block), bits)
+        return self.box.cells(self.clip(block), bits)
 
-    def release(self, data: Any, *, noise: float, budget: Budget) -> Centred:
+    def release(self, data: Any, *, noise: float, budget: FitBudget) -> CentredMoments:
         """Draw the moments: one Gaussian mechanism of this multiplier (joint.proof.md, 3). It needs a constant."""
         box = self.box
-        released = Moments.release(
+        released = NoisyMoments.release(
             (self.cells(data[part]) for part in blocks(data)),
             box.width,
             bits=BITS,
             noise=noise,
             relation=budget.relation,
         )
-        count = count_of(released, box, data.shape[0] if budget.relation == "replace" else None)
+        count = row_count(released, box, data.shape[0] if budget.relation == "replace" else None)
         mean = released.matrix[:-1, -1] * (box.length / box.constant) / count
         mean /= max(1.0, float(np.linalg.norm(mean)) * box.length / box.radius)
-        return Centred(count, mean, released.matrix[:-1, :-1] / count - np.outer(mean, mean), released.spread)
+        return CentredMoments(
+            count, mean, released.matrix[:-1, :-1] / count - np.outer(mean, mean), released.spread
+        )

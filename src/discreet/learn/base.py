@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all private estimators share: a budget, bounds that are declared, a charge before the data are touched.
+"""How far a long fit has come: a bar, or whatever a caller wants to do with it.
+
+Progress counts steps that were fixed in advance, so it says nothing of the data.
+
+What all private estimators share: a budget, bounds that are declared, a charge before the data are touched.
 
 **Guarantee.** `fit` computes its guarantee from public parameters, charges the session (if there is one), and only then
 reads the data. `guarantee_` is the guarantee of what was run, `receipt_` what the session answered, `explain()` says it
@@ -21,15 +25,42 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
+from discreet import check
 from discreet.errors import BadParameter, LedgerError
 from discreet.learn.arguments import check_call, checked_call
-from discreet.learn.budget import Budget
-from discreet.learn.progress import Progress, shown
-from discreet.learn.reading import as_matrix
+from discreet.learn.budget import FitBudget
+from discreet.learn.inputs import as_matrix
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["NotFitted", "PrivateEstimator", "check_fitted", "paying"]
+__all__ = ["NotFitted", "PrivateEstimator", "Progress", "check_fitted", "check_session", "progress_callback"]
+
+
+Progress = Callable[[int, int], None]
+
+
+def progress_callback(progress: Any, title: str) -> Progress | None:
+    """None for no progress, a bar for True, a function of (done, total) as it is."""
+    if progress is None or progress is False:
+        return None
+    return _bar(title) if progress is True else check.function(progress=progress)
+
+
+def _bar(title: str) -> Progress:
+    from rich.progress import Progress as Bar
+
+    bar = Bar(transient=True)
+    task = bar.add_task(title)
+
+    def advance(done: int, total: int) -> None:
+        if done == 1:
+            bar.start()
+        bar.update(task, completed=done, total=total)
+        if done == total:
+            bar.stop()
+
+    return advance
+
 
 Reals = npt.NDArray[np.float64]
 _CHECKED = "_checks_its_arguments"
@@ -50,7 +81,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn
     _delta_: float
     _private_: bool
     _search_: tuple[str, ...] = ()
-    _is_seen = (
+    _may_warn = (
         True  # whether somebody may be warned of a noisy fit; not inside a search, whose runs are secret
     )
 
@@ -64,7 +95,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn
     def __init_subclass__(cls, **named: Any) -> None:
         super().__init_subclass__(**named)
         if "fit" in vars(cls):
-            cls.fit = _whole(cls.fit)
+            cls.fit = _all_or_nothing(cls.fit)
 
     def explain(self) -> str:
         """What the fitted model reveals, in numbered sentences."""
@@ -73,7 +104,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn
         added = self.guarantee_.unit.relation == "add-remove"
         relation = "a record is added or removed" if added else "a record is replaced"
         said = [
-            *self._story(),
+            *self._explanation(),
             *self._search_,
             f"Whether {relation} changes no probability by more than a factor e^{epsilon:.4g}, but for δ = {self._delta_:g}.",
             "All sums were taken in whole numbers and the noise is exact; "
@@ -88,15 +119,15 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn
         return "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(said, 1))
 
     @abstractmethod
-    def _story(self) -> list[str]:
+    def _explanation(self) -> list[str]:
         """What was released, in sentences."""
 
-    def _budget(self) -> Budget:
-        return Budget.of(epsilon=self.epsilon, delta=self.delta, relation=self.relation, unit=self.unit)
+    def _budget(self) -> FitBudget:
+        return FitBudget.of(epsilon=self.epsilon, delta=self.delta, relation=self.relation, unit=self.unit)
 
     def _charge(self, guarantee: Guarantee) -> None:
         """Pay first: what is drawn after this is covered, and what was refused here was not drawn."""
-        payer, asked = paying(self.session), f"{type(self).__name__}.fit"
+        payer, asked = check_session(self.session), f"{type(self).__name__}.fit"
         receipt = None if payer is None else payer.charge(guarantee, question=asked)
         self.guarantee_, self.receipt_ = guarantee, receipt
         self._delta_, self._private_ = self.delta, is_private()
@@ -125,8 +156,8 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn
                 check_call(type(self).__init__, type(self).__name__, None, **{name: None})
         return super().set_params(**params)  # type: ignore[no-any-return]  # scikit-learn has no types
 
-    def _shown(self) -> Progress | None:
-        return shown(self.progress, type(self).__name__)
+    def _progress_callback(self) -> Progress | None:
+        return progress_callback(self.progress, type(self).__name__)
 
     def __sklearn_clone__(self) -> Self:
         """A copy that is not fitted. It charges the same session: an account is shared, never copied."""
@@ -138,7 +169,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn
     def __getstate__(self) -> dict[str, Any]:
         """What is stored and sent: everything but the session, in whose place stands something that refuses to pay."""
         state: dict[str, Any] = dict(super().__getstate__())
-        return state | {"session": None if self.session is None else _Elsewhere()}
+        return state | {"session": None if self.session is None else _AbsentSession()}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -160,7 +191,7 @@ def _check_methods(cls: type[PrivateEstimator]) -> None:
             setattr(cls, name, checked)
 
 
-def paying(session: Any) -> Any:
+def check_session(session: Any) -> Any:
     """A session that can be charged, or None."""
     if session is None or hasattr(session, "charge"):
         return session
@@ -189,7 +220,7 @@ def check_fitted(estimator: PrivateEstimator) -> None:
     )
 
 
-class _Elsewhere:
+class _AbsentSession:
     """The session of an estimator that was copied or stored: an account does not travel."""
 
     def charge(self, guarantee: Guarantee, *, question: str) -> NoReturn:
@@ -201,7 +232,7 @@ class _Elsewhere:
         )
 
 
-def _whole(fit: Callable[..., Any]) -> Callable[..., Any]:
+def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
     """A fit that begins with nothing and, if it fails, leaves nothing."""
 
     @wraps(fit)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a fit may cost, and how that is shared among the Gaussian releases that it makes.
 
-    budget = Budget.of(epsilon=1, delta=1e-5)
-    matrix, steps = budget.shares(0.2, 0.8)        # noise multipliers: standard deviation / sensitivity
+    budget = FitBudget.of(epsilon=1, delta=1e-5)
+    matrix, steps = budget.noise_multipliers(0.2, 0.8)        # noise multipliers: standard deviation / sensitivity
 
 **Guarantee.** Gaussian releases with these multipliers compose to a guarantee that implies (ε, δ).
 
@@ -21,14 +21,14 @@ from discreet import check, privacy
 from discreet.errors import BadParameter
 from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["Budget"]
+__all__ = ["FitBudget"]
 
 _MOST = 2.0**15  # of noise, in sensitivities: more cannot be drawn on the grids of this package
 _UP = 1 + 1e-12  # covers the rounding of the square roots below
 
 
 @dataclass(frozen=True)
-class Budget:
+class FitBudget:
     """The least Gaussian noise multiplier that (ε, δ) allows, and to whom it is promised."""
 
     epsilon: float
@@ -37,7 +37,7 @@ class Budget:
     unit: str
 
     @classmethod
-    def of(cls, *, epsilon: Any, delta: Any, relation: str = "add-remove", unit: str = "record") -> Budget:
+    def of(cls, *, epsilon: Any, delta: Any, relation: str = "add-remove", unit: str = "record") -> FitBudget:
         """Check what a user asked for."""
         for name, value in (("epsilon", epsilon), ("delta", delta)):
             if value is None:
@@ -72,7 +72,7 @@ class Budget:
         """The same as the parameter of Gaussian differential privacy."""
         return 1 / self.noise
 
-    def shares(self, *parts: float) -> tuple[float, ...]:
+    def noise_multipliers(self, *parts: float) -> tuple[float, ...]:
         """Noise multipliers of releases that take these parts of the budget; the parts add up to at most one."""
         if not math.fsum(parts) <= 1 + 1e-9:
             raise ValueError("shares of a budget add up to more than the budget")

@@ -27,11 +27,11 @@ import numpy.typing as npt
 
 from discreet import noise as exact
 from discreet.errors import BadParameter
-from discreet.learn.features import blocks, ends
-from discreet.learn.reading import as_floats
-from discreet.mechanisms.laws import exactly
+from discreet.learn.features import blocks
+from discreet.learn.inputs import as_floats, feature_bounds
+from discreet.mechanisms.distributions import exactly
 
-__all__ = ["Cube", "Sums", "sensitivity"]
+__all__ = ["Cube", "GroupSums", "sensitivity"]
 
 Reals = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -41,7 +41,7 @@ _UP = 1 + 1e-12
 
 
 @dataclass(frozen=True)
-class Sums:
+class GroupSums:
     """Of each group: how many rows, Σx and Σx² on [-1, 1], each with Gaussian noise of this spread."""
 
     count: Reals
@@ -67,10 +67,10 @@ class Cube:
                 why="one row without limit moves a sum without limit, and limits read off the data leak it.",
                 fix="pass bounds=(low, high), one number each or one per feature",
             )
-        low, high = ends(bounds, features)
+        low, high = feature_bounds(bounds, features)
         return cls(low / 2 + high / 2, high / 2 - low / 2)
 
-    def scaled(self, block: Any) -> Reals:
+    def scale(self, block: Any) -> Reals:
         """Rows in [-1, 1], each number by itself."""
         values = as_floats(block)
         with np.errstate(all="ignore"):  # a warning would tell of a value
@@ -79,13 +79,13 @@ class Cube:
         values[np.isnan(values)] = 0.0
         return np.clip(values, -1.0, 1.0, out=values)
 
-    def release(self, data: Any, groups: Bools, *, noise: float, relation: str) -> Sums:
+    def release(self, data: Any, groups: Bools, *, noise: float, relation: str) -> GroupSums:
         """Draw the sums of each group; `groups` has one column for each, and a row at most one True."""
         count, width = groups.shape[1], len(self.middle)
         sizes = groups.sum(axis=0, dtype=np.int64)
         first, second = np.zeros((count, width), np.int64), np.zeros((count, width), np.int64)
         for part in blocks(data):
-            steps = np.rint(self.scaled(data[part]) * 2.0**_BITS)
+            steps = np.rint(self.scale(data[part]) * 2.0**_BITS)
             inside = groups[part].T.astype(
                 np.float64
             )  # 2**19 rows at most, of squares up to 2**24: sums are exact
@@ -93,9 +93,9 @@ class Cube:
             second += (inside @ (steps * steps)).astype(np.int64)
         second -= sizes[:, None] << (2 * _BITS - 1)
         spread = noise * sensitivity(width, count, relation)
-        noisy = _noisy(sizes, spread)
-        squares = _noisy(second, spread * 4.0**_BITS) / 4.0**_BITS + noisy[:, None] / 2
-        return Sums(noisy, _noisy(first, spread * 2.0**_BITS) / 2.0**_BITS, squares, spread)
+        noisy = _add_noise(sizes, spread)
+        squares = _add_noise(second, spread * 4.0**_BITS) / 4.0**_BITS + noisy[:, None] / 2
+        return GroupSums(noisy, _add_noise(first, spread * 2.0**_BITS) / 2.0**_BITS, squares, spread)
 
 
 def sensitivity(features: int, groups: int, relation: str) -> float:
@@ -107,5 +107,5 @@ def sensitivity(features: int, groups: int, relation: str) -> float:
     return (inside if groups == 1 else max(inside, math.sqrt(2) * alone)) * _UP
 
 
-def _noisy(total: npt.NDArray[np.int64], spread: float) -> Reals:
+def _add_noise(total: npt.NDArray[np.int64], spread: float) -> Reals:
     return np.asarray(total + exact.rounded_gaussian(exactly(spread), total.shape), np.float64)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Noisy gradient descent on all rows at once, with every sum in whole numbers.
 
-    rows = Rows.of(cells, targets)
+    rows = CellRows.of(cells, targets)
     descend(rows, Logistic(), clip=0.4, noise=20.0, steps=100, …)
 
 **Guarantee.** Each step releases Σ clip(gradient of a record) + Gaussian noise with the given multiplier, and nothing
@@ -29,9 +29,9 @@ import numpy.typing as npt
 
 from discreet import noise as exact
 from discreet.learn.losses import Loss
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 
-__all__ = ["LARGEST", "Rows", "clipped_sum", "descend", "responses", "scored"]
+__all__ = ["LARGEST", "CellRows", "clipped_sum", "descend", "score_blocks", "step_responses"]
 
 Reals = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -44,7 +44,7 @@ _AT_ONCE = 1 << 17  # numbers of a dense block, so that it stays in a cache
 
 
 @dataclass(frozen=True)
-class Rows:
+class CellRows:
     """Rows of whole numbers in blocks, with their squared norms and targets; `size` is the length of a cell."""
 
     parts: tuple[Any, ...]
@@ -54,10 +54,10 @@ class Rows:
     width: int
 
     @classmethod
-    def of(cls, parts: Iterable[tuple[Any, Reals]], *, size: float, width: int) -> Rows:
+    def of(cls, parts: Iterable[tuple[Any, Reals]], *, size: float, width: int) -> CellRows:
         """From (cells, targets) of each block; |cell| <= 2**20. Dense blocks are kept in single precision."""
         kept, squares, targets = [], [], []
-        for cells, target in (small for part in parts for small in _cut(*part)):
+        for cells, target in (small for part in parts for small in _split_blocks(*part)):
             dense = isinstance(cells, np.ndarray)
             kept.append(cells.astype(np.float32) if dense else cells)
             squares.append(
@@ -69,34 +69,34 @@ class Rows:
     @cached_property
     def limits(self) -> tuple[Reals, ...]:
         """The greatest whole A of each row such that A² · square <= 2**48 exactly."""
-        return tuple(_limit(squares) for squares in self.squares)
+        return tuple(_row_limits(squares) for squares in self.squares)
 
 
-def _cut(cells: Any, targets: Reals) -> Iterator[tuple[Any, Reals]]:
+def _split_blocks(cells: Any, targets: Reals) -> Iterator[tuple[Any, Reals]]:
     step = max(1, _AT_ONCE // max(1, cells.shape[1])) if isinstance(cells, np.ndarray) else cells.shape[0]
     for start in range(0, cells.shape[0], max(1, step)):
         yield cells[start : start + step], targets[start : start + step]
 
 
-def _limit(squares: Reals) -> Reals:
+def _row_limits(squares: Reals) -> Reals:
     limit = np.trunc(_CLIP / np.sqrt(np.maximum(squares, 1.0)) * _SAFE)
     limit[limit * limit * squares > float(_CLIP) ** 2] = 0.0
     return limit
 
 
-def clipped_sum(rows: Rows, loss: Loss, weights: Reals, clip: float) -> tuple[Ints, float]:
+def clipped_sum(rows: CellRows, loss: Loss, weights: Reals, clip: float) -> tuple[Ints, float]:
     """Σ of clipped gradients in whole cells, and the size of a cell; no record is longer than 2**24 cells."""
     unit = clip / (rows.size * _CLIP)  # of a slope
     total = np.zeros(weights.shape, np.int64)
-    blocks = zip(scored(rows, weights), rows.squares, rows.limits, strict=True)
+    blocks = zip(score_blocks(rows, weights), rows.squares, rows.limits, strict=True)
     for (cells, scores, targets), squares, limits in blocks:
         pushes = loss.slopes(scores, targets) / unit
         pushes[~np.isfinite(pushes)] = 0.0
-        total += (cells.T @ _limited(pushes, squares, limits)).astype(np.int64)
+        total += (cells.T @ _limit_slopes(pushes, squares, limits)).astype(np.int64)
     return total, unit * rows.size
 
 
-def scored(rows: Rows, weights: Reals) -> Iterator[tuple[Any, Reals, Reals]]:
+def score_blocks(rows: CellRows, weights: Reals) -> Iterator[tuple[Any, Reals, Reals]]:
     """Cells, scores and targets of each block; a score is a sum of whole numbers, a function of its own row."""
     exponent = _exponent(weights, rows.width)
     whole = np.rint(np.ldexp(weights, exponent))
@@ -106,7 +106,7 @@ def scored(rows: Rows, weights: Reals) -> Iterator[tuple[Any, Reals, Reals]]:
         yield wide, (wide @ whole) * step, targets
 
 
-def _limited(pushes: Reals, squares: Reals, limits: Reals) -> Reals:
+def _limit_slopes(pushes: Reals, squares: Reals, limits: Reals) -> Reals:
     """Whole numbers A, one row each, such that ‖A‖² · square <= 2**48 exactly."""
     if pushes.shape[1] == 1:
         # the limits are whole numbers, so rounding to the nearest stays within them
@@ -118,7 +118,7 @@ def _limited(pushes: Reals, squares: Reals, limits: Reals) -> Reals:
 
 
 def descend(
-    rows: Rows,
+    rows: CellRows,
     loss: Loss,
     start: Reals,
     *,
@@ -145,7 +145,7 @@ def descend(
         noisy = total + exact.rounded_gaussian(exactly(spread), total.shape)
         pull = penalty @ weights if penalty.ndim == 2 else penalty[:, None] * weights
         gradient = noisy * (cell / count) + pull
-        speed = _kept(momentum, step) * speed + gradient
+        speed = _momentum_at(momentum, step) * speed + gradient
         is_late = step >= steps // 2
         weights = weights - rate * (settle if is_late else 1.0) * speed
         average += weights if is_late else 0.0
@@ -154,7 +154,7 @@ def descend(
     return average / (steps - steps // 2)
 
 
-def responses(
+def step_responses(
     curvatures: Reals, *, rate: float, momentum: float, steps: int, settle: float = 1.0
 ) -> tuple[Reals, Reals]:
     """What `descend` makes of a unit push of the gradient in each step, and of a unit distance at the start.
@@ -167,7 +167,7 @@ def responses(
     for step in range(steps):
         gradient = weights * curvatures
         gradient[step] += 1.0
-        speed = _kept(momentum, step) * speed + gradient
+        speed = _momentum_at(momentum, step) * speed + gradient
         is_late = step >= steps // 2
         weights = weights - rate * (settle if is_late else 1.0) * speed
         average += weights if is_late else 0.0
@@ -175,7 +175,7 @@ def responses(
     return average[:-1], average[-1]
 
 
-def _kept(momentum: float, step: int) -> float:
+def _momentum_at(momentum: float, step: int) -> float:
     """Of the speed. From rest: at full speed the first, longest steps would overshoot to where probabilities are flat."""
     return min(momentum, step / (step + 5))
 

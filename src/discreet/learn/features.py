@@ -19,7 +19,6 @@ What would break it: bounds or a norm that were read off the data.
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -30,18 +29,15 @@ from scipy import sparse
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.learn.reading import as_floats
-from discreet.mechanisms.exact import number
+from discreet.learn.inputs import as_floats, feature_bounds
 
-__all__ = ["BITS", "Box", "blocks", "ends", "stored_blocks", "within"]
+__all__ = ["BITS", "Box", "blocks", "stored_blocks", "truncate_rows"]
 
 Reals = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 BITS = 14  # cells of a row: steps of 2**-14 of the greatest norm
 CONSTANT = 0.7  # the column of the intercept, as a share of the norm of the rest
-_FARTHEST = 1e100  # of a bound
-_NARROWEST = 1e-100  # of half the distance of two bounds
 _ROUNDED = 1 + 1e-9  # a norm that is longer by less was lengthened by rounding
 _AT_ONCE = 1 << 19  # numbers that are worked on at once
 
@@ -71,7 +67,7 @@ class Box:
         if bounds is None:
             middle, half, cap = np.zeros(features), np.ones(features), radius
         else:
-            low, high = ends(bounds, features)
+            low, high = feature_bounds(bounds, features)
             middle, half, cap = low / 2 + high / 2, high / 2 - low / 2, 1.0
             radius = min(radius, widest)
         return cls(middle, half, cap, radius, constant * radius)
@@ -96,13 +92,13 @@ class Box:
         scaled = as_floats(block)
         with np.errstate(all="ignore"):  # a warning would tell of a value
             scaled -= self.middle
-        self._whole(scaled, self.half)
+        self._to_whole_numbers(scaled, self.half)
         squares = np.einsum("ij,ij->i", scaled, scaled)
-        scaled *= self._shrink(squares, bits)[:, None]
-        shortened = within(scaled, self.room(bits))
+        scaled *= self._shrink_factor(squares, bits)[:, None]
+        shortened = truncate_rows(scaled, self.room(bits))
         if not self.constant:
             return shortened
-        return np.concatenate([shortened, np.full((len(scaled), 1), self.last(bits))], axis=1)
+        return np.concatenate([shortened, np.full((len(scaled), 1), self.constant_cells(bits))], axis=1)
 
     def sparse_cells(self, block: Any, bits: int = BITS) -> Any:
         """The same of a sparse block whose zeros stay zeros, without making it dense."""
@@ -110,15 +106,17 @@ class Box:
             out = sparse.csr_array(block, dtype=np.float64, copy=True)
         out.sum_duplicates()
         owner, count = np.repeat(np.arange(out.shape[0]), np.diff(out.indptr)), out.shape[0]
-        self._whole(out.data, self.half[out.indices])
+        self._to_whole_numbers(out.data, self.half[out.indices])
         squares = np.bincount(owner, out.data**2, count).astype(np.float64)
-        out.data = np.trunc(out.data * self._shrink(squares, bits)[owner])
+        out.data = np.trunc(out.data * self._shrink_factor(squares, bits)[owner])
         out.data[(np.bincount(owner, out.data**2, count) > self.room(bits))[owner]] = 0.0
         if not self.constant:
             return out
-        return sparse.hstack([out, sparse.csr_array(np.full((count, 1), self.last(bits)))], format="csr")
+        return sparse.hstack(
+            [out, sparse.csr_array(np.full((count, 1), self.constant_cells(bits)))], format="csr"
+        )
 
-    def changed(self, block: Any) -> Bools:
+    def is_changed(self, block: Any) -> Bools:
         """Which rows are not what they were: NaN, or beyond the bounds or the norm. A function of each row alone."""
         scaled = as_floats(block)
         with np.errstate(all="ignore"):  # a warning would tell of a value
@@ -129,32 +127,32 @@ class Box:
             kept = (np.abs(scaled) <= self.cap).all(axis=1) & (np.sqrt(square) <= self.radius * _ROUNDED)
         return np.asarray(~kept)
 
-    def _whole(self, values: Reals, half: Reals) -> None:
+    def _to_whole_numbers(self, values: Reals, half: Reals) -> None:
         """Clip to the bounds and truncate to whole numbers, fine enough that what follows does not notice."""
         with np.errstate(all="ignore"):
             values /= half
         values[np.isnan(values)] = 0.0
         np.clip(values, -self.cap, self.cap, out=values)
-        np.trunc(np.multiply(values, 2.0**self._fine / self.cap, out=values), out=values)
+        np.trunc(np.multiply(values, 2.0**self._fine_bits / self.cap, out=values), out=values)
 
-    def _shrink(self, squares: Reals, bits: int) -> Reals:
+    def _shrink_factor(self, squares: Reals, bits: int) -> Reals:
         """By what a row of whole numbers is multiplied so that it becomes at most `radius` long, then 2**bits."""
-        unit = self.cap / 2.0**self._fine
+        unit = self.cap / 2.0**self._fine_bits
         longest = np.maximum(np.sqrt(squares) * unit, self.radius)
         return self.radius / longest * (unit / self.length * 2.0**bits)
 
     @property
-    def _fine(self) -> int:
+    def _fine_bits(self) -> int:
         """Bits of a feature such that squares of a whole row add up exactly in float64."""
         return min(20, (52 - len(self.middle).bit_length()) // 2)
 
-    def last(self, bits: int) -> float:
+    def constant_cells(self, bits: int) -> float:
         """The constant in steps of 2**-bits."""
         return math.floor(self.constant / self.length * 2.0**bits)
 
     def room(self, bits: int) -> float:
         """The greatest square of the norm that the constant leaves to the features."""
-        return 4.0**bits - self.last(bits) ** 2
+        return 4.0**bits - self.constant_cells(bits) ** 2
 
     def coefficients(self, weights: Reals) -> tuple[Reals, Reals]:
         """Weights on rows as weights on the raw features, and the intercept; the last axis runs along a row."""
@@ -166,7 +164,7 @@ class Box:
         return slopes, np.asarray(intercept)
 
 
-def within(rows: Reals, room: float) -> Reals:
+def truncate_rows(rows: Reals, room: float) -> Reals:
     """Truncate rows towards zero to whole numbers whose squares add up to at most `room`, exactly."""
     cells = np.trunc(rows)
     long = np.einsum("ij,ij->i", cells, cells) > room  # sums of whole numbers below 2**53: exact
@@ -189,46 +187,3 @@ def stored_blocks(matrix: Any) -> Iterator[slice]:
     count = matrix.shape[0]
     step = min(_AT_ONCE, max(1, _AT_ONCE * count // max(1, matrix.nnz)))
     return (slice(start, min(start + step, count)) for start in range(0, count, step))
-
-
-def ends(bounds: Any, features: int) -> tuple[Reals, Reals]:
-    """The lower and upper bounds of each feature."""
-    try:
-        low, high = (np.broadcast_to(_reals(end), (features,)) for end in bounds)
-    except (TypeError, ValueError):
-        raise BadParameter(
-            "DP104",
-            f"bounds must be (low, high), each one number or {features} numbers.",
-            why="every feature is clipped to bounds that are known without the data.",
-            fix="bounds=(0, 1), or bounds=([0, 18], [1, 90]) with one entry per feature",
-        ) from None
-    if not (np.abs([low, high]) <= _FARTHEST).all():
-        raise BadParameter(
-            "DP101",
-            f"bounds must be finite, and not beyond {_FARTHEST:g}.",
-            why="noise is in proportion to their width.",
-            fix="bounds=(0, 1)",
-        )
-    if not (low < high).all():
-        raise BadParameter(
-            "DP102",
-            "every lower bound must be below its upper bound.",
-            why="between equal bounds nothing can be learned, and the data may not be asked for others.",
-            fix="bounds=(0, 1)",
-        )
-    if not (high / 2 - low / 2 >= _NARROWEST).all():
-        raise BadParameter(
-            "DP102",
-            f"bounds must be {2 * _NARROWEST:g} or more apart.",
-            why="features are divided by the distance, and coefficients too, whose squares would have no meaning.",
-            fix="bounds=(0, 1), in another unit of the feature",
-        )
-    return low, high
-
-
-def _reals(end: Any) -> Reals:
-    """A bound, or several, as floats; an infinity where an int is too large."""
-    listed = np.array(end, object)
-    if not all(isinstance(value, numbers.Real) and not isinstance(value, bool) for value in listed.flat):
-        raise TypeError
-    return np.array([number(value) for value in listed.flat], np.float64).reshape(listed.shape)

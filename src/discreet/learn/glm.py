@@ -12,18 +12,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from discreet import check
-from discreet.errors import BadParameter
 from discreet.learn.base import PrivateEstimator, check_fitted
-from discreet.learn.features import Box, ends
-from discreet.learn.inference import check_inference
-from discreet.learn.labels import declared_classes, members
+from discreet.learn.features import Box
+from discreet.learn.inference import Intervals, check_inference, coefficient_covariance
+from discreet.learn.inputs import (
+    as_floats,
+    as_target,
+    class_membership,
+    declared_classes,
+    feature_bounds,
+    target_interval,
+)
 from discreet.learn.losses import Loss
-from discreet.learn.problem import Fit, Problem, Solver
-from discreet.learn.reading import as_floats, as_target
-from discreet.learn.solvers import AUTO, CLASSIFIERS, REGRESSORS, solver_for
+from discreet.learn.solvers import AUTO, CLASSIFIERS, REGRESSORS, FittedWeights, Problem, Solver, solver_for
 
 __all__ = ["LinearClassifier", "LinearModel", "LinearRegressor"]
 
@@ -36,7 +41,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
-class Parameters(PrivateEstimator):
+class LinearParameters(PrivateEstimator):
     """What every linear model takes; it is kept as it was given, which is all that scikit-learn allows a constructor."""
 
     epsilon: Any = None
@@ -50,7 +55,7 @@ class Parameters(PrivateEstimator):
     progress: Any = None
 
 
-class LinearModel(Parameters):
+class LinearModel(LinearParameters):
     """Scores that are linear in the features."""
 
     coef_: Reals
@@ -61,7 +66,7 @@ class LinearModel(Parameters):
     _solvers: ClassVar[tuple[str, ...]]
     # what answers after a fit depend on: the parameters may have been set to something else by then
     _sentences_: list[str]
-    _fit_: Fit
+    _fit_: FittedWeights
     _box_: Box
     _ends_: tuple[Reals, Reals] | None
     _half_: float
@@ -87,34 +92,34 @@ class LinearModel(Parameters):
             loss,
             self._budget(),
             self._penalty(box),
-            self._shown(),
+            self._progress_callback(),
             inference=check.flag(inference=inference),
             clipped_targets=clipped_targets,
         )
         check_inference(problem, solver)
         self._charge(solver.guarantee_for(problem))
         self._fit_ = solver.fit(problem)
-        if self._fit_.is_too_noisy and self._is_seen:
+        if self._fit_.is_too_noisy and self._may_warn:
             # the count was released and paid for, so that what it says may be said
             warnings.warn(_TOO_NOISY, stacklevel=5)
-        self._sentences_ = self._said(box, solver, problem)
+        self._sentences_ = self._fit_explanation(box, solver, problem)
         self._box_ = box
-        self._ends_ = None if self.bounds is None else ends(self.bounds, matrix.shape[1])
+        self._ends_ = None if self.bounds is None else feature_bounds(self.bounds, matrix.shape[1])
         return box.coefficients(self._fit_.weights.T)
 
     def _penalty(self, box: Box) -> Reals:
         return np.zeros(box.width)
 
-    def _said(self, box: Box, solver: Solver, problem: Problem) -> list[str]:
+    def _fit_explanation(self, box: Box, solver: Solver, problem: Problem) -> list[str]:
         limited = "" if self.bounds is None else "Features were clipped to their declared bounds. "
         return [
             f"{limited}Rows longer than {box.radius:.4g} in norm were shortened to it.",
-            *solver.story(problem),
+            *solver.explain(problem),
             *self._fit_.notes,
             *([_TOO_NOISY] if self._fit_.is_too_noisy else []),
         ]
 
-    def _story(self) -> list[str]:
+    def _explanation(self) -> list[str]:
         return self._sentences_
 
     def _scores(self, X: Any) -> Reals:
@@ -131,6 +136,16 @@ class LinearModel(Parameters):
             stored[np.isnan(stored)] = 0.0
             scores: Reals = np.asarray(matrix @ self.coef_.T) + self.intercept_
         return np.nan_to_num(scores)
+
+    def _intervals(self, confidence: float) -> Intervals:
+        """Two-sided normal intervals of the coefficients and the intercept; they cost nothing after the fit."""
+        level = check.inner_probability(confidence=confidence)
+        check_fitted(self)
+        covariance = coefficient_covariance(self._fit_, self._box_, half=self._half_)
+        margin = float(ndtri(0.5 + level / 2)) * np.sqrt(np.diag(covariance))
+        slopes, intercept = np.ravel(self.coef_), float(np.ravel(self.intercept_)[0])
+        coefficients = np.column_stack([slopes - margin[:-1], slopes + margin[:-1]])
+        return Intervals(coefficients, (intercept - float(margin[-1]), intercept + float(margin[-1])))
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -155,7 +170,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]  # s
         """Fit one score for two classes, one for each of more; targets are 1 for members and `low` for others."""
         self.classes_ = declared_classes(self.classes)
         matrix = self._matrix(X, reset=True)
-        belongs = members(y, self.classes_, matrix.shape[0])
+        belongs = class_membership(y, self.classes_, matrix.shape[0])
         columns = belongs[:, 1:] if len(self.classes_) == 2 else belongs
         targets = np.where(columns, 1.0, low)
         kept = np.asarray(belongs.any(axis=1))
@@ -175,7 +190,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]  # sci
         return self._scores(X)
 
     def _regress(self, X: Any, y: Any, loss: Loss, *, inference: bool = False) -> None:
-        low, high = target_ends(self.target_bounds)
+        low, high = target_interval(self.target_bounds)
         middle, half = low / 2 + high / 2, high / 2 - low / 2
         matrix = self._matrix(X, reset=True)
         with np.errstate(all="ignore"):  # a warning would tell of a value
@@ -193,16 +208,3 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]  # sci
         )
         self.coef_, self.intercept_ = slopes[0] * half, float(intercept[0] * half + middle)
         self._half_ = half
-
-
-def target_ends(target_bounds: Any) -> tuple[float, float]:
-    """The declared bounds of a target."""
-    if target_bounds is None:
-        raise BadParameter(
-            "DP107",
-            "target_bounds are missing.",
-            why="one target without limit moves a model without limit, and limits read off the data leak it.",
-            fix="target_bounds=(0, 100)",
-        )
-    low, high = ends(target_bounds, 1)
-    return float(low[0]), float(high[0])

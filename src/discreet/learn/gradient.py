@@ -23,14 +23,14 @@ import numpy.typing as npt
 from scipy import sparse
 
 from discreet import noise as exact
-from discreet.learn.descent import Rows, descend
+from discreet.learn.descent import CellRows, descend
 from discreet.learn.features import BITS, Box, stored_blocks
 from discreet.learn.losses import Huber, Squared
-from discreet.learn.problem import Fit, Problem, Solver
-from discreet.mechanisms.laws import exactly
+from discreet.learn.solvers import FittedWeights, Problem, Solver
+from discreet.mechanisms.distributions import exactly
 from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["Gradient"]
+__all__ = ["GradientDescent"]
 
 Reals = npt.NDArray[np.float64]
 
@@ -42,21 +42,21 @@ _CONSTANT = 0.2  # of the norm of a typical row
 _COARSE = 2**10  # squares of cells that make one step of their sum
 
 
-class Gradient(Solver):
+class GradientDescent(Solver):
     """Descend in the coordinates of the box."""
 
     name = "gradient"
 
     def guarantee_for(self, problem: Problem) -> Guarantee:
-        fact, each = _noises(problem)
+        fact, each = _noise_multipliers(problem)
         facts = 1 if problem.known_count is not None else 2
         return facts * problem.budget.gaussian(fact) + _STEPS * problem.budget.gaussian(each)
 
-    def fit(self, problem: Problem) -> Fit:
-        fact, each = _noises(problem)
-        rows = Rows.of(_parts(problem), size=2.0**-BITS, width=problem.box.width)
-        count, last = _count(problem, fact), problem.box.last(BITS)
-        square = _square(rows, problem.box, count, fact)
+    def fit(self, problem: Problem) -> FittedWeights:
+        fact, each = _noise_multipliers(problem)
+        rows = CellRows.of(_cell_blocks(problem), size=2.0**-BITS, width=problem.box.width)
+        count, last = _row_count(problem, fact), problem.box.constant_cells(BITS)
+        square = _mean_square(rows, problem.box, count, fact)
         constant = min(last, max(1.0, math.floor(_CONSTANT * math.sqrt(square) / rows.size)))
         length = math.hypot(math.sqrt(square), constant * rows.size)
         scale = np.ones(problem.box.width)  # of the columns, against those of the box
@@ -66,7 +66,7 @@ class Gradient(Solver):
             _with_constant(rows, last, constant),
             problem.loss,
             np.zeros((problem.box.width, problem.scores)),
-            clip=_slope(problem, count) * length,
+            clip=_clip_slope(problem, count) * length,
             noise=each,
             steps=_STEPS,
             rate=_PACE / (problem.loss.curvature * length**2 + float(penalty.max())),
@@ -76,9 +76,9 @@ class Gradient(Solver):
             relation=problem.budget.relation,
             progress=problem.progress,
         )
-        return Fit(found * scale[:, None], count, is_too_noisy=count <= _least_count(fact))
+        return FittedWeights(found * scale[:, None], count, is_too_noisy=count <= _least_count(fact))
 
-    def story(self, problem: Problem) -> list[str]:
+    def explain(self, problem: Problem) -> list[str]:
         facts = "the number of rows and " if problem.known_count is None else ""
         return [
             f"First {facts}the sum of their squared norms came with noise: from them follows the length of the steps.",
@@ -86,7 +86,7 @@ class Gradient(Solver):
         ]
 
 
-def _slope(problem: Problem, count: float) -> float:
+def _clip_slope(problem: Problem, count: float) -> float:
     """Where slopes are clipped: more where there is more to learn from, or more features, which are learned slowly.
 
     Chosen on simulated data. Errors of regressions have no bound of their own.
@@ -96,13 +96,15 @@ def _slope(problem: Problem, count: float) -> float:
     return min(0.5, max(least, 0.05 * math.sqrt(count * problem.budget.mu / width), 0.02 * math.sqrt(width)))
 
 
-def _noises(problem: Problem) -> tuple[float, float]:
+def _noise_multipliers(problem: Problem) -> tuple[float, float]:
     facts = 1 if problem.known_count is not None else 2
-    fact, each = (problem.budget.shares(part)[0] for part in (_FACTS, (1 - facts * _FACTS) / _STEPS))
+    fact, each = (
+        problem.budget.noise_multipliers(part)[0] for part in (_FACTS, (1 - facts * _FACTS) / _STEPS)
+    )
     return fact, each
 
 
-def _count(problem: Problem, noise: float) -> float:
+def _row_count(problem: Problem, noise: float) -> float:
     if problem.known_count is not None:
         return float(max(problem.known_count, 1))
     noisy = (int(problem.keep.sum()) << 10) + exact.rounded_gaussian(exactly(noise * 2**10))
@@ -114,19 +116,19 @@ def _least_count(noise: float) -> float:
     return max(2 * noise, 1.0)
 
 
-def _square(rows: Rows, box: Box, count: float, noise: float) -> float:
+def _mean_square(rows: CellRows, box: Box, count: float, noise: float) -> float:
     """The mean of the squared norms of rows without their constants, rather too great than too small; at most the box's.
 
     A record adds a whole number from 0 to `most`, so that replacing it changes the sum by no more than adding it.
     """
-    most, constant = box.room(BITS) // _COARSE, box.last(BITS) ** 2
+    most, constant = box.room(BITS) // _COARSE, box.constant_cells(BITS) ** 2
     total = sum(int(((squares - constant) // _COARSE).sum()) for squares in rows.squares)
     spread = noise * most
     noisy = total + exact.rounded_gaussian(exactly(spread))
     return float(min((max(noisy, 0) + 2 * spread) / count, most)) * _COARSE * rows.size**2
 
 
-def _with_constant(rows: Rows, old: float, new: float) -> Rows:
+def _with_constant(rows: CellRows, old: float, new: float) -> CellRows:
     """The same rows with another number in the last column, in place."""
     for part in rows.parts:
         if isinstance(part, np.ndarray):
@@ -136,7 +138,7 @@ def _with_constant(rows: Rows, old: float, new: float) -> Rows:
     return replace(rows, squares=tuple(squares + (new**2 - old**2) for squares in rows.squares))
 
 
-def _parts(problem: Problem) -> Iterator[tuple[Any, Reals]]:
+def _cell_blocks(problem: Problem) -> Iterator[tuple[Any, Reals]]:
     if not (sparse.issparse(problem.data) and problem.box.keeps_zeros):
         yield from problem.cells()
         return

@@ -22,22 +22,30 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from discreet import noise as exact
-from discreet.errors import BadParameter
-from discreet.learn.descent import Rows, responses, scored
-from discreet.learn.features import BITS, blocks, within
+from discreet.errors import BadParameter, CannotCertify
+from discreet.learn.descent import CellRows, score_blocks, step_responses
+from discreet.learn.features import BITS, Box, blocks, truncate_rows
 from discreet.learn.losses import Likelihood, Squared
-from discreet.learn.moments import Moments
-from discreet.learn.problem import Problem, Solver
-from discreet.learn.ranges import noisy_counts, radius_of, shells_of
-from discreet.learn.solvers import WIDEST
-from discreet.mechanisms.laws import exactly
+from discreet.learn.moments import NoisyMoments
+from discreet.learn.ranges import count_shells, length_ratio, noisy_counts
+from discreet.learn.solvers import WIDEST, FittedWeights, Problem, Solver
+from discreet.mechanisms.distributions import exactly
 
-__all__ = ["Descent", "Evidence", "check_inference", "noises", "shares"]
+__all__ = [
+    "DescentRun",
+    "Evidence",
+    "Intervals",
+    "check_inference",
+    "coefficient_covariance",
+    "inference_fractions",
+    "inference_multipliers",
+]
 
 Reals = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -53,10 +61,10 @@ _OFF = 0.25  # how many standard errors the average of the steps may be off the 
 
 
 @dataclass(frozen=True)
-class Descent:
+class DescentRun:
     """How weights were found: all of it is released or public but the rows."""
 
-    rows: Rows
+    rows: CellRows
     weights: Reals
     clip: float
     push: float  # the standard deviation of the noise of a step, as a part of the mean gradient
@@ -71,35 +79,35 @@ class Descent:
 class Evidence:
     """What was released for the intervals."""
 
-    curvature: Moments  # Σ second derivative · z zᵀ
+    curvature: NoisyMoments  # Σ second derivative · z zᵀ
     clipped: float  # records
     variance: float | None  # of a residual; None where the noise hides it
     flattening: float = 0.0  # of the loss
 
     @classmethod
-    def release(cls, problem: Problem, descent: Descent, multipliers: tuple[float, ...]) -> Evidence:
+    def release(cls, problem: Problem, descent: DescentRun, multipliers: tuple[float, ...]) -> Evidence:
         """Draw it; it has been paid for."""
         loss, rows = problem.loss, descent.rows
         if not isinstance(loss, Likelihood):
             raise TypeError("only a likelihood has intervals")
         unit = loss.curvature * _LONGEST**2 * rows.width
-        of_rows = Moments.release(
-            _bent(descent, loss),
+        of_rows = NoisyMoments.release(
+            _curvature_rows(descent, loss),
             rows.width,
             bits=BITS,
             noise=multipliers[0],
             relation=problem.budget.relation,
         )
-        curvature = Moments(of_rows.matrix * unit, of_rows.spread * unit)
+        curvature = NoisyMoments(of_rows.matrix * unit, of_rows.spread * unit)
         if not isinstance(loss, Squared):
             clipped = int(_is_clipped(problem, descent, loss, math.inf).sum())
-            return cls(curvature, _noisy(clipped, multipliers[1]), 1.0, loss.flattening)
-        widest = _widest(problem, descent, multipliers[2])
+            return cls(curvature, _add_noise(clipped, multipliers[1]), 1.0, loss.flattening)
+        widest = _residual_bound(problem, descent, multipliers[2])
         clipped = int(_is_clipped(problem, descent, loss, widest).sum())
         variance = _variance(descent, widest, multipliers[3])
-        return cls(curvature, _noisy(clipped, multipliers[1]), variance)
+        return cls(curvature, _add_noise(clipped, multipliers[1]), variance)
 
-    def covariance(self, descent: Descent) -> Reals | str:
+    def covariance(self, descent: DescentRun) -> Reals | str:
         """Of the weights about the most likely ones, or why there is none."""
         values, axes = np.linalg.eigh(self.curvature.matrix)
         share = self.clipped / descent.count
@@ -112,7 +120,7 @@ class Evidence:
             )
         if self.variance is None:
             return "the noise hides how large residuals are."
-        pushes, start = responses(
+        pushes, start = step_responses(
             values / descent.count,
             rate=descent.rate,
             momentum=descent.momentum,
@@ -121,29 +129,29 @@ class Evidence:
         )
         variances = self.variance / values + (pushes**2).sum(axis=0) * descent.push**2
         left = start / (1 - start) * (axes.T @ descent.weights[:, 0])
-        swayed = _sway(values / descent.count, descent) * (
-            axes.T @ _flattened(descent.weights[:, 0], self.flattening)
+        swayed = _score_variance(values / descent.count, descent) * (
+            axes.T @ _flattening_growth(descent.weights[:, 0], self.flattening)
         )
         if (np.abs(left) + np.abs(swayed) > _OFF * np.sqrt(variances)).any():
             return "the steps have not arrived at the most likely coefficients, because classes are rare or noise sways them."
         return np.asarray((axes * variances) @ axes.T)
 
 
-def _sway(curvatures: Reals, descent: Descent) -> float:
+def _score_variance(curvatures: Reals, descent: DescentRun) -> float:
     """The variance of a score by the noise in single late steps: the stationary one of the heavy ball, for rows of mean square 1."""
     rate, kept = descent.rate * descent.settle, descent.momentum
     each = rate * (1 + kept) / (curvatures * (1 - kept) * (2 * (1 + kept) - rate * curvatures))
     return float(each.sum()) * descent.push**2
 
 
-def _flattened(weights: Reals, flattening: float) -> Reals:
+def _flattening_growth(weights: Reals, flattening: float) -> Reals:
     """By what weights grow for each unit of sway; the intercept by no more than half of it, however rare a class is."""
     out = flattening * weights
     out[-1] = min(0.5, max(-0.5, out[-1]))
     return out
 
 
-def shares(problem: Problem) -> tuple[float, ...]:
+def inference_fractions(problem: Problem) -> tuple[float, ...]:
     """The parts of the budget that are for intervals: none, unless they were asked for."""
     if not problem.inference:
         return ()
@@ -151,9 +159,9 @@ def shares(problem: Problem) -> tuple[float, ...]:
     return (_CURVATURE, _CLIPPED, *residuals)
 
 
-def noises(problem: Problem) -> tuple[float, ...]:
+def inference_multipliers(problem: Problem) -> tuple[float, ...]:
     """The noise multipliers of those releases."""
-    return tuple(problem.budget.shares(part)[0] for part in shares(problem))
+    return tuple(problem.budget.noise_multipliers(part)[0] for part in inference_fractions(problem))
 
 
 def check_inference(problem: Problem, solver: Solver) -> None:
@@ -161,74 +169,74 @@ def check_inference(problem: Problem, solver: Solver) -> None:
     if not problem.inference:
         return
     if not solver.has_intervals:
-        raise _contradiction(
+        raise _contradiction_error(
             f"solver={solver.name!r} has no confidence intervals.",
             "its coefficients are biased, or nothing is known of how far they are off.",
             "solver='whitened', inference=True" if problem.box.width <= WIDEST else "inference=False",
         )
     if not isinstance(problem.loss, Likelihood) or problem.scores != 1:
-        raise _contradiction(
+        raise _contradiction_error(
             "inference=True needs two classes.",
             "several scores share one curvature, for which no interval has been proved and measured.",
             "inference=False",
         )
     if problem.loss.is_robust:
-        raise _contradiction(
+        raise _contradiction_error(
             "loss='robust' has no confidence intervals.",
             "it keeps clipping whatever the number of rows is, so that its coefficients are biased.",
             "loss='log', inference=True",
         )
     if problem.penalty.any():
-        raise _contradiction(
+        raise _contradiction_error(
             "a penalty has no confidence intervals.",
             "it draws coefficients to zero, and an interval about them would leave that out.",
             "LinearRegression(inference=True, …), or alpha=0",
         )
 
 
-def _contradiction(what: str, why: str, fix: str) -> BadParameter:
+def _contradiction_error(what: str, why: str, fix: str) -> BadParameter:
     return BadParameter("DP107", what, why=why, fix=fix)
 
 
-def _bent(descent: Descent, loss: Likelihood) -> Iterator[Reals]:
+def _curvature_rows(descent: DescentRun, loss: Likelihood) -> Iterator[Reals]:
     """Rows times the root of their second derivative, in whole numbers, the longest 2**BITS; each a function of one record."""
     rows = descent.rows
     scale = rows.size / (_LONGEST * math.sqrt(rows.width))
-    for (cells, scores, _), squares in zip(scored(rows, descent.weights), rows.squares, strict=True):
+    for (cells, scores, _), squares in zip(score_blocks(rows, descent.weights), rows.squares, strict=True):
         seconds = np.nan_to_num(loss.second(scores) / loss.curvature)
         lengths = np.maximum(1.0, np.sqrt(squares) * scale)
         heights = np.sqrt(np.clip(seconds, 0.0, 1.0)) * (scale * 2.0**BITS / lengths)[:, None]
-        yield within(cells * heights, 4.0**BITS)
+        yield truncate_rows(cells * heights, 4.0**BITS)
 
 
-def _residuals(descent: Descent) -> Iterator[Reals]:
+def _residuals(descent: DescentRun) -> Iterator[Reals]:
     """Squared residuals, each a function of its record; one that is no number counts as 0."""
-    for _, scores, targets in scored(descent.rows, descent.weights):
+    for _, scores, targets in score_blocks(descent.rows, descent.weights):
         yield np.nan_to_num(np.square(scores - targets)[:, 0])
 
 
-def _widest(problem: Problem, descent: Descent, noise: float) -> float:
+def _residual_bound(problem: Problem, descent: DescentRun, noise: float) -> float:
     """The greatest residual that counts: hardly one is larger, as noisy counts of shells tell; targets lie in [-1, 1]."""
     spread = noise * (math.sqrt(2) if problem.budget.relation == "replace" else 1.0)
-    counts = sum(shells_of(squares, 1.0) for squares in [np.zeros(0), *_residuals(descent)])
-    return radius_of(noisy_counts(np.asarray(counts), spread), spread, all_rows=True)
+    counts = sum(count_shells(squares, 1.0) for squares in [np.zeros(0), *_residuals(descent)])
+    return length_ratio(noisy_counts(np.asarray(counts), spread), spread, all_rows=True)
 
 
-def _variance(descent: Descent, widest: float, noise: float) -> float | None:
+def _variance(descent: DescentRun, widest: float, noise: float) -> float | None:
     """The mean of squared residuals, from their sum in whole steps, of which a record adds 2**10 at most."""
     parts = (np.minimum(squares / widest**2, 1.0) for squares in _residuals(descent))
-    total = _noisy(sum(int(np.rint(part * _STEPS).sum()) for part in parts), noise * _STEPS)
+    total = _add_noise(sum(int(np.rint(part * _STEPS).sum()) for part in parts), noise * _STEPS)
     if total < 2 * _CLEAR * noise * _STEPS:
         return None
     return total / _STEPS * widest**2 / max(descent.count - descent.rows.width, 1.0)
 
 
-def _is_clipped(problem: Problem, descent: Descent, loss: Likelihood, widest: float) -> Bools:
+def _is_clipped(problem: Problem, descent: DescentRun, loss: Likelihood, widest: float) -> Bools:
     """Which records are not what they were, or pull less than they would: one bit for each."""
     rows, parts = descent.rows, blocks(problem.data)
-    changed = [problem.box.changed(problem.data[part])[problem.keep[part]] for part in parts]
+    changed = [problem.box.is_changed(problem.data[part])[problem.keep[part]] for part in parts]
     pulled = []
-    for (_, scores, targets), squares in zip(scored(rows, descent.weights), rows.squares, strict=True):
+    for (_, scores, targets), squares in zip(score_blocks(rows, descent.weights), rows.squares, strict=True):
         slopes = np.abs(loss.slopes(scores, targets)[:, 0])
         pulled.append((slopes * np.sqrt(squares) * rows.size > descent.clip) | (slopes > widest))
     none = np.zeros(0, bool)
@@ -238,5 +246,32 @@ def _is_clipped(problem: Problem, descent: Descent, loss: Likelihood, widest: fl
     return np.asarray(out)
 
 
-def _noisy(total: int, spread: float) -> float:
+def _add_noise(total: int, spread: float) -> float:
     return float(total + exact.rounded_gaussian(exactly(spread)))
+
+
+class Intervals(NamedTuple):
+    """Low and high ends: one row for each coefficient, and one pair for the intercept."""
+
+    coef: Reals
+    intercept: tuple[float, float]
+
+
+def coefficient_covariance(fit: FittedWeights, box: Box, *, half: float = 1.0) -> Reals:
+    """The covariance of (coefficients, intercept) on raw features, for targets of half the range `half`."""
+    if fit.covariance is None:
+        raise _no_intervals_error(fit)
+    slopes, intercepts = box.coefficients(np.eye(box.width))  # what each weight adds
+    turn = np.column_stack([slopes, intercepts])
+    return np.asarray(half**2 * turn.T @ fit.covariance @ turn)
+
+
+def _no_intervals_error(fit: FittedWeights) -> CannotCertify:
+    if fit.no_intervals is None:
+        why, fix = (
+            "a part of the budget has to release what they need, and this fit did not pay for that.",
+            "inference=True in the model, and fit again; the new fit has a cost of its own",
+        )
+    else:
+        why, fix = fit.no_intervals, "use more rows or a larger epsilon, or bounds that hold every record"
+    return CannotCertify("DP301", "this fit has no confidence intervals.", why=why, fix=fix)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Least squares from one release of all products of features and target: the solver that yields intervals.
+"""Least squares by sums of products: what the solvers `joint` and `adassp` share.
+
+Least squares from one release of all products of features and target: the solver that yields intervals.
 
 **Guarantee.** The weights, their covariance and the number of rows are a function of one Gaussian mechanism,
 which takes the whole budget: Σ z zᵀ with symmetric noise for z = (x, y), ‖x‖ <= 1 and |y| <= 1
@@ -14,40 +16,62 @@ small, there is none: the weights are then shrunk and biased. That decision is m
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from discreet.errors import UnsupportedGuarantee
 from discreet.learn.features import BITS
-from discreet.learn.moments import Moments
-from discreet.learn.problem import Fit, Problem, Solver
-from discreet.learn.sums import only_least_squares, rows_with_targets
-from discreet.learn.whitened import count_of
+from discreet.learn.losses import Squared
+from discreet.learn.moments import NoisyMoments
+from discreet.learn.solvers import FittedWeights, Problem, Solver
+from discreet.learn.whitened import row_count
 from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["Joint"]
+__all__ = ["JointSolver", "require_least_squares", "rows_with_targets"]
+
 
 Reals = npt.NDArray[np.float64]
+
+
+def rows_with_targets(problem: Problem) -> Iterator[Reals]:
+    """Rows (x, y) of whole numbers, ‖x‖ <= 2**BITS and |y| <= 2**BITS; a target is rounded by itself."""
+    for cells, targets in problem.cells():
+        target = np.clip(np.nan_to_num(targets, nan=0.0), -1.0, 1.0)
+        yield np.concatenate([cells, np.rint(target * 2.0**BITS)], axis=1)
+
+
+def require_least_squares(problem: Problem, solver: str) -> None:
+    """Sums of products determine the minimum of squared errors, and of nothing else."""
+    if not isinstance(problem.loss, Squared) or problem.scores != 1:
+        raise UnsupportedGuarantee(
+            "DP203",
+            f"solver={solver!r} fits squared errors of one target only.",
+            why="it releases sums of products, from which no other loss can be minimised.",
+            fix="solver='whitened'",
+        )
+
 
 _CLEAR = 3.0  # eigenvalues above so many edges of the noise make a first-order covariance good
 _SQUARE = 2 * (1 + 1e-12)  # of the norm of (x, y); the rest covers rounding
 _RIDGE = 0.5  # of the edge of the noise, where they are not
 
 
-class Joint(Solver):
+class JointSolver(Solver):
     """Solve the normal equations of one noisy matrix."""
 
     name = "joint"
     has_intervals = True
 
     def guarantee_for(self, problem: Problem) -> Guarantee:
-        only_least_squares(problem, self.name)
+        require_least_squares(problem, self.name)
         return problem.budget.gaussian(problem.budget.noise)
 
-    def fit(self, problem: Problem) -> Fit:
+    def fit(self, problem: Problem) -> FittedWeights:
         width = problem.box.width
-        released = Moments.release(
+        released = NoisyMoments.release(
             rows_with_targets(problem),
             width + 1,
             bits=BITS,
@@ -56,30 +80,30 @@ class Joint(Solver):
         )
         squares, products = released.matrix[:-1, :-1], released.matrix[:-1, -1]
         features = replace(released, matrix=squares)
-        count = count_of(features, problem.box, problem.known_count)
+        count = row_count(features, problem.box, problem.known_count)
         if problem.penalty.any() or np.linalg.eigvalsh(squares)[0] < _CLEAR * features.edge:
-            weights = _shrunk(squares, products, problem.penalty, _RIDGE * features.edge)
-            return Fit(weights[:, None], count, notes=(_NO_INTERVALS,), no_intervals=_SHRUNK)
+            weights = _solve_with_ridge(squares, products, problem.penalty, _RIDGE * features.edge)
+            return FittedWeights(weights[:, None], count, notes=(_NO_INTERVALS,), no_intervals=_WHY_SHRUNK)
         weights = np.asarray(np.linalg.solve(squares, products), np.float64)
-        return Fit(weights[:, None], count, covariance=_covariance(released, weights, count))
+        return FittedWeights(weights[:, None], count, covariance=_covariance(released, weights, count))
 
-    def story(self, problem: Problem) -> list[str]:
+    def explain(self, problem: Problem) -> list[str]:
         return [
             "The sums of products of features and target were released once, with symmetric Gaussian noise."
         ]
 
 
-_SHRUNK = "the weights were shrunk, by a penalty or because noise hides some direction of the features."
-_NO_INTERVALS = f"There are no confidence intervals: {_SHRUNK}"
+_WHY_SHRUNK = "the weights were shrunk, by a penalty or because noise hides some direction of the features."
+_NO_INTERVALS = f"There are no confidence intervals: {_WHY_SHRUNK}"
 
 
-def _shrunk(squares: Reals, products: Reals, penalty: Reals, ridge: float) -> Reals:
+def _solve_with_ridge(squares: Reals, products: Reals, penalty: Reals, ridge: float) -> Reals:
     values, vectors = np.linalg.eigh(squares)
     kept = (vectors * np.maximum(values, 0.0)) @ vectors.T
     return np.asarray(np.linalg.solve(kept + np.diag(penalty + ridge), products))
 
 
-def _covariance(released: Moments, weights: Reals, count: float) -> Reals:
+def _covariance(released: NoisyMoments, weights: Reals, count: float) -> Reals:
     """S⁻¹ (σ² S + V) S⁻¹, V the covariance of the noise in Xᵀy - S w (joint.proof.md, 5)."""
     squares, products = released.matrix[:-1, :-1], released.matrix[:-1, -1]
     inverse = np.linalg.inv(squares)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The minimiser of a regularised sum of losses, with a certificate of how far off it can be.
 
-    found = Minimum(rows, Logistic(), ridge=1.0, push=b).within(2**-24)     # b: a matrix of the shape of the weights
+    found = RegularisedLoss(rows, Logistic(), ridge=1.0, push=b).minimiser(2**-24)     # b: a matrix of the shape of the weights
     found.cells(grid)                                                       # on a grid, exactly
 
 **Guarantee.** At the point that is returned the gradient of Σ loss + (ridge/2)·‖w‖² + b·w has at most the stated norm, in
@@ -33,25 +33,31 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.special import expit, softmax
 
 from discreet.errors import UnsupportedGuarantee
-from discreet.learn.descent import Rows
+from discreet.learn.descent import CellRows
 from discreet.learn.losses import Hinge, Huber, Logistic, Loss, Softmax
 from discreet.noise.grid import Grid
 
-__all__ = ["MOST_ROWS", "MOST_WEIGHTS", "Minimum", "Point", "reachable", "refuse_beyond", "steepest"]
+__all__ = [
+    "MAX_ROWS",
+    "MAX_WEIGHTS",
+    "Point",
+    "RegularisedLoss",
+    "certifiable_norm",
+    "max_slope_norm",
+    "refuse_too_many_rows",
+]
 
 Reals = npt.NDArray[np.float64]
 
-MOST_WEIGHTS = (
-    1 << 12
-)  # the matrix of second derivatives is held in memory, and sums of fine parts stay exact
-MOST_ROWS = 1 << 31
+MAX_WEIGHTS = 1 << 12  # the matrix of second derivatives is held in memory, and sums of fine parts stay exact
+MAX_ROWS = 1 << 31
 _COARSE, _FINE = 37, 31  # bits of the two parts of a weight
 _LIMB = 18  # bits of each of the three parts of a slope: times a cell, 2**19 rows add up exactly
 _PATIENCE = 200  # steps of Newton's method before plain gradient steps, which need no factorisation
 _EXACT = 2.0**-50
 
 
-def steepest(loss: Loss, scores: int) -> float:
+def max_slope_norm(loss: Loss, scores: int) -> float:
     """The greatest norm of a record's slopes, rounded up; ∞ where a score can push without limit."""
     match loss:
         case Logistic():
@@ -65,12 +71,12 @@ def steepest(loss: Loss, scores: int) -> float:
     return math.inf
 
 
-def reachable(loss: Loss, scores: int, wanted: float) -> float:
+def certifiable_norm(loss: Loss, scores: int, wanted: float) -> float:
     """A gradient norm that can be certified for every data set of at most 2**31 rows, from `wanted` on.
 
     So it is a function of public numbers, and no number of rows that fits into memory is refused.
     """
-    return max(wanted, 4 * MOST_ROWS * _slack(loss, scores))
+    return max(wanted, 4 * MAX_ROWS * _slack(loss, scores))
 
 
 def _slack(loss: Loss, scores: int) -> float:
@@ -115,15 +121,15 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Minimum:
+class RegularisedLoss:
     """Σ loss of the rows + (ridge/2)·‖w‖² + push·w, to be minimised over w."""
 
-    rows: Rows
+    rows: CellRows
     loss: Loss
     ridge: float
     push: Reals
 
-    def within(self, norm: float) -> Point:
+    def minimiser(self, norm: float) -> Point:
         """A point where the gradient is certified to be at most that long."""
         point = Point.near(np.zeros_like(self.push))
         gradient, slack = self.gradient(point)
@@ -208,7 +214,7 @@ class Minimum:
         out = np.zeros((scores, width, scores, width))
         for cells, targets in zip(self.rows.parts, self.rows.targets, strict=True):
             wide = cells.astype(np.float64) * self.rows.size
-            bends = _bends(self.loss, self._scores(cells.astype(np.float64), point), targets)
+            bends = _second_derivatives(self.loss, self._scores(cells.astype(np.float64), point), targets)
             for (one, other), bend in bends.items():
                 out[one, :, other, :] += (wide * bend[:, None]).T @ wide
         for one in range(scores):
@@ -219,7 +225,7 @@ class Minimum:
         return flat
 
 
-def _bends(loss: Loss, scores: Reals, targets: Reals) -> dict[tuple[int, int], Reals]:
+def _second_derivatives(loss: Loss, scores: Reals, targets: Reals) -> dict[tuple[int, int], Reals]:
     """Second derivatives by pairs of scores, the first of a pair not after the second; absent ones are zero."""
     each = range(scores.shape[1])
     if isinstance(loss, Softmax):
@@ -234,12 +240,12 @@ def _bends(loss: Loss, scores: Reals, targets: Reals) -> dict[tuple[int, int], R
     return {(k, k): second[:, k] for k in each}
 
 
-def refuse_beyond(rows: int) -> None:
+def refuse_too_many_rows(rows: int) -> None:
     """The promise is made for data sets of up to so many rows."""
-    if rows > MOST_ROWS:
+    if rows > MAX_ROWS:
         raise UnsupportedGuarantee(
             "DP203",
-            f"this solver is proved for data sets of at most {MOST_ROWS} rows.",
+            f"this solver is proved for data sets of at most {MAX_ROWS} rows.",
             why="beyond that, rounding in double precision hides how near its answer is to the minimiser.",
             fix="solver='whitened', or solver='gradient'",
             spent="what this fit costs; it was charged before the rows were counted",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sum of x xᵀ over all rows, exactly in whole numbers, released once with symmetric Gaussian noise.
 
-    released = Moments.release(blocks, width, bits=14, noise=8.0, relation="add-remove")
+    released = NoisyMoments.release(blocks, width, bits=14, noise=8.0, relation="add-remove")
     released.matrix          # Σ x xᵀ + noise, for rows of norm at most 1
     released.spread          # the standard deviation of its diagonal
 
@@ -25,9 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import noise as exact
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 
-__all__ = ["Moments", "symmetric_noise"]
+__all__ = ["NoisyMoments", "symmetric_noise"]
 
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -36,7 +36,7 @@ _UP = 1 + 1e-12
 
 
 @dataclass(frozen=True)
-class Moments:
+class NoisyMoments:
     """Σ x xᵀ with noise, in units of the greatest squared norm."""
 
     matrix: Reals
@@ -45,7 +45,7 @@ class Moments:
     @classmethod
     def release(
         cls, cells: Iterable[Reals], width: int, *, bits: int, noise: float, relation: str
-    ) -> Moments:
+    ) -> NoisyMoments:
         """Draw it from blocks of rows in whole steps of 2**-bits, each of norm at most 2**bits."""
         total = np.zeros((width, width), np.int64)
         for block in cells:  # at most 2**19 rows of products below 2**28: BLAS adds them exactly

@@ -12,8 +12,8 @@ from sklearn.base import ClassifierMixin
 
 from discreet.errors import BadParameter
 from discreet.learn.base import PrivateEstimator, check_fitted
-from discreet.learn.cube import Cube, Sums
-from discreet.learn.labels import declared_classes, members
+from discreet.learn.cube import Cube, GroupSums
+from discreet.learn.inputs import class_membership, declared_classes
 
 __all__ = ["GaussianNB"]
 
@@ -77,13 +77,13 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # sc
     def fit(self, X: Any, y: Any) -> Self:
         """Charge, then release the counts, means and variances."""
         self.classes_ = declared_classes(self.classes)
-        priors = _declared_priors(self.priors, len(self.classes_))
+        priors = _public_priors(self.priors, len(self.classes_))
         matrix = self._matrix(X, reset=True)
         cube, budget = Cube.of(matrix.shape[1], self.bounds), self._budget()
-        belongs = members(y, self.classes_, matrix.shape[0])
+        belongs = class_membership(y, self.classes_, matrix.shape[0])
         self._charge(budget.gaussian(budget.noise))
         sums = cube.release(matrix, belongs, noise=budget.noise, relation=budget.relation)
-        counts, means, variances = _laws(sums)
+        counts, means, variances = _class_statistics(sums)
         self.class_count_ = np.maximum(sums.count, 0.0)
         self.class_prior_ = counts / counts.sum() if priors is None else priors
         self.theta_ = cube.middle + cube.half * means
@@ -94,7 +94,7 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # sc
     def predict_joint_log_proba(self, X: Any) -> Reals:
         """log P(class) + log density of a row in the class; rows are clipped as in fitting."""
         check_fitted(self)
-        scaled = self._cube_.scaled(self._matrix(X, reset=False))
+        scaled = self._cube_.scale(self._matrix(X, reset=False))
         means = (self.theta_ - self._cube_.middle) / self._cube_.half
         variances = self.var_ / self._cube_.half**2
         fits = [
@@ -121,7 +121,7 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # sc
         chosen = self.predict_joint_log_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[chosen])
 
-    def _story(self) -> list[str]:
+    def _explanation(self) -> list[str]:
         return [
             "Features were clipped to their declared bounds; rows with undeclared labels were left out.",
             "Counts and sums of features and of squares of each class were released once, with Gaussian noise.",
@@ -129,7 +129,7 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # sc
         ]
 
 
-def _laws(sums: Sums) -> tuple[Reals, Reals, Reals]:
+def _class_statistics(sums: GroupSums) -> tuple[Reals, Reals, Reals]:
     """Counts, means and variances on [-1, 1], from released sums."""
     counts = np.maximum(sums.count, _FEWEST * sums.spread)
     means = np.clip(sums.first / counts[:, None], -1.0, 1.0)
@@ -142,7 +142,7 @@ def _laws(sums: Sums) -> tuple[Reals, Reals, Reals]:
     return counts, means, np.maximum(trust * variances + (1 - trust) * pooled, least)
 
 
-def _declared_priors(priors: Any, count: int) -> Reals | None:
+def _public_priors(priors: Any, count: int) -> Reals | None:
     if priors is None:
         return None
     try:

@@ -1,5 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Objective perturbation: minimise the regularised loss plus a random linear term, then blur the answer by a hair.
+"""How much objective perturbation reveals: its whole curve δ(ε), and that curve as a guarantee that composes.
+
+    guarantee_of(LogisticCurve(mu=0.27, bend=1.0), through=1.0, down_to=1e-5, budget=budget)
+
+**Guarantee.** Each curve is never below the δ of the mechanism at any ε >= 0, in both directions (objective.proof.md). The
+guarantee is a pair of probability tables whose curve is never below the given one; at ε = `through` it equals it.
+
+Why it holds: a mechanism's δ is convex in e^ε, so it lies below the lines that connect points above it. A pair with
+that curve for ε >= 0, and mirrored below, dominates in both directions. It is a pair because of what any (ε, δ) implies
+at ε = 0: at most tanh(ε/2)·(1 - δ) + δ.
+
+Objective perturbation: minimise the regularised loss plus a random linear term, then blur the answer by a hair.
 
 **Guarantee.** The weights are w + N(0, s²) on a grid, w within (τ + η)/Λ of the minimiser of
 
@@ -20,26 +31,107 @@ is not certified to be near the minimiser, a loss with other curvature than the 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
+import numpy as np
+from scipy.special import ndtr
+
 from discreet import noise as exact
+from discreet import privacy
 from discreet.errors import UnsupportedGuarantee
-from discreet.learn.budget import Budget
-from discreet.learn.curves import CornerCurve, Curve, LogisticCurve, guarantee_of
-from discreet.learn.descent import Rows
+from discreet.learn.budget import FitBudget
+from discreet.learn.descent import CellRows
 from discreet.learn.features import BITS
 from discreet.learn.losses import Hinge, Huber, Logistic, Loss, Softmax
-from discreet.learn.minimiser import Minimum, reachable, refuse_beyond
-from discreet.learn.output import blurred, refuse_wide
-from discreet.learn.problem import Fit, Problem, Solver
-from discreet.mechanisms.laws import exactly
+from discreet.learn.minimiser import RegularisedLoss, certifiable_norm, refuse_too_many_rows
+from discreet.learn.output import noisy_point, refuse_too_many_weights
+from discreet.learn.solvers import FittedWeights, Problem, Solver
+from discreet.mechanisms.distributions import exactly
+from discreet.privacy.bag import pair_of_profile
+from discreet.privacy.families import gaussian_log_delta
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.pairs import symmetrised
 
-__all__ = ["Objective"]
+__all__ = ["CornerCurve", "Curve", "LogisticCurve", "ObjectivePerturbation", "guarantee_from_curve"]
 
-WITHIN = (
+
+_KNOTS = 400
+_FAR = 1e-10  # the share of δ at which a curve is cut off; what lies beyond counts as lost
+_UP = 1 + 1e-9  # far more than the rounding of the formulas below
+_LEAST = 1e-305
+
+
+class Curve(ABC):
+    """An upper bound on δ for every ε >= 0."""
+
+    @abstractmethod
+    def delta(self, epsilon: float) -> float:
+        """δ at ε, rounded up."""
+
+
+@dataclass(frozen=True)
+class LogisticCurve(Curve):
+    """The binary logistic loss: `mu` = row norm / noise, `bend` = row norm² / ridge - mu²/2 (Theorem 1 of the proof).
+
+    From ε = bend on it is the curve of the Gaussian mechanism with parameter mu. Below, one record's loss is at
+    most (A + bend)²/(4·bend) where the Gaussian's would be A in ±bend.
+    """
+
+    mu: float
+    bend: float
+
+    def delta(self, epsilon: float) -> float:
+        gaussian = math.exp(gaussian_log_delta(self.mu, epsilon))
+        if epsilon >= self.bend:
+            return max(gaussian * _UP, _LEAST)
+        mu, bend = self.mu, self.bend
+        first = 2 * math.sqrt(bend * epsilon) - bend  # the loss of the Gaussian from which on ours exceeds ε
+        sharp = math.sqrt(1 / (2 * bend) + 1 / (mu * mu))
+        factor = math.exp(-bend / 4 - mu * mu / 8) / math.sqrt(1 + mu * mu / (2 * bend))
+        inside = factor * float(ndtr(-first * sharp) - ndtr(-bend * sharp))
+        beyond = float(ndtr(-bend / mu - mu / 2))
+        found = float(ndtr(mu / 2 - first / mu)) - math.exp(epsilon) * (inside + beyond)
+        return min(1.0, max(found, gaussian, _LEAST) * _UP)
+
+
+@dataclass(frozen=True)
+class CornerCurve(Curve):
+    """Losses of at most shift + max(0, A₁, A₂, …), each A that of a Gaussian mechanism: Σ count · δ (Theorem 2).
+
+    `corners` are (count, mu) of those mechanisms.
+    """
+
+    corners: tuple[tuple[int, float], ...]
+    shift: float
+
+    def delta(self, epsilon: float) -> float:
+        if epsilon >= self.shift:
+            return self._beyond(epsilon - self.shift)
+        return min(1.0, (1 - math.exp(epsilon - self.shift) * (1 - self._beyond(0.0))) * _UP)
+
+    def _beyond(self, epsilon: float) -> float:
+        found = math.fsum(count * math.exp(gaussian_log_delta(mu, epsilon)) for count, mu in self.corners)
+        return min(1.0, max(found, _LEAST) * _UP)
+
+
+def guarantee_from_curve(curve: Curve, *, through: float, down_to: float, budget: FitBudget) -> Guarantee:
+    """The curve as two tables of probabilities; they follow it down to a small share of δ = `down_to`."""
+    top = through
+    while curve.delta(top) > max(down_to * _FAR, 2 * _LEAST):
+        top *= 1.1
+    knots = np.unique(np.append(np.linspace(0.0, top, _KNOTS), through))
+    deltas = np.array([curve.delta(float(at)) for at in knots])
+    deltas[0] = np.min(np.tanh(knots / 2) * (1 - deltas) + deltas)  # what each (ε, δ) says of δ at ε = 0
+    pair = symmetrised(pair_of_profile(knots, deltas))
+    lost = pair.infinite
+    p, q = np.append(pair.p, [lost, 0.0]), np.append(pair.q, [0.0, lost])
+    return privacy.pair(p.tolist(), q.tolist(), relation=budget.relation, unit=budget.unit)
+
+
+TOLERANCE = (
     2.0**-24
 )  # the norm of the gradient at the answer that is wanted; what can be certified is a little more
 _BLUR = 1 / 400  # of the budget, for the distance to the exact minimiser
@@ -49,7 +141,7 @@ _SEARCH = 5e-4  # steps in which noise is added until the whole is certified
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _PerturbationPlan:
     """The noise on the objective, its ridge, the multiplier of the noise on the answer, and what it all reveals."""
 
     sigma: float
@@ -58,30 +150,30 @@ class _Plan:
     guarantee: Guarantee
 
 
-class Objective(Solver):
+class ObjectivePerturbation(Solver):
     """Perturb the objective, then minimise it."""
 
     name = "objective"
 
     def guarantee_for(self, problem: Problem) -> Guarantee:
-        return _planned(problem).guarantee
+        return _plan_for(problem).guarantee
 
-    def fit(self, problem: Problem) -> Fit:
-        plan, width, scores = _planned(problem), problem.box.width, problem.scores
-        refuse_beyond(int(problem.keep.sum()))
-        within = reachable(problem.loss, scores, WITHIN)
+    def fit(self, problem: Problem) -> FittedWeights:
+        plan, width, scores = _plan_for(problem), problem.box.width, problem.scores
+        refuse_too_many_rows(int(problem.keep.sum()))
+        within = certifiable_norm(problem.loss, scores, TOLERANCE)
         finest = max(
             within, plan.sigma * 2.0**-28
         )  # √d steps together, so that the push is off by an eighth of it
         step = 2.0 ** (math.frexp(finest / math.sqrt(width * scores))[1] - 3)
         pushes = exact.rounded_gaussian(exactly(plan.sigma) / Fraction(step), (width, scores))
-        rows = Rows.of(problem.cells(), size=2.0**-BITS, width=width)
-        found = Minimum(rows, problem.loss, plan.ridge, pushes * step).within(within)
+        rows = CellRows.of(problem.cells(), size=2.0**-BITS, width=width)
+        found = RegularisedLoss(rows, problem.loss, plan.ridge, pushes * step).minimiser(within)
         off = Fraction(within) + Fraction(finest) / 4  # the gradient, and the rounding of the push
-        return Fit(blurred(found, 2 * off / Fraction(plan.ridge), plan.blur))
+        return FittedWeights(noisy_point(found, 2 * off / Fraction(plan.ridge), plan.blur))
 
-    def story(self, problem: Problem) -> list[str]:
-        plan = _planned(problem)
+    def explain(self, problem: Problem) -> list[str]:
+        plan = _plan_for(problem)
         return [
             f"The sum of losses got a penalty of {plan.ridge:.4g}/2 times the squared weights.",
             f"It got a random linear term of standard deviation {plan.sigma:.4g}, and was then minimised.",
@@ -89,8 +181,8 @@ class Objective(Solver):
         ]
 
 
-def _planned(problem: Problem) -> _Plan:
-    refuse_wide(problem.box.width * problem.scores)
+def _plan_for(problem: Problem) -> _PerturbationPlan:
+    refuse_too_many_weights(problem.box.width * problem.scores)
     if not _is_covered(problem.loss, problem.scores):
         raise UnsupportedGuarantee(
             "DP203",
@@ -99,34 +191,34 @@ def _planned(problem: Problem) -> _Plan:
             fix="solver='whitened', or solver='output' for several hinge losses",
         )
     if problem.known_count is not None:
-        refuse_beyond(problem.known_count)
-    return _plan(problem.loss, problem.scores, problem.budget)
+        refuse_too_many_rows(problem.known_count)
+    return _loss_plan(problem.loss, problem.scores, problem.budget)
 
 
 def _is_covered(loss: Loss, scores: int) -> bool:
     return isinstance(loss, Softmax) or (isinstance(loss, Logistic | Hinge | Huber) and scores == 1)
 
 
-def _plan(loss: Loss, scores: int, budget: Budget) -> _Plan:
+def _loss_plan(loss: Loss, scores: int, budget: FitBudget) -> _PerturbationPlan:
     width = loss.width if isinstance(loss, Huber) else 0.0
-    return _cached(type(loss), width, scores, replace(budget, epsilon=min(budget.epsilon, _MOST)))
+    return _perturbation_plan(type(loss), width, scores, replace(budget, epsilon=min(budget.epsilon, _MOST)))
 
 
 @lru_cache(maxsize=64)
-def _cached(kind: type[Loss], width: float, scores: int, budget: Budget) -> _Plan:
+def _perturbation_plan(kind: type[Loss], width: float, scores: int, budget: FitBudget) -> _PerturbationPlan:
     """The least noise within the budget, but for a tenth of a percent; the last word has the certified guarantee."""
-    blur = budget.shares(_BLUR)[0]
-    sigma = _enough(kind, width, scores, budget) * (1 + _BLUR / 2)
+    blur = budget.noise_multipliers(_BLUR)[0]
+    sigma = _least_sigma(kind, width, scores, budget) * (1 + _BLUR / 2)
     while True:
         sigma *= 1 + _SEARCH
         curve, ridge = _curve(kind, width, scores, budget, sigma)
-        main = guarantee_of(curve, through=budget.epsilon, down_to=budget.delta, budget=budget)
+        main = guarantee_from_curve(curve, through=budget.epsilon, down_to=budget.delta, budget=budget)
         whole = main + budget.gaussian(blur)
         if whole.delta(budget.epsilon) <= budget.delta:
-            return _Plan(sigma, ridge, blur, whole)
+            return _PerturbationPlan(sigma, ridge, blur, whole)
 
 
-def _enough(kind: type[Loss], width: float, scores: int, budget: Budget) -> float:
+def _least_sigma(kind: type[Loss], width: float, scores: int, budget: FitBudget) -> float:
     """About the least noise at which the curve alone goes through (ε, δ)."""
     low, high = budget.noise * 1e-6, budget.noise * 1e6
     while high > low * (1 + 1e-9):
@@ -136,7 +228,9 @@ def _enough(kind: type[Loss], width: float, scores: int, budget: Budget) -> floa
     return high
 
 
-def _curve(kind: type[Loss], width: float, scores: int, budget: Budget, sigma: float) -> tuple[Curve, float]:
+def _curve(
+    kind: type[Loss], width: float, scores: int, budget: FitBudget, sigma: float
+) -> tuple[Curve, float]:
     """The curve at this noise, and the ridge that it needs, rounded up; rows have norm at most 1."""
     epsilon, mu = budget.epsilon, 1 / sigma
     if kind is Logistic and budget.relation == "add-remove":

@@ -23,32 +23,39 @@ import numpy.typing as npt
 
 from discreet import noise as exact
 from discreet.errors import UnsupportedGuarantee
-from discreet.learn.descent import Rows
+from discreet.learn.descent import CellRows
 from discreet.learn.features import BITS
-from discreet.learn.minimiser import MOST_WEIGHTS, Minimum, Point, reachable, refuse_beyond, steepest
-from discreet.learn.problem import Fit, Problem, Solver
-from discreet.mechanisms.laws import exactly
+from discreet.learn.minimiser import (
+    MAX_WEIGHTS,
+    Point,
+    RegularisedLoss,
+    certifiable_norm,
+    max_slope_norm,
+    refuse_too_many_rows,
+)
+from discreet.learn.solvers import FittedWeights, Problem, Solver
+from discreet.mechanisms.distributions import exactly
 from discreet.noise.grid import Grid
 from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["Output", "blurred", "refuse_wide"]
+__all__ = ["OutputPerturbation", "noisy_point", "refuse_too_many_weights"]
 
 Reals = npt.NDArray[np.float64]
 
-_WITHIN = 2.0**-18  # of the pull of one record: the greatest norm of the gradient at the answer
+_TOLERANCE = 2.0**-18  # of the pull of one record: the greatest norm of the gradient at the answer
 _COUNTING = 0.02  # of the budget
 _LEAST_RIDGE = 1e-3
 _UP = 1 + 1e-12
 
 
-class Output(Solver):
+class OutputPerturbation(Solver):
     """Minimise, then add noise."""
 
     name = "output"
 
     def guarantee_for(self, problem: Problem) -> Guarantee:
-        refuse_wide(problem.box.width * problem.scores)
-        if math.isinf(steepest(problem.loss, problem.scores)):
+        refuse_too_many_weights(problem.box.width * problem.scores)
+        if math.isinf(max_slope_norm(problem.loss, problem.scores)):
             raise UnsupportedGuarantee(
                 "DP203",
                 "output perturbation is not proved for the squared loss.",
@@ -56,33 +63,33 @@ class Output(Solver):
                 fix="solver='whitened', or HuberRegression(solver='output')",
             )
         if problem.known_count is not None:
-            refuse_beyond(problem.known_count)
-        counting, answer = _noises(problem)
+            refuse_too_many_rows(problem.known_count)
+        counting, answer = _noise_multipliers(problem)
         main = problem.budget.gaussian(answer)
         return main if counting is None else problem.budget.gaussian(counting) + main
 
-    def fit(self, problem: Problem) -> Fit:
-        counting, answer = _noises(problem)
-        refuse_beyond(int(problem.keep.sum()))
+    def fit(self, problem: Problem) -> FittedWeights:
+        counting, answer = _noise_multipliers(problem)
+        refuse_too_many_rows(int(problem.keep.sum()))
         count = float(max(problem.known_count or 0, 1))
         if counting is not None:
             noisy = int(problem.keep.sum()) + exact.rounded_gaussian(exactly(counting))
             count = max(float(noisy), 2 * counting, 1.0)
         ridge = _ridge(problem, count)
-        rows = Rows.of(problem.cells(), size=2.0**-BITS, width=problem.box.width)
+        rows = CellRows.of(problem.cells(), size=2.0**-BITS, width=problem.box.width)
         start = np.zeros((problem.box.width, problem.scores))
-        found = Minimum(rows, problem.loss, ridge, start).within(_within(problem))
-        pull = Fraction(steepest(problem.loss, problem.scores)) * (
+        found = RegularisedLoss(rows, problem.loss, ridge, start).minimiser(_gradient_tolerance(problem))
+        pull = Fraction(max_slope_norm(problem.loss, problem.scores)) * (
             2 if problem.budget.relation == "replace" else 1
         )
-        distance = (pull + 2 * Fraction(_within(problem))) / Fraction(ridge)
-        return Fit(
-            blurred(found, distance, answer),
+        distance = (pull + 2 * Fraction(_gradient_tolerance(problem))) / Fraction(ridge)
+        return FittedWeights(
+            noisy_point(found, distance, answer),
             count,
             notes=(f"The penalty was {ridge:.4g}/2 times the squared weights.",),
         )
 
-    def story(self, problem: Problem) -> list[str]:
+    def explain(self, problem: Problem) -> list[str]:
         counted = ["The number of rows was released with noise."] if problem.known_count is None else []
         return [
             *counted,
@@ -91,7 +98,7 @@ class Output(Solver):
         ]
 
 
-def blurred(point: Point, distance: Fraction, noise: float) -> Reals:
+def noisy_point(point: Point, distance: Fraction, noise: float) -> Reals:
     """A point on a grid with Gaussian noise; neighbours' points are at most `distance` apart."""
     size = point.coarse.size
     grid = Grid.for_noise(distance * exactly(noise), distance, size, norm=2)
@@ -100,31 +107,33 @@ def blurred(point: Point, distance: Fraction, noise: float) -> Reals:
     return np.asarray(grid.reals(cells))
 
 
-def refuse_wide(weights: int) -> None:
+def refuse_too_many_weights(weights: int) -> None:
     """The minimiser is found with a matrix of as many rows and columns as there are weights."""
-    if weights > MOST_WEIGHTS:
+    if weights > MAX_WEIGHTS:
         raise UnsupportedGuarantee(
             "DP203",
-            f"this solver is for models of at most {MOST_WEIGHTS} weights.",
+            f"this solver is for models of at most {MAX_WEIGHTS} weights.",
             why="it has to come provably near to a minimiser, and holds a matrix of second derivatives for that.",
             fix="solver='gradient'",
         )
 
 
-def _noises(problem: Problem) -> tuple[float | None, float]:
+def _noise_multipliers(problem: Problem) -> tuple[float | None, float]:
     if problem.known_count is not None:
-        return None, problem.budget.shares(1.0)[0]
-    counting, answer = problem.budget.shares(_COUNTING, 1 - _COUNTING)
+        return None, problem.budget.noise_multipliers(1.0)[0]
+    counting, answer = problem.budget.noise_multipliers(_COUNTING, 1 - _COUNTING)
     return counting, answer
 
 
-def _within(problem: Problem) -> float:
-    return reachable(problem.loss, problem.scores, _WITHIN * steepest(problem.loss, problem.scores))
+def _gradient_tolerance(problem: Problem) -> float:
+    return certifiable_norm(
+        problem.loss, problem.scores, _TOLERANCE * max_slope_norm(problem.loss, problem.scores)
+    )
 
 
 def _ridge(problem: Problem, count: float) -> float:
     """Λ that balances what the noise and what the penalty add to the sum of losses (output.proof.md)."""
-    reach = steepest(problem.loss, problem.scores) / problem.budget.mu
+    reach = max_slope_norm(problem.loss, problem.scores) / problem.budget.mu
     return float(
         max((count * problem.loss.curvature * reach**2 / problem.box.width) ** (1 / 3), _LEAST_RIDGE)
     )

@@ -13,7 +13,7 @@ from discreet import check
 from discreet.errors import BadParameter
 from discreet.learn.ball import Ball
 from discreet.learn.base import PrivateEstimator, check_fitted
-from discreet.learn.reading import as_floats, as_matrix
+from discreet.learn.inputs import as_floats, as_matrix
 
 __all__ = ["PCA"]
 
@@ -83,7 +83,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
         """Charge, then release the moments; `y` is not looked at."""
         check.flag(whiten=self.whiten)
         matrix = self._matrix(X, reset=True)
-        wanted = _wanted(self.n_components, matrix.shape[1])
+        wanted = _component_count(self.n_components, matrix.shape[1])
         ball = Ball.of(matrix.shape[1], bounds=self.bounds, norm=self.norm, constant=_CONSTANT)
         budget = self._budget()
         self._charge(budget.gaussian(budget.noise))
@@ -93,7 +93,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
         shares = variances / max(float(variances.sum()), np.finfo(float).tiny)
         kept = wanted if isinstance(wanted, int) else int(np.searchsorted(np.cumsum(shares), wanted)) + 1
         self.n_components_ = min(kept, len(variances))
-        self.components_ = _upright(vectors[:, ::-1].T[: self.n_components_])
+        self.components_ = _orient(vectors[:, ::-1].T[: self.n_components_])
         self.explained_variance_ = variances[: self.n_components_]
         self.explained_variance_ratio_ = shares[: self.n_components_]
         self.mean_ = ball.box.middle + ball.size * found.mean
@@ -104,7 +104,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
     def transform(self, X: Any) -> Reals:
         """The coordinates of rows along the components; rows are clipped to the bounds as in fitting."""
         check_fitted(self)
-        rows = self._ball_.clipped(self._matrix(X, reset=False)) - self.mean_
+        rows = self._ball_.clip(self._matrix(X, reset=False)) - self.mean_
         turned: Reals = rows @ self.components_.T
         return turned / self._lengths() if self._whitens_ else turned
 
@@ -136,14 +136,14 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
     def _n_features_out(self) -> int:
         return self.n_components_
 
-    def _story(self) -> list[str]:
+    def _explanation(self) -> list[str]:
         return [
             f"Rows further than {self._ball_.reach:.4g} from the middle were moved to that distance.",
             "Count, sum and sums of products of features were released once, with Gaussian noise.",
         ]
 
 
-def _wanted(components: Any, features: int) -> int | float:
+def _component_count(components: Any, features: int) -> int | float:
     """How many components, or the share of the variance that they explain."""
     if components is None:
         return features
@@ -160,7 +160,7 @@ def _wanted(components: Any, features: int) -> int | float:
     return wanted
 
 
-def _upright(rows: Reals) -> Reals:
+def _orient(rows: Reals) -> Reals:
     """Each row with the sign that makes its largest entry positive, so that a direction has one name."""
     largest = np.abs(rows).argmax(axis=1)
     return np.asarray(rows * np.sign(rows[np.arange(len(rows)), largest])[:, None])

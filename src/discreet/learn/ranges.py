@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where rows and targets really lie inside bounds that are too wide: noisy counts of shells and of bins.
 
-    narrowed = Narrowed.release(problem, noise=50.0)      # the same problem in a smaller box
+    narrowed = NarrowedProblem.release(problem, noise=50.0)      # the same problem in a smaller box
     narrowed.problem, narrowed.weights(found)             # … and its weights on the rows of the declared box
 
 **Guarantee.** Each release is a vector of whole-number counts, of which one record moves one by 1 (replacing it moves two), with
@@ -26,10 +26,17 @@ import numpy.typing as npt
 from discreet import noise as exact
 from discreet.learn.features import BITS, CONSTANT
 from discreet.learn.losses import Huber, Squared
-from discreet.learn.problem import Problem
-from discreet.mechanisms.laws import exactly
+from discreet.learn.solvers import Problem
+from discreet.mechanisms.distributions import exactly
 
-__all__ = ["Narrowed", "has_targets", "noisy_counts", "radius_of", "releases", "shells_of"]
+__all__ = [
+    "NarrowedProblem",
+    "count_shells",
+    "is_regression",
+    "length_ratio",
+    "noisy_counts",
+    "range_releases",
+]
 
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -43,18 +50,18 @@ _SEEN, _CORE = 12.0, 2.5
 _OUTSIDE, _INSIDE = 0.02, 0.75
 
 
-def has_targets(problem: Problem) -> bool:
+def is_regression(problem: Problem) -> bool:
     """Whether targets are numbers, whose range may be too wide too."""
     return isinstance(problem.loss, Squared | Huber)
 
 
-def releases(problem: Problem) -> int:
+def range_releases(problem: Problem) -> int:
     """How many vectors of counts are released."""
-    return 3 if has_targets(problem) else 1
+    return 3 if is_regression(problem) else 1
 
 
 @dataclass(frozen=True)
-class Narrowed:
+class NarrowedProblem:
     """A problem whose rows are at most `ratio` times as long as declared, and whose targets lie at `middle` ± `half`."""
 
     problem: Problem
@@ -63,14 +70,14 @@ class Narrowed:
     half: float = 1.0
 
     @classmethod
-    def release(cls, problem: Problem, noise: float) -> Narrowed:
+    def release(cls, problem: Problem, noise: float) -> NarrowedProblem:
         """Release the counts, each vector with this multiplier."""
         spread = noise * (math.sqrt(2) if problem.budget.relation == "replace" else 1.0)
-        ratio = radius_of(noisy_counts(shells(problem), spread), spread, all_rows=problem.inference)
+        ratio = length_ratio(noisy_counts(row_shells(problem), spread), spread, all_rows=problem.inference)
         box = problem.box
         smaller = replace(box, radius=box.radius * ratio, constant=CONSTANT * box.radius * ratio)
         narrow = cls(replace(problem, box=smaller, penalty=problem.penalty / ratio**2), ratio)
-        return narrow._with_targets(spread) if has_targets(problem) else narrow
+        return narrow._with_targets(spread) if is_regression(problem) else narrow
 
     def weights(self, found: Reals) -> Reals:
         """Weights on the rows of this problem as weights on those of the declared box, for targets as they were declared."""
@@ -79,11 +86,11 @@ class Narrowed:
         out[-1] += self.middle * self.problem.box.length / self.problem.box.constant
         return out
 
-    def _with_targets(self, spread: float) -> Narrowed:
+    def _with_targets(self, spread: float) -> NarrowedProblem:
         problem, low, high = self.problem, -1.0, 1.0
         values = problem.targets[problem.keep, 0]
         for _ in range(2):
-            low, high = core_of(noisy_counts(bins(values, low, high), spread), spread, low, high)
+            low, high = core_range(noisy_counts(count_bins(values, low, high), spread), spread, low, high)
         middle, half = low / 2 + high / 2, high / 2 - low / 2
         loss = Huber(problem.loss.width / half) if isinstance(problem.loss, Huber) else problem.loss
         targets = (problem.targets - middle) / half
@@ -94,22 +101,22 @@ class Narrowed:
         return replace(self, problem=inside, middle=middle, half=half)
 
 
-def shells(problem: Problem) -> Ints:
+def row_shells(problem: Problem) -> Ints:
     """How many rows have a length in each shell, from the longest."""
     longest, total = problem.box.room(BITS), np.zeros(_SHELLS, np.int64)
     for cells, _ in problem.cells():
         features = cells[:, :-1]
-        total += shells_of(np.einsum("ij,ij->i", features, features), longest)
+        total += count_shells(np.einsum("ij,ij->i", features, features), longest)
     return total
 
 
-def shells_of(squares: Reals, longest: float) -> Ints:
+def count_shells(squares: Reals, longest: float) -> Ints:
     """How many squared lengths lie in each shell, from the one that ends at the square `longest`."""
     ends = longest * 2.0 ** -np.arange(1, _SHELLS)  # falling
     return np.bincount((squares[:, None] < ends).sum(axis=1), minlength=_SHELLS).astype(np.int64)
 
 
-def radius_of(counts: Reals, spread: float, *, all_rows: bool = False) -> float:
+def length_ratio(counts: Reals, spread: float, *, all_rows: bool = False) -> float:
     """The share of the declared length that all but a few rows keep within; 1 where the counts tell nothing.
 
     For intervals hardly a row may be shortened: then none that the noise shows, and one more shell is kept beyond those.
@@ -124,14 +131,14 @@ def radius_of(counts: Reals, spread: float, *, all_rows: bool = False) -> float:
     return float(2.0 ** (-max(0, first - all_rows) / 2))
 
 
-def bins(values: Reals, low: float, high: float) -> Ints:
+def count_bins(values: Reals, low: float, high: float) -> Ints:
     """How many values lie in each of equal parts of a range; those outside count in none."""
     inside = values[(values >= low) & (values <= high)]
     at = np.minimum((inside - low) * (_BINS / (high - low)), _BINS - 1).astype(np.int64)
     return np.bincount(at, minlength=_BINS).astype(np.int64)
 
 
-def core_of(counts: Reals, spread: float, low: float, high: float) -> tuple[float, float]:
+def core_range(counts: Reals, spread: float, low: float, high: float) -> tuple[float, float]:
     """The ends of the bins that hold most values, widened by their own width and a bin; the same ends if none stand out."""
     found = np.flatnonzero(counts > _CORE * spread)
     total = float(counts.sum())

@@ -14,7 +14,7 @@ from discreet import check
 from discreet.errors import BadParameter
 from discreet.learn.base import PrivateEstimator, check_fitted
 from discreet.learn.cube import Cube
-from discreet.learn.reading import as_floats
+from discreet.learn.inputs import as_floats
 
 __all__ = ["StandardScaler"]
 
@@ -94,7 +94,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
 
     def transform(self, X: Any) -> Any:
         """Rows with the released mean taken off and divided by the released scale; NaN stays NaN, without a warning."""
-        matrix = self._given(X)
+        matrix = self._transform_input(X)
         scale = np.ones(matrix.shape[1]) if self.scale_ is None else self.scale_
         with np.errstate(all="ignore"):  # a warning would tell of a value
             if sparse.issparse(matrix):
@@ -103,14 +103,14 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
 
     def inverse_transform(self, X: Any) -> Any:
         """The rows from which `transform` makes these."""
-        matrix = self._given(X)
+        matrix = self._transform_input(X)
         scale = np.ones(matrix.shape[1]) if self.scale_ is None else self.scale_
         with np.errstate(all="ignore"):
             if sparse.issparse(matrix):
                 return sparse.csr_array(matrix @ sparse.diags_array(scale))
             return matrix * scale + self.mean_ if self._shifts_ else matrix * scale
 
-    def _given(self, X: Any) -> Any:
+    def _transform_input(self, X: Any) -> Any:
         check_fitted(self)
         matrix = self._matrix(X, reset=False)
         if not sparse.issparse(matrix):
@@ -125,7 +125,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
         with np.errstate(all="ignore"):
             return matrix.astype(np.float64)
 
-    def _story(self) -> list[str]:
+    def _explanation(self) -> list[str]:
         return [
             "Features were clipped to their declared bounds.",
             "Count and sums of features and of their squares were released once, with Gaussian noise.",

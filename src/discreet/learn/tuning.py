@@ -27,13 +27,11 @@ from sklearn.utils.validation import validate_data
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
 from discreet.learn.arguments import checked_call
-from discreet.learn.base import PrivateEstimator, paying
-from discreet.learn.budget import Budget
-from discreet.learn.glm import target_ends
-from discreet.learn.labels import members
-from discreet.learn.reading import as_column, as_matrix, as_target
+from discreet.learn.base import PrivateEstimator, check_session
+from discreet.learn.budget import FitBudget
+from discreet.learn.inputs import as_column, as_matrix, as_target, class_membership, target_interval
 from discreet.mechanisms.combine import select_best
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import Guarantee
 
@@ -64,7 +62,7 @@ def tune(
     matrix = as_matrix(X)
     column = as_column(y, matrix.shape[0])
     share = check.inner_probability(held_out=held_out)
-    candidates = _checked(estimators)
+    candidates = _check_candidates(estimators)
     payer = _payer(candidates, session)
     trials = [Trial.of(candidate, matrix.shape[1], share) for candidate in candidates]
     search = select_best(candidates=trials, score=lambda tried: tried.score, mean_runs=mean_runs)
@@ -80,7 +78,7 @@ def tune(
 
 
 @dataclass(frozen=True)
-class Tried:
+class JudgedModel:
     """A model, and a noisy judgement of it."""
 
     model: Any
@@ -93,34 +91,34 @@ class Trial(Mechanism):
 
     estimator: PrivateEstimator
     fitting: Guarantee
-    budget: Budget
+    budget: FitBudget
     held_out: float
 
     @classmethod
     def of(cls, estimator: PrivateEstimator, features: int, held_out: float) -> Trial:
         """What a fit costs is known from a fit on no records: it does not depend on them."""
-        alone = _unseen(estimator).fit(np.empty((0, features)), np.empty(0, object))
-        budget = Budget.of(epsilon=alone.epsilon, delta=alone.delta, unit=alone.unit)
+        alone = _silent_copy(estimator).fit(np.empty((0, features)), np.empty(0, object))
+        budget = FitBudget.of(epsilon=alone.epsilon, delta=alone.delta, unit=alone.unit)
         return cls(estimator, alone.guarantee_, budget, held_out)
 
     @property
     def guarantee(self) -> Guarantee:
         return privacy.parallel(self.fitting, self.budget.gaussian(self.budget.noise))
 
-    def draw(self, data: Any) -> Tried:
+    def draw(self, data: Any) -> JudgedModel:
         matrix, column = data
         judging = np.asarray(noise.bernoulli(self.held_out, size=len(column)), bool)
-        model = _unseen(self.estimator).fit(matrix[~judging], column[~judging])
+        model = _silent_copy(self.estimator).fit(matrix[~judging], column[~judging])
         gains = _gains(model, matrix[judging], column[judging]) if judging.any() else np.zeros(0)
         total = int(np.trunc(gains * _CELLS).astype(np.int64).sum())
         noisy = total + noise.rounded_gaussian(exactly(self.budget.noise * _CELLS))
-        return Tried(model, noisy / _CELLS)
+        return JudgedModel(model, noisy / _CELLS)
 
 
-def _unseen(estimator: PrivateEstimator) -> Any:
+def _silent_copy(estimator: PrivateEstimator) -> Any:
     """A copy whose fits nobody sees: the search pays for them, and a warning would tell how many there were."""
     copy: Any = clone(estimator).set_params(session=None, progress=None)
-    copy._is_seen = False  # noqa: SLF001 - of a class of this package
+    copy._may_warn = False  # noqa: SLF001 - of a class of this package
     return copy
 
 
@@ -128,16 +126,18 @@ def _gains(model: Any, matrix: Any, column: Any) -> Any:
     """Between -1 and 1 for each record: right or wrong; or how small the squared error is within the target's bounds."""
     predicted = model.predict(matrix)
     if is_classifier(model):
-        said, is_in = (members(labels, model.classes_, len(column)) for labels in (predicted, column))
+        said, is_in = (
+            class_membership(labels, model.classes_, len(column)) for labels in (predicted, column)
+        )
         return np.where((said & is_in).any(axis=1), 1.0, -1.0)
-    low, high = target_ends(model.target_bounds)
+    low, high = target_interval(model.target_bounds)
     with np.errstate(over="ignore", invalid="ignore"):
         targets = np.clip(as_target(column, len(column)), low, high)
         gain = 1 - 2 * ((predicted - targets) / (high / 2 - low / 2)) ** 2
     return np.clip(np.nan_to_num(gain, nan=-1.0), -1.0, 1.0)
 
 
-def _checked(estimators: Any) -> list[PrivateEstimator]:
+def _check_candidates(estimators: Any) -> list[PrivateEstimator]:
     many = list(estimators) if isinstance(estimators, list | tuple) else []
     if many and all(
         isinstance(one, PrivateEstimator) and (is_classifier(one) or hasattr(one, "target_bounds"))
@@ -162,10 +162,10 @@ def _checked(estimators: Any) -> list[PrivateEstimator]:
 def _payer(candidates: list[PrivateEstimator], session: Any) -> Any:
     """The session that pays: the one that is named, or the one that all candidates have."""
     if session is not None:
-        return paying(session)
+        return check_session(session)
     sessions = {id(candidate.session): candidate.session for candidate in candidates}
     if len(sessions) == 1:
-        return paying(next(iter(sessions.values())))
+        return check_session(next(iter(sessions.values())))
     raise BadParameter(
         "DP107",
         "the candidates have different sessions.",

@@ -21,18 +21,16 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from discreet.learn.descent import LARGEST, Rows, descend
+from discreet.learn.descent import LARGEST, CellRows, descend
 from discreet.learn.features import BITS, Box
-from discreet.learn.inference import Descent, Evidence
-from discreet.learn.inference import noises as noises_of_inference
-from discreet.learn.inference import shares as shares_of_inference
+from discreet.learn.inference import DescentRun, Evidence, inference_fractions, inference_multipliers
 from discreet.learn.losses import Squared
-from discreet.learn.moments import Moments
-from discreet.learn.problem import Fit, Problem, Solver
-from discreet.learn.ranges import Narrowed, has_targets, releases
+from discreet.learn.moments import NoisyMoments
+from discreet.learn.ranges import NarrowedProblem, is_regression, range_releases
+from discreet.learn.solvers import FittedWeights, Problem, Solver
 from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["Whitened", "count_of"]
+__all__ = ["WhitenedDescent", "row_count"]
 
 Reals = npt.NDArray[np.float64]
 
@@ -47,43 +45,45 @@ _CONSTANT = 0.2  # how long the constant is beside round features, where there i
 _ROW_BITS, _LEAST_ROW_BITS = 12, 6  # a typical row is 2**12 cells long, less where slopes need the digits
 
 
-class Whitened(Solver):
+class WhitenedDescent(Solver):
     """Descend in a privately whitened space."""
 
     name = "whitened"
     has_intervals = True
 
     def guarantee_for(self, problem: Problem) -> Guarantee:
-        counts, matrix, each = _noises(problem)
+        counts, matrix, each = _noise_multipliers(problem)
         budget = problem.budget
         guarantee = (
-            releases(problem) * budget.gaussian(counts)
+            range_releases(problem) * budget.gaussian(counts)
             + budget.gaussian(matrix)
             + _STEPS * budget.gaussian(each)
         )
-        for noise in noises_of_inference(problem):
+        for noise in inference_multipliers(problem):
             guarantee = guarantee + budget.gaussian(noise)
         return guarantee
 
-    def fit(self, problem: Problem) -> Fit:
-        counts, matrix, each = _noises(problem)
-        narrowed = Narrowed.release(problem, counts)
+    def fit(self, problem: Problem) -> FittedWeights:
+        counts, matrix, each = _noise_multipliers(problem)
+        narrowed = NarrowedProblem.release(problem, counts)
         problem = narrowed.problem
         box, budget, loss = problem.box, problem.budget, problem.loss
         cells = (block for block, _ in problem.cells())
-        released = Moments.release(cells, box.width, bits=BITS, noise=matrix, relation=budget.relation)
-        count = count_of(released, box, problem.known_count)
+        released = NoisyMoments.release(cells, box.width, bits=BITS, noise=matrix, relation=budget.relation)
+        count = row_count(released, box, problem.known_count)
         signal = count * budget.mu / box.width
-        if has_targets(problem):
+        if is_regression(problem):
             turn = _whitening(released.matrix, count, released.edge)
         else:
-            turn = _centred(released, count, box, min(1.0, _CONSTANT * math.sqrt(max(1.0, signal))))
-        slope = _slope(signal, count, problem, float(np.linalg.norm(turn, 2)))
-        rows, clip = _rows(problem, turn, slope), slope * math.sqrt(box.width)
+            turn = _whitening_about_mean(
+                released, count, box, min(1.0, _CONSTANT * math.sqrt(max(1.0, signal)))
+            )
+        slope = _clip_slope(signal, count, problem, float(np.linalg.norm(turn, 2)))
+        rows, clip = _whitened_rows(problem, turn, slope), slope * math.sqrt(box.width)
         asked = turn.T @ (problem.penalty[:, None] * turn) / count
         rate = loss.pace / (loss.curvature + float(np.linalg.norm(asked, 2)))
         # where noise sways the weights, probabilities are averaged over it, and larger coefficients make up for that
-        settle = _SETTLE if problem.inference and not has_targets(problem) else 1.0
+        settle = _SETTLE if problem.inference and not is_regression(problem) else 1.0
         found = descend(
             rows,
             loss,
@@ -100,20 +100,20 @@ class Whitened(Solver):
             progress=problem.progress,
         )
         is_too_noisy = count <= _least_count(released, box)
-        fit = Fit(narrowed.weights(turn @ found), count, slope, is_too_noisy=is_too_noisy)
+        fit = FittedWeights(narrowed.weights(turn @ found), count, slope, is_too_noisy=is_too_noisy)
         if not problem.inference:
             return fit
         push = each * clip * (2 if budget.relation == "replace" else 1) / count
-        descent = Descent(rows, found, clip, push, rate, _MOMENTUM, settle, _STEPS, count)
-        return _inferred(fit, narrowed, turn, descent)
+        descent = DescentRun(rows, found, clip, push, rate, _MOMENTUM, settle, _STEPS, count)
+        return _with_covariance(fit, narrowed, turn, descent)
 
-    def story(self, problem: Problem) -> list[str]:
+    def explain(self, problem: Problem) -> list[str]:
         return [
             "A few hundredths of the budget released how many rows are how long, which shortened the longest allowed row.",
             "A fifth of the budget released the sums of products of features, with symmetric Gaussian noise.",
             f"The rest paid for {_STEPS} noisy gradients in coordinates that this matrix has made round.",
             "Those coordinates, the number of rows, the length of the steps and the clip norm were read from that release.",
-            *([_FOR_INTERVALS.format(sum(shares_of_inference(problem)))] if problem.inference else []),
+            *([_FOR_INTERVALS.format(sum(inference_fractions(problem)))] if problem.inference else []),
         ]
 
 
@@ -125,10 +125,12 @@ def _ridge(problem: Problem, signal: float) -> float:
     return min(1.0, 0.05 / signal) if isinstance(problem.loss, Squared) and not problem.inference else 0.0
 
 
-def _inferred(fit: Fit, narrowed: Narrowed, turn: Reals, descent: Descent) -> Fit:
+def _with_covariance(
+    fit: FittedWeights, narrowed: NarrowedProblem, turn: Reals, descent: DescentRun
+) -> FittedWeights:
     """The fit with the covariance of its weights, or with the reason why there is none."""
     problem = narrowed.problem
-    covariance = Evidence.release(problem, descent, noises_of_inference(problem)).covariance(descent)
+    covariance = Evidence.release(problem, descent, inference_multipliers(problem)).covariance(descent)
     if isinstance(covariance, str):
         return replace(
             fit, no_intervals=covariance, notes=(f"There are no confidence intervals: {covariance}",)
@@ -137,7 +139,7 @@ def _inferred(fit: Fit, narrowed: Narrowed, turn: Reals, descent: Descent) -> Fi
     return replace(fit, covariance=axes @ covariance @ axes.T)
 
 
-def count_of(released: Moments, box: Box, known: int | None) -> float:
+def row_count(released: NoisyMoments, box: Box, known: int | None) -> float:
     """The number of rows: public when records are replaced, otherwise read from the column of constants."""
     if known is not None:
         return float(max(known, 1))
@@ -145,12 +147,12 @@ def count_of(released: Moments, box: Box, known: int | None) -> float:
     return max(float(released.matrix[-1, -1]) / square, _least_count(released, box))
 
 
-def _least_count(released: Moments, box: Box) -> float:
+def _least_count(released: NoisyMoments, box: Box) -> float:
     """The least number of rows that is told from none: twice the noise."""
     return max(2 * released.spread / (box.constant / box.length) ** 2, 1.0)
 
 
-def _slope(signal: float, count: float, problem: Problem, longest: float) -> float:
+def _clip_slope(signal: float, count: float, problem: Problem, longest: float) -> float:
     """Where the slope of a typical record is clipped: all that is used is released or public.
 
     A clip that stays put caps the same slopes however many rows there are, and what is learned is then another model
@@ -163,17 +165,19 @@ def _slope(signal: float, count: float, problem: Problem, longest: float) -> flo
     if problem.loss.is_robust:
         return few_rows
     weights = problem.box.width * problem.scores
-    pace = 0.1 if not problem.inference else _OF_TARGETS if has_targets(problem) else _OF_CLASSES
+    pace = 0.1 if not problem.inference else _OF_TARGETS if is_regression(problem) else _OF_CLASSES
     noisier = math.sqrt(2) if problem.inference and problem.budget.relation == "replace" else 1
     enough = min(1.0, count / (100 * weights))
     growing = pace / noisier * problem.budget.mu * math.sqrt(count / weights) * enough
     return max(few_rows, min(growing, longest / math.sqrt(problem.box.width)))
 
 
-def _noises(problem: Problem) -> tuple[float, float, float]:
+def _noise_multipliers(problem: Problem) -> tuple[float, float, float]:
     """Of each vector of counts, of the matrix, and of each step."""
-    rest = 1 - _SHARE - releases(problem) * _COUNTS - sum(shares_of_inference(problem))
-    counts, matrix, each = (problem.budget.shares(part)[0] for part in (_COUNTS, _SHARE, rest / _STEPS))
+    rest = 1 - _SHARE - range_releases(problem) * _COUNTS - sum(inference_fractions(problem))
+    counts, matrix, each = (
+        problem.budget.noise_multipliers(part)[0] for part in (_COUNTS, _SHARE, rest / _STEPS)
+    )
     return counts, matrix, each
 
 
@@ -184,7 +188,7 @@ def _whitening(matrix: Reals, count: float, edge: float) -> Reals:
     return np.asarray(vectors / np.sqrt(values / count))
 
 
-def _centred(released: Moments, count: float, box: Box, last: float) -> Reals:
+def _whitening_about_mean(released: NoisyMoments, count: float, box: Box, last: float) -> Reals:
     """W such that features about their mean become round, and the constant becomes `last`.
 
     A constant as long as the features together would take most of what clipping leaves of a gradient where few
@@ -203,14 +207,14 @@ def _centred(released: Moments, count: float, box: Box, last: float) -> Reals:
     return turn
 
 
-def _rows(problem: Problem, turn: Reals, slope: float) -> Rows:
+def _whitened_rows(problem: Problem, turn: Reals, slope: float) -> CellRows:
     """Whitened rows in cells; fewer of them where large slopes need the digits."""
     bits = max(_LEAST_ROW_BITS, _ROW_BITS - math.ceil(math.log2(max(1.0, slope))))
     size = math.sqrt(problem.box.width) / 2**bits
-    return Rows.of(_turned(problem, turn, size), size=size, width=problem.box.width)
+    return CellRows.of(_whitened_cells(problem, turn, size), size=size, width=problem.box.width)
 
 
-def _turned(problem: Problem, turn: Reals, size: float) -> Iterator[tuple[Reals, Reals]]:
+def _whitened_cells(problem: Problem, turn: Reals, size: float) -> Iterator[tuple[Reals, Reals]]:
     """Whitened rows in cells: sums of whole numbers, so that a row's cells depend on that row alone."""
     longest = float(np.sqrt((turn * turn).sum(axis=0)).max())
     exponent = 52 - BITS - math.frexp(longest)[1]

@@ -3,14 +3,14 @@
 
 mechanism.py     Mechanism, Release, Refusal                               ◄ read this first
 digits.py        a released number and its interval as people read them
-laws.py          whole-number noise: its draw, its reach, its promise
+distributions.py whole-number noise: its draw, its reach, its promise
 additive.py      Laplace, Gaussian, Geometric, DiscreteGaussian on numbers and vectors
 queries.py       count, counts, histogram, sum, mean, variance, statistical: questions about records
                  query.py (base), counting.py, moments.py, shares.py, exact.py (what a record counts as)
 local.py         randomized response and unary encodings: local privacy
 choice.py        exponential mechanism, permute-and-flip, noisy max, top-k                 + choice.proof.md
 threshold.py     sparse vector: which answers lie above a line                          + threshold.proof.md
-partition.py     which keys may be named (with truncated.py, a law of noise)            + partition.proof.md
+partition.py     which keys may be named (with truncated.py, a distribution of noise)            + partition.proof.md
 combine.py       then, both, select_best: mechanisms from mechanisms
 analysis.py      AdaptiveQueries, Thresholdout (with generalisation.py)                  + analysis.proof.md
 quantile.py      Quantile, Median; several at once in quantiles.py                        + quantile.proof.md
@@ -55,7 +55,7 @@ from discreet.mechanisms.distance import check_distance
 from discreet.mechanisms.generalisation import expected_gap, population_error
 from discreet.mechanisms.guided import HighProbabilityBound
 from discreet.mechanisms.local import (
-    Estimate,
+    LocalEstimate,
     LocalMechanism,
     OptimisedUnary,
     RandomizedResponse,
@@ -91,7 +91,6 @@ __all__ = [
     "Chosen",
     "Conversation",
     "DiscreteGaussian",
-    "Estimate",
     "ExponentialMechanism",
     "Gaussian",
     "Geometric",
@@ -99,6 +98,7 @@ __all__ = [
     "HighProbabilityBound",
     "Laplace",
     "LocalAtDistance",
+    "LocalEstimate",
     "LocalMechanism",
     "Mechanism",
     "Median",

@@ -12,7 +12,7 @@ Laplace and Geometric, the l2 norm for the two Gaussians.
 The step does not depend on the value; the guarantee is that of whole-number noise at the enlarged whole-number
 sensitivity. So no low bit, no magnitude and no cast reveals more than `guarantee` says.
 
-Why it holds: `noise.Grid` rounds before noise is added, `mechanisms.laws` states the guarantee on whole numbers, and
+Why it holds: `noise.Grid` rounds before noise is added, `mechanisms.distributions` states the guarantee on whole numbers, and
 going back to floats is post-processing. What would break it: a sensitivity that is not true.
 
 A value that is no finite number (NaN, an infinity, None, a text) counts as 0, because an error would reveal it; True counts as 1. The
@@ -35,8 +35,15 @@ import numpy as np
 from discreet import check, privacy
 from discreet.errors import BadParameter
 from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.distributions import (
+    DiscreteGaussianDistribution,
+    GaussianDistribution,
+    LaplaceDistribution,
+    NoiseDistribution,
+    exactly,
+    float_above,
+)
 from discreet.mechanisms.exact import finite_numbers
-from discreet.mechanisms.laws import DiscreteGaussianLaw, GaussianLaw, LaplaceLaw, Law, exactly, float_above
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.grid import Grid
 from discreet.noise.scales import as_ratio, is_many
@@ -54,9 +61,9 @@ _NUDGE, _CLOSE = 2.0**-52, 1e-9
 
 
 class Additive(Mechanism):
-    """Noise of one law on every coordinate, on a grid. Base of the four that follow."""
+    """Noise of one distribution on every coordinate, on a grid. Base of the four that follow."""
 
-    _law: type[Law]
+    _distribution: type[NoiseDistribution]
     _norm: int  # of the sensitivity: 1 or 2
     _whole = False  # whether values are whole numbers already, so that nothing is rounded
 
@@ -76,8 +83,8 @@ class Additive(Mechanism):
         self.grid = _WHOLE if self._whole else fine
         self._cells = self._sensitivity_in_cells(sensitivity)
         self._words = {"relation": relation, "unit": unit}
-        self.law = self._law(self._scale_in_cells())
-        self._guarantee = self._promised(self.law)
+        self.distribution = self._distribution(self._scale_in_cells())
+        self._guarantee = self._promised(self.distribution)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -86,7 +93,7 @@ class Additive(Mechanism):
     @property
     def scale(self) -> float:
         """The scale of the noise (the standard deviation of a Gaussian), in the unit of the values."""
-        return float(exactly(self.law.scale) * self.grid.step)
+        return float(exactly(self.distribution.scale) * self.grid.step)
 
     def draw(self, data: Any) -> Any:
         values = self.check_values(data)
@@ -110,14 +117,14 @@ class Additive(Mechanism):
             cells = np.array(
                 max(-_MOST_CELLS, min(cells, _MOST_CELLS)) if small else cells, None if small else object
             )
-        noisy = _plus(cells, self.law.draw((check.whole(count=count), *cells.shape)))
+        noisy = _plus(cells, self.distribution.draw((check.whole(count=count), *cells.shape)))
         return noisy if self._whole else self.grid.reals(noisy)
 
     def noisy(self, cells: Any) -> Any:
         """Whole numbers of steps plus fresh noise, for whoever has exact sums on `grid` already."""
         if not is_many(cells):
-            return cells + self.law.draw()
-        return _plus(np.asarray(cells), self.law.draw(np.shape(cells)))
+            return cells + self.distribution.draw()
+        return _plus(np.asarray(cells), self.distribution.draw(np.shape(cells)))
 
     def for_size_of(self, data: Any) -> Self:
         size = np.size(_numbers(data)) if is_many(data) else 1
@@ -133,13 +140,13 @@ class Additive(Mechanism):
         """The probability that any released number is further than this from its exact one, at most."""
         steps = exactly(check.not_negative(distance=distance)) / self.grid.step - self._rounding
         first = math.floor(steps) + 1
-        one = self.law.tail(first) if first > 0 else 1.0
+        one = self.distribution.tail(first) if first > 0 else 1.0
         return min(1.0, -math.expm1(self.dimension * math.log1p(-one)) * (1 + 1e-12)) if one < 1 else 1.0
 
     def error(self, confidence: float = CONFIDENCE) -> float:
         """How far any of the released numbers is from its exact one, at most, with this confidence."""
         beta = -math.expm1(math.log(check.inner_probability(confidence=confidence)) / self.dimension)
-        return float_above((self.law.reach(beta) + self._rounding) * self.grid.step)
+        return float_above((self.distribution.tail_bound(beta) + self._rounding) * self.grid.step)
 
     def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[Any, Any]:
         """Where the exact numbers lie, all of them, with this confidence."""
@@ -203,16 +210,16 @@ class Additive(Mechanism):
         if "scale" in self._given:
             return float(exactly(self._given["scale"]) / self.grid.step)
         few, enough, nudge = 0.0, self._cells * self._multiplier(), _NUDGE
-        while not self._keeps(self._promised(self._law(enough))):
+        while not self._keeps(self._promised(self._distribution(enough))):
             few, enough, nudge = enough, enough * (1 + nudge), 2 * nudge
         while enough - few > _CLOSE * enough and few > 0:
             middle = (few + enough) / 2
-            kept = self._keeps(self._promised(self._law(middle)))
+            kept = self._keeps(self._promised(self._distribution(middle)))
             few, enough = (few, middle) if kept else (middle, enough)
         return enough
 
-    def _promised(self, law: Law) -> Guarantee:
-        return law.guarantee_for(self._cells, self.dimension, **self._words)
+    def _promised(self, distribution: NoiseDistribution) -> Guarantee:
+        return distribution.guarantee_for(self._cells, self.dimension, **self._words)
 
     def _multiplier(self) -> float:
         """How many sensitivities of noise the amount that was asked for needs, about."""
@@ -245,7 +252,7 @@ class Laplace(Additive):
     True
     """
 
-    _law: type[Law] = LaplaceLaw
+    _distribution: type[NoiseDistribution] = LaplaceDistribution
     _norm = 1
 
     def __init__(
@@ -297,7 +304,7 @@ class Gaussian(Additive):
     True
     """
 
-    _law: type[Law] = GaussianLaw
+    _distribution: type[NoiseDistribution] = GaussianDistribution
     _norm = 2
 
     def __init__(
@@ -320,14 +327,14 @@ class Gaussian(Additive):
 class DiscreteGaussian(Gaussian):
     """Gaussian noise on whole numbers: P(noise = z) ∝ exp(-z² / 2 scale²).
 
-    **Guarantee.** On one number the exact curve of this law, which is not that of the Gaussian; on a vector
+    **Guarantee.** On one number the exact curve of this distribution, which is not that of the Gaussian; on a vector
     ρ-zero-concentrated privacy with ρ = sensitivity² / 2 scale² (Canonne, Kamath, Steinke 2020).
 
     >>> DiscreteGaussian(scale=3, sensitivity=1).guarantee
     discrete_gaussian(scale=3.0, sensitivity=1)
     """
 
-    _law: type[Law] = DiscreteGaussianLaw
+    _distribution: type[NoiseDistribution] = DiscreteGaussianDistribution
     _whole = True
 
     def _keeps(self, guarantee: Guarantee) -> bool:

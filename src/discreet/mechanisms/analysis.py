@@ -34,9 +34,15 @@ from typing import Any, NoReturn, Self
 
 from discreet import check, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.mechanisms.distributions import (
+    GaussianDistribution,
+    LaplaceDistribution,
+    NoiseDistribution,
+    exactly,
+    float_above,
+)
 from discreet.mechanisms.exact import numbers_within
 from discreet.mechanisms.generalisation import expected_gap, population_error
-from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw, Law, exactly, float_above
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.noise.grid import Grid
 from discreet.noise.scales import Scales
@@ -133,21 +139,21 @@ class AdaptiveQueries(_Analysis):
         super().__init__(records, queries, unit)
         kind, multiplier, kept = _amount(epsilon, delta, rho, self.queries)
         scale = self._scale_in_cells(multiplier)
-        self.law, self._guarantee = self._with(kind(scale))
+        self.distribution, self._guarantee = self._with(kind(scale))
         nudge = _NUDGE
         while not kept(self._guarantee):  # past every rounding
             scale, nudge = scale * (1 + nudge), 2 * nudge
-            self.law, self._guarantee = self._with(kind(scale))
+            self.distribution, self._guarantee = self._with(kind(scale))
 
     def open(self, data: Sequence[Any]) -> Conversation:
         """A conversation about these records; the whole guarantee is spent now."""
         return _Answers(self, _snapshot("data", data, self.records))
 
-    def _with(self, law: Law) -> tuple[Law, Guarantee]:
-        return law, self.queries * law.guarantee_for(1 << self._bits, 1, **self._words)
+    def _with(self, distribution: NoiseDistribution) -> tuple[NoiseDistribution, Guarantee]:
+        return distribution, self.queries * distribution.guarantee_for(1 << self._bits, 1, **self._words)
 
     def _reach(self, beta: float) -> int:
-        return self.law.reach(beta / self.queries)
+        return self.distribution.tail_bound(beta / self.queries)
 
 
 class Thresholdout(_Analysis):
@@ -197,19 +203,19 @@ class Thresholdout(_Analysis):
 
     def _with(self, scale: float) -> Guarantee:
         """Line Lap(2s), comparison Lap(4s), answer Lap(s): ε/4, ε/4 and ε/2 of every overfit's share."""
-        self.line_law, self.question_law = LaplaceLaw(2 * scale), LaplaceLaw(4 * scale)
-        self.answer_law = LaplaceLaw(scale)
+        self.line_noise, self.question_noise = LaplaceDistribution(2 * scale), LaplaceDistribution(4 * scale)
+        self.answer_noise = LaplaceDistribution(scale)
         cell = 1 << self._bits
-        compared = cell / exactly(self.line_law.scale) + 2 * cell / exactly(self.question_law.scale)
+        compared = cell / exactly(self.line_noise.scale) + 2 * cell / exactly(self.question_noise.scale)
         spent = privacy.pure(float_above(compared), **self._words)
-        return self.overfits * (spent + self.answer_law.guarantee_for(cell, 1, **self._words))
+        return self.overfits * (spent + self.answer_noise.guarantee_for(cell, 1, **self._words))
 
     def _reach(self, beta: float) -> int:
         """The line and the comparisons, or the noise of an answer, whichever is more; a third of β for each."""
         share = beta / 3
-        quiet = self.line + self.line_law.reach(share / self.overfits)
-        quiet += self.question_law.reach(share / self.queries) + 1
-        return max(quiet, self.answer_law.reach(share / self.overfits))
+        quiet = self.line + self.line_noise.tail_bound(share / self.overfits)
+        quiet += self.question_noise.tail_bound(share / self.queries) + 1
+        return max(quiet, self.answer_noise.tail_bound(share / self.overfits))
 
 
 class Conversation(ABC):
@@ -268,7 +274,7 @@ class _Answers(Conversation):
 
     def _answer(self, question: Question) -> Fraction:
         total = _total(question, self._records, self._rule._bits)  # noqa: SLF001 - rule and conversation are one
-        return Fraction(total + self._rule.law.draw(), self._rule.records << self._rule._bits)  # noqa: SLF001
+        return Fraction(total + self._rule.distribution.draw(), self._rule.records << self._rule._bits)  # noqa: SLF001
 
 
 class _HeldOut(Conversation):
@@ -285,37 +291,41 @@ class _HeldOut(Conversation):
         seen = Fraction(_total(question, self._train, bits), len(self._train))
         held = _total(question, self._holdout, bits)
         gap = abs(held - math.floor(seen * rule.records))  # a whole number that moves by one value at most
-        if gap <= self._line + rule.question_law.draw():
+        if gap <= self._line + rule.question_noise.draw():
             return seen / (1 << bits)
         self.overfits -= 1
         self._line = self._fresh_line()
         if not self.overfits:
             self.close()
-        return Fraction(held + rule.answer_law.draw(), rule.records << bits)
+        return Fraction(held + rule.answer_noise.draw(), rule.records << bits)
 
     def _fresh_line(self) -> int:
-        return int(self._rule.line + self._rule.line_law.draw())
+        return int(self._rule.line + self._rule.line_noise.draw())
 
 
 def _amount(
     epsilon: float | None, delta: float | None, rho: float | None, queries: int
-) -> tuple[type[Law], float, Callable[[Guarantee], bool]]:
-    """The law, its scale in values for so many answers, and whether a promise is within what was asked for."""
+) -> tuple[type[NoiseDistribution], float, Callable[[Guarantee], bool]]:
+    """The distribution, its scale in values for so many answers, and whether a promise is within what was asked for."""
     given = [value is not None for value in (epsilon, delta, rho)]
     if given == [True, False, False]:
         total = check.moderate(epsilon=epsilon)
-        return LaplaceLaw, queries / total, lambda guarantee: guarantee.epsilon(0.0) <= total
+        return LaplaceDistribution, queries / total, lambda guarantee: guarantee.epsilon(0.0) <= total
     if given == [False, False, True]:
         most = check.moderate(rho=rho)
         return (
-            GaussianLaw,
+            GaussianDistribution,
             math.sqrt(queries / (2 * most)),
             lambda guarantee: guarantee.concentrated() <= most,
         )
     if given == [True, True, False]:
         point, lost = check.moderate(epsilon=epsilon), check.inner_probability(delta=delta)
         one = calibrate(privacy.gaussian, to=privacy.approximate(point, lost))
-        return GaussianLaw, math.sqrt(queries) * one, lambda guarantee: guarantee.delta(point) <= lost
+        return (
+            GaussianDistribution,
+            math.sqrt(queries) * one,
+            lambda guarantee: guarantee.delta(point) <= lost,
+        )
     raise BadParameter(
         "DP107",
         "the amount of noise must be stated in one way: epsilon, or epsilon and delta, or rho.",

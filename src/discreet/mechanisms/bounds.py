@@ -74,8 +74,8 @@ class Bounds(Mechanism):
         self._histogram = Geometric(
             epsilon=epsilon, sensitivity=moved, dimension=bins, relation=relation, unit=unit
         )
-        # the law is symmetric, so P(Z >= t) is half of P(|Z| >= t); rounding is towards a higher threshold
-        self.threshold = self._histogram.law.reach(2 * self.failure / bins * (1 - 1e-12)) + 1
+        # the distribution is symmetric, so P(Z >= t) is half of P(|Z| >= t); rounding is towards a higher threshold
+        self.threshold = self._histogram.distribution.tail_bound(2 * self.failure / bins * (1 - 1e-12)) + 1
         self.enough = 2 * self.threshold - 1
 
     @property

@@ -10,8 +10,8 @@
 all scores then move the same way, up or down, none against the others: counts do, when somebody is added. It halves
 the noise; said without being true, it doubles the loss.
 
-**Guarantee.** The answer has exactly the law of the largest noisy score, whatever the size of the scores, and the
-scale is never below the one that ε needs. The guarantee is that of the exact law. No score leaves, noisy or not.
+**Guarantee.** The answer has exactly the distribution of the largest noisy score, whatever the size of the scores, and the
+scale is never below the one that ε needs. The guarantee is that of the exact distribution. No score leaves, noisy or not.
 
 Why it holds: choice.proof.md, and `noise.largest`, which compares exactly. What would break it: a sensitivity that
 is not true of the scores as they are computed (floats round: give whole numbers or Fractions where it matters), or a
@@ -35,8 +35,8 @@ import numpy as np
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.distributions import exactly, float_below, widest
 from discreet.mechanisms.exact import finite_numbers, results
-from discreet.mechanisms.laws import exactly, float_below, widest
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Release
 from discreet.noise.race import NOISES
 from discreet.noise.scales import is_many
@@ -217,7 +217,7 @@ class TopK(Choice):
 
     **Guarantee.** `count` exponential mechanisms of ε/count each, on what is left every time; together ε.
 
-    Why it holds: the `count` largest of one race of Gumbel noise have exactly the law of that repeated choice
+    Why it holds: the `count` largest of one race of Gumbel noise have exactly the distribution of that repeated choice
     (choice.proof.md, §3), and a repeated choice is an adaptive composition with parameters fixed in advance.
 
     >>> three = TopK(epsilon=1.5, sensitivity=1, count=3)

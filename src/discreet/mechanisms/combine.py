@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
 from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.distributions import exactly
 from discreet.mechanisms.exact import number
-from discreet.mechanisms.laws import exactly
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.selection import gamma_for
@@ -248,7 +248,7 @@ def _scored(score: Score, value: Any) -> float:
 
 
 def _scale_for(mean_runs: float) -> float:
-    """The scale of the geometric law whose selection runs so often on average, in six digits."""
+    """The scale of the geometric distribution whose selection runs so often on average, in six digits."""
     return float(f"{-1 / math.log1p(-gamma_for(mean_runs)):.6g}")
 
 

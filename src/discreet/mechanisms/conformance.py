@@ -47,7 +47,7 @@ _CLOSE = 1e-6  # certified views may differ by this share from one computation t
 
 
 @dataclass(frozen=True)
-class Subject:
+class MechanismUnderTest:
     """The mechanism under test, and data to try it on."""
 
     mechanism: Mechanism
@@ -74,7 +74,7 @@ def check_mechanism(mechanism: Mechanism, *inputs: Any, neighbour: Any = None) -
             why="the rules are about what it promises and what it releases.",
             fix="check_mechanism(Laplace(epsilon=1, sensitivity=1), 41.0, neighbour=42.0)",
         )
-    subject = Subject(mechanism, inputs if neighbour is None else (*inputs, neighbour))
+    subject = MechanismUnderTest(mechanism, inputs if neighbour is None else (*inputs, neighbour))
     broken = [found for rule in RULES for found in _broken(rule, subject)]
     if broken:
         raise UnsupportedGuarantee(
@@ -86,7 +86,7 @@ def check_mechanism(mechanism: Mechanism, *inputs: Any, neighbour: Any = None) -
         )
 
 
-def _broken(rule: Callable[[Subject], Iterator[str]], subject: Subject) -> list[str]:
+def _broken(rule: Callable[[MechanismUnderTest], Iterator[str]], subject: MechanismUnderTest) -> list[str]:
     """What a rule finds; an exception is a finding too, and only its kind is told."""
     found: list[str] = []
     try:
@@ -99,7 +99,7 @@ def _broken(rule: Callable[[Subject], Iterator[str]], subject: Subject) -> list[
     return found
 
 
-def states_its_guarantee(subject: Subject) -> Iterator[str]:
+def states_its_guarantee(subject: MechanismUnderTest) -> Iterator[str]:
     """`guarantee` is known without data, has a unit, and is the same every time."""
     mechanism = subject.mechanism
     first = mechanism.guarantee
@@ -114,7 +114,7 @@ def states_its_guarantee(subject: Subject) -> Iterator[str]:
         yield "the guarantee must not change when the mechanism is used."
 
 
-def grows_with_distance(subject: Subject) -> Iterator[str]:
+def grows_with_distance(subject: MechanismUnderTest) -> Iterator[str]:
     """`guarantee_at(distance)` is never smaller for a greater distance."""
     curves = [_curve(subject.mechanism, distance) for distance in _DISTANCES]
     known = [curve for curve in curves if curve]
@@ -124,13 +124,13 @@ def grows_with_distance(subject: Subject) -> Iterator[str]:
             return
 
 
-def refuses_bad_distances(subject: Subject) -> Iterator[str]:
+def refuses_bad_distances(subject: MechanismUnderTest) -> Iterator[str]:
     """A distance that is no whole number of 1 or more is refused with a coded error."""
     if not all(_refuses(subject.mechanism.guarantee_at, bad) for bad in _BAD_DISTANCES):
         yield "a distance that is no whole number of 1 or more must be refused with a coded error."
 
 
-def states_its_error(subject: Subject) -> Iterator[str]:
+def states_its_error(subject: MechanismUnderTest) -> Iterator[str]:
     """error(confidence) is None or not negative, grows with the confidence, and depends on no data."""
     mechanism = subject.mechanism
     before = [_numbers(mechanism.error(confidence)) for confidence in _CONFIDENCES]
@@ -146,13 +146,13 @@ def states_its_error(subject: Subject) -> Iterator[str]:
         yield "the error must not depend on data."
 
 
-def refuses_bad_confidences(subject: Subject) -> Iterator[str]:
+def refuses_bad_confidences(subject: MechanismUnderTest) -> Iterator[str]:
     """A confidence outside (0, 1) is refused with a coded error."""
     if not all(_refuses(subject.mechanism.error, bad) for bad in _BAD_CONFIDENCES):
         yield "a confidence outside (0, 1) must be refused with a coded error."
 
 
-def releases_what_it_promised(subject: Subject) -> Iterator[str]:
+def releases_what_it_promised(subject: MechanismUnderTest) -> Iterator[str]:
     """A call returns a Release with the guarantee that was stated, and leaves its input alone."""
     mechanism = subject.mechanism
     for data in subject.inputs:
@@ -169,7 +169,7 @@ def releases_what_it_promised(subject: Subject) -> Iterator[str]:
             yield "a call must not change its input."
 
 
-def draws_fresh_noise(subject: Subject) -> Iterator[str]:
+def draws_fresh_noise(subject: MechanismUnderTest) -> Iterator[str]:
     """Every call takes fresh bits from the library's source."""
     # Bits are counted rather than answers compared: a right answer may repeat by chance, fresh bits never fail to be drawn.
     for data in subject.inputs:
@@ -182,7 +182,7 @@ def draws_fresh_noise(subject: Subject) -> Iterator[str]:
                 return
 
 
-def repeats_under_a_seed(subject: Subject) -> Iterator[str]:
+def repeats_under_a_seed(subject: MechanismUnderTest) -> Iterator[str]:
     """Inside testing.seeded() draws repeat and are marked not private."""
     data = subject.inputs[0]
     for seed in range(3):
@@ -198,7 +198,7 @@ def repeats_under_a_seed(subject: Subject) -> Iterator[str]:
             return
 
 
-def keeps_its_shape(subject: Subject) -> Iterator[str]:
+def keeps_its_shape(subject: MechanismUnderTest) -> Iterator[str]:
     """Type, dtype and shape of the value do not depend on the data."""
     seen = {
         _form(value)
@@ -210,7 +210,7 @@ def keeps_its_shape(subject: Subject) -> Iterator[str]:
         yield "type, dtype and shape of the value must be public (a list may vary in length, an array may not)."
 
 
-def can_be_stored(subject: Subject) -> Iterator[str]:
+def can_be_stored(subject: MechanismUnderTest) -> Iterator[str]:
     """The guarantee survives JSON, and the mechanism survives pickling."""
     mechanism = subject.mechanism
     if from_json(mechanism.guarantee.to_json()) != mechanism.guarantee:
@@ -220,7 +220,7 @@ def can_be_stored(subject: Subject) -> Iterator[str]:
         yield "a pickled mechanism must be the same mechanism."
 
 
-def works_in_threads(subject: Subject) -> Iterator[str]:
+def works_in_threads(subject: MechanismUnderTest) -> Iterator[str]:
     """It can be called from several threads at once."""
     done: list[Release] = []
     threads = [
@@ -236,7 +236,7 @@ def works_in_threads(subject: Subject) -> Iterator[str]:
         yield "calls from several threads must all be answered."
 
 
-def works_after_a_fork(subject: Subject) -> Iterator[str]:
+def works_after_a_fork(subject: MechanismUnderTest) -> Iterator[str]:
     """It can be called in a forked process."""
     if not hasattr(os, "fork"):
         return
@@ -252,7 +252,7 @@ def works_after_a_fork(subject: Subject) -> Iterator[str]:
         yield "a call in a forked process must be answered."
 
 
-def is_silent(subject: Subject) -> Iterator[str]:
+def is_silent(subject: MechanismUnderTest) -> Iterator[str]:
     """It prints nothing and warns of nothing."""
     out, err = io.StringIO(), io.StringIO()
     with (
@@ -268,7 +268,7 @@ def is_silent(subject: Subject) -> Iterator[str]:
 
 
 #: The rules, in the order in which they are reported.
-RULES: tuple[Callable[[Subject], Iterator[str]], ...] = (
+RULES: tuple[Callable[[MechanismUnderTest], Iterator[str]], ...] = (
     states_its_guarantee,
     grows_with_distance,
     refuses_bad_distances,

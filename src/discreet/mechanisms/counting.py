@@ -26,12 +26,12 @@ from discreet import check
 from discreet.errors import BadParameter
 from discreet.mechanisms.callbacks import guarded, quietly
 from discreet.mechanisms.exact import Function, Integers, is_true, results, rows
-from discreet.mechanisms.query import Whole, root_above
+from discreet.mechanisms.query import WholeNumberQuery, root_above
 from discreet.privacy.unit import RELATIONS
 
 
 @dataclass(frozen=True)
-class Count(Whole):
+class Count(WholeNumberQuery):
     """How many records satisfy a condition."""
 
     where: Function | None = None
@@ -50,7 +50,7 @@ class Count(Whole):
 
 
 @dataclass(frozen=True)
-class _Several(Whole):
+class _Several(WholeNumberQuery):
     """Counts of which a record adds to `at_most`, at most."""
 
     at_most: int

@@ -72,7 +72,7 @@ def _sample(sample_error: Callable[[float], float], beta: float) -> float:
 
 
 def _drift(guarantee: Guarantee, beta: float) -> float:
-    """How far the records' law, given the answers, is from the population's, save with probability β."""
+    """How far the records' distribution, given the answers, is from the population's, save with probability β."""
     worst = guarantee.epsilon(0.0)
     surely = math.tanh(worst / 2) if math.isfinite(worst) else 1.0
     if beta == 0:

@@ -26,7 +26,7 @@ from discreet.mechanisms.additive import Geometric, Laplace
 from discreet.mechanisms.callbacks import quietly
 from discreet.mechanisms.canonical import exact_ratio
 from discreet.mechanisms.choice import Choice, ExponentialMechanism, NoisyMax, PermuteAndFlip
-from discreet.mechanisms.laws import LaplaceLaw, exactly, float_above, widest
+from discreet.mechanisms.distributions import LaplaceDistribution, exactly, float_above, widest
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
 from discreet.mechanisms.stability import FAR, answer_of, clamped, scores_of, total_guarantee
 from discreet.privacy.guarantee import Guarantee
@@ -84,8 +84,12 @@ class HighProbabilityBound(Mechanism):
         self.sensitivity = at_least_one if sensitivity is None else check.function(sensitivity=sensitivity)
         self.delta = check.inner_probability(delta=delta)
         self.release_epsilon = check.moderate(release_epsilon=release_epsilon)
-        self.law = LaplaceLaw(float_above(1 / exactly(check.moderate(bound_epsilon=bound_epsilon))))
-        self.margin = self.law.reach(min(1.0, 2 * self.delta))  # P(noise > margin) <= δ, by the exact tail
+        self.distribution = LaplaceDistribution(
+            float_above(1 / exactly(check.moderate(bound_epsilon=bound_epsilon)))
+        )
+        self.margin = self.distribution.tail_bound(
+            min(1.0, 2 * self.delta)
+        )  # P(noise > margin) <= δ, by the exact tail
         self._sign = _sign(upper)
         self._mechanism, self._words = _run(mechanism), {"relation": relation, "unit": unit}
         self._guarantee = total_guarantee((bound_epsilon, release_epsilon), self.delta, relation, unit)
@@ -97,7 +101,7 @@ class HighProbabilityBound(Mechanism):
     def draw(self, data: Any) -> WithBound | Refusal:
         of = scores_of if issubclass(self._mechanism, Choice) else answer_of
         answer = of(self.query, data)
-        bound = self._bound(self._measured(data) + self.law.draw() + self._sign * self.margin)
+        bound = self._bound(self._measured(data) + self.distribution.draw() + self._sign * self.margin)
         if bound is None:
             return Refusal(_REFUSED)
         return WithBound(self._run(bound).draw(answer), bound)

@@ -70,10 +70,10 @@ def _loss(mechanism: Additive, answer: Any, other: Any, delta: float) -> float:
     if not moved:
         return 0.0
     if isinstance(mechanism, Laplace):
-        return privacy.discrete_laplace(mechanism.law.scale, moved).epsilon(delta)
+        return privacy.discrete_laplace(mechanism.distribution.scale, moved).epsilon(delta)
     if not delta:
         return math.inf
-    return privacy.gaussian(mechanism.law.scale / moved * (1 - 1e-15)).epsilon(delta)
+    return privacy.gaussian(mechanism.distribution.scale / moved * (1 - 1e-15)).epsilon(delta)
 
 
 def _require_additive(mechanism: Any) -> None:

@@ -6,7 +6,7 @@
     estimate  = device.estimate(reports)                # at the collector: shares, low, high
 
 The relation is always "replace": whoever takes part sends a report, so that taking part is not hidden; what is hidden
-is the answer. Replacing one answer changes the law of that one report, and the guarantee is about it. It holds
+is the answer. Replacing one answer changes the distribution of that one report, and the guarantee is about it. It holds
 against the collector too, who need not be trusted.
 
 Answers are whole numbers 0, 1, …, outcomes - 1. What lies beyond counts as the nearest of them, a fraction as the whole
@@ -35,14 +35,14 @@ from scipy.special import rel_entr
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
+from discreet.mechanisms.distributions import exactly
 from discreet.mechanisms.exact import Floats, Integers, numbers_within
-from discreet.mechanisms.laws import exactly
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.enclosure import exp_minus
 from discreet.noise.scales import is_many
 from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["Estimate", "LocalMechanism", "OptimisedUnary", "RandomizedResponse", "SymmetricUnary"]
+__all__ = ["LocalEstimate", "LocalMechanism", "OptimisedUnary", "RandomizedResponse", "SymmetricUnary"]
 
 _MOST_OUTCOMES = 2**24
 _CHUNK = 1 << 20  # coins that are tossed together
@@ -50,7 +50,7 @@ _MARGIN = 1e-12  # by which a table of floats is worse than the coins that it de
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class LocalEstimate:
     """Shares of the answers 0, 1, … among `size` reports: unbiased, so that some may lie outside [0, 1].
 
     With this confidence all true shares lie between `low` and `high` at once: the shares among those who reported,
@@ -90,13 +90,13 @@ class LocalMechanism(Mechanism):
         (report,) = self._reports(self._answers([values]))
         return int(report) if np.ndim(report) == 0 else report
 
-    def estimate(self, reports: Any, confidence: float = CONFIDENCE) -> Estimate:
+    def estimate(self, reports: Any, confidence: float = CONFIDENCE) -> LocalEstimate:
         """The shares of the answers, from reports made with these parameters."""
         beta = 1 - check.inner_probability(confidence=confidence)
         named, size = self._counted(reports)
         seen, reach = named / size, math.log(2 * self._separate / beta) / size
         low, high = self._share(_edge(seen, reach, 0.0)), self._share(_edge(seen, reach, 1.0))
-        return Estimate(self._share(seen), np.clip(low, 0, 1), np.clip(high, 0, 1), confidence, size)
+        return LocalEstimate(self._share(seen), np.clip(low, 0, 1), np.clip(high, 0, 1), confidence, size)
 
     def variance(self, size: int, share: float = 0.0) -> float:
         """The variance of the estimate of a true share among `size` people, whose answers are fixed."""

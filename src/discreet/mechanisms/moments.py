@@ -27,14 +27,14 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import BadParameter
+from discreet.mechanisms.distributions import float_above
 from discreet.mechanisms.exact import Floats, Function, numbers_within, total, total_of_squares
-from discreet.mechanisms.laws import float_above
 from discreet.mechanisms.mechanism import CONFIDENCE
-from discreet.mechanisms.query import Between, Query, needed, with_noise
+from discreet.mechanisms.query import Between, RecordQuery, needed, with_noise
 
 
 @dataclass(frozen=True)
-class Sum(Query):
+class Sum(RecordQuery):
     """The sum of the records within bounds."""
 
     bounds: Between
@@ -44,11 +44,11 @@ class Sum(Query):
         return total(numbers_within(records, self.bounds.low, self.bounds.high, self.of))
 
     def moves(self, relation: str, norm: int) -> Fraction:
-        return self.bounds.reach if relation == "add-remove" else self.bounds.width
+        return self.bounds.max_abs if relation == "add-remove" else self.bounds.width
 
 
 @dataclass(frozen=True)
-class _Sized(Query):
+class _Sized(RecordQuery):
     """A question about a public number of records, each within bounds."""
 
     bounds: Between

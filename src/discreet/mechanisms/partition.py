@@ -38,7 +38,7 @@ from discreet import check, noise, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.mechanisms.callbacks import guarded, quietly
 from discreet.mechanisms.canonical import NOTHING, canonical_each, exact_ratio, public_order
-from discreet.mechanisms.laws import GaussianLaw, LaplaceLaw, exactly, float_above
+from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution, exactly, float_above
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.mechanisms.truncated import TruncatedLaplace
 from discreet.noise.enclosure import exp_minus
@@ -127,19 +127,21 @@ class StabilityHistogram(_Keys):
     ) -> None:
         super().__init__(delta, at_most, relation)
         self.noise = _noise_of(epsilon, rho, noise)
-        self.law: TruncatedLaplace | LaplaceLaw | GaussianLaw
+        self.distribution: TruncatedLaplace | LaplaceDistribution | GaussianDistribution
         if rho is not None:
             rho, leak = check.moderate(rho=rho), self.delta
-            self.law = GaussianLaw(_deviation_for(rho, self.at_most))
+            self.distribution = GaussianDistribution(_deviation_for(rho, self.at_most))
             self._guarantee = privacy.approximate_concentrated(leak, rho, relation=relation, unit=unit)
         else:
             epsilon = check.moderate(epsilon=epsilon)
-            self.law, leak = self._law_for(epsilon)
+            self.distribution, leak = self._law_for(epsilon)
             self._guarantee = privacy.approximate(epsilon, self.delta, relation=relation, unit=unit)
-        Scales(exactly(self.law.scale))  # refuses, now and not while drawing, what cannot be drawn exactly
-        self.threshold = self.law.reach(2 * _for_one_key(leak, self.at_most)) + 2
-        if isinstance(self.law, TruncatedLaplace):
-            self.threshold = self.law.limit + 1
+        Scales(
+            exactly(self.distribution.scale)
+        )  # refuses, now and not while drawing, what cannot be drawn exactly
+        self.threshold = self.distribution.tail_bound(2 * _for_one_key(leak, self.at_most)) + 2
+        if isinstance(self.distribution, TruncatedLaplace):
+            self.threshold = self.distribution.limit + 1
 
     @property
     def guarantee(self) -> Guarantee:
@@ -147,11 +149,15 @@ class StabilityHistogram(_Keys):
 
     def chance(self, users: int) -> float:
         missing = self.threshold - check.whole(users=users)
-        return self.law.tail(missing) / 2 if missing > 0 else 1 - self.law.tail(1 - missing) / 2
+        return (
+            self.distribution.tail(missing) / 2
+            if missing > 0
+            else 1 - self.distribution.tail(1 - missing) / 2
+        )
 
     def error(self, confidence: float = CONFIDENCE) -> float:
         """How far a count is off, at most: for each key, the chance that it is named and further off is the rest."""
-        return float(self.law.reach(1 - check.inner_probability(confidence=confidence)))
+        return float(self.distribution.tail_bound(1 - check.inner_probability(confidence=confidence)))
 
     def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[dict[Any, int], dict[Any, int]]:
         """Between which whole numbers the users of each key that is named lie, each with this confidence."""
@@ -160,15 +166,17 @@ class StabilityHistogram(_Keys):
         return low, {key: max(1, count + off) for key, count in value.items()}
 
     def _shown(self, counts: dict[Any, int]) -> dict[Any, int]:
-        noises = self.law.draw(len(counts)).tolist()
+        noises = self.distribution.draw(len(counts)).tolist()
         noisy = {key: count + extra for (key, count), extra in zip(counts.items(), noises, strict=True)}
         return {key: count for key, count in noisy.items() if count >= self.threshold}
 
-    def _law_for(self, epsilon: float) -> tuple[TruncatedLaplace | LaplaceLaw | GaussianLaw, float]:
+    def _law_for(
+        self, epsilon: float
+    ) -> tuple[TruncatedLaplace | LaplaceDistribution | GaussianDistribution, float]:
         """The noise, and how much of δ is left for keys that only one user has."""
         if self.noise == "gaussian":
             return _gaussian(epsilon, self.delta, self.at_most)
-        laplace = LaplaceLaw(float_above(self.at_most / exactly(epsilon)))
+        laplace = LaplaceDistribution(float_above(self.at_most / exactly(epsilon)))
         if self.noise == "laplace":
             return laplace, self.delta
         return TruncatedLaplace.for_leak(laplace.scale, _for_one_key(self.delta, self.at_most)), self.delta
@@ -247,32 +255,34 @@ def _deviation_for(rho: float, at_most: int) -> float:
     return sigma
 
 
-def _gaussian(epsilon: float, delta: float, at_most: int) -> tuple[GaussianLaw, float]:
+def _gaussian(epsilon: float, delta: float, at_most: int) -> tuple[GaussianDistribution, float]:
     """Noise for all of δ where the cases are proved to share it, one by one; else for half of it."""
-    law = GaussianLaw(_gaussian_scale(epsilon, delta, at_most))
-    if at_most <= _MOST_CASES and _worst_case(law, epsilon, delta, at_most) <= delta:
-        return law, delta
-    return GaussianLaw(_gaussian_scale(epsilon, delta / 2, at_most)), delta / 2
+    distribution = GaussianDistribution(_gaussian_scale(epsilon, delta, at_most))
+    if at_most <= _MOST_CASES and _worst_case(distribution, epsilon, delta, at_most) <= delta:
+        return distribution, delta
+    return GaussianDistribution(_gaussian_scale(epsilon, delta / 2, at_most)), delta / 2
 
 
-def _worst_case(law: GaussianLaw, epsilon: float, leak: float, at_most: int) -> float:
+def _worst_case(distribution: GaussianDistribution, epsilon: float, leak: float, at_most: int) -> float:
     """The greatest δ at ε if some of the user's keys are nobody else's and the rest are shared: see the proof, §3."""
     one = _for_one_key(leak, at_most)
     lone = [-math.expm1(count * math.log1p(-one)) for count in range(1, at_most)]
-    shared = [_delta_of(law, epsilon, at_most - count) for count in range(1, at_most)]
+    shared = [_delta_of(distribution, epsilon, at_most - count) for count in range(1, at_most)]
     return max((d + (1 - d) * rest for d, rest in zip(lone, shared, strict=True)), default=0.0) / _DOWN
 
 
-def _delta_of(law: GaussianLaw, epsilon: float, moved: int) -> float:
+def _delta_of(distribution: GaussianDistribution, epsilon: float, moved: int) -> float:
     """The δ at ε if so many counts move by one each."""
-    return law.guarantee_for(math.sqrt(moved) * (1 + 1e-15), moved, "add-remove", "user").delta(epsilon)
+    return distribution.guarantee_for(math.sqrt(moved) * (1 + 1e-15), moved, "add-remove", "user").delta(
+        epsilon
+    )
 
 
 def _gaussian_scale(epsilon: float, delta: float, at_most: int) -> float:
     """A deviation at which `at_most` counts that move by one each are (ε, δ)-private together."""
     target = privacy.approximate(epsilon, delta)
     sigma = calibrate(privacy.gaussian, to=target, tolerance=1e-9) * math.sqrt(at_most)
-    while _delta_of(GaussianLaw(sigma), epsilon, at_most) > delta:
+    while _delta_of(GaussianDistribution(sigma), epsilon, at_most) > delta:
         sigma *= 1 + 1e-12
     return sigma
 

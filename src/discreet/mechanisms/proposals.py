@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers whose distance to trouble is known: a reciprocal, a median or another quantile, the log of a spread.
 
-    Reciprocal().release(bound=0.001, test_epsilon=0.5, release_epsilon=0.5, delta=1e-6)(1_200)
-    OrderStatistic(0.5, bounds=(0, 1e6)).release(bound=100, …)(incomes)
-    LogSpread(bounds=(0, 1e6)).release(bound=0.1, …)(incomes)              # log of the interquartile range
-    OrderStatistic(0.5, bounds=(0, 1e6)).search(bounds=[1, 10, 100, 1e3], …)(incomes)     # which bound? ask privately
+    ProposedReciprocal().release(bound=0.001, test_epsilon=0.5, release_epsilon=0.5, delta=1e-6)(1_200)
+    ProposedOrderStatistic(0.5, bounds=(0, 1e6)).release(bound=100, …)(incomes)
+    ProposedLogSpread(bounds=(0, 1e6)).release(bound=0.1, …)(incomes)              # log of the interquartile range
+    ProposedOrderStatistic(0.5, bounds=(0, 1e6)).search(bounds=[1, 10, 100, 1e3], …)(incomes)     # which bound? ask privately
 
 **Guarantee.** For every bound, `distance(data, bound)` moves by 1 at most between neighbours, under add-remove and under
 replace, and is 0 on both of two neighbours whose values differ by more than the bound.
@@ -35,7 +35,7 @@ from discreet.mechanisms.search import ProposeSearchRelease
 from discreet.mechanisms.stability import as_distance
 from discreet.noise.scales import as_ratio
 
-__all__ = ["LogSpread", "OrderStatistic", "Proposal", "Reciprocal"]
+__all__ = ["Proposal", "ProposedLogSpread", "ProposedOrderStatistic", "ProposedReciprocal"]
 
 _SLACK = 1e-9  # far more than the rounding of two logarithms of numbers below 2**34
 
@@ -63,7 +63,7 @@ class Proposal(ABC):
         return ProposeSearchRelease(self.value, self.distance, bounds=bounds, **amounts)
 
 
-class Reciprocal(Proposal):
+class ProposedReciprocal(Proposal):
     """1 / max(1, count) of a count that one protected unit moves by 1 at most; the data are the count.
 
     It counts as the whole number below it, up to 10**18; what is no number counts as 0.
@@ -71,9 +71,9 @@ class Reciprocal(Proposal):
     **Guarantee.** From k - 1 to k the reciprocal moves by 1 / k(k - 1), which is within the bound from some k on; the distance is
     how many units the count is above the last k for which it is not.
 
-    >>> Reciprocal().distance(1_200, bound=0.001)             # 32 · 31 < 1000 <= 33 · 32
+    >>> ProposedReciprocal().distance(1_200, bound=0.001)             # 32 · 31 < 1000 <= 33 · 32
     1168
-    >>> Reciprocal().distance(5, bound=0.5)
+    >>> ProposedReciprocal().distance(5, bound=0.5)
     inf
     """
 
@@ -89,14 +89,14 @@ class Reciprocal(Proposal):
 
 
 @dataclass(frozen=True)
-class OrderStatistic(Proposal):
+class ProposedOrderStatistic(Proposal):
     """The ⌈qn⌉-th smallest of n records: the (lower) median for q = 1/2. With no record, or q = 0, the lower bound.
 
     **Guarantee.** The distance is the least s such that some s + 2 records in a row, the quantile among them, span more than
     the bound, where bounds stand in for records beyond the first and the last. If a record is replaced that is
     the exact distance to data with a larger local sensitivity (Nissim, Raskhodnikova, Smith 2007), else at most that.
 
-    >>> ages = OrderStatistic(0.5, bounds=(0, 100), step=1)
+    >>> ages = ProposedOrderStatistic(0.5, bounds=(0, 100), step=1)
     >>> ages.value([30, 31, 33, 36, 90]), ages.distance([30, 31, 33, 36, 90], bound=5)
     (Fraction(33, 1), 1)
     """
@@ -130,7 +130,7 @@ class OrderStatistic(Proposal):
 
 
 @dataclass(frozen=True)
-class LogSpread(Proposal):
+class ProposedLogSpread(Proposal):
     """The natural logarithm of the distance between two quantiles, by default the interquartile range.
 
     **Guarantee.** The bound is on the logarithm: with bound=0.1 the spread moves by a tenth, about. After s changes the spread
@@ -139,7 +139,7 @@ class LogSpread(Proposal):
 
     Why the logarithm: Dwork, Lei 2009, who release the scale of data of unknown magnitude this way.
 
-    >>> pay = LogSpread(bounds=(0, 1024), step=1)
+    >>> pay = ProposedLogSpread(bounds=(0, 1024), step=1)
     >>> pay.value([100, 200, 300, 400]) == math.log(200), pay.distance(list(range(0, 1000, 2)), bound=0.5)
     (True, 30)
     """

@@ -20,7 +20,12 @@ from discreet.mechanisms.distance import check_distance
 from discreet.mechanisms.guided import HighProbabilityBound, WithBound
 from discreet.mechanisms.instance import per_instance_loss, per_instance_losses
 from discreet.mechanisms.prediction import prediction_variance
-from discreet.mechanisms.proposals import LogSpread, OrderStatistic, Proposal, Reciprocal
+from discreet.mechanisms.proposals import (
+    Proposal,
+    ProposedLogSpread,
+    ProposedOrderStatistic,
+    ProposedReciprocal,
+)
 from discreet.mechanisms.propose import ProposeTestRelease
 from discreet.mechanisms.search import ProposeSearchRelease
 from discreet.mechanisms.secret import Secret
@@ -52,6 +57,6 @@ __all__ = [
 
 release, search, bounded = ProposeTestRelease, ProposeSearchRelease, HighProbabilityBound
 value, vote, mode, argmax, top_k = StableValue, StableVote, StableMode, StableArgmax, StableTopK
-order_statistic, log_spread = OrderStatistic, LogSpread
-median = partial(OrderStatistic, 0.5)
-reciprocal = Reciprocal()
+order_statistic, log_spread = ProposedOrderStatistic, ProposedLogSpread
+median = partial(ProposedOrderStatistic, 0.5)
+reciprocal = ProposedReciprocal()

@@ -34,8 +34,8 @@ import numpy.typing as npt
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
+from discreet.mechanisms.distributions import exactly
 from discreet.mechanisms.exact import numbers_within
-from discreet.mechanisms.laws import exactly
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Release
 from discreet.mechanisms.query import Between
 from discreet.noise.grid import Grid, log_two_floor
@@ -66,7 +66,7 @@ class Span:
         stated = Between.of(bounds)
         if step is None:
             grid = Grid(
-                max(log_two_floor(stated.width) - _POINT_BITS, log_two_floor(stated.reach) - _CELL_BITS)
+                max(log_two_floor(stated.width) - _POINT_BITS, log_two_floor(stated.max_abs) - _CELL_BITS)
             )
         else:
             grid = Grid(_power_of_two(step))

@@ -21,11 +21,10 @@ from discreet import check
 from discreet.mechanisms.counting import Count, Counts, Histogram, count, counts, histogram
 from discreet.mechanisms.exact import Function
 from discreet.mechanisms.moments import Mean, Sum, Variance
-from discreet.mechanisms.query import Answer, Between, Query
+from discreet.mechanisms.query import Between, QueryAnswer, RecordQuery
 from discreet.mechanisms.shares import FromShares, ProtectedMean, ProtectedVariance
 
 __all__ = [
-    "Answer",
     "Count",
     "Counts",
     "FromShares",
@@ -33,7 +32,8 @@ __all__ = [
     "Mean",
     "ProtectedMean",
     "ProtectedVariance",
-    "Query",
+    "QueryAnswer",
+    "RecordQuery",
     "Sum",
     "Variance",
     "count",

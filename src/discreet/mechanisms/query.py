@@ -5,8 +5,8 @@
     question.sensitivity(relation="replace")         # how far one record moves the answer, at most
     question.laplace(epsilon=0.5)(ages).value        # or gaussian(rho=…), gaussian(epsilon=…, delta=…)
 
-A `Query` says which exact numbers are computed from the records, how far one record moves them, and how the answer
-is read off the noisy numbers. An `Answer` is a query with noise: a `Mechanism` that takes the records.
+A `RecordQuery` says which exact numbers are computed from the records, how far one record moves them, and how the answer
+is read off the noisy numbers. An `QueryAnswer` is a query with noise: a `Mechanism` that takes the records.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from discreet import check
 from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.mechanisms.additive import Additive, Gaussian, Geometric, Laplace
-from discreet.mechanisms.laws import exactly, float_above
+from discreet.mechanisms.distributions import exactly, float_above
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.scales import as_ratio
 from discreet.privacy.guarantee import Guarantee
@@ -41,7 +41,7 @@ _ASK_INSTEAD = {
 }
 
 
-class Query(ABC):
+class RecordQuery(ABC):
     """A question about records. Base of all that are in `discreet.mechanisms.queries`.
 
     **Guarantee.** `exact` is a function of the records as a bag: their order does not matter, and no record makes it
@@ -87,7 +87,7 @@ class Query(ABC):
         scale: float | None = None,
         relation: str | None = None,
         unit: str = "record",
-    ) -> Answer:
+    ) -> QueryAnswer:
         """The answer with Laplace noise: ε-differential privacy. `scale` is in the unit of the answer."""
         return self._answered(Laplace, 1, relation, unit, epsilon=epsilon, scale=scale)
 
@@ -100,7 +100,7 @@ class Query(ABC):
         scale: float | None = None,
         relation: str | None = None,
         unit: str = "record",
-    ) -> Answer:
+    ) -> QueryAnswer:
         """The answer with Gaussian noise, for ρ or for (ε, δ); `scale` is the standard deviation."""
         return self._answered(Gaussian, 2, relation, unit, rho=rho, epsilon=epsilon, delta=delta, scale=scale)
 
@@ -135,18 +135,18 @@ class Query(ABC):
 
     def _answered(
         self, noise: type[Additive], norm: int, relation: str | None, unit: str, **amount: Any
-    ) -> Answer:
+    ) -> QueryAnswer:
         relation = self._relation(relation)
         if amount.get("scale") is not None:  # of the answer, so `per` times that for the numbers
             amount["scale"] = float(exactly(check.moderate(scale=amount["scale"])) * self.per)
         made: Any = noise
         moved = self.moves(relation, norm)
-        return Answer(
+        return QueryAnswer(
             self, made(sensitivity=moved, dimension=self.dimension, relation=relation, unit=unit, **amount)
         )
 
 
-class Whole(Query):
+class WholeNumberQuery(RecordQuery):
     """A question whose exact numbers are whole."""
 
     def geometric(
@@ -156,12 +156,12 @@ class Whole(Query):
         scale: float | None = None,
         relation: str | None = None,
         unit: str = "record",
-    ) -> Answer:
+    ) -> QueryAnswer:
         """The answer with whole-number Laplace noise, which is whole again: ε-differential privacy."""
         return self._answered(Geometric, 1, relation, unit, epsilon=epsilon, scale=scale)
 
 
-class Answer(Mechanism):
+class QueryAnswer(Mechanism):
     """A query with noise: a mechanism that takes records.
 
     **Guarantee.** The guarantee of `noise` at the sensitivity that the query proves; reading the answer off the noisy
@@ -177,7 +177,7 @@ class Answer(Mechanism):
     True
     """
 
-    def __init__(self, query: Query, noise: Additive) -> None:
+    def __init__(self, query: RecordQuery, noise: Additive) -> None:
         self.query, self.noise, self.stated_delta = query, noise, noise.stated_delta
 
     @property
@@ -237,12 +237,12 @@ class Between:
         return Fraction(self.high) - Fraction(self.low)
 
     @property
-    def reach(self) -> Fraction:
+    def max_abs(self) -> Fraction:
         """The greatest absolute value within."""
         return max(abs(Fraction(self.low)), abs(Fraction(self.high)))
 
 
-def with_noise(query: Query, amount: dict[str, Any]) -> Answer:
+def with_noise(query: RecordQuery, amount: dict[str, Any]) -> QueryAnswer:
     """The query with the noise that the amount describes: ε alone is Laplace, ρ or (ε, δ) Gaussian."""
     return query.laplace(**amount) if set(amount) <= {"epsilon"} else query.gaussian(**amount)
 

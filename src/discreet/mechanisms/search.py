@@ -9,7 +9,7 @@ that grows with the logarithm of their number.
 
 Why it holds: propose.proof.md, §6. A sparse vector asks for each bound, the smallest first, whether its distance is above a
 threshold, and stops at the first that is. It is private (threshold.proof.md), and it stops at a bound that is not true
-of a pair of neighbours with probability δ at most; that probability is summed over the exact laws, rounded up.
+of a pair of neighbours with probability δ at most; that probability is summed over the exact distributions, rounded up.
 What would break it: bounds that were read off the data; the true distances published beside the answer.
 """
 
@@ -26,8 +26,8 @@ import numpy as np
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.mechanisms.additive import Laplace
+from discreet.mechanisms.distributions import widest
 from discreet.mechanisms.guided import WithBound
-from discreet.mechanisms.laws import widest
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
 from discreet.mechanisms.stability import answer_of, distance_of, total_guarantee
 from discreet.mechanisms.threshold import AboveThreshold
@@ -46,8 +46,8 @@ class ProposeSearchRelease(Mechanism):
 
     **Guarantee.** As above. `distance(data, bound)` is as in `ProposeTestRelease`, for each of the bounds.
 
-    >>> from discreet.mechanisms.proposals import Reciprocal
-    >>> inverse = Reciprocal().search(bounds=[10.0**-k for k in range(8)],
+    >>> from discreet.mechanisms.proposals import ProposedReciprocal
+    >>> inverse = ProposedReciprocal().search(bounds=[10.0**-k for k in range(8)],
     ...                               search_epsilon=0.5, release_epsilon=0.5, delta=1e-6)
     >>> inverse.guarantee
     approximate(epsilon=1.0, delta=1e-06)
@@ -110,11 +110,11 @@ def leak(search: AboveThreshold, count: int, threshold: int) -> float:
     Given the noise r of the line they are independent: Σ_r P(r) (1 - (1 - P(noise >= threshold + r))^count). Where
     |r| is so large that it has probability below 2**-60 of the sum's size, the sum takes 1 for the rest.
     """
-    wide, narrow = search.question_law.scale, search.line_law.scale
+    wide, narrow = search.question_noise.scale, search.line_noise.scale
     reach = math.ceil(narrow * (60 + threshold / wide)) + 1
     r = np.arange(-reach, reach + 1)
     line = np.exp(-np.abs(r) / narrow) * math.tanh(1 / (2 * narrow))
-    return float(np.sum(line * _some_above(threshold + r, wide, count))) * _UP + search.line_law.tail(
+    return float(np.sum(line * _some_above(threshold + r, wide, count))) * _UP + search.line_noise.tail(
         reach + 1
     )
 

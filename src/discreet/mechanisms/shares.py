@@ -41,7 +41,7 @@ from discreet import check
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.exact import Function, numbers_within, total, total_of_squares
 from discreet.mechanisms.mechanism import CONFIDENCE
-from discreet.mechanisms.query import Between, Query, needed, root_above, with_noise
+from discreet.mechanisms.query import Between, RecordQuery, needed, root_above, with_noise
 from discreet.noise.scales import as_ratio
 
 
@@ -67,7 +67,7 @@ class FromShares(float):
 
 
 @dataclass(frozen=True)
-class _Shares(Query):
+class _Shares(RecordQuery):
     """Sums of shares, which each record has 1 of in all."""
 
     bounds: Between

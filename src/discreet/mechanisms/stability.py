@@ -30,8 +30,8 @@ from discreet import check, privacy
 from discreet.errors import BadParameter
 from discreet.mechanisms.callbacks import quietly
 from discreet.mechanisms.canonical import exact_ratio
+from discreet.mechanisms.distributions import LaplaceDistribution, exactly, float_above
 from discreet.mechanisms.exact import finite, finite_numbers
-from discreet.mechanisms.laws import LaplaceLaw, exactly, float_above
 from discreet.mechanisms.partition import PartitionSelection
 from discreet.privacy.guarantee import Guarantee
 
@@ -62,13 +62,13 @@ class StabilityTest:
     def __init__(self, *, epsilon: Any, delta: Any, test: str = "best") -> None:
         self.epsilon, self.delta = check.moderate(epsilon=epsilon), check.inner_probability(delta=delta)
         self.kind = check.choice(_TESTS, test=test)
-        self._law = LaplaceLaw(float_above(1 / exactly(self.epsilon)))
+        self._distribution = LaplaceDistribution(float_above(1 / exactly(self.epsilon)))
         self._rule = _best(self.epsilon, self.delta) if test == "best" else None
 
     @property
     def threshold(self) -> int:
         """The noisy distance that passes with test="laplace": the least k with P(noise >= k) <= δ, never a smaller one."""
-        return self._law.reach(min(1.0, 2 * self.delta)) + 1
+        return self._distribution.tail_bound(min(1.0, 2 * self.delta)) + 1
 
     def chance(self, distance: Any) -> float:
         """The probability that this distance passes."""
@@ -76,7 +76,11 @@ class StabilityTest:
         if self._rule is not None:
             return self._rule.chance(far + 1)
         missing = self.threshold - far
-        return self._law.tail(missing) / 2 if missing > 0 else 1 - self._law.tail(1 - missing) / 2
+        return (
+            self._distribution.tail(missing) / 2
+            if missing > 0
+            else 1 - self._distribution.tail(1 - missing) / 2
+        )
 
     def distance_needed(self, confidence: float = 0.5) -> int:
         """The least distance that passes with this confidence."""
@@ -94,7 +98,7 @@ class StabilityTest:
         far = as_distance(distance)
         if self._rule is not None:
             return bool(self._rule.draw({"pass": far + 1}))
-        return bool(far + self._law.draw() >= self.threshold)
+        return bool(far + self._distribution.draw() >= self.threshold)
 
 
 def as_distance(value: Any) -> int:

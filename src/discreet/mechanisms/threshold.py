@@ -34,8 +34,8 @@ import numpy as np
 from discreet import check, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.mechanisms.choice import require_monotone
+from discreet.mechanisms.distributions import LaplaceDistribution, exactly, float_above, widest
 from discreet.mechanisms.exact import finite, finite_numbers
-from discreet.mechanisms.laws import LaplaceLaw, exactly, float_above, widest
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.grid import Grid
 from discreet.noise.scales import Scales, is_many
@@ -95,11 +95,13 @@ class SparseVector(Mechanism):
         if self.answer_epsilon is not None:
             widths.append(self.positives / exactly(self.answer_epsilon))
         self.grid = Grid.for_noise(min(widths) * distance, distance)
-        laws = [LaplaceLaw(float_above(width * self.grid.sensitivity(distance))) for width in widths]
-        for law in laws:
-            Scales(exactly(law.scale))  # refuses, now and not while drawing, what cannot be drawn exactly
-        self.line_law, self.question_law = laws[:2]
-        self.answer_law = laws[2] if laws[2:] else None
+        noises = [
+            LaplaceDistribution(float_above(width * self.grid.sensitivity(distance))) for width in widths
+        ]
+        for noise in noises:
+            Scales(exactly(noise.scale))  # refuses, now and not while drawing, what cannot be drawn exactly
+        self.line_noise, self.question_noise = noises[:2]
+        self.answer_noise = noises[2] if noises[2:] else None
 
     @property
     def guarantee(self) -> Guarantee:
@@ -114,7 +116,7 @@ class SparseVector(Mechanism):
         if np.ndim(values) != 1:
             raise _not_a_row()
         with self.open() as questions:
-            return _until_closed(questions, values.tolist(), numbers=self.answer_law is not None)
+            return _until_closed(questions, values.tolist(), numbers=self.answer_noise is not None)
 
     def error(self, confidence: float = CONFIDENCE, queries: int | None = None) -> float | None:
         """How far from the line, at most, an answer on the wrong side of it lies, with this confidence for all.
@@ -126,15 +128,15 @@ class SparseVector(Mechanism):
             return None
         each = -math.expm1(math.log1p(-beta) / check.whole(queries=queries))
         rounding = 1  # half a cell for the line and half a cell for the question
-        cells = self.line_law.reach(beta) + self.question_law.reach(each) + rounding
+        cells = self.line_noise.tail_bound(beta) + self.question_noise.tail_bound(each) + rounding
         return float_above(cells * self.grid.step)
 
     def answer_error(self, confidence: float = CONFIDENCE) -> float | None:
         """How far the number that answers one positive is from the exact one, at most; None if none is given."""
         beta = 1 - check.inner_probability(confidence=confidence)
-        if self.answer_law is None:
+        if self.answer_noise is None:
             return None
-        return float_above((self.answer_law.reach(beta) + Fraction(1, 2)) * self.grid.step)
+        return float_above((self.answer_noise.tail_bound(beta) + Fraction(1, 2)) * self.grid.step)
 
     def _error_at_size(self, data: Any) -> float | None:
         return self.error(queries=max(1, len(data)))
@@ -165,7 +167,7 @@ class Questions:
 
     def __init__(self, rule: SparseVector) -> None:
         self._rule, self._lock, self._process = rule, Lock(), os.getpid()
-        self._line = rule.line + rule.line_law.draw()
+        self._line = rule.line + rule.line_noise.draw()
         self._left = rule.positives
         self.guarantee, self.private = rule.guarantee, is_private()
 
@@ -187,8 +189,8 @@ class Questions:
 
     def measure(self, value: Any) -> float | None:
         """The value with noise of its own if it is above the line, about; else None. Needs `answer_epsilon`."""
-        law = self._rule.answer_law
-        if law is None:
+        noise = self._rule.answer_noise
+        if noise is None:
             raise BadParameter(
                 "DP107",
                 "numbers were not paid for when this conversation was opened.",
@@ -198,7 +200,7 @@ class Questions:
         self._refuse_a_child()
         with self._lock:
             cell = self._cell(value)
-            return float(self._rule.grid.reals(cell + law.draw())) if self._above(cell) else None
+            return float(self._rule.grid.reals(cell + noise.draw())) if self._above(cell) else None
 
     def close(self) -> None:
         """Answer nothing more."""
@@ -235,7 +237,7 @@ class Questions:
         return int(self._rule.grid.cells(finite(value)))
 
     def _above(self, cell: int) -> bool:
-        above = bool(cell + self._rule.question_law.draw() >= self._line)
+        above = bool(cell + self._rule.question_noise.draw() >= self._line)
         self._left -= above
         return above
 

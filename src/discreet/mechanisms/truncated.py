@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from discreet import noise
-from discreet.mechanisms.laws import LaplaceLaw, exactly
+from discreet.mechanisms.distributions import LaplaceDistribution, exactly
 
 _UP = 1 + 1e-12  # far more than the rounding of exp and expm1
 
@@ -19,7 +19,7 @@ _UP = 1 + 1e-12  # far more than the rounding of exp and expm1
 class TruncatedLaplace:
     """Noise within ±limit. Shifted by one it is (1/scale, δ)-indistinguishable from itself, δ = P(z = limit).
 
-    **Guarantee.** `tail` is never below the truth. Within the common support of the two laws the ratio is
+    **Guarantee.** `tail` is never below the truth. Within the common support of the two distributions the ratio is
     exp(±1/scale), since both have the same constant; what lies outside is one end of each, of mass δ.
     """
 
@@ -53,6 +53,6 @@ class TruncatedLaplace:
         whole = -math.expm1(-step) - 2 * math.exp(-step) * math.expm1(-self.limit * step)
         return min(1.0, 2 * mass / whole * _UP)
 
-    def reach(self, beta: float) -> int:
-        """A k with P(|noise| > k) <= beta: that of the whole law, whose tails are no lighter, or the limit."""
-        return min(self.limit, LaplaceLaw(self.scale).reach(beta))
+    def tail_bound(self, beta: float) -> int:
+        """A k with P(|noise| > k) <= beta: that of the whole distribution, whose tails are no lighter, or the limit."""
+        return min(self.limit, LaplaceDistribution(self.scale).tail_bound(beta))

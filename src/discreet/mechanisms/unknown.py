@@ -23,7 +23,7 @@ from typing import Any
 from discreet import check, privacy
 from discreet.mechanisms import queries
 from discreet.mechanisms.bounds import Bounds
-from discreet.mechanisms.laws import exactly, float_below
+from discreet.mechanisms.distributions import exactly, float_below
 from discreet.mechanisms.mechanism import Mechanism, Refusal
 from discreet.privacy.guarantee import Guarantee
 
@@ -64,7 +64,7 @@ class _Unbounded(Mechanism):
 
     @staticmethod
     @abstractmethod
-    def _question(bounds: tuple[float, float]) -> queries.Query:
+    def _question(bounds: tuple[float, float]) -> queries.RecordQuery:
         """What is asked about records within those bounds."""
 
 
@@ -84,7 +84,7 @@ class UnboundedMean(_Unbounded):
     """
 
     @staticmethod
-    def _question(bounds: tuple[float, float]) -> queries.Query:
+    def _question(bounds: tuple[float, float]) -> queries.RecordQuery:
         return queries.mean(bounds)
 
 
@@ -101,5 +101,5 @@ class UnboundedSum(_Unbounded):
     """
 
     @staticmethod
-    def _question(bounds: tuple[float, float]) -> queries.Query:
+    def _question(bounds: tuple[float, float]) -> queries.RecordQuery:
         return queries.sum(bounds)

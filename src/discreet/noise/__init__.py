@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exact randomness: integers whose law is the stated one, to the last bit, from a cryptographic source.
+"""Exact randomness: integers whose distribution is the stated one, to the last bit, from a cryptographic source.
 
 Read in this order:
 

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real noise of any scale, rounded to whole numbers: heavy tails, and light ones of a scale that may be secret.
 
-    rounded(Cauchy(), scale=Fraction(7, 3))                       # floor(scale * Z + 1/2)
-    rounded(Lomax(Fraction(9, 2)), scale, centre=Fraction(1, 3))  # floor(centre + scale * Z + 1/2)
+    rounded_noise(CauchyNoise(), scale=Fraction(7, 3))                       # floor(scale * Z + 1/2)
+    rounded_noise(LomaxNoise(Fraction(9, 2)), scale, centre=Fraction(1, 3))  # floor(centre + scale * Z + 1/2)
 
 | noise | density, or how Z is made |
 |---|---|
-| `Laplace()` | exp(-|z|) / 2 |
-| `Gaussian()` | standard normal |
-| `StudentT(d)`, `Cauchy()` = `StudentT(1)` | ∝ (1 + z²/d)^(-(d+1)/2), d any positive ratio |
-| `Lomax(a)` | (a-1)/2 · (1 + |z|)^-a, a > 1 |
-| `LaplaceLogNormal(σ)` | X exp(σY), X Laplace, Y standard normal |
-| `UniformLogNormal(σ)` | X exp(σY), X uniform on [-1, 1] |
-| `ArsinhNormal(σ)` | sinh(σY) / σ |
+| `LaplaceNoise()` | exp(-|z|) / 2 |
+| `GaussianNoise()` | standard normal |
+| `StudentTNoise(d)`, `CauchyNoise()` = `StudentTNoise(1)` | ∝ (1 + z²/d)^(-(d+1)/2), d any positive ratio |
+| `LomaxNoise(a)` | (a-1)/2 · (1 + |z|)^-a, a > 1 |
+| `LaplaceLogNormalNoise(σ)` | X exp(σY), X Laplace, Y standard normal |
+| `UniformLogNormalNoise(σ)` | X exp(σY), X uniform on [-1, 1] |
+| `ArsinhNormalNoise(σ)` | sinh(σY) / σ |
 
 **Guarantee**: the answer is the integer floor(centre + scale * Z + 1/2) of the mathematical Z, for every scale, zero and
 the astronomic included, as a Python int. No scale raises, so that a scale may depend on secrets.
@@ -42,26 +42,29 @@ from discreet.noise.source import Source, current
 from discreet.noise.tails import arsinh_normal_tails, lomax_tails, student_tails
 
 __all__ = [
-    "ArsinhNormal",
-    "Cauchy",
-    "Gaussian",
-    "Laplace",
-    "LaplaceLogNormal",
-    "Lomax",
-    "Noise",
-    "StudentT",
-    "UniformLogNormal",
-    "rounded",
+    "ArsinhNormalNoise",
+    "CauchyNoise",
+    "GaussianNoise",
+    "HeavyNoise",
+    "LaplaceLogNormalNoise",
+    "LaplaceNoise",
+    "LomaxNoise",
+    "StudentTNoise",
+    "UniformLogNormalNoise",
+    "rounded_noise",
 ]
 
 _FIRST_BITS = 20  # of every uniform real; more are drawn when a decision needs them
 _GUESS_BITS = 8
 _HALF = Fraction(1, 2)
-_LEAST, _MOST = Fraction(1, 1000), 1000  # the parameters of a law; beyond, an enclosure would take seconds
+_LEAST, _MOST = (
+    Fraction(1, 1000),
+    1000,
+)  # the parameters of a distribution; beyond, an enclosure would take seconds
 
 
 class Tails(ABC):
-    """A symmetric law of a real number Z, given by its tails."""
+    """A symmetric distribution of a real number Z, given by its tails."""
 
     @abstractmethod
     def tails(self, z: Fraction, bits: int) -> Interval:
@@ -72,15 +75,15 @@ class Tails(ABC):
         """Roughly the z with P(|Z| > z) = u; it only says where a search begins."""
 
 
-class Noise(ABC):
-    """A law that can be drawn; its parameters are exact."""
+class HeavyNoise(ABC):
+    """A distribution that can be drawn; its parameters are exact."""
 
     @abstractmethod
     def begin(self, source: Source) -> Tails:
-        """The law of one draw; where that law is itself random, a fresh one."""
+        """The distribution of one draw; where that distribution is itself random, a fresh one."""
 
 
-class Plain(Noise, Tails):
+class ExplicitNoise(HeavyNoise, Tails):
     """Noise whose tails can be written down."""
 
     def begin(self, source: Source) -> Tails:
@@ -88,7 +91,7 @@ class Plain(Noise, Tails):
 
 
 @dataclass(frozen=True)
-class Laplace(Plain):
+class LaplaceNoise(ExplicitNoise):
     """exp(-|z|) / 2."""
 
     def tails(self, z: Fraction, bits: int) -> Interval:
@@ -99,8 +102,8 @@ class Laplace(Plain):
 
 
 @dataclass(frozen=True)
-class Gaussian(Plain):
-    """The standard normal law."""
+class GaussianNoise(ExplicitNoise):
+    """The standard normal distribution."""
 
     def tails(self, z: Fraction, bits: int) -> Interval:
         return normal_tails(z, bits)
@@ -110,7 +113,7 @@ class Gaussian(Plain):
 
 
 @dataclass(frozen=True)
-class StudentT(Plain):
+class StudentTNoise(ExplicitNoise):
     """Student's t; its tails fall like |z|**-degrees."""
 
     degrees: Fraction
@@ -125,7 +128,7 @@ class StudentT(Plain):
         return -float(stdtrit(float(self.degrees), u / 2))
 
 
-class Cauchy(StudentT):
+class CauchyNoise(StudentTNoise):
     """Student's t with one degree."""
 
     def __init__(self) -> None:
@@ -133,7 +136,7 @@ class Cauchy(StudentT):
 
 
 @dataclass(frozen=True)
-class Lomax(Plain):
+class LomaxNoise(ExplicitNoise):
     """(shape - 1)/2 · (1 + |z|)**-shape, shape > 1."""
 
     shape: Fraction
@@ -161,8 +164,8 @@ class _Uniform(Tails):
 
 
 @dataclass(frozen=True)
-class LogNormal(Noise):
-    """X exp(σY): given Y, the law of X with a random scale, of which digits are drawn when they are needed."""
+class LogNormalNoise(HeavyNoise):
+    """X exp(σY): given Y, the distribution of X with a random scale, of which digits are drawn when they are needed."""
 
     sigma: Fraction
     inner: ClassVar[Tails]
@@ -174,20 +177,20 @@ class LogNormal(Noise):
         return _Stretched(self.inner, self.sigma, _LazyNormal(source))
 
 
-class LaplaceLogNormal(LogNormal):
+class LaplaceLogNormalNoise(LogNormalNoise):
     """X exp(σY) for a Laplace X and a standard normal Y."""
 
-    inner = Laplace()
+    inner = LaplaceNoise()
 
 
-class UniformLogNormal(LogNormal):
+class UniformLogNormalNoise(LogNormalNoise):
     """X exp(σY) for X uniform on [-1, 1] and a standard normal Y."""
 
     inner = _Uniform()
 
 
 @dataclass(frozen=True)
-class ArsinhNormal(Plain):
+class ArsinhNormalNoise(ExplicitNoise):
     """sinh(σY) / σ for a standard normal Y."""
 
     sigma: Fraction
@@ -203,12 +206,12 @@ class ArsinhNormal(Plain):
         return math.sinh(min(700.0, sigma * _normal_quantile(u))) / sigma
 
 
-def rounded(noise: Noise, scale: Any, centre: Any = 0) -> int:
+def rounded_noise(noise: HeavyNoise, scale: Any, centre: Any = 0) -> int:
     """floor(centre + scale * Z + 1/2), exactly; scale >= 0 and centre are ints, Fractions or floats as they are.
 
-    >>> rounded(Cauchy(), scale=0, centre=Fraction(5, 2))
+    >>> rounded_noise(CauchyNoise(), scale=0, centre=Fraction(5, 2))
     3
-    >>> isinstance(rounded(LaplaceLogNormal(Fraction(1, 2)), scale=10**30), int)
+    >>> isinstance(rounded_noise(LaplaceLogNormalNoise(Fraction(1, 2)), scale=10**30), int)
     True
     """
     width, source = _any_size("scale", scale), current()
@@ -217,8 +220,8 @@ def rounded(noise: Noise, scale: Any, centre: Any = 0) -> int:
     if not width:
         return int(middle)
     negative = source.bits(1)
-    law = _Cells(noise.begin(source), width, 1 - rest if negative else rest)
-    steps = law.locate(_fresh(source))
+    cells = _Cells(noise.begin(source), width, 1 - rest if negative else rest)
+    steps = cells.locate(_fresh(source))
     return int(middle) + (-steps if negative else steps)
 
 
@@ -226,20 +229,20 @@ def rounded(noise: Noise, scale: Any, centre: Any = 0) -> int:
 class _Cells:
     """How many whole numbers are passed on the way from `rest` (of a cell, in [0, 1]) outwards."""
 
-    law: Tails
+    noise: Tails
     scale: Fraction
     rest: Fraction
 
     def tail(self, index: int, k: int, bits: int) -> Interval:
         z = (k - self.rest) / self.scale
-        return self.law.tails(z, bits) if z > 0 else (1 << bits, 1 << bits)
+        return self.noise.tails(z, bits) if z > 0 else (1 << bits, 1 << bits)
 
     def locate(self, uniform: Uniform) -> int:
         """How many, for this uniform real: sought from where floating point sees it."""
         size = self.scale.numerator.bit_length() - self.scale.denominator.bit_length()
         while uniform.known < size + _GUESS_BITS:
             uniform.refine()  # a first guess from fewer digits would be far off
-        far = self.scale * Fraction(self.law.quantile(_middle(uniform)))
+        far = self.scale * Fraction(self.noise.quantile(_middle(uniform)))
         return lazy.locate(uniform, self, 0, max(0, math.floor(far + self.rest)))
 
 
@@ -279,7 +282,7 @@ class _LazyNormal:
     def magnitude(self, bits: int) -> tuple[Fraction, Fraction]:
         """Two numbers at a distance of at most 2**-bits that |Y| lies between."""
         if bits > self._known:
-            steps = _Cells(Gaussian(), Fraction(1 << bits), _HALF).locate(self._uniform)
+            steps = _Cells(GaussianNoise(), Fraction(1 << bits), _HALF).locate(self._uniform)
             ends = max(Fraction(0), steps - _HALF) / (1 << bits), (steps + _HALF) / (1 << bits)
             self._known, self._ends = bits, ends
         return self._ends
@@ -311,7 +314,7 @@ def _parameter(name: str, value: Any) -> Fraction:
         raise BadParameter(
             "DP102",
             f"{name} must lie between {float(_LEAST):g} and {_MOST}.",
-            why="beyond that the law is another one for all purposes, and exact arithmetic on it is slow.",
+            why="beyond that the distribution is another one for all purposes, and exact arithmetic on it is slow.",
             fix=f"pass a {name} near 1",
         )
     return exact

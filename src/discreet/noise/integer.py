@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole-number noise with exactly the stated law: uniform, geometric, Laplace, and two kinds of Gaussian.
+"""Whole-number noise with exactly the stated distribution: uniform, geometric, Laplace, and two kinds of Gaussian.
 
     discrete_laplace(scale=10.0, size=1_000_000)         # P(z) proportional to exp(-|z| / scale)
     rounded_gaussian(scale=10.0)                         # floor(scale * N + 1/2) for a standard normal N
@@ -29,7 +29,7 @@ from discreet import check
 from discreet.noise import lazy, wide
 from discreet.noise.coin import Bools, head_exp_minus, heads_exp_minus
 from discreet.noise.enclosure import Interval, exp_minus, normal_tails
-from discreet.noise.lazy import Floats, Integers, Law, Real
+from discreet.noise.lazy import Floats, Integers, LazyNoise, Real
 from discreet.noise.scales import (
     LARGEST,
     Scales,
@@ -87,7 +87,7 @@ def discrete_gaussian(scale: Any, size: Size = None) -> Any:
     """P(z) proportional to exp(-z² / (2 scale²)) on all whole numbers.
 
     Rejection from a discrete Laplace of scale t, kept with probability exp(-(|z| - scale²/t)² / (2 scale²))
-    (Canonne, Kamath, Steinke 2020). The law is right for any t; with t = ceil(scale), of the scale as a float,
+    (Canonne, Kamath, Steinke 2020). The distribution is right for any t; with t = ceil(scale), of the scale as a float,
     about three in four are kept.
     """
     shape, source = shape_of(scale, size), current()
@@ -152,9 +152,9 @@ def _exponent(scale: Fraction, t: int, sample: int) -> Fraction:
 class _Noise:
     """One family of noise, in both ways of drawing it."""
 
-    plain: Callable[[Scales], Law]
-    wide: Callable[[Law, Scales, Any], Wide]
-    coarse: Callable[[Scales], Law]
+    plain: Callable[[Scales], LazyNoise]
+    wide: Callable[[LazyNoise, Scales, Any], Wide]
+    coarse: Callable[[Scales], LazyNoise]
     signed: bool
 
 
@@ -164,14 +164,14 @@ def _draw(noise: _Noise, scale: Any, size: Size) -> Any:
         return _draw_each(noise, as_floats(spread(scale, shape)), source).reshape(shape)
     check.positive(scale=scale)
     if shape is None and scale < _WIDE_ALONE:
-        return lazy.draw_one(_law_of_one(noise.plain, scale), source, signed=noise.signed)
+        return lazy.draw_one(_noise_of_one(noise.plain, scale), source, signed=noise.signed)
     return shaped(_draw_alike(noise, scale, count_of(shape), source), shape)
 
 
 def _draw_alike(noise: _Noise, scale: Any, count: int, source: Source) -> Integers:
     if wide.is_wide(scale):
         return wide.draw(_wide_of_one(noise, scale), count, source, signed=noise.signed)
-    return lazy.draw(_law_of_one(noise.plain, scale), count, source, signed=noise.signed)
+    return lazy.draw(_noise_of_one(noise.plain, scale), count, source, signed=noise.signed)
 
 
 def _draw_each(noise: _Noise, scales: Floats, source: Source) -> Integers:
@@ -184,13 +184,13 @@ def _draw_each(noise: _Noise, scales: Floats, source: Source) -> Integers:
     out[~large] = lazy.draw(noise.plain(Scales(small)), small.size, source, signed=noise.signed)
     shift = np.frexp(scales[large])[1].astype(np.int64) - 1 - wide.COARSE_BITS
     coarse = Scales(np.ldexp(scales[large], -shift))
-    law = noise.wide(noise.coarse(coarse), coarse, shift)
-    out[large] = wide.draw(law, shift.size, source, signed=noise.signed)
+    wide_noise = noise.wide(noise.coarse(coarse), coarse, shift)
+    out[large] = wide.draw(wide_noise, shift.size, source, signed=noise.signed)
     return out
 
 
 @lru_cache(maxsize=256, typed=True)
-def _law_of_one(kind: Callable[[Scales], Law], scale: Any) -> Law:
+def _noise_of_one(kind: Callable[[Scales], LazyNoise], scale: Any) -> LazyNoise:
     return kind(Scales(scale))
 
 
@@ -207,7 +207,7 @@ def _scales_of_one(scale: Any) -> Scales:
     return Scales(scale)
 
 
-class Geometric:
+class GeometricNoise:
     """P(k or more) = exp(-k / scale)."""
 
     def __init__(self, scales: Scales) -> None:
@@ -265,6 +265,6 @@ class GaussianMagnitude:
         return normal_tails((k - Fraction(1, 2)) / self._scales.ratio(index), bits)
 
 
-_GEOMETRIC = _Noise(Geometric, WideGeometric, Geometric, signed=False)
-_LAPLACE = _Noise(LaplaceMagnitude, WideLaplace, Geometric, signed=True)
+_GEOMETRIC = _Noise(GeometricNoise, WideGeometric, GeometricNoise, signed=False)
+_LAPLACE = _Noise(LaplaceMagnitude, WideLaplace, GeometricNoise, signed=True)
 _GAUSSIAN = _Noise(GaussianMagnitude, WideGaussian, GaussianMagnitude, signed=True)

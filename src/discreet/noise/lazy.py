@@ -4,13 +4,13 @@
     u = Uniform(source)
     u.below(lambda bits: exp_minus(Fraction(1, 3), bits))     # True with probability exp(-1/3), exactly
 
-**Guarantee**: `draw` gives independent whole numbers whose law is exactly the one that the `Law` states, on the
+**Guarantee**: `draw` gives independent whole numbers whose distribution is exactly the one that the `LazyNoise` states, on the
 assumption that its floating-point `guess` is nearer to the truth than its `slack`.
 
 Why it holds: a sample is a function of an infinite string of fair bits. Floating point looks at the first 63
 and answers only where every continuation of them, and every error smaller than the slack, gives the same
 number. All other elements are decided by integer intervals, which draw more bits of the *same* string until
-the answer is certain. Both ways compute the same function of the same string, so its law is the ideal one:
+the answer is certain. Both ways compute the same function of the same string, so its distribution is the ideal one:
 lazy.proof.md has the argument and the error budget.
 
 What would break it: a `log`, `exp` or `ndtri` that is wrong by more than about 2**-42 of its value (the ones
@@ -69,17 +69,17 @@ class Uniform:
 
 
 class Tailed(Protocol):
-    """A law on 0, 1, 2, … for each element, given by its tail."""
+    """A distribution on 0, 1, 2, … for each element, given by its tail."""
 
     def tail(self, index: int, k: int, bits: int) -> Interval:
         """Encloses 2**bits * P(sample >= k) for the element at that index, k >= 1."""
         ...
 
 
-class Law(Tailed, Protocol):
+class LazyNoise(Tailed, Protocol):
     """A tail, and a floating-point guess of its quantile.
 
-    Anything with a decreasing tail and a quantile to 12 digits can be drawn, heavy tails too: a new law is
+    Anything with a decreasing tail and a quantile to 12 digits can be drawn, heavy tails too: a new distribution is
     a new class with these three methods.
     """
 
@@ -92,13 +92,13 @@ class Law(Tailed, Protocol):
         ...
 
 
-def draw(law: Law, count: int, source: Source, *, signed: bool = False) -> Integers:
-    """Independent samples of the law, one per element; `signed` gives each a fair sign."""
+def draw(noise: LazyNoise, count: int, source: Source, *, signed: bool = False) -> Integers:
+    """Independent samples of the distribution, one per element; `signed` gives each a fair sign."""
     out = np.empty(count, np.int64)
     for start in range(0, count, CHUNK):
         part = slice(start, min(start + CHUNK, count))
         words = source.words(part.stop - start)
-        samples = magnitudes(law, words, part, source)
+        samples = magnitudes(noise, words, part, source)
         if signed:
             add_signs(samples, words)
         out[part] = samples
@@ -112,44 +112,44 @@ def add_signs(samples: Integers, words: Words) -> None:
     samples -= sign
 
 
-def magnitudes(law: Law, words: Words, part: slice, source: Source) -> Integers:
+def magnitudes(noise: LazyNoise, words: Words, part: slice, source: Source) -> Integers:
     """The samples that the upper 63 bits of these words decide, or these and more that are drawn."""
     u = unit(words)
-    real = law.guess(u, part)
+    real = noise.guess(u, part)
     nearest = np.rint(real)
-    clear = np.abs(np.subtract(real, nearest, out=real), out=real) < 0.5 - law.slack(part)
+    clear = np.abs(np.subtract(real, nearest, out=real), out=real) < 0.5 - noise.slack(part)
     samples: Integers = nearest.astype(np.int64)
     if u.min() < LEAST:
         clear &= u >= LEAST
     if not clear.all():
         for place in map(int, np.flatnonzero(~clear)):
             uniform = Uniform(source, int(words[place]) >> 1, KNOWN_BITS)
-            samples[place] = locate(uniform, law, part.start + place, int(samples[place]))
+            samples[place] = locate(uniform, noise, part.start + place, int(samples[place]))
     return samples
 
 
-def draw_one(law: Law, source: Source, *, signed: bool = False) -> int:
-    """`draw` for one element of a law whose elements are all alike."""
+def draw_one(noise: LazyNoise, source: Source, *, signed: bool = False) -> int:
+    """`draw` for one element of a distribution whose elements are all alike."""
     word = source.bits(64)
     u = unit_of(word)
-    real = float(law.guess(u, _FIRST))
+    real = float(noise.guess(u, _FIRST))
     sample = round(real)
-    if u < LEAST or abs(real - sample) >= 0.5 - law.slack(_FIRST):
-        sample = locate(Uniform(source, word >> 1, KNOWN_BITS), law, 0, sample)
+    if u < LEAST or abs(real - sample) >= 0.5 - noise.slack(_FIRST):
+        sample = locate(Uniform(source, word >> 1, KNOWN_BITS), noise, 0, sample)
     return -sample if signed and word & 1 else sample
 
 
-def define(law: Law, source: Source, *, signed: bool = False) -> int:
+def define(noise: LazyNoise, source: Source, *, signed: bool = False) -> int:
     """One sample without floating point, a bit at a time: the definition that `draw` must agree with."""
     sign = -1 if signed and source.bits(1) else 1
-    return sign * locate(Uniform(source, step=1), law, index=0, start=0)
+    return sign * locate(Uniform(source, step=1), noise, index=0, start=0)
 
 
-def locate(u: Uniform, law: Tailed, index: int, start: int) -> int:
+def locate(u: Uniform, noise: Tailed, index: int, start: int) -> int:
     """The k with tail(k + 1) <= u < tail(k), sought from `start` in doubling strides and then by halves."""
 
     def reaches(k: int) -> bool:
-        return k <= 0 or u.below(lambda bits: law.tail(index, k, bits))
+        return k <= 0 or u.below(lambda bits: noise.tail(index, k, bits))
 
     low, stride = start, 1
     if reaches(low):

@@ -6,8 +6,8 @@
     largest(scores, scale=2.0, noise="laplace", count=10)  # the ten largest, in order
     largest(scores, scale=2.0, weights=lengths)            # proportional to length * exp(score / 2)
 
-**Guarantee**: the answer has exactly the law of the indices that sort `score + scale * noise`, where the noises
-are independent reals of the stated law. Scores, weights and the scale stand for exactly the numbers they are.
+**Guarantee**: the answer has exactly the distribution of the indices that sort `score + scale * noise`, where the noises
+are independent reals of the stated distribution. Scores, weights and the scale stand for exactly the numbers they are.
 
 Why it holds: the noise of an element is a function of one uniform real. Floating point encloses every noisy
 score within a slack far larger than its error; whatever cannot be among the largest even so is out, and the

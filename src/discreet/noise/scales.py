@@ -64,7 +64,7 @@ def as_floats(values: Any) -> Floats:
         raise BadParameter(
             "DP104",
             "an array of parameters must hold plain floats or integers.",
-            why="anything else would be rounded on the way, and the law would not be the one that was asked for.",
+            why="anything else would be rounded on the way, and the distribution would not be the one that was asked for.",
             fix="pass a numpy array of float64",
         )
     return array.astype(np.float64).ravel()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tails of heavy laws as pairs of integers that enclose them: powers, Student's t, the inverse of sinh.
+"""Tails of heavy distributions as pairs of integers that enclose them: powers, Student's t, the inverse of sinh.
 
     low, high = student_tails(Fraction(5, 2), Fraction(3), bits=80)      # 2**80 * P(|T| > 3) lies between
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from discreet.noise import lazy
 from discreet.noise.enclosure import Interval, exp_minus
-from discreet.noise.lazy import Integers, Law, Uniform
+from discreet.noise.lazy import Integers, LazyNoise, Uniform
 from discreet.noise.scales import Scales
 from discreet.noise.source import Source
 
@@ -34,7 +34,7 @@ class Wide(Protocol):
     """Blocks, and how the density falls inside them."""
 
     #: The distribution of the block, and by how many bits its numbers are shifted: one shift, or one for each element.
-    coarse: Law
+    coarse: LazyNoise
     shift: Any
     #: How many more bits a place has than a number: 1 where places are halves.
     halves: int
@@ -59,7 +59,7 @@ class WideGeometric:
 
     halves, two_zeros = 0, False
 
-    def __init__(self, coarse: Law, scales: Scales, shift: Any) -> None:
+    def __init__(self, coarse: LazyNoise, scales: Scales, shift: Any) -> None:
         self.coarse, self._scales, self.shift = coarse, scales, shift
 
     def number(self, block: Any, place: Any, shift: Any) -> Any:
@@ -83,7 +83,7 @@ class WideGaussian:
 
     halves, two_zeros = 1, False
 
-    def __init__(self, coarse: Law, scales: Scales, shift: Any) -> None:
+    def __init__(self, coarse: LazyNoise, scales: Scales, shift: Any) -> None:
         self.coarse, self._scales, self.shift = coarse, scales, shift
 
     def number(self, block: Any, place: Any, shift: Any) -> Any:
@@ -108,54 +108,54 @@ def shift_of(scale: Fraction) -> int:
     return (scale.numerator // scale.denominator).bit_length() - 1 - COARSE_BITS
 
 
-def draw(law: Wide, count: int, source: Source, *, signed: bool = False) -> Integers:
+def draw(noise: Wide, count: int, source: Source, *, signed: bool = False) -> Integers:
     """Independent samples, one per element; `signed` gives each a fair sign."""
     out = np.empty(count, np.int64)
     for start in range(0, count, lazy.CHUNK):
         part = slice(start, min(start + lazy.CHUNK, count))
-        out[part] = _samples(law, part, source, signed=signed)
+        out[part] = _samples(noise, part, source, signed=signed)
     return out
 
 
-def _samples(law: Wide, part: slice, source: Source, *, signed: bool) -> Integers:
+def _samples(noise: Wide, part: slice, source: Source, *, signed: bool) -> Integers:
     words, later = source.words(part.stop - part.start), source.words(part.stop - part.start)
-    blocks = lazy.magnitudes(law.coarse, words, part, source)
-    shift = law.shift if isinstance(law.shift, int) else law.shift[part]
-    mask = (1 << (shift + law.halves)) - 1
-    samples: Integers = law.number(blocks, later.view(np.int64) & mask, shift)
-    unsure, far = _first_unsure(), law.far(part)
+    blocks = lazy.magnitudes(noise.coarse, words, part, source)
+    shift = noise.shift if isinstance(noise.shift, int) else noise.shift[part]
+    mask = (1 << (shift + noise.halves)) - 1
+    samples: Integers = noise.number(blocks, later.view(np.int64) & mask, shift)
+    unsure, far = _first_unsure(), noise.far(part)
     if int(later.max()) >= unsure or (blocks > far).any():
         for place in map(int, np.flatnonzero((later >= np.uint64(unsure)) | (blocks > far))):
-            samples[place] = settle(law, part.start + place, int(blocks[place]), int(later[place]), source)
+            samples[place] = settle(noise, part.start + place, int(blocks[place]), int(later[place]), source)
     if signed:
         lazy.add_signs(samples, words)
-    if signed and law.two_zeros and not samples.all():
+    if signed and noise.two_zeros and not samples.all():
         for place in map(int, np.flatnonzero((samples == 0) & ((words & np.uint64(1)) == 1))):
             index = part.start + place
-            samples[place] = _samples(law, slice(index, index + 1), source, signed=True)[0]
+            samples[place] = _samples(noise, slice(index, index + 1), source, signed=True)[0]
     return samples
 
 
-def settle(law: Wide, index: int, block: int, word: int, source: Source) -> int:
+def settle(noise: Wide, index: int, block: int, word: int, source: Source) -> int:
     """The sample of one element in exact arithmetic: the low bits of the word are its place, the others its coin."""
-    shift = law.shift if isinstance(law.shift, int) else int(law.shift[index])
-    bits = shift + law.halves
+    shift = noise.shift if isinstance(noise.shift, int) else int(noise.shift[index])
+    bits = shift + noise.halves
     while True:
         place = word & ((1 << bits) - 1)
         uniform, coin = Uniform(source, place, bits), Uniform(source, word >> bits, 64 - bits)
-        if is_kept(law, index, block, uniform, coin):
-            return int(law.number(block, place, shift))
+        if is_kept(noise, index, block, uniform, coin):
+            return int(noise.number(block, place, shift))
         word = source.bits(64)
 
 
-def is_kept(law: Wide, index: int, block: int, place: Uniform, coin: Uniform) -> bool:
+def is_kept(noise: Wide, index: int, block: int, place: Uniform, coin: Uniform) -> bool:
     """Whether the coin is below exp(-exponent) at the place, of which more digits are drawn if it must be known better."""
 
     def threshold(bits: int) -> Interval:
         while place.known < bits - lazy.GUARD_BITS:
             place.refine()
         ends = [Fraction(place.prefix + side, 1 << place.known) for side in (0, 1)]
-        least, most = sorted(law.exponent(index, block, end) for end in ends)
+        least, most = sorted(noise.exponent(index, block, end) for end in ends)
         return exp_minus(most, bits)[0], exp_minus(least, bits)[1]
 
     return coin.below(threshold)

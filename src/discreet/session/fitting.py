@@ -15,7 +15,7 @@ from discreet.errors import DiscreetError, OverBudget, RefusedQuestion
 from discreet.ledger import chain
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.session.account import Account
-from discreet.tables.spend import Spend
+from discreet.tables.plan.spend import Spend
 
 #: The parts of what is expected to fit that are tried, and below which part of δ it is as good as none.
 _TRIED, _HARDLY = (0.95, 0.5, 0.2, 0.05, 0.01), 1e-3

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 from discreet.ledger import Wanted
 from discreet.session.account import Account, Due, Settled, value_of
 from discreet.session.stated import OWN, check_error
-from discreet.tables.answer import Answer
-from discreet.tables.dataset import Dataset
-from discreet.tables.question import Question
-from discreet.tables.spend import Spend
+from discreet.tables.answer.answer import Answer
+from discreet.tables.ask.question import Question
+from discreet.tables.data.dataset import Dataset
+from discreet.tables.plan.spend import Spend
 
 if TYPE_CHECKING:
-    from discreet.tables.accuracy import TwoSteps
-    from discreet.tables.cap import CapMechanism
-    from discreet.tables.compile import TableMechanism
+    from discreet.tables.plan.accuracy import TwoSteps
+    from discreet.tables.plan.cap import CapMechanism
+    from discreet.tables.plan.compile import TableMechanism
 
 _KEY = f"{OWN}at_most"  # the key under which the choice of at_most="auto" is kept
 _GUESS = 10  # the at_most that previews show before it is chosen
@@ -41,7 +41,7 @@ class Maker:
 
     def compiled(self, question: Question, amount: Spend, cap: int | None = None) -> TableMechanism:
         """The mechanism that answers a question at a cost."""
-        from discreet.tables.compile import compile_question
+        from discreet.tables.plan.compile import compile_question
 
         return compile_question(question, self.data, amount, cap=cap)
 
@@ -59,7 +59,7 @@ class Maker:
 
     def least(self, question: Question, cap: int | None, error: Any, **more: Any) -> Spend | TwoSteps:
         """What a question with a stated error costs."""
-        from discreet.tables.accuracy import least_spend
+        from discreet.tables.plan.accuracy import least_spend
 
         check_error(more)
         return least_spend(question, self.data, error, cap=cap, **more)
@@ -86,7 +86,7 @@ class Maker:
         """The choice that has to be made before a question at this cost; None if there is none to make."""
         if not self.is_auto or self.account.ledger.find_for_all(self._key) is not None:
             return None
-        from discreet.tables.cap import CapMechanism
+        from discreet.tables.plan.cap import CapMechanism
 
         tenth = _tenth(amount)
         return CapMechanism(self.data, epsilon=tenth, noise=1 / (10 * tenth))

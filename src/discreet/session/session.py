@@ -23,14 +23,14 @@ from discreet.session.fitting import affordable, with_fix
 from discreet.session.maker import Maker, answer_of
 from discreet.session.response import ResponseTime, at_response_time
 from discreet.session.stated import OWN, check_mechanism, checked_key, limit_of, question_of, spend_of
-from discreet.tables.answer import Answer
-from discreet.tables.dataset import Dataset
+from discreet.tables.answer.answer import Answer
+from discreet.tables.ask.question import Question
+from discreet.tables.data.dataset import Dataset
 from discreet.tables.open import how_to_open
-from discreet.tables.question import Question
-from discreet.tables.spend import Spend
+from discreet.tables.plan.spend import Spend
 
 if TYPE_CHECKING:
-    from discreet.tables.sql import Asked
+    from discreet.tables.ask.sql import Asked
 
 __all__ = ["Session"]
 
@@ -322,10 +322,10 @@ def _load_all_that_questions_need() -> None:
     """Import it when a session is made: a fork while another thread imports leaves the child waiting for that import for ever."""
     with naming_extras():
         import discreet.session.together
-        import discreet.tables.accuracy
-        import discreet.tables.cap
-        import discreet.tables.compile
-        import discreet.tables.sql  # noqa: F401
+        import discreet.tables.ask.sql
+        import discreet.tables.plan.accuracy
+        import discreet.tables.plan.cap
+        import discreet.tables.plan.compile  # noqa: F401
 
 
 def _stated(**given: Any) -> dict[str, Any]:
@@ -335,7 +335,7 @@ def _stated(**given: Any) -> dict[str, Any]:
 
 def _parsed(text: Any, data: Dataset) -> Asked:
     with naming_extras():
-        from discreet.tables.sql import parse
+        from discreet.tables.ask.sql import parse
     return parse(text, data)
 
 

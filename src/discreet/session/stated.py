@@ -10,8 +10,8 @@ from typing import Any
 from discreet.errors import BadParameter
 from discreet.ledger import Limit
 from discreet.ledger.opening import label
-from discreet.tables.question import Question
-from discreet.tables.spend import Spend
+from discreet.tables.ask.question import Question
+from discreet.tables.plan.spend import Spend
 
 __all__ = ["limit_of"]
 

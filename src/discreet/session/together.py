@@ -17,12 +17,12 @@ from discreet.errors import BadParameter
 from discreet.session.account import having_spent
 from discreet.session.maker import Maker, answer_of
 from discreet.session.stated import checked_key, question_of, spend_of
-from discreet.tables.answer import Answer
-from discreet.tables.question import Question
-from discreet.tables.spend import Spend
+from discreet.tables.answer.answer import Answer
+from discreet.tables.ask.question import Question
+from discreet.tables.plan.spend import Spend
 
 if TYPE_CHECKING:
-    from discreet.tables.compile import TableMechanism
+    from discreet.tables.plan.compile import TableMechanism
 
 _LOST = "what all of these answers cost"
 
@@ -65,7 +65,7 @@ def _is_pair(what: Any) -> bool:
 
 def _planned(maker: Maker, what: Any, stated: Mapping[str, Any]) -> tuple[Question, Spend]:
     """A question and its cost, which has to be known before anything is drawn."""
-    from discreet.tables.sql import parse
+    from discreet.tables.ask.sql import parse
 
     asked, spend, explains = what, dict(stated), False
     if isinstance(what, str):

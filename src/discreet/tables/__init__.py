@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Questions about private tables, compiled to mechanisms.
 
-    types.py, expr.py       values and expressions on one row, with proved bounds
-    plan.py, engine.py      what an engine is asked: bounded sums of whole numbers
-    engines/                DuckDB, PostgreSQL, Spark and Polars
-    dataset.py, open.py     what is publicly known of a data set, and where it lies; toml.py, describe.py
-    question.py             rows, keys, aggregates                              ◄ read this first
-    sql/, query.py          SQL and expressions to a question; leaf.py, where a column is read
-    compile.py              a question to one mechanism; compile.proof.md, why it is private
-    answer.py               what comes back: values, intervals, what was withheld
+    open.py     opening a data set, with an engine for its tables
+    data/       what a data set is, and what an engine can be asked about its rows
+    ask/        SQL and expressions to a question
+    plan/       a question to one mechanism; compile.proof.md, why it is private
+    answer/     released numbers to a table
+    engines/    DuckDB, PostgreSQL, Spark and Polars, which make the sums
+
+A question goes from `ask` through `plan` and an engine to `answer`. Imports go data ← ask ← answer ← plan; `engines`
+imports `data` alone.
 
 The words for expressions are here: `count`, `mean`, …, `when`, `least`, `greatest`.
 """
@@ -37,11 +38,12 @@ __all__ = [
     "when",
 ]
 
-_HOMES = {"greatest": "formula", "least": "formula", "when": "formula"}
+_FORMULAS = {"greatest", "least", "when"}
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
         with naming_extras():
-            return getattr(import_module(f"discreet.tables.{_HOMES.get(name, 'aggregates')}"), name)
+            home = "formula" if name in _FORMULAS else "aggregates"
+            return getattr(import_module(f"discreet.tables.ask.{home}"), name)
     raise AttributeError(f"module 'discreet.tables' has no attribute {name!r}")

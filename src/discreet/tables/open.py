@@ -19,13 +19,15 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter, DiscreetError
-from discreet.tables import engines, rules, schema, toml
-from discreet.tables.budget import checked as checked_budget
-from discreet.tables.dataset import UNIT_KINDS, Column, Dataset, Each, Table
-from discreet.tables.engine import Engine
+from discreet.tables import engines
+from discreet.tables.data import rules, toml
+from discreet.tables.data.budget import checked as checked_budget
+from discreet.tables.data.dataset import UNIT_KINDS, Column, Dataset, Each, Table
+from discreet.tables.data.engine import Engine
+from discreet.tables.data.readers import schema
+from discreet.tables.data.readers.sound import kind_of
+from discreet.tables.data.sources import HOMES, Found, bring, find, one_address
 from discreet.tables.engines.source import ROW
-from discreet.tables.sound import kind_of
-from discreet.tables.sources import HOMES, Found, bring, find, one_address
 
 __all__ = ["column", "each", "each_row", "how_to_open", "open"]
 

@@ -28,20 +28,20 @@ from discreet.mechanisms.mechanism import Release
 from discreet.mechanisms.query import Between
 from discreet.mechanisms.sensitivity import LocalAtDistance, SmoothBound
 from discreet.mechanisms.smooth.families import (
-    ArsinhNormal,
-    Budget,
-    Cauchy,
     Family,
-    Gaussian,
-    Laplace,
-    LaplaceLogNormal,
-    Lomax,
-    StudentT,
-    UniformLogNormal,
+    SmoothArsinhNormal,
+    SmoothBudget,
+    SmoothCauchy,
+    SmoothGaussian,
+    SmoothLaplace,
+    SmoothLaplaceLogNormal,
+    SmoothLomax,
+    SmoothStudentT,
+    SmoothUniformLogNormal,
     is_admissible,
 )
 from discreet.mechanisms.smooth.regression import PredictionVariance
-from discreet.mechanisms.smooth.release import Plan, SmoothMechanism
+from discreet.mechanisms.smooth.release import SmoothMechanism, SmoothPlan
 from discreet.mechanisms.smooth.statistics import (
     Custom,
     InterquantileRange,
@@ -52,25 +52,25 @@ from discreet.mechanisms.smooth.statistics import (
 )
 
 __all__ = [
-    "ArsinhNormal",
-    "Budget",
-    "Cauchy",
     "Custom",
     "Family",
-    "Gaussian",
     "InterquantileRange",
-    "Laplace",
-    "LaplaceLogNormal",
-    "Lomax",
     "OrderStatistic",
-    "Plan",
     "PredictionVariance",
     "Reciprocal",
+    "SmoothArsinhNormal",
+    "SmoothBudget",
+    "SmoothCauchy",
+    "SmoothGaussian",
+    "SmoothLaplace",
+    "SmoothLaplaceLogNormal",
+    "SmoothLomax",
     "SmoothMechanism",
+    "SmoothPlan",
+    "SmoothStudentT",
+    "SmoothUniformLogNormal",
     "Statistic",
-    "StudentT",
     "TrimmedMean",
-    "UniformLogNormal",
     "interquantile_range",
     "is_admissible",
     "maximum",
@@ -183,7 +183,7 @@ def release(
 
 
 def _released(statistic: Statistic, data: Any, words: dict[str, Any]) -> Release:
-    budget = Budget(**{name: words.pop(name, None) for name in ("epsilon", "delta", "rho")})
+    budget = SmoothBudget(**{name: words.pop(name, None) for name in ("epsilon", "delta", "rho")})
     relation = words.get("relation") or statistic.relations[0]
     size = words.pop("size", None)
     if size is None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Noise for a scale that depends on data: what it promises when place and scale both move.
 
-    family = Lomax(4.5)
-    family.most(0.05, Budget(epsilon=1.0))  # s: the largest with f + (S / s) Z still 1-private, S being 0.05-smooth
+    family = SmoothLomax(4.5)
+    family.most(0.05, SmoothBudget(epsilon=1.0))  # s: the largest with f + (S / s) Z still 1-private, S being 0.05-smooth
     family.loss(0.2, 0.05)                  # ε for s = 0.2 and t = 0.05
 
 Neighbours give f + (S / s) Z and f' + (S' / s) Z with |f - f'| <= min(S, S') and |ln S - ln S'| <= t: in units of S / s,
@@ -10,10 +10,10 @@ Z against e^u Z + v with |u| <= t and |v| <= s min(1, e^u).
 
 | family | promise | |
 |---|---|---|
-| `StudentT(degrees)`, `Cauchy()` | pure ε | exact |
-| `Lomax(shape)` | pure ε | exact |
-| `Laplace()`, `Gaussian()` | (ε, δ) | the least upper bound, up to a share of t / 32 in ε |
-| `LaplaceLogNormal(sigma)`, `UniformLogNormal(sigma)`, `ArsinhNormal(sigma)` | zCDP | proved, not exact |
+| `SmoothStudentT(degrees)`, `SmoothCauchy()` | pure ε | exact |
+| `SmoothLomax(shape)` | pure ε | exact |
+| `SmoothLaplace()`, `SmoothGaussian()` | (ε, δ) | the least upper bound, up to a share of t / 32 in ε |
+| `SmoothLaplaceLogNormal(sigma)`, `SmoothUniformLogNormal(sigma)`, `SmoothArsinhNormal(sigma)` | zCDP | proved, not exact |
 
 **Guarantee.** `loss`, `delta` and `concentrated` are never too small, `most` never too large. Proofs: smooth.proof.md, §§5-7.
 """
@@ -30,21 +30,21 @@ from scipy.special import log_ndtr, ndtr, ndtri, stdtrit
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 from discreet.mechanisms.smooth import hockey
 from discreet.noise import heavy
 
 __all__ = [
-    "ArsinhNormal",
-    "Budget",
-    "Cauchy",
     "Family",
-    "Gaussian",
-    "Laplace",
-    "LaplaceLogNormal",
-    "Lomax",
-    "StudentT",
-    "UniformLogNormal",
+    "SmoothArsinhNormal",
+    "SmoothBudget",
+    "SmoothCauchy",
+    "SmoothGaussian",
+    "SmoothLaplace",
+    "SmoothLaplaceLogNormal",
+    "SmoothLomax",
+    "SmoothStudentT",
+    "SmoothUniformLogNormal",
     "is_admissible",
 ]
 
@@ -57,7 +57,7 @@ _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 
 @dataclass(frozen=True)
-class Budget:
+class SmoothBudget:
     """What may be lost: ε alone is pure, ε with δ approximate, ρ zero-concentrated."""
 
     epsilon: float | None = None
@@ -103,19 +103,19 @@ def largest(holds: Callable[[float], bool], most: float, *, steps: int = 40) -> 
 
 
 class Family(ABC):
-    """One law of noise, with its parameter, and what it promises."""
+    """One distribution of noise, with its parameter, and what it promises."""
 
     @property
     @abstractmethod
-    def noise(self) -> heavy.Noise:
-        """The exact law that is drawn."""
+    def noise(self) -> heavy.HeavyNoise:
+        """The exact distribution that is drawn."""
 
     @abstractmethod
-    def most(self, t: float, budget: Budget) -> float:
+    def most(self, t: float, budget: SmoothBudget) -> float:
         """The largest s that the budget allows with a t-smooth bound; 0 where there is none."""
 
     @abstractmethod
-    def reach(self, beta: float) -> float:
+    def tail_bound(self, beta: float) -> float:
         """Roughly the z with P(|Z| > z) = beta; for planning only."""
 
     @abstractmethod
@@ -127,7 +127,7 @@ class Family(ABC):
         """Whether Z and e^u Z are proved to be (ε, δ)-alike for all |u| <= stretch."""
 
 
-class Pure(Family):
+class PureFamily(Family):
     """Tails so heavy that a change of scale multiplies every density by a bounded factor."""
 
     @abstractmethod
@@ -137,7 +137,7 @@ class Pure(Family):
     @abstractmethod
     def _widest(self, t: float, epsilon: float) -> float: ...
 
-    def most(self, t: float, budget: Budget) -> float:
+    def most(self, t: float, budget: SmoothBudget) -> float:
         return max(0.0, self._widest(t, budget.pure) * _DOWN)
 
     def slides(self, shift: float, epsilon: float, delta: float) -> bool:
@@ -148,7 +148,7 @@ class Pure(Family):
 
 
 @dataclass(frozen=True)
-class StudentT(Pure):
+class SmoothStudentT(PureFamily):
     """Student's t with a real number of degrees, one or more."""
 
     degrees: float
@@ -156,11 +156,11 @@ class StudentT(Pure):
     def __post_init__(self) -> None:
         if check.positive(degrees=self.degrees) < 1:
             raise _out("degrees", "at least 1", 3.0)
-        self.noise  # noqa: B018 - refuses what the law does not know
+        self.noise  # noqa: B018 - refuses what the distribution does not know
 
     @property
-    def noise(self) -> heavy.Noise:
-        return heavy.StudentT(exactly(self.degrees))
+    def noise(self) -> heavy.HeavyNoise:
+        return heavy.StudentTNoise(exactly(self.degrees))
 
     def loss(self, s: float, t: float) -> float:
         d = float(self.degrees)
@@ -179,11 +179,11 @@ class StudentT(Pure):
         apart = 2 * math.sinh((angle + t) / 2) * math.sinh((angle - t) / 2)
         return min(2 * math.sqrt(d) * math.sinh(epsilon / (d + 1)), math.sqrt(2 * d * math.exp(t) * apart))
 
-    def reach(self, beta: float) -> float:
+    def tail_bound(self, beta: float) -> float:
         return -float(stdtrit(float(self.degrees), beta / 2))
 
 
-class Cauchy(StudentT):
+class SmoothCauchy(SmoothStudentT):
     """Student's t with one degree: the tails of the first smooth-sensitivity mechanism."""
 
     def __init__(self) -> None:
@@ -191,7 +191,7 @@ class Cauchy(StudentT):
 
 
 @dataclass(frozen=True)
-class Lomax(Pure):
+class SmoothLomax(PureFamily):
     """The density (shape - 1)/2 · (1 + |z|)**-shape."""
 
     shape: float
@@ -199,11 +199,11 @@ class Lomax(Pure):
     def __post_init__(self) -> None:
         if check.positive(shape=self.shape) <= 1:
             raise _out("shape", "above 1", 4.0)
-        self.noise  # noqa: B018 - refuses what the law does not know
+        self.noise  # noqa: B018 - refuses what the distribution does not know
 
     @property
-    def noise(self) -> heavy.Noise:
-        return heavy.Lomax(exactly(self.shape))
+    def noise(self) -> heavy.HeavyNoise:
+        return heavy.LomaxNoise(exactly(self.shape))
 
     def loss(self, s: float, t: float) -> float:
         a = float(self.shape)
@@ -215,11 +215,11 @@ class Lomax(Pure):
             return 0.0
         return min(math.expm1(epsilon / a), math.exp(t) * math.expm1((epsilon - t) / a))
 
-    def reach(self, beta: float) -> float:
+    def tail_bound(self, beta: float) -> float:
         return math.expm1(min(700.0, -math.log(beta) / (float(self.shape) - 1)))
 
 
-class Approximate(Family):
+class ApproximateFamily(Family):
     """Tails too light for pure privacy under a change of scale: (ε, δ) by the exact divergence."""
 
     divergence: hockey.Divergence  # of two members of this family
@@ -228,7 +228,7 @@ class Approximate(Family):
         """The least δ for a shift s and a stretch t at this ε, rounded up."""
         return hockey.delta_bound(type(self).divergence, epsilon=epsilon, shift=s, stretch=t)
 
-    def most(self, t: float, budget: Budget) -> float:
+    def most(self, t: float, budget: SmoothBudget) -> float:
         if budget.delta is None or budget.epsilon is None or t >= budget.epsilon:
             return 0.0
         epsilon, delta = min(budget.epsilon, _MOST_EPSILON), budget.delta
@@ -244,16 +244,16 @@ class Approximate(Family):
 
 
 @dataclass(frozen=True)
-class Laplace(Approximate):
+class SmoothLaplace(ApproximateFamily):
     """exp(-|z|) / 2."""
 
     divergence = staticmethod(hockey.laplace)
 
     @property
-    def noise(self) -> heavy.Noise:
-        return heavy.Laplace()
+    def noise(self) -> heavy.HeavyNoise:
+        return heavy.LaplaceNoise()
 
-    def reach(self, beta: float) -> float:
+    def tail_bound(self, beta: float) -> float:
         return -math.log(beta)
 
     def slides(self, shift: float, epsilon: float, delta: float) -> bool:
@@ -261,21 +261,21 @@ class Laplace(Approximate):
 
 
 @dataclass(frozen=True)
-class Gaussian(Approximate):
-    """The standard normal law."""
+class SmoothGaussian(ApproximateFamily):
+    """The standard normal distribution."""
 
     divergence = staticmethod(hockey.gaussian)
 
     @property
-    def noise(self) -> heavy.Noise:
-        return heavy.Gaussian()
+    def noise(self) -> heavy.HeavyNoise:
+        return heavy.GaussianNoise()
 
-    def reach(self, beta: float) -> float:
+    def tail_bound(self, beta: float) -> float:
         return -float(ndtri(beta / 2))
 
 
 @dataclass(frozen=True)
-class Concentrated(Family):
+class ConcentratedFamily(Family):
     """zCDP: a shift costs at most `slope` nats per unit, a stretch is a shift of the logarithm."""
 
     sigma: float
@@ -283,7 +283,7 @@ class Concentrated(Family):
     def __post_init__(self) -> None:
         if check.positive(sigma=self.sigma) > _MOST_SIGMA:
             raise _out("sigma", f"at most {_MOST_SIGMA:g}", 1.0)
-        self.noise  # noqa: B018 - refuses what the law does not know
+        self.noise  # noqa: B018 - refuses what the distribution does not know
 
     @property
     @abstractmethod
@@ -298,7 +298,7 @@ class Concentrated(Family):
         """ρ for a shift s and a stretch t, rounded up."""
         return (self.stretched(t) + self.slope * s) ** 2 / 2 * _UP
 
-    def most(self, t: float, budget: Budget) -> float:
+    def most(self, t: float, budget: SmoothBudget) -> float:
         return max(0.0, (budget.concentrated - self.stretched(t)) / self.slope * _DOWN)
 
     def slides(self, shift: float, epsilon: float, delta: float) -> bool:
@@ -310,28 +310,28 @@ class Concentrated(Family):
         return privacy.concentrated(self.stretched(stretch) ** 2 / 2).delta(epsilon) <= delta
 
 
-class LaplaceLogNormal(Concentrated):
+class SmoothLaplaceLogNormal(ConcentratedFamily):
     """X exp(σY), X Laplace and Y standard normal (Bun, Steinke 2019, Proposition 3)."""
 
     @property
-    def noise(self) -> heavy.Noise:
-        return heavy.LaplaceLogNormal(exactly(self.sigma))
+    def noise(self) -> heavy.HeavyNoise:
+        return heavy.LaplaceLogNormalNoise(exactly(self.sigma))
 
     @property
     def slope(self) -> float:
         return math.exp(1.5 * float(self.sigma) ** 2) * _UP
 
-    def reach(self, beta: float) -> float:
+    def tail_bound(self, beta: float) -> float:
         widths = np.exp(-float(self.sigma) * _NODES)
         return largest(lambda z: float(_WEIGHTS @ np.exp(-z * widths)) >= beta, 1e6)
 
 
-class UniformLogNormal(Concentrated):
+class SmoothUniformLogNormal(ConcentratedFamily):
     """X exp(σY), X uniform on [-1, 1] and Y standard normal; the slope is the exact supremum, for every σ."""
 
     @property
-    def noise(self) -> heavy.Noise:
-        return heavy.UniformLogNormal(exactly(self.sigma))
+    def noise(self) -> heavy.HeavyNoise:
+        return heavy.UniformLogNormalNoise(exactly(self.sigma))
 
     @property
     def slope(self) -> float:
@@ -344,7 +344,7 @@ class UniformLogNormal(Concentrated):
         log_slope = -sigma * low + math.log(_hazard(low))
         return math.exp(sigma**2 + log_slope + abs(falling(low)) * 1e-6) / sigma * (1 + 1e-9)
 
-    def reach(self, beta: float) -> float:
+    def tail_bound(self, beta: float) -> float:
         sigma = float(self.sigma)
 
         def tail(z: float) -> float:
@@ -354,12 +354,12 @@ class UniformLogNormal(Concentrated):
         return largest(lambda z: tail(max(z, 1e-9)) >= beta, 1e6)
 
 
-class ArsinhNormal(Concentrated):
+class SmoothArsinhNormal(ConcentratedFamily):
     """sinh(σY) / σ, Y standard normal; constants of our own."""
 
     @property
-    def noise(self) -> heavy.Noise:
-        return heavy.ArsinhNormal(exactly(self.sigma))
+    def noise(self) -> heavy.HeavyNoise:
+        return heavy.ArsinhNormalNoise(exactly(self.sigma))
 
     @property
     def slope(self) -> float:
@@ -369,7 +369,7 @@ class ArsinhNormal(Concentrated):
         ratio = t / float(self.sigma)
         return math.sqrt(2 * max(t, ratio**2 / 2 + math.sqrt(2 / math.pi) * ratio)) * _UP
 
-    def reach(self, beta: float) -> float:
+    def tail_bound(self, beta: float) -> float:
         sigma = float(self.sigma)
         return math.sinh(min(700.0, -sigma * float(ndtri(beta / 2)))) / sigma
 
@@ -382,7 +382,7 @@ def is_admissible(noise: Family, alpha: float, beta: float, epsilon: float, delt
     δ = 0, and for Laplace and Gaussian up to the rounding of `hockey`, False means that it is not. The lemma that goes with it
     gives (ε, δ (1 + e^(ε/2))/2), not (ε, δ): `Family.most` is better in every respect.
 
-    >>> is_admissible(Cauchy(), 1 / 6, 1 / 6, epsilon=1.0), is_admissible(Gaussian(), 0.1, 0.01, epsilon=1.0)
+    >>> is_admissible(SmoothCauchy(), 1 / 6, 1 / 6, epsilon=1.0), is_admissible(SmoothGaussian(), 0.1, 0.01, epsilon=1.0)
     (True, False)
     """
     check_family("noise", noise)
@@ -398,7 +398,7 @@ def check_family(name: str, value: object) -> None:
             "DP104",
             f"{name} must be a family of discreet.mechanisms.smooth, not {type(value).__name__}.",
             why="each family has its own theorem.",
-            fix=f"{name}=smooth.StudentT(3.0)",
+            fix=f"{name}=smooth.SmoothStudentT(3.0)",
         )
 
 

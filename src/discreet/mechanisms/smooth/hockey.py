@@ -3,7 +3,7 @@
 
     delta_bound(LAPLACE, epsilon=1.0, shift=0.9, stretch=0.01)
 
-**Guarantee.** The answer is at least the supremum of sup_S P(S) - e^ε Q(S) over all pairs P = law of Z, Q = law of e^u Z + v with
+**Guarantee.** The answer is at least the supremum of sup_S P(S) - e^ε Q(S) over all pairs P = distribution of Z, Q = distribution of e^u Z + v with
 |u| <= stretch and |v| <= shift · min(1, e^u).
 
 Why it holds: for one u the greatest |v| is the worst, because both densities are symmetric and fall from their middles; and

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers with noise in proportion to their smooth sensitivity.
 
-    SmoothMechanism(OrderStatistic(bounds, q=0.5), Budget(epsilon=1.0), size=1000)(ages).value
+    SmoothMechanism(OrderStatistic(bounds, q=0.5), SmoothBudget(epsilon=1.0), size=1000)(ages).value
 
 The answer is floor(f / step + (S / (s · step)) Z + 1/2) · step, moved back into the public range: a function of the ideal
 f + (S / s) Z, drawn in exact integers (`noise.heavy`). S is secret, and so are error and interval.
@@ -21,20 +21,20 @@ from typing import Any
 
 from discreet import check, privacy
 from discreet.errors import BadParameter, CannotCertify
-from discreet.mechanisms.laws import exactly
+from discreet.mechanisms.distributions import exactly
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.mechanisms.sensitivity import LEAST_SMOOTHING, SLACK, SmoothBound, read_smoothing
 from discreet.mechanisms.smooth.families import (
-    ArsinhNormal,
-    Budget,
     Family,
-    Gaussian,
-    Laplace,
-    LaplaceLogNormal,
-    Lomax,
-    Pure,
-    StudentT,
-    UniformLogNormal,
+    PureFamily,
+    SmoothArsinhNormal,
+    SmoothBudget,
+    SmoothGaussian,
+    SmoothLaplace,
+    SmoothLaplaceLogNormal,
+    SmoothLomax,
+    SmoothStudentT,
+    SmoothUniformLogNormal,
     check_family,
 )
 from discreet.mechanisms.smooth.statistics import Custom, Statistic
@@ -42,7 +42,7 @@ from discreet.noise import heavy
 from discreet.noise.grid import Grid
 from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["Plan", "SmoothMechanism"]
+__all__ = ["SmoothMechanism", "SmoothPlan"]
 
 _STEP_BITS = 40  # the grid of the answers has more than 2**40 points in its range
 _PLANNED = 1 - CONFIDENCE  # noise is chosen for the error at this confidence
@@ -54,7 +54,7 @@ _USUAL_SHARE = 1 / 8  # where there are no public records to try them on
 
 
 @dataclass(frozen=True)
-class Plan:
+class SmoothPlan:
     """Which noise, how much of it, and how smooth a bound: all public."""
 
     family: Family
@@ -63,7 +63,7 @@ class Plan:
 
     def error(self, bound: float, confidence: float) -> float:
         """Roughly how far the answer is from the exact one where the smooth bound is `bound`."""
-        return bound / self.shift * self.family.reach(1 - confidence)
+        return bound / self.shift * self.family.tail_bound(1 - confidence)
 
 
 class SmoothMechanism(Mechanism):
@@ -73,7 +73,7 @@ class SmoothMechanism(Mechanism):
     that stand for the secret ones when noise is planned: by default, spread over the middle tenth of the bounds. `family` and `smoothing` may be fixed instead.
 
     >>> from discreet.mechanisms.smooth.statistics import OrderStatistic
-    >>> median = SmoothMechanism(OrderStatistic((0, 100), q=0.5), Budget(epsilon=1.0), size=1000)
+    >>> median = SmoothMechanism(OrderStatistic((0, 100), q=0.5), SmoothBudget(epsilon=1.0), size=1000)
     >>> median.guarantee
     pure(epsilon=1.0, relation='replace')
     >>> median.error() is None and 0 <= median(range(1000)).value <= 100
@@ -83,7 +83,7 @@ class SmoothMechanism(Mechanism):
     def __init__(
         self,
         statistic: Statistic,
-        budget: Budget,
+        budget: SmoothBudget,
         *,
         size: int = 1000,
         public: Any = None,
@@ -112,7 +112,7 @@ class SmoothMechanism(Mechanism):
     def draw(self, data: Any) -> float:
         value, bound = self.statistic.measure(data, self.plan.smoothing)
         scale = bound / exactly(self.plan.shift) / self.grid.step
-        noisy = self.grid.step * heavy.rounded(self.plan.family.noise, scale, value / self.grid.step)
+        noisy = self.grid.step * heavy.rounded_noise(self.plan.family.noise, scale, value / self.grid.step)
         low, high = self.statistic.range
         return float(min(max(noisy, low), high))
 
@@ -122,7 +122,7 @@ class SmoothMechanism(Mechanism):
         bound = self.statistic.measure(public, self.plan.smoothing)[1]
         return self.plan.error(float(bound), sure)
 
-    def _planned(self, public: Any, family: Family | None, smoothing: float | None) -> Plan:
+    def _planned(self, public: Any, family: Family | None, smoothing: float | None) -> SmoothPlan:
         typical = self.statistic.typical(self._size) if public is None else public
         best, least = None, math.inf
         for t in self._smoothings(smoothing, guessed=typical is not None):
@@ -131,7 +131,7 @@ class SmoothMechanism(Mechanism):
                 shift = candidate.most(t + SLACK, self._budget)
                 if shift <= 0:
                     continue
-                plan = Plan(candidate, shift, t)
+                plan = SmoothPlan(candidate, shift, t)
                 error = plan.error(bound, 1 - _PLANNED)
                 if error < least:
                     best, least = plan, error
@@ -150,34 +150,34 @@ class SmoothMechanism(Mechanism):
 
 
 def _check_kinds(statistic: object, budget: object) -> None:
-    if not isinstance(statistic, Statistic) or not isinstance(budget, Budget):
+    if not isinstance(statistic, Statistic) or not isinstance(budget, SmoothBudget):
         raise BadParameter(
             "DP104",
-            "a smooth mechanism is made of a Statistic and a Budget.",
+            "a smooth mechanism is made of a Statistic and a SmoothBudget.",
             why="the one says how far a record moves the answer, the other what may be lost.",
-            fix="SmoothMechanism(OrderStatistic((0, 100), q=0.5), Budget(epsilon=1.0))",
+            fix="SmoothMechanism(OrderStatistic((0, 100), q=0.5), SmoothBudget(epsilon=1.0))",
         )
 
 
-def _families(budget: Budget) -> Iterator[Family]:
-    yield from map(StudentT, _DEGREES)
-    yield from map(Lomax, _SHAPES)
+def _families(budget: SmoothBudget) -> Iterator[Family]:
+    yield from map(SmoothStudentT, _DEGREES)
+    yield from map(SmoothLomax, _SHAPES)
     if budget.delta is not None:
-        yield from (Laplace(), Gaussian())
+        yield from (SmoothLaplace(), SmoothGaussian())
     if budget.rho is not None:
-        for kind in (LaplaceLogNormal, UniformLogNormal, ArsinhNormal):
+        for kind in (SmoothLaplaceLogNormal, SmoothUniformLogNormal, SmoothArsinhNormal):
             yield from map(kind, _SIGMAS)
 
 
-def _promised(budget: Budget, relation: str, unit: str) -> Guarantee:
+def _promised(budget: SmoothBudget, relation: str, unit: str) -> Guarantee:
     if budget.rho is not None:
         return privacy.concentrated(budget.rho, relation=relation, unit=unit)
     return privacy.approximate(budget.epsilon or 0.0, budget.delta or 0.0, relation=relation, unit=unit)
 
 
-def _stronger(family: Family, budget: Budget, asked: Guarantee, relation: str, unit: str) -> Guarantee:
+def _stronger(family: Family, budget: SmoothBudget, asked: Guarantee, relation: str, unit: str) -> Guarantee:
     """What the chosen family gives, where that is more than what was asked for: pure ε for (ε, δ) or ρ."""
-    if not isinstance(family, Pure) or (budget.rho is None and budget.delta is None):
+    if not isinstance(family, PureFamily) or (budget.rho is None and budget.delta is None):
         return asked
     return privacy.pure(budget.pure, relation=relation, unit=unit)
 

@@ -17,31 +17,18 @@ from typing import Any, NoReturn
 
 from discreet.errors import STOPPED, DiscreetError, RefusedQuestion
 from discreet.forks import quiet_at_forks
-from discreet.tables.engine import guarded, not_copied, outdated
+from discreet.tables.data.engine import guarded, not_copied, outdated
+from discreet.tables.data.expr import Read
+from discreet.tables.data.sums import Answer, Lookup, Relation, Sizes, Sums, sorted_groups
 from discreet.tables.engines import forks
-from discreet.tables.engines.results import answered, checked_keys, counted, in_order, value_of, whole_read
-from discreet.tables.engines.source import ROW, SourceTable
+from discreet.tables.engines.results import answered, checked_keys, counted, value_of, whole_read
+from discreet.tables.engines.source import ROW, SourceTable, known_table
 from discreet.tables.engines.tree import lookups, private_tables, unit_of
 from discreet.tables.engines.widths import checked, checked_sizes
-from discreet.tables.expr import Read
-from discreet.tables.plan import Answer, Lookup, Relation, Sizes, Sums
 
-__all__ = ["Base", "known_table"]
+__all__ = ["Base"]
 
 Found = Iterable[Sequence[Any]]
-
-
-def known_table(tables: Mapping[str, SourceTable], name: str, *, private: bool) -> SourceTable:
-    """A table that is private, or public, as it must be."""
-    table = tables.get(name)
-    if table is None or (table.unit is not None) != private:
-        raise RefusedQuestion(
-            "DP701",
-            f"there is no {'private' if private else 'public'} table {name}.",
-            why="which tables are private is part of the description of a data set.",
-            fix=f"one of: {', '.join(sorted(tables))}",
-        )
-    return table
 
 
 class Base(ABC):
@@ -130,9 +117,8 @@ class Base(ABC):
         reads = [whole_read(source, name) for name in columns]
         with self._asking():
             found = guarded(self._values(reads))
-        return in_order(
-            tuple(value_of(read, part) for read, part in zip(reads, row, strict=True)) for row in found
-        )
+        rows = (tuple(value_of(read, part) for read, part in zip(reads, row, strict=True)) for row in found)
+        return sorted_groups(set(rows))
 
     def close(self) -> None:
         """Forget what was prepared, and let go of what was opened; a second time does nothing."""

@@ -8,8 +8,8 @@ as in the proleptic Gregorian calendar of `datetime`.
 
 from __future__ import annotations
 
-from discreet.tables.expr import Arithmetic, Case, Compare, Constant, Expr, Modulo, Part, Quotient
-from discreet.tables.types import MOMENT, NUMBER, Type
+from discreet.tables.data.expr import Arithmetic, Case, Compare, Constant, Expr, Modulo, Part, Quotient
+from discreet.tables.data.types import MOMENT, NUMBER, Type
 
 __all__ = ["spelled_out"]
 

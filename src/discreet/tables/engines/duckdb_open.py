@@ -19,16 +19,16 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.errors import BadParameter
-from discreet.tables import texts
-from discreet.tables.casts import quoted
+from discreet.tables.data.frozen import Frozen
+from discreet.tables.data.readers import texts
+from discreet.tables.data.readers.casts import quoted
+from discreet.tables.data.readers.parquet import Parquet
+from discreet.tables.data.readers.schema import DatabaseFile, connect, library, opened
+from discreet.tables.data.readers.sound import sound
 from discreet.tables.engines import forks
-from discreet.tables.engines.frozen import Frozen
 from discreet.tables.engines.in_duckdb import DuckDB, columns_at
 from discreet.tables.engines.source import SourceTable
 from discreet.tables.engines.temporary import Connected
-from discreet.tables.parquet import Parquet
-from discreet.tables.schema import DatabaseFile, connect, library, opened
-from discreet.tables.sound import sound
 
 __all__ = ["open_duckdb"]
 

@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 from discreet.errors import EngineFailed
-from discreet.tables.engine import outdated
+from discreet.tables.data.engine import outdated
 
 __all__ = ["other_process", "refuse_unseen", "refuse_without_polars", "refuse_without_threads"]
 

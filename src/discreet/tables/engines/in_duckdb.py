@@ -24,11 +24,14 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.tables.engine import Choose, groups_from_sums, guarded, outdated
+from discreet.tables.data.engine import Choose, groups_from_sums, guarded, outdated
+from discreet.tables.data.expr import Expr, Read
+from discreet.tables.data.frozen import Frozen
+from discreet.tables.data.sums import GroupKey, Once, Relation, Rows, Scheme, Sums
+from discreet.tables.data.types import TEXT
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import Found
 from discreet.tables.engines.duckdb_dialect import DuckDialect, column_of
-from discreet.tables.engines.frozen import Frozen
 from discreet.tables.engines.lumped import by_size, can_lump, heavy_pairs, lumped, sized
 from discreet.tables.engines.packed import Packer
 from discreet.tables.engines.pairs import Pairs
@@ -41,9 +44,6 @@ from discreet.tables.engines.temporary import Connected, Temporary
 from discreet.tables.engines.terms import named
 from discreet.tables.engines.tree import all_tables, reads_of
 from discreet.tables.engines.weighed import key_rows, numbered, weights
-from discreet.tables.expr import Expr, Read
-from discreet.tables.plan import GroupKey, Once, Relation, Rows, Scheme, Sums
-from discreet.tables.types import TEXT
 
 __all__ = ["DuckDB", "columns_at"]
 
@@ -226,10 +226,9 @@ class DuckDB(SqlEngine):
         # one question at a time: a table that another one needs is not forgotten meanwhile
         with self._asking():
             self.check(asked)
-            made = lambda: self._weighed.get(asked, lambda: self._prepare_weighed(asked))  # noqa: E731
-            table = guarded(made)
-            places = choose(guarded(lambda: weights(self._temporary, table)))
-            rows = guarded(lambda: key_rows(self._temporary, table, names, places))
+            table = guarded(self._weighed.get, asked, lambda: self._prepare_weighed(asked))
+            places = choose(guarded(weights, self._temporary, table))
+            rows = guarded(key_rows, self._temporary, table, names, places)
         return [tuple(map(value_of, asked.keys, row)) for row in rows]
 
     # --- what is prepared --------------------------------------------------------------------------

@@ -18,24 +18,24 @@ from typing import Any
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from discreet.tables import plan
-from discreet.tables.engine import Choose, groups_from_sums, guarded
+from discreet.tables.data import sums as plan
+from discreet.tables.data.engine import Choose, groups_from_sums, guarded
+from discreet.tables.data.expr import Constant, Read
+from discreet.tables.data.frozen import Frozen
+from discreet.tables.data.readers.parquet import Parquet
+from discreet.tables.data.readers.schema import opened
+from discreet.tables.data.readers.sound import sound
+from discreet.tables.data.readers.texts import from_path
+from discreet.tables.data.sums import GroupKey, Groups, Lookup, Mass, Norm, Once, Relation, Rows, Sizes, Sums
 from discreet.tables.engines import forks
-from discreet.tables.engines.base import Base, Found, known_table
-from discreet.tables.engines.frozen import Frozen
+from discreet.tables.engines.base import Base, Found
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.polars_write import PolarsWriter, cell, narrow, plain, type_of, wide
 from discreet.tables.engines.prepared import Prepared
 from discreet.tables.engines.results import cells_of, value_of, wanted_parts
-from discreet.tables.engines.source import ROW, SourceColumn, SourceTable, comparable, readable
+from discreet.tables.engines.source import ROW, SourceColumn, SourceTable, comparable, known_table, readable
 from discreet.tables.engines.tree import all_tables, normal, reads_of
 from discreet.tables.engines.widths import HEAVIEST, STEPS, is_narrow_product, is_narrow_sum
-from discreet.tables.expr import Constant, Read
-from discreet.tables.parquet import Parquet
-from discreet.tables.plan import GroupKey, Groups, Lookup, Mass, Norm, Once, Relation, Rows, Sizes, Sums
-from discreet.tables.schema import opened
-from discreet.tables.sound import sound
-from discreet.tables.texts import from_path
 
 __all__ = ["Polars", "open_polars"]
 
@@ -198,7 +198,7 @@ class Polars(Base):
         names = Pairs.of(asked).key_names
         with self._asking():
             self.check(asked)
-            frame = guarded(lambda: self._weights(asked))
+            frame = guarded(self._weights, asked)
             places = choose(frame["s0"].to_numpy())
             rows = guarded(frame.select(names)[places].rows)
         return [tuple(map(value_of, asked.keys, row)) for row in rows]

@@ -20,7 +20,10 @@ from typing import Any, ClassVar
 from sqlglot import exp
 
 from discreet.paths import unopened
-from discreet.tables.engine import outdated
+from discreet.tables.data.engine import outdated
+from discreet.tables.data.readers.schema import library, opened
+from discreet.tables.data.sums import Relation
+from discreet.tables.data.types import WIDEST
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import Found
 from discreet.tables.engines.dialect import Dialect, unspeakable
@@ -30,9 +33,6 @@ from discreet.tables.engines.source import SourceColumn, SourceTable
 from discreet.tables.engines.sql_engine import SqlEngine, stored_within
 from discreet.tables.engines.terms import Term
 from discreet.tables.engines.tree import all_tables
-from discreet.tables.plan import Relation
-from discreet.tables.schema import library, opened
-from discreet.tables.types import WIDEST
 
 __all__ = ["Postgres", "open_postgres"]
 

@@ -21,7 +21,11 @@ from typing import Any, ClassVar
 from sqlglot import exp
 
 from discreet.errors import BadParameter, EngineFailed
-from discreet.tables.engine import outdated
+from discreet.tables.data.engine import outdated
+from discreet.tables.data.expr import Read
+from discreet.tables.data.readers.schema import opened
+from discreet.tables.data.sums import Relation
+from discreet.tables.data.types import WIDEST
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import Found
 from discreet.tables.engines.dialect import Dialect, speakable
@@ -30,10 +34,6 @@ from discreet.tables.engines.source import SourceColumn, SourceTable
 from discreet.tables.engines.sql_engine import SqlEngine
 from discreet.tables.engines.terms import Term
 from discreet.tables.engines.tree import all_tables
-from discreet.tables.expr import Read
-from discreet.tables.plan import Relation
-from discreet.tables.schema import opened
-from discreet.tables.types import WIDEST
 
 __all__ = ["Spark", "open_spark"]
 

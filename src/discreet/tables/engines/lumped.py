@@ -16,14 +16,14 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from discreet.tables.data.expr import Constant
+from discreet.tables.data.sums import Mass, Norm, Sums
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.relation import UNIT, select
 from discreet.tables.engines.statements import Statements
 from discreet.tables.engines.terms import Term, named
 from discreet.tables.engines.widths import is_narrow_sum
-from discreet.tables.expr import Constant
-from discreet.tables.plan import Mass, Norm, Sums
 
 __all__ = ["by_size", "can_lump", "heavy_pairs", "lumped", "sized"]
 

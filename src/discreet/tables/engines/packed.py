@@ -15,6 +15,9 @@ from types import MappingProxyType
 
 from sqlglot import exp
 
+from discreet.tables.data.expr import IsIn, Read
+from discreet.tables.data.sums import Filtered, Relation
+from discreet.tables.data.types import TEXT, TRUTH
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.relation import UNIT, Relations, select
@@ -22,9 +25,6 @@ from discreet.tables.engines.temporary import Temporary
 from discreet.tables.engines.terms import Term, named
 from discreet.tables.engines.tree import normal
 from discreet.tables.engines.write import Writer
-from discreet.tables.expr import IsIn, Read
-from discreet.tables.plan import Filtered, Relation
-from discreet.tables.types import TEXT, TRUTH
 
 __all__ = ["Packer"]
 

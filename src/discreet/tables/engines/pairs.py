@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from discreet.tables.expr import Constant, Expr
-from discreet.tables.plan import Groups, Once, Relation, Sizes, Sums
+from discreet.tables.data.expr import Constant, Expr
+from discreet.tables.data.sums import Groups, Once, Relation, Sizes, Sums
 
 __all__ = ["Pairs"]
 

@@ -17,12 +17,12 @@ from typing import Any
 
 import polars as pl
 
-from discreet.tables import expr as e
+from discreet.tables.data import expr as e
+from discreet.tables.data.types import DATE, NUMBER, TEXT, TRUTH, Type
 from discreet.tables.engines.calendar import spelled_out
 from discreet.tables.engines.dialect import speakable
 from discreet.tables.engines.read import NUMERAL, double_beyond
 from discreet.tables.engines.source import MOST_DIGITS, SourceColumn
-from discreet.tables.types import DATE, NUMBER, TEXT, TRUTH, Type
 
 __all__ = ["PolarsWriter", "cell", "narrow", "plain", "type_of", "wide"]
 

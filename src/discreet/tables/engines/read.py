@@ -17,11 +17,11 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from discreet.tables.data.types import NUMBER, TEXT, TRUTH, Type
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.source import MOST_DIGITS, SourceColumn
 from discreet.tables.engines.terms import Term
-from discreet.tables.types import NUMBER, TEXT, TRUTH, Type
 
 __all__ = ["NUMERAL", "cell", "clamped", "double_beyond", "plain"]
 

@@ -12,17 +12,16 @@ from functools import singledispatchmethod
 
 from sqlglot import exp
 
-from discreet.tables import plan
+from discreet.tables.data import sums as plan
+from discreet.tables.data.expr import Read
+from discreet.tables.data.types import TRUTH
 from discreet.tables.engines import terms as t
-from discreet.tables.engines.base import known_table
 from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.read import cell, plain
-from discreet.tables.engines.source import ROW, SourceTable, comparable, readable
+from discreet.tables.engines.source import ROW, SourceTable, comparable, known_table, readable
 from discreet.tables.engines.terms import Term, named
-from discreet.tables.engines.tree import all_tables, normal, reads_of, unit_of
-from discreet.tables.engines.write import Writer
-from discreet.tables.expr import Read
-from discreet.tables.types import TRUTH
+from discreet.tables.engines.tree import all_tables, reads_of, unit_of
+from discreet.tables.engines.write import ColumnNames, Writer
 
 __all__ = ["UNIT", "Relations", "select"]
 
@@ -36,11 +35,11 @@ class Relations:
         self, dialect: Dialect, tables: Mapping[str, SourceTable], places: Mapping[str, exp.Table]
     ) -> None:
         self.dialect, self.tables, self.places = dialect, tables, places
-        self._names: dict[Read, str] = {}
+        self._names = ColumnNames()
 
     def name_of(self, read: Read) -> str:
-        """The name of a column of cells; a column that is read in two ways is two."""
-        return self._names.setdefault(normal(read), f"c{len(self._names)}")
+        """The name of a column of cells."""
+        return self._names.name(read)
 
     @singledispatchmethod
     def rows(self, rows: plan.Relation, needed: Mapping[Read, None]) -> exp.Select:
@@ -96,7 +95,7 @@ class Relations:
 
     def writer(self) -> Writer:
         """Writes expressions on the columns of `rows`."""
-        return Writer(self.dialect, lambda read: t.column(self.name_of(read)))
+        return Writer(self.dialect, self._names.column)
 
     def cells(self, table: str, reads: Mapping[Read, None]) -> exp.Select:
         """Columns of a table where they are read, whoever they belong to."""

@@ -8,17 +8,27 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from discreet.errors import RefusedQuestion
+from discreet.tables.data.expr import Expr, Read
+from discreet.tables.data.sums import Answer, Groups, Once, Sums
+from discreet.tables.data.types import (
+    DATE,
+    MOMENT,
+    NUMBER,
+    TEXT,
+    TRUTH,
+    WIDEST,
+    Type,
+    days,
+    micros,
+    read_back,
+)
 from discreet.tables.engines.source import SourceTable
-from discreet.tables.expr import Expr, Read
-from discreet.tables.plan import Answer, GroupKey, Groups, Once, Sums
-from discreet.tables.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros, read_back
 
 __all__ = [
     "answered",
     "cells_of",
     "checked_keys",
     "counted",
-    "in_order",
     "value_of",
     "wanted_parts",
     "whole_read",
@@ -115,11 +125,4 @@ def whole_read(table: SourceTable, name: str) -> Read:
         f"column {name} of {table.name} is no whole number, text, truth value or date.",
         why="a key must be equal to itself on every engine.",
         fix="use another column as the key, or convert it in the source",
-    )
-
-
-def in_order(values: Iterable[GroupKey]) -> list[GroupKey]:
-    """Sorted, NULL last; whatever the engine's order was."""
-    return sorted(
-        set(values), key=lambda row: tuple((part is None, 0 if part is None else part) for part in row)
     )

@@ -12,10 +12,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.expr import Read
-from discreet.tables.types import DATE, MOMENT, NUMBER, TEXT, TRUTH
+from discreet.tables.data.expr import Read
+from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH
 
-__all__ = ["MOST_DIGITS", "ROW", "SourceColumn", "SourceTable", "comparable", "readable", "same_units"]
+__all__ = [
+    "MOST_DIGITS",
+    "ROW",
+    "SourceColumn",
+    "SourceTable",
+    "comparable",
+    "known_table",
+    "readable",
+    "same_units",
+]
 
 #: In place of a unit's column: every row of the table is a unit of its own.
 ROW: Final = "\0row"
@@ -94,6 +103,19 @@ def readable(table: SourceTable, read: Read) -> SourceColumn:
             fix=f"places = {_finest(column)}",
         )
     return column
+
+
+def known_table(tables: Mapping[str, SourceTable], name: str, *, private: bool) -> SourceTable:
+    """A table that is private, or public, as it must be."""
+    table = tables.get(name)
+    if table is None or (table.unit is not None) != private:
+        raise RefusedQuestion(
+            "DP701",
+            f"there is no {'private' if private else 'public'} table {name}.",
+            why="which tables are private is part of the description of a data set.",
+            fix=f"one of: {', '.join(sorted(tables))}",
+        )
+    return table
 
 
 def comparable(table: SourceTable) -> SourceColumn:

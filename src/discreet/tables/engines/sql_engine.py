@@ -15,6 +15,8 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from discreet.tables.data.expr import Read
+from discreet.tables.data.sums import Lookup, Relation, Sizes, Sums
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import Base, Found
 from discreet.tables.engines.dialect import Dialect
@@ -23,8 +25,6 @@ from discreet.tables.engines.relation import UNIT, Relations, select
 from discreet.tables.engines.source import SourceTable
 from discreet.tables.engines.statements import Statements
 from discreet.tables.engines.tree import reads_of
-from discreet.tables.expr import Read
-from discreet.tables.plan import Lookup, Relation, Sizes, Sums
 
 __all__ = ["STORED", "SqlEngine", "stored_within"]
 

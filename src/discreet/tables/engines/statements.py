@@ -15,6 +15,9 @@ from __future__ import annotations
 from sqlglot import exp
 
 from discreet.errors import RefusedQuestion
+from discreet.tables.data.expr import Constant
+from discreet.tables.data.sums import Groups, Mass, Norm, Once, Relation, Rows, Scheme, Sizes, Sums
+from discreet.tables.data.types import TEXT, WIDEST
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.pairs import Pairs
@@ -25,9 +28,6 @@ from discreet.tables.engines.terms import Term, named
 from discreet.tables.engines.tree import reads_of, unit_of
 from discreet.tables.engines.widths import HEAVIEST, STEPS, is_narrow_product, is_narrow_sum
 from discreet.tables.engines.write import halved
-from discreet.tables.expr import Constant
-from discreet.tables.plan import Groups, Mass, Norm, Once, Relation, Rows, Scheme, Sizes, Sums
-from discreet.tables.types import TEXT, WIDEST
 
 __all__ = ["Statements"]
 

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 from sqlglot import exp
 
+from discreet.tables.data.frozen import Frozen
 from discreet.tables.engines.dialect import Dialect
-from discreet.tables.engines.frozen import Frozen
 from discreet.tables.engines.terms import Term
 
 __all__ = ["Connected", "Temporary"]

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from discreet.errors import RefusedQuestion
+from discreet.tables.data.expr import Expr, Read, leaves
+from discreet.tables.data.sums import Lookup, Paired, Private, Relation
 from discreet.tables.engines.source import SourceTable, same_units
-from discreet.tables.expr import Expr, Read, leaves
-from discreet.tables.plan import Lookup, Paired, Private, Relation
 
 __all__ = ["all_tables", "lookups", "normal", "private_tables", "reads_of", "unit_of"]
 

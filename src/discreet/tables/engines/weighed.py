@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from sqlglot import exp
 
-from discreet.tables.engine import Integers
+from discreet.tables.data.engine import Integers
+from discreet.tables.data.types import TEXT
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.relation import select
 from discreet.tables.engines.temporary import Temporary
 from discreet.tables.engines.terms import named
-from discreet.tables.types import TEXT
 
 __all__ = ["key_rows", "numbered", "weights"]
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.expr import Expr
-from discreet.tables.plan import Groups, Mass, Norm, Rows, Sizes, Sums
-from discreet.tables.types import WIDEST
+from discreet.tables.data.expr import Expr
+from discreet.tables.data.sums import Groups, Mass, Norm, Rows, Sizes, Sums
+from discreet.tables.data.types import WIDEST
 
 __all__ = ["HEAVIEST", "STEPS", "checked", "checked_sizes", "is_narrow_product", "is_narrow_sum"]
 

@@ -15,15 +15,16 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.tables import expr as e
+from discreet.tables.data import expr as e
+from discreet.tables.data.types import TEXT, TRUTH, WIDEST, Type
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.calendar import spelled_out
 from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.read import clamped
 from discreet.tables.engines.terms import Term
-from discreet.tables.types import TEXT, TRUTH, WIDEST, Type
+from discreet.tables.engines.tree import normal
 
-__all__ = ["Writer", "halved"]
+__all__ = ["ColumnNames", "Writer", "halved"]
 
 _SIGNS: dict[str, type[exp.Binary]] = {
     "+": exp.Add,
@@ -36,6 +37,21 @@ _SIGNS: dict[str, type[exp.Binary]] = {
     ">": exp.GT,
     ">=": exp.GTE,
 }
+
+
+class ColumnNames:
+    """The names of columns of cells; a column that is read in two ways is two."""
+
+    def __init__(self) -> None:
+        self._names: dict[e.Read, str] = {}
+
+    def name(self, read: e.Read) -> str:
+        """The name of a column."""
+        return self._names.setdefault(normal(read), f"c{len(self._names)}")
+
+    def column(self, read: e.Read) -> Term:
+        """A column by its name."""
+        return t.column(self.name(read))
 
 
 class Writer:

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An answer as a frame, a file or JSON. Nothing here knows more than the answer does."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet import privacy
+from discreet.errors import BadDescription, MissingExtra
+from discreet.paths import place_for, unwritable
+
+if TYPE_CHECKING:
+    from discreet.tables.answer.answer import Answer, Noisy
+
+__all__ = ["from_json", "to_arrow", "to_csv", "to_dict", "to_json", "to_pandas", "to_parquet", "to_polars"]
+
+_VERSION = 1
+_NOISY = ("values", "lo", "hi", "text", "noise", "deviation", "whole", "nonnegative")
+_FORMER = {"gaussian", "step"}  # of answers that were kept by the first version; nothing reads them any more
+
+
+def to_pandas(answer: Answer) -> Any:
+    frame = _library("pandas").DataFrame(_columns(answer))
+    frame.attrs.update(answer.metadata())
+    return frame
+
+
+def to_polars(answer: Answer) -> Any:
+    return _library("polars").DataFrame(_columns(answer), strict=False)
+
+
+def to_arrow(answer: Answer) -> Any:
+    table = _library("pyarrow").table(_columns(answer))
+    return table.replace_schema_metadata(answer.metadata())
+
+
+def to_parquet(answer: Answer, path: str | Path) -> None:
+    table = to_arrow(answer)
+    with _written_to(path) as place:
+        _library("pyarrow.parquet").write_table(table, place)
+
+
+def to_csv(answer: Answer, path: str | Path) -> None:
+    with _written_to(path) as place, place.open("w", encoding="utf-8", newline="") as file:
+        lines = csv.writer(file)
+        lines.writerow(answer.header)
+        lines.writerows(answer.rows())
+
+
+def to_dict(answer: Answer) -> dict[str, Any]:
+    return {
+        "discreet.answer": _VERSION,
+        "keys": list(answer.keys),
+        "groups": [[_plain(part) for part in group] for group in answer.groups],
+        "columns": {
+            name: {field: _field(getattr(column, field)) for field in _NOISY}
+            for name, column in answer.columns.items()
+        },
+        "question": answer.question,
+        "notes": list(answer.notes),
+        "withheld": answer.withheld,
+        "guarantee": None if answer.guarantee is None else json.loads(answer.guarantee.to_json()),
+        "private": answer.private,
+    }
+
+
+def to_json(answer: Answer) -> str:
+    return json.dumps(to_dict(answer), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def from_json(text: str) -> Answer:
+    from discreet.tables.answer.answer import Answer
+
+    try:
+        stored = json.loads(text)
+        if stored["discreet.answer"] > _VERSION:
+            raise _unread("DP402", "it is from a newer version of discreet.")
+        columns = {name: _noisy(column) for name, column in stored["columns"].items()}
+        promised = stored["guarantee"]
+        return Answer(
+            keys=tuple(stored["keys"]),
+            groups=tuple(tuple(_value(part) for part in group) for group in stored["groups"]),
+            columns=columns,
+            question=stored["question"],
+            notes=tuple(stored["notes"]),
+            withheld=stored["withheld"],
+            guarantee=None if promised is None else privacy.from_json(json.dumps(promised)),
+            private=stored["private"],
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, BadDescription):
+            raise
+        raise _unread("DP401", "it is not an answer that discreet wrote.") from None
+
+
+def _noisy(stored: dict[str, Any]) -> Noisy:
+    from discreet.tables.answer.answer import Noisy
+
+    fields: dict[str, Any] = {
+        name: tuple(part) if isinstance(part, list) else part
+        for name, part in stored.items()
+        if name not in _FORMER
+    }
+    return Noisy(**fields)
+
+
+def _columns(answer: Answer) -> dict[str, list[Any]]:
+    rows = answer.rows()
+    return {name: [row[at] for row in rows] for at, name in enumerate(answer.header)}
+
+
+def _field(value: Any) -> Any:
+    """A field as JSON has it: an end that is infinite says nothing, and is null."""
+    if isinstance(value, tuple):
+        return [None if isinstance(part, float) and not math.isfinite(part) else part for part in value]
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """A key as JSON has it; what JSON does not know is marked."""
+    if isinstance(value, datetime):
+        return {"moment": value.isoformat()}
+    if isinstance(value, date):
+        return {"date": value.isoformat()}
+    return value
+
+
+def _value(stored: Any) -> Any:
+    if isinstance(stored, dict):
+        ((kind, text),) = stored.items()
+        return datetime.fromisoformat(text) if kind == "moment" else date.fromisoformat(text)
+    return stored
+
+
+@contextmanager
+def _written_to(path: str | Path) -> Iterator[Path]:
+    """A place for a file; the answer was paid for and is still there, whatever the system says."""
+    try:
+        yield place_for(path)
+    except OSError as error:
+        raise unwritable(path, error.strerror or "the system refuses") from None
+
+
+def _unread(code: str, reason: str) -> BadDescription:
+    return BadDescription(
+        code,
+        f"an answer cannot be read: {reason}",
+        why="an answer that is read wrongly is a wrong answer.",
+        fix="Answer.from_json(answer.to_json())",
+    )
+
+
+def _library(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        why = "the small core hands answers on as rows, as JSON and as CSV."
+        raise MissingExtra.of(name, why=why, instead="answer.rows()") from None

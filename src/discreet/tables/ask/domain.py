@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The public values that a key can have, from its type, its description or a public table; None if nobody knows.
+
+**Guarantee.** Nothing is read but the description, the question and public tables. A value that is not in the list may
+occur in the data all the same: it then belongs to no group of the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from discreet.tables.data.dataset import Dataset
+from discreet.tables.data.expr import Case, Coalesce, Constant, Expr, Read
+from discreet.tables.data.types import MOMENT, TRUTH, read_back
+
+__all__ = ["MOST", "domain"]
+
+#: A range of whole numbers, or of days, with more values than this is not listed.
+MOST = 1_000
+
+_Known = Mapping[tuple[str, str], tuple[Any, ...]]
+
+
+def domain(expr: Expr, dataset: Dataset, known: _Known, optional: frozenset[str]) -> tuple[Any, ...] | None:
+    """The values of an expression; `known` has those of columns that the rows were restricted to.
+
+    `optional` names the public tables whose columns can be NULL because nothing was found in them (a left join).
+    """
+    if isinstance(expr, Constant):
+        return (_value(expr.value, expr),)
+    if isinstance(expr, Read):
+        return _column(expr, dataset, known, optional)
+    if isinstance(expr, Case):
+        branches = [*(value for _, value in expr.whens), expr.otherwise]
+        return _union([domain(branch, dataset, known, optional) for branch in branches])
+    if isinstance(expr, Coalesce):
+        lists = [domain(item, dataset, known, optional) for item in expr.items]
+        united = _union(lists)
+        return united if united is None or expr.type.null else tuple(v for v in united if v is not None)
+    return _typed(expr)
+
+
+def _column(read: Read, dataset: Dataset, known: _Known, optional: frozenset[str]) -> tuple[Any, ...] | None:
+    table = dataset.tables[read.table]
+    listed = table.columns[read.column].values
+    at = (read.table, read.column)
+    if at in known:
+        both = tuple(value for value in listed or () if value in known[at])
+        return both or known[at]
+    if table.private:
+        return listed if listed is not None else _typed(read)
+    values = [value for (value,) in dataset.engine.values(read.table, (read.column,))]
+    if read.table in optional and None not in values:
+        values.append(None)
+    return tuple(values)
+
+
+def _typed(expr: Expr) -> tuple[Any, ...] | None:
+    """Everything that a type allows, if that is not too much."""
+    kind = expr.type
+    missing = (None,) if kind.null else ()
+    if kind.kind == TRUTH:
+        return (False, True, *missing)
+    if not kind.is_ordered or kind.places or kind.kind == MOMENT or kind.high - kind.low >= MOST:
+        return None
+    return (*(read_back(cell, kind) for cell in range(kind.low, kind.high + 1)), *missing)
+
+
+def _union(lists: list[tuple[Any, ...] | None]) -> tuple[Any, ...] | None:
+    """Each value once, as they come; NULL last."""
+    values: dict[Any, None] = {}
+    for listed in lists:
+        if listed is None:
+            return None
+        values.update(dict.fromkeys(listed))
+    missing = None in values
+    return (*(value for value in values if value is not None), *((None,) if missing else ()))
+
+
+def _value(cell: Any, expr: Expr) -> Any:
+    return read_back(cell, expr.type) if expr.type.is_ordered and cell is not None else cell

@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a column is read: its kind, its grid and its ends, from what is publicly known of it.
+
+    leaf        for arithmetic, aggregates and keys: a number needs bounds, and is moved between them
+    compared    for conditions: as it is, up to the widest whole numbers; no bounds are needed
+    rows_of     the rows of a private table, less those with a NULL where the description says there is none
+
+**Guarantee.** A `Read` depends on the description and the question alone. Its type has every value that the engine can
+make of the column: whole columns have cells of 1, real ones cells of 2**-places, so many that the bounds are about
+2**24 cells apart, and every number is rounded down to its cell.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+from collections.abc import Iterable
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from discreet.errors import BadParameter, RefusedQuestion
+from discreet.tables.data.dataset import Column, Table
+from discreet.tables.data.expr import Expr, IsNull, Logic, Not, Read
+from discreet.tables.data.sums import Filtered, Private, Relation
+from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros
+
+__all__ = ["FIRST", "LAST", "cells", "column_of", "compared", "exact", "grid", "leaf", "near", "rows_of"]
+
+#: The ends of what a date can be: those of the calendar that Python, and every engine, has.
+FIRST, LAST = date(1, 1, 1), date(9999, 12, 31)
+
+_EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
+_LATEST = datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+#: About so many cells (as a power of two) lie between the bounds of a real column.
+_FINE = 24
+#: A double has no more bits than this below its leading one.
+_BITS = 52
+#: The grid of a real column that has no bounds, in conditions.
+_PLAIN = 20
+_NUMBERS = {"integer", "real", "decimal"}
+_KINDS = {"text": TEXT, "boolean": TRUTH, "date": DATE, "timestamp": MOMENT}
+
+
+def leaf(table: Table, column: str, bounds: tuple[Any, Any] | None = None, *, text: str = "") -> Read:
+    """A column for arithmetic, an aggregate or a key; `bounds` stand in place of those of its description.
+
+    `text` is what is shown to a person whose column has no bounds: "AVG(basket)".
+
+    >>> table = Table("visits", {"days": Column("days", "integer", (0, 60)), "cost": Column("cost", "real")})
+    >>> leaf(table, "days").type
+    Type(kind='number', low=0, high=60, places=0, null=True)
+    >>> leaf(table, "cost", (0, 500)).type.places
+    15
+    """
+    known = column_of(table, column)
+    if known.kind in _NUMBERS:
+        ends = bounds or known.bounds
+        if ends is None:
+            raise _without_bounds(table, known, text)
+        return Read(table.name, column, _number(known, ends))
+    return Read(table.name, column, _other(table, known, bounds or known.bounds))
+
+
+def compared(table: Table, column: str) -> Read:
+    """A column for a condition: numbers, dates and moments as they are, whatever their bounds."""
+    known = column_of(table, column)
+    if known.kind not in _NUMBERS:
+        return Read(table.name, column, _other(table, known, None))
+    places = 0
+    if known.kind != "integer":
+        places = _number(known, known.bounds).places if known.bounds else _places(known, _PLAIN)
+    return Read(table.name, column, Type(NUMBER, -WIDEST, WIDEST, places, known.null))
+
+
+def rows_of(table: Table) -> Relation:
+    """The rows of a private table; what its description says is never NULL is made so."""
+    sure = [name for name, column in table.columns.items() if not column.null and column.kind != "other"]
+    present = tuple(Not(IsNull(_nullable(compared(table, name)))) for name in sure if name != table.unit)
+    if not present:
+        return Private(table.name)
+    condition: Expr = present[0] if len(present) == 1 else Logic("and", present)
+    return Filtered(Private(table.name), condition)
+
+
+def column_of(table: Table, name: str) -> Column:
+    """What is known of a column, or a refusal that names those that there are."""
+    if name in table.columns:
+        return table.columns[name]
+    raise RefusedQuestion(
+        "DP701",
+        f"{table.name} has no column {name!r}.",
+        why="only columns of the description can be asked about.",
+        fix=f"use {near(name, table.columns)}",
+    )
+
+
+def near(name: str, names: Iterable[str]) -> str:
+    """The names that a person may have meant, most similar first; all of them (or the first ten) if none is."""
+    known = list(names)
+    lowered = {other.lower(): other for other in known}
+    found = [lowered[match] for match in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)]
+    if found or len(known) == 1:
+        return " or ".join(found or known)
+    return "one of " + ", ".join(known[:10]) if known else "another name"
+
+
+def exact(value: Any) -> Fraction:
+    """A number exactly; a float as the decimal that it prints as, which is what its author meant."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal) or not _is_finite(value):
+        raise _bad_end()
+    return Fraction(value) if isinstance(value, numbers.Rational | Decimal) else Fraction(repr(float(value)))
+
+
+def cells(value: Fraction, places: int) -> int:
+    """The cell that a number lies in: rounded down, as the engine does it."""
+    return math.floor(value * Fraction(2) ** places)
+
+
+def grid(low: Fraction, high: Fraction) -> int:
+    """The places with which two ends are about 2**24 cells apart; never finer than a double is there."""
+    width, reach = high - low, max(abs(low), abs(high))
+    if reach == 0:
+        return 0
+    fine = _FINE - _exponent(width) if width else _FINE
+    return max(0, min(fine, _BITS - _exponent(reach), 60))
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, numbers.Rational) or math.isfinite(value)
+
+
+def _exponent(value: Fraction) -> int:
+    """The least e with value <= 2**e."""
+    e = value.numerator.bit_length() - value.denominator.bit_length() - 1
+    while value > Fraction(2) ** e:
+        e += 1
+    return e
+
+
+def _number(column: Column, bounds: tuple[Any, Any]) -> Type:
+    low, high = _ends(column, bounds)
+    if column.kind == "integer":
+        # whole numbers between the bounds; if there is none, the cell below them
+        first, last = math.ceil(low), math.floor(high)
+        return Type(NUMBER, min(first, last), last, 0, column.null)
+    places = _places(column, grid(low, high))
+    return Type(NUMBER, cells(low, places), cells(high, places), places, column.null)
+
+
+def _places(column: Column, otherwise: int) -> int:
+    return otherwise if column.places is None else column.places
+
+
+def _ends(column: Column, bounds: tuple[Any, Any]) -> tuple[Fraction, Fraction]:
+    low, high = (exact(end) for end in bounds)
+    if low > high:
+        raise BadParameter(
+            "DP107",
+            f"the bounds of {column.name} are the wrong way round.",
+            why="values are moved between them, so the lower one comes first.",
+            fix=f"bounds = [{float(high):g}, {float(low):g}]",
+        )
+    return low, high
+
+
+def _other(table: Table, column: Column, bounds: tuple[Any, Any] | None) -> Type:
+    kind = _KINDS.get(column.kind)
+    if kind is None:
+        raise RefusedQuestion(
+            "DP705",
+            f"the column {column.name} of {table.name} is neither a number, a text, a truth value nor a date.",
+            why="what an engine makes of such values is not the same everywhere, so nothing is proved about it.",
+            fix=f'describe it:  [columns.{column.name}]  type = "text"',
+        )
+    if kind == DATE:
+        low, high = (_day(end) for end in bounds or (FIRST, LAST))
+        return Type(DATE, days(low), days(high), 0, column.null)
+    if kind == MOMENT:
+        start, stop = (_moment(end) for end in bounds or (_EARLIEST, _LATEST))
+        return Type(MOMENT, micros(start), micros(stop), 0, column.null)
+    return Type(kind, null=column.null)
+
+
+def _day(value: Any) -> date:
+    if isinstance(value, str):
+        value = _iso(date.fromisoformat, value)
+    if isinstance(value, datetime):
+        value = value.date()
+    if not isinstance(value, date):
+        raise _bad_end()
+    return value
+
+
+def _moment(value: Any) -> datetime:
+    if isinstance(value, str):
+        value = _iso(datetime.fromisoformat, value)
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day, tzinfo=UTC)
+    if not isinstance(value, datetime):
+        raise _bad_end()
+    return value
+
+
+def _iso(read: Any, text: str) -> Any:
+    try:
+        return read(text)
+    except ValueError:
+        raise _bad_end() from None
+
+
+def _nullable(read: Read) -> Read:
+    return Read(read.table, read.column, read.of.with_null(True))
+
+
+def _bad_end() -> BadParameter:
+    return BadParameter(
+        "DP104",
+        "a bound, and a number in a question, must be a finite number.",
+        why="every bound of the answer is computed from it.",
+        fix="bounds = [0, 500],  in a question  between=(0, 500)",
+    )
+
+
+def _without_bounds(table: Table, column: Column, text: str) -> BadParameter:
+    """The error of the design: it names the column, both places where bounds can be written, and no value."""
+    name = column.name
+    shown = text or name
+    inside = shown.replace(name, f"CLAMP({name}, 0, 500)", 1) if text else f"CLAMP({name}, 0, 500)"
+    return BadParameter(
+        "DP104",
+        f"{shown} needs bounds and none are declared.",
+        why="without bounds one person can move the answer without limit, so no finite noise is private.",
+        fix=f"add  bounds = [0, 500]  to [columns.{name}] of {table.name}, or write  {inside}",
+    )

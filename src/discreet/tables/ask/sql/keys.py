@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GROUP BY: keys with their public values, where somebody has stated them.
+
+**Guarantee.** The values of a key come from the description, the question or a public table. Where nobody has stated
+them the key says so (`values` is None), and its groups are found by a private selection. Numbers that are not whole are
+no keys.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+from typing import Any
+
+from discreet.tables.ask.build import on_grid
+from discreet.tables.ask.domain import domain
+from discreet.tables.ask.question import Key
+from discreet.tables.ask.sql.refuse import refused, shown
+from discreet.tables.ask.sql.rows import Rows
+from discreet.tables.ask.sql.scalar import Scalar
+from discreet.tables.data.expr import Constant, Expr, Read
+from discreet.tables.data.types import NUMBER
+
+__all__ = ["combinations", "key", "key_expression"]
+
+#: Every group gets noise, and a row of the answer; more than this nobody reads.
+_MOST_GROUPS = 100_000
+
+
+def key(node: Any, name: str, rows: Rows) -> Key:
+    """One column to group by."""
+    of = key_expression(node, rows)
+    return Key(name, of, domain(of, rows.scope.dataset, rows.known, rows.scope.optional()))
+
+
+def key_expression(node: Any, rows: Rows) -> Expr:
+    """What is grouped by: a text, a truth value, a date or a whole number."""
+    found = rows.scope.column(node)
+    scalar = Scalar(rows.scope, shown(node))
+    if found is None:
+        return _keylike(node, on_grid(scalar.term(node)))
+    column = found.table.columns[found.column]
+    if found.is_unit:
+        return scalar.compared(found)  # refused there
+    if column.kind in {"real", "decimal"}:
+        raise _not_a_key(node, "a real number")
+    if column.kind != "integer":
+        return scalar.bounded(found)
+    stated = (found.table.name, found.column) in rows.known or column.values is not None
+    if stated or not found.table.private:
+        return scalar.compared(found)
+    if column.bounds is None:
+        raise _not_a_key(node, "a number without bounds")
+    return scalar.bounded(found)
+
+
+def combinations(keys: tuple[Key, ...], rows: Rows) -> tuple[tuple[Any, ...], ...] | None:
+    """The groups that are known jointly, because several keys are columns of one public table."""
+    if any(one.values is None for one in keys):
+        return None
+    tables = [_public_table(one, rows) for one in keys]
+    parts: list[tuple[tuple[int, ...], list[tuple[Any, ...]]]] = []
+    for table in dict.fromkeys(tables):
+        places = tuple(at for at, other in enumerate(tables) if other == table)
+        if table is None:
+            parts += [((at,), [(value,) for value in keys[at].values or ()]) for at in places]
+        else:
+            parts.append((places, _joint(table, [keys[at] for at in places], rows)))
+    if prod(len(listed) for _, listed in parts) > _MOST_GROUPS:
+        raise refused(
+            "DP704",
+            f"there would be more than {_MOST_GROUPS} groups.",
+            "each of them gets noise of its own, and most would be empty.",
+            "group by fewer columns, or by coarser buckets",
+        )
+    if all(len(places) == 1 for places, _ in parts):
+        return None
+    return tuple(_in_order(parts, chosen) for chosen in product(*(listed for _, listed in parts)))
+
+
+def _in_order(
+    parts: list[tuple[tuple[int, ...], Any]], chosen: tuple[tuple[Any, ...], ...]
+) -> tuple[Any, ...]:
+    pairs = [
+        pair
+        for (places, _), values in zip(parts, chosen, strict=True)
+        for pair in zip(places, values, strict=True)
+    ]
+    return tuple(value for _, value in sorted(pairs, key=lambda pair: pair[0]))
+
+
+def _joint(table: str, keys: list[Key], rows: Rows) -> list[tuple[Any, ...]]:
+    columns = [one.of.column for one in keys if isinstance(one.of, Read)]
+    listed = rows.scope.dataset.engine.values(table, tuple(columns))
+    allowed = [set(one.values or ()) for one in keys]
+    kept = [row for row in listed if all(value in fits for value, fits in zip(row, allowed, strict=True))]
+    missing = (None,) * len(columns)
+    return [*kept, missing] if table in rows.scope.optional() and missing not in kept else kept
+
+
+def _public_table(one: Key, rows: Rows) -> str | None:
+    """The public table of which a key is a column."""
+    if not isinstance(one.of, Read) or rows.scope.dataset.tables[one.of.table].private:
+        return None
+    return one.of.table
+
+
+def _keylike(node: Any, of: Expr) -> Expr:
+    if isinstance(of, Constant):
+        raise refused(
+            "DP704", f"{shown(node)} is the same in every row.", "there would be one group.", "leave it out"
+        )
+    if of.type.kind == NUMBER and of.type.places:
+        raise _not_a_key(node, "a real number")
+    return of
+
+
+def _not_a_key(node: Any, what: str) -> Exception:
+    return refused(
+        "DP704",
+        f"{shown(node)} is {what}, and cannot be grouped by.",
+        "nearly every row would be a group of its own, and none of them could be shown.",
+        f"GROUP BY BUCKET({shown(node)}, 0, 10, 20, 50)   or declare bounds or values for it",
+    )

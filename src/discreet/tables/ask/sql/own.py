@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fix in the names of the data set at hand, where it was written down with the names of an example.
+
+Refusals are written with one table in mind: `visits` of the unit `patient_id`, with the text `ward` (one of 'A', 'B'), the
+numbers `days` and `cost`, the day `came_on`, the moment `seen_at`, the truth value `urgent`, and the public table `wards`.
+
+**Guarantee.** Only the question's text and the public description are read. A question that a fix proposes as a whole is
+answered: where the exchanged one would be refused in its turn, rows are counted instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+
+from discreet.errors import DiscreetError
+from discreet.tables.ask.formula import identifier
+from discreet.tables.ask.sql.dialect import Plain
+from discreet.tables.data.dataset import Column, Dataset, Table
+
+__all__ = ["in_own_names"]
+
+#: The words of the example, with the kinds of column that each stands for.
+_NUMBERS = frozenset({"integer", "real", "decimal"})
+_WORDS = {
+    "ward": frozenset({"text"}),
+    "days": _NUMBERS,
+    "cost": _NUMBERS,
+    "came_on": frozenset({"date", "timestamp"}),
+    "seen_at": frozenset({"timestamp"}),
+    "urgent": frozenset({"boolean"}),
+}
+_EXAMPLE = re.compile(rf"(?<![\w.\"'])({'|'.join((*_WORDS, 'patient_id', 'visits', 'wards'))})(?![\w'])")
+_LETTERS = re.compile(r"'(A|B|a)'")
+_KEYED = re.compile(r"GROUP BY ward\b")
+_SUMMED = re.compile(r"\b(?:SUM|AVG|MEDIAN|QUANTILE|VAR_POP|STDDEV_POP|MIN|MAX)\([^()]*\)")
+_JOINED = re.compile(r"(FROM visits )?JOIN wards (ON visits\.ward = wards\.ward|USING \(ward\))")
+
+
+def in_own_names(fix: str, text: str, dataset: Dataset, answered: Callable[[str], Any]) -> str:
+    """The fix of a refused `text`, with the tables and columns of the data set; `answered` raises for what is refused."""
+    own = _Own(dataset, text)
+    told = own.timed(own.joined(fix))
+    keyed = bool(_KEYED.search(told))
+    told = _SUMMED.sub(lambda call: own.exchanged(call[0], summed=True, keyed=keyed), told)
+    told = own.exchanged(told, keyed=keyed)
+    question, gap, rest = told.partition("   ")
+    if question.startswith("SELECT ") and not _is_answered(question, answered):
+        return f"{own.count}{gap}{rest}"
+    return told
+
+
+@dataclass(frozen=True)
+class _Own:
+    """What stands for the words of the example: what the question itself names, before anything else of the right kind."""
+
+    dataset: Dataset
+    text: str
+
+    @property
+    def table(self) -> Table:
+        """The private table that is asked about."""
+        private = [table for table in self.dataset.tables.values() if table.private]
+        return next((table for table in private if self._names(table.name)), private[0])
+
+    @property
+    def count(self) -> str:
+        """The question that is always answered."""
+        return f"SELECT COUNT(*) FROM {_written(self.table.name)}"  # noqa: S608 - shown, not run
+
+    def exchanged(self, part: str, *, keyed: bool, summed: bool = False) -> str:
+        """The words of the example for one's own; a number that is summed between bounds."""
+        wards = self._column("ward", keyed=keyed)
+        if wards is not None and re.search(r"\bward\b", part) and not re.search("""["']A["']""", self.text):
+            part = _LETTERS.sub(lambda letter: _letter(letter[1], wards), part)
+        return _EXAMPLE.sub(lambda word: self._word(word[1], keyed=keyed, summed=summed), part)
+
+    def joined(self, fix: str) -> str:
+        """A join that there is: with a public table, else with another private one; else none."""
+        match = _JOINED.search(fix)
+        if match is None or "wards" in self.dataset.tables:
+            return fix
+        start = f"FROM {_written(self.table.name)} " if match[1] else ""
+        for other in self.dataset.tables.values():
+            shared = next((name for name in other.columns if name in self.table.columns), None)
+            by = self.table.unit if other.private else shared
+            if other.name != self.table.name and by in other.columns:
+                return f"{fix[: match.start()]}{start}JOIN {_written(other.name)} USING ({_written(str(by))})"
+        return self.count
+
+    def timed(self, fix: str) -> str:
+        """A day, where it is compared with moments, is one too."""
+        found = self._column("came_on")
+        if found is None or found.kind == "date":
+            return fix
+        return re.sub(r"DATE ('2026-01-01)'", r"TIMESTAMP \1 00:00:00'", fix)
+
+    def _word(self, word: str, *, keyed: bool, summed: bool) -> str:
+        if word in self.dataset.tables or self._is_own(word):
+            return word
+        if word == "visits":
+            return _written(self.table.name)
+        if word == "patient_id":
+            unit = str(self.table.unit)
+            return _written(unit) if unit in self.table.columns else word
+        found = self._column(word, keyed=keyed) if word in _WORDS else None
+        if found is None:
+            return word
+        name = _written(found.name)
+        return f"CLAMP({name}, 0, 500)" if summed and found.kind in _NUMBERS and not found.bounds else name
+
+    def _column(self, word: str, *, keyed: bool = False) -> Column | None:
+        taken = self._column("days") if word == "cost" else None
+        return next((one for one in self._columns(word, keyed=keyed) if one is not taken), taken)
+
+    def _columns(self, word: str, *, keyed: bool) -> Iterator[Column]:
+        """Those of a kind: one of that very name, then as the question names them, then all others."""
+        fit = [
+            column
+            for column in self.table.columns.values()
+            if column.kind in _WORDS[word] and column.name != self.table.unit and (column.values or not keyed)
+        ]
+        named = [column for column in fit if self._names(column.name)]
+        yield from (column for column in fit if column.name == word)
+        yield from sorted(named, key=lambda column: self._place(column.name))
+        yield from fit
+
+    def _is_own(self, word: str) -> bool:
+        return any(word in table.columns for table in self.dataset.tables.values())
+
+    def _names(self, name: str) -> bool:
+        return self._place(name) >= 0
+
+    def _place(self, name: str) -> int:
+        found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.text, re.IGNORECASE)
+        return -1 if found is None else found.start()
+
+
+def _letter(letter: str, column: Column) -> str:
+    """A public value of the column in place of 'A' and 'B', if it has any."""
+    listed = [str(value) for value in column.values or ()][:2] or ["A", "B"]
+    chosen = listed[-1] if letter == "B" else listed[0]
+    value = chosen.lower() if letter == "a" else chosen
+    return f"'{value.replace(chr(39), chr(39) * 2)}'"
+
+
+def _written(name: str) -> str:
+    """A name as it is written in SQL."""
+    return exp.Column(this=identifier(name)).sql(dialect=Plain)
+
+
+def _is_answered(question: str, answered: Callable[[str], Any]) -> bool:
+    try:
+        answered(question)
+    except (DiscreetError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,331 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expressions of one row: from the tree of SQL to `expr.Expr`, part by part.
+
+**Guarantee.** The table of handlers below is closed: a kind of node that is not in it, or a part of a node that its
+handler does not read, is refused. So everything that reaches an engine is a function of one row that `build` and
+`compare` have proved total and bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sqlglot import exp
+
+from discreet.tables.ask import build, compare, leaf
+from discreet.tables.ask.build import Term
+from discreet.tables.ask.sql.functions import call, date_part
+from discreet.tables.ask.sql.literals import literal
+from discreet.tables.ask.sql.refuse import only, owned, refused, shown, unsupported
+from discreet.tables.ask.sql.scope import Found, Scope
+from discreet.tables.data.expr import Constant, Expr, IsNull, Read
+from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH
+
+__all__ = ["Scalar", "conjuncts"]
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """Reads expressions in a scope; `text` is what is shown where a column has no bounds."""
+
+    scope: Scope
+    text: str = ""
+
+    def term(self, node: Any) -> Term:
+        """The value of an expression: numbers for arithmetic, so that each column needs bounds."""
+        handler = _HANDLERS.get(type(node))
+        if handler is None:
+            raise unsupported(node)
+        return handler(self, node)
+
+    def operand(self, node: Any) -> Term:
+        """The same for one side of a comparison, where a column that stands alone needs no bounds."""
+        found = self.scope.column(node)
+        return self.compared(found) if found is not None else self.term(node)
+
+    def condition(self, node: Any) -> Expr:
+        """A truth value."""
+        return build.condition(self.term(node))
+
+    def compared(self, found: Found) -> Read:
+        """A column as it is."""
+        _check_unit(found)
+        return _nulls(leaf.compared(found.table, found.column), found)
+
+    def bounded(self, found: Found, bounds: tuple[Fraction, Fraction] | None = None) -> Read:
+        """A column between its bounds."""
+        _check_unit(found)
+        return _nulls(leaf.leaf(found.table, found.column, bounds, text=self.text), found)
+
+
+def conjuncts(node: Any) -> list[Any]:
+    """The conditions of which a condition is the AND; parentheses around them do not matter."""
+    waiting, found = [node], []
+    while waiting:
+        top = waiting.pop()
+        if isinstance(top, exp.Paren):
+            waiting.append(only(top, "this").this)
+        elif isinstance(top, exp.And):
+            only(top, "this", "expression")
+            waiting += [top.expression, top.this]
+        else:
+            found.append(top)
+    return found
+
+
+def _nulls(read: Read, found: Found) -> Read:
+    """Only in private tables is a promise that nothing is NULL made true (`leaf.rows_of`)."""
+    sure = found.table.private and not found.optional
+    return read if sure else Read(read.table, read.column, read.of.with_null(True))
+
+
+def _check_unit(found: Found) -> None:
+    if found.is_unit:
+        raise refused(
+            "DP706",
+            f"{found.column} says whose row it is, and is not used as a value.",
+            "a number, a group or a condition about one person is what must not be answered.",
+            f"COUNT(DISTINCT {found.column})   counts them; leave {found.column} out of everything else",
+        )
+
+
+# --- one handler for each kind of node ---------------------------------------------------------------
+
+
+def _column(scalar: Scalar, node: Any) -> Term:
+    meaning = scalar.scope.meaning(node)
+    if isinstance(meaning, Found):
+        return scalar.bounded(meaning)
+    inner, expression = meaning
+    return Scalar(inner, scalar.text).term(expression)
+
+
+def _paren(scalar: Scalar, node: Any) -> Term:
+    return scalar.term(only(node, "this").this)
+
+
+def _literal(_: Scalar, node: Any) -> Term:
+    return literal(only(node, "this", "is_string"))
+
+
+def _boolean(_: Scalar, node: Any) -> Term:
+    return build.constant(bool(only(node, "this").this))
+
+
+def _null(_: Scalar, node: Any) -> Term:
+    only(node)
+    return build.NULL
+
+
+def _negative(scalar: Scalar, node: Any) -> Term:
+    return build.arithmetic("-", Fraction(0), scalar.term(only(node, "this").this))
+
+
+def _binary(make: Callable[[Term, Term], Term]) -> Callable[[Scalar, Any], Term]:
+    def handler(scalar: Scalar, node: Any) -> Term:
+        only(node, "this", "expression")
+        return make(scalar.term(node.this), scalar.term(node.expression))
+
+    return handler
+
+
+def _divided(op: str) -> Callable[[Scalar, Any], Term]:
+    def handler(scalar: Scalar, node: Any) -> Term:
+        only(node, "this", "expression")
+        terms = scalar.term(node.this), scalar.term(node.expression)
+        away = f"{shown(node.this)} {op} CLAMP({shown(node.expression)}, 1, 1000)"
+        return build.quotient(*terms, whole=op == "//", instead=away)
+
+    return handler
+
+
+def _comparison(op: str) -> Callable[[Scalar, Any], Term]:
+    def handler(scalar: Scalar, node: Any) -> Term:
+        only(node, "this", "expression")
+        return compare.compare(op, scalar.operand(node.this), scalar.operand(node.expression))
+
+    return handler
+
+
+def _and(scalar: Scalar, node: Any) -> Term:
+    return build.logic("and", [scalar.term(part) for part in conjuncts(node)])
+
+
+def _or(scalar: Scalar, node: Any) -> Term:
+    parts: list[Any] = []
+    while isinstance(node, exp.Or):
+        only(node, "this", "expression")
+        parts.append(node.expression)
+        node = node.this
+    return build.logic("or", [scalar.term(part) for part in [node, *reversed(parts)]])
+
+
+def _not(scalar: Scalar, node: Any) -> Term:
+    return build.logic("not", [scalar.term(only(node, "this").this)])
+
+
+def _is(scalar: Scalar, node: Any) -> Term:
+    only(node, "this", "expression")
+    if isinstance(node.expression, exp.Null):
+        return IsNull(build.on_grid(scalar.operand(node.this)))
+    if isinstance(node.expression, exp.Boolean):
+        return compare.is_truth(scalar.condition(node.this), bool(node.expression.this))
+    raise unsupported(node)
+
+
+def _in(scalar: Scalar, node: Any) -> Term:
+    if node.args.get("query") is not None:
+        raise refused(
+            "DP702",
+            f"IN with a query is not answered: {shown(node)}",
+            "whether a row is kept would depend on other people's rows.",
+            _listed(scalar, node),
+        )
+    only(node, "this", "expressions")
+    return compare.is_in(scalar.operand(node.this), [scalar.term(value) for value in node.expressions])
+
+
+_LISTS = {
+    NUMBER: "(1, 2)",
+    TEXT: "('A', 'B')",
+    TRUTH: "(TRUE)",
+    DATE: "(DATE '2026-01-01', DATE '2026-01-02')",
+    MOMENT: "(TIMESTAMP '2026-01-01 00:00:00')",
+}
+
+
+def _listed(scalar: Scalar, node: Any) -> str:
+    """A list that can stand in place of a query; people are not listed: their tables are joined, or nothing is said of them."""
+    found = scalar.scope.column(node.this) if isinstance(node.this, exp.Column) else None
+    if found is None or not found.is_unit:
+        column = None if found is None else found.table.columns[found.column]
+        values = [] if column is None or column.kind != "text" else list(column.values or ())[:2]
+        written = ", ".join(exp.Literal.string(value).sql() for value in values)
+        kind = build.kind_of(scalar.term(node.this))
+        return f"{shown(node.this)} IN {f'({written})' if written else _LISTS[kind]}"
+    named = {table.name for table in node.args["query"].find_all(exp.Table)}
+    tables = scalar.scope.dataset.tables
+    for name in sorted(named & tables.keys()):
+        if tables[name].private and name != found.table.name and tables[name].unit == found.column:
+            return f"FROM {found.table.name} JOIN {name} USING ({found.column})"
+    return f"leave {found.column} out of the condition"
+
+
+def _between(scalar: Scalar, node: Any) -> Term:
+    only(node, "this", "low", "high")
+    ends = [scalar.operand(node.args[end]) for end in ("low", "high")]
+    return compare.between(scalar.operand(node.this), *ends)
+
+
+def _like(scalar: Scalar, node: Any) -> Term:
+    only(node, "this", "expression", "negate")
+    matches = compare.like(scalar.operand(node.this), scalar.term(node.expression))
+    return build.logic("not", [matches]) if node.args.get("negate") else matches
+
+
+def _case(scalar: Scalar, node: Any) -> Term:
+    only(node, "this", "ifs", "default")
+    whens = [
+        (_when(scalar, node.this, branch), scalar.term(branch.args["true"])) for branch in node.args["ifs"]
+    ]
+    default = node.args.get("default")
+    return build.case(whens, build.NULL if default is None else scalar.term(default))
+
+
+def _when(scalar: Scalar, subject: Any, branch: Any) -> Term:
+    only(branch, "this", "true")
+    if subject is None:
+        return scalar.condition(branch.this)
+    return compare.compare("=", scalar.operand(subject), scalar.operand(branch.this))
+
+
+def _if(scalar: Scalar, node: Any) -> Term:
+    only(node, "this", "true", "false")
+    otherwise = node.args.get("false")
+    whens = [(scalar.condition(node.this), scalar.term(node.args["true"]))]
+    return build.case(whens, build.NULL if otherwise is None else scalar.term(otherwise))
+
+
+_WHOLE = {"INT", "BIGINT", "SMALLINT", "TINYINT"}
+_REAL = {"FLOAT", "DOUBLE", "DECIMAL", "REAL"}
+_TEXTS = {"TEXT", "VARCHAR"}
+_MOMENTS = {"TIMESTAMP", "TIMESTAMPTZ", "DATETIME"}
+
+
+_CONVERTED = {
+    NUMBER: "FLOOR(x)",
+    TEXT: "CASE WHEN ward = 'A' THEN 1 ELSE 0 END   or, if it holds numbers:  type = \"integer\"  in the description",
+    TRUTH: "CASE WHEN urgent THEN 1 ELSE 0 END",
+    DATE: "YEAR(day)   or   MONTH(day)",
+    MOMENT: "YEAR(day)   or   MONTH(day)   or   HOUR(day)",
+}
+
+
+def _cast(scalar: Scalar, node: Any) -> Term:
+    """A conversion that cannot fail and means the same everywhere; else a refusal that says what to write."""
+    only(node, "this", "to", "safe")
+    only(node.args["to"], "this", "nested")
+    target, term = getattr(node.args["to"].this, "name", ""), scalar.term(node.this)
+    kind = build.kind_of(term)
+    written = term.value if isinstance(node.this, exp.Literal) and isinstance(term, Constant) else None
+    if isinstance(written, str) and target == "DATE":
+        return compare.as_date(written)
+    if isinstance(written, str) and target in _MOMENTS:
+        return compare.as_moment(written)
+    if target in _WHOLE | _REAL and kind in {NUMBER, TRUTH}:
+        number = build.as_number(term)
+        if target in _REAL or build.on_grid(number).type.places == 0:
+            return number
+    if (kind, target) == (DATE, "DATE") or (kind == TEXT and target in _TEXTS):
+        return term
+    if (kind == MOMENT and target in _MOMENTS) or (kind, target) == (TRUTH, "BOOLEAN"):
+        return term
+    raise refused(
+        "DP705",
+        f"this conversion is not answered: {shown(node)}",
+        "engines round differently, or fail on some rows.",
+        owned(_CONVERTED.get(kind, "COUNT(*)"), node),
+    )
+
+
+def _extract(scalar: Scalar, node: Any) -> Term:
+    only(node, "this", "expression")
+    return date_part(scalar, node.this.name, node.expression)
+
+
+_HANDLERS: dict[type[Any], Callable[[Scalar, Any], Term]] = {
+    exp.Column: _column,
+    exp.Paren: _paren,
+    exp.Literal: _literal,
+    exp.Boolean: _boolean,
+    exp.Null: _null,
+    exp.Neg: _negative,
+    exp.Add: _binary(lambda a, b: build.arithmetic("+", a, b)),
+    exp.Sub: _binary(lambda a, b: build.arithmetic("-", a, b)),
+    exp.Mul: _binary(lambda a, b: build.arithmetic("*", a, b)),
+    exp.Div: _divided("/"),
+    exp.IntDiv: _divided("//"),
+    exp.Mod: _binary(build.modulo),
+    exp.EQ: _comparison("="),
+    exp.NEQ: _comparison("<>"),
+    exp.LT: _comparison("<"),
+    exp.LTE: _comparison("<="),
+    exp.GT: _comparison(">"),
+    exp.GTE: _comparison(">="),
+    exp.And: _and,
+    exp.Or: _or,
+    exp.Not: _not,
+    exp.Is: _is,
+    exp.In: _in,
+    exp.Between: _between,
+    exp.Like: _like,
+    exp.Case: _case,
+    exp.If: _if,
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Extract: _extract,
+    exp.Anonymous: call,
+}

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a text to one SELECT: what is one statement, short and flat enough, and what surrounds it.
+
+    EXPLAIN PRIVACY  SELECT … FROM …  WITH (epsilon = 0.1) ;
+
+**Guarantee.** The text is parsed to a tree and never pasted into another text. What comes out is one SELECT with nothing
+before or after it but what is drawn above; everything else is refused, whatever is in it.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+
+from discreet.errors import BadParameter
+from discreet.tables.ask.sql.dialect import Plain
+from discreet.tables.ask.sql.refuse import refused, unsupported
+
+__all__ = ["OPTIONS", "Statement", "statement"]
+
+#: What may stand in a trailing WITH ( … ).
+OPTIONS = ("epsilon", "delta", "rho", "error", "confidence")
+
+_LONGEST = 100_000
+_MOST_TOKENS = 10_000
+_DEEPEST = 40
+_TALLEST = 120
+
+_OPENERS = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
+_CLOSERS = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
+_PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A SELECT, whether only its cost was asked for, and the options that were written behind it."""
+
+    select: exp.Select
+    text: str
+    explain: bool
+    options: Mapping[str, float | str]
+
+
+def statement(text: Any) -> Statement:
+    """The one statement of a text."""
+    found = _tokens(_checked(text))
+    if found and found[-1].token_type == TokenType.SEMICOLON:
+        found = found[:-1]
+    _check_shape(found)
+    explain = [token.text.upper() for token in found[:2]] == ["EXPLAIN", "PRIVACY"]
+    if explain:
+        found = found[2:]
+    found, options = _split_options(found)
+    _check_start(found)
+    written = text[found[0].start : found[-1].end + 1]
+    return Statement(_parsed(written), written, explain, options)
+
+
+def _checked(text: Any) -> str:
+    if not isinstance(text, str):
+        raise BadParameter(
+            "DP104",
+            f"a question must be a text, not {type(text).__name__}.",
+            why="it is parsed, and recorded as it was asked.",
+            fix='session.sql("SELECT COUNT(*) FROM visits", epsilon=0.1)',
+        )
+    if len(text) > _LONGEST:
+        raise refused(
+            "DP702",
+            f"the question is longer than {_LONGEST} characters.",
+            "a person wrote none that long, and reading it takes the time of others.",
+            "put long lists into a public table and join it",
+        )
+    if any(unicodedata.category(c) in {"Cc", "Cf", "Cs", "Co", "Cn"} and c not in "\t\r\n" for c in text):
+        raise refused(
+            "DP702",
+            "the question holds characters that cannot be seen.",
+            "what is recorded must be what a person reads.",
+            "type it again, or remove control characters",
+        )
+    return text
+
+
+def _tokens(text: str) -> list[Token]:
+    try:
+        return list(Plain().tokenize(text))
+    except (SqlglotError, ValueError) as error:
+        raise refused(
+            "DP702",
+            "the question ends inside a text or a name that was opened.",
+            "nothing is guessed.",
+            "close every quote:  ward = 'A'",
+        ) from error
+
+
+def _check_shape(found: Sequence[Token]) -> None:
+    """Not too many words, not too deep, one statement, no number that runs into a name."""
+    if len(found) > _MOST_TOKENS:
+        raise _too_deep(f"the question has more than {_MOST_TOKENS} words.")
+    depth = prefixes = 0
+    for at, token in enumerate(found):
+        depth += (token.token_type in _OPENERS) - (token.token_type in _CLOSERS)
+        prefixes = prefixes + 1 if token.token_type in _PREFIXES else 0
+        if max(depth, prefixes) > _DEEPEST:
+            raise _too_deep(f"the question is nested more than {_DEEPEST} deep.")
+        if token.token_type == TokenType.SEMICOLON:
+            raise refused(
+                "DP702",
+                "there are several statements.",
+                "each question is charged for itself.",
+                "ask them one by one",
+            )
+        if at and _runs_on(found[at - 1], token):
+            raise refused(
+                "DP702",
+                f"a number runs into a name: {found[at - 1].text}{token.text}",
+                "it would be read as a number with an alias.",
+                "write numbers in digits:  1000",
+            )
+
+
+def _runs_on(number: Token, token: Token) -> bool:
+    touches = number.token_type == TokenType.NUMBER and number.end + 1 == token.start
+    return touches and token.token_type not in _AFTER_NUMBERS
+
+
+_AFTER_NUMBERS = {
+    *_CLOSERS - {TokenType.END},
+    *_PREFIXES - {TokenType.NOT},
+    TokenType.COMMA,
+    TokenType.STAR,
+    TokenType.SLASH,
+    TokenType.DIV,
+    TokenType.MOD,
+    TokenType.EQ,
+    TokenType.NEQ,
+    TokenType.LT,
+    TokenType.LTE,
+    TokenType.GT,
+    TokenType.GTE,
+    TokenType.DCOLON,
+    TokenType.SEMICOLON,
+}
+
+
+def _too_deep(what: str) -> Exception:
+    return refused(
+        "DP702",
+        what,
+        "reading it would exhaust the machine that others use too.",
+        "put long lists into a public table and join it; use CLAMP and BUCKET instead of nested CASE",
+    )
+
+
+def _split_options(found: list[Token]) -> tuple[list[Token], dict[str, float | str]]:
+    """The statement without its trailing WITH ( name = value, … )."""
+    if not found or found[-1].token_type != TokenType.R_PAREN:
+        return found, {}
+    depth, at = 1, len(found) - 1
+    while depth and at:
+        at -= 1
+        depth += (found[at].token_type == TokenType.R_PAREN) - (found[at].token_type == TokenType.L_PAREN)
+    if at == 0 or found[at - 1].token_type != TokenType.WITH:
+        return found, {}
+    return found[: at - 1], _options(found[at + 1 : -1])
+
+
+def _options(found: Sequence[Token]) -> dict[str, float | str]:
+    options: dict[str, float | str] = {}
+    for at in range(0, len(found) + 1, 4):
+        item = found[at : at + 4]
+        simple = len(item) in {3, 4} and item[1].token_type == TokenType.EQ
+        ended = len(item) == 3 or (len(item) == 4 and item[3].token_type == TokenType.COMMA)
+        name = item[0].text.lower() if item else ""
+        if not (simple and ended and name in OPTIONS and name not in options):
+            raise _bad_options()
+        options[name] = _option(item[2])
+        if len(item) == 3:
+            return options
+    raise _bad_options()
+
+
+def _option(token: Token) -> float | str:
+    if token.token_type == TokenType.NUMBER:
+        return float(token.text)
+    if token.token_type == TokenType.STRING:
+        return token.text
+    raise _bad_options()
+
+
+def _bad_options() -> Exception:
+    return refused(
+        "DP702",
+        "WITH ( … ) is not a list of options.",
+        f"the options are {', '.join(OPTIONS)}, each once, with a number or a text.",
+        "SELECT COUNT(*) FROM visits WITH (epsilon = 0.1)",
+    )
+
+
+def _check_start(found: Sequence[Token]) -> None:
+    first = found[0].text.upper() if found else ""
+    if first in {"SELECT", "WITH"}:
+        return
+    raise refused(
+        "DP702",
+        "the question is not a SELECT." if first else "the question is empty.",
+        "a session answers questions; it changes nothing and shows no rows.",
+        "SELECT COUNT(*) FROM visits   or   EXPLAIN PRIVACY SELECT COUNT(*) FROM visits",
+    )
+
+
+def _parsed(text: str) -> exp.Select:
+    try:
+        trees = Plain().parse(text)
+    except (SqlglotError, RecursionError, ValueError, TypeError, AttributeError, LookupError) as error:
+        raise refused(
+            "DP702",
+            "the question cannot be read as one SELECT" + _place(error),
+            "nothing is guessed.",
+            "SELECT ward, COUNT(*) AS n FROM visits WHERE days > 2 GROUP BY ward",
+        ) from None
+    tree = trees[0] if len(trees) == 1 else None
+    if not isinstance(tree, exp.Select):
+        raise unsupported(tree if isinstance(tree, exp.Expression) else exp.Subquery())
+    if _height(tree) > _TALLEST:
+        raise _too_deep(f"the question is nested more than {_TALLEST} deep.")
+    return tree
+
+
+def _place(error: Exception) -> str:
+    details = getattr(error, "errors", None) or [{}]
+    near, line = details[0].get("highlight"), details[0].get("line")
+    return f", near {str(near)[:40]!r} in line {line}." if near and line else "."
+
+
+def _height(tree: exp.Expression) -> int:
+    """The height of a tree in which a run of ANDs, or of ORs, counts once; without recursion."""
+    tallest, waiting = 0, [(tree, 1)]
+    while waiting:
+        node, height = waiting.pop()
+        tallest = max(tallest, height)
+        for child in node.iter_expressions():
+            run = isinstance(node, exp.And | exp.Or) and type(child) is type(node)
+            waiting.append((child, height if run else height + 1))
+    return tallest

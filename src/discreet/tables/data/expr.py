@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Expressions on one row: total, exact, and with bounds that are proved as they are built.
+
+**Guarantee.** The value of an expression is a function of one row (and of public tables), the same on every engine:
+NULL, or a whole number of cells between `type.low` and `type.high`, a text, a truth value. No row makes it fail.
+
+Why it holds: a column is clamped and put on its grid where it is read; after that there is only whole-number
+arithmetic on intervals on intervals, each rule of which gives the hull of its corners, division
+by zero gives NULL, and NULL in gives NULL out, but where a rule says otherwise. An engine implements each class
+here and nothing else; `tests/tables/reference.py` is the meaning that all of them are compared with.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+from discreet.errors import RefusedQuestion
+from discreet.tables.data.types import NUMBER, TRUTH, Type, read_back
+
+__all__ = [
+    "Arithmetic",
+    "Bucket",
+    "Case",
+    "Clamp",
+    "Coalesce",
+    "Compare",
+    "Constant",
+    "Expr",
+    "Extreme",
+    "IsIn",
+    "IsNull",
+    "Like",
+    "Logic",
+    "Modulo",
+    "Not",
+    "Part",
+    "Quotient",
+    "Read",
+    "Scaled",
+    "aligned",
+    "leaves",
+]
+
+#: The parts of a date, with their ends; the year's come from the column. `isodow` is 1 (Monday) to 7.
+PARTS = {
+    "quarter": (1, 4),
+    "month": (1, 12),
+    "day": (1, 31),
+    "isodow": (1, 7),
+    "hour": (0, 23),
+    "minute": (0, 59),
+}
+
+
+@dataclass(frozen=True)
+class Expr(ABC):
+    """One value for each row."""
+
+    @property
+    @abstractmethod
+    def type(self) -> Type:
+        """What it can be."""
+
+    @cached_property
+    def parts(self) -> tuple[Expr, ...]:
+        """The expressions that it is made of, in their order."""
+        held = (getattr(self, field.name) for field in fields(self))
+        return tuple(inner for value in held for inner in _inside(value))
+
+
+def leaves(expr: Expr) -> Iterator[Read]:
+    """The columns that an expression reads."""
+    if isinstance(expr, Read):
+        yield expr
+    for part in expr.parts:
+        yield from leaves(part)
+
+
+@dataclass(frozen=True)
+class Read(Expr):
+    """A column where it is read.
+
+    number: NaN → NULL; ±∞ and everything else clamped to the type's bounds, then ⌊x · 2^places⌋; text in a number
+    column → NULL where it is no number; −0.0 is 0. date, moment: clamped to the type's ends. text, truth: as it is.
+    """
+
+    table: str
+    column: str
+    of: Type
+
+    @property
+    def type(self) -> Type:
+        return self.of
+
+
+@dataclass(frozen=True)
+class Constant(Expr):
+    """A public value: cells of a number, a text, True, False or None."""
+
+    value: Any
+    of: Type
+
+    @property
+    def type(self) -> Type:
+        return self.of
+
+
+@dataclass(frozen=True)
+class Scaled(Expr):
+    """A number on a finer grid: cells · 2^(places − old places); exact."""
+
+    of: Expr
+    places: int
+
+    @cached_property
+    def type(self) -> Type:
+        old, shift = self.of.type, self.places - self.of.type.places
+        if shift < 0:
+            raise ValueError("a grid is only ever refined")
+        return Type(NUMBER, old.low << shift, old.high << shift, self.places, old.null)
+
+
+@dataclass(frozen=True)
+class Arithmetic(Expr):
+    """left + right, left - right (on the same grid), left * right (places add)."""
+
+    op: str  # "+", "-", "*"
+    left: Expr
+    right: Expr
+
+    @cached_property
+    def type(self) -> Type:
+        a, b = self.left.type, self.right.type
+        null = a.null or b.null
+        if self.op == "*":
+            corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+            if self.left == self.right and a.low <= 0 <= a.high:
+                corners = [0, a.low**2, a.high**2]
+            return Type(NUMBER, min(corners), max(corners), a.places + b.places, null)
+        assert a.places == b.places, "put both on one grid first: aligned()"
+        if self.op == "+":
+            return Type(NUMBER, a.low + b.low, a.high + b.high, a.places, null)
+        return Type(NUMBER, a.low - b.high, a.high - b.low, a.places, null)
+
+
+@dataclass(frozen=True)
+class Quotient(Expr):
+    """⌊left / right · 2^places⌋, rounded towards minus infinity; NULL where right is 0."""
+
+    left: Expr
+    right: Expr
+    places: int = 0
+
+    @cached_property
+    def type(self) -> Type:
+        a, b = self.left.type, self.right.type
+        shift = self.places + b.places - a.places
+        assert shift >= 0, "scale the numerator first"
+        Type(
+            NUMBER, a.low << shift, a.high << shift
+        )  # refuses a numerator that would leave 64 bits on the way
+        divisors = [end for end in (b.low, b.high) if end != 0]
+        divisors += [-1] if b.low < 0 < b.high or b.low < 0 == b.high else []
+        divisors += [1] if b.low < 0 < b.high or b.low == 0 < b.high else []
+        corners = [(n << shift) // d for n in (a.low, a.high) for d in divisors] or [0]
+        return Type(NUMBER, min(corners), max(corners), self.places, null=True)
+
+    @property
+    def shift(self) -> int:
+        """By how many bits the numerator is shifted before it is divided."""
+        return self.places + self.right.type.places - self.left.type.places
+
+
+@dataclass(frozen=True)
+class Modulo(Expr):
+    """left modulo a positive whole constant, in 0 … divisor − 1, whatever the sign of left; grids must be whole."""
+
+    left: Expr
+    divisor: int
+
+    @cached_property
+    def type(self) -> Type:
+        assert self.left.type.places == 0
+        assert self.divisor > 0
+        return Type(NUMBER, 0, self.divisor - 1, 0, self.left.type.null)
+
+
+@dataclass(frozen=True)
+class Extreme(Expr):
+    """The least or the greatest of several numbers on one grid; NULL where any is NULL."""
+
+    op: str  # "least", "greatest"
+    items: tuple[Expr, ...]
+
+    @cached_property
+    def type(self) -> Type:
+        pick = min if self.op == "least" else max
+        first = self.items[0].type
+        low, high = pick(p.type.low for p in self.items), pick(p.type.high for p in self.items)
+        return Type(first.kind, low, high, first.places, any(p.type.null for p in self.items))
+
+
+@dataclass(frozen=True)
+class Clamp(Expr):
+    """A number moved between two public ends, in its own cells."""
+
+    of: Expr
+    low: int
+    high: int
+
+    @cached_property
+    def type(self) -> Type:
+        old = self.of.type
+        low, high = (min(max(end, self.low), self.high) for end in (old.low, old.high))
+        return Type(old.kind, low, high, old.places, old.null)
+
+
+@dataclass(frozen=True)
+class Compare(Expr):
+    """= and <> on everything; <, <=, >, >= on numbers of one grid, dates and moments. NULL where either is NULL."""
+
+    op: str  # "=", "<>", "<", "<=", ">", ">="
+    left: Expr
+    right: Expr
+
+    @cached_property
+    def type(self) -> Type:
+        return Type(TRUTH, null=self.left.type.null or self.right.type.null)
+
+
+@dataclass(frozen=True)
+class IsIn(Expr):
+    """Whether it equals one of some public values (cells, texts, truths; never None). NULL where it is NULL."""
+
+    of: Expr
+    values: tuple[Any, ...]
+
+    @cached_property
+    def type(self) -> Type:
+        return Type(TRUTH, null=self.of.type.null)
+
+
+@dataclass(frozen=True)
+class Like(Expr):
+    """Whether a text matches a public pattern: % any run of characters, _ one character; case counts."""
+
+    of: Expr
+    pattern: str
+
+    @cached_property
+    def type(self) -> Type:
+        return Type(TRUTH, null=self.of.type.null)
+
+
+@dataclass(frozen=True)
+class IsNull(Expr):
+    """Whether it is NULL; never NULL itself."""
+
+    of: Expr
+
+    @property
+    def type(self) -> Type:
+        return Type(TRUTH, null=False)
+
+
+@dataclass(frozen=True)
+class Logic(Expr):
+    """AND, OR with three truth values."""
+
+    op: str  # "and", "or"
+    items: tuple[Expr, ...]
+
+    @cached_property
+    def type(self) -> Type:
+        return Type(TRUTH, null=any(part.type.null for part in self.items))
+
+
+@dataclass(frozen=True)
+class Not(Expr):
+    """NOT with three truth values."""
+
+    of: Expr
+
+    @cached_property
+    def type(self) -> Type:
+        return Type(TRUTH, null=self.of.type.null)
+
+
+@dataclass(frozen=True)
+class Case(Expr):
+    """The value of the first condition that is TRUE, else the last; all values of one kind, on one grid."""
+
+    whens: tuple[tuple[Expr, Expr], ...]
+    otherwise: Expr
+
+    @cached_property
+    def type(self) -> Type:
+        return _hull([value for _, value in self.whens] + [self.otherwise])
+
+
+@dataclass(frozen=True)
+class Coalesce(Expr):
+    """The first that is not NULL; all of one kind, on one grid."""
+
+    items: tuple[Expr, ...]
+
+    @cached_property
+    def type(self) -> Type:
+        return _hull(list(self.items)).with_null(all(part.type.null for part in self.items))
+
+
+@dataclass(frozen=True)
+class Part(Expr):
+    """The year, or one of PARTS, of a date or of a moment in UTC; a whole number."""
+
+    part: str
+    of: Expr
+
+    @cached_property
+    def type(self) -> Type:
+        old = self.of.type
+        if self.part == "year":
+            low, high = (read_back(end, old).year for end in (old.low, old.high))
+        else:
+            low, high = PARTS[self.part]
+        return Type(NUMBER, low, high, 0, old.null)
+
+
+@dataclass(frozen=True)
+class Bucket(Expr):
+    """How many of some increasing public edges (in cells) are at or below the number: 0 … len(edges)."""
+
+    of: Expr
+    edges: tuple[int, ...]
+
+    @cached_property
+    def type(self) -> Type:
+        return Type(NUMBER, 0, len(self.edges), 0, self.of.type.null)
+
+
+def aligned(*exprs: Expr) -> tuple[Expr, ...]:
+    """The same numbers, all on the finest of their grids."""
+    finest = max(expr.type.places for expr in exprs)
+    return tuple(expr if expr.type.places == finest else Scaled(expr, finest) for expr in exprs)
+
+
+def _inside(value: Any) -> Iterator[Expr]:
+    if isinstance(value, Expr):
+        yield value
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _inside(part)
+
+
+def _hull(values: list[Expr]) -> Type:
+    known = [value.type for value in values if not (isinstance(value, Constant) and value.value is None)]
+    if not known or len({kind.kind for kind in known}) > 1 or len({kind.places for kind in known}) > 1:
+        raise RefusedQuestion(
+            "DP705",
+            "the branches of CASE or COALESCE are of different kinds.",
+            why="an answer has one type, whatever the data.",
+            fix="make every branch a number, or every branch a text",
+        )
+    null = len(known) < len(values) or any(kind.null for kind in known)
+    low, high = min(kind.low for kind in known), max(kind.high for kind in known)
+    return Type(known[0].kind, low, high, known[0].places, null)

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parquet files as they are: their columns, and no others.
+
+**Guarantee.** Names and types come from the footers, and all files have the same. No cell makes reading fail: texts are read as
+bytes and moments as numbers, and only then become what they are, each for itself, as in `sound`. The name of a folder or a
+file changes nothing, unless somebody asks for it: a column that no file has and that the description names, or the unit, is taken
+from folders such as `year=2026/`, as text that is cast like a cell of a text file.
+
+What would break it: a reader's own conversions, which fail for all rows if they fail for one, and its own idea of what
+folders mean, which can put one person's rows under the names of others.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from discreet.tables.data import rules
+from discreet.tables.data.readers.casts import cast, described, quoted
+from discreet.tables.data.readers.sound import (
+    FIRST,
+    LAST,
+    PER_UNIT,
+    is_text,
+    kind_of,
+    library,
+    sound_column,
+    stored,
+)
+
+__all__ = ["ENDINGS", "Parquet", "footer"]
+
+ENDINGS = (".parquet", ".pq")
+_OTHER = "CAST(NULL AS BLOB)"
+#: The name under which Arrow keeps its own types in a footer.
+_NOTE = b"ARROW:schema"
+
+
+@dataclass(frozen=True)
+class Parquet:
+    """Some files with one schema, and the columns that are taken from the names of their folders."""
+
+    paths: tuple[Path, ...]
+    sources: tuple[Any, ...]  # a path each, or the bytes that are read in its place
+    schema: Any
+    folders: Mapping[str, str] = field(default_factory=dict)  # with the kinds that they are described as
+
+    @classmethod
+    def of(cls, paths: Sequence[Path], wanted: Mapping[str, str] | None = None) -> Parquet:
+        """Files that belong together; a column that is `wanted` and that no file has is looked for in the folders."""
+        sources = [_source(path) for path in paths]
+        schemas = [_footer(source, path) for source, path in zip(sources, paths, strict=True)]
+        if any(_signature(other) != _signature(schemas[0]) for other in schemas):
+            fix = "save all files with the same columns, of the same types"
+            raise rules.wrong(paths[0].name, "other files have other columns, or other types.", fix)
+        schema = schemas[0]
+        missing = {name: kind for name, kind in (wanted or {}).items() if name not in schema.names}
+        folders = {
+            name: kind for name, kind in missing.items() if all(_is_below(path, name) for path in paths)
+        }
+        return cls(tuple(paths), tuple(sources), schema, folders)
+
+    def dataset(self) -> Any:
+        """The columns that can be asked about, as an Arrow data set of bytes and numbers."""
+        pa, datasets = library("pyarrow"), library("pyarrow.dataset")
+        known = {name: kind for name, kind in self._types.items() if kind_of(kind) != "other"}
+        # a date is a date: every engine has all that a file can hold
+        fields = [(name, kind if kind == pa.date32() else stored(kind)) for name, kind in known.items()]
+        texts = pa.schema([(name, pa.string()) for name in self.folders])
+        # a data set has a column at least; one that no file has is NULL in all rows
+        fields = fields or [("".join(self.schema.names) + "_", pa.bool_())]
+        named, read_as = datasets.partitioning(texts, flavor="hive"), datasets.ParquetFileFormat()
+        local = library("pyarrow.fs").LocalFileSystem()
+        fragments = [
+            read_as.make_fragment(
+                source, None if isinstance(source, pa.Buffer) else local, named.parse(f"{path}")
+            )
+            for source, path in zip(self.sources, self.paths, strict=True)
+        ]
+        kept = [one for one in fields if one[0] not in self.folders]
+        return datasets.FileSystemDataset(fragments, pa.schema([*kept, *texts]), read_as)
+
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[Any]:
+        """The rows as Arrow tables that are sound, some at a time; of all columns, or of those that are named."""
+        pa = library("pyarrow")
+        types = self._types
+        chosen = list(types if names is None else names)
+        read = [name for name in chosen if kind_of(types[name]) != "other"]
+        for batch in self.dataset().scanner(columns=read).to_batches():
+            nothing = pa.nulls(batch.num_rows, pa.binary())
+            raw = {name: batch.column(name) if name in read else nothing for name in chosen}
+            yield self._made(chosen, {name: pa.chunked_array([cells]) for name, cells in raw.items()})
+
+    def empty(self) -> Any:
+        """No rows, of the types that all rows have."""
+        pa = library("pyarrow")
+        return self._made(
+            list(self._types), {name: pa.chunked_array([], kind) for name, kind in self._types.items()}
+        )
+
+    def table(self) -> Any:
+        """All rows in memory."""
+        return library("pyarrow").concat_tables([self.empty(), *self.batches()])
+
+    def _made(self, names: list[str], raw: Mapping[str, Any]) -> Any:
+        columns = [sound_column(raw[name], self._types[name]) for name in names]
+        return described(library("pyarrow").table(columns, names=names), self.folders)
+
+    @property
+    def _types(self) -> dict[str, Any]:
+        """The declared types; dates lie in a file as days, whatever they are called."""
+        pa = library("pyarrow")
+        told = {one.name: pa.date32() if kind_of(one.type) == "date" else one.type for one in self.schema}
+        return told | dict.fromkeys(self.folders, pa.string())
+
+    def plain_terms(self) -> dict[str, str] | None:
+        """Every column as DuckDB writes it, from what its own reader gives; None where that could be another value.
+
+        Its reader gives the same values as `dataset` and `terms`, or fails: on texts that are not UTF-8. Of other types than these
+        it narrows numbers, or reads ends of a type as infinities, without a word.
+        """
+        pa = library("pyarrow")
+        same = {
+            pa.bool_(),
+            pa.int32(),
+            pa.int64(),
+            pa.uint32(),
+            pa.uint64(),
+            pa.float32(),
+            pa.float64(),
+            pa.date32(),
+        }
+        made = {}
+        for one in self.schema:
+            kind, column = one.type, quoted(one.name)
+            kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+            if kind_of(kind) == "other":
+                made[one.name] = _OTHER
+            elif kind in same:
+                made[one.name] = column
+            elif is_text(kind):
+                # there and back: so DuckDB does not know what a file says of its texts, and cannot leave a row out unread
+                made[one.name] = f"DECODE(ENCODE({column}))"
+            elif pa.types.is_timestamp(kind) and kind.unit == "us":
+                made[one.name] = _near_moment(column, kind)
+            else:
+                return None
+        return None if self.folders else made
+
+    def terms(self) -> dict[str, str]:
+        """Every column as DuckDB writes it, from those of `dataset`."""
+        made = {one.name: _term(one.name, one.type) for one in self.schema}
+        return made | {name: cast(name, kind) for name, kind in self.folders.items()}
+
+
+def footer(path: Path) -> Any:
+    """The columns of a file and their types."""
+    return _footer(_source(path), path)
+
+
+def _source(path: Path) -> Any:
+    """The path of a file; or its bytes without Arrow's note that a column was a dictionary.
+
+    Arrow would make a dictionary of it again, by a conversion that fails for all rows if one text is not UTF-8.
+    """
+    pa, parquet = library("pyarrow"), library("pyarrow.parquet")
+    kinds = parquet.read_metadata(path).schema.to_arrow_schema().types
+    if not any(pa.types.is_dictionary(kind) for kind in kinds):
+        return str(path)
+    with path.open("rb") as file:
+        # a private copy: what is written to it does not reach the file
+        held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+    length = int.from_bytes(held[-8:-4], "little")
+    place = held.find(_NOTE, len(held) - 8 - length)
+    while place >= 0:
+        held[place : place + len(_NOTE)] = _NOTE.lower()
+        place = held.find(_NOTE, place)
+    return pa.py_buffer(held)
+
+
+def _footer(source: Any, path: Path) -> Any:
+    """The columns of a file and their types; a decimal of any length is of no type that is read."""
+    pa, parquet = library("pyarrow"), library("pyarrow.parquet")
+    noted = parquet.read_metadata(path).schema.to_arrow_schema()
+    told = parquet.read_metadata(pa.BufferReader(source) if isinstance(source, pa.Buffer) else source).schema
+    leaves = [told.column(place) for place in range(len(told.names))]
+    long = {leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"}
+    fields = []
+    for one, note in zip(told.to_arrow_schema(), noted, strict=True):
+        is_odd = kind_of(note.type) == "other" or (one.name in long and pa.types.is_decimal(one.type))
+        fields.append(pa.field(one.name, pa.binary() if is_odd else one.type))
+    if len({one.name for one in fields}) < len(fields):
+        raise rules.wrong(path.name, "two of its columns have the same name.", "rename one of them")
+    return pa.schema(fields)
+
+
+def _signature(schema: Any) -> dict[str, tuple[str, str]]:
+    """What must be the same in all files, whatever the order of the columns and the way in which texts are kept."""
+    pa = library("pyarrow")
+    plain = {
+        one.name: one.type.value_type if pa.types.is_dictionary(one.type) else one.type for one in schema
+    }
+    kinds = {name: kind_of(kind) for name, kind in plain.items()}
+    alike = {"text", "date", "other"}
+    return {name: (kinds[name], "" if kinds[name] in alike else str(kind)) for name, kind in plain.items()}
+
+
+def _is_below(path: Path, name: str) -> bool:
+    return any(part.startswith(f"{name}=") for part in path.resolve().parent.parts)
+
+
+def _term(name: str, kind: Any) -> str:
+    pa = library("pyarrow")
+    if pa.types.is_dictionary(kind):
+        return _term(name, kind.value_type)
+    column, known = quoted(name), kind_of(kind)
+    if known == "text":
+        return f"TRY(DECODE({column}))" if is_text(kind) else _uuid(column)
+    if known == "timestamp":
+        return f"CASE WHEN {column} IS NOT NULL THEN MAKE_TIMESTAMP({_micros(column, kind.unit)}) END"
+    if known == "decimal":
+        return _decimal(column, kind)
+    return _OTHER if known == "other" else column
+
+
+def _near_moment(column: str, kind: Any) -> str:
+    """A moment of DuckDB within the years 1 to 9999; infinities are the ends of the type and are moved like any other."""
+    native = "TIMESTAMPTZ" if kind.tz else "TIMESTAMP"
+    zone = "+00" if kind.tz else ""
+    first, last = (f"{native} '{end}{zone}'" for end in ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"))
+    kept = f"GREATEST(LEAST({column}, {last}), {first})"
+    # a greatest of some arguments passes over NULL
+    return f"CASE WHEN {column} IS NOT NULL THEN MAKE_TIMESTAMP(EPOCH_US({kept})) END"
+
+
+def _micros(column: str, unit: str) -> str:
+    """As `sound` does it."""
+    first, last = FIRST[1], LAST[1]
+    if unit == "ns":
+        near = f"DIVIDE({column}, 1000)"
+        return f"{near} - CASE WHEN {near} * 1000 > {column} THEN 1 ELSE 0 END"
+    per = PER_UNIT[unit]
+    near = f"GREATEST(LEAST({column}, {last // per + 1}), {first // per - 1})"
+    return f"GREATEST(LEAST({near} * {per}, {last}), {first})"
+
+
+def _decimal(column: str, kind: Any) -> str:
+    digits, scale = kind.precision, kind.scale
+    most = "9" * (digits - scale) + ("." + "9" * scale if scale else "")
+    ends = [f"CAST('{sign}{most}' AS DECIMAL({digits},{scale}))" for sign in ("-", "")]
+    return f"CASE WHEN {column} BETWEEN {ends[0]} AND {ends[1]} THEN {column} END"
+
+
+def _uuid(column: str) -> str:
+    cuts = ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))
+    parts = ", ".join(f"SUBSTR(LOWER(HEX({column})), {start}, {size})" for start, size in cuts)
+    return f"CASE WHEN {column} IS NOT NULL THEN CONCAT_WS('-', {parts}) END"

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an engine is asked: bounded sums of whole numbers, group by group.
+
+    rows        Private, Filtered, Lookup, Paired: a relation in which every row belongs to one unit
+    Sums        keys, features and a scheme that bounds what one unit adds
+    Sizes       how many units have how many rows: one number per unit
+
+**Guarantee.** Every operator here acts on the rows of one unit (and on public tables) alone: the table of one unit more
+or less gives the same relation with the rows of one unit more or less. So what one unit can change in the sums is
+what its own weighted vector can be, and each scheme says how long that is. No order of rows, no random number, no
+other unit's rows enter.
+
+Rows whose unit is NULL (or NaN) belong to nobody and are dropped where a private table is read. Units are compared
+exactly: 'Ann' and 'ann ' are two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from discreet.tables.data.expr import Expr, Read
+
+GroupKey = tuple[Any, ...]
+
+__all__ = [
+    "Filtered",
+    "Groups",
+    "Lookup",
+    "Mass",
+    "Norm",
+    "Once",
+    "Paired",
+    "Private",
+    "Relation",
+    "Rows",
+    "Scheme",
+    "Sizes",
+    "Sums",
+    "sorted_groups",
+]
+
+
+@dataclass(frozen=True)
+class Private:
+    """The rows of a private table."""
+
+    table: str
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """The rows for which a condition is TRUE."""
+
+    rows: Relation
+    condition: Expr
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """Every row with each row of a public table that it matches; all of `on` must be equal, NULL equals nothing.
+
+    `keep` keeps a row that matches nothing, once, with NULL for the public columns (a left join).
+    """
+
+    rows: Relation
+    table: str
+    on: tuple[tuple[Expr, Read], ...]
+    keep: bool = False
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Every row with each row of another private relation that belongs to the same unit (and matches `on`)."""
+
+    rows: Relation
+    other: Relation
+    on: tuple[tuple[Expr, Expr], ...] = ()
+
+
+Relation = Private | Filtered | Lookup | Paired
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Every row of a unit with n rows counts w/fine: w = fine if n ≤ most, else ⌊most · fine / n⌋.
+
+    A unit's rows count `most` in all, at most: Σ w ≤ most · fine. n counts all rows of the relation, in all groups.
+    """
+
+    most: int
+    fine: int
+
+
+@dataclass(frozen=True)
+class Norm:
+    """The whole answer of a unit, in all groups, is scaled to an l2 norm of `most`.
+
+    v[g, j] is the unit's exact sum of feature j in group g, c[g, j] = ⌈|v[g, j]| / cells[j]⌉, T = Σ c, Q = Σ c².
+    w = fine if Q ≤ most², 0 if T ≥ 2^31, else ⌊most · fine / r⌋ with r = ⌊√Q (in double)⌋ + 2. So Σ (w v / cells)²
+    ≤ (most · fine)².
+    """
+
+    most: int
+    fine: int
+    cells: tuple[int, ...]  # one for each feature; the last one for `present`, if there is one
+
+
+@dataclass(frozen=True)
+class Mass:
+    """The whole answer of a unit, in all groups, is scaled to an l1 norm of `most`.
+
+    v[g, j] is the unit's exact sum of feature j in group g, T = Σ |v|. w = fine if T ≤ most, 0 if T ≥ 2^62, else
+    ⌊most · fine / T⌋. So Σ |w v| ≤ most · fine.
+    """
+
+    most: int
+    fine: int
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Every unit counts once in each of its groups, in full in up to `full` of them.
+
+    With m groups w = fine if m ≤ full, else ⌊full · fine / m⌋ (norm 1) or ⌊√⌊full · fine² / m⌋⌋ (norm 2); 0 if m > most.
+    So its vector has norm full · fine (norm 1) or √full · fine (norm 2) at most. For norm 2, full · fine² < 2^52. Features are not used.
+    """
+
+    most: int
+    fine: int
+    norm: int
+    full: int = 1
+
+
+@dataclass(frozen=True)
+class Once:
+    """Every unit counts once (w = 1) in each of its groups, however many: its greatest coordinate is 1."""
+
+
+Scheme = Rows | Norm | Mass | Groups | Once
+
+
+@dataclass(frozen=True)
+class Sums:
+    """For each group: Σ over units of w · (sum of each feature over the unit's rows in the group).
+
+    A feature is a whole number on grid 0; NULL counts as 0. `present`, if not 0, adds one more coordinate: that number
+    for every unit that has a row in the group. Under `Groups` and `Once` there is one coordinate: the weight.
+    An engine answers {key: (int, …)}, one entry for every group that has a row (for no keys: always one, ()); under `Groups`
+    only those whose sum is not 0. A key is a tuple of str, int, bool, datetime.date, datetime (UTC) or None: NULL is a key
+    of its own.
+
+    `among`, if it is not empty, says which groups are wanted, by their first keys; others may be left out of the answer. It
+    changes no number: weights are made from all groups. So a unit with a million groups does not hold up those who want ten.
+    """
+
+    rows: Relation
+    keys: tuple[Expr, ...]
+    features: tuple[Expr, ...]
+    scheme: Scheme
+    present: int = 0
+    among: tuple[GroupKey, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many units have a size in (edges[j-1], edges[j]], with a last bin above all edges: len(edges) + 1 numbers.
+
+    The size of a unit is its number of rows (norm 1), or r = ⌈√Σ n_g²⌉ over its groups (norm 2; ⌊√ in double⌋ + 1 where
+    that is no square). A unit without rows has none.
+    """
+
+    rows: Relation
+    keys: tuple[Expr, ...]
+    edges: tuple[int, ...]
+    norm: int = 1
+
+
+Answer = dict[GroupKey, tuple[int, ...]]
+
+
+def sorted_groups(groups: Iterable[GroupKey]) -> list[GroupKey]:
+    """Sorted by key, NULL last: an order that only the set of groups decides."""
+    return sorted(
+        groups, key=lambda group: tuple((part is None, 0 if part is None else part) for part in group)
+    )

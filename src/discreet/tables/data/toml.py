@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A description of a data set as a TOML file, to be read by people and kept beside the code.
+
+    [dataset]                      source, name, version, unit (or each_row), relation, word, engine
+    [limits]                       rows_per_unit, groups_per_unit
+    [columns.days]                 type, bounds, values, null, places, source
+    [tables.visits]                instead of source: one section for each private table, with its columns
+    [public.wards]                 a public table, with its columns
+    [budget]                       epsilon, delta, rho, mu, filter, per_analyst, window, lifetime, ledger
+
+**Guarantee.** A key that is not in this list, or a value of the wrong type, is refused with DP403: a slip of the pen
+never becomes a default. Nothing is read but the file. `write` gives back what `read` has read.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet.errors import BadDescription, BadParameter, EngineFailed
+from discreet.paths import check_address, expanded, text_of
+from discreet.tables.data import rules
+from discreet.tables.data.budget import checked as checked_budget
+from discreet.tables.data.dataset import Column, Each
+
+if TYPE_CHECKING:
+    from discreet.tables.data.dataset import Dataset, Table
+
+__all__ = ["Described", "Place", "column_of", "key_text", "located", "read", "value_text", "write"]
+
+_SECTIONS = ("dataset", "limits", "columns", "tables", "public", "budget")
+_DATASET = (
+    "source",
+    "table",
+    "name",
+    "version",
+    "unit",
+    "each_row",
+    "relation",
+    "word",
+    "engine",
+)
+_LIMITS = ("rows_per_unit", "groups_per_unit")
+_COLUMN = ("type", "bounds", "values", "null", "places", "source")
+_TABLE = ("source", "table", "columns")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one table lies, and what is known of its columns; categories may lie in a public table."""
+
+    source: str
+    table: str = ""
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    borrowed: Mapping[str, str] = field(default_factory=dict)  # column -> "wards.ward"
+
+
+@dataclass(frozen=True)
+class Described:
+    """A description that has been read: everything that `open` needs."""
+
+    name: str
+    private: Mapping[str, Place]
+    public: Mapping[str, Place]
+    protect: Each
+    version: str = ""
+    engine: str | None = None
+    budget: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read(path: str | Path) -> Described:
+    """What a TOML file says, checked; paths in it are taken from where the file lies."""
+    check_address(path)
+    place = expanded(path)
+    try:
+        told = tomllib.loads(text_of(place))
+    except EngineFailed as missing:
+        make = f"discreet describe visits.parquet --out {place.name}   and complete it; or "
+        raise BadDescription(
+            "DP403",
+            missing.what,
+            why="what is publicly known of the data, and whom they protect, is written there.",
+            fix=(make if "there is no file" in missing.what else "") + missing.fix,
+        ) from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        reason = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is nested too deeply"
+        fix = 'texts are in quotes, lists in brackets:  source = "visits.parquet"   bounds = [0, 60]'
+        raise rules.wrong(place.name, f"{reason}.", fix) from None
+    if outside := [key for key in told if key in _DATASET and key not in _SECTIONS]:
+        raise rules.wrong(place.name, f"{outside[0]!r} stands before the first section.", "[dataset]")
+    _known(place.name, told, _SECTIONS)
+    dataset = _section(told, "dataset", _DATASET)
+    folder = place.parent
+    public = {
+        name: _place(f"[public.{name}]", section, folder)
+        for name, section in _tables(told.get("public", {}), "public").items()
+    }
+    return Described(
+        name=_word("[dataset] name", dataset.get("name", place.stem)),
+        private=_private(told, dataset, folder, place.stem),
+        public=public,
+        protect=_protect(dataset, _section(told, "limits", _LIMITS)),
+        version=_word("[dataset] version", dataset.get("version", "-")).removeprefix("-"),
+        engine=_word("[dataset] engine", dataset["engine"]) if "engine" in dataset else None,
+        budget=checked_budget(told.get("budget", {}), folder),
+    )
+
+
+def _private(told: Any, dataset: Any, folder: Path, stem: str) -> dict[str, Place]:
+    if "tables" in told:
+        if {"source", "table"} & set(dataset) or "columns" in told:
+            fix = "move  source  and  [columns.…]  into  [tables.<name>]"
+            raise rules.wrong("[tables]", "source and columns are told once, there or for each table.", fix)
+        return {
+            name: _place(f"[tables.{name}]", section, folder)
+            for name, section in _tables(told["tables"], "tables").items()
+        }
+    section = {key: dataset[key] for key in ("source", "table") if key in dataset}
+    name = _word("[dataset] name", dataset.get("name", stem))
+    return {name: _place("[dataset]", {**section, "columns": told.get("columns", {})}, folder)}
+
+
+def _protect(dataset: Any, limits: Any) -> Each:
+    where = "[dataset]"
+    row = rules.truth_of("[dataset] each_row", dataset.get("each_row", False))
+    if row == ("unit" in dataset):
+        fix = 'unit = "patient_id"   or, only if nobody can have two rows:  each_row = true'
+        fix = f"unit = {value_text(dataset['unit'])}   alone, without each_row" if row else fix
+        raise rules.wrong(where, "name the privacy unit: unit or each_row, and only one.", fix)
+    if not row and "rows_per_unit" not in limits:
+        fix = '[limits]\n       rows_per_unit = 20      # or  rows_per_unit = "auto"'
+        raise rules.wrong("[limits]", "rows_per_unit is missing.", fix)
+    try:
+        return Each(
+            None if row else _word("[dataset] unit", dataset["unit"]),
+            at_most=limits.get("rows_per_unit", 1),
+            groups=limits.get("groups_per_unit"),
+            relation=dataset.get("relation", "add-remove"),
+            word=_word("[dataset] word", dataset["word"]) if "word" in dataset else "",
+        )
+    except BadParameter as slip:
+        what, fix = (said.replace("at_most", "rows_per_unit") for said in (slip.what, slip.fix))
+        raise rules.wrong("[dataset] and [limits]", what, fix) from None
+
+
+def _place(where: str, section: Any, folder: Path) -> Place:
+    _known(where, section, _TABLE)
+    if "source" not in section:
+        raise rules.wrong(where, "source is missing: where does the table lie?", 'source = "visits.parquet"')
+    columns, borrowed = {}, {}
+    for name, told in _tables(section.get("columns", {}), "columns").items():
+        inside = f"{where} [columns.{name}]"
+        _known(inside, told, _COLUMN)
+        values = told.get("values")
+        if isinstance(values, str) and values.startswith("public:"):
+            borrowed[name], values = values.removeprefix("public:"), None
+        kind = rules.kind_of(inside, told["type"]) if "type" in told else ""
+        columns[name] = column_of(name, kind, {**told, "values": values})
+    table = _word(f"{where} table", section["table"]) if "table" in section else ""
+    return Place(located(_word(f"{where} source", section["source"]), folder), table, columns, borrowed)
+
+
+def column_of(name: str, kind: str, told: Mapping[str, Any]) -> Column:
+    """A column from what a section says of it."""
+    return Column(
+        name,
+        kind,
+        bounds=_pair(name, told.get("bounds")),
+        values=told.get("values"),
+        places=told.get("places"),
+        source=told.get("source"),
+        null=told.get("null", True),
+    )
+
+
+def located(source: str, folder: Path) -> str:
+    """A path taken from a folder; a database's address as it is."""
+    return source if "://" in source else str(folder / expanded(source))
+
+
+def _pair(name: str, bounds: Any) -> Any:
+    """Bounds as a pair; an empty list, as `describe` leaves it, is a gap that was not filled."""
+    if bounds == []:
+        raise rules.wrong(
+            f"[columns.{name}]", "bounds are empty.", "bounds = [0, 100]   or take the line out"
+        )
+    return tuple(bounds) if isinstance(bounds, list) else bounds
+
+
+def _section(told: Any, name: str, keys: tuple[str, ...]) -> Any:
+    section = told.get(name, {})
+    _known(f"[{name}]", section, keys)
+    return section
+
+
+def _tables(section: Any, name: str) -> Any:
+    if isinstance(section, dict) and all(isinstance(part, dict) for part in section.values()):
+        return section
+    example = "days" if name == "columns" else "visits"
+    raise rules.wrong(f"[{name}]", "every entry of it must be a section.", f"[{name}.{example}]")
+
+
+def _known(where: str, section: Any, keys: tuple[str, ...]) -> None:
+    if not isinstance(section, dict):
+        raise rules.wrong(where, "it must be a section with keys.", f"[{where.strip('[]')}]")
+    for key in section:
+        if key not in keys:
+            near = rules.nearest(key, keys)
+            raise rules.wrong(where, f"there is no key {key!r}.", f"{near}   (did you mean this?)")
+
+
+def _word(where: str, value: Any) -> str:
+    return rules.word_of(where, value)
+
+
+def write(data: Dataset) -> str:
+    """A data set's description as TOML; engines that hold frames have no place, and their source is left blank."""
+    protect = data.protect
+    private = {name: table for name, table in data.tables.items() if table.private}
+    lines = ["[dataset]"]
+    single = len(private) == 1 and next(iter(private)) == data.name
+    lines += _where(private[data.name]) if single else []
+    lines += [f"name = {value_text(data.name)}"]
+    lines += [f"version = {value_text(data.version)}"] if data.version else []
+    lines += ["each_row = true"] if protect.column is None else [f"unit = {value_text(protect.column)}"]
+    lines += [f"relation = {value_text(protect.relation)}"]
+    lines += [f"word = {value_text(protect.word)}"] if protect.word else []
+    lines += [f"engine = {value_text(data.engine.name)}"] if data.engine is not None else []
+    if protect.column is not None:
+        lines += ["", "[limits]", f"rows_per_unit = {value_text(protect.at_most)}"]
+        lines += [f"groups_per_unit = {protect.groups}"] if protect.groups else []
+    for name, table in data.tables.items():
+        section = f"tables.{key_text(name)}." if table.private else f"public.{key_text(name)}."
+        lines += _written(table, "" if single and table.private else section)
+    if data.budget:
+        lines += [
+            "",
+            "[budget]",
+            *(f"{key_text(key)} = {value_text(value)}" for key, value in data.budget.items()),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _written(table: Table, section: str) -> list[str]:
+    lines = ["", f"[{section[:-1]}]", *_where(table)] if section else []
+    for column in table.columns.values():
+        lines += ["", f"[{section}columns.{key_text(column.name)}]", f"type = {value_text(column.kind)}"]
+        lines += [
+            f"{name} = {value_text(value)}"
+            for name, value in (
+                ("bounds", column.bounds),
+                ("values", column.values),
+                ("places", column.places),
+                ("source", column.source),
+            )
+            if value is not None
+        ]
+        lines += [] if column.null else ["null = false"]
+    return lines
+
+
+def _where(table: Table) -> list[str]:
+    lines = [f"source = {value_text(table.source)}"]
+    return [*lines, f"table = {value_text(table.within)}"] if table.within else lines
+
+
+def key_text(name: str) -> str:
+    """A key of TOML: bare where it may be."""
+    bare = name.replace("_", "").replace("-", "")
+    return name if bare.isascii() and bare.isalnum() else value_text(name)
+
+
+def value_text(value: Any) -> str:
+    """A value of TOML, for everything that a description can hold."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return '"' + "".join(_ESCAPES.get(sign) or _escaped(sign) for sign in value) + '"'
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key_text(key)} = {value_text(part)}" for key, part in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(value_text(part) for part in value) + "]"
+    return str(value)
+
+
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def _escaped(sign: str) -> str:
+    return f"\\u{ord(sign):04x}" if ord(sign) < 0x20 or ord(sign) == 0x7F else sign

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A question about a table becomes one mechanism.
+
+    mechanism = compile_question(question, dataset, Spend(epsilon=0.2))
+    mechanism.guarantee; mechanism.error(); mechanism.preview()       # no data are touched
+    mechanism.draw(dataset)                                         # an Answer
+
+**Guarantee.** The guarantee of the mechanism implies the spend, for one unit of the data set more or less (or another in
+its place), whatever the rows are and however many one unit has. Rows never leave the engine: bounded whole-number sums
+do, and nothing is shown of them but sums with noise, a private choice, or the keys of groups that enough units share.
+
+Why it holds: compile.proof.md. What would break it: an engine that does not keep the guarantee of `data/sums.py`, a
+public table or public bounds that were read off private rows, a unit column that does not name whom it protects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from discreet import check
+from discreet.errors import RefusedQuestion
+from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
+from discreet.noise.source import is_private
+from discreet.privacy.guarantee import Guarantee
+from discreet.tables.answer.answer import Answer, Noisy
+from discreet.tables.answer.arrange import arrange
+from discreet.tables.ask.question import Aggregate, Question
+from discreet.tables.data.dataset import Dataset
+from discreet.tables.data.expr import IsNull
+from discreet.tables.data.sums import GroupKey, Once, Sums
+from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT
+from discreet.tables.plan.contribution import Contribution
+from discreet.tables.plan.distinct import DistinctStrategy
+from discreet.tables.plan.groups import kept_rows, public_groups
+from discreet.tables.plan.linear import LINEAR
+from discreet.tables.plan.modes import ModeStrategy
+from discreet.tables.plan.preview import Preview, bounding_notes, preview_of
+from discreet.tables.plan.ranks import RANKED, RankStrategy
+from discreet.tables.plan.selection import KeySelection
+from discreet.tables.plan.spend import Spend
+from discreet.tables.plan.split import split_budget
+from discreet.tables.plan.stage import QueryScope, Stage, Strategy
+from discreet.tables.plan.totals import DOWN_WEIGHTED, TotalsStrategy
+
+__all__ = ["Spend", "TableMechanism", "compile_question"]
+
+
+class TableMechanism(Mechanism):
+    """The mechanism that answers one question.
+
+    **Guarantee.** As the module's: `guarantee` is known before any data are seen, and implies what was to be spent.
+    """
+
+    def __init__(self, question: Question, contribution: Contribution, spend: Spend) -> None:
+        self.question, self.spend, self._contribution = question, spend, contribution
+        self.stated_delta = spend.delta
+        self.groups = public_groups(question)
+        if self.groups is not None:
+            # Nobody is in more groups than there are.
+            contribution = replace(contribution, groups=min(contribution.groups, max(1, len(self.groups))))
+        self.scope = QueryScope(kept_rows(question), tuple(key.of for key in question.keys), contribution)
+        private_keys = self.groups is None
+        _check_answerable(question, spend, private_keys=private_keys)
+        self.plan = split_budget(
+            pure=pure_strategies(question, self.scope),
+            gaussian=gaussian_strategies(question, self.scope),
+            scope=self.scope,
+            spend=spend,
+            private_keys=private_keys,
+        )
+        self._guarantee = self.plan.guarantee
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages of the plan, without key selection."""
+        return self.plan.stages
+
+    @property
+    def selection(self) -> KeySelection | None:
+        """The stage that finds the groups; None where they are public."""
+        return self.plan.selection
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self._guarantee
+
+    def draw(self, data: Any) -> Answer:
+        """The answer; `data` is the data set that the mechanism was made for, or another version of it."""
+        groups, columns = self._shown_groups(data)
+        for stage in self.stages:
+            columns |= stage.draw(data.engine, groups)
+        answer = Answer.of(
+            keys=[key.name for key in self.question.keys],
+            groups=groups,
+            columns={one.name: columns[one.name] for one in self.question.aggregates},
+            question=self.question.text,
+            notes=self.notes,
+            withheld="" if self.selection is None else self.selection.withheld,
+            guarantee=self.guarantee,
+            private=is_private(),
+        )
+        return arrange(answer, self.question)
+
+    def error(self, confidence: float = CONFIDENCE) -> dict[str, float | None]:
+        """The margin of error of each noisy column; None where it depends on the data."""
+        check.inner_probability(confidence=confidence)
+        errors_by_column: dict[str, float | None] = {}
+        for stage in self.plan.described_stages:
+            errors_by_column |= stage.errors(confidence)
+        return {one.name: errors_by_column[one.name] for one in self.question.aggregates}
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """The notes of the answer: how contributions are bounded, and what has no interval."""
+        described = [stage.describe(CONFIDENCE) for stage in self.plan.described_stages]
+        notes = [column.note for columns in described for column in columns.values()]
+        return (*bounding_notes(self), *dict.fromkeys(note for note in notes if note))
+
+    def preview(self) -> Preview:
+        """The cost, the expected error and cheaper ways to ask; no data are touched."""
+        return preview_of(self)
+
+    def expected_errors(self) -> dict[str, float]:
+        """A number for each column that grows with its error, to compare ways to ask the same."""
+        errors_by_column: dict[str, float] = {}
+        for stage in self.plan.described_stages:
+            errors_by_column |= stage.expected_errors()
+        return errors_by_column
+
+    def variant(
+        self, question: Question | None = None, spend: Spend | None = None, rows: int | None = None
+    ) -> TableMechanism:
+        """Another question, another cost, or another `at_most`, for the same data set."""
+        contribution = self._contribution if rows is None else self._contribution.with_rows(rows)
+        return TableMechanism(question or self.question, contribution, spend or self.spend)
+
+    def _shown_groups(self, data: Any) -> tuple[Sequence[GroupKey], dict[str, Noisy]]:
+        """The groups of the answer, and the columns that key selection has released with them."""
+        if self.selection is None:
+            assert self.groups is not None
+            return self.groups, {}
+        selected = self.selection.draw(data.engine)
+        return selected.groups, selected.columns
+
+
+def compile_question(
+    question: Question, dataset: Dataset, spend: Spend, cap: int | None = None
+) -> TableMechanism:
+    """The mechanism that answers a question at that cost.
+
+    **Guarantee.** What the schema decides is refused here, so before a charge.
+
+    `cap` is the number of rows that a unit contributes at most, where the data set says "auto" and it was chosen before.
+    """
+    mechanism = TableMechanism(question, Contribution.of(dataset, cap), spend)
+    # A description can be compiled before there are rows.
+    if dataset.engine is not None:
+        dataset.engine.check(_schema_request(mechanism))
+    return mechanism
+
+
+def _schema_request(mechanism: TableMechanism) -> Sums:
+    """All that a question reads, as keys: an engine refuses what its schema cannot give."""
+    of = (one.of for one in mechanism.question.aggregates)
+    read = dict.fromkeys(IsNull(expr) for expr in of if expr is not None)
+    return Sums(mechanism.scope.rows, (*mechanism.scope.keys, *read), (), Once())
+
+
+def pure_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
+    """How the columns of a question are released under Laplace noise; what is asked twice is paid once."""
+    units = tuple(one for one in question.aggregates if one.kind == "units")
+    return [
+        *([DistinctStrategy(scope, units)] if units else []),
+        *_total_strategies(question, scope, units=()),
+        *_choice_strategies(question, scope),
+    ]
+
+
+def gaussian_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
+    """The same under Gaussian noise, with which numbers of units in groups are totals like others."""
+    units = tuple(one for one in question.aggregates if one.kind == "units")
+    if units and not scope.keys:
+        return pure_strategies(question, scope)
+    return [*_total_strategies(question, scope, units=units), *_choice_strategies(question, scope)]
+
+
+def _total_strategies(
+    question: Question, scope: QueryScope, *, units: tuple[Aggregate, ...]
+) -> list[Strategy]:
+    """Counts, sums, means and variances; sums by themselves where what is summed can be bounded instead of rows."""
+    strategies: list[Strategy] = []
+    totals = [one for one in question.aggregates if one.kind in LINEAR]
+    sums = tuple(one for one in totals if one.kind == "sum" and one.name not in question.quotients)
+    # Rows that are units are never down-weighted, so their sums can share the noise of the means.
+    if sums and not scope.contribution.one_row_per_unit:
+        totals = [one for one in totals if one not in sums]
+        beside_others = any(one.kind not in DOWN_WEIGHTED for one in question.aggregates)
+        strategies.append(TotalsStrategy(scope, sums, beside_others))
+    if totals or units:
+        strategies.append(TotalsStrategy(scope, (*totals, *units)))
+    return strategies
+
+
+def _choice_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
+    """Modes, and the quantiles of each column together."""
+    modes: list[Strategy] = [ModeStrategy(scope, one) for one in question.aggregates if one.kind == "mode"]
+    ranked: dict[Any, list[Aggregate]] = {}
+    for one in question.aggregates:
+        if one.kind in RANKED:
+            ranked.setdefault(one.of, []).append(one)
+    return [*modes, *(RankStrategy(scope, of, tuple(aggregates)) for of, aggregates in ranked.items())]
+
+
+#: Values of each kind, as they are written in SQL.
+_LISTED = {
+    NUMBER: "(1, 2)",
+    TEXT: "('A', 'B')",
+    DATE: "(DATE '2026-01-01', DATE '2026-01-02')",
+    MOMENT: "(TIMESTAMP '2026-01-01 00:00:00')",
+}
+
+
+def _listing(question: Question) -> str:
+    """A condition that lists the groups, for every key whose values are not public."""
+    private = [key for key in question.keys if key.values is None]
+    conditions = (f"{key.name} IN {_LISTED.get(key.of.type.kind, '(TRUE, FALSE)')}" for key in private)
+    return f"WHERE {' AND '.join(conditions)}"
+
+
+def _check_answerable(question: Question, spend: Spend, *, private_keys: bool) -> None:
+    if private_keys and spend.delta is None:
+        names = ", ".join(key.name for key in question.keys if key.values is None)
+        raise RefusedQuestion(
+            "DP704",
+            f"the values of {names} are not public, and finding them needs a delta.",
+            why="a group that only one person is in must not be shown because of that person.",
+            fix=f"delta=1e-6, or list them:  {_listing(question)}   or state them (bounds of a date or a whole number) in the "
+            "description",
+        )
+    if not private_keys and not question.aggregates:
+        raise RefusedQuestion(
+            "DP706",
+            "nothing is asked of the data.",
+            why="every value of the answer is public already.",
+            fix="add  COUNT(*)  to what is selected",
+        )

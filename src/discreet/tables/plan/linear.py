@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts, sums, means and variances as whole numbers that are added up row by row.
+
+Every one of them is a function of a few linear sums. What is summed differs with the noise:
+
+    Laplace    mean      Σ(x − L), Σ(U − x)                    a row adds U − L to both together, whatever x is
+               variance  Σ(U − x)², 2Σ(x − L)(U − x), Σ(x − L)²       and (U − L)² to these three
+    Gaussian   mean      Σ1, Σy            y = 2x − L − U      centred, so that one row is as short as it can be
+               variance  Σ1, Σy, Σ(2y² − (U − L)²)
+
+L and U are the ends of x in cells of a whole-number grid, exactly; rows whose x is NULL add zero to all of them.
+
+**Guarantee.** `FeatureLayout.features` are whole numbers on grid 0 whose absolute values in one row never exceed `reach`, and
+those of one block together never `width`. The estimators are functions of the noisy sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from discreet.errors import RefusedQuestion
+from discreet.tables.ask.question import Aggregate
+from discreet.tables.data.expr import Arithmetic, Case, Constant, Expr, IsNull, Quotient
+from discreet.tables.data.types import NUMBER, Type
+from discreet.tables.plan.intervals import LinearForm, combine_forms
+
+__all__ = [
+    "LINEAR",
+    "ColumnMoments",
+    "ColumnRequest",
+    "FeatureBlock",
+    "FeatureLayout",
+    "gaussian_layout",
+    "laplace_layout",
+    "requested_columns",
+    "whole",
+]
+
+#: What can be made of linear sums.
+LINEAR = ("count", "count_of", "sum", "mean", "variance", "stddev")
+_SQUARED = {"variance", "stddev"}
+_CENTRED = {"mean", *_SQUARED}
+_SQUARED_BITS = 12  # a square has twice the bits; rounding to 2^-12 of the range adds 5e-9 of its square
+_FIRST = 0.4  # the share of Σy beside Σ(2y² − (U − L)²)
+
+
+@dataclass(frozen=True)
+class ColumnRequest:
+    """What is asked of one expression; `of` is None for the rows themselves."""
+
+    of: Expr | None
+    kinds: frozenset[str]
+
+    @property
+    def needs_count(self) -> bool:
+        return bool(self.kinds & (_CENTRED | {"count", "count_of"}))
+
+    @property
+    def needs_values(self) -> bool:
+        return bool(self.kinds & (_CENTRED | {"sum"}))
+
+    @property
+    def squared(self) -> bool:
+        return bool(self.kinds & _SQUARED)
+
+
+@dataclass(frozen=True)
+class ColumnMoments:
+    """The sums of one column as forms of the coordinates: of rows, of x and of squares about the middle."""
+
+    count: LinearForm | None = None
+    total: LinearForm | None = None  # Σ(x − middle), or Σx where middle is 0 and there is no count
+    squares: LinearForm | None = None
+    middle: Fraction = Fraction(0)
+    half: Fraction = Fraction(0)  # half the width of the bounds
+    step: Fraction = Fraction(1)
+
+
+@dataclass(frozen=True)
+class FeatureBlock:
+    """Features whose absolute values in one row add up to `width` at most, and sums of theirs to `span`."""
+
+    places: tuple[int, ...]
+    width: int
+    span: int  # the widest distance of two rows' values, 0 among them; for one feature
+
+
+@dataclass
+class FeatureLayout:
+    """Features, how far one row moves them, how they share the noise, and how to read them."""
+
+    features: list[Expr] = field(default_factory=list)
+    reach: list[int] = field(default_factory=list)
+    shares: list[float] = field(default_factory=list)
+    blocks: list[FeatureBlock] = field(default_factory=list)
+    moments: dict[Expr | None, ColumnMoments] = field(default_factory=dict)
+    rows: LinearForm = field(default_factory=dict)  # COUNT(*), where it is asked for
+    present: float = 0.0  # the share of "has a row in this group"
+    signed: bool = False  # whether a feature can be negative
+
+    def add(self, feature: Expr, reach: int, share: float = 1.0) -> int:
+        """The place of a new feature."""
+        self.features.append(feature)
+        self.reach.append(reach)
+        self.shares.append(share)
+        self.signed = self.signed or feature.type.low < 0
+        return len(self.features) - 1
+
+
+def requested_columns(aggregates: Sequence[Aggregate]) -> list[ColumnRequest]:
+    """What is asked of each expression, in the order of the question.
+
+    COUNT(*) is COUNT(x) of a column that is never NULL and is asked for something else too.
+    """
+    asked: dict[Expr | None, set[str]] = {}
+    for one in aggregates:
+        if one.kind in LINEAR:
+            _check(one)
+            asked.setdefault(one.of, set()).add(one.kind)
+    sure = [of for of, kinds in asked.items() if of is not None and not of.type.null and kinds - {"count_of"}]
+    if None in asked and sure:
+        asked[sure[0]].add("count")
+        del asked[None]
+    return [ColumnRequest(of, frozenset(kinds)) for of, kinds in asked.items()]
+
+
+def laplace_layout(columns: Sequence[ColumnRequest], bits: int) -> FeatureLayout:
+    """The features for Laplace noise, in blocks that each get a part of ε; ends have `bits` bits at most."""
+    layout = FeatureLayout()
+    for column in columns:
+        if not column.needs_values:
+            place = layout.add(_one(column.of), 1)
+            layout.blocks.append(FeatureBlock((place,), 1, 1))
+            layout.moments[column.of] = ColumnMoments(count={place: Fraction(1)})
+        elif not column.needs_count:
+            _add_sum(layout, column, bits)
+        elif column.squared:
+            _add_three(layout, column, bits)
+        else:
+            _add_two(layout, column, bits)
+    return _counted(layout, columns)
+
+
+def gaussian_layout(columns: Sequence[ColumnRequest], bits: int, *, units: bool = False) -> FeatureLayout:
+    """The features for Gaussian noise, with their shares of the precision (compile.proof.md, § 5).
+
+    `units` asks for one more coordinate, which says that a unit has a row in a group.
+    """
+    layout = FeatureLayout()
+    families: dict[Expr | None, list[ColumnRequest]] = {}
+    for column in columns:
+        sure = column.of is None or not column.of.type.null
+        families.setdefault(None if sure and column.needs_count else column.of, []).append(column)
+    for rows_of, family in families.items():
+        _add_family(layout, rows_of, family, bits)
+    total = sum(layout.shares) + units
+    layout.present = units / total
+    layout.shares = [share / total for share in layout.shares]
+    return _counted(layout, columns)
+
+
+def _add_family(
+    layout: FeatureLayout, rows_of: Expr | None, family: Sequence[ColumnRequest], bits: int
+) -> None:
+    """Columns that are NULL in the same rows have one count. Beside m means it gets 1 part in 2 + 2√m."""
+    valued = [column for column in family if column.needs_values]
+    means = sum(bool(column.kinds & _CENTRED) for column in valued)
+    counted: LinearForm | None = None
+    share = 0.0
+    if any(column.needs_count for column in family):
+        share = 1.0 / (2 + 2 * means**0.5) if means else 1.0 / (1 + len(valued))
+        weight = len(valued) + (not means)
+        counted = {layout.add(_one(rows_of), 1, share * weight): Fraction(1)}
+    for column in family:
+        if not column.needs_values:
+            layout.moments[column.of] = ColumnMoments(count=counted)
+        elif counted is None or not column.kinds & _CENTRED:
+            _add_sum(layout, column, bits, 1.0 if not means else 1.0 - share)
+            layout.moments[column.of] = replace(layout.moments[column.of], count=counted)
+        else:
+            _add_centred(layout, column, bits, counted, 1.0 - share)
+
+
+def _add_sum(layout: FeatureLayout, column: ColumnRequest, bits: int, share: float = 1.0) -> None:
+    x, step = _coarse(column, bits, from_zero=True)
+    low, high = min(x.type.low, 0), max(x.type.high, 0)
+    place = layout.add(x, max(-low, high, 1), share)
+    layout.blocks.append(FeatureBlock((place,), max(-low, high, 1), max(high - low, 1)))
+    layout.moments[column.of] = ColumnMoments(total={place: step}, step=step)
+
+
+def _add_two(layout: FeatureLayout, column: ColumnRequest, bits: int) -> None:
+    x, step = _coarse(column, bits)
+    low, high = _ends(x)
+    width = high - low
+    above, below = layout.add(_minus(x, whole(low)), width), layout.add(_minus(whole(high), x), width)
+    layout.blocks.append(FeatureBlock((above, below), width, width))
+    layout.moments[column.of] = ColumnMoments(
+        count={above: Fraction(1, width), below: Fraction(1, width)},
+        total={above: step / 2, below: -step / 2},
+        middle=step * Fraction(low + high, 2),
+        half=step * Fraction(width, 2),
+        step=step,
+    )
+
+
+def _add_three(layout: FeatureLayout, column: ColumnRequest, bits: int) -> None:
+    x, step = _coarse(column, bits)
+    low, high = _ends(x)
+    square = (high - low) ** 2
+    above, below = _minus(x, whole(low)), _minus(whole(high), x)
+    a = layout.add(_times(below, below), square)
+    b = layout.add(_times(whole(2), _times(above, below)), square)
+    c = layout.add(_times(above, above), square)
+    layout.blocks.append(FeatureBlock((a, b, c), square, square))
+    row, slope, quarter = Fraction(1, square), step / (2 * (high - low)), step**2 / 4
+    layout.moments[column.of] = ColumnMoments(
+        count={a: row, b: row, c: row},
+        total={c: slope, a: -slope},
+        squares={a: quarter, b: -quarter, c: quarter},
+        middle=step * Fraction(low + high, 2),
+        half=step * Fraction(high - low, 2),
+        step=step,
+    )
+
+
+def _add_centred(
+    layout: FeatureLayout, column: ColumnRequest, bits: int, counted: LinearForm, share: float
+) -> None:
+    x, step = _coarse(column, bits)
+    low, high = _ends(x)
+    width = high - low
+    y = _minus(_times(whole(2), _minus(x, whole(low))), whole(width))
+    first = layout.add(y, width, share * (_FIRST if column.squared else 1.0))
+    squares: LinearForm | None = None
+    if column.squared:
+        z = _minus(_times(whole(2), _times(y, y)), whole(width**2))
+        second = layout.add(z, width**2, share * (1 - _FIRST))
+        squares = combine_forms((step**2 / 8, {second: Fraction(1)}), (step**2 / 8 * width**2, counted))
+    layout.moments[column.of] = ColumnMoments(
+        count=counted,
+        total={first: step / 2},
+        squares=squares,
+        middle=step * Fraction(low + high, 2),
+        half=step * Fraction(width, 2),
+        step=step,
+    )
+
+
+def _counted(layout: FeatureLayout, columns: Sequence[ColumnRequest]) -> FeatureLayout:
+    """COUNT(*) is read off the rows themselves, or off a column that is never NULL."""
+    for column in columns:
+        if "count" in column.kinds:
+            layout.rows = layout.moments[column.of].count or {}
+    return layout
+
+
+def _one(of: Expr | None) -> Expr:
+    """1 for every row, or for every row where something is not NULL."""
+    if of is None or not of.type.null:
+        return whole(1)
+    return Case(((IsNull(of), whole(0)),), whole(1))
+
+
+def _coarse(column: ColumnRequest, bits: int, *, from_zero: bool = False) -> tuple[Expr, Fraction]:
+    """x in whole cells, and how much one of them is: rounded to a grid on which it spans 2^bits at most."""
+    assert column.of is not None
+    x, kind = column.of, column.of.type
+    extent = max(kind.high, 0) - min(kind.low, 0) if from_zero else kind.high - kind.low
+    shift = max(0, extent.bit_length() - (min(bits, _SQUARED_BITS) if column.squared else bits))
+    if not kind.places and not shift:
+        return x, Fraction(1)
+    if shift:  # half a cell more, then down: to the nearest
+        x = Arithmetic("+", x, _cells(1 << (shift - 1), kind.places))
+    return Quotient(x, _cells(1 << shift, kind.places)), Fraction(1 << shift, 1 << kind.places)
+
+
+def _ends(x: Expr) -> tuple[int, int]:
+    """Two ends that differ: a column that can only be one number is treated as one that could be one cell more."""
+    return x.type.low, max(x.type.high, x.type.low + 1)
+
+
+def _cells(value: int, places: int) -> Constant:
+    return Constant(value, Type(NUMBER, value, value, places, null=False))
+
+
+def whole(value: int) -> Constant:
+    """A public whole number."""
+    return _cells(value, 0)
+
+
+def _times(left: Expr, right: Expr) -> Expr:
+    return Arithmetic("*", left, right)
+
+
+def _minus(left: Expr, right: Expr) -> Expr:
+    return Arithmetic("-", left, right)
+
+
+def _check(one: Aggregate) -> None:
+    if one.kind in {"sum", "mean", *_SQUARED} and (one.of is None or one.of.type.kind != NUMBER):
+        raise RefusedQuestion(
+            "DP706",
+            f"{one.text or one.kind} is not a number that can be added up.",
+            why="only numbers with public bounds have sums.",
+            fix="COUNT(*), or  SUM(CASE WHEN … THEN 1 ELSE 0 END)",
+        )

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a query plan is made of: stages that each release a few columns, and the scope that they share.
+
+A strategy knows which columns it releases, and nothing of the budget; a stage has its noise and can be drawn. A budget
+comes in two currencies: a pure ε, or the noise of a Gaussian mechanism in sensitivities, ρ = 1 / 2 noise².
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from discreet.privacy.guarantee import Guarantee
+from discreet.tables.answer.answer import Noisy
+from discreet.tables.data.engine import Engine
+from discreet.tables.data.expr import Expr
+from discreet.tables.data.sums import GroupKey, Relation
+from discreet.tables.plan.contribution import Contribution
+
+__all__ = ["FINE", "ColumnDescription", "QueryScope", "Stage", "Strategy"]
+
+#: Cells of a weight where only its share matters.
+FINE = 256
+
+
+@dataclass(frozen=True)
+class QueryScope:
+    """The rows of a question, the keys that they are grouped by, and the contribution bound of a unit."""
+
+    rows: Relation
+    keys: tuple[Expr, ...]
+    contribution: Contribution
+
+    @property
+    def fine(self) -> int:
+        """Into how many cells a weight is divided; where rows are units there is only the weight one."""
+        return 1 if self.contribution.one_row_per_unit else FINE
+
+
+@dataclass(frozen=True)
+class ColumnDescription:
+    """What is known of a noisy column before it is drawn, in words."""
+
+    noise: str
+    error: str
+    note: str = ""  # belongs to the answer too
+
+
+class Stage(Protocol):
+    """A few columns with their noise, before they are drawn."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the columns reveal together, of all groups."""
+
+    def draw(self, engine: Engine, groups: Sequence[GroupKey]) -> dict[str, Noisy]:
+        """The columns of these groups."""
+
+    def errors(self, confidence: float) -> dict[str, float | None]:
+        """The margin of error of each column; None where it depends on data."""
+
+    def describe(self, confidence: float) -> dict[str, ColumnDescription]:
+        """Each column in words."""
+
+    def expected_errors(self) -> dict[str, float]:
+        """A number for each column that grows in proportion to its error, whatever the data are."""
+
+
+class Strategy(Protocol):
+    """A way to release a few columns, at any cost."""
+
+    @property
+    def weight(self) -> float:
+        """Its part of the budget, relative to the weights of others."""
+
+    def pure_stage(self, epsilon: Fraction) -> Stage:
+        """The stage that is ε-differentially private."""
+
+    def gaussian_stage(self, noise: float) -> Stage:
+        """The stage that costs no more, in ρ, than Gaussian noise of `noise` sensitivities."""
+
+    def gaussian_guarantee(self, noise: float) -> Guarantee:
+        """The guarantee of `gaussian_stage(noise)`."""
