@@ -11,7 +11,7 @@ import torch
 
 from discreet.errors import BadParameter
 from discreet.learn.torch import Adaptive, private
-from tests.learn.torch.reference import loop, started
+from tests.learn.torch.reference import loop, start_run
 
 LEVELS = pytest.mark.parametrize("exact", [False, True], ids=["float", "exact"])
 
@@ -37,7 +37,7 @@ def test_a_count_that_would_take_everything():
     with pytest.raises(BadParameter):
         Adaptive(noise=0.4).sum_noise(1.0, 512)
     with pytest.raises(BadParameter):
-        started(adaptive=Adaptive(noise=0.5))
+        start_run(adaptive=Adaptive(noise=0.5))
 
 
 @pytest.mark.parametrize("name", ["quantile", "rate", "noise", "least"])
@@ -67,14 +67,14 @@ def test_the_norm_goes_where_half_of_the_records_are_below_it(exact):
 def test_an_empty_batch_counts_nobody(exact, monkeypatch):
     """Blanks count neither as below nor as above: the norm is moved by noise alone."""
     nobody = torch.zeros(0, 3), torch.zeros(0).long()
-    run, optimizer = started(None, nobody, exact=exact, adaptive=True, batch=60)
+    run, optimizer = start_run(None, nobody, exact=exact, adaptive=True, batch=60)
     moved, original = [], Adaptive.next_clip
 
     def spy(self, clip, twice, **settings):
         moved.append(int(twice))
         return original(self, clip, twice, **settings)
 
-    monkeypatch.setattr(Adaptive, "next", spy)
+    monkeypatch.setattr(Adaptive, "next_clip", spy)
     loop(run, optimizer)
     assert moved == [0, 0, 0]
 

@@ -15,7 +15,7 @@ from discreet.learn.torch.pieces.outer import Outer, Signal
 from discreet.learn.torch.pieces.rows import TableRows
 from discreet.learn.torch.pieces.tied import Tied
 from discreet.learn.torch.sums import FloatSums
-from tests.learn.torch.reference import data, small, started
+from tests.learn.torch.reference import data, small, start_run
 
 
 def clipped(model, losses, x, clip, **named):
@@ -152,7 +152,7 @@ def test_a_release_of_nothing_is_noise_alone():
 
 def test_a_hook_that_takes_the_place_of_another_is_tested():
     model = small()
-    run, optimizer = started(model, data())
+    run, optimizer = start_run(model, data())
     handle = model[0].register_forward_hook(lambda *given: None)
     batches = iter(run)
     x, y = next(batches)

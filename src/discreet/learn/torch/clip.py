@@ -4,8 +4,8 @@
     clipper = Clipper(model)
     with clipper.watch():
         losses = loss_function(model(x), y, reduction="none")       # one loss for each record
-        found = clipper.clipped_sum(losses, clip=1.0)
-    found.gradients[parameter]                                      # Σ_i c_i g_i
+        clipped = clipper.clipped_sum(losses, clip=1.0)
+    clipped.gradients[parameter]                                      # Σ_i c_i g_i
 
 Layers keep their inputs and the gradients at their outputs. From these the norm of every record's gradient is computed
 without that gradient. Once the clipping factors are known, one product with scaled output gradients gives the sum
@@ -72,8 +72,8 @@ class Clipper:
     >>> clipper = Clipper(model)
     >>> with clipper.watch():
     ...     losses = model(torch.tensor([[3.0, 4.0], [0.0, 0.5]])).squeeze(1)
-    ...     found = clipper.clipped_sum(losses, clip=1.0)
-    >>> found.gradients[model.weight].round(decimals=3).tolist()
+    ...     clipped = clipper.clipped_sum(losses, clip=1.0)
+    >>> clipped.gradients[model.weight].round(decimals=3).tolist()
     [[0.6, 1.3]]
     """
 
@@ -181,9 +181,11 @@ class Clipper:
             with torch.no_grad(), internals.DisableTorchFunctionSubclass():
                 norms = _norms(self._tape.measures, losses)
                 share = _shares(norms, bound, weights)
-                found = self._tape.totals(share)
+                totals = self._tape.totals(share)
                 gradients = {
-                    parameter: found[id(parameter)] if id(parameter) in found else torch.zeros_like(parameter)
+                    parameter: totals[id(parameter)]
+                    if id(parameter) in totals
+                    else torch.zeros_like(parameter)
                     for parameter in self.parameters
                 }
         return ClippedSum(gradients, norms, bound, share.factors)
@@ -215,8 +217,8 @@ def _norms(measures: list[Measure], losses: Tensor) -> Tensor:
 
 def _combined_norm(norms: list[Tensor]) -> Tensor:
     """The norm of several parts, by record."""
-    found: Tensor = norms[0] if len(norms) == 1 else torch.linalg.vector_norm(torch.stack(norms), dim=0)
-    return found
+    norm: Tensor = norms[0] if len(norms) == 1 else torch.linalg.vector_norm(torch.stack(norms), dim=0)
+    return norm
 
 
 @lru_cache(maxsize=64)

@@ -116,8 +116,8 @@ def whole_cells(gradient: Tensor, longest: tuple[float, int]) -> Tensor:
 
 def _gradient(losses: Tensor, parameters: Sequence[Parameter]) -> Tensor:
     """The gradient of one record, as doubles on the CPU."""
-    found = torch.autograd.grad(losses.sum(), parameters, allow_unused=True)
-    flat = [torch.zeros_like(p) if g is None else g for g, p in zip(found, parameters, strict=True)]
+    gradients = torch.autograd.grad(losses.sum(), parameters, allow_unused=True)
+    flat = [torch.zeros_like(p) if g is None else g for g, p in zip(gradients, parameters, strict=True)]
     return torch.cat([part.detach().flatten().cpu().double() for part in flat])
 
 

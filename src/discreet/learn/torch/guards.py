@@ -143,9 +143,9 @@ def _check_writes(model: nn.Module, inputs: tuple[Tensor, ...], before: Snapshot
         draws.repeat()
         for given in passes:
             model(*given)
-        found = before.changes()
+        changes = before.changes()
         before.undo()
-        return found
+        return changes
 
     here, twice = changes_after(inputs), changes_after(inputs, inputs)
     replaced = tuple(_replace_rows(each, slice(None)) for each in inputs)
@@ -210,8 +210,8 @@ def _check_backward(model: nn.Module, inputs: tuple[Tensor, ...], row_losses: Lo
         return
     losses = row_losses(model, *given)
     for kept, others in ((0, slice(1, None)), (2, slice(0, 2))):
-        found = torch.autograd.grad(losses[kept], sources, retain_graph=True, allow_unused=True)
-        if any(each is not None and bool(each[others].any()) for each in found):
+        gradients = torch.autograd.grad(losses[kept], sources, retain_graph=True, allow_unused=True)
+        if any(each is not None and bool(each[others].any()) for each in gradients):
             raise mixing_error("the loss of a record has a gradient at another record")
 
 
@@ -230,14 +230,14 @@ def _check_coverage(clipper: Clipper, inputs: tuple[Tensor, ...], row_losses: Lo
         only = torch.zeros(count, device=inputs[0].device)
         only[record] = 1.0
         with clipper.watch():
-            found = clipper.clipped_sum(row_losses(clipper.model, *inputs), clip=_HUGE, weights=only)
+            clipped = clipper.clipped_sum(row_losses(clipper.model, *inputs), clip=_HUGE, weights=only)
         for parameter, gradient in zip(parameters, truth[record], strict=True):
-            wanted = torch.zeros_like(found.gradients[parameter]) if gradient is None else gradient
-            if (found.gradients[parameter] - wanted).double().norm() > _LIKE * size:
+            wanted = torch.zeros_like(clipped.gradients[parameter]) if gradient is None else gradient
+            if (clipped.gradients[parameter] - wanted).double().norm() > _LIKE * size:
                 raise not_by_record_error(
                     clipper.name(parameter), "a part of the model uses it in a way that the run does not see"
                 )
-        if found.norms[record] < norms[record] * (1 - _LIKE):
+        if clipped.norms[record] < norms[record] * (1 - _LIKE):
             raise mixing_error("the norm of a record is not that of its gradient")
 
 

@@ -230,8 +230,8 @@ def _schema(operator: Any) -> Any:
 
 def engine() -> Any:
     """The engine that runs backward passes."""
-    found = globals().get("execution_engine")
-    return __getattr__("execution_engine") if found is None else found
+    known = globals().get("execution_engine")
+    return __getattr__("execution_engine") if known is None else known
 
 
 def dispatch_mode(

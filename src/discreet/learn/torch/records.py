@@ -222,8 +222,8 @@ def _same_row(one: Any, other: Any, place: int, count: int) -> bool:
 
 
 def _rows(tensor: torch.Tensor, places: torch.Tensor, blanks: int) -> torch.Tensor:
-    found = tensor.index_select(0, places.to(tensor.device, non_blocking=True))
-    return torch.cat([found, tensor.new_zeros(blanks, *tensor.shape[1:])]) if blanks else found
+    rows = tensor.index_select(0, places.to(tensor.device, non_blocking=True))
+    return torch.cat([rows, tensor.new_zeros(blanks, *tensor.shape[1:])]) if blanks else rows
 
 
 def _blank(example: Any) -> Any:

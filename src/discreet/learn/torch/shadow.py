@@ -187,8 +187,8 @@ class _Shadow:
                     whole = internals.base_of(tensor) if internals.is_view(tensor) else tensor
                     self._set_shadow(whole, whole.detach().clone())
         twins = [self._twin(leaf) for leaf in leaves]
-        found: tuple[Any, Any] = internals.tree_unflatten(twins, shape)
-        return found
+        arguments: tuple[Any, Any] = internals.tree_unflatten(twins, shape)
+        return arguments
 
     def _twin(self, leaf: Any) -> Any:
         shadow = self._shadow_of(leaf) if isinstance(leaf, Tensor) else None

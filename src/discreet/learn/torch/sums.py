@@ -89,11 +89,11 @@ class _Flat:
         self._sum = None
 
     def add(self, gradients: dict[Parameter, Tensor]) -> None:
-        found = [gradients[parameter] for parameter in self._parameters]
+        parts = [gradients[parameter] for parameter in self._parameters]
         if self._sum is None:
-            self._sum = torch.cat([each.reshape(-1) for each in found]).to(self._dtype)
+            self._sum = torch.cat([each.reshape(-1) for each in parts]).to(self._dtype)
         else:
-            internals.add_each_(self._split(self._sum), found)
+            internals.add_each_(self._split(self._sum), parts)
 
     def take(self) -> Tensor:
         """The sum, which is not kept."""
@@ -136,11 +136,11 @@ class FloatSums:
         if not self._probed and losses.shape[0] > 1 and isinstance(self._clipper, Clipper):
             self._clipper.probe(losses)
             self._probed = True
-        found = self._clipper.clipped_sum(losses, clip=clip, weights=weights)
+        clipped = self._clipper.clipped_sum(losses, clip=clip, weights=weights)
         with without_watching():
             for flat in self._flats:
-                flat.add(found.gradients)
-        return lambda: found.below
+                flat.add(clipped.gradients)
+        return lambda: clipped.below
 
     def release(self, *, noise: float, clip: Number, divide: float) -> None:
         scales = scales_for(noise=noise, clip=clip, dimension=self._dimension)

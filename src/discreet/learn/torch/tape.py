@@ -159,18 +159,18 @@ class Tape:
         """The sums over records, by the id of the parameter. The pieces are dropped, so that their memory is free."""
         small, bundle, large, versions = self._small, self._bundle, self._pieces, self._versions
         self.forget()
-        found = {}
+        totals = {}
         if bundle is not None:
             sums = bundle.total(share).split_with_sizes([piece.width for piece in small.values()])
-            found = {key: each.view(small[key].shape) for key, each in zip(small, sums, strict=True)}
+            totals = {key: each.view(small[key].shape) for key, each in zip(small, sums, strict=True)}
         while large:
             key, piece = large.popitem()
             if key in versions and versions[key] != [internals.version_of(each) for each in piece.operands]:
                 raise not_by_record_error(
                     self.names[key], "a gradient was changed in place after it was measured"
                 )
-            found[key] = piece.total(share)
-        return found
+            totals[key] = piece.total(share)
+        return totals
 
     def forget(self) -> None:
         """Drop what was noted."""

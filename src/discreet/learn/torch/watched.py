@@ -96,10 +96,12 @@ class Derived(Tensor):
 
     def contributions(self, gradients: Tensor) -> Contributions:
         """From the gradient at the value, one for each record, the gradients at the parameters."""
-        found = torch.autograd.grad(
+        leaf_gradients = torch.autograd.grad(
             self.value, self.leaves, gradients.to(self.value.dtype), is_grads_batched=True, retain_graph=True
         )
-        return [(parameter, Dense(each)) for parameter, each in zip(self.parameters, found, strict=True)]
+        return [
+            (parameter, Dense(each)) for parameter, each in zip(self.parameters, leaf_gradients, strict=True)
+        ]
 
 
 @contextmanager
@@ -163,8 +165,8 @@ def _is_attribute(function: Any) -> bool:
 def _first(arguments: Iterable[Any]) -> Watched | Derived | None:
     for argument in arguments:
         if is_watched(argument):
-            found: Watched | Derived = argument
-            return found
+            watched: Watched | Derived = argument
+            return watched
         if type(argument) in {list, tuple}:
             inner = _first(argument)
             if inner is not None:

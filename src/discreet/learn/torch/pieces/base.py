@@ -79,11 +79,11 @@ _CPU = {"tf32": _TF32, "high": _TF32, "bf16": _BF16, "medium": _BF16}
 
 def _cpu_products() -> str:
     """The coarsest of what is set for products and convolutions, in the words of torch."""
-    found = [
+    words = [
         str(getattr(getattr(torch.backends.mkldnn, name, None), "fp32_precision", ""))
         for name in ("matmul", "conv")
     ]
-    return max(found, key=lambda word: _CPU.get(word, 0.0)) or torch.get_float32_matmul_precision()
+    return max(words, key=lambda word: _CPU.get(word, 0.0)) or torch.get_float32_matmul_precision()
 
 
 def exact_unit(dtype: torch.dtype) -> float:
@@ -105,8 +105,8 @@ def matmul(left: Tensor, right: Tensor) -> Tensor:
 def lengths(values: Tensor, axis: int = -1) -> Tensor:
     """Norms along an axis, in wide numbers, to be multiplied by others: so much larger as squares may have been lost."""
     kind = wide(values.dtype)
-    found: Tensor = torch.linalg.vector_norm(values, dim=axis, dtype=None if values.dtype == kind else kind)
-    return found.add_(LOST)
+    norms: Tensor = torch.linalg.vector_norm(values, dim=axis, dtype=None if values.dtype == kind else kind)
+    return norms.add_(LOST)
 
 
 @lru_cache(maxsize=64)

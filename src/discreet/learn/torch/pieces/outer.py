@@ -116,14 +116,14 @@ class Outer(Piece):
     def total(self, share: Share) -> Tensor:
         # the inputs get the factors, in a copy, for somebody may still look at them; the signal is ours alone
         if self._kept is not None:
-            found = Dense(self._kept).total(share)
+            total = Dense(self._kept).total(share)
         elif self.lone:
-            found = matmul(self.signal.clear(share).T, share.scale(self.inputs))
+            total = matmul(self.signal.clear(share).T, share.scale(self.inputs))
         else:
             short = self._by_kernel and self.inputs.dtype == torch.float32
             inputs, signal = share.prepare(self.inputs, self.signal.gradient, short=short)
-            found = matmul(signal.flatten(0, 1).T, inputs.flatten(0, 1))
-        return found.T if self.transposed else found
+            total = matmul(signal.flatten(0, 1).T, inputs.flatten(0, 1))
+        return total.T if self.transposed else total
 
     def dense(self) -> Tensor:
         gradients = self._gradients()

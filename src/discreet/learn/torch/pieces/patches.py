@@ -54,8 +54,8 @@ class PatchWindow(windows.Window):
         if any(left != right for left, right in self.padding):
             source, sides = self.pad(source), zeros
         rest = self.stride, sides, self.dilation, False, zeros, groups, [False, True, False]
-        found: Tensor = torch.ops.aten.convolution_backward(signal, source, weight, None, *rest)[1]
-        return found
+        gradient: Tensor = torch.ops.aten.convolution_backward(signal, source, weight, None, *rest)[1]
+        return gradient
 
 
 class PatchProducts(Piece):
@@ -149,10 +149,10 @@ class PatchProducts(Piece):
         records, groups = self._source.shape[0], self._source.shape[0] * self._window.groups
         source, signal = self._source.to(kind), self._signal.to(kind)
         weight = source.new_empty(()).expand(records * self._shape[0], *self._shape[1:])
-        found = window.backward(
+        gradients = window.backward(
             source.reshape(1, -1, *source.shape[2:]), signal.reshape(1, -1, *signal.shape[2:]), weight, groups
         )
-        return found.view(records, *self._shape)
+        return gradients.view(records, *self._shape)
 
     def _parts(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Patches and signals, (records · groups, numbers, positions), of so many records that they fit."""

@@ -57,8 +57,8 @@ def by_record(use: Use, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # that a function is slow here is known
-            found = torch.func.vmap(one_record, in_dims=(0, *axes))(gradient, *tensors)
-        return [Dense(each) for each in found]
+            gradients = torch.func.vmap(one_record, in_dims=(0, *axes))(gradient, *tensors)
+        return [Dense(each) for each in gradients]
 
     return use.tap(out, arguments, pieces, *tensors)
 
@@ -72,15 +72,15 @@ def _axes(use: Use, out: Tensor, arguments: Sequence[Any], tensors: Sequence[Ten
     if use.tape.learning:
         for key, length in zip(keys, lengths, strict=True):
             seen.setdefault(key, set()).add((records, length))
-    found = [
+    has_records = [
         _is_record(seen.get(key), records, length, sure=use.tape.learning or lengths.count(records) < 2)
         for key, length in zip(keys, lengths, strict=True)
     ]
-    if None in found:
+    if None in has_records:
         raise not_by_record_error(
             use.name(arguments[0]), f"which inputs of {_name(use)} have records is not known"
         )
-    return [0 if record else None for record in found]
+    return [0 if record else None for record in has_records]
 
 
 def _is_record(seen: set[tuple[int, int]] | None, records: int, length: int, *, sure: bool) -> bool | None:

@@ -21,15 +21,15 @@ from discreet.learn.torch.rules.use import Use
 
 __all__ = ["gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell"]
 
-#: From what the input says, the last state and what the state says to the next state.
+#: From the part of the input, the last state and the weights to the next state.
 Step = Callable[[Use, Tensor, tuple[Tensor, ...], Sequence[Any]], tuple[Tensor, ...]]
 
 
 def _lstm_step(
-    use: Use, said: Tensor, state: tuple[Tensor, ...], weights: Sequence[Any]
+    use: Use, from_input: Tensor, state: tuple[Tensor, ...], weights: Sequence[Any]
 ) -> tuple[Tensor, ...]:
     hidden, cell = state
-    gates = said + linear(use, hidden, weights[1], weights[3])
+    gates = from_input + linear(use, hidden, weights[1], weights[3])
     enter, forget, new, leave = gates.chunk(4, -1)
     cell = forget.sigmoid() * cell + enter.sigmoid() * new.tanh()
     hidden = leave.sigmoid() * cell.tanh()
@@ -37,10 +37,10 @@ def _lstm_step(
 
 
 def _gru_step(
-    use: Use, said: Tensor, state: tuple[Tensor, ...], weights: Sequence[Any]
+    use: Use, from_input: Tensor, state: tuple[Tensor, ...], weights: Sequence[Any]
 ) -> tuple[Tensor, ...]:
     (hidden,) = state
-    reset, update, new = said.chunk(3, -1)
+    reset, update, new = from_input.chunk(3, -1)
     of_reset, of_update, of_new = linear(use, hidden, weights[1], weights[3]).chunk(3, -1)
     update = (update + of_update).sigmoid()
     new = (new + (reset + of_reset).sigmoid() * of_new).tanh()
@@ -48,15 +48,15 @@ def _gru_step(
 
 
 def _tanh_step(
-    use: Use, said: Tensor, state: tuple[Tensor, ...], weights: Sequence[Any]
+    use: Use, from_input: Tensor, state: tuple[Tensor, ...], weights: Sequence[Any]
 ) -> tuple[Tensor, ...]:
-    return ((said + linear(use, state[0], weights[1], weights[3])).tanh(),)
+    return ((from_input + linear(use, state[0], weights[1], weights[3])).tanh(),)
 
 
 def _relu_step(
-    use: Use, said: Tensor, state: tuple[Tensor, ...], weights: Sequence[Any]
+    use: Use, from_input: Tensor, state: tuple[Tensor, ...], weights: Sequence[Any]
 ) -> tuple[Tensor, ...]:
-    return ((said + linear(use, state[0], weights[1], weights[3])).relu(),)
+    return ((from_input + linear(use, state[0], weights[1], weights[3])).relu(),)
 
 
 def _layers(step: Step) -> Callable[..., tuple[Tensor, ...] | None]:
@@ -108,11 +108,11 @@ def _in_order(weights: Sequence[Any], has_biases: bool) -> list[Any]:
 def _sequence(
     use: Use, step: Step, x: Tensor, state: tuple[Tensor, ...], weights: Sequence[Any], *, backwards: bool
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    said = linear(use, x, weights[0], weights[2])
+    from_input = linear(use, x, weights[0], weights[2])
     outs: list[Tensor] = []
     places = range(x.shape[1])
     for place in reversed(places) if backwards else places:
-        state = step(use, said[:, place], state, weights)
+        state = step(use, from_input[:, place], state, weights)
         outs.append(state[0])
     return torch.stack(outs[::-1] if backwards else outs, 1), state
 

@@ -45,13 +45,13 @@ class Use:
         """The output; when its gradient comes, `pieces` tells what it means for each of the arguments."""
 
         def make(gradient: Tensor, *saved: Tensor) -> Contributions:
-            found: list[tuple[Any, Piece]] = []
+            contributions: list[tuple[Any, Piece]] = []
             for argument, piece in zip(arguments, pieces(gradient, *saved), strict=True):
                 if type(argument) is Watched and piece is not None:
-                    found.append((argument, piece))
+                    contributions.append((argument, piece))
                 elif isinstance(argument, Derived) and piece is not None:
-                    found.extend(argument.contributions(piece.dense()))
-            return found
+                    contributions.extend(argument.contributions(piece.dense()))
+            return contributions
 
         parameters = [
             parameter for argument in arguments if argument is not None for parameter in _parameters(argument)
