@@ -11,7 +11,7 @@ import pytest
 from discreet import privacy
 from discreet.audit.bits import bit_columns, lowest_bit
 from discreet.audit.draws import Raised
-from discreet.audit.outputs import Column, columns_of
+from discreet.audit.outputs import OutputColumn, columns_of
 from discreet.mechanisms.mechanism import Refusal, Release
 
 
@@ -103,7 +103,7 @@ def test_the_offset_to_an_input_is_exact_or_said_not_to_be():
     generator = np.random.default_rng()
     value = 0.3
     values = value + generator.laplace(size=500)
-    column = Column.of_numbers("value", values)
+    column = OutputColumn.of_numbers("value", values)
     found = {cell.name: cell for cell in bit_columns(column, (value, [7.0]))}
     cell = found["lowest bit of (value - x)"]
     for number, code, v in zip(cell.numbers, cell.codes, values.tolist(), strict=True):
@@ -116,5 +116,5 @@ def test_the_offset_to_an_input_is_exact_or_said_not_to_be():
 
 
 def test_inputs_without_numbers_have_no_offsets():
-    column = Column.of_numbers("value", np.array([0.1, 0.2]))
+    column = OutputColumn.of_numbers("value", np.array([0.1, 0.2]))
     assert not [cell for cell in bit_columns(column, ("a", {"b": 1})) if "- x" in cell.name]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The CSE660 slides (composition, the Gaussian mechanism, Rényi and concentrated privacy), row by row.
 
-A test is named after the row of the table of claims. A statement that is wrong as written is
-refuted by its counterexample, and the right one is checked beside it.
+A test is named by what it claims, and its docstring begins with its row in docs/notes.md. A statement
+that is wrong as written is refuted by its counterexample, and the right one is checked beside it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ def _close(found: float, truth: float, digits: float = 1e-9) -> bool:
     return abs(found - truth) <= digits * abs(truth)
 
 
-def test_row_1_01_the_definition_holds_for_every_set_of_outcomes() -> None:
-    """δ(ε) is the greatest P(S) - e^ε Q(S) over all sets S, in either direction: here all 16 are tried."""
+def test_the_definition_holds_for_every_set_of_outcomes() -> None:
+    """Row 1.1: δ(ε) is the greatest P(S) - e^ε Q(S) over all sets S, in either direction: here all 16
+    are tried."""
     p, q = [0.5, 0.3, 0.15, 0.05], [0.2, 0.2, 0.35, 0.25]
     sets = [s for size in range(5) for s in itertools.combinations(range(4), size)]
     for epsilon in (0.0, 0.3, 1.0):
@@ -36,7 +37,8 @@ def test_row_1_01_the_definition_holds_for_every_set_of_outcomes() -> None:
         assert _close(privacy.pair(p, q).delta(epsilon=epsilon), gap)
 
 
-def test_row_1_02_pure_privacy_adds() -> None:
+def test_pure_privacy_adds() -> None:
+    """Row 1.2."""
     parts = [0.1, 0.25, 1.5, 3.0]
     whole = sum(map(privacy.pure, parts[1:]), start=privacy.pure(parts[0]))
     assert _close(whole.epsilon(delta=0.0), sum(parts))
@@ -44,16 +46,16 @@ def test_row_1_02_pure_privacy_adds() -> None:
     assert whole.epsilon(delta=1e-3) < sum(parts)
 
 
-def test_row_1_03_deltas_add_but_less_suffices() -> None:
-    """(Σε, Σδ) is true; 1 - Π(1-δ) is what really leaks."""
+def test_deltas_add_but_less_suffices() -> None:
+    """Row 1.3: (Σε, Σδ) is true; 1 - Π(1-δ) is what really leaks."""
     ten = 10 * privacy.approximate(0.5, 0.01)
     assert ten.epsilon(delta=0.1, route="basic") == pytest.approx(5.0, rel=1e-9)
     assert _close(ten.delta(epsilon=5.0), 1 - 0.99**10)
     assert ten.delta(epsilon=5.0) < 0.1
 
 
-def test_row_1_04_advanced_composition() -> None:
-    """A hundred 0.1-private mechanisms at δ = 1e-6: basic 10, advanced 6.308, optimal 4.775.
+def test_advanced_composition_needs_no_small_count() -> None:
+    """Row 1.4: A hundred 0.1-private mechanisms at δ = 1e-6: basic 10, advanced 6.308, optimal 4.775.
 
     The slides ask for k < 1/ε; here k = 100 > 10, and the explicit theorem still holds.
     """
@@ -73,8 +75,9 @@ def test_row_1_04_advanced_composition() -> None:
 
 
 @pytest.mark.parametrize("n", [10**4, 10**6])
-def test_row_1_05_how_many_questions_at_the_accuracy_of_sampling(n: int) -> None:
-    """A mean of n people has sensitivity 1/n. With noise 1/√n: √n questions at pure ε = 1, n at ρ = ½."""
+def test_how_many_questions_at_the_accuracy_of_sampling(n: int) -> None:
+    """Row 1.5: A mean of n people has sensitivity 1/n. With noise 1/√n: √n questions at pure ε = 1, n
+    at ρ = ½."""
     noise = n**-0.5
     pure = round(n**0.5) * privacy.laplace(scale=noise * n)
     assert _close(pure.epsilon(delta=0.0), 1.0)
@@ -88,7 +91,8 @@ def _textbook_noise(epsilon: float, delta: float) -> float:
 
 
 @pytest.mark.parametrize("delta", [1e-2, 1e-5, 1e-9])
-def test_row_1_06_the_textbook_gaussian_needs_a_small_epsilon(delta: float) -> None:
+def test_the_textbook_gaussian_needs_a_small_epsilon(delta: float) -> None:
+    """Row 1.6."""
     for epsilon in (0.01, 0.3, 1.0):
         assert privacy.gaussian(_textbook_noise(epsilon, delta)).delta(epsilon=epsilon) <= delta
     first_violation = {1e-2: 6.78, 1e-5: 8.42, 1e-9: 9.63}[delta]
@@ -97,15 +101,17 @@ def test_row_1_06_the_textbook_gaussian_needs_a_small_epsilon(delta: float) -> N
         assert (guarantee.bound(epsilon=epsilon).lower <= delta) is holds
 
 
-def test_row_1_06_the_least_noise_is_less_than_the_textbook_says() -> None:
+def test_the_least_noise_is_less_than_the_textbook_says() -> None:
+    """Row 1.6."""
     least = dp.calibrate(privacy.gaussian, to=privacy.approximate(1.0, 1e-5))
     assert _close(least, 3.7306, 1e-4)
     assert _close(_textbook_noise(1.0, 1e-5), 4.8448, 1e-4)
     assert privacy.gaussian(least).delta(epsilon=1.0) <= 1e-5
 
 
-def test_row_1_07_the_theorem_without_a_condition_is_false() -> None:
-    """At ε = 20, δ = 1e-5 the textbook noise leaks δ = 1.53e-3, a hundred and fifty times the promise."""
+def test_the_theorem_without_a_condition_is_false() -> None:
+    """Row 1.7: At ε = 20, δ = 1e-5 the textbook noise leaks δ = 1.53e-3, a hundred and fifty times
+    the promise."""
     claimed = privacy.gaussian(_textbook_noise(20.0, 1e-5))
     bound = claimed.bound(epsilon=20.0)
     assert _close(bound.lower, 1.53e-3, 1e-2)
@@ -113,14 +119,16 @@ def test_row_1_07_the_theorem_without_a_condition_is_false() -> None:
     assert not claimed.implies(privacy.approximate(20.0, 1e-5))
 
 
-def test_row_1_09_the_gaussian_loss_has_no_bound() -> None:
+def test_the_gaussian_loss_has_no_bound() -> None:
+    """Row 1.9."""
     gaussian = privacy.gaussian(1.0)
     assert gaussian.epsilon(delta=0.0) == math.inf
     assert all(gaussian.bound(epsilon=epsilon).lower > 0 for epsilon in (1.0, 10.0, 30.0))
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
-def test_row_1_10_the_expected_loss_is_second_order(epsilon: float) -> None:
+def test_the_expected_loss_is_second_order(epsilon: float) -> None:
+    """Row 1.10."""
     mean = privacy.randomized_response(epsilon=epsilon).loss().mean
     assert _close(mean, epsilon * math.tanh(epsilon / 2))
     assert mean <= epsilon**2 / 2 <= epsilon * math.expm1(epsilon)
@@ -129,7 +137,8 @@ def test_row_1_10_the_expected_loss_is_second_order(epsilon: float) -> None:
         assert _close(epsilon * math.expm1(epsilon), 1.71828, 1e-5)
 
 
-def test_row_1_11_exchanging_the_inputs_changes_the_sign_of_the_loss() -> None:
+def test_exchanging_the_inputs_changes_the_sign_of_the_loss() -> None:
+    """Row 1.11."""
     p, q = [0.5, 0.3, 0.2], [0.2, 0.2, 0.6]
     there, back = privacy.pair(p, q), privacy.pair(q, p)
     for order in (2.0, 5.0):
@@ -139,8 +148,9 @@ def test_row_1_11_exchanging_the_inputs_changes_the_sign_of_the_loss() -> None:
     assert np.max(np.abs(losses)) == pytest.approx(1.5)
 
 
-def test_row_1_12_an_approximate_mechanism_as_a_mixture() -> None:
-    """(1-δ) of a pure pair and δ of anything at all is (ε, δ)-private; disjoint parts reach it."""
+def test_an_approximate_mechanism_as_a_mixture() -> None:
+    """Row 1.12: (1-δ) of a pure pair and δ of anything at all is (ε, δ)-private; disjoint parts reach
+    it."""
     pure, delta = oracle.randomized_response(0.7, 4), mpf("0.05")
     rests = [[(1, 0), (0, 1)], [(mpf("0.5"), mpf("0.5")), (mpf("0.5"), mpf("0.5"))]]
     for rest in rests:
@@ -152,8 +162,8 @@ def test_row_1_12_an_approximate_mechanism_as_a_mixture() -> None:
     assert oracle.delta_of(reached, mpf("0.7")) == delta
 
 
-def test_row_1_13_a_tail_bound_is_stronger_than_approximate_privacy() -> None:
-    """RR(1) is (0.9, 0.0696)-private although its loss exceeds 0.9 always."""
+def test_a_tail_bound_is_stronger_than_approximate_privacy() -> None:
+    """Row 1.13: RR(1) is (0.9, 0.0696)-private although its loss exceeds 0.9 always."""
     answer = privacy.randomized_response(epsilon=1.0)
     loss = answer.loss()
     beyond = math.fsum(np.asarray(loss.masses)[np.abs(np.asarray(loss.losses)) > 0.9])
@@ -175,8 +185,9 @@ def _moments(around: float = 0.0, powers: int = 40) -> list[mpf]:
     return [sum((mass * (value - around) ** n for value, mass in pairs), mpf(0)) for n in range(powers)]
 
 
-def test_row_1_14_raw_moments_are_not_central_moments() -> None:
-    """E[Xⁿ] are raw moments: the first is the mean. The first central moment is zero, the second the variance."""
+def test_raw_moments_are_not_central_moments() -> None:
+    """Row 1.14: E[Xⁿ] are raw moments: the first is the mean. The first central moment is zero, the
+    second the variance."""
     loss = privacy.randomized_response(epsilon=1.0).loss()
     raw, central = _moments(), _moments(around=loss.mean)
     assert _close(raw[1], loss.mean)
@@ -185,7 +196,8 @@ def test_row_1_14_raw_moments_are_not_central_moments() -> None:
     assert not _close(raw[2], loss.variance, 0.1)
 
 
-def test_row_1_15_the_moment_series_needs_raw_moments() -> None:
+def test_the_moment_series_needs_raw_moments() -> None:
+    """Row 1.15."""
     loss, power = privacy.randomized_response(epsilon=1.0).loss(), mpf("1.5")
 
     def series(moments: list[mpf]) -> mpf:
@@ -197,15 +209,16 @@ def test_row_1_15_the_moment_series_needs_raw_moments() -> None:
 
 
 @pytest.mark.parametrize("order", [1.1, 2.0, 16.0])
-def test_row_1_16_the_renyi_divergence(order: float) -> None:
+def test_the_renyi_divergence(order: float) -> None:
+    """Row 1.16."""
     table = ([0.5, 0.3, 0.2], [0.25, 0.25, 0.5])
     forth, back = oracle.atoms(*table), oracle.swapped(oracle.atoms(*table))
     truth = max(oracle.renyi_of(forth, order), oracle.renyi_of(back, order))
     assert _close(privacy.pair(*table).renyi(order=order), truth)
 
 
-def test_row_1_17_the_moment_needs_the_logarithm_of_the_ratio() -> None:
-    """For RR(1) at order 2: with the ratio itself 11.467, with its logarithm 2.0862 = e^D."""
+def test_the_moment_needs_the_logarithm_of_the_ratio() -> None:
+    """Row 1.17: For RR(1) at order 2: with the ratio itself 11.467, with its logarithm 2.0862 = e^D."""
     answer = oracle.randomized_response(1)
     written = sum(p * exp(p / q) for p, q in answer)
     right = sum(p * exp(log(p / q)) for p, q in answer)
@@ -214,26 +227,29 @@ def test_row_1_17_the_moment_needs_the_logarithm_of_the_ratio() -> None:
     assert _close(math.exp(privacy.randomized_response(epsilon=1.0).renyi(order=2.0)), right)
 
 
-def test_row_1_18_renyi_privacy_has_no_upper_limit() -> None:
+def test_renyi_privacy_has_no_upper_limit() -> None:
+    """Row 1.18."""
     assert _close(privacy.renyi(order=2, epsilon=3.0).renyi(order=2.0), 3.0)
     assert privacy.gaussian(0.25).renyi(order=2.0) > 1
 
 
-def test_row_1_19_concentrated_privacy_has_no_upper_limit() -> None:
+def test_concentrated_privacy_has_no_upper_limit() -> None:
+    """Row 1.19."""
     assert _close(privacy.concentrated(rho=7.0).concentrated(), 7.0)
     assert privacy.gaussian(0.25).concentrated() > 1
 
 
-def test_row_1_20_groups() -> None:
-    """zCDP of k people is k²ρ, not kρ; a Gaussian is simply k times further away."""
+def test_concentrated_privacy_of_a_group_grows_with_its_square() -> None:
+    """Row 1.20: zCDP of k people is k²ρ, not kρ; a Gaussian is simply k times further away."""
     assert _close(privacy.concentrated(rho=0.1).group(3).concentrated(), 0.9)
     near, far = privacy.gaussian(6.0).group(3), privacy.gaussian(2.0)
     assert _close(near.concentrated(), far.concentrated())
     assert _close(near.epsilon(delta=1e-6), far.epsilon(delta=1e-6))
 
 
-def test_row_1_20_post_processing_is_free() -> None:
-    """Merging outcomes never raises δ: every way to merge five outcomes into fewer is tried."""
+def test_post_processing_is_free() -> None:
+    """Row 1.20: Merging outcomes never raises δ: every way to merge five outcomes into fewer is
+    tried."""
     p, q = [0.4, 0.25, 0.2, 0.1, 0.05], [0.1, 0.3, 0.05, 0.25, 0.3]
     whole = privacy.pair(p, q)
     for labels in itertools.product(range(2), repeat=4):
@@ -243,8 +259,8 @@ def test_row_1_20_post_processing_is_free() -> None:
             assert privacy.pair(*merged).bound(epsilon=epsilon).lower <= whole.delta(epsilon=epsilon)
 
 
-def test_row_1_21_only_the_ratio_of_noise_to_sensitivity_matters() -> None:
-    """Noise σ with sensitivity Δ: the divergence of two normal laws depends on Δ/σ alone."""
+def test_only_the_ratio_of_noise_to_sensitivity_matters() -> None:
+    """Row 1.21: Noise σ with sensitivity Δ: the divergence of two normal laws depends on Δ/σ alone."""
     for sensitivity, sigma in ((1.0, 2.0), (3.0, 6.0)):
         by_quadrature = oracle.renyi_between(
             lambda x, m=sensitivity, s=sigma: oracle.npdf(x, m, s),
@@ -255,8 +271,8 @@ def test_row_1_21_only_the_ratio_of_noise_to_sensitivity_matters() -> None:
         assert _close(privacy.gaussian(2.0).renyi(order=3.0), by_quadrature)
 
 
-def test_row_1_22_the_divergence_grows_with_the_square_of_the_sensitivity() -> None:
-    """Δ = 2, σ = 1, order 2: written αΔ/2σ² = 2, truth 4. The slide understates the loss."""
+def test_the_divergence_grows_with_the_square_of_the_sensitivity() -> None:
+    """Row 1.22: Δ = 2, σ = 1, order 2: written αΔ/2σ² = 2, truth 4. The slide understates the loss."""
     sensitivity, sigma, order = 2.0, 1.0, 2.0
     found = privacy.gaussian(noise=sigma / sensitivity).renyi(order=order)
     assert _close(found, order * sensitivity**2 / (2 * sigma**2))
@@ -267,13 +283,15 @@ def test_row_1_22_the_divergence_grows_with_the_square_of_the_sensitivity() -> N
     assert _close(found, by_quadrature)
 
 
-def test_row_1_23_concentration_grows_with_the_square_of_the_sensitivity() -> None:
+def test_concentration_grows_with_the_square_of_the_sensitivity() -> None:
+    """Row 1.23."""
     found = privacy.gaussian(noise=0.5).concentrated()
     assert _close(found, 2.0)
     assert found > 2.0 / (2 * 1.0**2) == 1.0
 
 
-def test_row_1_24_renyi_privacy_adds() -> None:
+def test_renyi_privacy_adds() -> None:
+    """Row 1.24."""
     first, second = privacy.laplace(1.0), privacy.gaussian(2.0)
     whole = first + second
     for order in (1.5, 4.0):
@@ -282,15 +300,16 @@ def test_row_1_24_renyi_privacy_adds() -> None:
     assert _close(points.renyi(order=4.0), 0.5)
 
 
-def test_row_1_25_shifted_concentrated_privacy_adds() -> None:
-    """D_α ≤ ξ + ρα, both parts of the sum."""
+def test_shifted_concentrated_privacy_adds() -> None:
+    """Row 1.25: D_α ≤ ξ + ρα, both parts of the sum."""
     whole = privacy.concentrated(rho=0.1, xi=0.2) + privacy.concentrated(rho=0.3, xi=0.05)
     for order in (2.0, 10.0):
         assert _close(whole.renyi(order=order), 0.25 + 0.4 * order)
 
 
 @pytest.mark.parametrize(("order", "epsilon", "delta"), [(2, 0.5, 1e-5), (16, 0.3, 1e-6), (1.5, 2.0, 0.1)])
-def test_row_1_26_from_renyi_to_approximate_privacy(order: float, epsilon: float, delta: float) -> None:
+def test_from_renyi_to_approximate_privacy(order: float, epsilon: float, delta: float) -> None:
+    """Row 1.26."""
     point = privacy.renyi(order=order, epsilon=epsilon)
     written = epsilon + math.log(1 / delta) / (order - 1)
     assert _close(point.epsilon(delta=delta, route="renyi basic"), written)
@@ -298,8 +317,8 @@ def test_row_1_26_from_renyi_to_approximate_privacy(order: float, epsilon: float
 
 
 @pytest.mark.parametrize(("rho", "delta"), [(0.01, 1e-6), (2.0, 1e-9)])
-def test_row_1_27_from_concentrated_to_approximate_privacy(rho: float, delta: float) -> None:
-    """True for 0 < δ < 1, not for "any δ > 0": at δ = 2 the root is of a negative number."""
+def test_from_concentrated_to_approximate_privacy(rho: float, delta: float) -> None:
+    """Row 1.27: True for 0 < δ < 1, not for "any δ > 0": at δ = 2 the root is of a negative number."""
     line = privacy.concentrated(rho=rho)
     written = rho + 2 * math.sqrt(rho * math.log(1 / delta))
     assert _close(line.epsilon(delta=delta, route="zcdp"), written)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lecture 15 (smooth sensitivity), row by row: rows 3.1 to 3.25 of the table of claims.
 
-A test is named after the row. A statement that is wrong as written is refuted, and the right one is checked beside it.
+A test is named by what it claims, and its docstring begins with its row in docs/notes.md. A statement
+that is wrong as written is refuted by its counterexample, and the right one is checked beside it.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ def median(x):
     return float(statistics.median_low(x))
 
 
-def test_row_3_01_the_global_sensitivity_is_over_neighbours() -> None:
-    """As written, a maximum over one x of q at two different places; it is over pairs of neighbours."""
+def test_the_global_sensitivity_is_over_neighbours() -> None:
+    """Row 3.1: As written, a maximum over one x of q at two different places; it is over pairs of
+    neighbours."""
     local = WORLD.local(median)
     assert max(local.values()) == 10
     assert max(local.values()) == max(
@@ -36,7 +38,8 @@ def test_row_3_01_the_global_sensitivity_is_over_neighbours() -> None:
     )
 
 
-def test_row_3_02_the_local_sensitivity_is_over_the_neighbours_of_these_data() -> None:
+def test_the_local_sensitivity_is_over_the_neighbours_of_these_data() -> None:
+    """Row 3.2."""
     local = WORLD.local(median)
     assert local[(2, 2, 2)] == 0
     assert local[(2, 2, 3)] == 1
@@ -44,8 +47,8 @@ def test_row_3_02_the_local_sensitivity_is_over_the_neighbours_of_these_data() -
 
 
 @pytest.mark.parametrize("t", [0.2, 1.0])
-def test_row_3_03_smooth_sensitivity_is_the_least_smooth_bound(t: float) -> None:
-    """max over all x' of LS(x') e^(-t d): a smooth bound; 1 % less somewhere is none."""
+def test_smooth_sensitivity_is_the_least_smooth_bound(t: float) -> None:
+    """Row 3.3: max over all x' of LS(x') e^(-t d): a smooth bound; 1 % less somewhere is none."""
     levels = WORLD.local_at_distance(median, 3)
     least = {x: max(math.exp(-t * j) * level[x] for j, level in enumerate(levels)) for x in levels[0]}
     bound = LocalAtDistance(lambda x, j: levels[min(j, 3)][tuple(x)], 10).smooth(t)
@@ -60,23 +63,24 @@ def test_row_3_03_smooth_sensitivity_is_the_least_smooth_bound(t: float) -> None
         )
 
 
-def test_row_3_05_admissible_noise() -> None:
-    """The definition: sliding and dilation, each with ε/2 and δ/2."""
+def test_cauchy_noise_is_admissible_up_to_a_sixth() -> None:
+    """Row 3.5: The definition: sliding and dilation, each with ε/2 and δ/2."""
     assert smooth.is_admissible(smooth.SmoothCauchy(), 1 / 6, 1 / 6, epsilon=1.0)
     assert not smooth.is_admissible(smooth.SmoothCauchy(), 1.0, 1 / 6, epsilon=1.0)
     assert not smooth.is_admissible(smooth.SmoothCauchy(), 1 / 6, 0.6, epsilon=1.0)
 
 
-def test_row_3_06_the_figure() -> None:
-    """h(z + 0.3) is the density of Z - 0.3, and e^0.3 h(e^0.3 z) that of e^(-0.3) Z."""
+def test_the_figure_shows_a_shifted_and_a_stretched_density() -> None:
+    """Row 3.6: h(z + 0.3) is the density of Z - 0.3, and e^0.3 h(e^0.3 z) that of e^(-0.3) Z."""
     for z in (-1.0, 0.2, 2.0):
         density = math.exp(0.3) * math.exp(-abs(z) * math.exp(0.3)) / 2
         assert stats.laplace.pdf(z, scale=math.exp(-0.3)) == pytest.approx(density)
         assert stats.laplace.pdf(z, loc=-0.3) == pytest.approx(math.exp(-abs(z + 0.3)) / 2)
 
 
-def test_row_3_07_admissible_noise_gives_more_delta_than_it_says() -> None:
-    """Two steps of (ε/2, δ/2) give (ε, (δ/2)(1 + e^(ε/2))), not (ε, δ); the exact divergence is far smaller."""
+def test_admissible_noise_gives_more_delta_than_it_says() -> None:
+    """Row 3.7: Two steps of (ε/2, δ/2) give (ε, (δ/2)(1 + e^(ε/2))), not (ε, δ); the exact divergence
+    is far smaller."""
     epsilon, delta = 1.0, 1e-6
     two_steps = delta / 2 * (1 + math.exp(epsilon / 2))
     assert two_steps == pytest.approx(1.32e-6, rel=1e-2)
@@ -86,16 +90,16 @@ def test_row_3_07_admissible_noise_gives_more_delta_than_it_says() -> None:
     assert exact < 1e-8 < delta < two_steps
 
 
-def test_row_3_07_the_bound_must_be_smooth() -> None:
-    """With the local sensitivity in its place the scale alone tells neighbours apart."""
+def test_the_bound_must_be_smooth() -> None:
+    """Row 3.7: With the local sensitivity in its place the scale alone tells neighbours apart."""
     local = WORLD.local(median)
     ratios = [local[x] / local[y] for x in local for y in WORLD.neighbours(x) if local[y] > 0]
     assert max(ratios) > math.exp(2)
     assert any(local[y] == 0 < local[x] for x in local for y in WORLD.neighbours(x))
 
 
-def test_row_3_08_cauchy() -> None:
-    """(ε/6, ε/6) is admissible; the exact s at t = 1/6 is six times as large."""
+def test_the_constant_of_cauchy_noise_is_loose() -> None:
+    """Row 3.8: (ε/6, ε/6) is admissible; the exact s at t = 1/6 is six times as large."""
     budget = SmoothBudget(epsilon=1.0)
     best = smooth.SmoothCauchy().most(1 / 6, budget)
     assert best == pytest.approx(2 * math.sinh(0.5), rel=1e-8)
@@ -104,8 +108,8 @@ def test_row_3_08_cauchy() -> None:
 
 
 @pytest.mark.parametrize("degrees", [1.0, 2.0, 3.0, 10.0])
-def test_row_3_09_student(degrees: float) -> None:
-    """(d + 1)(t + s/(2√d)) is true and loose."""
+def test_the_constant_of_student_noise_is_true_and_loose(degrees: float) -> None:
+    """Row 3.9: (d + 1)(t + s/(2√d)) is true and loose."""
     family = smooth.SmoothStudentT(degrees)
     for s, t in ((0.3, 0.1), (1.0, 0.02), (0.05, 0.3)):
         assert family.loss(s, t) < (degrees + 1) * (t + s / (2 * math.sqrt(degrees)))
@@ -113,8 +117,8 @@ def test_row_3_09_student(degrees: float) -> None:
 
 
 @pytest.mark.parametrize("sigma", [0.5, 1.0])
-def test_row_3_10_tails_too_light_for_pure_privacy(sigma: float) -> None:
-    """Log-normal tails: under a stretch of 0.1 the log ratio of tails has no bound."""
+def test_tails_too_light_for_pure_privacy(sigma: float) -> None:
+    """Row 3.10: Log-normal tails: under a stretch of 0.1 the log ratio of tails has no bound."""
 
     def log_tail(z: float) -> float:  # of UniformLogNormal
         x = math.log(z) / sigma
@@ -128,7 +132,8 @@ def test_row_3_10_tails_too_light_for_pure_privacy(sigma: float) -> None:
 
 
 @pytest.mark.parametrize("family", [smooth.SmoothLaplace(), smooth.SmoothGaussian()], ids=str)
-def test_row_3_11_laplace_and_gaussian_need_delta(family: smooth.Family) -> None:
+def test_laplace_and_gaussian_need_delta(family: smooth.Family) -> None:
+    """Row 3.11."""
     assert family.most(0.01, SmoothBudget(epsilon=1.0)) == 0
     assert family.most(0.01, SmoothBudget(epsilon=1.0, delta=1e-6)) > 0
     assert smooth.SmoothLaplace().most(0.01, SmoothBudget(epsilon=1.0, delta=1e-6)) == pytest.approx(
@@ -137,8 +142,8 @@ def test_row_3_11_laplace_and_gaussian_need_delta(family: smooth.Family) -> None
 
 
 @pytest.mark.parametrize("sigma", [0.3, 0.7])
-def test_row_3_12_laplace_log_normal(sigma: float) -> None:
-    """X e^(σY) has variance 2 e^(2σ²)."""
+def test_laplace_log_normal(sigma: float) -> None:
+    """Row 3.12: X e^(σY) has variance 2 e^(2σ²)."""
     second = integrate.quad(lambda y: stats.norm.pdf(y) * 2 * math.exp(2 * sigma * y), -12, 12)[0]
     assert second == pytest.approx(2 * math.exp(2 * sigma**2), rel=1e-9)
 
@@ -158,8 +163,9 @@ def renyi(order: float, sigma: float, u: float, v: float) -> float:
 
 
 @pytest.mark.parametrize(("sigma", "s", "t"), [(0.5, 0.2, 0.1), (0.8, 0.3, 0.2)])
-def test_row_3_13_proposition_3(sigma: float, s: float, t: float) -> None:
-    """ε²/2-concentrated with ε = t/σ + e^(3σ²/2) s: never exceeded, in both directions of t, and loose."""
+def test_laplace_log_normal_noise_is_concentrated(sigma: float, s: float, t: float) -> None:
+    """Row 3.13: ε²/2-concentrated with ε = t/σ + e^(3σ²/2) s: never exceeded, in both directions of
+    t, and loose."""
     rho = smooth.SmoothLaplaceLogNormal(sigma).concentrated(s, t)
     assert rho == pytest.approx((t / sigma + math.exp(1.5 * sigma**2) * s) ** 2 / 2)
     for order in (1.5, 4.0, 16.0):
@@ -168,8 +174,8 @@ def test_row_3_13_proposition_3(sigma: float, s: float, t: float) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0])
-def test_row_3_13_the_best_spread(epsilon: float) -> None:
-    """The variance 2 e^(2σ²)/s² is least at the positive root of 5 ε σ³ - 5 t σ² - t = 0."""
+def test_the_best_spread(epsilon: float) -> None:
+    """Row 3.13: The variance 2 e^(2σ²)/s² is least at the positive root of 5 ε σ³ - 5 t σ² - t = 0."""
     t = 0.05
     roots = np.roots([5 * epsilon, -5 * t, 0, -t])
     (best,) = [root.real for root in roots if abs(root.imag) < 1e-9]
@@ -184,8 +190,9 @@ def test_row_3_13_the_best_spread(epsilon: float) -> None:
     assert variance(best) < min(variance(best * 0.98), variance(best * 1.02))
 
 
-def test_row_3_15_the_shift_is_below_both_bounds() -> None:
-    """|f - f'| <= g(x) for all neighbours, so by symmetry it is at most the smaller of g(x) and g(x')."""
+def test_the_shift_is_below_both_bounds() -> None:
+    """Row 3.15: |f - f'| <= g(x) for all neighbours, so by symmetry it is at most the smaller of g(x)
+    and g(x')."""
     statistic = OrderStatistic(TEN, q=0.5)
     for x in WORLD.all():
         for y in WORLD.neighbours(x):
@@ -194,36 +201,39 @@ def test_row_3_15_the_shift_is_below_both_bounds() -> None:
             assert math.exp(-0.3) * one <= other * (1 + 1e-9)
 
 
-def test_row_3_16_the_triangle_inequality_of_concentration() -> None:
-    """Gaussians at 0, 0.3 and 0.8 with a = 0.045, b = 0.125: (√a + √b)² is reached, and at most 2(a + b)."""
+def test_the_triangle_inequality_of_concentration() -> None:
+    """Row 3.16: Gaussians at 0, 0.3 and 0.8 with a = 0.045, b = 0.125: (√a + √b)² is reached, and at
+    most 2(a + b)."""
     a, b = 0.3**2 / 2, 0.5**2 / 2
     assert privacy.gaussian(1 / 0.8).concentrated() == pytest.approx((math.sqrt(a) + math.sqrt(b)) ** 2)
     assert (math.sqrt(a) + math.sqrt(b)) ** 2 <= 2 * (a + b)
 
 
-def test_row_3_17_both_directions_are_needed() -> None:
-    """D(Z || e^t Z) and D(e^t Z || Z) differ."""
+def test_both_directions_are_needed() -> None:
+    """Row 3.17: D(Z || e^t Z) and D(e^t Z || Z) differ."""
     wide, narrow = renyi(4.0, 0.8, 0.3, 0.0), renyi(4.0, 0.8, -0.3, 0.0)
     assert abs(wide - narrow) > 1e-3
 
 
 @pytest.mark.parametrize("sigma", [0.5, 0.8])
-def test_row_3_18_a_stretch_costs_no_more_than_a_shift_of_the_logarithm(sigma: float) -> None:
+def test_a_stretch_costs_no_more_than_a_shift_of_the_logarithm(sigma: float) -> None:
+    """Row 3.18."""
     for order in (2.0, 8.0):
         for t in (-0.2, 0.2):
             assert renyi(order, sigma, t, 0.0) <= order * t**2 / (2 * sigma**2)
 
 
-def test_row_3_19_by_post_processing() -> None:
-    """The bound is that of σY against σY + t, which the mixture cannot exceed."""
+def test_by_post_processing() -> None:
+    """Row 3.19: The bound is that of σY against σY + t, which the mixture cannot exceed."""
     assert smooth.SmoothLaplaceLogNormal(0.5).stretched(0.1) ** 2 / 2 == pytest.approx(
         privacy.gaussian(5).concentrated()
     )
 
 
 @pytest.mark.parametrize("sigma", [0.5, 0.8])
-def test_row_3_20_a_shift(sigma: float) -> None:
-    """D_α(Z || Z + s) <= min(e^(3σ²) s² α/2, e^(3σ²/2) s). (As written, s for σ in the first exponent.)"""
+def test_the_divergence_of_a_shift_has_two_bounds(sigma: float) -> None:
+    """Row 3.20: D_α(Z || Z + s) <= min(e^(3σ²) s² α/2, e^(3σ²/2) s). (As written, s for σ in the
+    first exponent.)"""
     slope = math.exp(1.5 * sigma**2)
     assert smooth.SmoothLaplaceLogNormal(sigma).slope == pytest.approx(slope)
     for s in (0.1, 0.3):
@@ -231,29 +241,33 @@ def test_row_3_20_a_shift(sigma: float) -> None:
             assert renyi(order, sigma, 0.0, s) <= min(slope**2 * s**2 * order / 2, slope * s)
 
 
-def test_row_3_21_the_trimmed_mean() -> None:
+def test_the_trimmed_mean() -> None:
+    """Row 3.21."""
     x = [9, 1, 5, 2, 100]
     value, _ = TrimmedMean((0, 200), trim=1).measure(x, 0.1)
     assert float(value) == pytest.approx((2 + 5 + 9) / 3)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0])
-def test_row_3_22_the_improvement_is_substantial(epsilon: float) -> None:
-    """1,000 normal records in (-50, 50): the planned error of a trimmed mean against that of the mean."""
+def test_the_improvement_is_substantial(epsilon: float) -> None:
+    """Row 3.22: 1,000 normal records in (-50, 50): the planned error of a trimmed mean against that
+    of the mean."""
     x = stats.norm.ppf(np.linspace(0.0005, 0.9995, 1000))
     trimmed = SmoothMechanism(TrimmedMean((-50, 50), trim=0.05), SmoothBudget(epsilon=epsilon), public=x)
     usual = Laplace(epsilon=epsilon, sensitivity=100 / 1000).error()
     assert trimmed.error_on(x) < usual / 5
 
 
-def test_row_3_23_heavy_tails_are_the_price() -> None:
-    """The noise that pure privacy needs has tails that fall like a power; Laplace's fall like an exponential."""
+def test_heavy_tails_are_the_price() -> None:
+    """Row 3.23: The noise that pure privacy needs has tails that fall like a power; Laplace's fall
+    like an exponential."""
     assert smooth.SmoothCauchy().tail_bound(1e-6) > 1e5
     assert smooth.SmoothLaplace().tail_bound(1e-6) < 14
 
 
-def test_row_3_24_the_reciprocal_of_a_count() -> None:
-    """With 1/max(f, 1): LS(k) = 1/(k(k-1)), SS(k) = max(1/(k(k-1)), e^(-β(k-2))/2), SS(1) = 1/2, SS(0) = e^(-β)/2."""
+def test_the_reciprocal_of_a_count() -> None:
+    """Row 3.24: With 1/max(f, 1): LS(k) = 1/(k(k-1)), SS(k) = max(1/(k(k-1)), e^(-β(k-2))/2), SS(1) =
+    1/2, SS(0) = e^(-β)/2."""
     statistic, beta = smooth.Reciprocal(), 0.1
 
     def closed(k: int) -> float:
@@ -265,8 +279,9 @@ def test_row_3_24_the_reciprocal_of_a_count() -> None:
         assert float(statistic.measure([1] * k, beta)[1]) == pytest.approx(closed(k), rel=1e-9)
 
 
-def test_row_3_25_the_variance_of_a_prediction() -> None:
-    """Rows of norm 1: a removed row moves log v by at most ln(λ/(λ-1)), an added one by ln((λ+1)/λ); λ moves by 1."""
+def test_the_variance_of_a_prediction() -> None:
+    """Row 3.25: Rows of norm 1: a removed row moves log v by at most ln(λ/(λ-1)), an added one by
+    ln((λ+1)/λ); λ moves by 1."""
     rng = np.random.default_rng(25)
     for _ in range(60):
         rows = rng.normal(size=(int(rng.integers(8, 40)), 3))

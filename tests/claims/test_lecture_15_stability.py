@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The second half of the lecture on data-dependent privacy (stability, propose-test-release), row by row.
 
-A test is named after the row of the table of claims. A statement that is wrong as written is
-refuted by its counterexample, and the right one is checked beside it.
+A test is named by what it claims, and its docstring begins with its row in docs/notes.md. A statement
+that is wrong as written is refuted by its counterexample, and the right one is checked beside it.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ def common(graph):
     return int(paths.max())
 
 
-def test_row_3_26_votes_models_and_top_k_are_argmaxes() -> None:
-    """The notes' three examples: a vote, the best model, and the k most popular, which is a set and not a list."""
+def test_votes_models_and_top_k_are_argmaxes() -> None:
+    """Row 3.26: The notes' three examples: a vote, the best model, and the k most popular, which is a
+    set and not a list."""
     assert StableVote("ab", epsilon=1, delta=DELTA)(["a"] * 60).value == "a"
     assert StableArgmax(epsilon=1, delta=DELTA, sensitivity=1)([10, 90, 20]).value == 1
     popular, k = [3_100, 250, 1_900, 1_000], 2
@@ -66,8 +67,9 @@ def test_row_3_26_votes_models_and_top_k_are_argmaxes() -> None:
     assert StableTopK(epsilon=5, delta=DELTA, sensitivity=1, count=k)(popular).value == list(best)
 
 
-def test_row_3_27_the_distance_is_one_less_than_the_changes_that_it_takes() -> None:
-    """With the distance to a data set of another value, without less one, δ is 1.36e-6 instead of 5.0e-7 at ε = 1."""
+def test_the_distance_is_one_less_than_the_changes_that_it_takes() -> None:
+    """Row 3.27: With the distance to a data set of another value, without less one, δ is 1.36e-6
+    instead of 5.0e-7 at ε = 1."""
     right = laplace_above(math.log(1 / DELTA))
     wrong = laplace_above(math.log(1 / DELTA) - 1)
     assert right == pytest.approx(5.0e-7, rel=1e-9)
@@ -77,8 +79,9 @@ def test_row_3_27_the_distance_is_one_less_than_the_changes_that_it_takes() -> N
     assert vote.chance(gap=1) <= DELTA < vote.chance(gap=2)
 
 
-def test_row_3_28_a_threshold_of_half_of_delta_suffices() -> None:
-    """P(Lap > ln(1/δ)/ε) = δ/2 and P(Lap > ln(1/2δ)/ε) = δ; on whole numbers the exact tail is used."""
+def test_a_threshold_of_half_of_delta_suffices() -> None:
+    """Row 3.28: P(Lap > ln(1/δ)/ε) = δ/2 and P(Lap > ln(1/2δ)/ε) = δ; on whole numbers the exact tail
+    is used."""
     for epsilon in (0.1, 1.0, 3.0):
         assert laplace_above(math.log(1 / DELTA) / epsilon, 1 / epsilon) == pytest.approx(DELTA / 2)
         assert laplace_above(math.log(1 / (2 * DELTA)) / epsilon, 1 / epsilon) == pytest.approx(DELTA)
@@ -87,8 +90,9 @@ def test_row_3_28_a_threshold_of_half_of_delta_suffices() -> None:
         assert 1 - cdf(test.threshold - 1, 1 / epsilon) == pytest.approx(test.chance(0), rel=1e-6)
 
 
-def test_row_3_29_the_two_cases_are_alternatives() -> None:
-    """Either the values differ and both distances are 0, or they are the same and the test alone tells: (ε, δ), once."""
+def test_the_two_cases_are_alternatives() -> None:
+    """Row 3.29: Either the values differ and both distances are 0, or they are the same and the test
+    alone tells: (ε, δ), once."""
     vote = StableVote("ab", epsilon=0.8, delta=0.02, test="laplace")
     worst = 0.0
     for a, b in itertools.product(range(12), repeat=2):
@@ -101,8 +105,9 @@ def test_row_3_29_the_two_cases_are_alternatives() -> None:
     assert 0.02 * math.exp(-0.8) < worst <= 0.02
 
 
-def test_row_3_30_perfect_where_the_margin_is_large_and_useless_where_it_is_small() -> None:
-    """P(refusal) = e^(-ε(d-T))/2 beyond the threshold, and only e^(εd)δ is answered below it."""
+def test_perfect_where_the_margin_is_large_and_useless_where_it_is_small() -> None:
+    """Row 3.30: P(refusal) = e^(-ε(d-T))/2 beyond the threshold, and only e^(εd)δ is answered below
+    it."""
     test = StabilityTest(epsilon=EPSILON, delta=DELTA, test="laplace")
     q = math.exp(-EPSILON)
     for d in range(test.threshold, test.threshold + 15):
@@ -113,8 +118,9 @@ def test_row_3_30_perfect_where_the_margin_is_large_and_useless_where_it_is_smal
     assert best.chance(2 * test.threshold) == 1
 
 
-def test_row_3_31_homework_stability_against_the_exponential_mechanism() -> None:
-    """Stability needs a margin of about ln(1/δ)/ε, whatever the number of candidates; the exponential mechanism ln|R|/ε."""
+def test_homework_stability_against_the_exponential_mechanism() -> None:
+    """Row 3.31: Stability needs a margin of about ln(1/δ)/ε, whatever the number of candidates; the
+    exponential mechanism ln|R|/ε."""
 
     def exponential_hits(margin, candidates):
         weight = (candidates - 1) * math.exp(-margin * EPSILON)  # counts are monotone: weight e^(εu)
@@ -129,8 +135,8 @@ def test_row_3_31_homework_stability_against_the_exponential_mechanism() -> None
     assert margin > 30 > stable.gap_needed(confidence=0.95)
 
 
-def test_row_3_32_no_data_set_above_the_bound_means_an_infinite_distance() -> None:
-    """Then the test always passes, and costs nothing but its ε."""
+def test_no_data_set_above_the_bound_means_an_infinite_distance() -> None:
+    """Row 3.32: Then the test always passes, and costs nothing but its ε."""
     count = ProposeTestRelease(
         len, lambda _: math.inf, bound=1, test_epsilon=0.5, release_epsilon=0.5, delta=DELTA
     )
@@ -138,8 +144,9 @@ def test_row_3_32_no_data_set_above_the_bound_means_an_infinite_distance() -> No
     assert ptr.reciprocal.distance(7, bound=0.5) == math.inf
 
 
-def test_row_3_33_a_threshold_of_log_one_over_epsilon_is_wrong() -> None:
-    """As written the threshold is 0 at ε = 1, and data on which the bound does not hold are answered half the time."""
+def test_a_threshold_of_log_one_over_epsilon_is_wrong() -> None:
+    """Row 3.33: As written the threshold is 0 at ε = 1, and data on which the bound does not hold are
+    answered half the time."""
     assert laplace_above(math.log(1 / EPSILON)) == 0.5
     assert laplace_above(math.log(1 / DELTA)) == pytest.approx(DELTA / 2)
     assert StabilityTest(epsilon=EPSILON, delta=DELTA).chance(0) <= DELTA
@@ -149,8 +156,9 @@ def bit_and_value(p, q, shift, scale, gamma):
     return max(0.0, (1 - p) - gamma * (1 - q)) + stick(p, gamma * q, shift, scale)
 
 
-def test_row_3_34_two_epsilon_is_tight_and_delta_is_paid_once() -> None:
-    """(ε₁ + ε₂, δ/2) with ln(1/δ)/ε₁. Exact supremum over distances at ε₁ = ε₂ = 1, with ln(1/2δ)/ε₁: δ(2.0) is 0, δ(1.9) is 0.0216."""
+def test_two_epsilon_is_tight_and_delta_is_paid_once() -> None:
+    """Row 3.34: (ε₁ + ε₂, δ/2) with ln(1/δ)/ε₁. Exact supremum over distances at ε₁ = ε₂ = 1, with
+    ln(1/2δ)/ε₁: δ(2.0) is 0, δ(1.9) is 0.0216."""
     threshold = math.log(1 / (2 * DELTA))
 
     def continuous(epsilon):
@@ -181,8 +189,9 @@ def _real_stick(a, b):
     return a * (1 - mpmath.exp(-z) / 2) - b * mpmath.exp(z - 1) / 2
 
 
-def test_row_3_35_one_side_above_the_bound_is_no_bad_pair() -> None:
-    """If LS(x) > β but LS(x') <= β, then |q - q'| <= LS(x') <= β. Every small data set of a median."""
+def test_one_side_above_the_bound_is_no_bad_pair() -> None:
+    """Row 3.35: If LS(x) > β but LS(x') <= β, then |q - q'| <= LS(x') <= β. Every small data set of a
+    median."""
     median, bound = ptr.median(bounds=(0, 8), step=1), 2
     sets = [list(s) for n in range(4) for s in itertools.combinations_with_replacement((0, 1, 3, 8), n)]
 
@@ -201,8 +210,9 @@ def test_row_3_35_one_side_above_the_bound_is_no_bad_pair() -> None:
     assert mixed > 3
 
 
-def test_row_3_36_otherwise_a_private_test_is_followed_by_a_private_answer() -> None:
-    """ε₁ + ε₂ for every pair of distances that differ by 1 and answers that are β apart; never more."""
+def test_otherwise_a_private_test_is_followed_by_a_private_answer() -> None:
+    """Row 3.36: ε₁ + ε₂ for every pair of distances that differ by 1 and answers that are β apart;
+    never more."""
     made = ptr.reciprocal.release(
         bound=0.1, test_epsilon=0.7, release_epsilon=0.5, delta=0.01, test="laplace"
     )
@@ -224,8 +234,9 @@ def test_row_3_36_otherwise_a_private_test_is_followed_by_a_private_answer() -> 
     )
 
 
-def test_row_3_37_what_to_propose_and_what_is_no_number() -> None:
-    """The two open ends of the notes: a private search over bounds, and stable values of any kind."""
+def test_what_to_propose_and_what_is_no_number() -> None:
+    """Row 3.37: The two open ends of the notes: a private search over bounds, and stable values of
+    any kind."""
     inverse = ptr.reciprocal.search(
         bounds=[10.0**-k for k in range(9)], search_epsilon=0.5, release_epsilon=0.5, delta=DELTA
     )
@@ -234,8 +245,8 @@ def test_row_3_37_what_to_propose_and_what_is_no_number() -> None:
     assert ptr.mode(epsilon=1, delta=DELTA)(["flu"] * 50).value == "flu"
 
 
-def test_row_3_38_one_edge_moves_the_triangles_by_n_minus_two_at_most() -> None:
-    """Exhaustive for five nodes; reached by the complete graph."""
+def test_one_edge_moves_the_triangles_by_n_minus_two_at_most() -> None:
+    """Row 3.38: Exhaustive for five nodes; reached by the complete graph."""
     worst = max(
         abs(triangles(graph) - triangles(flipped(graph, i, j)))
         for graph in graphs(5)
@@ -244,8 +255,9 @@ def test_row_3_38_one_edge_moves_the_triangles_by_n_minus_two_at_most() -> None:
     assert worst == 3
 
 
-def test_row_3_39_the_local_sensitivity_is_the_most_common_neighbours_and_not_the_degree() -> None:
-    """All 1024 graphs of five nodes: the local sensitivity is max |N(i) ∩ N(j)|; the maximal degree is it in 56, never less."""
+def test_the_local_sensitivity_is_the_most_common_neighbours_and_not_the_degree() -> None:
+    """Row 3.39: All 1024 graphs of five nodes: the local sensitivity is max |N(i) ∩ N(j)|; the
+    maximal degree is it in 56, never less."""
     agree = 0
     for graph in graphs(5):
         local = max(
@@ -258,8 +270,9 @@ def test_row_3_39_the_local_sensitivity_is_the_most_common_neighbours_and_not_th
     assert agree == 56
 
 
-def test_row_3_40_the_local_sensitivity_of_triangles_can_be_released() -> None:
-    """It moves by 1 at most; with margin ln(1/2δ)/ε₁ the bound is too small with probability δ; ours counts exactly."""
+def test_the_local_sensitivity_of_triangles_can_be_released() -> None:
+    """Row 3.40: It moves by 1 at most; with margin ln(1/2δ)/ε₁ the bound is too small with
+    probability δ; ours counts exactly."""
     for graph in graphs(5):
         for i, j in itertools.combinations(range(5), 2):
             assert abs(common(graph) - common(flipped(graph, i, j))) <= 1
@@ -268,8 +281,9 @@ def test_row_3_40_the_local_sensitivity_of_triangles_can_be_released() -> None:
     assert cdf(-made.margin - 1, made.distribution.scale) <= 1e-3 < cdf(-made.margin, made.distribution.scale)
 
 
-def test_row_3_41_a_private_bound_and_noise_for_it() -> None:
-    """(Δ~, f + Lap(Δ~/ε₂)) is (ε₁ + ε₂, δ)-private: the exact law on graphs of four nodes, every edge flipped."""
+def test_a_private_bound_and_noise_for_it() -> None:
+    """Row 3.41: (Δ~, f + Lap(Δ~/ε₂)) is (ε₁ + ε₂, δ)-private: the exact law on graphs of four nodes,
+    every edge flipped."""
     made = HighProbabilityBound(triangles, common, bound_epsilon=0.7, release_epsilon=0.5, delta=0.02)
     assert made.guarantee == privacy.approximate(1.2, 0.02)
     gamma, seen = math.exp(1.2), {}
@@ -292,8 +306,9 @@ def _joint(made, key, gamma):
     return total
 
 
-def test_row_3_42_per_instance_privacy_is_a_secret() -> None:
-    """The notes point to it: what one record loses on these data. It is data, so it is shown to nobody by accident."""
+def test_per_instance_privacy_is_a_secret() -> None:
+    """Row 3.42: The notes point to it: what one record loses on these data. It is data, so it is
+    shown to nobody by accident."""
     from discreet.mechanisms import Laplace
 
     loss = ptr.per_instance_loss(Laplace(epsilon=1, sensitivity=100), 1_250, 1_225)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The privacy notes on approximate differential privacy, composition and private learning, row by row.
 
-A test is named after the row of the table of claims. A statement that is wrong as written is
-refuted by its counterexample, and the right one is checked beside it.
+A test is named by what it claims, and its docstring begins with its row in docs/notes.md. A statement
+that is wrong as written is refuted by its counterexample, and the right one is checked beside it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ def spread_out(size: int) -> tuple[list[float], list[float]]:
     return [1 / size] * size + [0.0] * size, [0.0] * size + [1 / size] * size
 
 
-def test_row_4_46_approximate_privacy_is_about_sets() -> None:
-    """Outcome by outcome P(a) ≤ e^ε P'(a) + δ holds here with ε = 0, δ = 1/N; but every answer gives all away."""
+def test_approximate_privacy_is_about_sets() -> None:
+    """Row 4.46: Outcome by outcome P(a) ≤ e^ε P'(a) + δ holds here with ε = 0, δ = 1/N; but every
+    answer gives all away."""
     p, q = spread_out(1_000)
     assert all(abs(a - b) <= 1e-3 + 1e-15 for a, b in zip(p, q, strict=True))
     revealed = privacy.pair(p, q)
@@ -34,8 +35,9 @@ def test_row_4_46_approximate_privacy_is_about_sets() -> None:
     assert not revealed.implies(privacy.approximate(10.0, 0.9))
 
 
-def test_row_4_47_only_a_total_of_delta_is_exempt() -> None:
-    """Exempting each outcome of probability δ or less exempts all thousand; exempting a total of δ, hardly one."""
+def test_only_a_total_of_delta_is_exempt() -> None:
+    """Row 4.47: Exempting each outcome of probability δ or less exempts all thousand; exempting a
+    total of δ, hardly one."""
     p, q = spread_out(1_000)
     assert sum(a for a in p if a <= 1e-3 + 1e-15) == pytest.approx(1.0)
     exempt = privacy.pair([0.999 * 0.6, 0.999 * 0.4, 0.001, 0.0], [0.999 * 0.5, 0.999 * 0.5, 0.0, 0.001])
@@ -44,15 +46,16 @@ def test_row_4_47_only_a_total_of_delta_is_exempt() -> None:
 
 
 @pytest.mark.parametrize("n", [10, 1_000])
-def test_row_4_48_delta_must_be_far_below_one_over_n(n: int) -> None:
-    """Publishing each record with probability δ is (0, δ)-private; with δ = 1/n somebody is exposed 63 % of the time."""
+def test_delta_must_be_far_below_one_over_n(n: int) -> None:
+    """Row 4.48: Publishing each record with probability δ is (0, δ)-private; with δ = 1/n somebody is
+    exposed 63 % of the time."""
     assert privacy.leaky(1 / n).advantage() == pytest.approx(1 / n)
     assert 1 - (1 - 1 / n) ** n > 0.63
     assert 1 - (1 - 1e-3 / n) ** n < 0.001 + 1e-12
 
 
-def test_row_4_49_the_l2_sensitivity_is_over_neighbours() -> None:
-    """Over all pairs of data sets a count would move by n; over neighbours it moves by one."""
+def test_the_l2_sensitivity_is_over_neighbours() -> None:
+    """Row 4.49: Over all pairs of data sets a count would move by n; over neighbours it moves by one."""
     sets = list(itertools.product((0, 1), repeat=4))
 
     def counts(bits: tuple[int, ...]) -> tuple[int, int]:
@@ -66,16 +69,17 @@ def test_row_4_49_the_l2_sensitivity_is_over_neighbours() -> None:
     assert (near, far) == (pytest.approx(math.sqrt(2)), pytest.approx(4 * math.sqrt(2)))
 
 
-def test_row_4_50_the_gaussian_density_has_sigma_once() -> None:
-    """With σ² in the denominator it integrates to 1/σ: 0.3333 at σ = 3."""
+def test_the_gaussian_density_has_sigma_once() -> None:
+    """Row 4.50: With σ² in the denominator it integrates to 1/σ: 0.3333 at σ = 3."""
     sigma = mpf(3)
     shape = lambda x: exp(-(x**2) / (2 * sigma**2)) / sqrt(2 * pi)  # noqa: E731
     assert float(quad(lambda x: shape(x) / sigma**2, [-60, 0, 60])) == pytest.approx(1 / 3, rel=1e-9)
     assert float(quad(lambda x: shape(x) / sigma, [-60, 0, 60])) == pytest.approx(1.0, rel=1e-9)
 
 
-def test_row_4_51_the_classic_formula_needs_a_small_epsilon() -> None:
-    """Below ε = 1 it holds and wastes noise; at ε = 20 it promises δ = 1e-5 and gives 1.5e-3."""
+def test_the_classic_formula_needs_a_small_epsilon() -> None:
+    """Row 4.51: Below ε = 1 it holds and wastes noise; at ε = 20 it promises δ = 1e-5 and gives
+    1.5e-3."""
     for epsilon in (0.1, 0.5, 0.99):
         sigma = classic_gaussian_scale(epsilon, 1e-5)
         assert privacy.gaussian(sigma).delta(epsilon) <= 1e-5
@@ -86,8 +90,8 @@ def test_row_4_51_the_classic_formula_needs_a_small_epsilon() -> None:
         classic_gaussian_scale(1.0, 1e-5)
 
 
-def test_row_4_52_a_group_pays_a_geometric_sum() -> None:
-    """k·e^{kε}·δ is true; δ·(e^{kε} - 1)/(e^ε - 1) is enough: 9.95e-6 instead of 2.24e-5."""
+def test_a_group_pays_a_geometric_sum() -> None:
+    """Row 4.52: k·e^{kε}·δ is true; δ·(e^{kε} - 1)/(e^ε - 1) is enough: 9.95e-6 instead of 2.24e-5."""
     epsilon, delta, size = 0.3, 1e-6, 5
     written = size * math.exp(size * epsilon) * delta
     right = delta * math.expm1(size * epsilon) / math.expm1(epsilon)
@@ -100,15 +104,17 @@ def test_row_4_52_a_group_pays_a_geometric_sum() -> None:
     assert chain.tradeoff(0.1) == pytest.approx(0.648602992, rel=1e-8)
 
 
-def test_row_4_53_parameters_add_under_adaptive_questions() -> None:
+def test_parameters_add_under_adaptive_questions() -> None:
+    """Row 4.53."""
     assert (7 * privacy.pure(0.3)).epsilon(delta=0) == pytest.approx(2.1)
     many = 7 * privacy.approximate(0.3, 1e-6)
     assert many.epsilon(delta=7e-6) <= 2.1 + 1e-9
     assert many.epsilon(delta=7e-6, route="basic") == pytest.approx(2.1)
 
 
-def test_row_4_54_advanced_composition_holds_for_every_epsilon() -> None:
-    """ε√(2k ln 1/δ) + kε² at ε = 0.9, k = 50: 73.95, while basic gives 45 and the truth is 41.36: take the least."""
+def test_advanced_composition_holds_for_every_epsilon() -> None:
+    """Row 4.54: ε√(2k ln 1/δ) + kε² at ε = 0.9, k = 50: 73.95, while basic gives 45 and the truth is
+    41.36: take the least."""
     epsilon, count, delta = 0.9, 50, 1e-6
     written = epsilon * math.sqrt(2 * count * math.log(1 / delta)) + count * epsilon**2
     many = count * privacy.pure(epsilon)
@@ -123,16 +129,17 @@ def test_row_4_54_advanced_composition_holds_for_every_epsilon() -> None:
 
 
 @pytest.mark.parametrize("count", [100, 10_000, 1_000_000])
-def test_row_4_55_it_is_good_for_small_epsilon(count: int) -> None:
-    """With ε = 0.1/√k the whole stays below 0.6 for any k, while adding grows like √k; with ε = 10/√k it is useless."""
+def test_it_is_good_for_small_epsilon(count: int) -> None:
+    """Row 4.55: With ε = 0.1/√k the whole stays below 0.6 for any k, while adding grows like √k; with
+    ε = 10/√k it is useless."""
     small, large = 0.1 / math.sqrt(count), 10 / math.sqrt(count)
     assert (count * privacy.pure(small)).epsilon(delta=1e-6, route="advanced (notes)") < 0.6
     assert count * small == pytest.approx(0.1 * math.sqrt(count))
     assert (count * privacy.pure(large)).epsilon(delta=1e-6, route="advanced (notes)") > 50
 
 
-def test_row_4_56_three_ways_to_learn_in_private() -> None:
-    """Noise on the output: the minimiser of a λ-strongly convex mean of L-Lipschitz losses moves by 2L/(nλ), and that is
+def test_three_ways_to_learn_in_private() -> None:
+    """Row 4.56: Noise on the output: the minimiser of a λ-strongly convex mean of L-Lipschitz losses moves by 2L/(nλ), and that is
     reached by linear losses; the other two ways perturb the objective and the gradients."""
     n, strength, slope = 20, 0.5, 1.0
 
@@ -145,8 +152,8 @@ def test_row_4_56_three_ways_to_learn_in_private() -> None:
     assert steps.concentrated() == pytest.approx(0.5)
 
 
-def test_row_4_57_the_sample_size_grows_with_one_over_alpha() -> None:
-    """√d·√(log 1/δ)/(ε·α²) is enough, not needed: noise on the mean of n unit vectors has length √d·σ with
+def test_the_sample_size_grows_with_one_over_alpha() -> None:
+    """Row 4.57: √d·√(log 1/δ)/(ε·α²) is enough, not needed: noise on the mean of n unit vectors has length √d·σ with
     σ = 2·z/n for the least noise z, so n = 2·z·√d/α records give an error of α - linear in 1/α, for the same ε and δ."""
     epsilon, delta = 1.0, 1e-6
     multiplier = dp.calibrate(privacy.gaussian, to=privacy.approximate(epsilon, delta))

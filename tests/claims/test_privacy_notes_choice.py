@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The notes on choosing privately (noisy max, the auction, the exponential mechanism) and their summary, row by row.
 
-A test is named after the row of the table of claims. A statement that is wrong as written is
-refuted by its counterexample, and the right one is checked beside it.
+A test is named by what it claims, and its docstring begins with its row in docs/notes.md. A statement
+that is wrong as written is refuted by its counterexample, and the right one is checked beside it.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def pf_law(scores, scale):
     return law / math.factorial(len(scores))
 
 
-def test_row_4_35_noisy_max_with_one_over_epsilon_needs_monotone_scores() -> None:
-    """The notes add Lap(1/ε) to every count. That is ε-private for counts when somebody is added or removed.
+def test_noisy_max_with_one_over_epsilon_needs_monotone_scores() -> None:
+    """Row 4.35: The notes add Lap(1/ε) to every count. That is ε-private for counts when somebody is added or removed.
 
     In general it is not: scores (0, 10) and (-1, 11) are neighbours, and the ratio is 6.333 > e.
     """
@@ -71,13 +71,15 @@ def test_row_4_35_noisy_max_with_one_over_epsilon_needs_monotone_scores() -> Non
     assert first_of_two(-10, general.scale) / first_of_two(-12, general.scale) <= math.e
 
 
-def test_row_4_36_the_auction() -> None:
-    """Bids of 1, 1, 1 and 3.01: the revenue is 4 at price 1, 1.01 at 1.01, 3.01 at 3.01, and nothing at 3.02."""
+def test_the_revenue_of_the_auction_jumps_with_the_price() -> None:
+    """Row 4.36: Bids of 1, 1, 1 and 3.01: the revenue is 4 at price 1, 1.01 at 1.01, 3.01 at 3.01,
+    and nothing at 3.02."""
     assert [revenue(BIDS, price) for price in PRICES] == [4, PRICES[1], PRICES[2], 0]
 
 
-def test_row_4_37_the_revenue_is_stable_and_the_best_price_is_not() -> None:
-    """One bid moves the revenue of a price by that price at most, and moves the best price from 1 to 3.01."""
+def test_the_revenue_is_stable_and_the_best_price_is_not() -> None:
+    """Row 4.37: One bid moves the revenue of a price by that price at most, and moves the best price
+    from 1 to 3.01."""
     grid = (0, *PRICES)
     moves = [
         abs(revenue(bids, price) - revenue(bids[1:], price))
@@ -89,14 +91,16 @@ def test_row_4_37_the_revenue_is_stable_and_the_best_price_is_not() -> None:
     assert best == [1, PRICES[2]]
 
 
-def test_row_4_38_the_exponential_mechanism_chooses_from_a_range() -> None:
-    """A range, a score for each member, and the aim of a large score: the value is a member of the range."""
+def test_the_exponential_mechanism_chooses_from_a_range() -> None:
+    """Row 4.38: A range, a score for each member, and the aim of a large score: the value is a member
+    of the range."""
     auction = ExponentialMechanism(epsilon=1, sensitivity=max(PRICES), candidates=PRICES)
     assert auction([revenue(BIDS, price) for price in PRICES]).value in PRICES
 
 
-def test_row_4_39_weight_exp_epsilon_u_over_delta_is_two_epsilon_private() -> None:
-    """Tight in general (7.38901 of e² = 7.38906), ε-private for monotone scores, and 2ε-bounded range."""
+def test_weight_exp_epsilon_u_over_delta_is_two_epsilon_private() -> None:
+    """Row 4.39: Tight in general (7.38901 of e² = 7.38906), ε-private for monotone scores, and
+    2ε-bounded range."""
     plain = ExponentialMechanism(
         epsilon=2, sensitivity=1
     )  # scale 1: the weight of the notes with their ε = 1
@@ -114,8 +118,9 @@ def test_row_4_39_weight_exp_epsilon_u_over_delta_is_two_epsilon_private() -> No
     assert plain.guarantee.concentrated() < privacy.pure(2).concentrated()
 
 
-def test_row_4_40_the_sensitivity_is_taken_over_neighbours() -> None:
-    """Over all pairs of data sets the revenue of a price can move by three prices; over neighbours by one."""
+def test_the_sensitivity_is_taken_over_neighbours() -> None:
+    """Row 4.40: Over all pairs of data sets the revenue of a price can move by three prices; over
+    neighbours by one."""
     small = list(itertools.product((0, 1, PRICES[3]), repeat=3))
     everywhere = max(abs(revenue(x, p) - revenue(y, p)) for x in small for y in small for p in PRICES)
     neighbours = max(abs(revenue(x, p) - revenue(x[1:], p)) for x in small for p in PRICES)
@@ -124,15 +129,16 @@ def test_row_4_40_the_sensitivity_is_taken_over_neighbours() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0])
-def test_row_4_41_the_numerator_moves_by_e_to_the_epsilon(epsilon: float) -> None:
+def test_the_numerator_moves_by_e_to_the_epsilon(epsilon: float) -> None:
+    """Row 4.41."""
     scale = 1 / epsilon  # of the notes: weight exp(ε u/Δ), Δ = 1
     for move in (-1.0, -0.4, 0.0, 1.0):
         assert math.exp((7 + move) / scale) <= math.exp(epsilon) * math.exp(7 / scale) * (1 + 1e-15)
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0])
-def test_row_4_42_the_denominator_moves_by_e_to_the_epsilon(epsilon: float) -> None:
-    """With the Δ that the notes lose: Σ exp(ε u/Δ). Without it, Δ = 3 would give e^{3ε}."""
+def test_the_denominator_moves_by_e_to_the_epsilon(epsilon: float) -> None:
+    """Row 4.42: With the Δ that the notes lose: Σ exp(ε u/Δ). Without it, Δ = 3 would give e^{3ε}."""
     scores, delta = np.array([0.0, 6.0, 9.0]), 3.0
     for move in itertools.product((-delta, 0.0, delta), repeat=3):
         ratio = np.exp(epsilon * (scores + move) / delta).sum() / np.exp(epsilon * scores / delta).sum()
@@ -141,8 +147,8 @@ def test_row_4_42_the_denominator_moves_by_e_to_the_epsilon(epsilon: float) -> N
     assert without == pytest.approx(math.exp(3 * epsilon))
 
 
-def test_row_4_43_both_together_give_e_to_the_two_epsilon() -> None:
-    """e^ε·e^ε is e^{2ε}, and with many candidates nothing less will do."""
+def test_both_together_give_e_to_the_two_epsilon() -> None:
+    """Row 4.43: e^ε·e^ε is e^{2ε}, and with many candidates nothing less will do."""
     ratios = [
         em_law((1, *[9] * count), 1)[0] / em_law((0, *[10] * count), 1)[0]
         for count in (1, 10, 1_000, 100_000)
@@ -152,8 +158,9 @@ def test_row_4_43_both_together_give_e_to_the_two_epsilon() -> None:
 
 
 @pytest.mark.parametrize("t", [0.5, 2.0, 5.0])
-def test_row_4_44_the_chosen_score_is_close_to_the_best(t: float) -> None:
-    """P(u < OPT - (Δ/ε)(ln|R| + t)) <= e^{-t} for the weight exp(ε u/Δ); ours is sharper; permute-and-flip is better."""
+def test_the_chosen_score_is_close_to_the_best(t: float) -> None:
+    """Row 4.44: P(u < OPT - (Δ/ε)(ln|R| + t)) <= e^{-t} for the weight exp(ε u/Δ); ours is sharper;
+    permute-and-flip is better."""
     generator = np.random.default_rng(7)
     scale = 0.5
     for _ in range(200):
@@ -168,16 +175,18 @@ def test_row_4_44_the_chosen_score_is_close_to_the_best(t: float) -> None:
     assert PermuteAndFlip(epsilon=1, sensitivity=1).error(candidates=9) < ours.error(candidates=9)
 
 
-def test_row_4_63_the_summary_repeats_noisy_max_the_exponential_mechanism_and_gaussian_noise() -> None:
-    """As rows 4.35 and 4.39; and Gaussian noise by the classic formula is too little at large ε."""
+def test_the_summary_repeats_noisy_max_the_exponential_mechanism_and_gaussian_noise() -> None:
+    """Row 4.63: As rows 4.35 and 4.39; and Gaussian noise by the classic formula is too little at
+    large ε."""
     assert NoisyMax(epsilon=1, sensitivity=1).guarantee.epsilon(delta=0) == 1
     assert ExponentialMechanism(epsilon=1, sensitivity=1).guarantee.epsilon(delta=0) == 1
     classic = math.sqrt(2 * math.log(1.25 / 0.1)) / 10
     assert privacy.gaussian(noise=classic).bound(epsilon=10).lower > 0.1
 
 
-def test_row_4_64_the_deltas_of_the_parts_are_paid_for_too() -> None:
-    """k mechanisms of (ε₀, δ₀): the total δ is kδ₀ + δ′, at most, and without kδ₀ there is no finite ε."""
+def test_the_deltas_of_the_parts_are_paid_for_too() -> None:
+    """Row 4.64: k mechanisms of (ε₀, δ₀): the total δ is kδ₀ + δ′, at most, and without kδ₀ there is
+    no finite ε."""
     count, delta = 20, 1e-4
     many = count * privacy.approximate(0.1, delta)
     assert many.epsilon(delta=0.5 * count * delta) == math.inf
@@ -185,8 +194,9 @@ def test_row_4_64_the_deltas_of_the_parts_are_paid_for_too() -> None:
     assert many.epsilon(delta=count * delta + 1e-3) <= advanced
 
 
-def test_row_4_66_the_weight_of_the_homework_prefers_the_worst_price() -> None:
-    """e^{ε - u/Δ} as written gives the worst price .425 and the best .113; it must be e^{ε·u/Δ}."""
+def test_the_weight_of_the_homework_prefers_the_worst_price() -> None:
+    """Row 4.66: e^{ε - u/Δ} as written gives the worst price .425 and the best .113; it must be
+    e^{ε·u/Δ}."""
     scores = np.array([float(revenue(BIDS, price)) for price in PRICES])
     written = np.exp(1 - scores / 3.02)
     written /= written.sum()
@@ -196,8 +206,9 @@ def test_row_4_66_the_weight_of_the_homework_prefers_the_worst_price() -> None:
     assert right[np.argmax(scores)] == right.max() == pytest.approx(0.424091140737, abs=1e-12)
 
 
-def test_row_4_67_the_accuracy_of_the_homework_is_that_of_row_4_44() -> None:
-    """On the auction, for every t: the revenue is below OPT - (Δ/ε)(ln 4 + t) with probability e^{-t} at most."""
+def test_the_homework_states_the_accuracy_of_the_exponential_mechanism() -> None:
+    """Row 4.67: On the auction, for every t: the revenue is below OPT - (Δ/ε)(ln 4 + t) with
+    probability e^{-t} at most."""
     scores = np.array([float(revenue(BIDS, price)) for price in PRICES])
     law = em_law(scores, 0.1)
     for t in np.linspace(0, 30, 61):

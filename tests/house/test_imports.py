@@ -16,11 +16,12 @@ from tests.house.project import PACKAGE, SRC, module_name, relative, source_file
 ARROWS: dict[str, tuple[str, ...]] = {
     "errors": (),
     "check": ("errors",),
+    "exact": (),
     "paths": ("errors",),
     "extras": ("errors",),
     "data": ("errors",),
-    "noise": ("check",),
-    "privacy": ("check",),
+    "noise": ("check", "exact"),
+    "privacy": ("check", "exact"),
     "mechanisms": ("noise", "privacy"),
     "forks": (),
     "tables": ("mechanisms", "plot", "paths", "extras", "forks"),
@@ -142,7 +143,7 @@ def test_imports_follow_the_arrows(path):
 def test_siblings_and_ancestors_are_out_of_reach():
     assert "learn" not in stands_on("tables")
     assert "ledger" not in stands_on("audit")
-    assert stands_on("privacy") == {"check", "errors"}
+    assert stands_on("privacy") == {"check", "errors", "exact"}
     assert {"noise", "privacy", "ledger"} <= stands_on("cli")
 
 

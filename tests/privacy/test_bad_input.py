@@ -198,7 +198,6 @@ def test_every_kind_of_whole_number_is_a_count() -> None:
         lambda: base.sampled(rate=0.1, scheme=None),
         lambda: base.sampled(rate=0.1, relation="swap"),
         lambda: privacy.gaussian(1.0, relation="swap"),
-        lambda: privacy.gaussian(1.0, relation=None),
         lambda: privacy.gaussian(1.0, unit=7),
         privacy.parallel,
         lambda: privacy.parallel(base, 1.0),

@@ -86,6 +86,7 @@ class Step:
     rate: float
     size: int
 
+    @property
     def guarantee(self) -> privacy.Guarantee:
         return privacy.gaussian(self.noise).sampled(self.rate).group(self.size)
 

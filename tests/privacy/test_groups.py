@@ -22,7 +22,7 @@ from scipy.stats import binom, norm
 
 from discreet import calibrate, errors, privacy
 from discreet.privacy import comonotone
-from discreet.privacy.groups import Group, SampledGroup, chain
+from discreet.privacy.groups import GroupGuarantee, SampledGroupGuarantee, chain
 from discreet.privacy.guarantee import Guarantee, _lower_delta, _lower_epsilon
 from discreet.privacy.losses import Composition
 from discreet.privacy.pairs import log_delta_of
@@ -426,8 +426,8 @@ def test_a_group_is_never_more_than_its_chain_and_never_less_than_one_unit() -> 
     step = privacy.gaussian(1.0).sampled(0.02)
     for size in (2, 5):
         group, at_distance = step.group(size), step.at_distance(size)
-        assert isinstance(group, SampledGroup)
-        assert not isinstance(at_distance, SampledGroup)
+        assert isinstance(group, SampledGroupGuarantee)
+        assert not isinstance(at_distance, SampledGroupGuarantee)
         for at in (0.0, 0.3, 2.0):
             assert step.delta(at) <= group.delta(at) <= at_distance.delta(at)
 
@@ -458,7 +458,7 @@ def test_a_sampled_group_goes_through_json_and_says_so() -> None:
         group = base.sampled(0.1).group(3)
         again = privacy.from_json(group.to_json())
         assert again == group
-        assert isinstance(again, SampledGroup)
+        assert isinstance(again, SampledGroupGuarantee)
         assert repr(group).endswith(".sampled(0.1).group(3)")
     assert privacy.gaussian(1.0).sampled(0.1).group(2).group(3) == privacy.gaussian(1.0).sampled(0.1).group(6)
 
@@ -480,7 +480,7 @@ def test_a_group_of_a_leak_is_what_a_chain_can_reach() -> None:
     """Total variation adds along a chain, and what a leak goes with is grouped together with it."""
     assert privacy.leaky(0.01).group(3).delta(0.0) == pytest.approx(0.03, rel=1e-9)
     both = (privacy.leaky(1e-6) + privacy.gaussian(4.0)).group(3)
-    assert isinstance(both, Group)
+    assert isinstance(both, GroupGuarantee)
     apart = privacy.leaky(3e-6) + privacy.gaussian(4.0).group(3)
     assert both.epsilon(delta=1e-4) >= apart.epsilon(delta=1e-4)
 

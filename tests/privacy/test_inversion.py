@@ -20,7 +20,7 @@ from discreet.privacy.losses import Composition
 from discreet.privacy.moments import (
     AtomMoments,
     GaussianMoments,
-    Moments,
+    RenyiMoments,
     merged,
     narrowed,
     power_product,
@@ -119,7 +119,7 @@ def test_what_a_cut_takes_away_is_counted() -> None:
     assert cut.lost[0] <= math.log(1e-6)
 
 
-OTHERS: dict[str, Moments] = {
+OTHERS: dict[str, RenyiMoments] = {
     "gaussian": GaussianMoments(0.7),
     "laplace": sloped(0.8, 0.5, 0.5),
     "exponential": sloped(1.1, 0.0, 1 / -math.expm1(-1.1)),
@@ -160,7 +160,7 @@ def test_elementary_moments_are_those_of_their_pair(name: str) -> None:
 
 @pytest.mark.parametrize("law", [*LAWS, *OTHERS.values()], ids=lambda law: type(law).__name__)
 @pytest.mark.parametrize("tilt", [0.5, 8.0])
-def test_the_bound_beyond_a_frequency_holds_for_all_of_them(law: Moments, tilt: float) -> None:
+def test_the_bound_beyond_a_frequency_holds_for_all_of_them(law: RenyiMoments, tilt: float) -> None:
     line = law.line(tilt)
     assert line is not None
     for spacing in (0.05, 0.5, 4.0):

@@ -13,8 +13,8 @@ from scipy import stats
 import discreet as dp
 from discreet import testing
 from discreet.errors import BadParameter, DiscreetError, EngineFailed, RefusedQuestion
+from discreet.exact import exactly
 from discreet.mechanisms import check_mechanism
-from discreet.mechanisms.distributions import exactly
 from discreet.tables.ask.question import Key
 from discreet.tables.plan.cap import CapMechanism
 from discreet.tables.plan.compile import compile_question

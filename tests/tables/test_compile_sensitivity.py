@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.mechanisms.distributions import exactly
+from discreet.exact import exactly
 from discreet.tables.data.sums import Groups, Rows
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.spend import Spend

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.bounds import Array
-from discreet.audit.outputs import Column
+from discreet.audit.outputs import OutputColumn
 
 __all__ = ["bit_columns"]
 
@@ -32,7 +32,7 @@ _ZERO, _INEXACT = (
 )  # stand for words: zero has no lowest bit, and some differences are no floats
 
 
-def bit_columns(column: Column, inputs: tuple[Any, Any]) -> Iterator[Column]:
+def bit_columns(column: OutputColumn, inputs: tuple[Any, Any]) -> Iterator[OutputColumn]:
     """The bit cells of one cell."""
     values = np.where(column.codes == 0, column.numbers, 0.0)
     for name, cell in _cells(values):
@@ -93,10 +93,10 @@ def _numbers_in(data: Any, most: int = 4) -> list[float]:
     return [float(value) for value in flat[:most] if np.isfinite(value)]
 
 
-def _like(column: Column, name: str, cell: Array) -> Column:
+def _like(column: OutputColumn, name: str, cell: Array) -> OutputColumn:
     """A cell with the words of the number that it is made of, and two more."""
     words = (*column.words, "that of zero", "that of no float")
     codes = np.select(
         [column.codes > 0, cell == _ZERO, cell == _INEXACT], [column.codes, len(words) - 2, len(words) - 1]
     )
-    return Column(name, np.where(codes == 0, cell, np.nan), codes.astype(np.int32), words)
+    return OutputColumn(name, np.where(codes == 0, cell, np.nan), codes.astype(np.int32), words)

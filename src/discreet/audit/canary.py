@@ -22,6 +22,7 @@ from scipy.special import bdtrc, gammaln, xlog1py, xlogy
 from discreet import check
 from discreet.audit.bounds import Array
 from discreet.errors import BadParameter
+from discreet.exact import bisect
 from discreet.privacy.constructors import gaussian
 from discreet.privacy.guarantee import Guarantee
 
@@ -177,10 +178,7 @@ def _greatest(refuted: Any, low: float, high: float) -> float:
     """Where a statement that is false of small numbers begins to be tenable, by bisection."""
     if not refuted(low):
         return 0.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if refuted(middle) else (low, middle)
-    return low * (1 - _SAFE)
+    return bisect(refuted, yes=low, no=high, steps=50)[0] * (1 - _SAFE)
 
 
 def _checked(included: Any, score: Any) -> tuple[Any, Array]:

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.audit.bits import bit_columns
-from discreet.audit.outputs import Column, columns_of
-from discreet.audit.scores import Bare, Cross, Histogram, Joint, Score, number_words
+from discreet.audit.outputs import OutputColumn, columns_of
+from discreet.audit.scores import Bare, Cross, JointScore, Score, ScoreHistogram, number_words
 
 __all__ = ["Sample", "candidates", "sample_of"]
 
@@ -37,10 +37,10 @@ _TOGETHER, _COMMON = 32, 20  # an output of so few cells is one as a whole, if i
 class Sample:
     """The cells of all runs on both inputs: the first half of the rows belongs to x."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[OutputColumn, ...]
     trials: int
 
-    def at(self, part: slice) -> tuple[dict[str, Column], npt.NDArray[np.bool_]]:
+    def at(self, part: slice) -> tuple[dict[str, OutputColumn], npt.NDArray[np.bool_]]:
         """The cells of a part of the runs on each input, and which of them are on x."""
         rows = rows_of(part, self.trials)
         return {column.name: column.at(rows) for column in self.columns}, rows < self.trials
@@ -63,19 +63,19 @@ def sample_of(
     plain = columns_of([*outputs[0], *outputs[1]])
     rows = rows_of(learn, trials)
     numeric = [column for column in plain if (column.codes[rows] == 0).all()]
-    found: list[Column] = [] if look_at == "bits" else [*plain, *_derived(plain, numeric, rows)]
+    found: list[OutputColumn] = [] if look_at == "bits" else [*plain, *_derived(plain, numeric, rows)]
     if look_at != "values":
         real = [column for column in numeric if _has_fractions(column.numbers[rows])][:_BITS]
         found += [cell for column in real for cell in bit_columns(column, inputs)]
     return Sample(tuple(found), trials)
 
 
-def candidates(columns: dict[str, Column], first: npt.NDArray[np.bool_]) -> list[Score]:
+def candidates(columns: dict[str, OutputColumn], first: npt.NDArray[np.bool_]) -> list[Score]:
     """The scores that are tried, learned from these runs."""
     alive = [column for column in columns.values() if not column.constant]
     if not alive:
         return []
-    histograms = [Histogram.fit(column, first) for column in alive]
+    histograms = [ScoreHistogram.fit(column, first) for column in alive]
     gains = {histogram.name: _gain(histogram, columns, first) for histogram in histograms}
     telling = sorted(histograms, key=lambda histogram: -gains[histogram.name])[:_TELLING]
     numeric = [column for column in alive if (column.codes == 0).all()]
@@ -85,22 +85,22 @@ def candidates(columns: dict[str, Column], first: npt.NDArray[np.bool_]) -> list
     scores += [score for column in numeric[:_BARE] for score in _bare(column, first)]
     if len(alive) > 1:
         names = [column.name for column in numeric[:_LINEAR]]
-        scores.append(Joint.fit(columns, [*telling, *crosses], names, first))
+        scores.append(JointScore.fit(columns, [*telling, *crosses], names, first))
     return scores
 
 
-def _gain(histogram: Histogram, columns: dict[str, Column], first: npt.NDArray[np.bool_]) -> float:
+def _gain(histogram: ScoreHistogram, columns: dict[str, OutputColumn], first: npt.NDArray[np.bool_]) -> float:
     scores = histogram.of(columns)
     return float(scores[first].mean() - scores[~first].mean())
 
 
-def _crossed(alive: list[Column], first: npt.NDArray[np.bool_]) -> Iterator[Cross]:
+def _crossed(alive: list[OutputColumn], first: npt.NDArray[np.bool_]) -> Iterator[Cross]:
     plain = [column for column in alive if column.name.startswith("value")][:_CROSSED]
     for one, other in itertools.combinations(plain, 2):
         yield Cross.fit(one, other, first)
 
 
-def _bare(column: Column, first: npt.NDArray[np.bool_]) -> Iterator[Bare]:
+def _bare(column: OutputColumn, first: npt.NDArray[np.bool_]) -> Iterator[Bare]:
     middles = [float(np.median(column.numbers[side])) for side in (first, ~first)]
     yield Bare(column.name, None, 1.0 if middles[0] >= middles[1] else -1.0)
     for middle in dict.fromkeys(middles):
@@ -108,33 +108,33 @@ def _bare(column: Column, first: npt.NDArray[np.bool_]) -> Iterator[Bare]:
         yield Bare(column.name, middle, 1.0 if far[first].mean() >= far[~first].mean() else -1.0)
 
 
-def _derived(plain: list[Column], numeric: list[Column], rows: Rows) -> Iterator[Column]:
+def _derived(plain: list[OutputColumn], numeric: list[OutputColumn], rows: Rows) -> Iterator[OutputColumn]:
     if len(numeric) <= _PAIRED:
         for one, other in itertools.combinations(numeric, 2):
             with np.errstate(over="ignore"):
-                yield Column.of_numbers(f"{one.name} - {other.name}", one.numbers - other.numbers)
+                yield OutputColumn.of_numbers(f"{one.name} - {other.name}", one.numbers - other.numbers)
     if 1 < len(plain) <= _TOGETHER:
         yield from _whole(plain, rows)
 
 
-def _whole(plain: list[Column], rows: Rows) -> Iterator[Column]:
+def _whole(plain: list[OutputColumn], rows: Rows) -> Iterator[OutputColumn]:
     """The output as a whole, if the runs that learn show few different ones."""
     if np.unique(_keys([column.at(rows) for column in plain])).size > rows.size / _COMMON:
         return
     keys = _keys(plain)
     _, where, codes = np.unique(keys, return_index=True, return_inverse=True)
     words = tuple(_text(plain, int(row)) for row in where)
-    yield Column("output", np.full(keys.size, np.nan), codes.astype(np.int32) + 1, ("a number", *words))
+    yield OutputColumn("output", np.full(keys.size, np.nan), codes.astype(np.int32) + 1, ("a number", *words))
 
 
-def _keys(plain: list[Column]) -> npt.NDArray[Any]:
+def _keys(plain: list[OutputColumn]) -> npt.NDArray[Any]:
     """One opaque value for each output, equal where all its cells are."""
     parts = [part for column in plain for part in (np.nan_to_num(column.numbers), column.codes)]
     table = np.ascontiguousarray(np.column_stack(parts))
     return table.view(np.dtype((np.void, table.dtype.itemsize * table.shape[1]))).ravel()
 
 
-def _text(plain: list[Column], row: int) -> str:
+def _text(plain: list[OutputColumn], row: int) -> str:
     cells = [
         number_words(column.numbers[row]) if column.codes[row] == 0 else column.words[column.codes[row]]
         for column in plain

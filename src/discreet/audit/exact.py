@@ -25,7 +25,7 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.noise.scales import as_ratio
+from discreet.exact import as_ratio, bisect
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["ExactReport", "exact"]
@@ -138,9 +138,7 @@ class ExactReport:
             low, high = high, 2 * high
             if high > 700:
                 return math.inf if side else low
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.delta(middle)[side] > delta else (low, middle)
+        low, high = bisect(lambda epsilon: self.delta(epsilon)[side] > delta, yes=low, no=high, steps=60)
         return high if side else low
 
 

@@ -27,7 +27,7 @@ from discreet.audit.bounds import Array
 from discreet.audit.draws import Raised
 from discreet.mechanisms.mechanism import Refusal, Release
 
-__all__ = ["Column", "columns_of"]
+__all__ = ["OutputColumn", "columns_of"]
 
 Codes = npt.NDArray[np.int32]
 Cell = float | str
@@ -37,7 +37,7 @@ _LOW = 2**20
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class OutputColumn:
     """One cell of every output: `numbers` where `codes` is 0, else the word `words[code]`."""
 
     name: str
@@ -48,9 +48,9 @@ class Column:
     def __len__(self) -> int:
         return int(self.codes.size)
 
-    def at(self, rows: Any) -> Column:
+    def at(self, rows: Any) -> OutputColumn:
         """The same cell of some of the outputs."""
-        return Column(self.name, self.numbers[rows], self.codes[rows], self.words)
+        return OutputColumn(self.name, self.numbers[rows], self.codes[rows], self.words)
 
     @property
     def constant(self) -> bool:
@@ -61,15 +61,15 @@ class Column:
         return bool(first > 0 or (self.numbers == self.numbers[0]).all())
 
     @staticmethod
-    def of_numbers(name: str, values: Any) -> Column:
+    def of_numbers(name: str, values: Any) -> OutputColumn:
         """Numbers as they come; what is not finite becomes a word."""
         values = np.asarray(values, dtype=float)
         codes = np.select([np.isnan(values), values == np.inf, values == -np.inf], [1, 2, 3], 0)
         finite = np.where(codes == 0, values, np.nan)
-        return Column(name, finite, codes.astype(np.int32), ("a number", "nan", "inf", "-inf"))
+        return OutputColumn(name, finite, codes.astype(np.int32), ("a number", "nan", "inf", "-inf"))
 
 
-def columns_of(chunks: Sequence[Any]) -> list[Column]:
+def columns_of(chunks: Sequence[Any]) -> list[OutputColumn]:
     """The cells of all outputs, which come in chunks; those that never vary are left out."""
     arrays = [chunk for chunk in chunks if isinstance(chunk, np.ndarray) and chunk.dtype.kind in "biuf"]
     if len(arrays) == len(chunks):
@@ -79,19 +79,20 @@ def columns_of(chunks: Sequence[Any]) -> list[Column]:
     return [column for column in found if not column.constant]
 
 
-def _of_array(outputs: npt.NDArray[Any]) -> list[Column]:
+def _of_array(outputs: npt.NDArray[Any]) -> list[OutputColumn]:
     """The fast way, for outputs that are all numbers or vectors of one length."""
     flat = outputs.reshape(len(outputs), -1)
     names = ["value"] if outputs.ndim == 1 else [f"value[{place}]" for place in range(flat.shape[1])]
-    found = [Column.of_numbers(name, flat[:, place]) for place, name in enumerate(names)]
+    found = [OutputColumn.of_numbers(name, flat[:, place]) for place, name in enumerate(names)]
     if outputs.dtype.kind in "iu" and np.abs(flat.astype(float)).max(initial=0.0) > _EXACT:
         found += [
-            Column.of_numbers(f"{name} mod 2^20", flat[:, place] % _LOW) for place, name in enumerate(names)
+            OutputColumn.of_numbers(f"{name} mod 2^20", flat[:, place] % _LOW)
+            for place, name in enumerate(names)
         ]
     return found
 
 
-def _of_objects(outputs: list[Any]) -> list[Column]:
+def _of_objects(outputs: list[Any]) -> list[OutputColumn]:
     if len(kinds := set(map(_kind, outputs))) == 1 and kinds != {None}:
         stacked = np.array(outputs)
         if stacked.dtype.kind in "biuf":  # whole numbers beyond 64 bits are not
@@ -112,7 +113,7 @@ def _kind(output: Any) -> Any:
     return type(output) if type(output) in {float, int, bool} else None
 
 
-def _column(name: str, rows: list[int], cells: list[Cell], count: int) -> Column:
+def _column(name: str, rows: list[int], cells: list[Cell], count: int) -> OutputColumn:
     vocabulary = {"a number": 0, "absent": 1}
     values = np.full(count, np.nan)
     codes = np.ones(count, np.int32)
@@ -122,7 +123,7 @@ def _column(name: str, rows: list[int], cells: list[Cell], count: int) -> Column
     codes[where[is_number]] = 0
     others = [str(cell) for cell, number in zip(cells, plain, strict=True) if not number]
     codes[where[~is_number]] = [vocabulary.setdefault(word, len(vocabulary)) for word in others]
-    return Column(name, values, codes, tuple(vocabulary))
+    return OutputColumn(name, values, codes, tuple(vocabulary))
 
 
 def _cells(name: str, output: Any) -> Iterator[tuple[str, Cell]]:

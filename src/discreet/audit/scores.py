@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.audit.bounds import Array
-from discreet.audit.outputs import Column
+from discreet.audit.outputs import OutputColumn
 
-__all__ = ["Bare", "Cross", "Histogram", "Joint", "Score", "number_words"]
+__all__ = ["Bare", "Cross", "JointScore", "Score", "ScoreHistogram", "number_words"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -32,7 +32,7 @@ _RIDGE, _STEPS, _ROWS = 1e-3, 10, 20_000
 class Score(Protocol):
     """A function from outputs to numbers, with words for the event that it passes a threshold."""
 
-    def of(self, columns: dict[str, Column]) -> Array:
+    def of(self, columns: dict[str, OutputColumn]) -> Array:
         """The score of every output."""
         ...
 
@@ -42,7 +42,7 @@ class Score(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Histogram:
+class ScoreHistogram:
     """The logarithm of the likelihood ratio, by counting: bins of equal mass, atoms and words apart."""
 
     name: str
@@ -53,7 +53,7 @@ class Histogram:
     seen: Mask  # the bins that are not empty
 
     @staticmethod
-    def fit(column: Column, first: Mask) -> Histogram:
+    def fit(column: OutputColumn, first: Mask) -> ScoreHistogram:
         numbers = column.codes == 0
         edges = _edges(column.numbers[numbers])
         bins = np.searchsorted(edges, column.numbers[numbers], side="right")
@@ -65,11 +65,11 @@ class Histogram:
         ratios = [
             np.where(p + q > 0, np.log((p + 0.5) / (q + 0.5)) + share, 0.0) for p, q in (by_bin, by_word)
         ]
-        return Histogram(
+        return ScoreHistogram(
             column.name, _seen(column.words, by_word), edges, ratios[0], ratios[1], by_bin[0] + by_bin[1] > 0
         )
 
-    def of(self, columns: dict[str, Column]) -> Array:
+    def of(self, columns: dict[str, OutputColumn]) -> Array:
         column = columns[self.name]
         scores = self.by_word[column.codes]
         numbers = column.codes == 0
@@ -103,7 +103,7 @@ class Cross:
     masses: Array
 
     @staticmethod
-    def fit(one: Column, other: Column, first: Mask) -> Cross:
+    def fit(one: OutputColumn, other: OutputColumn, first: Mask) -> Cross:
         edges = tuple(_edges(c.numbers[c.codes == 0], _COARSE, _COARSE) for c in (one, other))
         places = _place(one, edges[0]), _place(other, edges[1])
         shape = tuple(len(c.words) + e.size + 1 for c, e in zip((one, other), edges, strict=True))
@@ -119,7 +119,7 @@ class Cross:
     def name(self) -> str:
         return f"{self.names[0]} with {self.names[1]}"
 
-    def of(self, columns: dict[str, Column]) -> Array:
+    def of(self, columns: dict[str, OutputColumn]) -> Array:
         return np.asarray(self.ratios[tuple(map(_place, (columns[n] for n in self.names), self.edges))])
 
     def words(self, threshold: float, *, above: bool) -> str:
@@ -146,7 +146,7 @@ class Bare:
     centre: float | None
     sign: float
 
-    def of(self, columns: dict[str, Column]) -> Array:
+    def of(self, columns: dict[str, OutputColumn]) -> Array:
         column = columns[self.name]
         values = column.numbers if self.centre is None else np.abs(column.numbers - self.centre)
         return np.where(column.codes == 0, self.sign * values, -np.inf)
@@ -163,10 +163,10 @@ class Bare:
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
+class JointScore:
     """Logistic regression on the histograms' ratios and on the standardised numbers of several cells."""
 
-    histograms: tuple[Histogram | Cross, ...]
+    histograms: tuple[ScoreHistogram | Cross, ...]
     names: tuple[str, ...]
     centre: Array
     whitening: Array
@@ -174,23 +174,26 @@ class Joint:
 
     @staticmethod
     def fit(
-        columns: dict[str, Column], histograms: Iterable[Histogram | Cross], names: Iterable[str], first: Mask
-    ) -> Joint:
+        columns: dict[str, OutputColumn],
+        histograms: Iterable[ScoreHistogram | Cross],
+        names: Iterable[str],
+        first: Mask,
+    ) -> JointScore:
         parts, plain = tuple(histograms), tuple(names)
         raw = _raw(columns, plain)
         centre = raw.mean(axis=0)
         spread = np.vstack([raw[side] - raw[side].mean(axis=0) for side in (first, ~first)])
         whitening = _whitening(spread)
-        bare = Joint(parts, plain, centre, whitening, np.zeros(0))
-        return Joint(parts, plain, centre, whitening, _logistic(bare.features(columns), first))
+        bare = JointScore(parts, plain, centre, whitening, np.zeros(0))
+        return JointScore(parts, plain, centre, whitening, _logistic(bare.features(columns), first))
 
-    def features(self, columns: dict[str, Column]) -> Array:
+    def features(self, columns: dict[str, OutputColumn]) -> Array:
         raw = _times(_raw(columns, self.names) - self.centre, self.whitening)
         return np.column_stack(
             [*(part.of(columns) for part in self.histograms), np.clip(np.nan_to_num(raw), -50, 50)]
         )
 
-    def of(self, columns: dict[str, Column]) -> Array:
+    def of(self, columns: dict[str, OutputColumn]) -> Array:
         return _times(self.features(columns), self.weights[1:, None])[:, 0]
 
     def words(self, threshold: float, *, above: bool) -> str:
@@ -204,7 +207,7 @@ def _seen(words: tuple[str, ...], counts: list[npt.NDArray[np.int64]]) -> tuple[
     return tuple(word if counts[0][i] + counts[1][i] else None for i, word in enumerate(words))
 
 
-def _place(column: Column, edges: Array) -> npt.NDArray[np.int64]:
+def _place(column: OutputColumn, edges: Array) -> npt.NDArray[np.int64]:
     """The place of each output in a table: the words first, then the bins."""
     bins = np.searchsorted(edges, column.numbers, side="right") + len(column.words)
     return np.where(column.codes == 0, bins, column.codes)
@@ -224,7 +227,7 @@ def _edges(numbers: Array, few: int = _FEW, bins: int = _BINS) -> Array:
     return np.unique(np.concatenate([np.quantile(numbers, shares), atoms]))
 
 
-def _raw(columns: dict[str, Column], names: tuple[str, ...]) -> Array:
+def _raw(columns: dict[str, OutputColumn], names: tuple[str, ...]) -> Array:
     kept = [np.where(columns[name].codes == 0, columns[name].numbers, 0.0) for name in names]
     return np.column_stack(kept) if kept else np.zeros((len(next(iter(columns.values()))), 0))
 

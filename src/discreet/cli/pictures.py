@@ -48,7 +48,7 @@ def _known(kind: str) -> str:
 
 def _draw(guarantee: Guarantee, path: str, kind: str, delta: float) -> None:
     from discreet import plot
-    from discreet.privacy.guarantee import Composed
+    from discreet.privacy.guarantee import ComposedGuarantee
 
     if kind in {"tradeoff", "roc"}:
         plot.save(guarantee, path, kind)
@@ -56,7 +56,7 @@ def _draw(guarantee: Guarantee, path: str, kind: str, delta: float) -> None:
         plot.save(plot.epsilon_delta(guarantee), path)
     elif kind == "loss":
         plot.save(plot.loss(guarantee, delta=delta), path)
-    elif isinstance(guarantee, Composed) and len(guarantee.parts) == 1:
+    elif isinstance(guarantee, ComposedGuarantee) and len(guarantee.parts) == 1:
         ((mechanism, count),) = guarantee.parts
         plot.save(plot.race(mechanism, delta=delta, most=count), path)
     else:

@@ -24,9 +24,9 @@ import numpy as np
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
+from discreet.exact import bisect, exactly
 from discreet.graphs.counts import SubgraphCount
 from discreet.graphs.local import LocalSensitivity
-from discreet.mechanisms.distributions import exactly
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.noise.scales import LARGEST, Scales
 from discreet.privacy.guarantee import Guarantee
@@ -89,9 +89,7 @@ def cost(rate: float, growth: int, floor: int) -> float:
 def scale_for(epsilon: float, growth: int, floor: int) -> float:
     """The least scale, up to 1e-12, whose cost is at most ε; the cost grows with the rate."""
     low, high = epsilon / 2 * (1 - 1e-11), epsilon
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if cost(middle, growth, floor) <= epsilon else (low, middle)
+    low, _ = bisect(lambda rate: cost(rate, growth, floor) <= epsilon, yes=low, no=high, steps=60)
     scale = 1 / low
     while cost(1 / scale, growth, floor) > epsilon:
         scale = math.nextafter(scale, math.inf)

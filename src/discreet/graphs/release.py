@@ -27,11 +27,11 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.exact import exactly
 from discreet.graphs.counts import StarCount, SubgraphCount, TriangleCount
 from discreet.graphs.ladder import Ladder
 from discreet.graphs.local import LocalSensitivity
 from discreet.mechanisms.additive import Geometric
-from discreet.mechanisms.distributions import exactly
 from discreet.mechanisms.guided import HighProbabilityBound
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.mechanisms.propose import ProposeTestRelease

@@ -21,12 +21,12 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import noise as exact
+from discreet.exact import bisect_whole, exactly
 from discreet.learn.budget import FitBudget
 from discreet.learn.features import BITS
 from discreet.learn.joint import require_least_squares, rows_with_targets
 from discreet.learn.moments import symmetric_noise
 from discreet.learn.solvers import FittedWeights, Problem, Solver
-from discreet.mechanisms.distributions import exactly
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["AdaSSP"]
@@ -95,14 +95,9 @@ def least_eigenvalue_steps(matrix: Reals, most: int) -> int:
 
     The answer m is between λ / step - 2 and λ / step + 1, for λ as in exact arithmetic (joint.proof.md, 6).
     """
-    below, above = 0, most + 1
-    while above - below > 1:
-        middle = (below + above) // 2
-        if _is_positive(matrix - middle * _STEP * np.eye(len(matrix))):
-            below = middle
-        else:
-            above = middle
-    return below
+    return bisect_whole(
+        lambda steps: _is_positive(matrix - steps * _STEP * np.eye(len(matrix))), yes=0, no=most + 1
+    )
 
 
 def _is_positive(matrix: Reals) -> bool:

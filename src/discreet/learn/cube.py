@@ -27,9 +27,9 @@ import numpy.typing as npt
 
 from discreet import noise as exact
 from discreet.errors import BadParameter
+from discreet.exact import exactly
 from discreet.learn.features import blocks
 from discreet.learn.inputs import as_floats, feature_bounds
-from discreet.mechanisms.distributions import exactly
 
 __all__ = ["Cube", "GroupSums", "sensitivity"]
 

@@ -28,8 +28,8 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import noise as exact
+from discreet.exact import exactly
 from discreet.learn.losses import Loss
-from discreet.mechanisms.distributions import exactly
 
 __all__ = ["LARGEST", "CellRows", "clipped_sum", "descend", "score_blocks", "step_responses"]
 

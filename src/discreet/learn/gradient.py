@@ -23,11 +23,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from discreet import noise as exact
+from discreet.exact import exactly
 from discreet.learn.descent import CellRows, descend
 from discreet.learn.features import BITS, Box, stored_blocks
 from discreet.learn.losses import Huber, Squared
 from discreet.learn.solvers import FittedWeights, Problem, Solver
-from discreet.mechanisms.distributions import exactly
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["GradientDescent"]

@@ -29,13 +29,13 @@ import numpy.typing as npt
 
 from discreet import noise as exact
 from discreet.errors import BadParameter, CannotCertify
+from discreet.exact import exactly
 from discreet.learn.descent import CellRows, score_blocks, step_responses
 from discreet.learn.features import BITS, Box, blocks, truncate_rows
 from discreet.learn.losses import Likelihood, Squared
 from discreet.learn.moments import NoisyMoments
 from discreet.learn.ranges import count_shells, length_ratio, noisy_counts
 from discreet.learn.solvers import WIDEST, FittedWeights, Problem, Solver
-from discreet.mechanisms.distributions import exactly
 
 __all__ = [
     "DescentRun",

@@ -33,10 +33,10 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, Transfor
 from discreet import check
 from discreet import noise as exact
 from discreet.errors import BadParameter
+from discreet.exact import exactly
 from discreet.learn.ball import Ball, CentredMoments
 from discreet.learn.base import PrivateEstimator, check_fitted
 from discreet.learn.features import blocks, truncate_rows
-from discreet.mechanisms.distributions import exactly
 
 __all__ = ["BITS", "InnerBall", "KMeans", "first_centres", "lloyd_sensitivity", "lloyd_step"]
 

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import noise as exact
-from discreet.mechanisms.distributions import exactly
+from discreet.exact import exactly
 
 __all__ = ["NoisyMoments", "symmetric_noise"]
 

@@ -42,6 +42,7 @@ from scipy.special import ndtr
 from discreet import noise as exact
 from discreet import privacy
 from discreet.errors import UnsupportedGuarantee
+from discreet.exact import exactly
 from discreet.learn.budget import FitBudget
 from discreet.learn.descent import CellRows
 from discreet.learn.features import BITS
@@ -49,7 +50,6 @@ from discreet.learn.losses import Hinge, Huber, Logistic, Loss, Softmax
 from discreet.learn.minimiser import RegularisedLoss, certifiable_norm, refuse_too_many_rows
 from discreet.learn.output import noisy_point, refuse_too_many_weights
 from discreet.learn.solvers import FittedWeights, Problem, Solver
-from discreet.mechanisms.distributions import exactly
 from discreet.privacy.bag import pair_of_profile
 from discreet.privacy.families import gaussian_log_delta
 from discreet.privacy.guarantee import Guarantee

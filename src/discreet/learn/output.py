@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from discreet import noise as exact
 from discreet.errors import UnsupportedGuarantee
+from discreet.exact import exactly
 from discreet.learn.descent import CellRows
 from discreet.learn.features import BITS
 from discreet.learn.minimiser import (
@@ -34,7 +35,6 @@ from discreet.learn.minimiser import (
     refuse_too_many_rows,
 )
 from discreet.learn.solvers import FittedWeights, Problem, Solver
-from discreet.mechanisms.distributions import exactly
 from discreet.noise.grid import Grid
 from discreet.privacy.guarantee import Guarantee
 

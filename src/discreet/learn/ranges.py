@@ -24,10 +24,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import noise as exact
+from discreet.exact import exactly
 from discreet.learn.features import BITS, CONSTANT
 from discreet.learn.losses import Huber, Squared
 from discreet.learn.solvers import Problem
-from discreet.mechanisms.distributions import exactly
 
 __all__ = [
     "NarrowedProblem",

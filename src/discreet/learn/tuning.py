@@ -26,12 +26,12 @@ from sklearn.utils.validation import validate_data
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
+from discreet.exact import exactly
 from discreet.learn.arguments import checked_call
 from discreet.learn.base import PrivateEstimator, check_session
 from discreet.learn.budget import FitBudget
 from discreet.learn.inputs import as_column, as_matrix, as_target, class_membership, target_interval
 from discreet.mechanisms.combine import select_best
-from discreet.mechanisms.distributions import exactly
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import Guarantee
 

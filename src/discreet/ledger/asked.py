@@ -10,11 +10,12 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.exact import exactly, float_below
 from discreet.ledger import pinned
 from discreet.ledger.candidates import Candidates, expecting
 from discreet.ledger.embed import Lane
 from discreet.ledger.filters import Filter
-from discreet.ledger.lanes import GRID, exactly, floor, printed_below
+from discreet.ledger.lanes import GRID, floor
 from discreet.privacy import constructors as make
 from discreet.privacy.calibrate import calibrate
 from discreet.privacy.guarantee import Guarantee
@@ -143,7 +144,7 @@ def _exact_delta(delta: Any) -> Fraction:
 @lru_cache(maxsize=64)
 def _squared_mu(epsilon: Fraction, delta: Fraction) -> Fraction:
     """μ² of the least Gaussian noise that is (ε, δ)-private, rounded down."""
-    target = make.approximate(printed_below(epsilon), printed_below(delta))
+    target = make.approximate(float_below(epsilon), float_below(delta))
     # a little more noise than needed, so that the proof survives the roundings of μ² back to a noise
     noise = Fraction(calibrate(make.gaussian, to=target)) * (1 + Fraction(1, 1 << 40))
     return floor(1 / noise**2, GRID)

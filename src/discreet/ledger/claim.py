@@ -59,7 +59,7 @@ class Claim:
         return {
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "rho": known.rho if isinstance(known, primitives.Concentrated) else None,
+            "rho": known.rho if isinstance(known, primitives.ConcentratedGuarantee) else None,
             "over": self.over,
             "why": self.why,
             "what": None if known is None else repr(known),
@@ -101,7 +101,10 @@ def flavour(claim: Claim) -> str:
         return "Approximate DP, at all times (odometer)"
     if claim.delta == 0:
         return "Pure DP"
-    known = {primitives.Gaussian: "Gaussian DP", primitives.Concentrated: "Zero-concentrated DP"}
+    known = {
+        primitives.GaussianGuarantee: "Gaussian DP",
+        primitives.ConcentratedGuarantee: "Zero-concentrated DP",
+    }
     return known.get(type(claim.guarantee), "Approximate DP")
 
 

@@ -30,24 +30,25 @@ from functools import lru_cache
 from statistics import NormalDist
 
 from discreet.errors import CannotCertify, UnsupportedGuarantee
-from discreet.ledger.lanes import Amount, Amounts, Row, above, exactly, printed_below
+from discreet.exact import binary_above, exactly, float_below
+from discreet.ledger.lanes import Amount, Amounts, Row, above
 from discreet.privacy import constructors as make
 from discreet.privacy import divergences, truncated
 from discreet.privacy import primitives as known
-from discreet.privacy.bag import Bag, Part
+from discreet.privacy.bag import Bag, BagItem
 from discreet.privacy.guarantee import Guarantee, alternatives
 
 #: The δ that a row may take on itself, as shares of `Account.step`.
 _SHARES = (Fraction(4, 5), Fraction(1, 5), Fraction(1, 40))
 #: These reach their greatest loss so often that no small δ takes any of it away.
 _BLUNT = (
-    known.Pure,
-    known.Approximate,
-    known.Leaky,
-    known.Laplace,
-    known.DiscreteLaplace,
-    known.RandomizedResponse,
-    known.Exponential,
+    known.PureGuarantee,
+    known.ApproximateGuarantee,
+    known.LeakyGuarantee,
+    known.LaplaceGuarantee,
+    known.DiscreteLaplaceGuarantee,
+    known.RandomizedResponseGuarantee,
+    known.ExponentialGuarantee,
 )
 #: Whatever costs less than this share of a lane as it stands is not worth truncating.
 _DEAR = Fraction(1, 4)
@@ -101,7 +102,7 @@ class Lane:
 
     def of_pure(self, epsilon: Amount) -> Amount:
         """The loss of whatever is ε-private."""
-        near = float_above(epsilon)
+        near = binary_above(epsilon)
         match self.kind:
             case "epsilon":
                 return epsilon
@@ -199,7 +200,7 @@ def _whole(guarantee: Guarantee, lanes: tuple[Lane, ...], account: Account) -> I
     if not account.whole:
         return
     (lane,) = lanes
-    target = make.approximate(printed_below(lane.total), printed_below(account.total), **_words(guarantee))
+    target = make.approximate(float_below(lane.total), float_below(account.total), **_words(guarantee))
     try:
         fits = guarantee.implies(target)
     except CannotCertify:
@@ -224,43 +225,48 @@ def _deltas(guarantee: Guarantee, account: Account) -> dict[float, str]:
     return {delta: words for delta, words in taken.items() if delta < 1}
 
 
-def pure_loss(part: Part) -> Amount:
+def pure_loss(part: BagItem) -> Amount:
     """The greatest loss of one mechanism, as a ratio where its parameters give one."""
     match part:
-        case known.Pure() | known.RandomizedResponse() | known.Exponential() | known.Approximate():
+        case (
+            known.PureGuarantee()
+            | known.RandomizedResponseGuarantee()
+            | known.ExponentialGuarantee()
+            | known.ApproximateGuarantee()
+        ):
             return exactly(part.epsilon_)
-        case known.Laplace():
+        case known.LaplaceGuarantee():
             return 1 / exactly(part.scale)
-        case known.DiscreteLaplace():
+        case known.DiscreteLaplaceGuarantee():
             return part.sensitivity / exactly(part.scale)
-        case known.Leaky():
+        case known.LeakyGuarantee():
             return Fraction(0)
         case _:
             return above(part.worst_loss())
 
 
-def failure(part: Part) -> Amount:
+def failure(part: BagItem) -> Amount:
     """The probability that nothing is promised of one mechanism."""
     match part:
-        case known.Approximate() | known.Leaky() | known.Concentrated():
+        case known.ApproximateGuarantee() | known.LeakyGuarantee() | known.ConcentratedGuarantee():
             return exactly(part.delta_)
         case _:
             return above(part.failure) if part.failure else Fraction(0)
 
 
-def _squared_slope(part: Part) -> Amount:
+def _squared_slope(part: BagItem) -> Amount:
     """μ² of one mechanism: 1/noise² for Gaussian noise, what is known of some others, else what the greatest loss proves.
 
     The discrete Gaussian has neither: its curve lies above the Gaussian one.
     """
     match part:
-        case known.Gaussian():
+        case known.GaussianGuarantee():
             return 1 / exactly(part.noise) ** 2
-        case known.Exponential():
+        case known.ExponentialGuarantee():
             return slope_of_range(part.epsilon_) ** 2
-        case known.Laplace():
+        case known.LaplaceGuarantee():
             return slope_of_laplace(1 / exactly(part.scale)) ** 2
-        case known.RandomizedResponse():
+        case known.RandomizedResponseGuarantee():
             return slope_of_response(part.epsilon_, part.outcomes) ** 2
     return slope_of_pure(pure_loss(part)) ** 2 if part.failure == 0 else math.inf
 
@@ -271,7 +277,7 @@ def slope_of_pure(epsilon: Amount) -> Amount:
     The trade-off curve of ε-privacy is two straight lines that meet at α = β = 1/(1 + e^ε). The Gaussian curve
     through that point is convex and starts and ends where they do, hence lies below both.
     """
-    near = float_above(epsilon)
+    near = binary_above(epsilon)
     if near == 0 or near > 600:
         return Fraction(0) if near == 0 else math.inf
     return _twice(_quantile_above(1 / (1 + math.exp(near))))
@@ -296,7 +302,7 @@ def slope_of_laplace(epsilon: Amount) -> Amount:
     Where x, y ≥ 0, αβ = e^{-ε}/4, so g(x) + g(y) is constant, and x + y greatest at x = y. Where y = -z ≤ 0, 1 - β = e^ε·α,
     so g(x) - g(z) = ε, and x - z is greatest at z = 0, where the first case begins; by symmetry so where x ≤ 0.
     """
-    near = float_above(epsilon)
+    near = binary_above(epsilon)
     if near == 0 or near > 1200:
         return Fraction(0) if near == 0 else math.inf
     return _twice(_quantile_above(math.exp(-near / 2) / 2))
@@ -330,13 +336,7 @@ def _twice(half: float) -> Amount:
     return above(2 * max(0.0, half))
 
 
-def float_above(value: Amount) -> float:
-    """A float that is not below the amount."""
-    near = float(value)
-    return near if math.isinf(near) or Fraction(near) >= value else math.nextafter(near, math.inf)
-
-
-def _sum(bag: Bag, of: Callable[[Part], Amount]) -> Amount:
+def _sum(bag: Bag, of: Callable[[BagItem], Amount]) -> Amount:
     return sum((count * of(part) for part, count in bag.entries), Fraction(0))
 
 

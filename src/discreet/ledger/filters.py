@@ -35,20 +35,10 @@ from functools import cached_property, partial
 from typing import Any
 
 from discreet.errors import BadParameter
+from discreet.exact import exactly, float_above, float_below
 from discreet.ledger import embed, pinned
 from discreet.ledger.embed import Lane
-from discreet.ledger.lanes import (
-    Amount,
-    Cost,
-    Row,
-    State,
-    about,
-    exactly,
-    menu,
-    printed_above,
-    printed_below,
-    read_amount,
-)
+from discreet.ledger.lanes import Amount, Cost, Row, State, about, menu, read_amount
 from discreet.ledger.left import LaneLeft, Left
 from discreet.ledger.limit import Limit, Shortage, as_guarantee, how_many_like, over_budget, pay
 from discreet.privacy import constructors as make
@@ -108,8 +98,8 @@ class Filter(Limit):
         if first.kind == "mu2":
             return make.gaussian(noise_below(first.total), **words)
         if self.epsilon is not None:
-            return make.approximate(printed_above(self.epsilon), printed_above(self.delta), **words)
-        return make.approximate_concentrated(printed_above(self.leak), printed_above(first.total), **words)
+            return make.approximate(float_above(self.epsilon), float_above(self.delta), **words)
+        return make.approximate_concentrated(float_above(self.leak), float_above(first.total), **words)
 
     def describe(self) -> list[str]:
         lines = [f"All answers together keep {self._said}, whatever is asked next and however it is chosen."]
@@ -318,7 +308,7 @@ class Filter(Limit):
 
 def noise_below(squared_mu: Fraction) -> float:
     """Noise for which 1/noise is not below μ."""
-    noise = printed_below(Fraction(math.sqrt(float(1 / squared_mu))))
+    noise = float_below(Fraction(math.sqrt(float(1 / squared_mu))))
     while 1 / exactly(noise) ** 2 < squared_mu:
         noise = math.nextafter(noise, 0.0)
     return noise
@@ -353,7 +343,7 @@ def _keeps(limit: Filter, lane: Lane, epsilon: Fraction) -> bool:
     if lane.kind == "mu2":
         noise = make.gaussian(noise_below(lane.total))
         return not limit.leak and noise.implies(
-            make.approximate(printed_below(epsilon), printed_below(limit.delta))
+            make.approximate(float_below(epsilon), float_below(limit.delta))
         )
     rest = (limit.delta - limit.leak) / (1 - limit.leak)
     if lane.kind == "renyi":

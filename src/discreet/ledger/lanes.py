@@ -13,7 +13,6 @@ State({'epsilon': '1'})
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import ItemsView, Iterator, KeysView, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -31,24 +30,6 @@ _ULPS = Fraction(1, 1 << 46)
 #: A total whose denominator has more bits than this is rounded up, to a multiple of `_FINE`.
 _MOST_BITS = 512
 _FINE = Fraction(1, 1 << 128)
-
-
-def exactly(value: Any) -> Fraction:
-    """A ratio as it is; a float as the decimal that it prints as, which is what its author meant."""
-    return Fraction(value) if isinstance(value, numbers.Rational) else Fraction(repr(float(value)))
-
-
-def printed_above(value: Fraction) -> float:
-    """The least float, near enough, whose decimal is not below the value."""
-    near = float(value)
-    while exactly(near) < value:
-        near = math.nextafter(near, math.inf)
-    return near
-
-
-def printed_below(value: Fraction) -> float:
-    """The same, not above the value."""
-    return -printed_above(-value)
 
 
 def above(value: float, condition: float = 1.0) -> Amount:

@@ -17,8 +17,8 @@ from fractions import Fraction
 from discreet.errors import DiscreetError
 from discreet.ledger.lanes import Amount
 from discreet.privacy.constructors import concentrated, gaussian, pure
-from discreet.privacy.guarantee import Composed, Guarantee, compose
-from discreet.privacy.primitives import Leaky
+from discreet.privacy.guarantee import ComposedGuarantee, Guarantee, compose
+from discreet.privacy.primitives import LeakyGuarantee
 
 #: Between these amounts the most that fits is searched.
 _LEAST, _MOST = 2.0**-40, 2.0**20
@@ -195,8 +195,8 @@ def _fewer(name: str, before: Left, after: Left) -> str:
 
 def without_key_selection(guarantee: Guarantee) -> Guarantee | None:
     """The same without the δ that finding keys takes; None if it takes none, or is nothing else."""
-    parts = guarantee.parts if isinstance(guarantee, Composed) else ((guarantee, 1),)
-    quiet = [(part, count) for part, count in parts if not isinstance(part, Leaky)]
+    parts = guarantee.parts if isinstance(guarantee, ComposedGuarantee) else ((guarantee, 1),)
+    quiet = [(part, count) for part, count in parts if not isinstance(part, LeakyGuarantee)]
     return compose(quiet) if 0 < len(quiet) < len(parts) else None
 
 

@@ -25,6 +25,7 @@ from typing import Any, ClassVar, Self
 
 from discreet import check
 from discreet.errors import BadDescription, BadParameter, DiscreetError, OverBudget
+from discreet.exact import bisect_whole
 from discreet.ledger.lanes import Amount, Cost, Row, State, unreadable
 from discreet.ledger.left import Left
 from discreet.privacy.guarantee import Guarantee
@@ -341,10 +342,7 @@ def how_many(admit: Callable[[State, Cost], State], state: State, cost: Cost) ->
     low, high = 0, 1
     while high < 1 << 62 and _fits(admit, state, cost.times(high)):
         low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if _fits(admit, state, cost.times(middle)) else (low, middle)
-    return _MANY + low
+    return _MANY + bisect_whole(lambda count: _fits(admit, state, cost.times(count)), yes=low, no=high)
 
 
 def how_many_like(

@@ -31,9 +31,10 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.exact import binary_above, exactly
 from discreet.ledger import embed
-from discreet.ledger.embed import Lane, float_above
-from discreet.ledger.lanes import GRID, Amount, Cost, Row, State, ceiling, exactly, menu, read_amount
+from discreet.ledger.embed import Lane
+from discreet.ledger.lanes import GRID, Amount, Cost, Row, State, ceiling, menu, read_amount
 from discreet.ledger.left import LaneLeft, Left
 from discreet.ledger.limit import Limit, Shortage, as_guarantee, over_budget, pay
 from discreet.privacy.guarantee import Guarantee
@@ -136,7 +137,7 @@ class Odometer(Limit):
 
     def bound(self, state: State) -> float:
         """The ε at δ of everything so far, at all times at once; rounded up."""
-        return float_above(self._least(state))
+        return binary_above(self._least(state))
 
     def left(
         self,

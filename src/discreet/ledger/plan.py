@@ -27,7 +27,7 @@ from discreet.ledger.lanes import Amounts, Cost, Row, State
 from discreet.ledger.left import LaneLeft, Left
 from discreet.ledger.limit import Limit, as_guarantee, how_many_like, over_budget
 from discreet.privacy import wire
-from discreet.privacy.guarantee import Composed, Guarantee
+from discreet.privacy.guarantee import ComposedGuarantee, Guarantee
 from discreet.privacy.unit import Unit, same_unit
 
 
@@ -167,7 +167,7 @@ def _has(mechanism: Guarantee, slot: Guarantee) -> bool:
 
 
 def _parts(guarantee: Guarantee) -> list[tuple[Guarantee, int]]:
-    return list(guarantee.parts) if isinstance(guarantee, Composed) else [(guarantee, 1)]
+    return list(guarantee.parts) if isinstance(guarantee, ComposedGuarantee) else [(guarantee, 1)]
 
 
 def _name(number: int) -> str:

@@ -27,11 +27,12 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.exact import exactly, float_above
 from discreet.ledger import pinned
 from discreet.ledger.asked import without_pure_lane
 from discreet.ledger.candidates import Candidates
 from discreet.ledger.filters import Filter, noise_below
-from discreet.ledger.lanes import Cost, State, exactly, printed_above, read_amount
+from discreet.ledger.lanes import Cost, State, read_amount
 from discreet.ledger.left import Left
 from discreet.ledger.limit import Limit, how_many_like, over_budget
 from discreet.privacy import constructors as make
@@ -257,17 +258,17 @@ def _promise_of_share(whole: Filter, share: Fraction, unit: Unit) -> Guarantee:
     total, leak = share * lane.total, share * whole.leak
     match lane.kind:
         case "epsilon" if leak:
-            return make.approximate(printed_above(total), printed_above(leak), **words)
+            return make.approximate(float_above(total), float_above(leak), **words)
         case "epsilon":
-            return make.pure(printed_above(total), **words)
+            return make.pure(float_above(total), **words)
         case "mu2":
             return make.gaussian(noise_below(total), **words)
         case "rho":
-            return make.approximate_concentrated(printed_above(leak), printed_above(total), **words)
+            return make.approximate_concentrated(float_above(leak), float_above(total), **words)
         case _:
             rest = (whole.delta - leak) / (1 - leak)
             epsilon = pinned.least_epsilon(rest, lane.order, total)
-            return make.approximate(printed_above(epsilon), printed_above(whole.delta), **words)
+            return make.approximate(float_above(epsilon), float_above(whole.delta), **words)
 
 
 def _wrong_shares(what: str) -> BadParameter:

@@ -34,19 +34,18 @@ import numpy as np
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
+from discreet.exact import as_ratio, bisect, exactly, float_above, geometric_mean
 from discreet.mechanisms.callbacks import quietly
 from discreet.mechanisms.distributions import (
     DiscreteGaussianDistribution,
     GaussianDistribution,
     LaplaceDistribution,
     NoiseDistribution,
-    exactly,
-    float_above,
 )
 from discreet.mechanisms.exact import finite_numbers
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.grid import Grid
-from discreet.noise.scales import as_ratio, is_many
+from discreet.noise.scales import is_many
 from discreet.privacy.calibrate import calibrate
 from discreet.privacy.guarantee import Guarantee
 
@@ -166,11 +165,14 @@ class Additive(Mechanism):
         made: Any = partial(cls, sensitivity=sensitivity, **words)
         target = check.positive(error=error)
         low, high = target / 1e3, target * 1e3  # scales: errors are multiples of them, between those factors
-        for _ in range(60):
-            middle = math.sqrt(low * high)
-            fits = made(scale=middle).error(confidence) <= target
-            low, high = (middle, high) if fits else (low, middle)
-        return cast(Self, made(scale=low))
+        scale, _ = bisect(
+            lambda scale: made(scale=scale).error(confidence) <= target,
+            yes=low,
+            no=high,
+            steps=60,
+            middle=geometric_mean,
+        )
+        return cast(Self, made(scale=scale))
 
     def cells_of(self, data: Any) -> Any:
         """The values as exact whole numbers of steps, by the rules above. Secret."""

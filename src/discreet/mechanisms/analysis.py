@@ -34,13 +34,8 @@ from typing import Any, NoReturn, Self
 
 from discreet import check, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
-from discreet.mechanisms.distributions import (
-    GaussianDistribution,
-    LaplaceDistribution,
-    NoiseDistribution,
-    exactly,
-    float_above,
-)
+from discreet.exact import exactly, float_above
+from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution, NoiseDistribution
 from discreet.mechanisms.exact import numbers_within
 from discreet.mechanisms.generalisation import expected_gap, population_error
 from discreet.mechanisms.mechanism import CONFIDENCE

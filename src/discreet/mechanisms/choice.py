@@ -34,8 +34,8 @@ import numpy as np
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.exact import exactly, float_below, widest
 from discreet.mechanisms.callbacks import quietly
-from discreet.mechanisms.distributions import exactly, float_below, widest
 from discreet.mechanisms.exact import finite_numbers, results
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Release
 from discreet.noise.race import NOISES

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
+from discreet.exact import exactly
 from discreet.mechanisms.callbacks import quietly
-from discreet.mechanisms.distributions import exactly
 from discreet.mechanisms.exact import number
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
 from discreet.privacy.guarantee import Guarantee

@@ -15,11 +15,10 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.exact import as_ratio, widest
 from discreet.mechanisms.callbacks import quietly
 from discreet.mechanisms.canonical import canonical
-from discreet.mechanisms.distributions import widest
 from discreet.mechanisms.stability import answer_of, distance_of
-from discreet.noise.scales import as_ratio
 from discreet.privacy.unit import RELATIONS
 
 __all__ = ["check_distance"]

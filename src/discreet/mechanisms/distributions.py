@@ -8,44 +8,20 @@ guarantee and in the sampler alike, so that the noise that is drawn is the noise
 from __future__ import annotations
 
 import math
-import numbers
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from scipy.special import erfc, ndtri
 
 from discreet import noise, privacy
-from discreet.noise.scales import Scales, Size, as_ratio
+from discreet.exact import exactly
+from discreet.noise.scales import Scales, Size
 from discreet.privacy.guarantee import Guarantee
 
 _SAFE = 1 + 1e-12  # the special functions are good to far more than this
 _ENUMERABLE = 20_000.0  # scales up to which a discrete Gaussian's tail is summed
-
-
-def exactly(value: Any) -> Fraction:
-    """A ratio as it is; a float as the decimal that it prints as, which is what its author meant."""
-    return as_ratio(value) if isinstance(value, numbers.Rational) else Fraction(repr(float(value)))
-
-
-def float_above(value: Fraction) -> float:
-    """The least float whose decimal is not below the value."""
-    near = float(value)
-    while exactly(near) < value:
-        near = math.nextafter(near, math.inf)
-    return near
-
-
-def float_below(value: Fraction) -> float:
-    """The greatest float whose decimal is not above the value."""
-    return -float_above(-value)
-
-
-def widest(distance: Any) -> Fraction:
-    """A distance exactly; of a float the greater of its two readings, as a binary and as a decimal number."""
-    return max(as_ratio(distance), exactly(distance))
 
 
 @dataclass(frozen=True)

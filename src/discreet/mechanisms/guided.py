@@ -22,11 +22,12 @@ from typing import Any, NamedTuple
 
 from discreet import check
 from discreet.errors import UnsupportedGuarantee
+from discreet.exact import exactly, float_above, widest
 from discreet.mechanisms.additive import Geometric, Laplace
 from discreet.mechanisms.callbacks import quietly
 from discreet.mechanisms.canonical import exact_ratio
 from discreet.mechanisms.choice import Choice, ExponentialMechanism, NoisyMax, PermuteAndFlip
-from discreet.mechanisms.distributions import LaplaceDistribution, exactly, float_above, widest
+from discreet.mechanisms.distributions import LaplaceDistribution
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
 from discreet.mechanisms.stability import FAR, answer_of, clamped, scores_of, total_guarantee
 from discreet.privacy.guarantee import Guarantee

@@ -35,7 +35,7 @@ from scipy.special import rel_entr
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
-from discreet.mechanisms.distributions import exactly
+from discreet.exact import exactly
 from discreet.mechanisms.exact import Floats, Integers, numbers_within
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.enclosure import exp_minus

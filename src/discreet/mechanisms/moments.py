@@ -27,7 +27,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.errors import BadParameter
-from discreet.mechanisms.distributions import float_above
+from discreet.exact import float_above
 from discreet.mechanisms.exact import Floats, Function, numbers_within, total, total_of_squares
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.mechanisms.query import Between, RecordQuery, needed, with_noise

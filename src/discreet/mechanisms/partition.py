@@ -36,9 +36,10 @@ import numpy as np
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.exact import bisect_whole, exactly, float_above
 from discreet.mechanisms.callbacks import guarded, quietly
 from discreet.mechanisms.canonical import NOTHING, canonical_each, exact_ratio, public_order
-from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution, exactly, float_above
+from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.mechanisms.truncated import TruncatedLaplace
 from discreet.noise.enclosure import exp_minus
@@ -92,10 +93,7 @@ class _Keys(Mechanism):
         few, enough = 0, 1
         while self.chance(enough) < confidence:
             few, enough = enough, 2 * enough
-        while enough - few > 1:
-            middle = (few + enough) // 2
-            few, enough = (few, middle) if self.chance(middle) >= confidence else (middle, enough)
-        return enough
+        return bisect_whole(lambda users: self.chance(users) >= confidence, yes=enough, no=few)
 
 
 class StabilityHistogram(_Keys):

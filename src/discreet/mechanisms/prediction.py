@@ -29,10 +29,11 @@ import numpy.typing as npt
 
 from discreet import check
 from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.exact import as_ratio, bisect_whole
 from discreet.mechanisms.callbacks import guarded, quietly
 from discreet.mechanisms.exact import number, rows
 from discreet.mechanisms.guided import HighProbabilityBound
-from discreet.noise.scales import as_ratio, is_many
+from discreet.noise.scales import is_many
 
 __all__ = ["LogVariance", "prediction_variance"]
 
@@ -128,11 +129,9 @@ class LogVariance:
     def least_eigenvalue(self, design: Any) -> int:
         """The greatest whole number that is less than every eigenvalue, or 0: it moves by 1 at most with one row."""
         gram = self._gram(design)
-        low, high = 0, 1 + min(gram[i][i] for i in range(len(gram))) // 4**_BITS
-        while high - low > 1:  # the least eigenvalue is no greater than any entry of the diagonal
-            middle = (low + high) // 2
-            low, high = (middle, high) if _all_above(gram, middle << 2 * _BITS) else (low, middle)
-        return low
+        # the least eigenvalue is no greater than any entry of the diagonal
+        too_great = 1 + min(gram[i][i] for i in range(len(gram))) // 4**_BITS
+        return bisect_whole(lambda whole: _all_above(gram, whole << 2 * _BITS), yes=0, no=too_great)
 
     def _gram(self, design: Any) -> Matrix:
         """4**20 X'X, in whole numbers; a chunk's sums of 2**20 products of at most 2**40 fit into int64."""

@@ -29,11 +29,11 @@ import numpy.typing as npt
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.exact import as_ratio
 from discreet.mechanisms.propose import ProposeTestRelease
 from discreet.mechanisms.quantile import Span, read_quantile
 from discreet.mechanisms.search import ProposeSearchRelease
 from discreet.mechanisms.stability import as_distance
-from discreet.noise.scales import as_ratio
 
 __all__ = ["Proposal", "ProposedLogSpread", "ProposedOrderStatistic", "ProposedReciprocal"]
 

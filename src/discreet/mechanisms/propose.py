@@ -22,8 +22,8 @@ from collections.abc import Callable
 from typing import Any
 
 from discreet import check
+from discreet.exact import widest
 from discreet.mechanisms.additive import Laplace
-from discreet.mechanisms.distributions import widest
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
 from discreet.mechanisms.stability import StabilityTest, answer_of, distance_of, total_guarantee
 from discreet.privacy.guarantee import Guarantee

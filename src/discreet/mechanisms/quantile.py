@@ -34,12 +34,11 @@ import numpy.typing as npt
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
-from discreet.mechanisms.distributions import exactly
+from discreet.exact import as_ratio, exactly
 from discreet.mechanisms.exact import numbers_within
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Release
 from discreet.mechanisms.query import Between
 from discreet.noise.grid import Grid, log_two_floor
-from discreet.noise.scales import as_ratio
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["Median", "Quantile", "private_median", "private_quantile"]

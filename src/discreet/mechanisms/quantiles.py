@@ -23,7 +23,7 @@ import numpy as np
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
-from discreet.mechanisms.distributions import exactly, float_above
+from discreet.exact import exactly, float_above
 from discreet.mechanisms.mechanism import Mechanism, Release
 from discreet.mechanisms.quantile import FINEST, Cells, Span, draw_quantile, read_quantile, spread
 from discreet.privacy.guarantee import Guarantee

@@ -21,10 +21,9 @@ import numpy as np
 
 from discreet import check
 from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.exact import as_ratio, exactly, float_above
 from discreet.mechanisms.additive import Additive, Gaussian, Geometric, Laplace
-from discreet.mechanisms.distributions import exactly, float_above
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
-from discreet.noise.scales import as_ratio
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import RELATIONS
 

@@ -25,8 +25,8 @@ import numpy as np
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.exact import bisect_whole, widest
 from discreet.mechanisms.additive import Laplace
-from discreet.mechanisms.distributions import widest
 from discreet.mechanisms.guided import WithBound
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
 from discreet.mechanisms.stability import answer_of, distance_of, total_guarantee
@@ -132,10 +132,7 @@ def _threshold(search: AboveThreshold, count: int, delta: float) -> Fraction:
     low, high = 0, 1
     while leak(search, count, high) > delta:
         low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if leak(search, count, middle) <= delta else (middle, high)
-    return high * search.grid.step
+    return bisect_whole(lambda far: leak(search, count, far) <= delta, yes=high, no=low) * search.grid.step
 
 
 def _listed(bounds: Any) -> list[float]:

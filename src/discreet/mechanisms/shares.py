@@ -38,11 +38,11 @@ from fractions import Fraction
 from typing import Any, Self
 
 from discreet import check
+from discreet.exact import as_ratio
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.exact import Function, numbers_within, total, total_of_squares
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.mechanisms.query import Between, RecordQuery, needed, root_above, with_noise
-from discreet.noise.scales import as_ratio
 
 
 class FromShares(float):

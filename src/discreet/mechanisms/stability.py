@@ -28,9 +28,10 @@ import numpy as np
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
+from discreet.exact import bisect_whole, exactly, float_above
 from discreet.mechanisms.callbacks import quietly
 from discreet.mechanisms.canonical import exact_ratio
-from discreet.mechanisms.distributions import LaplaceDistribution, exactly, float_above
+from discreet.mechanisms.distributions import LaplaceDistribution
 from discreet.mechanisms.exact import finite, finite_numbers
 from discreet.mechanisms.partition import PartitionSelection
 from discreet.privacy.guarantee import Guarantee
@@ -88,10 +89,7 @@ class StabilityTest:
         near, far = -1, 1
         while self.chance(far) < confidence:
             near, far = far, 2 * far
-        while far - near > 1:
-            middle = (near + far) // 2
-            near, far = (near, middle) if self.chance(middle) >= confidence else (middle, far)
-        return far
+        return bisect_whole(lambda distance: self.chance(distance) >= confidence, yes=far, no=near)
 
     def passes(self, distance: Any) -> bool:
         """Whether it passes: a fresh draw."""

@@ -28,14 +28,13 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.exact import as_ratio, exactly, float_above, widest
 from discreet.mechanisms.callbacks import guarded, quietly
 from discreet.mechanisms.canonical import NOTHING, canonical, canonical_each, public_order
 from discreet.mechanisms.choice import require_monotone
-from discreet.mechanisms.distributions import exactly, float_above, widest
 from discreet.mechanisms.exact import finite, rows
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
 from discreet.mechanisms.stability import StabilityTest, distance_of, total_guarantee
-from discreet.noise.scales import as_ratio
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["StableArgmax", "StableMode", "StableTopK", "StableValue", "StableVote"]

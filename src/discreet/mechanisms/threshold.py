@@ -33,8 +33,9 @@ import numpy as np
 
 from discreet import check, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
+from discreet.exact import exactly, float_above, widest
 from discreet.mechanisms.choice import require_monotone
-from discreet.mechanisms.distributions import LaplaceDistribution, exactly, float_above, widest
+from discreet.mechanisms.distributions import LaplaceDistribution
 from discreet.mechanisms.exact import finite, finite_numbers
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.grid import Grid

@@ -10,7 +10,8 @@ from typing import Any, Self
 import numpy as np
 
 from discreet import noise
-from discreet.mechanisms.distributions import LaplaceDistribution, exactly
+from discreet.exact import exactly
+from discreet.mechanisms.distributions import LaplaceDistribution
 
 _UP = 1 + 1e-12  # far more than the rounding of exp and expm1
 

@@ -21,9 +21,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from discreet import check, privacy
+from discreet.exact import exactly, float_below
 from discreet.mechanisms import queries
 from discreet.mechanisms.bounds import Bounds
-from discreet.mechanisms.distributions import exactly, float_below
 from discreet.mechanisms.mechanism import Mechanism, Refusal
 from discreet.privacy.guarantee import Guarantee
 

@@ -21,10 +21,11 @@ import numpy.typing as npt
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.exact import as_ratio
 from discreet.noise import lazy
 from discreet.noise.enclosure import exp_minus, ratio
 from discreet.noise.lazy import Floats, Uniform
-from discreet.noise.scales import Size, as_floats, as_ratio, count_of, is_many, shape_of, shaped, spread
+from discreet.noise.scales import Size, as_floats, count_of, is_many, shape_of, shaped, spread
 from discreet.noise.source import Source, Words, current
 
 Bools = npt.NDArray[np.bool_]

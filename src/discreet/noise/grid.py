@@ -30,7 +30,8 @@ import numpy.typing as npt
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.noise.scales import as_ratio, is_many
+from discreet.exact import as_ratio
+from discreet.noise.scales import is_many
 
 FINE_BITS = 10  # the step is at most scale / 2**10: rounding then adds less than 1e-7 of the variance
 COARSE_BITS = 6  # the share of a sensitivity that rounding may cost a very long vector

@@ -34,10 +34,10 @@ from scipy.special import stdtrit
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.exact import as_ratio
 from discreet.noise import lazy
 from discreet.noise.enclosure import Interval, exp_minus, normal_tails, ratio
 from discreet.noise.lazy import Uniform
-from discreet.noise.scales import as_ratio
 from discreet.noise.source import Source, current
 from discreet.noise.tails import arsinh_normal_tails, lomax_tails, student_tails
 

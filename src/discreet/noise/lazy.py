@@ -25,6 +25,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from discreet.exact import bisect_whole
 from discreet.noise.enclosure import Interval
 from discreet.noise.source import Source, Words
 
@@ -161,10 +162,7 @@ def locate(u: Uniform, noise: Tailed, index: int, start: int) -> int:
         high = low
         while not reaches(low):
             low, high, stride = low - stride, low, 2 * stride
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if reaches(middle) else (low, middle)
-    return low
+    return bisect_whole(reaches, yes=low, no=high)
 
 
 def unit(words: Words) -> Floats:

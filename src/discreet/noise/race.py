@@ -29,11 +29,11 @@ import numpy.typing as npt
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.exact import as_ratio
 from discreet.noise import enclosure
 from discreet.noise import scores as read
 from discreet.noise.enclosure import Interval
 from discreet.noise.lazy import CHUNK, KNOWN_BITS, Floats, Integers, Uniform, unit
-from discreet.noise.scales import as_ratio
 from discreet.noise.source import Source, Words, current
 
 NOISES = ("gumbel", "exponential", "laplace")

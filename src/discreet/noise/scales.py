@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.exact import as_ratio
 
 Floats = npt.NDArray[np.float64]
 Shape = tuple[int, ...] | None
@@ -102,18 +102,6 @@ def shaped(samples: npt.NDArray[Any], shape: Shape) -> Any:
 def count_of(shape: Shape) -> int:
     """How many elements an answer of that shape has."""
     return 1 if shape is None else math.prod(shape)
-
-
-def as_ratio(value: Any) -> Fraction:
-    """A number exactly; a numpy number is taken apart into Python's integers, which do not overflow.
-
-    What is no number raises TypeError, NaN ValueError and an infinity OverflowError.
-    """
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError
-    if isinstance(value, numbers.Rational):
-        return Fraction(int(value.numerator), int(value.denominator))
-    return Fraction(float(value))
 
 
 def out_of_range(name: str, value: float) -> BadParameter:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadParameter
-from discreet.noise.scales import as_ratio
+from discreet.exact import as_ratio
 
 Floats = npt.NDArray[np.float64]
 Exactly = Callable[[int], Fraction]

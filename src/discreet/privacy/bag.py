@@ -14,13 +14,14 @@ from typing import Protocol
 
 import numpy as np
 
+from discreet.exact import binary_above, exactly
 from discreet.privacy import families
 from discreet.privacy.divergences import improved_epsilon
 from discreet.privacy.losses import Composition
 from discreet.privacy.pairs import Pair, log_delta_of, swapped, symmetrised
 
 
-class Part(Protocol):
+class BagItem(Protocol):
     """What a single mechanism may know of itself; "nothing" is ∞ or no pair."""
 
     @property
@@ -46,7 +47,7 @@ class Part(Protocol):
 class Bag:
     """Mechanisms with counts, all about the same neighbours."""
 
-    def __init__(self, entries: list[tuple[Part, int]]) -> None:
+    def __init__(self, entries: list[tuple[BagItem, int]]) -> None:
         self.entries = entries
 
     @cached_property
@@ -70,7 +71,7 @@ class Bag:
         losses = [(part.worst_loss(), count) for part, count in self.entries]
         if any(math.isinf(loss) for loss, _ in losses):
             return math.inf
-        return rounded_up(sum((count * Fraction(repr(float(loss))) for loss, count in losses), Fraction(0)))
+        return binary_above(sum((count * exactly(float(loss)) for loss, count in losses), Fraction(0)))
 
     def renyi(self, order: float) -> float:
         """Σ D_order, rounded up."""
@@ -84,7 +85,7 @@ class Bag:
         return _up(xi, self.count), _up(rho, self.count)
 
     @cached_property
-    def alone(self) -> Part | None:
+    def alone(self) -> BagItem | None:
         """The only mechanism, if one was run once."""
         return self.entries[0][0] if self.count == 1 else None
 
@@ -114,7 +115,7 @@ class Bag:
         )
 
     @property
-    def _not_gaussian(self) -> list[tuple[Part, int]]:
+    def _not_gaussian(self) -> list[tuple[BagItem, int]]:
         return [(part, count) for part, count in self.entries if getattr(part, "mu", None) is None]
 
     def _joint_gaussian(self, rounding: float) -> list[tuple[tuple[Pair, ...], int]]:
@@ -128,15 +129,6 @@ def _by_direction(entries: list[tuple[tuple[Pair, ...], int]]) -> list[Compositi
     return [
         Composition([(pairs[way % len(pairs)], count) for pairs, count in entries]) for way in range(ways)
     ]
-
-
-def rounded_up(value: Fraction) -> float:
-    """The least float that is not below the value."""
-    try:
-        nearest = float(value)
-    except OverflowError:
-        return math.inf
-    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
 def pair_of_curve(bag: Bag) -> Pair:

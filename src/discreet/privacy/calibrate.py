@@ -13,6 +13,7 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter, CannotCertify
+from discreet.exact import bisect_whole
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.order import excess, implies, roughly_implies
 
@@ -126,21 +127,14 @@ def _integer_edge(
         while high is None or safe < high:
             tried = safe + step if high is None else min(high, safe + step)
             if not implies(family(tried), to):
-                return _bisect(family, to, safe, tried)
+                return bisect_whole(lambda count: implies(family(count), to), yes=safe, no=tried)
             safe, step = tried, 2 * step
             if safe > _MOST_STEPS:
                 break
         return safe
     if high is None or not implies(family(high), to):
         raise _unreachable(to)
-    return _bisect(family, to, high, low)
-
-
-def _bisect(family: Callable[[Any], Guarantee], to: Guarantee, safe: int, unsafe: int) -> int:
-    while abs(safe - unsafe) > 1:
-        middle = (safe + unsafe) // 2
-        safe, unsafe = (middle, unsafe) if implies(family(middle), to) else (safe, middle)
-    return safe
+    return bisect_whole(lambda count: implies(family(count), to), yes=high, no=low)
 
 
 def _check_target(family: Any, to: Any) -> None:

@@ -32,7 +32,7 @@ from scipy.special import gammaln, log_ndtr, ndtr
 from discreet.privacy import families
 from discreet.privacy.cells import Cut
 from discreet.privacy.lattice import knots_around, spread
-from discreet.privacy.moments import Array, Line, Moments
+from discreet.privacy.moments import Array, Line, RenyiMoments
 from discreet.privacy.pairs import Pair, atoms
 from discreet.privacy.quadrature import SampledSum
 
@@ -169,7 +169,7 @@ class GroupMoments:
         """Only runs of the same mechanism are summed at one stroke."""
         return repr(self)
 
-    def joined(self, entries: list[tuple[GroupMoments, int]]) -> list[Moments]:
+    def joined(self, entries: list[tuple[GroupMoments, int]]) -> list[RenyiMoments]:
         ratio = GroupRatio(GaussianShifts(self.mu, self.rate, self.size))
         return [SampledSum(ratio, np.array([float(sum(count for _, count in entries))]), self.kind)]
 

@@ -6,7 +6,7 @@ leave. `guarantee.at_distance(k)` compares any two data sets that are k addition
 `at_distance(2)` covers one unit that is replaced by another. For noise that is added to an answer they are the same; under
 sampling the first is smaller, and proved exactly (`comonotone`).
 
-**Guarantee.** `Group` covers both. Its proof needs only what one step of a chain x₀, x₁, …, x_k has: if H_γ(M(x_i)‖M(x_{i+1}))
+**Guarantee.** `GroupGuarantee` covers both. Its proof needs only what one step of a chain x₀, x₁, …, x_k has: if H_γ(M(x_i)‖M(x_{i+1}))
 ≤ h(γ) for both directions, then for all γ_1 … γ_k the laws at both ends have H ≤ Σ_i h(γ_i)·Π_{j>i} γ_j at γ = Π γ_i (put
 P_i(S) ≤ γ_i·P_{i-1}(S) + h(γ_i) into one another).
 
@@ -26,20 +26,20 @@ import numpy as np
 from discreet.errors import UnsupportedGuarantee
 from discreet.privacy import comonotone, divergences, families
 from discreet.privacy.bag import Bag, pair_of_profile
-from discreet.privacy.guarantee import Composed, Guarantee, only_bag
+from discreet.privacy.guarantee import ComposedGuarantee, Guarantee, only_bag
 from discreet.privacy.moments import Array
 from discreet.privacy.pairs import Pair, log_delta_of, symmetrised
 from discreet.privacy.primitives import (
-    Approximate,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Gaussian,
-    Laplace,
+    ApproximateGuarantee,
+    DiscreteGaussianGuarantee,
+    DiscreteLaplaceGuarantee,
+    GaussianGuarantee,
+    LaplaceGuarantee,
     Primitive,
-    Pure,
+    PureGuarantee,
     exact_times,
 )
-from discreet.privacy.sampling import Sampled, base_witness, pairs_of
+from discreet.privacy.sampling import SampledGuarantee, base_witness, pairs_of
 
 #: Units in a group up to which their mixture is listed; it has a part for each number of them that is sampled.
 _MOST_TOGETHER = 10_000
@@ -48,7 +48,7 @@ _CLOSE = 2e-13
 
 
 @dataclass(frozen=True, repr=False, init=False)
-class Group(Primitive):
+class GroupGuarantee(Primitive):
     """A chain of `size` neighbours, when the mechanism has no noise of its own to rescale."""
 
     inner: Guarantee
@@ -70,7 +70,7 @@ class Group(Primitive):
     @property
     def tight(self) -> bool:
         """Attained if nothing but (ε, δ) is known; see the module docstring."""
-        return type(self.inner) in (Pure, Approximate) and self.size <= families.MOST_ATOMS
+        return type(self.inner) in (PureGuarantee, ApproximateGuarantee) and self.size <= families.MOST_ATOMS
 
     @property
     def failure(self) -> float:
@@ -103,13 +103,15 @@ class Group(Primitive):
         return 0.0, min(grown, super().concentration()[1])
 
     def dominating(self) -> tuple[Pair, ...]:
-        if isinstance(self.inner, Pure):
+        if isinstance(self.inner, PureGuarantee):
             exact = families.discrete_laplace(1 / self.inner.epsilon_, self.size)
             return (exact or families.randomized_response(self.worst_loss()),)
         inner = pairs_of(self.inner)
         if not inner:
             return ()
-        known_apart = not isinstance(self.inner, Approximate) and max(pair.greatest for pair in inner) > 0
+        known_apart = (
+            not isinstance(self.inner, ApproximateGuarantee) and max(pair.greatest for pair in inner) > 0
+        )
         curves = [self._equal_steps(inner)] if known_apart else []
         if math.isfinite(self.bag.worst_loss):
             curves.append(chain(self.bag.worst_loss, self.bag.failure, self.size))
@@ -123,7 +125,7 @@ class Group(Primitive):
         return self.pairs() if self.tight else base_witness(self.inner)
 
     def grouped(self, size: int) -> Guarantee:
-        return Group(self.inner, self.size * size)
+        return GroupGuarantee(self.inner, self.size * size)
 
     def _equal_steps(self, inner: tuple[Pair, ...]) -> tuple[Array, Array]:
         """The bound with all γ_i equal: δ(ε/k)·(1 + e^{ε/k} + … + e^{(k-1)ε/k}) at ε."""
@@ -136,23 +138,23 @@ class Group(Primitive):
         return knots, np.exp(np.minimum(np.array(logs) + 1e-9, 0.0))
 
     def __repr__(self) -> str:
-        inner = f"({self.inner!r})" if isinstance(self.inner, Composed) else repr(self.inner)
+        inner = f"({self.inner!r})" if isinstance(self.inner, ComposedGuarantee) else repr(self.inner)
         return f"{inner}.group({self.size})"
 
 
-def sampled_group(step: Sampled, size: int) -> Group:
+def sampled_group(step: SampledGuarantee, size: int) -> GroupGuarantee:
     """Units that all join or leave together, exactly; a chain of neighbours, which is looser, if they are very many."""
-    return SampledGroup(step, size) if size <= _MOST_TOGETHER else Group(step, size)
+    return SampledGroupGuarantee(step, size) if size <= _MOST_TOGETHER else GroupGuarantee(step, size)
 
 
 @dataclass(frozen=True, repr=False, init=False)
-class SampledGroup(Group):
+class SampledGroupGuarantee(GroupGuarantee):
     """Units that all join or all leave the data of which a Poisson sample is taken; see `comonotone`."""
 
     @property
-    def step(self) -> Sampled:
+    def step(self) -> SampledGuarantee:
         """The mechanism for one unit."""
-        assert isinstance(self.inner, Sampled)
+        assert isinstance(self.inner, SampledGuarantee)
         return self.inner
 
     @property
@@ -164,13 +166,13 @@ class SampledGroup(Group):
     def _is_attained(self) -> bool:
         base = self.step.inner
         match base:
-            case DiscreteLaplace():
+            case DiscreteLaplaceGuarantee():
                 return base.sensitivity * self.size <= families.MOST_ATOMS
-            case DiscreteGaussian():
+            case DiscreteGaussianGuarantee():
                 return comonotone.is_listable(base.scale, base.sensitivity * self.size)
-            case Gaussian() | Laplace():
+            case GaussianGuarantee() | LaplaceGuarantee():
                 return True
-        return type(base) in (Pure, Approximate) and self.size <= families.MOST_ATOMS
+        return type(base) in (PureGuarantee, ApproximateGuarantee) and self.size <= families.MOST_ATOMS
 
     @property
     def _base_mu(self) -> float | None:
@@ -204,7 +206,7 @@ class SampledGroup(Group):
         return sampled_group(self.step, self.size * size)
 
     def moved(self, size: int) -> Guarantee:
-        return Group(self.inner, self.size * size)
+        return GroupGuarantee(self.inner, self.size * size)
 
     def _pairs(self, rounding: float) -> tuple[Pair, ...]:
         """`rounding` is for the slope of several Gaussian answers, which is a root of a sum."""
@@ -214,15 +216,15 @@ class SampledGroup(Group):
         match base:
             case _ if not self._is_attained:
                 pass
-            case Gaussian():
+            case GaussianGuarantee():
                 return comonotone.gaussian(base.mu, rate, size)
-            case Laplace():
+            case LaplaceGuarantee():
                 return comonotone.laplace(1 / base.scale, rate, size)
-            case Pure():
+            case PureGuarantee():
                 return comonotone.geometric(base.epsilon_, 1, rate, size)
-            case DiscreteLaplace():
+            case DiscreteLaplaceGuarantee():
                 return comonotone.geometric(1 / base.scale, base.sensitivity, rate, size)
-            case DiscreteGaussian():
+            case DiscreteGaussianGuarantee():
                 return comonotone.discrete_gaussian(base.scale, base.sensitivity, rate, size)
         members = [_members(base, count) for count in range(1, size + 1)]
         known = [pair for pair in members if pair is not None]

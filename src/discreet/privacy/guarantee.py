@@ -4,8 +4,8 @@
 Read this first. There are three kinds of node:
 
 - a *primitive* (`discreet.privacy.primitives`): one mechanism, which implements whatever it knows of itself;
-- `Composed`: a counted bag of guarantees, in no order;
-- *wrapped*: `Sampled`, `Parallel`, `Group` (`discreet.privacy.sampling`, `discreet.privacy.wrapped`).
+- `ComposedGuarantee`: a counted bag of guarantees, in no order;
+- *wrapped*: `Sampled`, `Parallel`, `GroupGuarantee` (`discreet.privacy.sampling`, `discreet.privacy.wrapped`).
 
 `a + b` is the guarantee of running both, where the question put to the second may depend on the answer of the
 first, but not its parameters; `10 * a` of ten runs. Neither computes anything. Views convert once, at the end,
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import check
 from discreet.errors import BadParameter, CannotCertify, UnsupportedGuarantee
-from discreet.privacy.bag import Bag, Part
+from discreet.privacy.bag import Bag, BagItem
 from discreet.privacy.bound import Bound, Comparison
 from discreet.privacy.roots import CLOSE
 from discreet.privacy.routes import (
@@ -82,7 +82,7 @@ class Guarantee(ABC):
         return False
 
     @abstractmethod
-    def bags(self) -> list[tuple[tuple[Part, int], ...]]:
+    def bags(self) -> list[tuple[tuple[BagItem, int], ...]]:
         """The alternatives of the tree, as bags of mechanisms; the guarantee is the worst of them."""
 
     @abstractmethod
@@ -271,7 +271,7 @@ class Guarantee(ABC):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Composed(Guarantee):
+class ComposedGuarantee(Guarantee):
     """Several guarantees, each with a count, in no order."""
 
     counts: dict[Guarantee, int]
@@ -281,7 +281,7 @@ class Composed(Guarantee):
         return self.counts.items()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Composed) and self.counts == other.counts
+        return isinstance(other, ComposedGuarantee) and self.counts == other.counts
 
     def __hash__(self) -> int:
         return self._hash
@@ -303,8 +303,8 @@ class Composed(Guarantee):
     def together(self) -> int:
         return min(part.together for part, _ in self.parts)
 
-    def bags(self) -> list[tuple[tuple[Part, int], ...]]:
-        found: list[Counter[Part]] = [Counter()]
+    def bags(self) -> list[tuple[tuple[BagItem, int], ...]]:
+        found: list[Counter[BagItem]] = [Counter()]
         for part, count in sorted(self.parts, key=repr):
             choices = _repeated(part.bags(), count)
             if len(choices) == 1:
@@ -337,14 +337,14 @@ def compose(parts: Iterable[tuple[Guarantee, int]]) -> Guarantee:
     same_unit([part.unit for part, _ in parts])
     counts: dict[Guarantee, int] = {}
     for part, count in parts:
-        if isinstance(part, Composed) and count == 1 and not counts:
+        if isinstance(part, ComposedGuarantee) and count == 1 and not counts:
             counts = part.counts.copy()  # a copy hashes nothing again, so long sums are quick to build
             continue
-        for inner, times in part.parts if isinstance(part, Composed) else ((part, 1),):
+        for inner, times in part.parts if isinstance(part, ComposedGuarantee) else ((part, 1),):
             counts[inner] = counts.get(inner, 0) + count * times
     if len(counts) == 1 and next(iter(counts.values())) == 1:
         return next(iter(counts))
-    return Composed(counts)
+    return ComposedGuarantee(counts)
 
 
 def only_bag(guarantee: Guarantee) -> Bag:
@@ -354,7 +354,7 @@ def only_bag(guarantee: Guarantee) -> Bag:
 
 
 def _chained(whole: Guarantee, size: int) -> Guarantee:
-    from discreet.privacy.groups import Group
+    from discreet.privacy.groups import GroupGuarantee
 
     if len(whole.bags()) > 1:
         raise UnsupportedGuarantee(
@@ -363,10 +363,10 @@ def _chained(whole: Guarantee, size: int) -> Guarantee:
             why="it may reveal something with a small probability that depends on its other parts, and has alternatives.",
             fix="group each alternative on its own.",
         )
-    return whole if size == 1 else Group(whole, size)
+    return whole if size == 1 else GroupGuarantee(whole, size)
 
 
-def _repeated(alternatives: list[tuple[tuple[Part, int], ...]], count: int) -> list[Counter[Part]]:
+def _repeated(alternatives: list[tuple[tuple[BagItem, int], ...]], count: int) -> list[Counter[BagItem]]:
     """Every way to run `count` times what may each time be one of the alternatives."""
     bags = [Counter(dict(bag)) for bag in alternatives]
     if len(bags) == 1:
@@ -394,7 +394,7 @@ def _too_many(what: str) -> UnsupportedGuarantee:
     )
 
 
-def _times(bag: Counter[Part], count: int) -> Counter[Part]:
+def _times(bag: Counter[BagItem], count: int) -> Counter[BagItem]:
     return Counter({part: count * times for part, times in bag.items() if count})
 
 

@@ -18,7 +18,7 @@ and the left side is a sum of terms that are not negative. Hence
 - where some of P and Q was cut off, P ≥ P̂ and Q ≥ Q̂, so (P̂ - γQ̂)₊ - γ(Q - Q̂) ≤ (P - γQ)₊ ≤ (P̂ - γQ̂)₊ + (P - P̂).
 
 The tilt λ puts the law where δ is decided (a saddle point), where the summands fall like a Gaussian: a few dozen of
-them give ten digits, whatever the count. What would break it: a `Moments` whose stated errors are too small.
+them give ten digits, whatever the count. What would break it: a `RenyiMoments` whose stated errors are too small.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ from typing import Any
 
 import numpy as np
 
+from discreet.exact import bisect
 from discreet.privacy.moments import (
     UNIT,
     Array,
     Complex,
     Line,
-    Moments,
+    RenyiMoments,
     log_add,
     log_peak,
     merged,
@@ -150,14 +151,11 @@ class Inverted:
         # whatever is not a number proves nothing
         if upper and not self.log_delta(high, upper=True) <= log_delta:
             return math.inf
-        for _ in range(40):
-            middle = (low + high) / 2
-            value = self.log_delta(middle, upper=upper)
-            if not value <= log_delta if upper else value > log_delta:
-                low = middle
-            else:
-                high = middle
-        return high if upper else low
+        if upper:
+            return bisect(lambda at: self.log_delta(at, upper=True) <= log_delta, yes=high, no=low, steps=40)[
+                0
+            ]
+        return bisect(lambda at: self.log_delta(at, upper=False) > log_delta, yes=low, no=high, steps=40)[0]
 
     def _sum(self, epsilon: float) -> tuple[float, float, float]:
         """h(ε)/M(λ) up to its error, the slope of log δ, and the error."""
@@ -186,7 +184,7 @@ class Spectrum:
 
     def __init__(
         self,
-        entries: list[tuple[Moments, int]],
+        entries: list[tuple[RenyiMoments, int]],
         infinite: float,
         lost: tuple[float, float] = (-math.inf, -math.inf),
     ) -> None:
@@ -308,7 +306,7 @@ class Spectrum:
         width, log_share = softness
         cuttable = sum(hasattr(moments, "cut_to") for moments, _ in self.entries)
         most = log_delta + log_share - math.log(cuttable)
-        parts: list[tuple[Moments, int]] = []
+        parts: list[tuple[RenyiMoments, int]] = []
         lost: list[tuple[float, float]] = []
         for moments, count in self.entries:
             cut_to = getattr(moments, "cut_to", None)

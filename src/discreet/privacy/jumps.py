@@ -38,7 +38,7 @@ from scipy.special import log_ndtr, ndtr
 
 from discreet.privacy.inversion import Inverted, Spectrum
 from discreet.privacy.lattice import contract_cells, spread_cells
-from discreet.privacy.moments import Array, Moments, log_peak
+from discreet.privacy.moments import Array, RenyiMoments, log_peak
 from discreet.privacy.quadrature import Dilution, SampledSum
 
 #: Jumps expected in all, the width τ, and the most jumps at once (J).
@@ -168,7 +168,7 @@ class Jumps:
         log_p, log_q = (float(np.sum(counts * np.log1p(-mass))) for mass in (self.p, self.q))
         return Bulk(tuple(ladder), log_p, log_q) if ladder else None
 
-    def sums(self, bulk: Bulk, scale: float, *, upper: bool) -> Sums:
+    def sums(self, bulk: Bulk, scale: float, *, upper: bool) -> JumpSums:
         """The sums of jumps, for ε of about this size."""
         step = min(scale / _FINE, _COARSEST)
         knots = step * np.arange(math.ceil(min(_LONG * scale, scale + _FAR) / step) + 1)
@@ -184,7 +184,7 @@ class Jumps:
         else:
             single, revealed = contract_cells(p[1:-1], q[1:-1], knots), math.exp(many)
             masses = _compound(single, size) * (1 - self.share) ** _MOST_JUMPS
-        return Sums(
+        return JumpSums(
             bulk=bulk,
             step=step,
             masses=masses,
@@ -215,7 +215,7 @@ class Jumps:
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class JumpSums:
     """The measure of the sum of all jumps on a lattice, and the P- and Q-mass of single jumps that reach `beyond` it.
 
     `revealed` is mass of which nothing more is known, `drift` how far sums of losses may be off, `grown` what one more
@@ -256,7 +256,7 @@ class Sums:
         return 1.0, max(0.0, 1.0 - there) * math.exp(self.reach - epsilon)
 
 
-def jumps_of(law: Moments, count: int) -> Jumps | None:
+def jumps_of(law: RenyiMoments, count: int) -> Jumps | None:
     """The jumps of a sum of sampled Gaussians; None if it is none, or if a jump is not rare in it."""
     if (
         count > 1

@@ -32,7 +32,7 @@ from discreet.privacy.inversion import Spectrum
 from discreet.privacy.jumps import Jumps, jumps_of
 from discreet.privacy.lattice import DRIFT, Masses, contract, densest, lattice_knots, spread
 from discreet.privacy.listing import enumerated
-from discreet.privacy.moments import ROUNDED, UNIT, Array, AtomMoments, Moments
+from discreet.privacy.moments import ROUNDED, UNIT, Array, AtomMoments, RenyiMoments
 from discreet.privacy.pairs import Pair, dot, log_delta_of
 from discreet.privacy.roots import CLOSE, root
 from discreet.privacy.tilted import FAR, TiltedLaw, convolve
@@ -322,7 +322,7 @@ def _rough_epsilon(bag: Composition, delta: float, *, upper: bool) -> float:
     return bag.spectrum.rough_epsilon(delta, upper=upper)
 
 
-def _moments(pair: Pair) -> Moments | None:
+def _moments(pair: Pair) -> RenyiMoments | None:
     """The moments of a pair; those of atoms are plain sums."""
     return AtomMoments(pair.losses, pair.p) if pair.smooth is None else pair.moments
 

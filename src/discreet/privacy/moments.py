@@ -58,7 +58,7 @@ class Line(Protocol):
         """log of a bound on |E e^{itL}| under the tilt that holds for every t ≥ beyond."""
 
 
-class Moments(Protocol):
+class RenyiMoments(Protocol):
     """M(z) of one loss, wherever it is asked for."""
 
     def log_moments(self, tilts: Array) -> Array:
@@ -199,7 +199,7 @@ class SlopedMoments:
     def merges(self) -> str:
         return "sloped"
 
-    def joined(self, entries: list[tuple[SlopedMoments, int]]) -> list[Moments]:
+    def joined(self, entries: list[tuple[SlopedMoments, int]]) -> list[RenyiMoments]:
         """All of them as one."""
         return [
             SlopedMoments(
@@ -283,9 +283,9 @@ def sloped(reach: float, atoms: float, slope: float) -> SlopedMoments:
     return SlopedMoments(np.array([reach]), np.array([atoms]), np.array([slope]), np.ones(1))
 
 
-def merged(entries: list[tuple[Moments, int]]) -> list[tuple[Moments, int]]:
+def merged(entries: list[tuple[RenyiMoments, int]]) -> list[tuple[RenyiMoments, int]]:
     """The same bag, with everything that is summed at one stroke in one entry."""
-    rest: list[tuple[Moments, int]] = []
+    rest: list[tuple[RenyiMoments, int]] = []
     kin: dict[str, list[tuple[Any, int]]] = defaultdict(list)
     for law, count in entries:
         alike = kin[law.merges] if hasattr(law, "merges") else rest

@@ -12,8 +12,8 @@ import math
 
 from discreet.errors import BadParameter
 from discreet.privacy import primitives as known
-from discreet.privacy.guarantee import Composed, Guarantee, alternatives
-from discreet.privacy.sampling import Sampled
+from discreet.privacy.guarantee import ComposedGuarantee, Guarantee, alternatives
+from discreet.privacy.sampling import SampledGuarantee
 from discreet.privacy.tradeoff import rough_delta
 from discreet.privacy.unit import same_unit
 
@@ -33,21 +33,21 @@ def implies(a: Guarantee, b: Guarantee) -> bool:
 
 def _reaches(a: Guarantee, b: Guarantee) -> bool:
     """The same curve read the other way round: both readings are proofs, and they round differently."""
-    return isinstance(b, known.Approximate) and b.delta_ > 0 and a.epsilon(b.delta_) <= b.epsilon_
+    return isinstance(b, known.ApproximateGuarantee) and b.delta_ > 0 and a.epsilon(b.delta_) <= b.epsilon_
 
 
 def excess(a: Guarantee, b: Guarantee) -> float:
     """How far a misses a plain statement b, on a log scale: 0 or less if a implies b; ∞ if b is no such statement."""
     match b:
-        case known.Pure():
+        case known.PureGuarantee():
             return _log_ratio(a.epsilon(0.0), b.epsilon_)
-        case known.Approximate():
+        case known.ApproximateGuarantee():
             return _log_ratio(a.delta(b.epsilon_), b.delta_)
-        case known.Leaky():
+        case known.LeakyGuarantee():
             return _log_ratio(a.delta(0.0), b.delta_)
-        case known.Concentrated():
+        case known.ConcentratedGuarantee():
             return max(_beyond(bag.concentrated, bag.failure, b) for bag in alternatives(a))
-        case known.Renyi():
+        case known.RenyiGuarantee():
             return max(_log_ratio(a.renyi(order), epsilon) for order, epsilon in b.points)
         case _:
             return math.inf
@@ -55,12 +55,12 @@ def excess(a: Guarantee, b: Guarantee) -> float:
 
 def roughly_implies(a: Guarantee, b: Guarantee) -> bool:
     """Whether a cheap bound already proves that a implies b; False proves nothing."""
-    if isinstance(b, known.Approximate):
+    if isinstance(b, known.ApproximateGuarantee):
         return rough_delta(a, b.epsilon_) <= b.delta_
     return implies(a, b)
 
 
-def _beyond(found: tuple[float, float], failure: float, b: known.Concentrated) -> float:
+def _beyond(found: tuple[float, float], failure: float, b: known.ConcentratedGuarantee) -> float:
     if failure > b.delta_ or found[0] > b.xi:
         return math.inf
     return _log_ratio(found[1], b.rho)
@@ -68,12 +68,14 @@ def _beyond(found: tuple[float, float], failure: float, b: known.Concentrated) -
 
 def _matched(a: Guarantee, b: Guarantee) -> bool:
     """Whether each mechanism of a has its own, no more private, counterpart in b."""
-    if isinstance(a, known.Gaussian | Composed) and isinstance(b, known.Gaussian | Composed):
+    if isinstance(a, known.GaussianGuarantee | ComposedGuarantee) and isinstance(
+        b, known.GaussianGuarantee | ComposedGuarantee
+    ):
         slopes = [[bag.gaussian for bag in alternatives(side)] for side in (a, b)]
         if all(mu is not None for side in slopes for mu in side):
             return max(slopes[0]) <= max(slopes[1])  # type: ignore[type-var,operator]
-    room = dict(b.parts) if isinstance(b, Composed) else {b: 1}
-    for part, count in a.parts if isinstance(a, Composed) else ((a, 1),):
+    room = dict(b.parts) if isinstance(b, ComposedGuarantee) else {b: 1}
+    for part, count in a.parts if isinstance(a, ComposedGuarantee) else ((a, 1),):
         needed = count
         for other in sorted(room, key=lambda candidate: candidate != part):
             if needed and _no_less_private(part, other):
@@ -88,17 +90,17 @@ def _matched(a: Guarantee, b: Guarantee) -> bool:
 def _no_less_private(a: Guarantee, b: Guarantee) -> bool:
     """Two mechanisms of one kind, compared by their parameters."""
     match a, b:
-        case (known.Gaussian(), known.Gaussian()):
+        case (known.GaussianGuarantee(), known.GaussianGuarantee()):
             return a.noise >= b.noise
-        case (known.Laplace(), known.Laplace()):
+        case (known.LaplaceGuarantee(), known.LaplaceGuarantee()):
             return a.scale >= b.scale
-        case (known.Exponential(), known.Exponential()):
+        case (known.ExponentialGuarantee(), known.ExponentialGuarantee()):
             return a.epsilon_ <= b.epsilon_
-        case (known.RandomizedResponse(), known.RandomizedResponse()):
+        case (known.RandomizedResponseGuarantee(), known.RandomizedResponseGuarantee()):
             return a.outcomes == b.outcomes and a.epsilon_ <= b.epsilon_
-        case (known.Primitive(), known.Pure()):
+        case (known.Primitive(), known.PureGuarantee()):
             return a.failure == 0 and a.worst_loss() <= b.epsilon_
-        case (Sampled(), Sampled()):
+        case (SampledGuarantee(), SampledGuarantee()):
             same = a.scheme == b.scheme and a.unit == b.unit and a.rate <= b.rate
             return same and a.inner.unit == b.inner.unit and implies(a.inner, b.inner)
         case _:

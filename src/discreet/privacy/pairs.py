@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from discreet.privacy import quadrature
-from discreet.privacy.moments import Array, Moments
+from discreet.privacy.moments import Array, RenyiMoments
 
 #: P(L ≤ l), P(L > l), Q(L ≤ l), Q(L > l) of the smooth part; each of the four with relative accuracy.
 Cumulative = Callable[[Array], tuple[Array, Array, Array, Array]]
@@ -56,7 +56,7 @@ class Pair:
     symmetric: bool = False
     log_delta: Callable[[float], float] | None = None
     spacing: float = 0.0
-    moments: Moments | None = None
+    moments: RenyiMoments | None = None
 
     @property
     def least(self) -> float:

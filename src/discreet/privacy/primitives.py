@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from discreet.errors import UnsupportedGuarantee
+from discreet.exact import binary_above, exactly
 from discreet.privacy import divergences, families
-from discreet.privacy.bag import Part, rounded_up
+from discreet.privacy.bag import BagItem
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.pairs import Pair, atoms, leaked
 from discreet.privacy.unit import Unit
@@ -62,13 +62,13 @@ class Primitive(Guarantee):
         """The dominating pairs: one if it is the same in both directions, (removed, added), or none."""
         return (families.randomized_response(self.worst_loss(), 2, self.failure),)
 
-    def bags(self) -> list[tuple[tuple[Part, int], ...]]:
+    def bags(self) -> list[tuple[tuple[BagItem, int], ...]]:
         return [((self, 1),)]
 
     def grouped(self, size: int) -> Guarantee:
-        from discreet.privacy.groups import Group
+        from discreet.privacy.groups import GroupGuarantee
 
-        return Group(self, size)
+        return GroupGuarantee(self, size)
 
     def antipodal(self, rate: float) -> Pair | None:
         """The pair under Poisson sampling when one record is replaced, if it is proved for this mechanism."""
@@ -85,11 +85,11 @@ class Primitive(Guarantee):
             words.append(f"relation={self.unit.relation!r}")
         if self.unit.protects != default.protects:
             words.append(f"unit={self.unit.protects!r}")
-        return f"{_snake(type(self).__name__)}({', '.join(words)})"
+        return f"{_constructor_name(type(self).__name__)}({', '.join(words)})"
 
 
 @dataclass(frozen=True, repr=False)
-class Pure(Primitive):
+class PureGuarantee(Primitive):
     """ε-differential privacy, and nothing else is known: randomized response is the worst case."""
 
     epsilon_: float
@@ -104,7 +104,7 @@ class Pure(Primitive):
 
 
 @dataclass(frozen=True, repr=False)
-class Approximate(Primitive):
+class ApproximateGuarantee(Primitive):
     """(ε, δ)-differential privacy, and nothing else is known: leaky randomized response is the worst case."""
 
     epsilon_: float
@@ -133,7 +133,7 @@ class Approximate(Primitive):
 
 
 @dataclass(frozen=True, repr=False)
-class Concentrated(Primitive):
+class ConcentratedGuarantee(Primitive):
     """D_order ≤ ξ + ρ·order for every order, except with probability δ."""
 
     rho: float
@@ -160,11 +160,11 @@ class Concentrated(Primitive):
         """k²ρ (Bun, Steinke 2016, Proposition 1.9)."""
         if self.xi or self.delta_:
             raise _no_group("concentrated with ξ or δ")
-        return Concentrated(size * size * self.rho * (1 + 1e-15), unit=self.unit)
+        return ConcentratedGuarantee(size * size * self.rho * (1 + 1e-15), unit=self.unit)
 
 
 @dataclass(frozen=True, repr=False)
-class Renyi(Primitive):
+class RenyiGuarantee(Primitive):
     """Rényi divergences at a few orders; between them the next higher one holds, since D grows with the order."""
 
     points: tuple[tuple[float, float], ...]
@@ -191,7 +191,7 @@ class Renyi(Primitive):
 
 
 @dataclass(frozen=True, repr=False)
-class Laplace(Primitive):
+class LaplaceGuarantee(Primitive):
     """Laplace noise; `scale` is in sensitivities."""
 
     scale: float
@@ -199,7 +199,7 @@ class Laplace(Primitive):
     tight = True
 
     def worst_loss(self) -> float:
-        return rounded_up(1 / Fraction(repr(self.scale)))
+        return binary_above(1 / exactly(self.scale))
 
     def divergence(self, order: float) -> float:
         return min(divergences.of_laplace(1 / self.scale, order) * (1 + 1e-12), self.worst_loss())
@@ -208,14 +208,14 @@ class Laplace(Primitive):
         return (families.laplace(1 / self.scale),)
 
     def grouped(self, size: int) -> Guarantee:
-        return Laplace(self.scale / size * (1 - 1e-15), unit=self.unit)
+        return LaplaceGuarantee(self.scale / size * (1 - 1e-15), unit=self.unit)
 
     def antipodal(self, rate: float) -> Pair | None:
         return families.antipodal_laplace(1 / self.scale, rate)
 
 
 @dataclass(frozen=True, repr=False)
-class Gaussian(Primitive):
+class GaussianGuarantee(Primitive):
     """Gaussian noise; `noise` is the standard deviation in sensitivities. It is (1/noise)-GDP."""
 
     noise: float
@@ -236,21 +236,21 @@ class Gaussian(Primitive):
         return (families.gaussian(self.mu),)
 
     def grouped(self, size: int) -> Guarantee:
-        return Gaussian(self.noise / size * (1 - 1e-15), unit=self.unit)
+        return GaussianGuarantee(self.noise / size * (1 - 1e-15), unit=self.unit)
 
     def antipodal(self, rate: float) -> Pair | None:
         return families.antipodal_gaussian(self.mu, rate)
 
 
 @dataclass(frozen=True, repr=False)
-class DiscreteLaplace(Primitive):
+class DiscreteLaplaceGuarantee(Primitive):
     """Integer Laplace noise, P(z) ∝ e^{-|z|/scale}, for an answer that moves by `sensitivity`."""
 
     scale: float
     sensitivity: int = 1
 
     def worst_loss(self) -> float:
-        return rounded_up(self.sensitivity / Fraction(repr(self.scale)))
+        return binary_above(self.sensitivity / exactly(self.scale))
 
     @property
     def tight(self) -> bool:
@@ -269,14 +269,14 @@ class DiscreteLaplace(Primitive):
         return self.pairs() if self.tight else (families.three_way_laplace(self.worst_loss()),)
 
     def grouped(self, size: int) -> Guarantee:
-        return DiscreteLaplace(self.scale, self.sensitivity * size, unit=self.unit)
+        return DiscreteLaplaceGuarantee(self.scale, self.sensitivity * size, unit=self.unit)
 
     def antipodal(self, rate: float) -> Pair | None:
         return families.antipodal_geometric(1 / self.scale, self.sensitivity, rate)
 
 
 @dataclass(frozen=True, repr=False)
-class DiscreteGaussian(Primitive):
+class DiscreteGaussianGuarantee(Primitive):
     """Integer Gaussian noise, P(z) ∝ e^{-z²/2·scale²}, for an answer that moves by `sensitivity`.
 
     Its divergences are at most those of the Gaussian (Canonne, Kamath, Steinke 2020, Theorem 14), its profile is not.
@@ -302,7 +302,7 @@ class DiscreteGaussian(Primitive):
         return self.pairs() or (families.gaussian(self.sensitivity / self.scale / 2),)
 
     def grouped(self, size: int) -> Guarantee:
-        return DiscreteGaussian(self.scale, self.sensitivity * size, unit=self.unit)
+        return DiscreteGaussianGuarantee(self.scale, self.sensitivity * size, unit=self.unit)
 
     def antipodal(self, rate: float) -> Pair | None:
         reach = math.ceil(38 * self.scale)
@@ -314,7 +314,7 @@ class DiscreteGaussian(Primitive):
 
 
 @dataclass(frozen=True, repr=False)
-class RandomizedResponse(Primitive):
+class RandomizedResponseGuarantee(Primitive):
     """The truth with odds e^ε against each of the other outcomes."""
 
     epsilon_: float
@@ -333,12 +333,12 @@ class RandomizedResponse(Primitive):
 
 
 @dataclass(frozen=True, repr=False)
-class LeakyRandomizedResponse(Approximate):
+class LeakyRandomizedResponseGuarantee(ApproximateGuarantee):
     """Randomized response that reveals its input with probability δ: the worst (ε, δ)-DP mechanism."""
 
 
 @dataclass(frozen=True, repr=False)
-class Leaky(Primitive):
+class LeakyGuarantee(Primitive):
     """Reveals its input with probability δ and says nothing otherwise."""
 
     delta_: float
@@ -360,7 +360,7 @@ class Leaky(Primitive):
 
 
 @dataclass(frozen=True, repr=False)
-class Exponential(Primitive):
+class ExponentialGuarantee(Primitive):
     """The exponential mechanism: ε-DP with losses that span at most ε (bounded range)."""
 
     epsilon_: float
@@ -385,7 +385,7 @@ class Exponential(Primitive):
         return (families.randomized_response(self.epsilon_ / 2),)
 
     def grouped(self, size: int) -> Guarantee:
-        return Exponential(exact_times(self.epsilon_, size), unit=self.unit)
+        return ExponentialGuarantee(exact_times(self.epsilon_, size), unit=self.unit)
 
 
 @lru_cache(maxsize=256)
@@ -395,11 +395,13 @@ def _remembered(mechanism: Primitive) -> tuple[Pair, ...]:
 
 def exact_times(epsilon: float, size: int) -> float:
     """So many times a decimal number, rounded up."""
-    return rounded_up(size * Fraction(repr(float(epsilon))))
+    return binary_above(size * exactly(float(epsilon)))
 
 
-def _snake(name: str) -> str:
-    return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+def _constructor_name(class_name: str) -> str:
+    """`laplace` of `LaplaceGuarantee`."""
+    word = class_name.removesuffix("Guarantee")
+    return "".join(f"_{c.lower()}" if c.isupper() else c for c in word).lstrip("_")
 
 
 def _no_group(what: str) -> UnsupportedGuarantee:

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from discreet.privacy.cells import RATE, Cells, Cut, Ratio, log_sum, shift
-from discreet.privacy.moments import UNIT, Array, Complex, GaussianMoments, Line, Moments, narrowed
+from discreet.privacy.moments import UNIT, Array, Complex, GaussianMoments, Line, RenyiMoments, narrowed
 
 #: All rules of a sum together may be off by 2·e^-34 = 3e-15, but one alone by no less than 2·e^-46 = 2e-20, and leave out
 #: nodes with as little.
@@ -103,7 +103,7 @@ class SampledGaussian:
     def merges(self) -> str:
         return f"sampled, {self.kind}"
 
-    def joined(self, entries: list[tuple[SampledGaussian, int]]) -> list[Moments]:
+    def joined(self, entries: list[tuple[SampledGaussian, int]]) -> list[RenyiMoments]:
         """One sum for all of them (or a few, if there are very many), those alike next to each other."""
         ordered = sorted(entries, key=lambda entry: (entry[0].mu, entry[0].rate))
         return [_sum(ordered[start : start + _TOGETHER]) for start in range(0, len(ordered), _TOGETHER)]
@@ -230,7 +230,7 @@ class SampledSum:
         """The last table with its tilt, and the least tilt known to be out of reach."""
         return {"tilt": 0.0, "table": None, "out": math.inf}
 
-    def _table(self, tilt: float) -> Table | None:
+    def _table(self, tilt: float) -> QuadratureTable | None:
         """Nodes for this tilt and all smaller ones; None if it is out of reach."""
         known = self._reached
         if tilt >= known["out"]:
@@ -240,8 +240,8 @@ class SampledSum:
             if not rule.is_in_reach:
                 known["out"] = tilt
                 return None
-            known["tilt"], known["table"] = tilt, Table(self, rule)
-        table: Table = known["table"]
+            known["tilt"], known["table"] = tilt, QuadratureTable(self, rule)
+        table: QuadratureTable = known["table"]
         return table
 
 
@@ -251,14 +251,14 @@ def _pieces(tilts: Array, size: int) -> list[Array]:
     return [tilts] if count <= 1 else np.array_split(tilts, count)
 
 
-def swapped(moments: Moments | None) -> Moments | None:
+def swapped(moments: RenyiMoments | None) -> RenyiMoments | None:
     """The moments of (Q, P), which are M(-1 - z), if they are known."""
     if not isinstance(moments, SampledGaussian):
         return None
     return replace(moments, kind={"removed": "added", "added": "removed"}[moments.kind])
 
 
-def diluted(moments: Moments | None, rate: float) -> Moments | None:
+def diluted(moments: RenyiMoments | None, rate: float) -> RenyiMoments | None:
     """The moments of ((1-rate)·Q + rate·P, Q), if they are known."""
     return SampledGaussian(moments.mu, rate) if isinstance(moments, GaussianMoments) else None
 
@@ -323,7 +323,7 @@ class Rule:
         return best * (1 - 1e-9)
 
 
-class Table:
+class QuadratureTable:
     """What the integrands are made of at each node of a rule, one row for each mechanism."""
 
     def __init__(self, law: SampledSum, rule: Rule | Rough) -> None:
@@ -387,7 +387,7 @@ class SampledLine:
 
     def __init__(self, law: SampledSum, tilt: float, rule: Rule) -> None:
         self.law, self.tilt, self.rule = law, tilt, rule
-        table = Table(law, rule)
+        table = QuadratureTable(law, rule)
         self.log_moments = table.exact_log_moments(tilt)
         self.log_moment = math.fsum(law.counts * self.log_moments)
         self.error = float(np.sum(law.counts * self._errors(table)))
@@ -412,7 +412,7 @@ class SampledLine:
     def variance(self) -> float:
         return float(np.sum(self.law.counts * self._places[1]))
 
-    def _errors(self, table: Table) -> Array:
+    def _errors(self, table: QuadratureTable) -> Array:
         """How far each log M(λ) may be off: rounding of what is summed, the rule, what lies beyond the nodes.
 
         M - 1 is a sum of terms that are off by few units for every digit in their exponents; a sum of n terms adds n.
@@ -436,7 +436,7 @@ class SampledLine:
         nodes = rule.left + rule.right + 1
         if not rule.is_in_reach or nodes * block * block * self.law.counts.size > _MOST_TERMS:
             return None
-        table = Table(self.law, rule)
+        table = QuadratureTable(self.law, rule)
         weights, away = table.weights(self.tilt), table.losses - self.centres[:, None]
         sizes, angles, turns = np.zeros((3, block, block))
         for times, row, turn in zip(self.law.counts, weights, spacing * away, strict=True):
@@ -448,7 +448,9 @@ class SampledLine:
         errors = self._value_errors(table, rule, weights, np.abs(away), spacing * np.arange(count))
         return values, errors + 16 * UNIT * (1 + turns.ravel()[:count])
 
-    def _value_errors(self, table: Table, rule: Rule, weights: Array, away: Array, t: Array) -> Array:
+    def _value_errors(
+        self, table: QuadratureTable, rule: Rule, weights: Array, away: Array, t: Array
+    ) -> Array:
         """How far Π(E e^{it(L - centre)})^count may be off at each t: each term of E(e^{…} - 1) relative to its own size.
 
         The products of `_turned` cost a few units for each halving of the block, a sum of n terms n.

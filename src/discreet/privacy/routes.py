@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from discreet.privacy import divergences, families
-from discreet.privacy.bag import Bag, Part
+from discreet.privacy.bag import Bag
 from discreet.privacy.losses import Composition
 from discreet.privacy.pairs import Pair, is_closed, log_delta_of
 from discreet.privacy.roots import CLOSE, root
@@ -425,7 +425,6 @@ __all__ = [
     "BY_NAME",
     "CLOSE",
     "ROUTES",
-    "Part",
     "Route",
     "best_epsilon",
     "best_log_delta",

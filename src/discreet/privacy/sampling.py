@@ -19,7 +19,7 @@ from discreet import check
 from discreet.errors import UnsupportedGuarantee
 from discreet.privacy import divergences, families
 from discreet.privacy.bag import Bag, greatest_of
-from discreet.privacy.guarantee import Composed, Guarantee, only_bag
+from discreet.privacy.guarantee import ComposedGuarantee, Guarantee, only_bag
 from discreet.privacy.pairs import Pair, diluted, masked, rediluted, symmetrised
 from discreet.privacy.primitives import Primitive
 from discreet.privacy.unit import RELATIONS, Unit
@@ -28,7 +28,7 @@ SCHEMES = ("poisson", "without-replacement")
 
 
 @dataclass(frozen=True, repr=False)
-class Sampled(Primitive):
+class SampledGuarantee(Primitive):
     """A mechanism that sees a random sample of the units."""
 
     inner: Guarantee
@@ -121,15 +121,17 @@ class Sampled(Primitive):
 
     def grouped(self, size: int) -> Guarantee:
         """All units join or leave together: for Poisson samples the comonotone pair, else a chain of neighbours."""
-        from discreet.privacy.groups import Group, sampled_group
+        from discreet.privacy.groups import GroupGuarantee, sampled_group
 
-        return (sampled_group if self._theorem is _poisson_add_remove and self.pairs() else Group)(self, size)
+        return (sampled_group if self._theorem is _poisson_add_remove and self.pairs() else GroupGuarantee)(
+            self, size
+        )
 
     def moved(self, size: int) -> Guarantee:
         """Some join and some leave: a chain of neighbours."""
-        from discreet.privacy.groups import Group
+        from discreet.privacy.groups import GroupGuarantee
 
-        return self if size == 1 else Group(self, size)
+        return self if size == 1 else GroupGuarantee(self, size)
 
     @property
     def _theorem(self) -> Callable[[tuple[Pair, ...], float], tuple[Pair, ...]]:
@@ -155,7 +157,7 @@ class Sampled(Primitive):
         words += (
             [f"relation={self.unit.relation!r}"] if self.unit.relation != self.inner.unit.relation else []
         )
-        inner = f"({self.inner!r})" if isinstance(self.inner, Composed) else repr(self.inner)
+        inner = f"({self.inner!r})" if isinstance(self.inner, ComposedGuarantee) else repr(self.inner)
         return f"{inner}.sampled({', '.join(words)})"
 
 
@@ -172,7 +174,12 @@ def sampled(inner: Guarantee, rate: float, scheme: str, relation: str | None) ->
             fix="state the mechanism under add-remove, for example gaussian(noise=…), and sample that.",
         )
     plain = (scheme, inner.unit.relation, relation) == ("poisson", "add-remove", "add-remove")
-    if plain and isinstance(inner, Sampled) and inner.scheme == "poisson" and inner.inner.unit == inner.unit:
+    if (
+        plain
+        and isinstance(inner, SampledGuarantee)
+        and inner.scheme == "poisson"
+        and inner.inner.unit == inner.unit
+    ):
         # a Poisson sample of a Poisson sample is one, at the product of the rates
         return sampled(inner.inner, inner.rate * rate, scheme, relation)
     if len(inner.bags()) > 1:
@@ -184,7 +191,7 @@ def sampled(inner: Guarantee, rate: float, scheme: str, relation: str | None) ->
         )
     if rate == 1.0 and relation == inner.unit.relation:
         return inner
-    return Sampled(inner, rate, scheme, unit=Unit(inner.unit.protects, relation))
+    return SampledGuarantee(inner, rate, scheme, unit=Unit(inner.unit.protects, relation))
 
 
 def _poisson_add_remove(base: tuple[Pair, ...], rate: float) -> tuple[Pair, ...]:

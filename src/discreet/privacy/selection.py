@@ -27,8 +27,9 @@ import numpy as np
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.exact import bisect
 from discreet.privacy import families
-from discreet.privacy.bag import Bag, Part, pair_of_curve, pair_of_profile
+from discreet.privacy.bag import Bag, BagItem, pair_of_curve, pair_of_profile
 from discreet.privacy.guarantee import Guarantee, alternatives
 from discreet.privacy.moments import Array
 from discreet.privacy.pairs import Pair, log_delta_of, symmetrised
@@ -42,7 +43,7 @@ _ORDERS = 1 + np.geomspace(1e-2, 1e5, 120)
 
 
 @dataclass(frozen=True, repr=False)
-class Selected(Primitive):
+class SelectedGuarantee(Primitive):
     """The best of K runs, K ~ TNB(η, γ)."""
 
     inner: Guarantee
@@ -99,10 +100,10 @@ class Selected(Primitive):
 
     def grouped(self, size: int) -> Guarantee:
         """The rule needs nothing of the inner mechanism but its curve, so it may be that of a group."""
-        return Selected(self.inner.group(size), self.gamma, self.eta, unit=self.unit)
+        return SelectedGuarantee(self.inner.group(size), self.gamma, self.eta, unit=self.unit)
 
     def moved(self, size: int) -> Guarantee:
-        return Selected(self.inner.at_distance(size), self.gamma, self.eta, unit=self.unit)
+        return SelectedGuarantee(self.inner.at_distance(size), self.gamma, self.eta, unit=self.unit)
 
     @property
     def _clean_gamma(self) -> float:
@@ -119,7 +120,7 @@ class Selected(Primitive):
 
 
 @dataclass(frozen=True, repr=False)
-class OneOf(Guarantee):
+class OneOfGuarantee(Guarantee):
     """One of several mechanisms, chosen by chance or by a rule that does not see the data; which one may be shown.
 
     Its curve is an average of theirs, hence nowhere above the greatest.
@@ -135,7 +136,7 @@ class OneOf(Guarantee):
     def assumes(self) -> frozenset[str]:
         return frozenset().union(*(part.assumes for part in self.parts))
 
-    def bags(self) -> list[tuple[tuple[Part, int], ...]]:
+    def bags(self) -> list[tuple[tuple[BagItem, int], ...]]:
         return [bag for part in sorted(self.parts, key=repr) for bag in part.bags()]
 
     def grouped(self, size: int) -> Guarantee:
@@ -173,7 +174,7 @@ def selected(
         )
     eta = check.not_negative(eta=eta)
     gamma = gamma_for(mean_runs, eta) if gamma is None else check.inner_probability(gamma=gamma)
-    return Selected(inner, check.moderate(gamma=gamma), eta, unit=inner.unit)
+    return SelectedGuarantee(inner, check.moderate(gamma=gamma), eta, unit=inner.unit)
 
 
 @check.arguments
@@ -190,7 +191,7 @@ def one_of(*parts: Guarantee) -> Guarantee:
     if not parts or not all(isinstance(part, Guarantee) for part in parts):
         raise _needs_guarantees("one_of(laplace(scale=1), gaussian(noise=1))")
     same_unit([part.unit for part in parts])
-    return parts[0] if len(set(parts)) == 1 else OneOf(frozenset(parts))
+    return parts[0] if len(set(parts)) == 1 else OneOfGuarantee(frozenset(parts))
 
 
 def mean_runs(gamma: float, eta: float = 0.0) -> float:
@@ -205,11 +206,9 @@ def mean_runs(gamma: float, eta: float = 0.0) -> float:
 def gamma_for(runs: float | None, eta: float = 0.0) -> float:
     """The γ whose mean is about `runs`, in six digits."""
     wanted = check.above_one(mean_runs=runs)
-    low, high = -200.0, 0.0  # of log γ; the mean falls as γ grows
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if mean_runs(math.exp(middle), eta) > wanted else (low, middle)
-    gamma = float(f"{math.exp(low):.6g}")
+    # the mean falls as γ grows
+    log_gamma, _ = bisect(lambda at: mean_runs(math.exp(at), eta) > wanted, yes=-200.0, no=0.0, steps=200)
+    gamma = float(f"{math.exp(log_gamma):.6g}")
     if 1e-80 < gamma < 1:
         return gamma
     raise BadParameter(
@@ -221,7 +220,7 @@ def gamma_for(runs: float | None, eta: float = 0.0) -> float:
 
 
 @lru_cache(maxsize=256)
-def _tilt(node: Selected) -> float:
+def _tilt(node: SelectedGuarantee) -> float:
     """The least c that is proved with u' ≤ e^(c/(1+η))·u: from the curve, the greatest loss or the divergences."""
     pairs = _pairs(node.inner)
     at = np.append(0.0, _knots(pairs))
@@ -234,7 +233,7 @@ def _tilt(node: Selected) -> float:
     return (1 + node.eta) * best * _UP
 
 
-def _tilt_of_losses(node: Selected) -> float:
+def _tilt_of_losses(node: SelectedGuarantee) -> float:
     """The same for the runs that do not fail, from the greatest loss or from D_λ (see selection.proof.md)."""
     worst, gamma = _worst_loss(node.inner), node._clean_gamma  # noqa: SLF001 - the formulas belong to the node
     spare = (1 - node.gamma) * (1 - _failure(node.inner))

@@ -42,6 +42,26 @@ class Unit:
         return f"one {self.protects} {change}"
 
 
+def unit_of(unit: str | Unit, relation: str | None = None) -> Unit:
+    """The unit that a caller named: a `Unit`, or a word for whom it protects and a relation.
+
+    A word alone is protected under "add-remove". Beside a `Unit`, `relation` is left out or repeats the unit's own.
+
+    >>> unit_of("patient"), unit_of(Unit("patient", "replace"))
+    (Unit(protects='patient', relation='add-remove'), Unit(protects='patient', relation='replace'))
+    """
+    if not isinstance(unit, Unit):
+        return Unit(unit, RELATIONS[0] if relation is None else relation)
+    if relation is not None and check.choice(RELATIONS, relation=relation) != unit.relation:
+        raise BadParameter(
+            "DP107",
+            f"unit has the relation {unit.relation!r}, but relation is {relation!r}.",
+            why="the two relations compare different neighbours, so only one of them can hold.",
+            fix=f"unit=Unit({unit.protects!r}, {relation!r})",
+        )
+    return unit
+
+
 def same_unit(units: list[Unit]) -> Unit:
     """The common unit, or an error that names the two that differ."""
     first = units[0]

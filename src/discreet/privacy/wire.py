@@ -15,25 +15,26 @@ from typing import Any
 from discreet import check
 from discreet.errors import BadDescription, DiscreetError
 from discreet.privacy import constructors, groups, primitives, sampling, selection, wrapped
-from discreet.privacy.guarantee import Composed, Guarantee, compose
+from discreet.privacy.guarantee import ComposedGuarantee, Guarantee, compose
+from discreet.privacy.unit import Unit
 
 VERSION = 1
 
 _KINDS: dict[type[Guarantee], str] = {
-    primitives.Pure: "pure",
-    primitives.Approximate: "approximate",
-    primitives.Concentrated: "concentrated",
-    primitives.Renyi: "renyi",
-    primitives.Laplace: "laplace",
-    primitives.Gaussian: "gaussian",
-    primitives.DiscreteLaplace: "discrete_laplace",
-    primitives.DiscreteGaussian: "discrete_gaussian",
-    primitives.RandomizedResponse: "randomized_response",
-    primitives.LeakyRandomizedResponse: "leaky_randomized_response",
-    primitives.Leaky: "leaky",
-    primitives.Exponential: "exponential",
-    wrapped.Tables: "pair",
-    wrapped.TwoGaussians: "two_gaussians",
+    primitives.PureGuarantee: "pure",
+    primitives.ApproximateGuarantee: "approximate",
+    primitives.ConcentratedGuarantee: "concentrated",
+    primitives.RenyiGuarantee: "renyi",
+    primitives.LaplaceGuarantee: "laplace",
+    primitives.GaussianGuarantee: "gaussian",
+    primitives.DiscreteLaplaceGuarantee: "discrete_laplace",
+    primitives.DiscreteGaussianGuarantee: "discrete_gaussian",
+    primitives.RandomizedResponseGuarantee: "randomized_response",
+    primitives.LeakyRandomizedResponseGuarantee: "leaky_randomized_response",
+    primitives.LeakyGuarantee: "leaky",
+    primitives.ExponentialGuarantee: "exponential",
+    wrapped.PairGuarantee: "pair",
+    wrapped.TwoGaussiansGuarantee: "two_gaussians",
 }
 
 
@@ -76,25 +77,25 @@ def from_json(text: str) -> Guarantee:
 
 def _pack(node: Guarantee) -> dict[str, Any]:
     match node:
-        case Composed():
+        case ComposedGuarantee():
             parts = [{"count": count, "of": _pack(part)} for part, count in node.parts]
             return {
                 "kind": "composed",
                 "parts": sorted(parts, key=lambda part: json.dumps(part, sort_keys=True)),
             }
-        case sampling.Sampled():
+        case sampling.SampledGuarantee():
             fields = {"rate": node.rate, "scheme": node.scheme, "relation": node.unit.relation}
             return {"kind": "sampled", "of": _pack(node.inner), **fields}
-        case groups.Group():
+        case groups.GroupGuarantee():
             return {"kind": "group", "of": _pack(node.inner), "size": node.size}
-        case wrapped.Parallel():
+        case wrapped.ParallelGuarantee():
             parts = sorted(
                 (_pack(part) for part in node.parts), key=lambda part: json.dumps(part, sort_keys=True)
             )
             return {"kind": "parallel", "parts": parts, "relation": node.relation}
-        case selection.Selected():
+        case selection.SelectedGuarantee():
             return {"kind": "selected", "of": _pack(node.inner), "gamma": node.gamma, "eta": node.eta}
-        case selection.OneOf():
+        case selection.OneOfGuarantee():
             choices = (_pack(part) for part in node.parts)
             return {
                 "kind": "one_of",
@@ -124,25 +125,25 @@ def _unpack(data: dict[str, Any]) -> Guarantee:
         case "one_of":
             return selection.one_of(*(_unpack(part) for part in fields["parts"]))
     unit = fields.pop("unit")
-    return _leaf(kind, fields, {"unit": unit["protects"], "relation": unit["relation"]})
+    return _leaf(kind, fields, Unit(unit["protects"], unit["relation"]))
 
 
-def _leaf(kind: str, fields: dict[str, Any], about: dict[str, str]) -> Guarantee:
+def _leaf(kind: str, fields: dict[str, Any], unit: Unit) -> Guarantee:
     """A primitive through its public constructor, so that stored values are checked like given ones."""
     match kind:
         case "renyi":
-            return constructors.renyi_curve(dict(fields["points"]), **about)
+            return constructors.renyi_curve(dict(fields["points"]), unit=unit)
         case "concentrated" if fields["delta"]:
-            return constructors.approximate_concentrated(fields["delta"], fields["rho"], **about)
+            return constructors.approximate_concentrated(fields["delta"], fields["rho"], unit=unit)
         case "concentrated":
-            return constructors.concentrated(fields["rho"], fields["xi"], **about)
+            return constructors.concentrated(fields["rho"], fields["xi"], unit=unit)
         case "pair":
-            tables = wrapped.pair(fields["p"], fields["q"], **about)
+            tables = wrapped.pair(fields["p"], fields["q"], unit=unit)
             return replace(tables, taken=frozenset(fields["taken"]))  # type: ignore[type-var]
     home = wrapped if kind == "two_gaussians" else constructors
     if kind not in _KINDS.values():
         raise ValueError(kind)
-    return getattr(home, kind)(**fields, **about)  # type: ignore[no-any-return]
+    return getattr(home, kind)(**fields, unit=unit)  # type: ignore[no-any-return]
 
 
 def _count(count: Any) -> int:

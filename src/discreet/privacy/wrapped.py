@@ -14,18 +14,18 @@ import numpy as np
 from discreet import check
 from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.privacy import divergences, families
-from discreet.privacy.bag import Part, greatest_of
+from discreet.privacy.bag import BagItem, greatest_of
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.pairs import Pair, atoms, swapped
 from discreet.privacy.primitives import Primitive
-from discreet.privacy.unit import RELATIONS, Unit, same_unit
+from discreet.privacy.unit import RELATIONS, Unit, same_unit, unit_of
 
 #: Two tables lose the same if what they lose differs by less than half of this share of the greatest loss.
 _ALIKE = 4e-16
 
 
 @dataclass(frozen=True, repr=False)
-class Facing(Primitive):
+class OneDirectionGuarantee(Primitive):
     """A mechanism in one direction only: how it looks to a record that leaves (0) or enters (1) its part."""
 
     inner: Primitive
@@ -54,7 +54,7 @@ class Facing(Primitive):
 
 
 @dataclass(frozen=True, repr=False)
-class Parallel(Guarantee):
+class ParallelGuarantee(Guarantee):
     """Mechanisms on disjoint parts of the data, each record in the part that a public rule of that record names.
 
     A record that is added or removed touches one part, so the guarantee is the worst part. A replaced record
@@ -74,7 +74,7 @@ class Parallel(Guarantee):
             *(part.assumes for part in self.parts)
         )
 
-    def bags(self) -> list[tuple[tuple[Part, int], ...]]:
+    def bags(self) -> list[tuple[tuple[BagItem, int], ...]]:
         parts = sorted(self.parts, key=repr)
         if self.relation == "add-remove":
             return [bag for part in parts for bag in part.bags()]
@@ -121,17 +121,19 @@ def parallel(*parts: Guarantee, relation: str | None = None) -> Guarantee:
             why="a replaced record may leave one part and enter another, and a replace guarantee says nothing of that.",
             fix="state the parts under add-remove and ask for  parallel(…, relation='replace').",
         )
-    return Parallel(frozenset(parts), relation)
+    return ParallelGuarantee(frozenset(parts), relation)
 
 
-def _facing(bag: tuple[tuple[Part, int], ...], way: int) -> tuple[tuple[Part, int], ...]:
+def _facing(bag: tuple[tuple[BagItem, int], ...], way: int) -> tuple[tuple[BagItem, int], ...]:
     return tuple(
-        (Facing(part, way, unit=part.unit), count) for part, count in bag if isinstance(part, Primitive)
+        (OneDirectionGuarantee(part, way, unit=part.unit), count)
+        for part, count in bag
+        if isinstance(part, Primitive)
     )
 
 
 @dataclass(frozen=True, repr=False)
-class Tables(Primitive):
+class PairGuarantee(Primitive):
     """Two probability tables on the same outcomes: the laws of the answer for two neighbours."""
 
     p: tuple[float, ...]
@@ -190,14 +192,14 @@ class Tables(Primitive):
 
 
 @lru_cache(maxsize=64)
-def _concentration(tables: Tables) -> float:
+def _concentration(tables: PairGuarantee) -> float:
     """The ρ of what is not lost, in both directions."""
     found = (divergences.concentrated_of_unfailing(pair) + _ALIKE * pair.greatest for pair in tables.pairs())
     return max(found)
 
 
 @dataclass(frozen=True, repr=False)
-class TwoGaussians(Primitive):
+class TwoGaussiansGuarantee(Primitive):
     """N(0, ratio²) against N(shift, 1): finite Rényi divergence only below some order."""
 
     shift: float
@@ -224,7 +226,7 @@ class TwoGaussians(Primitive):
 
 @check.arguments
 def pair(
-    p: Sequence[float], q: Sequence[float], *, relation: str = "add-remove", unit: str = "record"
+    p: Sequence[float], q: Sequence[float], *, unit: str | Unit = "record", relation: str | None = None
 ) -> Guarantee:
     """Any two distributions on the same outcomes, as two tables of probabilities.
 
@@ -240,7 +242,7 @@ def pair(
             why="the loss compares the probabilities of one and the same outcome.",
             fix="give both tables one entry for each outcome, zero where it cannot happen.",
         )
-    return Tables(tables[0], tables[1], unit=Unit(unit, relation))
+    return PairGuarantee(tables[0], tables[1], unit=unit_of(unit, relation))
 
 
 @check.arguments
@@ -250,8 +252,8 @@ def pair_of_densities(
     support: tuple[float, float],
     *,
     pieces: int = 2000,
-    relation: str = "add-remove",
-    unit: str = "record",
+    unit: str | Unit = "record",
+    relation: str | None = None,
 ) -> Guarantee:
     """Two density functions on an interval, integrated numerically; the result says that it assumes so."""
     pieces = check.whole(pieces=pieces)
@@ -271,12 +273,12 @@ def pair_of_densities(
     keep = (masses[0] > 0) | (masses[1] > 0)
     p_table, q_table = (tuple(float(m) for m in mass[keep] / mass.sum()) for mass in masses)
     assumed = frozenset({"the densities are integrated exactly by quadrature"})
-    return Tables(p_table, q_table, assumed, unit=Unit(unit, relation))
+    return PairGuarantee(p_table, q_table, assumed, unit=unit_of(unit, relation))
 
 
 @check.arguments
 def two_gaussians(
-    shift: float, ratio: float, *, relation: str = "add-remove", unit: str = "record"
+    shift: float, ratio: float, *, unit: str | Unit = "record", relation: str | None = None
 ) -> Guarantee:
     """Gaussian answers whose standard deviation depends on the data: N(0, ratio²) against N(shift, 1)."""
     shift, ratio = check.real(shift=shift), check.moderate(ratio=ratio)
@@ -287,7 +289,7 @@ def two_gaussians(
             why="such an answer does not depend on the data at all.",
             fix="two_gaussians(shift=0.5, ratio=1.1)",
         )
-    return TwoGaussians(abs(shift), ratio, unit=Unit(unit, relation))
+    return TwoGaussiansGuarantee(abs(shift), ratio, unit=unit_of(unit, relation))
 
 
 def _density_masses(name: str, density: Callable[[Any], Any], x: np.ndarray, w: np.ndarray) -> np.ndarray:

@@ -31,9 +31,9 @@ from typing import Any
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
+from discreet.exact import exactly
 from discreet.learn.arguments import checked_call, checked_class
 from discreet.learn.torch import bands as numbers
-from discreet.mechanisms.distributions import exactly
 from discreet.privacy.calibrate import calibrate
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import RELATIONS, Unit

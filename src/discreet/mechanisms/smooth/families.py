@@ -30,7 +30,7 @@ from scipy.special import log_ndtr, ndtr, ndtri, stdtrit
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
-from discreet.mechanisms.distributions import exactly
+from discreet.exact import bisect, exactly
 from discreet.mechanisms.smooth import hockey
 from discreet.noise import heavy
 
@@ -95,11 +95,7 @@ class SmoothBudget:
 
 def largest(holds: Callable[[float], bool], most: float, *, steps: int = 40) -> float:
     """The largest number up to `most` for which a condition holds that fails from some number on; never too large."""
-    low, high = 0.0, most
-    for _ in range(steps):
-        middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+    return bisect(holds, yes=0.0, no=most, steps=steps)[0]
 
 
 class Family(ABC):

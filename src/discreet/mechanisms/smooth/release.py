@@ -21,7 +21,7 @@ from typing import Any
 
 from discreet import check, privacy
 from discreet.errors import BadParameter, CannotCertify
-from discreet.mechanisms.distributions import exactly
+from discreet.exact import exactly
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.mechanisms.sensitivity import LEAST_SMOOTHING, SLACK, SmoothBound, read_smoothing
 from discreet.mechanisms.smooth.families import (

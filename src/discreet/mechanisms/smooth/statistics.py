@@ -27,6 +27,7 @@ import numpy as np
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.exact import exactly
 from discreet.mechanisms.callbacks import quietly
 from discreet.mechanisms.exact import is_true, number, numbers_within, results, rows, total
 from discreet.mechanisms.quantile import read_quantile
@@ -143,7 +144,7 @@ class TrimmedMean(_Sorted):
     def trimmed(self, count: int) -> int:
         """How many records go at either end; at least one is left."""
         whole = isinstance(self.trim, int)
-        stated = self.trim if whole else math.floor(Fraction(repr(float(self.trim))) * count)
+        stated = self.trim if whole else math.floor(exactly(float(self.trim)) * count)
         return int(min(stated, max(0, (count - 1) // 2)))
 
     def measure(self, records: Any, t: float) -> Measured:

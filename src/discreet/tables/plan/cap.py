@@ -22,7 +22,8 @@ import numpy as np
 
 from discreet import check, privacy
 from discreet.errors import RefusedQuestion
-from discreet.mechanisms.distributions import LaplaceDistribution, exactly, float_above
+from discreet.exact import exactly, float_above
+from discreet.mechanisms.distributions import LaplaceDistribution
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.ask.question import Question

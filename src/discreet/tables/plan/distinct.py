@@ -14,15 +14,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet import privacy
-from discreet.mechanisms.distributions import (
-    GaussianDistribution,
-    LaplaceDistribution,
-    NoiseDistribution,
-    exactly,
-    float_above,
-    float_below,
-    widest,
-)
+from discreet.exact import exactly, float_above, float_below, widest
+from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution, NoiseDistribution
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.data.sums import Groups, Once, Sums

@@ -21,12 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from discreet.mechanisms.distributions import (
-    GaussianDistribution,
-    LaplaceDistribution,
-    NoiseDistribution,
-    float_above,
-)
+from discreet.exact import bisect, float_above
+from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution, NoiseDistribution
 
 __all__ = ["LinearForm", "NoiseVector", "combine_forms", "ratio_interval"]
 
@@ -109,10 +105,7 @@ def _quantile(tail: Callable[[float], float], start: float, beta: float) -> floa
     low, high = 0.0, start
     while tail(high) > beta:
         low, high = high, 2 * high
-    for _ in range(_TURNS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if tail(middle) <= beta else (middle, high)
-    return high
+    return bisect(lambda t: tail(t) <= beta, yes=high, no=low, steps=_TURNS)[0]
 
 
 def ratio_interval(

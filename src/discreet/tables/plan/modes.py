@@ -19,7 +19,7 @@ import numpy as np
 
 from discreet import noise, privacy
 from discreet.errors import RefusedQuestion
-from discreet.mechanisms.distributions import exactly, float_below
+from discreet.exact import exactly, float_below
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.answer.answer import CONFIDENCE, Noisy
 from discreet.tables.ask.question import Aggregate

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from discreet import noise, privacy
 from discreet.errors import RefusedQuestion
-from discreet.mechanisms.distributions import exactly, float_below
+from discreet.exact import exactly, float_below
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.mechanisms.quantile import spread
 from discreet.privacy.guarantee import Guarantee, compose

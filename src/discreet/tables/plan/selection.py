@@ -29,15 +29,8 @@ from fractions import Fraction
 import numpy as np
 
 from discreet import privacy
-from discreet.mechanisms.distributions import (
-    GaussianDistribution,
-    LaplaceDistribution,
-    NoiseDistribution,
-    exactly,
-    float_above,
-    float_below,
-    widest,
-)
+from discreet.exact import bisect_whole, exactly, float_above, float_below, widest
+from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution, NoiseDistribution
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.answer.answer import Noisy
@@ -141,10 +134,7 @@ class KeySelection:
         low, high = 0, max(1, seen - half)  # a group that is named has a unit
         if too_small(high - 1):
             return high
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if too_small(middle) else (low, middle)
-        return high
+        return bisect_whole(lambda units: not too_small(units), yes=high, no=low)
 
     def _tail(self, least: int) -> float:
         """P(noise >= least)."""

@@ -26,7 +26,8 @@ from fractions import Fraction
 
 from discreet import privacy
 from discreet.errors import BadParameter
-from discreet.mechanisms.distributions import GaussianDistribution, exactly
+from discreet.exact import bisect, exactly
+from discreet.mechanisms.distributions import GaussianDistribution
 from discreet.privacy.calibrate import calibrate
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.tables.ask.question import Aggregate
@@ -258,9 +259,7 @@ def _selection_weight(strategies: Sequence[Strategy], load: float, power: int) -
     if not others:
         return 1.0
     low, high = 0.0, 1.0
-    for _ in range(40):
-        f = (low + high) / 2
-        low, high = (f, high) if (1 - f) ** power > load * others * f else (low, f)
+    low, _ = bisect(lambda f: (1 - f) ** power > load * others * f, yes=low, no=high, steps=40)
     share = min(max(low, _LEAST_SHARE), 1 - _LEAST_SHARE)
     return share / (1 - share) * others
 
