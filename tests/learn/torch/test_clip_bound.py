@@ -86,7 +86,7 @@ def test_the_mass_of_a_convolution_is_no_less_than_that_of_its_patches(groups, s
     assert (PatchProducts(x, g, window)._masses() >= _mass_of_patches(x, g, window)).all()
     x = torch.zeros_like(x)
     x[:, 0, 6 - padding, 6 - padding] = 3.0
-    seen = window.patches(window.padded(x)).norm(dim=1).view(4, groups, *out.shape[2:]) > 0
+    seen = window.patches(window.pad(x)).norm(dim=1).view(4, groups, *out.shape[2:]) > 0
     g = torch.zeros_like(out)
     g[:, 0] = seen[:, 0]
     torch.testing.assert_close(PatchProducts(x, g, window)._masses(), _mass_of_patches(x, g, window))
@@ -95,7 +95,7 @@ def test_the_mass_of_a_convolution_is_no_less_than_that_of_its_patches(groups, s
 def _mass_of_patches(x, g, window):
     """Σ_t ‖g_t‖‖u_t‖, by group."""
     groups = window.groups
-    patches = window.patches(window.padded(x)).norm(dim=1)
+    patches = window.patches(window.pad(x)).norm(dim=1)
     each = patches * g.reshape(len(x) * groups, g.shape[1] // groups, -1).norm(dim=1)
     return each.sum(1).view(len(x), groups).norm(dim=1)
 

@@ -36,9 +36,8 @@ from discreet.noise.integer import uniform
 
 __all__ = ["BandedNoise", "Cycle"]
 
-_STANDARD = GridScales(
-    1.0, math.ldexp(1.0, 49), math.ldexp(1.0, -49)
-)  # as many bits as a double has, below 16
+#: As many bits as a double has, below 16.
+_STANDARD = GridScales(1.0, math.ldexp(1.0, 49), math.ldexp(1.0, -49))
 
 
 class Cycle:

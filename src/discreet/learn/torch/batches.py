@@ -89,9 +89,8 @@ class DrawnBatches:
 
     def _batch(self, part: Places, population: int, *, first: bool, last: bool) -> Batch:
         real = part[part < population]
-        blanks = max(
-            1 - real.size, part.size - real.size
-        )  # one for each canary, and one if there is nothing else
+        # One for each canary, and one if there is nothing else.
+        blanks = max(1 - real.size, part.size - real.size)
         shown = self._records.batch(real, blanks)
         return Batch(shown, real.size + blanks, first, last, part.size == 0, part, population)
 

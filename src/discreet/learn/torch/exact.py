@@ -108,7 +108,8 @@ def whole_cells(gradient: Tensor, longest: tuple[float, int]) -> Tensor:
     per_cell, square = longest
     cells = (gradient * per_cell).trunc()
     for tried in (cells, (cells * _SHORTER).trunc()):
-        small = tried.square().sum() < 2.0**62.5  # so that the exact sum of squares does not overflow
+        # Below this the exact sum of squares does not overflow.
+        small = tried.square().sum() < 2.0**62.5
         if small and int(tried.to(torch.int64).square().sum()) <= square:
             return tried.to(torch.int64)
     return torch.zeros_like(cells, dtype=torch.int64)

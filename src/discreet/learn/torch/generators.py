@@ -49,8 +49,10 @@ class _Part(Protocol):
 
 P = TypeVar("P", bound=_Part)
 
-_TWISTER = 624  # words of 32 bits in the state of a Mersenne Twister
-_KINDS = ("cuda", "xpu", "mps")  # accelerators whose generators torch shares
+#: Words of 32 bits in the state of a Mersenne Twister.
+_TWISTER = 624
+#: Accelerators whose generators torch shares.
+_KINDS = ("cuda", "xpu", "mps")
 
 
 class Generators:

@@ -93,7 +93,7 @@ class _Flat:
         if self._sum is None:
             self._sum = torch.cat([each.reshape(-1) for each in parts]).to(self._dtype)
         else:
-            internals.add_each_(self._split(self._sum), parts)
+            internals.add_each_(self._parts_of(self._sum), parts)
 
     def take(self) -> Tensor:
         """The sum, which is not kept."""
@@ -102,10 +102,12 @@ class _Flat:
 
     def write(self, released: Tensor) -> None:
         """Into `.grad`; a cast to the precision of the parameter comes last."""
-        for parameter, part, kind in zip(self._parameters, self._split(released), self._kinds, strict=True):
+        for parameter, part, kind in zip(
+            self._parameters, self._parts_of(released), self._kinds, strict=True
+        ):
             parameter.grad = part if part.dtype == kind else part.to(kind)
 
-    def _split(self, whole: Tensor) -> list[Tensor]:
+    def _parts_of(self, whole: Tensor) -> list[Tensor]:
         """The parts, one for each parameter."""
         parts = whole.split_with_sizes(self._sizes)
         return [part.view(shape) for part, shape in zip(parts, self._shapes, strict=True)]
@@ -145,7 +147,8 @@ class FloatSums:
     def release(self, *, noise: float, clip: Number, divide: float) -> None:
         scales = scales_for(noise=noise, clip=clip, dimension=self._dimension)
         with without_watching():
-            sums = [flat.take() for flat in self._flats]  # all at once: if one fails, none of them stays
+            # All at once: if one release fails, none of the sums stays.
+            sums = [flat.take() for flat in self._flats]
             for part, (flat, released) in enumerate(zip(self._flats, sums, strict=True)):
                 self._noise.add_(released, scales, divide=divide, part=part)
                 flat.write(released)

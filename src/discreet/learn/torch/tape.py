@@ -72,7 +72,7 @@ class Tape:
         #: Whether the guards are testing the model.
         self.learning = False
         self.measures: list[Measure] = []
-        # all by the id of the parameter, because a tensor is slow to hash
+        # All by the id of the parameter, because a tensor is slow to hash.
         self._pieces: dict[int, Piece] = {}
         self._small: dict[int, Dense] = {}
         self._lone: list[Outer | OuterBias] = []

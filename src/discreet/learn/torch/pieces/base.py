@@ -161,7 +161,8 @@ class Share:
         Every one of them must have been measured: then only records of factor 0 have any that is not finite, and it
         is enough to look at the factors.
         """
-        if short:  # in a copy: what is cut here may have been measured uncut for another parameter
+        # In a copy: what is cut here may have been measured uncut for another parameter.
+        if short:
             return scale_records(values, self._live, short=True)
         if large(values):
             clear(values, self.factors)

@@ -49,7 +49,7 @@ class Signal:
         return lengths(self.gradient)
 
     def clear(self, share: Share) -> Tensor:
-        """With 0 for what is not finite; remembered, for weight and bias ask in turn where there is one position."""
+        """The signal with 0 for what is not finite. It is kept, because weight and bias both ask for it."""
         if self._cleared is None:
             self._cleared = share.clear(self.gradient)
         return self._cleared
@@ -95,7 +95,8 @@ class Outer(Piece):
             return Measure(_squared_norms(inputs, gradient), self._masses(), unit, squared=True)
         gradients = self._gradients()
         norms = torch.linalg.vector_norm(gradients.flatten(1), dim=1)
-        self._kept = gradients  # they take no more memory than what is dropped
+        # The gradients take no more memory than what is dropped.
+        self._kept = gradients
         self.inputs, self.signal = gradients[:0], Signal(gradients[:0])
         return Measure(norms, norms, unit_of(gradients))
 
@@ -114,7 +115,7 @@ class Outer(Piece):
         return Outer(self.inputs[:, None], Signal(self.signal.gradient[:, None]), transposed=self.transposed)
 
     def total(self, share: Share) -> Tensor:
-        # the inputs get the factors, in a copy, for somebody may still look at them; the signal is ours alone
+        # The factors go into a copy of the inputs, because somebody may still read them. Nobody else reads the signal.
         if self._kept is not None:
             total = Dense(self._kept).total(share)
         elif self.lone:
@@ -131,7 +132,7 @@ class Outer(Piece):
 
 
 def _squared_norms(inputs: Tensor, gradient: Tensor) -> Tensor:
-    """Squared norms, of so many records at a time that their Gram matrices fit."""
+    """Squared norms, of as many records at a time as their Gram matrices fit."""
     records, positions, _ = inputs.shape
     size = max(1, _GRAM // max(1, positions) ** 2)
     if records <= size:
@@ -180,7 +181,8 @@ def measure_together(pieces: Sequence[Outer | OuterBias]) -> Measure:
         for piece in pieces
         if isinstance(piece, Outer)
     ]
-    layers += [(signal, None, 1.0) for signal in biases.values()]  # whose weights are frozen
+    # Biases whose weights are frozen.
+    layers += [(signal, None, 1.0) for signal in biases.values()]
     gradients = [signal.gradient for signal, _, _ in layers]
     kind = narrowest(gradients)
     table = gradients[0].new_zeros((2, len(layers), gradients[0].shape[0]), dtype=kind)

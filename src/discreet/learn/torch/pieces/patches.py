@@ -78,7 +78,8 @@ class PatchProducts(Piece):
             return Measure(self._squares(), self._masses(), self._unit, squared=True)
         gradients = self._gradients()
         norms = torch.linalg.vector_norm(gradients.flatten(1), dim=1)
-        if gradients.numel() <= self._source.numel() + self._signal.numel():  # then keeping them frees memory
+        # Keeping the gradients frees memory if they are smaller than what they are made of.
+        if gradients.numel() <= self._source.numel() + self._signal.numel():
             self._kept = gradients
             self._source = self._signal = gradients[:0]
             return Measure(norms, norms, unit_of(gradients))
@@ -117,8 +118,8 @@ class PatchProducts(Piece):
     def total(self, share: Share) -> Tensor:
         if self._kept is not None:
             return Dense(self._kept).total(share)
-        # the activations have the factors, in a copy, for somebody may still look at them; and of a transposed
-        # convolution the gradient may have places that no patch covers, which nothing has measured
+        # The factors go into a copy of the activations, because somebody may still read them. Where a convolution is
+        # transposed, no patch may cover some places of the gradient, and nothing has measured these.
         if self._transposed:
             source, signal = self._source.nan_to_num(0.0, 0.0, 0.0), share.scale(self._signal)
         else:
@@ -155,7 +156,7 @@ class PatchProducts(Piece):
         return gradients.view(records, *self._shape)
 
     def _parts(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Patches and signals, (records · groups, numbers, positions), of so many records that they fit."""
+        """Patches and signals, (records · groups, numbers, positions), of as many records at a time as fit."""
         size = max(1, _PATCHES // (self._positions * self._window.groups * prod(self._shape[1:])))
         padded = self._window.pad(self._source)
         for source, signal in zip(torch.split(padded, size), torch.split(self._signal, size), strict=True):

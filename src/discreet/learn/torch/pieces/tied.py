@@ -35,7 +35,7 @@ def join_pieces(pieces: Sequence[Piece]) -> Piece:
 
 
 def _join_outers(outers: Sequence[Outer]) -> Outer:
-    """Uses one behind the other, as if they were positions: all cross terms are those between positions."""
+    """The uses as if they were positions of one use: all cross terms are those between positions."""
     if len(outers) == 1:
         return outers[0]
     inputs = torch.cat([outer.inputs for outer in outers], 1)
@@ -65,7 +65,7 @@ class Tied(Piece):
         lengths = outer.rooted
         squares = torch.addcmul(rows.norms.square(), lengths, lengths)
         squares = squares.add_(cross, alpha=2).clamp_(min=0)
-        # H is measured as it is rounded, ⟨E, H⟩ as it is: they differ by unit · mass of H · ‖E‖ at most, twice
+        # H is measured as rounded and ⟨E, H⟩ is not, so they differ by at most unit · mass of H · ‖E‖, twice.
         squares = squares.addcmul_(outer.masses, rows.norms, value=2 * outer.unit)
         return Measure(squares.sqrt_(), outer.masses + rows.masses, max(rows.unit, outer.unit))
 

@@ -56,7 +56,8 @@ def by_record(use: Use, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return pull(signal[None])
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that a function is slow here is known
+            # torch warns that a function is slow here, which is known.
+            warnings.simplefilter("ignore", UserWarning)
             gradients = torch.func.vmap(one_record, in_dims=(0, *axes))(gradient, *tensors)
         return [Dense(each) for each in gradients]
 

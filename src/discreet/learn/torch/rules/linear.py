@@ -22,7 +22,7 @@ def linear(use: Use, x: Any, weight: Any, bias: Any = None) -> Tensor:
     if x.dim() < 3:
         out = functional.linear(x, use.value(weight), use.value(bias))
         return _tap(use, out, x, weight, bias, transposed=False)
-    # as a matrix: a product of more axes is a view of one, and a view cannot be tapped as it is
+    # As a matrix: a product of more axes is a view of a matrix, and a view cannot be tapped.
     out = functional.linear(x.flatten(0, -2), use.value(weight), use.value(bias))
     shape = (*x.shape[:-1], out.shape[-1])
     return _tap(use, out, x, weight, bias, transposed=False, shape=shape).view(shape)

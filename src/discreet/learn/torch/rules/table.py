@@ -136,7 +136,8 @@ _LIFTS = {Tensor.unsqueeze, torch.unsqueeze, Tensor.__getitem__}
 def dispatch(tape: Tape, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Answer a call that has a watched parameter among its arguments."""
     rule, use = _RULES.get(function), Use(tape, function)
-    if rule is not None and args and not Use.watches(args[0]):  # a layer and its input: nearly every call
+    # A layer and its input: nearly every call.
+    if rule is not None and args and not Use.watches(args[0]):
         out = rule(use, *args, **kwargs)
         return out if out is not None else fallback.by_record(use, args, kwargs)
     if function in _QUIET:
@@ -159,7 +160,7 @@ def dispatch(tape: Tape, function: Callable[..., Any], args: tuple[Any, ...], kw
 def _call_with(
     tape: Tape, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
-    """The call with other arguments, of which perhaps none is watched any more."""
+    """Repeat the call with other arguments. Perhaps none of them is watched any more."""
     if any(Use.watches(leaf) for leaf in internals.tree_leaves((args, kwargs))):
         return dispatch(tape, function, args, kwargs)
     return function(*args, **kwargs)

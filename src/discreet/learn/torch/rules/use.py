@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One use of parameters by a function of torch: what a rule may ask, and how it tells what the gradient means."""
+"""One use of parameters by a function of torch: what a rule may ask, and how it says what the gradient means."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Use:
         return x
 
     def tap(self, out: Tensor, arguments: Sequence[Any], pieces: Pieces, *saved: Tensor) -> Tensor:
-        """The output; when its gradient comes, `pieces` tells what it means for each of the arguments."""
+        """The output. When its gradient comes, `pieces` says what it contributes to each of the arguments."""
 
         def make(gradient: Tensor, *saved: Tensor) -> Contributions:
             contributions: list[tuple[Any, Piece]] = []
