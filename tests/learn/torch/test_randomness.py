@@ -107,8 +107,8 @@ def test_workers_of_a_loader_have_secret_states(tmp_path):
 
 def test_a_mask_has_more_than_the_32_bits_that_torch_keeps_of_a_seed():
     """Whoever knows a mask and the 64 bits that mark the state still cannot compute the mask."""
-    around = generators.Generators().around(iter([_Batch()]))
-    next(around)
+    wrapped = generators.Generators().wrap(iter([_Batch()]))
+    next(wrapped)
     drawn = torch.rand(64)
     torch.manual_seed(torch.initial_seed())
     assert not torch.equal(torch.rand(64), drawn)

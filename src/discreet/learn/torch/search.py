@@ -54,7 +54,8 @@ class Training(Mechanism):
     def guarantee(self) -> Guarantee:
         return self._guarantee
 
-    def draw(self, data: Any) -> dict[str, Tensor]:
+    def draw(self, data: object) -> dict[str, Tensor]:
+        """Train on the data and release the state of the model, if the run kept to the plan."""
         run = self.train(data)
         spent = run.guarantee if isinstance(run, Run) else None
         if spent is not None and (spent == self._guarantee or spent.implies(self._guarantee)):
