@@ -53,7 +53,7 @@ from discreet.learn.solvers import FittedWeights, Problem, Solver
 from discreet.privacy.bag import pair_of_profile
 from discreet.privacy.families import gaussian_log_delta
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.pairs import symmetrised
+from discreet.privacy.pairs import symmetrise
 
 __all__ = ["CornerCurve", "Curve", "LogisticCurve", "ObjectivePerturbation", "guarantee_from_curve"]
 
@@ -125,7 +125,7 @@ def guarantee_from_curve(curve: Curve, *, through: float, down_to: float, budget
     knots = np.unique(np.append(np.linspace(0.0, top, _KNOTS), through))
     deltas = np.array([curve.delta(float(at)) for at in knots])
     deltas[0] = np.min(np.tanh(knots / 2) * (1 - deltas) + deltas)  # what each (ε, δ) says of δ at ε = 0
-    pair = symmetrised(pair_of_profile(knots, deltas))
+    pair = symmetrise(pair_of_profile(knots, deltas))
     lost = pair.infinite
     p, q = np.append(pair.p, [lost, 0.0]), np.append(pair.q, [0.0, lost])
     return privacy.pair(p.tolist(), q.tolist(), relation=budget.relation, unit=budget.unit)
