@@ -310,7 +310,7 @@ def test_level_and_words():
     assert "layer" in run.report()
     assert "26" in run.report()
     assert run.explain().startswith("1. Training has taken 0 steps")
-    assert any("how many records there are is public" in words for words in run.assumes)
+    assert any("the number of records is public" in words for words in run.assumes)
     loop(run, optimizer)
     assert "ε = " in run.explain()
     assert run.tested is True

@@ -339,6 +339,9 @@ class Run:
         self._parts.sums.close()
         self._turn, self._closed = None, True
 
+    def __repr__(self) -> str:
+        return f"Run(model={type(self.model).__name__}, steps={self.steps}, plan={self.plan!r})"
+
     def __enter__(self) -> Self:
         return self
 
