@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from discreet import testing
-from discreet.tables.ask.after import ReleasedColumn, ReleasedOperation
 from discreet.tables.ask.question import AnswerColumn
+from discreet.tables.ask.released import ReleasedColumn, ReleasedOperation
 from discreet.tables.plan.brackets import BinWeights, QuantileIntervals
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.spend import Spend

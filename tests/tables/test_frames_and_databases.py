@@ -15,7 +15,7 @@ import pytest
 
 import discreet as dp
 from discreet.errors import BadDescription, DiscreetError
-from discreet.tables.ask.leaf import unbounded_column
+from discreet.tables.ask.columns import unbounded_column
 from discreet.tables.data.readers import texts
 from discreet.tables.data.sums import Once, Private, Sums
 from discreet.tables.data.types import days

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from discreet.errors import BadDescription, BadParameter, DiscreetError, EngineFailed
-from discreet.tables.ask.leaf import bounded_column
+from discreet.tables.ask.columns import bounded_column
 from discreet.tables.data.dataset import Column, Dataset, Each, Table
 from discreet.tables.data.engine import ROW
 from discreet.tables.data.readers import texts

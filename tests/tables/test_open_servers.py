@@ -8,7 +8,7 @@ import os
 import pytest
 
 from discreet.errors import BadDescription, BadParameter, EngineFailed
-from discreet.tables.ask.leaf import unbounded_column
+from discreet.tables.ask.columns import unbounded_column
 from discreet.tables.data.sources import find
 from discreet.tables.data.sums import Once, Private, Sums
 from discreet.tables.open import column, each, open  # noqa: A004 - as it is called

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import BadDescription, BadParameter, DiscreetError, EngineFailed
-from discreet.tables.ask.leaf import bounded_column
+from discreet.tables.ask.columns import bounded_column
 from discreet.tables.data.readers.parquet import Parquet
 from discreet.tables.data.sums import Once, Private, Rows, Sums
 from discreet.tables.open import column, each, each_row, open  # noqa: A004 - as it is called

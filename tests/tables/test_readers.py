@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import BadDescription
-from discreet.tables.ask.leaf import bounded_column, unbounded_column
+from discreet.tables.ask.columns import bounded_column, unbounded_column
 from discreet.tables.ask.sql import parse
 from discreet.tables.data.readers.sound import kind_of, sanitize
 from discreet.tables.data.sums import Once, Private, Sums

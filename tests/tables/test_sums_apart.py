@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from discreet.tables import engines
-from discreet.tables.ask.after import PublicValue, ReleasedColumn, ReleasedOperation, quotient_columns
+from discreet.tables.ask.released import PublicValue, ReleasedColumn, ReleasedOperation, quotient_columns
 from discreet.tables.ask.sql import parse
 from discreet.tables.data.sums import Filtered, Mass, Norm, Private, Rows, Sums
 from discreet.tables.engines.lumped import can_lump
