@@ -17,7 +17,7 @@ from discreet.errors import EngineFailed
 from discreet.tables import engines
 from discreet.tables.data.engine import groups_from_sums, selected_groups
 from discreet.tables.data.expr import Read
-from discreet.tables.data.sums import Groups, Private, Sums
+from discreet.tables.data.sums import BoundedSums, GroupScheme, Private
 from discreet.tables.data.types import DATE, NUMBER, TEXT, Type, days
 from discreet.tables.engines import weighed
 from discreet.tables.engines.temporary import Temporary
@@ -47,7 +47,7 @@ def table(rows=600):
 
 
 def asked(*keys, most=9, norm=2):
-    return Sums(Private("t"), tuple(KEYS[key] for key in keys), (), Groups(most, 4096, norm))
+    return BoundedSums(Private("t"), tuple(KEYS[key] for key in keys), (), GroupScheme(most, 4096, norm))
 
 
 def open_engine(name, unit):

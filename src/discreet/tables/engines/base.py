@@ -19,7 +19,7 @@ from discreet.errors import STOPPED, DiscreetError, RefusedQuestion
 from discreet.forks import quiet_at_forks
 from discreet.tables.data.engine import ROW, guarded, not_copied, outdated
 from discreet.tables.data.expr import Read
-from discreet.tables.data.sums import Answer, Lookup, Relation, Sizes, Sums, sorted_groups
+from discreet.tables.data.sums import BoundedSums, ExactSums, Lookup, Relation, UnitSizes, sorted_groups
 from discreet.tables.engines import forks
 from discreet.tables.engines.results import answered, checked_keys, counted, value_of, whole_read
 from discreet.tables.engines.source import SourceTable, known_table
@@ -44,11 +44,11 @@ class Base(ABC):
         quiet_at_forks(self)
 
     @abstractmethod
-    def _sums(self, asked: Sums) -> Callable[[], Found]:
+    def _sums(self, asked: BoundedSums) -> Callable[[], Found]:
         """Work that gives keys and sums for each group."""
 
     @abstractmethod
-    def _sizes(self, asked: Sizes) -> Callable[[], Found]:
+    def _sizes(self, asked: UnitSizes) -> Callable[[], Found]:
         """Work that gives bins and numbers of units."""
 
     @abstractmethod
@@ -74,12 +74,12 @@ class Base(ABC):
             for name, column in known_table(self._tables, table, private=private).columns.items()
         }
 
-    def check(self, asked: Sums | Sizes) -> None:
+    def check(self, asked: BoundedSums | UnitSizes) -> None:
         """Refuse what cannot be asked here; no private row is read."""
         forks.refuse_unseen()
         with self.lock:
             self._checked(asked)
-            if isinstance(asked, Sums):
+            if isinstance(asked, BoundedSums):
                 self._sums(asked)
             else:
                 self._sizes(asked)
@@ -97,14 +97,14 @@ class Base(ABC):
                 return
         raise failed
 
-    def sums(self, asked: Sums) -> Answer:
+    def sums(self, asked: BoundedSums) -> ExactSums:
         """The sums, exactly."""
         with self._asking():
             self._checked(asked)
             work = self._sums(asked)
             return answered(asked, guarded(work))
 
-    def sizes(self, asked: Sizes) -> tuple[int, ...]:
+    def sizes(self, asked: UnitSizes) -> tuple[int, ...]:
         """The numbers of units, exactly."""
         with self._asking():
             self._checked(asked)
@@ -158,11 +158,11 @@ class Base(ABC):
         """Whether every row is a unit of its own."""
         return unit_of(self._tables, rows) == ROW
 
-    def _checked(self, asked: Sums | Sizes) -> None:
+    def _checked(self, asked: BoundedSums | UnitSizes) -> None:
         for name in private_tables(asked.rows):
             known_table(self._tables, name, private=True)
         checked_keys(asked.keys)
-        if isinstance(asked, Sums):
+        if isinstance(asked, BoundedSums):
             checked(asked)
         else:
             checked_sizes(asked)

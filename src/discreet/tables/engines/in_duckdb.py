@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables in DuckDB, inside this process, with what was prepared for one question kept for the next.
 
-    rows        for `Rows`: the columns that were read, as cells, and how many rows the row's unit has
+    rows        for `RowScheme`: the columns that were read, as cells, and how many rows the row's unit has
     pairs       for the other schemes: for each unit and group its rows and sums
     measured    pairs with what the weight of their unit is made from: the next question is one pass over them
-    by size     what was staged for `lumped`, for `Rows`: one pair of all units with as many rows
+    by size     what was staged for `lumped`, for `RowScheme`: one pair of all units with as many rows
     units       what the weight of each unit is made from, where few groups are wanted
     weighed     for naming groups: each group and its weight (`weighed`)
     lumped      where few units are down-weighted: their pairs, and one of all others for each group (`lumped`)
@@ -27,7 +27,7 @@ from sqlglot import exp
 from discreet.tables.data.engine import Choose, groups_from_sums, guarded, outdated
 from discreet.tables.data.expr import Expr, Read
 from discreet.tables.data.frozen import Frozen
-from discreet.tables.data.sums import GroupKey, Once, Relation, Rows, Scheme, Sums
+from discreet.tables.data.sums import BoundedSums, GroupKey, OnceScheme, Relation, RowScheme, Scheme
 from discreet.tables.data.types import TEXT
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import Found
@@ -92,7 +92,7 @@ class DuckDB(SqlEngine):
         self._lumped: Prepared[tuple[Pairs, Scheme], exp.Table] = Prepared(drop)
         self._by_size: Prepared[Pairs, exp.Table] = Prepared(drop)
         self._units: Prepared[tuple[Pairs, str], exp.Table] = Prepared(drop)
-        self._weighed: Prepared[Sums, exp.Table] = Prepared(drop)
+        self._weighed: Prepared[BoundedSums, exp.Table] = Prepared(drop)
         self._staged: Prepared[Relation, _Staged] = Prepared(
             lambda staged: (drop(staged.table), drop(staged.units))
         )
@@ -144,16 +144,16 @@ class DuckDB(SqlEngine):
 
     # --- what is asked -----------------------------------------------------------------------------
 
-    def _sums(self, asked: Sums) -> Callable[[], Found]:
-        if self._single(asked.rows) or self._may_change(asked.rows) or isinstance(asked.scheme, Once):
+    def _sums(self, asked: BoundedSums) -> Callable[[], Found]:
+        if self._single(asked.rows) or self._may_change(asked.rows) or isinstance(asked.scheme, OnceScheme):
             return super()._sums(asked)
-        if isinstance(asked.scheme, Rows) and not asked.present and Pairs.of(asked) not in self._pairs:
+        if isinstance(asked.scheme, RowScheme) and not asked.present and Pairs.of(asked) not in self._pairs:
             return self._from_rows(asked)
         if can_lump(asked) and Pairs.of(asked) not in self._pairs:
             return self._from_lumped(asked)
         return self._from_measured(asked)
 
-    def _from_rows(self, asked: Sums) -> Callable[[], Found]:
+    def _from_rows(self, asked: BoundedSums) -> Callable[[], Found]:
         """One pass over rows that know their unit's number of rows."""
         pairs = Pairs.of(asked)
         needed = reads_of([*asked.keys, *asked.features])
@@ -171,7 +171,7 @@ class DuckDB(SqlEngine):
 
         return work
 
-    def _from_measured(self, asked: Sums) -> Callable[[], Found]:
+    def _from_measured(self, asked: BoundedSums) -> Callable[[], Found]:
         """One pass over pairs that know the weight of their unit."""
         pairs = Pairs.of(asked)
         self._statements.pairs(pairs)  # refuses what cannot be read, before anything is run
@@ -185,7 +185,7 @@ class DuckDB(SqlEngine):
 
         return work
 
-    def _from_few_groups(self, asked: Sums, units: str) -> Found:
+    def _from_few_groups(self, asked: BoundedSums, units: str) -> Found:
         """The pairs of the groups that are wanted meet the weights of their units; no other pair is written again."""
         pairs = Pairs.of(asked)
         source = self._pairs.get(pairs, lambda: self._prepare_pairs(pairs))
@@ -195,7 +195,7 @@ class DuckDB(SqlEngine):
         measured = self._statements.measured(asked, source, table)
         return self._fetch(self._dialect.sql(self._statements.summed(asked, measured, t.column("n"))))
 
-    def _from_lumped(self, asked: Sums) -> Callable[[], Found]:
+    def _from_lumped(self, asked: BoundedSums) -> Callable[[], Found]:
         """One pass over the pairs of those who may be down-weighted, and one pair of all others for each group."""
         self._statements.pairs(Pairs.of(asked))  # refuses what cannot be read, before anything is run
 
@@ -218,7 +218,7 @@ class DuckDB(SqlEngine):
 
         return work
 
-    def selected_groups(self, asked: Sums, choose: Choose) -> list[GroupKey]:
+    def selected_groups(self, asked: BoundedSums, choose: Choose) -> list[GroupKey]:
         """The keys of the groups that are chosen by their weights; the keys of others stay in DuckDB."""
         if self._may_change(asked.rows):
             return groups_from_sums(self, asked, choose)
@@ -238,11 +238,11 @@ class DuckDB(SqlEngine):
         packed = self._packer.packed(columns, self._statements.rows(whole), among)
         return self._temporary.store(self._statements.pairs(pairs, packed))
 
-    def _prepare_measured(self, asked: Sums, pairs: Pairs) -> exp.Table:
+    def _prepare_measured(self, asked: BoundedSums, pairs: Pairs) -> exp.Table:
         source = self._pairs.get(pairs, lambda: self._prepare_pairs(pairs))
         return self._temporary.store(self._statements.measured(asked, source))
 
-    def _prepare_weighed(self, asked: Sums) -> exp.Table:
+    def _prepare_weighed(self, asked: BoundedSums) -> exp.Table:
         pairs = Pairs.of(asked)
         if not self._single(asked.rows):
             source = self._pairs.get(pairs, lambda: self._prepare_pairs(pairs))
@@ -259,7 +259,7 @@ class DuckDB(SqlEngine):
         self._rows.forget(rows)
         return self._rows.get(rows, lambda: self._prepare_rows(rows, {**kept, **needed}))
 
-    def _prepare_lumped(self, asked: Sums) -> exp.Table:
+    def _prepare_lumped(self, asked: BoundedSums) -> exp.Table:
         pairs = Pairs.of(asked)
         staged = self._staged_for(pairs, reads_of([*asked.keys, *asked.features]))
 

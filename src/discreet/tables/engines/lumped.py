@@ -8,7 +8,7 @@
     lumped      k0 …, n, v0 …, w        for each group one pair of everybody, of weight `fine`, and what heavy pairs lose
 
 **Guarantee.** The sums are those of the pairs of all units. No feature is below zero here, so what a unit has in all groups
-bounds its norm: `Mass` has T = Σ t, and under `Norm` √Q ≤ Σ ⌈|v| / cells⌉ ≤ Σ ⌈t / cells⌉ + r · features. Who is within
+bounds its norm: `MassScheme` has T = Σ t, and under `NormScheme` √Q ≤ Σ ⌈|v| / cells⌉ ≤ Σ ⌈t / cells⌉ + r · features. Who is within
 `most` by that bound has the weight `fine`: Σ w · v = fine · Σ v − Σ (fine − w) · v, the last over all others.
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from discreet.tables.data.expr import Constant
-from discreet.tables.data.sums import Mass, Norm, Sums
+from discreet.tables.data.sums import BoundedSums, MassScheme, NormScheme
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.relation import UNIT, select
@@ -28,10 +28,10 @@ from discreet.tables.engines.widths import is_narrow_sum
 __all__ = ["by_size", "can_lump", "heavy_pairs", "lumped", "sized"]
 
 
-def can_lump(asked: Sums) -> bool:
+def can_lump(asked: BoundedSums) -> bool:
     """Whether what a unit has in all groups says who is surely not down-weighted."""
     return (
-        isinstance(asked.scheme, Norm | Mass)
+        isinstance(asked.scheme, NormScheme | MassScheme)
         and not asked.present
         and bool(asked.features)
         and all(
@@ -60,17 +60,17 @@ def by_size(statements: Statements, pairs: Pairs, rows: exp.Select, units: exp.T
     return joined.group_by(*(key.copy() for key in keys), copy=False)
 
 
-def heavy_pairs(statements: Statements, asked: Sums, rows: exp.Select, units: exp.Table) -> exp.Select:
+def heavy_pairs(statements: Statements, asked: BoundedSums, rows: exp.Select, units: exp.Table) -> exp.Select:
     """u, k0 …, n, v0 … of everybody who may be down-weighted."""
     names = [*Pairs.of(asked).key_names, *Pairs.of(asked).sum_names]
     chosen = select([t.column(name) for name in (UNIT, *names)], rows)
     return statements.pairs(Pairs.of(asked), chosen.where(_among(asked, units), copy=False))
 
 
-def lumped(statements: Statements, asked: Sums, rows: exp.Select, heavy: exp.Table) -> exp.Query:
+def lumped(statements: Statements, asked: BoundedSums, rows: exp.Select, heavy: exp.Table) -> exp.Query:
     """k0 …, n, v0 …, w: for each group one pair of everybody, and the heavy pairs, which lose what they are not to have."""
     pairs, scheme = Pairs.of(asked), asked.scheme
-    assert isinstance(scheme, Norm | Mass)
+    assert isinstance(scheme, NormScheme | MassScheme)
     keys = [t.column(name) for name in pairs.key_names]
     sums = [named(t.everyone(), "n"), *_sums(statements, pairs)]
     everybody = select([*keys, *sums, named(t.number(scheme.fine), "w")], rows)
@@ -88,21 +88,21 @@ def _sums(statements: Statements, pairs: Pairs) -> list[Term]:
     return [statements.as_sum(pairs, place, statements.total(pairs, place)) for place in places]
 
 
-def _among(asked: Sums, units: exp.Table) -> Term:
+def _among(asked: BoundedSums, units: exp.Table) -> Term:
     """Whether a row's unit may be down-weighted."""
     heavy = select([t.column(UNIT)], units).where(t.negated(_within(asked)), copy=False)
     return exp.In(this=t.column(UNIT), query=heavy.subquery(copy=False))
 
 
-def _within(asked: Sums) -> Term:
+def _within(asked: BoundedSums) -> Term:
     """Whether a unit is within `most` by what it has in all groups, from r and the sums of a unit.
 
     A narrow sum and a number of cells have 62 bits at most, so that one and the other fit 64; sums of several do not.
     """
     scheme, pairs = asked.scheme, Pairs.of(asked)
-    assert isinstance(scheme, Norm | Mass)
+    assert isinstance(scheme, NormScheme | MassScheme)
     parts: list[Term] = [t.column(f"t{pairs.features.index(feature)}") for feature in asked.features]
-    if isinstance(scheme, Norm):
+    if isinstance(scheme, NormScheme):
         parts = [
             t.call("DIVIDE", t.add(part, t.number(cells - 1)), t.number(cells))
             for part, cells in zip(parts, scheme.cells, strict=True)

@@ -12,9 +12,9 @@ from functools import singledispatchmethod
 
 from sqlglot import exp
 
-from discreet.tables.data import sums as plan
 from discreet.tables.data.engine import ROW
 from discreet.tables.data.expr import Read
+from discreet.tables.data.sums import Filtered, Lookup, Paired, Private, Relation
 from discreet.tables.data.types import TRUTH
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.dialect import Dialect
@@ -43,12 +43,12 @@ class Relations:
         return self._names.name(read)
 
     @singledispatchmethod
-    def rows(self, rows: plan.Relation, needed: Mapping[Read, None]) -> exp.Select:
+    def rows(self, rows: Relation, needed: Mapping[Read, None]) -> exp.Select:
         """SELECT the unit, and the cells of what is needed; columns are named by `name_of`."""
         raise AssertionError(f"no engine knows {type(rows).__name__}")
 
     @rows.register
-    def _private(self, rows: plan.Private, needed: Mapping[Read, None]) -> exp.Select:
+    def _private(self, rows: Private, needed: Mapping[Read, None]) -> exp.Select:
         table = known_table(self.tables, rows.table, private=True)
         chosen = self._cells(table, needed)
         if table.unit in {None, ROW}:
@@ -61,13 +61,13 @@ class Relations:
         return chosen.select(whose, copy=False).where(mine, copy=False)
 
     @rows.register
-    def _filtered(self, rows: plan.Filtered, needed: Mapping[Read, None]) -> exp.Select:
+    def _filtered(self, rows: Filtered, needed: Mapping[Read, None]) -> exp.Select:
         inner = self.rows(rows.rows, {**needed, **reads_of([rows.condition])})
         kept = self._columns(rows, needed)
         return select(kept, inner).where(self.writer().write(rows.condition), copy=False)
 
     @rows.register
-    def _lookup(self, rows: plan.Lookup, needed: Mapping[Read, None]) -> exp.Select:
+    def _lookup(self, rows: Lookup, needed: Mapping[Read, None]) -> exp.Select:
         table = known_table(self.tables, rows.table, private=False)
         mine = {read: None for read in needed if read.table != rows.table}
         left = self.rows(rows.rows, {**mine, **reads_of(one for one, _ in rows.on)})
@@ -82,7 +82,7 @@ class Relations:
         )
 
     @rows.register
-    def _paired(self, rows: plan.Paired, needed: Mapping[Read, None]) -> exp.Select:
+    def _paired(self, rows: Paired, needed: Mapping[Read, None]) -> exp.Select:
         here, there = set(all_tables(rows.rows)), set(all_tables(rows.other))
         wanted = {**needed, **reads_of(part for pair in rows.on for part in pair)}
         left = self.rows(rows.rows, {read: None for read in wanted if read.table in here})
@@ -122,9 +122,7 @@ class Relations:
         ]
         return select(cells or [named(t.number(1), "one")], self.places[table.name])
 
-    def _columns(
-        self, rows: plan.Relation, needed: Mapping[Read, None], side: str | None = None
-    ) -> list[Term]:
+    def _columns(self, rows: Relation, needed: Mapping[Read, None], side: str | None = None) -> list[Term]:
         columns = [named(t.column(self.name_of(read)), self.name_of(read)) for read in needed]
         if unit_of(self.tables, rows) != ROW:
             columns.append(named(t.column(UNIT, side), UNIT))

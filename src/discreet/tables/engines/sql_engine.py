@@ -16,7 +16,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from discreet.tables.data.expr import Read
-from discreet.tables.data.sums import Lookup, Relation, Sizes, Sums
+from discreet.tables.data.sums import BoundedSums, Lookup, Relation, UnitSizes
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import Base, Found
 from discreet.tables.engines.dialect import Dialect
@@ -48,10 +48,10 @@ class SqlEngine(Base):
     def _fetch(self, statement: str) -> Sequence[Sequence[Any]]:
         """The rows of an answer."""
 
-    def _sums(self, asked: Sums) -> Callable[[], Found]:
+    def _sums(self, asked: BoundedSums) -> Callable[[], Found]:
         return self._from_pairs(Pairs.of(asked), lambda source: self._statements.answer(asked, source))
 
-    def _sizes(self, asked: Sizes) -> Callable[[], Found]:
+    def _sizes(self, asked: UnitSizes) -> Callable[[], Found]:
         return self._from_pairs(Pairs.sized(asked), lambda source: self._statements.sizes(asked, source))
 
     @abstractmethod

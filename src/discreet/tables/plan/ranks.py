@@ -36,7 +36,7 @@ from discreet.tables.answer.answer import Noisy
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.data.engine import Engine, guarded
 from discreet.tables.data.expr import Arithmetic, Constant, Expr, IsNull, Not, Quotient
-from discreet.tables.data.sums import Filtered, GroupKey, Rows, Sums
+from discreet.tables.data.sums import BoundedSums, Filtered, GroupKey, RowScheme
 from discreet.tables.data.types import NUMBER, Type, read_back
 from discreet.tables.plan.brackets import BinWeights, QuantileIntervals
 from discreet.tables.plan.linear import whole
@@ -137,8 +137,8 @@ class RankStrategy:
     def _ready(self, epsilon: float) -> Ranks:
         bins, scope = ValueBins.of(self.of.type), self.scope
         rows = Filtered(scope.rows, Not(IsNull(self.of))) if self.of.type.null else scope.rows
-        scheme = Rows(scope.contribution.rows, scope.fine)
-        sums = Sums(rows, (*scope.keys, bins.place(self.of)), (whole(1),), scheme)
+        scheme = RowScheme(scope.contribution.rows, scope.fine)
+        sums = BoundedSums(rows, (*scope.keys, bins.place(self.of)), (whole(1),), scheme)
         return Ranks(self, bins, sums, epsilon)
 
 
@@ -148,7 +148,7 @@ class Ranks:
 
     strategy: RankStrategy
     bins: ValueBins
-    sums: Sums
+    sums: BoundedSums
     epsilon: float
 
     @property

@@ -36,7 +36,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.tables.answer.answer import Noisy
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.data.engine import Engine, Integers, selected_groups
-from discreet.tables.data.sums import GroupKey, Groups, Sums, sorted_groups
+from discreet.tables.data.sums import BoundedSums, GroupKey, GroupScheme, sorted_groups
 from discreet.tables.plan.contribution import ROOT_TWO
 from discreet.tables.plan.estimate import ColumnEstimate
 from discreet.tables.plan.intervals import NoiseVector
@@ -64,7 +64,7 @@ class SelectedGroups:
 class KeySelection:
     """A threshold on noisy weights of groups; `estimates` are the columns that are read off the same noisy weights."""
 
-    sums: Sums
+    sums: BoundedSums
     law: NoiseDistribution
     threshold: int  # in cells; reached by those at it
     guarantee: Guarantee
@@ -162,9 +162,9 @@ class KeySelection:
         )
 
     @property
-    def scheme(self) -> Groups:
+    def scheme(self) -> GroupScheme:
         """How much a unit gives to each of its groups."""
-        assert isinstance(self.sums.scheme, Groups)
+        assert isinstance(self.sums.scheme, GroupScheme)
         return self.sums.scheme
 
 
@@ -204,14 +204,14 @@ def laplace_selection(
     )
 
 
-def weight_in_each_group(scheme: Groups, groups: int) -> int:
+def weight_in_each_group(scheme: GroupScheme, groups: int) -> int:
     """The weight that a unit in so many groups gives to each."""
     if groups > scheme.most:
         return 0
     return scheme.fine // groups if scheme.norm == 1 else math.isqrt(scheme.fine**2 // groups)
 
 
-def threshold_for(scheme: Groups, law: NoiseDistribution, delta: float) -> int:
+def threshold_for(scheme: GroupScheme, law: NoiseDistribution, delta: float) -> int:
     """The least number with 1 - (1 - P(noise >= it - w_m))^m <= δ for a unit in m groups, for every m; or a greater one."""
     return max(
         weight_in_each_group(scheme, few) + law.tail_bound(2 * _chance_in_each_group(delta, many)) + 1
@@ -240,23 +240,26 @@ def _max_groups(scope: QueryScope) -> int:
     return who.stated_groups or max(who.rows, _USUAL)
 
 
-def _scheme(scope: QueryScope, norm: int) -> Groups:
+def _scheme(scope: QueryScope, norm: int) -> GroupScheme:
     """A weight is a share of `fine`; one that can only be all or nothing is 1 or 0."""
     most = _max_groups(scope)
-    return Groups(min(most, _FINE) if norm == 1 else most, _FINE if most > 1 else 1, norm)
+    return GroupScheme(min(most, _FINE) if norm == 1 else most, _FINE if most > 1 else 1, norm)
 
 
 @dataclass(frozen=True)
 class _Chosen:
     """The numbers of a selection."""
 
-    scheme: Groups
+    scheme: GroupScheme
     law: NoiseDistribution
     threshold: int
     guarantee: Guarantee
 
     def of(self, scope: QueryScope, counted: Sequence[Aggregate]) -> KeySelection:
-        sums, moments = Sums(scope.rows, scope.keys, (), self.scheme), ColumnMoments(count={0: Fraction(1)})
+        sums, moments = (
+            BoundedSums(scope.rows, scope.keys, (), self.scheme),
+            ColumnMoments(count={0: Fraction(1)}),
+        )
         estimates = {
             one.name: ColumnEstimate(one, moments, NoiseVector((self.law,)), whole=True) for one in counted
         }

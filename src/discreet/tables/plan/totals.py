@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Noisy sums: the features of a layout, bounded unit by unit in the engine, and noise on what comes back.
 
-    Laplace     every row of a unit weighs the same, its rows count `at_most` in all:  plan.Rows, l1
-                or, for sums alone, what a unit adds is cut to what so many rows can:  plan.Mass, l1
-    Gaussian    the whole answer of a unit is scaled to a length:                      plan.Norm, l2
+    Laplace     every row of a unit weighs the same, its rows count `at_most` in all:  RowScheme, l1
+                or, for sums alone, what a unit adds is cut to what so many rows can:  MassScheme, l1
+    Gaussian    the whole answer of a unit is scaled to a length:                      NormScheme, l2
 
 Sums are a part of their own. A mean needs the same weights for its sum and its count, and those go by rows; a sum that
 goes by what is summed is cut only where a unit adds more than `at_most` rows at the bound, which few do.
@@ -30,7 +30,7 @@ from discreet.tables.answer.answer import Noisy
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.data.engine import Engine, guarded
 from discreet.tables.data.expr import Arithmetic, Constant, Expr
-from discreet.tables.data.sums import Answer, GroupKey, Mass, Norm, Rows, Sums
+from discreet.tables.data.sums import BoundedSums, ExactSums, GroupKey, MassScheme, NormScheme, RowScheme
 from discreet.tables.plan.contribution import Contribution, MassFit, NormFit, fit_mass, fit_norm
 from discreet.tables.plan.estimate import ColumnEstimate
 from discreet.tables.plan.intervals import LinearForm, NoiseVector
@@ -116,7 +116,7 @@ class TotalsStrategy:
 class Totals:
     """Noisy sums that are ready to be drawn."""
 
-    sums: Sums
+    sums: BoundedSums
     laws: tuple[NoiseDistribution, ...]
     guarantee: Guarantee
     estimates: dict[str, ColumnEstimate]
@@ -132,7 +132,7 @@ class Totals:
             noisy[:, place] = [row[place] + extra for row, extra in zip(table, drawn, strict=True)]
         return {name: estimate.noisy(noisy) for name, estimate in self.estimates.items()}
 
-    def exact(self, engine: Engine, groups: Sequence[GroupKey] = ()) -> Answer:
+    def exact(self, engine: Engine, groups: Sequence[GroupKey] = ()) -> ExactSums:
         """The bounded sums, before any noise; of these groups, and perhaps of others."""
         return guarded(engine.sums, replace(self.sums, among=tuple(groups)))
 
@@ -155,7 +155,9 @@ def laplace_totals(asked: TotalsStrategy, epsilon: Fraction) -> Totals:
     draft = _finest(asked.scope.contribution, lambda bits, fine: _laplace_draft(asked, share, bits, fine))
     who, fine = asked.scope.contribution, draft.fine
     parts = [privacy.discrete_laplace(scale, moved, **who.words) for scale, moved in draft.moved]
-    sums = Sums(asked.scope.rows, asked.scope.keys, tuple(draft.layout.features), Rows(who.rows, fine))
+    sums = BoundedSums(
+        asked.scope.rows, asked.scope.keys, tuple(draft.layout.features), RowScheme(who.rows, fine)
+    )
     units = [Fraction(1, fine)] * len(draft.scales)
     laws = tuple(LaplaceDistribution(scale) for scale in draft.scales)
     return Totals(
@@ -170,7 +172,7 @@ def _mass_totals(asked: TotalsStrategy, epsilon: Fraction) -> Totals:
     mass, fine = draft.mass, draft.fine
     assert mass is not None
     features = tuple(map(_times, draft.layout.features, mass.times))
-    sums = Sums(asked.scope.rows, asked.scope.keys, features, Mass(mass.most, fine))
+    sums = BoundedSums(asked.scope.rows, asked.scope.keys, features, MassScheme(mass.most, fine))
     ((scale, moved),) = draft.moved
     laws = tuple(LaplaceDistribution(scale) for _ in features)
     guarantee = privacy.discrete_laplace(scale, moved, **asked.scope.contribution.words)
@@ -184,7 +186,9 @@ def gaussian_totals(asked: TotalsStrategy, noise: float) -> Totals:
     fit, fine = draft.fit, draft.fine
     assert fit is not None
     features = tuple(map(_times, draft.layout.features, fit.times))
-    sums = Sums(asked.scope.rows, asked.scope.keys, features, Norm(fit.most, fine, fit.cells), fit.present)
+    sums = BoundedSums(
+        asked.scope.rows, asked.scope.keys, features, NormScheme(fit.most, fine, fit.cells), fit.present
+    )
     units = [Fraction(1, fine * times) for times in fit.times]
     units += [Fraction(1, fine * fit.present)] if fit.present else []
     laws = tuple(GaussianDistribution(scale) for scale in draft.scales)
