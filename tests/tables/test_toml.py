@@ -67,7 +67,7 @@ ledger = "visits.ledger"
 """
 
 
-def read(folder: Path, text: str) -> toml.Described:
+def read(folder: Path, text: str) -> toml.DataDescription:
     path = folder / "clinic.toml"
     path.write_text(text, encoding="utf-8")
     return toml.read(path)

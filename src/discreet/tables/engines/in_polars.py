@@ -22,8 +22,8 @@ from discreet.tables.data.engine import ROW, Choose, groups_from_sums, guarded
 from discreet.tables.data.expr import Constant, Read
 from discreet.tables.data.frozen import Frozen
 from discreet.tables.data.readers.parquet import Parquet
-from discreet.tables.data.readers.schema import opened
-from discreet.tables.data.readers.sound import sound
+from discreet.tables.data.readers.schema import guard_opening
+from discreet.tables.data.readers.sound import sanitize
 from discreet.tables.data.readers.texts import from_path
 from discreet.tables.data.sums import (
     BoundedSums,
@@ -370,12 +370,16 @@ def open_polars(tables: Mapping[str, Any], units: Mapping[str, str | None]) -> P
         rows = from_path(source) if isinstance(source, str | Path) else source
         if isinstance(rows, Parquet):
             files += [str(path) for path in rows.paths]
-            frames[name] = opened(lambda these=rows: _scanned(these))
+            frames[name] = guard_opening(lambda these=rows: _scanned(these))
         else:
-            frame = rows if hasattr(rows, "lazy") else opened(lambda table=rows: pl.from_arrow(sound(table)))
+            frame = (
+                rows
+                if hasattr(rows, "lazy")
+                else guard_opening(lambda table=rows: pl.from_arrow(sanitize(table)))
+            )
             live |= {name} if isinstance(frame, pl.LazyFrame) else set()
             frames[name] = frame.lazy()
-        schema = opened(lambda at=frames[name]: at.collect_schema())
+        schema = guard_opening(lambda at=frames[name]: at.collect_schema())
         columns = {key: column_of(key, kind) for key, kind in schema.items()}
         sources[name] = SourceTable(name, columns, units.get(name))
     return Polars(frames, sources, Frozen(files), live)
