@@ -64,8 +64,7 @@ class CapMechanism(Mechanism):
         who = dataset.unit
         self._moved = 2 if who.relation == "replace" else 1
         self._law = LaplaceDistribution(float_above(self._moved / exactly(self.epsilon)))
-        words = {"relation": who.relation, "unit": who.protects}
-        self._guarantee = privacy.discrete_laplace(self._law.scale, self._moved, **words)
+        self._guarantee = privacy.discrete_laplace(self._law.scale, self._moved, unit=who)
 
     @property
     def guarantee(self) -> Guarantee:

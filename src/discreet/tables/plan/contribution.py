@@ -64,11 +64,6 @@ class Contribution:
         """Whether a neighbour has another unit in the place of one, and not one more or less."""
         return self.unit.relation == "replace"
 
-    @property
-    def words(self) -> dict[str, str]:
-        """Unit and relation, as guarantees take them."""
-        return {"relation": self.unit.relation, "unit": self.unit.protects}
-
     def replacement_factor_l1(self) -> int:
         """By how much a replaced unit moves sums further, in l1, than one that is added or removed."""
         return 2 if self.replaces else 1

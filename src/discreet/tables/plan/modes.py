@@ -71,7 +71,7 @@ class Modes:
 
     @property
     def guarantee(self) -> Guarantee:
-        return privacy.exponential(self.epsilon, **self.strategy.scope.contribution.words)
+        return privacy.exponential(self.epsilon, unit=self.strategy.scope.contribution.unit)
 
     @property
     def candidates(self) -> tuple[Any, ...]:

@@ -179,10 +179,10 @@ def gaussian_selection(
     scope: QueryScope, noise: float, delta: float, counted: Sequence[Aggregate] = ()
 ) -> KeySelection:
     """Groups named with Gaussian noise of `noise` sensitivities, and a leak of δ; `counted` come with them."""
-    who, scheme = scope.contribution, _scheme(scope, 2)
-    stretch = ROOT_TWO if who.replaces else Fraction(1)
+    contribution, scheme = scope.contribution, _scheme(scope, 2)
+    stretch = ROOT_TWO if contribution.replaces else Fraction(1)
     law = GaussianDistribution(float_above(widest(noise) * stretch * scheme.fine))
-    guarantee = privacy.leaky(delta, **who.words) + privacy.gaussian(noise, **who.words)
+    guarantee = privacy.leaky(delta, unit=contribution.unit) + privacy.gaussian(noise, unit=contribution.unit)
     chosen = _Chosen(scheme, law, threshold_for(scheme, law, delta), guarantee)
     return chosen.of(scope, counted)
 
@@ -191,14 +191,16 @@ def laplace_selection(
     scope: QueryScope, epsilon: Fraction, delta: float, counted: Sequence[Aggregate] = ()
 ) -> KeySelection:
     """Groups named with Laplace noise that costs ε, and a leak of δ; `counted` come with them."""
-    who, scheme = scope.contribution, _scheme(scope, 1)
-    moved = who.replacement_factor_l1() * scheme.fine
+    contribution, scheme = scope.contribution, _scheme(scope, 1)
+    moved = contribution.replacement_factor_l1() * scheme.fine
     law = LaplaceDistribution(float_above(moved / exactly(float_below(epsilon))))
-    guarantee = privacy.leaky(delta, **who.words) + privacy.discrete_laplace(law.scale, moved, **who.words)
+    guarantee = privacy.leaky(delta, unit=contribution.unit) + privacy.discrete_laplace(
+        law.scale, moved, unit=contribution.unit
+    )
     if scheme.most > 1:
         return _Chosen(scheme, law, threshold_for(scheme, law, delta), guarantee).of(scope, counted)
     # whoever is replaced moves two numbers, and each of them may be where only one of the two laws is
-    most = truncation_for(law.scale, _chance_in_each_group(delta, who.replacement_factor_l1()))
+    most = truncation_for(law.scale, _chance_in_each_group(delta, contribution.replacement_factor_l1()))
     return _Chosen(scheme, TruncatedLaplaceDistribution(law.scale, most), most + 1, guarantee).of(
         scope, counted
     )
@@ -234,10 +236,10 @@ def _chance_in_each_group(delta: float, groups: int) -> float:
 
 
 def _max_groups(scope: QueryScope) -> int:
-    who = scope.contribution
-    if who.one_row_per_unit:
+    contribution = scope.contribution
+    if contribution.one_row_per_unit:
         return 1
-    return who.stated_groups or max(who.rows, _USUAL)
+    return contribution.stated_groups or max(contribution.rows, _USUAL)
 
 
 def _scheme(scope: QueryScope, norm: int) -> GroupScheme:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
@@ -68,12 +67,11 @@ class Spend:
     def target(self, unit: Unit | None = None) -> Guarantee:
         """The guarantee that every promise made for this spend implies."""
         who = unit or Unit()
-        words: dict[str, Any] = {"relation": who.relation, "unit": who.protects}
         if self.rho is not None:
             if self.delta is None:
-                return privacy.concentrated(self.rho, **words)
-            return privacy.approximate_concentrated(self.delta, self.rho, **words)
+                return privacy.concentrated(self.rho, unit=who)
+            return privacy.approximate_concentrated(self.delta, self.rho, unit=who)
         assert self.epsilon is not None
         if self.delta is None:
-            return privacy.pure(self.epsilon, **words)
-        return privacy.approximate(self.epsilon, self.delta, **words)
+            return privacy.pure(self.epsilon, unit=who)
+        return privacy.approximate(self.epsilon, self.delta, unit=who)
