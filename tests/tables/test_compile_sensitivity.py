@@ -105,7 +105,7 @@ def test_a_total_of_replaced_units_moves_by_one_unit(relation):
 @pytest.mark.parametrize("spend", [PURE, GAUSSIAN], ids=["laplace", "gaussian"])
 @pytest.mark.parametrize("at_most", [1, 2, 3])
 @pytest.mark.parametrize("asked", AGGREGATES.values(), ids=AGGREGATES)
-def test_nobody_within_the_limit_is_weighed_down(asked, at_most, spend):
+def test_nobody_within_the_limit_is_down_weighted(asked, at_most, spend):
     mechanism = compile_question(question(*asked, keys=("a", "b")), dataset(at_most=at_most), spend)
     for part in mechanism.stages:
         if isinstance(part.sums.scheme, GroupScheme):

@@ -13,7 +13,7 @@ from discreet.tables import engines
 from discreet.tables.ask.after import PublicValue, ReleasedColumn, ReleasedOperation, quotient_columns
 from discreet.tables.ask.sql import parse
 from discreet.tables.data.sums import BoundedSums, Filtered, MassScheme, NormScheme, Private, RowScheme
-from discreet.tables.engines.lumped import can_lump
+from discreet.tables.engines.down_weighted import can_separate
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.spend import Spend
 from tests.tables.reference import Reference
@@ -142,7 +142,7 @@ def test_a_replaced_total_has_the_bound_that_needs_less_noise(sums, keys, scheme
 
 
 @pytest.mark.parametrize("counts", [(11, 0), (12, 5), (7, 8), (30, 1), (100, 100)])
-def test_a_count_is_weighed_down_no_more_than_it_must_be(counts):
+def test_a_count_is_down_weighted_no_more_than_it_must_be(counts):
     """Whole steps of a row each would cost up to a fifth: 10 / (⌊√(11²)⌋ + 2) is 0.77 and not 0.91."""
     mechanism = compile_question(question(("count",), keys=("a", "b")), dataset(at_most=10), SPENDS["rho"])
     person = (("a", 1),) * counts[0] + (("b", 1),) * counts[1]
@@ -188,7 +188,7 @@ def test_sums_of_the_few_and_the_many_are_those_of_all(both, scheme, keys):
     some = Filtered(ROWS, Compare(">", column("y", 0, 5000, table="long"), whole(40)))
     for rows in (ROWS, some):
         asked = BoundedSums(rows, keys, (AMOUNT,), scheme)
-        assert can_lump(asked)
+        assert can_separate(asked)
         assert duck.sums(asked) == duck.sums(asked) == reference.sums(asked)
         mean = BoundedSums(rows, keys, (AMOUNT, whole(1)), RowScheme(3, 4096))
         assert duck.sums(mean) == reference.sums(mean)
@@ -212,10 +212,10 @@ def test_what_was_staged_for_a_sum_serves_the_mean(both):
     assert duck.sums(wide) == reference.sums(wide)
 
 
-def test_only_sums_that_are_never_negative_are_lumped():
+def test_only_sums_that_are_never_negative_are_separated():
     negative = column("y", -1, 5, table="long")
-    assert not can_lump(BoundedSums(ROWS, (), (negative,), MassScheme(5, 64)))
-    assert not can_lump(BoundedSums(ROWS, (), (whole(1),), NormScheme(5, 64, (1,))))
-    assert not can_lump(BoundedSums(ROWS, (), (AMOUNT,), RowScheme(5, 64)))
-    assert not can_lump(BoundedSums(ROWS, (), (AMOUNT,), NormScheme(5, 64, (1, 1)), present=3))
-    assert not can_lump(BoundedSums(ROWS, (), (column("y", 0, 2**62, table="long"),), MassScheme(5, 64)))
+    assert not can_separate(BoundedSums(ROWS, (), (negative,), MassScheme(5, 64)))
+    assert not can_separate(BoundedSums(ROWS, (), (whole(1),), NormScheme(5, 64, (1,))))
+    assert not can_separate(BoundedSums(ROWS, (), (AMOUNT,), RowScheme(5, 64)))
+    assert not can_separate(BoundedSums(ROWS, (), (AMOUNT,), NormScheme(5, 64, (1, 1)), present=3))
+    assert not can_separate(BoundedSums(ROWS, (), (column("y", 0, 2**62, table="long"),), MassScheme(5, 64)))

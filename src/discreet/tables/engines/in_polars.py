@@ -42,10 +42,10 @@ from discreet.tables.data.sums import (
     UnitSizes,
 )
 from discreet.tables.engines import forks
-from discreet.tables.engines.base import Base, Found
+from discreet.tables.engines.base import EngineBase, Found
+from discreet.tables.engines.cache import PreparedCache
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.polars_write import PolarsWriter, cell, narrow, plain, type_of, wide
-from discreet.tables.engines.prepared import Prepared
 from discreet.tables.engines.results import cells_of, value_of, wanted_parts
 from discreet.tables.engines.source import SourceColumn, SourceTable, comparable, known_table, readable
 from discreet.tables.engines.tree import all_tables, normal, reads_of
@@ -57,7 +57,7 @@ UNIT = "u"
 Needed = Mapping[Read, None]
 
 
-class Polars(Base):
+class Polars(EngineBase):
     """Tables in Polars."""
 
     name: str = "polars"
@@ -72,15 +72,15 @@ class Polars(Base):
         super().__init__(tables)
         self._frames, self._frozen, self._live = dict(frames), frozen, live
         self._names: dict[Read, str] = {}
-        self._prepared: Prepared[Pairs, pl.DataFrame] = Prepared(lambda _: None)
-        self._weighed: Prepared[BoundedSums, pl.DataFrame] = Prepared(lambda _: None)
+        self._prepared: PreparedCache[Pairs, pl.DataFrame] = PreparedCache(lambda _: None)
+        self._group_weights: PreparedCache[BoundedSums, pl.DataFrame] = PreparedCache(lambda _: None)
 
     def _name(self, read: Read) -> str:
         return self._names.setdefault(normal(read), f"c{len(self._names)}")
 
     def _let_go(self) -> None:
         self._prepared.clear()
-        self._weighed.clear()
+        self._group_weights.clear()
 
     def _wake(self) -> None:
         """Frames cross a fork; the threads that carry them out do not."""
@@ -101,7 +101,7 @@ class Polars(Base):
             return inner.filter(self._writer().write(rows.condition))
         if isinstance(rows, Lookup):
             return self._lookup(rows, needed)
-        return self._paired(rows, needed)
+        return self._paired_rows(rows, needed)
 
     def _private(self, name: str, needed: Needed) -> pl.LazyFrame:
         table = known_table(self._tables, name, private=True)
@@ -126,16 +126,16 @@ class Polars(Base):
         if self._single(rows):
             # a key that is there twice would make two units of one row
             right = right.unique(subset=[self._name(other) for _, other in rows.on], keep="none")
-        return self._matched(left, right, rows.on, "left" if rows.keep else "inner")
+        return self._match_rows(left, right, rows.on, "left" if rows.keep else "inner")
 
-    def _paired(self, rows: Paired, needed: Needed) -> pl.LazyFrame:
+    def _paired_rows(self, rows: Paired, needed: Needed) -> pl.LazyFrame:
         here, there = set(all_tables(rows.rows)), set(all_tables(rows.other))
         wanted = {**needed, **reads_of(part for pair in rows.on for part in pair)}
         left = self._rows(rows.rows, {read: None for read in wanted if read.table in here})
         right = self._rows(rows.other, {read: None for read in wanted if read.table in there})
-        return self._matched(left, right.rename({UNIT: "v"}), rows.on, "inner", units=True)
+        return self._match_rows(left, right.rename({UNIT: "v"}), rows.on, "inner", units=True)
 
-    def _matched(
+    def _match_rows(
         self, left: pl.LazyFrame, right: pl.LazyFrame, on: Any, how: Any, *, units: bool = False
     ) -> pl.LazyFrame:
         """Equal parts of `on`; NULL equals nothing."""
@@ -176,7 +176,7 @@ class Polars(Base):
         counted = pl.len().cast(pl.Int64).alias("n")
         return valued.group_by(UNIT, *keys).agg(counted, *(pl.col(name).sum() for name in values))
 
-    def _kept(self, pairs: Pairs) -> Callable[[], pl.LazyFrame]:
+    def _cached_pairs(self, pairs: Pairs) -> Callable[[], pl.LazyFrame]:
         """The pairs, from memory if they are there."""
         rows = self._rows(pairs.rows, reads_of([*pairs.keys, *pairs.features]))
         single = self._single(pairs.rows)
@@ -202,7 +202,7 @@ class Polars(Base):
 
     def _sums(self, asked: BoundedSums) -> Callable[[], Found]:
         pairs = Pairs.of(asked)
-        made = self._kept(pairs)
+        made = self._cached_pairs(pairs)
         return lambda: self._answer(asked, pairs, made()).collect().rows()
 
     def selected_groups(self, asked: BoundedSums, choose: Choose) -> list[GroupKey]:
@@ -220,18 +220,18 @@ class Polars(Base):
     def _weights(self, asked: BoundedSums) -> pl.DataFrame:
         """k0 …, s0 of all groups that weigh something, in the order of their keys."""
         pairs = Pairs.of(asked)
-        made, weight = self._kept(pairs), pl.col("s0").cast(pl.Int64)
+        made, weight = self._cached_pairs(pairs), pl.col("s0").cast(pl.Int64)
 
-        def weighed() -> pl.DataFrame:
+        def weigh() -> pl.DataFrame:
             summed = self._answer(asked, pairs, made()).with_columns(weight)
             return summed.sort(*pairs.key_names, nulls_last=True).collect()
 
         self._frozen.check()
-        return self._weighed.get(asked, weighed)
+        return self._group_weights.get(asked, weigh)
 
     def _answer(self, asked: BoundedSums, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
         once = isinstance(asked.scheme, OnceScheme)
-        weighted = frame if once else self._weighted(asked, frame)
+        weighted = frame if once else self._with_weights(asked, frame)
         sums = [pl.len().cast(pl.Int64).alias("s0")] if once else _sums_of(asked)
         if not asked.keys:
             return weighted.select(*sums)
@@ -244,7 +244,7 @@ class Polars(Base):
         summed = weighted.group_by(*pairs.key_names).agg(*sums)
         return summed.filter(pl.col("s0") > wide(0)) if isinstance(asked.scheme, GroupScheme) else summed
 
-    def _weighted(self, asked: BoundedSums, frame: pl.LazyFrame) -> pl.LazyFrame:
+    def _with_weights(self, asked: BoundedSums, frame: pl.LazyFrame) -> pl.LazyFrame:
         """The pairs, each with the weight of its unit."""
         scheme = asked.scheme
         measured = {"m": narrow(1)}
@@ -270,7 +270,7 @@ class Polars(Base):
         return frame.join(units.select(UNIT, w=_weight(scheme)), on=UNIT, how="inner")
 
     def _sizes(self, asked: UnitSizes) -> Callable[[], Found]:
-        made = self._kept(Pairs.sized(asked))
+        made = self._cached_pairs(Pairs.for_sizes(asked))
         measured = pl.col("n").sum() if asked.norm == 1 else (pl.col("n") * pl.col("n")).sum()
         root = _root(pl.col("size"))
         exact = pl.when(root * root == pl.col("size")).then(root).otherwise(root + narrow(1))

@@ -43,6 +43,6 @@ class Pairs:
         return Pairs(asked.rows, asked.keys, tuple(summed))
 
     @staticmethod
-    def sized(asked: UnitSizes) -> Pairs:
+    def for_sizes(asked: UnitSizes) -> Pairs:
         """The pairs that sizes are made from; groups do not matter where rows are counted."""
         return Pairs(asked.rows, asked.keys if asked.norm == 2 else (), ())

@@ -25,10 +25,10 @@ from discreet.tables.data.types import (
 from discreet.tables.engines.source import SourceTable
 
 __all__ = [
-    "answered",
+    "bin_counts",
     "cells_of",
-    "checked_keys",
-    "counted",
+    "check_keys",
+    "exact_sums",
     "value_of",
     "wanted_parts",
     "whole_read",
@@ -57,7 +57,7 @@ def width(asked: BoundedSums) -> int:
     )
 
 
-def answered(asked: BoundedSums, rows: Iterable[Sequence[Any]]) -> ExactSums:
+def exact_sums(asked: BoundedSums, rows: Iterable[Sequence[Any]]) -> ExactSums:
     """Rows of keys and sums as an answer; a sum over nothing is 0."""
     count, keys = len(asked.keys), asked.keys
     end = count + width(asked)
@@ -97,7 +97,7 @@ def wanted_parts(asked: BoundedSums) -> list[tuple[str, Expr, list[Any]]]:
     ]
 
 
-def checked_keys(keys: Sequence[Expr]) -> None:
+def check_keys(keys: Sequence[Expr]) -> None:
     """Refuse keys that Python's calendar does not have."""
     for key in keys:
         kind = key.type
@@ -111,7 +111,7 @@ def checked_keys(keys: Sequence[Expr]) -> None:
             )
 
 
-def counted(bins: int, rows: Iterable[Sequence[Any]]) -> tuple[int, ...]:
+def bin_counts(bins: int, rows: Iterable[Sequence[Any]]) -> tuple[int, ...]:
     """Rows of a bin and its count as one number for each bin."""
     found = {int(row[0]): int(row[1]) for row in rows}
     return tuple(found.get(place, 0) for place in range(bins))

@@ -14,7 +14,7 @@ from discreet.tables.data.expr import Expr
 from discreet.tables.data.sums import BoundedSums, GroupScheme, MassScheme, NormScheme, RowScheme, UnitSizes
 from discreet.tables.data.types import WIDEST
 
-__all__ = ["HEAVIEST", "STEPS", "checked", "checked_sizes", "is_narrow_product", "is_narrow_sum"]
+__all__ = ["HEAVIEST", "STEPS", "check_sizes", "check_sums", "is_narrow_product", "is_narrow_sum"]
 
 #: No relation has more rows than this.
 MOST_ROWS: Final = 1 << 40
@@ -51,7 +51,7 @@ def _most_of_one(asked: BoundedSums, place: int) -> int:
     return scheme.most * scheme.fine * scheme.cells[place]
 
 
-def checked(asked: BoundedSums) -> None:
+def check_sums(asked: BoundedSums) -> None:
     """Refuse a plan whose numbers could become too wide, and one that contradicts itself."""
     scheme = asked.scheme
     assert all(feature.type.places == 0 for feature in asked.features), "features are whole numbers"
@@ -80,7 +80,7 @@ def checked(asked: BoundedSums) -> None:
         )
 
 
-def checked_sizes(asked: UnitSizes) -> None:
+def check_sizes(asked: UnitSizes) -> None:
     """The edges of a histogram of sizes are increasing numbers above zero."""
     assert asked.norm in {1, 2}
     assert all(before < after for before, after in zip(asked.edges, asked.edges[1:], strict=False))

@@ -82,7 +82,7 @@ class TotalsStrategy:
         """Whether Laplace noise goes with a limit on what is summed, and is no more for that.
 
         A total of replaced units moves by the length of the interval in which it lies, which for numbers of both signs
-        and for several sums is less if rows are weighed.
+        and for several sums is less if rows are weighted.
         """
         contribution = self.scope.contribution
         if contribution.one_row_per_unit or any(one.kind != "sum" for one in self.aggregates):
