@@ -5,7 +5,7 @@
                 or, for sums alone, what a unit adds is cut to what so many rows can:  MassScheme, l1
     Gaussian    the whole answer of a unit is scaled to a length:                      NormScheme, l2
 
-Sums are a part of their own. A mean needs the same weights for its sum and its count, and those go by rows; a sum that
+Sums are a stage of their own. A mean needs the same weights for its sum and its count, and those go by rows; a sum that
 goes by what is summed is cut only where a unit adds more than `at_most` rows at the bound, which few do.
 
 **Guarantee.** `guarantee` bounds what the noisy sums of all groups reveal together: a sum of discrete Laplace guarantees,
@@ -148,7 +148,7 @@ class Totals:
 
 
 def laplace_totals(asked: TotalsStrategy, epsilon: Fraction) -> Totals:
-    """Totals whose promise is ε-differential privacy: every block gets the same part of ε."""
+    """Totals with ε-differential privacy: every block gets the same part of ε."""
     if asked.by_mass:
         return _mass_totals(asked, epsilon)
     share = exactly(float_below(epsilon / asked.blocks))
@@ -166,7 +166,7 @@ def laplace_totals(asked: TotalsStrategy, epsilon: Fraction) -> Totals:
 
 
 def _mass_totals(asked: TotalsStrategy, epsilon: Fraction) -> Totals:
-    """Sums whose promise is ε-differential privacy: one limit, and one noise, for all of them."""
+    """Sums with ε-differential privacy: one bound and one noise for all of them."""
     share = exactly(float_below(epsilon))
     draft = _finest(asked.scope.contribution, lambda bits, fine: _mass_draft(asked, share, bits, fine))
     mass, fine = draft.mass, draft.fine
@@ -181,7 +181,7 @@ def _mass_totals(asked: TotalsStrategy, epsilon: Fraction) -> Totals:
 
 
 def gaussian_totals(asked: TotalsStrategy, noise: float) -> Totals:
-    """Totals whose promise is that of Gaussian noise of `noise` sensitivities."""
+    """Totals with the guarantee of Gaussian noise of `noise` sensitivities."""
     draft = _finest(asked.scope.contribution, lambda bits, fine: _gaussian_draft(asked, noise, bits, fine))
     fit, fine = draft.fit, draft.fine
     assert fit is not None
