@@ -28,7 +28,7 @@ _MOST = 10**15
 #: What to pass for a probability of a name; of other numbers 1.0 is a fair example.
 _EXAMPLES = {"delta": "1e-6", "rate": "0.01", "confidence": "0.95", "rank": "0.5", "false_alarm": "0.01"}
 
-_NUMBER_WHY = "every bound is computed from it, and a value that is no number would make the promise empty."
+_NUMBER_WHY = "every bound is computed from it, and a value that is no number would make the guarantee empty."
 
 
 def real(**named: Any) -> float:
@@ -156,7 +156,7 @@ def flag(**named: Any) -> bool:
     raise BadParameter(
         "DP104",
         f"{name} must be True or False, not {_kind(value)}.",
-        why="it changes what is promised, so it is never guessed.",
+        why="it changes what is guaranteed, so it is never guessed.",
         fix=f"{name}=False",
     )
 
@@ -201,7 +201,7 @@ def _within(
     raise BadParameter(
         "DP102",
         f"{name} must lie in {interval}, not {number!r}.",
-        why="it is a probability, and outside that range it promises nothing.",
+        why="it is a probability, and outside that range it guarantees nothing.",
         fix=f"pass {name}={_EXAMPLES.get(name, '0.01')}",
     )
 
@@ -236,10 +236,12 @@ Kind = TypeVar("Kind")
 
 
 def arguments(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """A function whose misspelt, missing and surplus arguments are refused with a code and the name that was meant.
+    """A function whose misspelt, missing and surplus arguments are refused with a code and the name
+    that was meant.
 
-    A call that Python itself would refuse with a TypeError never began, so nothing was computed. What the function
-    raises is not touched, and no value that was passed is in the message: it may be private.
+    A call that Python itself would refuse with a TypeError never began, so nothing was computed.
+    What the function raises is not touched, and no value that was passed is in the message: it may
+    be private.
 
     >>> arguments(positive)(1.0)
     Traceback (most recent call last):
@@ -290,7 +292,7 @@ def _misnamed(
     return BadParameter(
         "DP107",
         f"{title} needs {', '.join(missing)}." if missing else f"{title} was given {twice[0]} twice.",
-        why="there is no default for what a promise is computed from, and nothing is ignored.",
+        why="there is no default for what a guarantee is computed from, and nothing is ignored.",
         fix=f"{title}({(missing or twice)[0]}={example}{', …' if len(listed) > 1 else ''})",
     )
 
@@ -301,7 +303,7 @@ def _unknown_argument(title: str, name: str, listed: Collection[str]) -> BadPara
     return BadParameter(
         "DP105",
         f"{title} has no argument {name!r}.",
-        why="a slip in a name would leave a default in its place, and change what is promised.",
+        why="a slip in a name would leave a default in its place, and change what is guaranteed.",
         fix=f"{near[0]}={example}   (did you mean this?)" if near else f"one of: {', '.join(listed)}",
     )
 

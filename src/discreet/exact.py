@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exact numbers: what a float says, the nearest float on the safe side, and one bisection.
 
-A float is read in one of two ways. `exactly` reads it as the decimal that it prints as, which is what its author meant:
-0.1 is one tenth. `as_ratio` reads it as the binary number that the machine holds, a little more than one tenth.
-Of the way back, `float_above` and `float_below` answer to `exactly`, and `binary_above` answers to `as_ratio`.
+A float is read in one of two ways. `exactly` reads it as the decimal that it prints as, which is
+what its author meant: 0.1 is one tenth. `as_ratio` reads it as the binary number that the machine
+holds, a little more than one tenth. Of the way back, `float_above` and `float_below` answer to
+`exactly`, and `binary_above` answers to `as_ratio`.
 
     ε = 0.3, three answers            exactly(0.3) / 3  is one tenth
     what each of them may cost        float_below(exactly(0.3) / 3)  is 0.1
 
-**Guarantee.** No function here rounds towards the unsafe side, and no arithmetic here is in floating point, except the
-midpoints of `bisect`, which are only places to look at.
+**Guarantee.** No function here rounds towards the unsafe side, and no arithmetic here is in
+floating point, except the midpoints of `bisect`, which are only places to look at.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ __all__ = [
 
 
 def as_ratio(value: object) -> Fraction:
-    """A number exactly; a numpy number is taken apart into Python's integers, which do not overflow.
+    """A number exactly; a numpy number is taken apart into Python's integers, which do not
+    overflow.
 
     What is no number raises TypeError, NaN ValueError and an infinity OverflowError.
 
@@ -57,7 +59,9 @@ def exactly(value: numbers.Real | float) -> Fraction:
 
 
 def widest(distance: numbers.Real | float) -> Fraction:
-    """A distance exactly; of a float the greater of its two readings, as a binary and as a decimal number."""
+    """A distance exactly; of a float the greater of its two readings, as a binary and as a decimal
+    number.
+    """
     return max(as_ratio(distance), exactly(distance))
 
 
@@ -113,9 +117,10 @@ def bisect(
 ) -> tuple[float, float]:
     """Where a monotone condition changes: a bracket (yes, no), halved that many times.
 
-    **Guarantee.** `holds` was true at the first of the two, or that is the `yes` of the caller; it was false at the
-    second, or that is the caller's `no`. So the first is the safe side of a condition that makes something safe. Either
-    may be the lower one. Neither of the caller's two ends is looked at.
+    **Guarantee.** `holds` was true at the first of the two, or that is the `yes` of the caller; it
+    was false at the second, or that is the caller's `no`. So the first is the safe side of a
+    condition that makes something safe. Either may be the lower one. Neither of the caller's two
+    ends is looked at.
 
     >>> bisect(lambda x: x * x <= 2, 0.0, 2.0, steps=50)[0]
     1.414213562373094
@@ -129,8 +134,8 @@ def bisect(
 def bisect_whole(holds: Callable[[int], bool], yes: int, no: int) -> int:
     """The last whole number, from `yes` towards `no`, at which a monotone condition holds.
 
-    **Guarantee.** `holds` was true there, or it is `yes` itself, which is not looked at; one step further it was false,
-    or that is `no`.
+    **Guarantee.** `holds` was true there, or it is `yes` itself, which is not looked at; one step
+    further it was false, or that is `no`.
 
     >>> bisect_whole(lambda n: n * n >= 50, 100, 0)
     8

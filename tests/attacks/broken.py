@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from discreet import privacy
-from discreet.audit.draws import Raised
+from discreet.audit.draws import ExceptionOutcome
 from discreet.mechanisms.mechanism import Refusal
 from discreet.privacy.guarantee import Guarantee
 
@@ -207,7 +207,7 @@ def fails_on_nothing(records, count):
     return (
         (np.mean(records) + laplace(1.0, count)).tolist()
         if records
-        else [Raised("ZeroDivisionError")] * count
+        else [ExceptionOutcome("ZeroDivisionError")] * count
     )
 
 

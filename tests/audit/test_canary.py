@@ -14,7 +14,7 @@ from scipy.sparse import lil_matrix
 
 from discreet import privacy
 from discreet.audit import one_run
-from discreet.audit.canary import _bound, _lifted, tail
+from discreet.audit.canary import _epsilon_bound, _liftable_mass, tail
 from discreet.errors import BadParameter
 
 
@@ -58,7 +58,7 @@ def worst_case(canaries, guesses, right, epsilon, delta):
 
 
 def _is_private(laws, near, epsilon, delta):
-    """The solution is what it is meant to be: laws that are (ε, δ)-close for every pair of neighbours."""
+    """The solution is what it is meant to be: distributions that are (ε, δ)-close for every pair of neighbours."""
     assert np.allclose(laws.sum(axis=1), 1)
     for a, b in near:
         assert np.maximum(laws[a] - math.exp(epsilon) * laws[b], 0).sum() <= delta + 1e-7
@@ -96,7 +96,7 @@ def test_the_budget_lifts_the_cheapest_mass_first(budget):
     masses = stats.binom.pmf(np.arange(6, -1, -1), 10, 0.6)
     costs = np.arange(1, 8)
     best = linprog(-np.ones(7), A_ub=[costs], b_ub=[budget], bounds=list(zip([0] * 7, masses, strict=True)))
-    assert _lifted(masses, budget) == pytest.approx(-best.fun, abs=1e-9)
+    assert _liftable_mass(masses, budget) == pytest.approx(-best.fun, abs=1e-9)
 
 
 @pytest.mark.parametrize(("canaries", "guesses"), CASES)
@@ -112,7 +112,7 @@ def test_the_bound_covers_randomized_response_by_exact_sums(canaries, epsilon):
     alpha = 0.05
     right = np.arange(canaries + 1)
     masses = stats.binom.pmf(right, canaries, 1 / (1 + math.exp(-epsilon)))
-    bounds = np.array([_bound(canaries, canaries, int(v), 0.0, alpha) for v in right])
+    bounds = np.array([_epsilon_bound(canaries, canaries, int(v), 0.0, alpha) for v in right])
     failing = masses[bounds > epsilon].sum()
     assert failing <= alpha
     assert (np.diff(bounds) >= 0).all()
@@ -142,7 +142,7 @@ def test_trying_several_sizes_costs_confidence():
     score = included + np.zeros(1000)
     alone, tried = one_run(included, score, guesses=1000), one_run(included, score)
     assert tried.epsilon_at_least <= alone.epsilon_at_least
-    assert tried.epsilon_at_least == pytest.approx(_bound(1000, 1000, 1000, 0.0, 0.05 / 6), rel=1e-6)
+    assert tried.epsilon_at_least == pytest.approx(_epsilon_bound(1000, 1000, 1000, 0.0, 0.05 / 6), rel=1e-6)
 
 
 def test_a_curve_is_refuted_at_its_best_point():

@@ -114,7 +114,7 @@ def test_many_cells_are_looked_at():
 def test_an_exception_on_one_input_is_an_outcome():
     report = audit(lambda data: 1 / data, 0, 1, trials=200, claim=privacy.pure(1.0))
     assert report.refutes()
-    assert any("Raised" in event.words for event in report.events)
+    assert any("ExceptionOutcome" in event.words for event in report.events)
 
 
 def test_an_exception_on_every_run_is_an_error_without_its_text():
@@ -233,8 +233,8 @@ def test_the_certified_curve_is_below_the_measured_one():
     assert (roc.detection_at_least <= roc.detection).all()
     assert (roc.false_alarm_at_most >= roc.false_alarm).all()
     at = np.linspace(0, 1, 11)
-    assert (np.diff(roc.certified(at)) >= 0).all()
-    assert (roc.certified(at) <= np.interp(at, roc.false_alarm, roc.detection) + 1e-12).all()
+    assert (np.diff(roc.certified_detection(at)) >= 0).all()
+    assert (roc.certified_detection(at) <= np.interp(at, roc.false_alarm, roc.detection) + 1e-12).all()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from discreet import privacy
 from discreet.audit.bits import bit_columns, lowest_bit
-from discreet.audit.draws import Raised
+from discreet.audit.draws import ExceptionOutcome
 from discreet.audit.outputs import OutputColumn, columns_of
 from discreet.mechanisms.mechanism import Refusal, Release
 
@@ -38,7 +38,7 @@ def cells(*outputs):
         (("yes", "no"), "value", ["'yes'", "'no'"]),
         ((None, 3.0), "value", ["nothing", 3.0]),
         ((Refusal("unstable"), 3.0), "value", ["refused: unstable", 3.0]),
-        ((Raised("ValueError"), 3.0), "value", ["raised ValueError", 3.0]),
+        ((ExceptionOutcome("ValueError"), 3.0), "value", ["raised ValueError", 3.0]),
         (((1.0, "a"), (2.0, "b")), "value[1]", ["'a'", "'b'"]),
         (((1.0,), (1.0, 2.0)), "value[1]", ["absent", 2.0]),
         (((1.0,), (1.0, 2.0)), "length of value", [1.0, 2.0]),

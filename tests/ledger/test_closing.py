@@ -86,15 +86,15 @@ def test_a_preview_warns_and_the_answer_says_it(asked):
 def test_the_numbers_of_the_warning_are_those_of_the_limit():
     session = opened()
     (warning,) = [note for note in session.preview(COUNT, rho=1e-9).notes if "closes" in note]
-    before = session.left().like(privacy.pure(0.1, unit="p"))
+    before = session.budget().like(privacy.pure(0.1, unit="p"))
     session.sql(COUNT, rho=1e-9)
-    after = session.left().like(privacy.pure(0.1, unit="p"))
+    after = session.budget().like(privacy.pure(0.1, unit="p"))
     assert f"before it {before:g} answers at ε = 0.1 fit, after it {after:g}." in warning
     assert after < before
 
 
 def test_a_batch_a_mechanism_and_a_training_run_say_it_too():
-    batch = opened().release_all({"a": (COUNT, {"rho": 1e-6}), "b": (COUNT, {"epsilon": 0.1})})
+    batch = opened().release_batch({"a": (COUNT, {"rho": 1e-6}), "b": (COUNT, {"epsilon": 0.1})})
     assert [answer.receipt.closes for answer in batch.values()] == [("pure track",), ()]
     noise = dp.Gaussian(scale=100.0, sensitivity=1, unit="p")
     assert opened().release(noise, 3).receipt.closes == ("pure track",)

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import plot, privacy
-from discreet.plot.canvas import rounded_up, style
-from discreet.privacy.picture import look, roc_svg, tradeoff_svg
+from discreet.plot.canvas import style, upper_bound_text
+from discreet.privacy.svg import look, roc_svg, tradeoff_svg
 
 figure = pytest.importorskip("matplotlib.figure")
 dates = pytest.importorskip("datetime")
@@ -144,14 +144,14 @@ def test_dates_and_texts_are_drawn_and_said():
 
 @pytest.mark.parametrize("value", [0.1, 0.30000000000000004, 1e-9, 7.87, 123.4, 1.0000000000000002])
 def test_a_bound_in_words_gains_no_digit_from_the_nudge_of_a_float(value):
-    assert float(rounded_up(math.nextafter(value, math.inf))) == pytest.approx(value, rel=1e-3)
-    assert float(rounded_up(value)) >= value * (1 - 1e-10)
-    assert rounded_up(math.nextafter(0.1, 1)) == "0.1"
+    assert float(upper_bound_text(math.nextafter(value, math.inf))) == pytest.approx(value, rel=1e-3)
+    assert float(upper_bound_text(value)) >= value * (1 - 1e-10)
+    assert upper_bound_text(math.nextafter(0.1, 1)) == "0.1"
 
 
 def test_a_limit_that_is_just_spent_is_not_overspent():
     words = plot.alt_text(plot.burn_down([0.1] * 3, 0.3))
-    assert words == "ε left: 0 of 0.3 ε is left after 3 spends."
+    assert words == "ε remaining: 0 of 0.3 ε remains after 3 spends."
     assert "after 1 spend;" in plot.alt_text(plot.burn_down([0.1], 0.3))
 
 

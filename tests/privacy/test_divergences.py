@@ -25,7 +25,7 @@ def losing(p, q, lost):
 
 
 def exact_divergence(p, q, order):
-    """D_order of two laws, in fifty digits."""
+    """D_order of two distributions, in fifty digits."""
     with mpmath.workdps(50):
         terms = [
             mpmath.mpf(a) ** order * mpmath.mpf(b) ** (1 - order) for a, b in zip(p, q, strict=True) if a > 0
@@ -34,7 +34,7 @@ def exact_divergence(p, q, order):
 
 
 def laws(seed, size=4):
-    """Two laws on a few outcomes, the same ones each time."""
+    """Two distributions on a few outcomes, the same ones each time."""
     shapes = [[math.exp(math.sin(seed * 7.3 + 3 * n * (1 + side))) for n in range(size)] for side in (0, 1)]
     return [[value / sum(shape) for value in shape] for shape in shapes]
 
@@ -109,7 +109,7 @@ RARE = [0.96, 0.038, 0.002], [0.96, 0.002, 0.038]
 
 
 def test_tables_that_lose_different_masses_keep_to_the_greatest_loss():
-    """The rest of one law is then a larger share of it than of the other, and its losses are not those of the tables."""
+    """The rest of one distribution is then a larger share of it than of the other, and its losses are not those of the tables."""
     p, q = losing(*RARE, 0.03)
     q[0], q[-1] = q[0] + 0.001, q[-1] - 0.001
     ((part, _),) = privacy.pair(p, q).bags()[0]

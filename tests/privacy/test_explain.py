@@ -28,7 +28,7 @@ SMALL = {
         oracle.composed(*[oracle.randomized_response(0.6)] * 5),
     ),
     "whole numbers": (privacy.discrete_laplace(2, 4), oracle.discrete_laplace(2, 4)),
-    "any two laws": (privacy.pair(P, Q), oracle.atoms(P, Q)),
+    "any two distributions": (privacy.pair(P, Q), oracle.atoms(P, Q)),
 }
 KINDS = {
     "gaussian": privacy.gaussian(2.0),
@@ -128,7 +128,7 @@ def test_the_sentences_come_from_the_curve_and_not_from_one_epsilon():
 def test_the_relation_and_the_unit_are_in_the_words():
     present = " ".join(privacy.pure(1.0, unit="voter").explain().sentences)
     assert "whether the voter is in the data" in present
-    assert "the data with one voter and without" in present
+    assert "the data with one voter and the same data without that voter" in present
     told = privacy.pure(1.0, unit="voter", relation="replace").explain()
     assert "which of two values the voter has" in told.sentences[1]
     assert any("number of voters counts as public" in text for text in told.not_protected)
@@ -165,5 +165,5 @@ def test_html_is_well_formed_and_draws_a_hundred_squares():
     assert sum(part.get("fill") != "none" for part in squares) == 60
     assert "<b>voter</b>" in "".join(page.itertext())
     assert [part.text for part in page.iter() if part.tag.endswith("title")] == [
-        "Of 100 guesses at most 60 are right; a coin has 50 right, above the line."
+        "At most 60 of 100 guesses are right. A coin toss gets 50 right, above the line."
     ]

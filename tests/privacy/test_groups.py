@@ -38,7 +38,7 @@ def subsets(records: int) -> list[Data]:
 
 
 def poisson(data: Data, rate: float) -> Law:
-    """The law of a Poisson sample."""
+    """The distribution of a Poisson sample."""
     return {
         frozenset(kept): rate**size * (1 - rate) ** (len(data) - size)
         for size in range(len(data) + 1)

@@ -15,18 +15,18 @@ from discreet import privacy
 from discreet.privacy import families
 from discreet.privacy.cells import Cells, Ratio
 from discreet.privacy.comonotone import GaussianShifts, GroupRatio
-from discreet.privacy.inversion import Inverted, Spectrum
+from discreet.privacy.inversion import Inversion, Spectrum
 from discreet.privacy.losses import Composition
 from discreet.privacy.moments import (
     AtomMoments,
     GaussianMoments,
     RenyiMoments,
-    merged,
-    narrowed,
+    merge,
     power_product,
-    sloped,
+    sloped_moments,
+    uniform_decay,
 )
-from discreet.privacy.pairs import Pair, diluted, rediluted
+from discreet.privacy.pairs import Pair, dilute, dilute_other
 from discreet.privacy.quadrature import Dilution, SampledGaussian, SampledSum
 
 KINDS = ("removed", "added", "replaced")
@@ -89,7 +89,7 @@ def cut_moment(law: SampledSum, mu: float, rate: float, z: mpc) -> mpc:
 def test_moments_of_what_is_not_cut_off_are_as_exact_as_they_say(
     kind: str, mu: float, rate: float, tilt: float
 ) -> None:
-    ((law, _),) = merged([(SampledGaussian(mu, rate, kind), 1)])
+    ((law, _),) = merge([(SampledGaussian(mu, rate, kind), 1)])
     assert isinstance(law, SampledSum)
     law = law.cut_to(-40.0, -40.0, 0.05)
     line = law.line(tilt) if law else None
@@ -107,7 +107,7 @@ def test_moments_of_what_is_not_cut_off_are_as_exact_as_they_say(
 
 
 def test_what_a_cut_takes_away_is_counted() -> None:
-    ((law, _),) = merged([(SampledGaussian(1.0, 0.01), 50)])
+    ((law, _),) = merge([(SampledGaussian(1.0, 0.01), 50)])
     assert isinstance(law, SampledSum)
     cut = law.cut_to(math.log(1e-6), 0.0, 0.3)
     assert cut is not None
@@ -121,8 +121,8 @@ def test_what_a_cut_takes_away_is_counted() -> None:
 
 OTHERS: dict[str, RenyiMoments] = {
     "gaussian": GaussianMoments(0.7),
-    "laplace": sloped(0.8, 0.5, 0.5),
-    "exponential": sloped(1.1, 0.0, 1 / -math.expm1(-1.1)),
+    "laplace": sloped_moments(0.8, 0.5, 0.5),
+    "exponential": sloped_moments(1.1, 0.0, 1 / -math.expm1(-1.1)),
     "answer": AtomMoments(np.array([-1.0, 1.0]), np.array([0.2689414213699951, 0.7310585786300049])),
 }
 PAIRS: dict[str, Pair] = {
@@ -179,8 +179,8 @@ def test_the_bound_of_a_sampled_gaussian_is_of_use() -> None:
 def test_the_characteristic_function_of_uniform_laws() -> None:
     s = np.linspace(1e-3, 60.0, 600_001)
     sizes = np.maximum.accumulate(np.abs(np.sin(s) / s)[::-1])[::-1]
-    assert np.all(narrowed(s) >= sizes - 1e-15)
-    assert narrowed(np.array([0.1]))[0] == pytest.approx(math.sin(0.1) / 0.1)
+    assert np.all(uniform_decay(s) >= sizes - 1e-15)
+    assert uniform_decay(np.array([0.1]))[0] == pytest.approx(math.sin(0.1) / 0.1)
 
 
 def test_the_error_of_a_product_of_powers_covers_what_wrong_factors_do() -> None:
@@ -193,21 +193,21 @@ def test_the_error_of_a_product_of_powers_covers_what_wrong_factors_do() -> None
 
 
 BAGS: dict[str, tuple[list[tuple[Pair, int]], float]] = {
-    "removed": ([(diluted(families.gaussian(1.0), 0.01), 1_000)], 1e-12),
-    "added": ([(rediluted(families.gaussian(1 / 0.6), 0.001), 100_000)], 1e-5),
+    "removed": ([(dilute(families.gaussian(1.0), 0.01), 1_000)], 1e-12),
+    "added": ([(dilute_other(families.gaussian(1 / 0.6), 0.001), 100_000)], 1e-5),
     "replaced": ([(families.antipodal_gaussian(0.5, 0.1), 300)], 1e-6),
     "laplace": ([(families.laplace(0.1), 10_000)], 1e-6),
     "mixed": (
         [
             (families.gaussian(0.8), 1),
             (families.laplace(0.3), 4),
-            (diluted(families.gaussian(1.2), 0.05), 30),
+            (dilute(families.gaussian(1.2), 0.05), 30),
             (families.randomized_response(0.4, 3, 1e-9), 2),
         ],
         1e-6,
     ),
-    "likely": ([(diluted(families.gaussian(0.5), 0.1), 1_000)], 0.3),
-    "unlikely": ([(diluted(families.gaussian(0.5), 0.1), 1_000)], 1e-200),
+    "likely": ([(dilute(families.gaussian(0.5), 0.1), 1_000)], 0.3),
+    "unlikely": ([(dilute(families.gaussian(0.5), 0.1), 1_000)], 1e-200),
 }
 
 
@@ -236,7 +236,7 @@ def test_every_tilt_and_period_brackets_the_same_delta(name: str) -> None:
     brackets = []
     for share in (0.6, 0.8, 0.95, 1.0, 1.05, 1.15):
         for guess in (-3.0, 0.0, 3.0):
-            made = bag.spectrum.inverted(best.tilt * share, epsilon, math.log(delta) + guess)
+            made = bag.spectrum.invert(best.tilt * share, epsilon, math.log(delta) + guess)
             if made is not None:
                 brackets.append([made.log_delta(epsilon, upper=upper) for upper in (False, True)])
     assert len(brackets) > 3
@@ -252,7 +252,7 @@ def test_gaussians_are_inverted_to_their_closed_form() -> None:
         assert low <= families.gaussian_log_delta(mu, epsilon) <= high <= low + 1e-8
 
 
-def inverted() -> Inverted:
+def inverted() -> Inversion:
     made = Spectrum([(GaussianMoments(1.0), 1)], 0.0).for_epsilon(4.0)
     assert made is not None
     return made
@@ -267,7 +267,9 @@ def inverted() -> Inverted:
     ],
     ids=["terms", "moment", "periods"],
 )
-def test_every_stated_error_moves_the_answer_to_the_safe_side(wrong: Callable[[Inverted], Inverted]) -> None:
+def test_every_stated_error_moves_the_answer_to_the_safe_side(
+    wrong: Callable[[Inversion], Inversion],
+) -> None:
     clean, worse = inverted(), wrong(inverted())
     assert worse.log_delta(4.0, upper=False) < clean.log_delta(4.0, upper=False) - 1e-7
     assert worse.log_delta(4.0, upper=True) >= clean.log_delta(4.0, upper=True)
@@ -281,7 +283,7 @@ def test_without_a_tilt_above_within_reach_nothing_is_claimed() -> None:
     assert 0 < reached.sum() < 200
     # a lesser tilt, down to one half, is taken if that is of use
     assert spectrum._framed(2.1 * last, 1.0, -18.0) is None
-    assert spectrum.inverted(2.1 * last, 1.0, -18.0) is None
+    assert spectrum.invert(2.1 * last, 1.0, -18.0) is None
 
 
 def test_each_period_is_bounded_from_either_side() -> None:
@@ -294,7 +296,7 @@ def test_each_period_is_bounded_from_either_side() -> None:
 
 def test_the_time_does_not_grow_with_the_count() -> None:
     """A hundred times as many steps take as many frequencies, give or take a few."""
-    step = diluted(families.gaussian(1.0), 0.01)
+    step = dilute(families.gaussian(1.0), 0.01)
     few, many = (Composition([(step, count)]).spectrum for count in (10**3, 10**5))
     assert few is not None
     assert many is not None

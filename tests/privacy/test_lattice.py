@@ -11,8 +11,8 @@ import pytest
 
 from discreet.privacy import families
 from discreet.privacy.lattice import Masses, contract, knots_around, spread
-from discreet.privacy.pairs import Pair, diluted, masked, rediluted, swapped, symmetrised
-from discreet.privacy.tilted import TiltedLaw, convolve, peak
+from discreet.privacy.pairs import Pair, dilute, dilute_other, mask, swap, symmetrise
+from discreet.privacy.tilted import TiltedDistribution, convolve, peak
 
 PAIRS: dict[str, Callable[[], Pair]] = {
     "gaussian": lambda: families.gaussian(0.7),
@@ -21,11 +21,11 @@ PAIRS: dict[str, Callable[[], Pair]] = {
     "bounded range": lambda: families.bounded_range(0.9),
     "answer": lambda: families.randomized_response(1.0),
     "leaky dice": lambda: families.randomized_response(0.8, 4, 0.01),
-    "removed": lambda: diluted(families.gaussian(1.0), 0.05),
-    "added": lambda: rediluted(families.gaussian(1.0), 0.05),
-    "swapped": lambda: swapped(diluted(families.laplace(2.0), 0.2)),
-    "fixed size": lambda: symmetrised(diluted(families.gaussian(1.0), 0.1)),
-    "masked": lambda: masked(families.laplace(1.0), 0.3),
+    "removed": lambda: dilute(families.gaussian(1.0), 0.05),
+    "added": lambda: dilute_other(families.gaussian(1.0), 0.05),
+    "swapped": lambda: swap(dilute(families.laplace(2.0), 0.2)),
+    "fixed size": lambda: symmetrise(dilute(families.gaussian(1.0), 0.1)),
+    "masked": lambda: mask(families.laplace(1.0), 0.3),
     "replaced": lambda: families.antipodal_gaussian(1.0, 0.05),
     "replaced laplace": lambda: families.antipodal_laplace(1.5, 0.2),
     "wide gaussian": lambda: families.two_gaussians(0.3, 1.2),
@@ -109,9 +109,9 @@ def test_the_error_that_convolve_states_covers_the_error_it_makes() -> None:
 def test_every_stated_error_moves_the_answer_to_the_safe_side(*, upper: bool) -> None:
     """With w ≤ c(λ), a mass of `error` may add or hide error·c(λ)·e^{K - λε}, and no less is allowed for."""
 
-    def law(error: float) -> TiltedLaw:
+    def law(error: float) -> TiltedDistribution:
         masses = np.full(1000, 1e-3)
-        return TiltedLaw(2.0, 0.5, 0.0, 0.01, masses, error, 0.0, 0.0, 9.0, 0.0, 0.0, upper)
+        return TiltedDistribution(2.0, 0.5, 0.0, 0.01, masses, error, 0.0, 0.0, 9.0, 0.0, 0.0, upper)
 
     clean, wrong = (np.exp(law(error).log_delta(1.0)) for error in (0.0, 1e-2))
     allowed = 1e-2 * peak(2.0) * np.exp(0.5 - 2.0)
@@ -120,5 +120,5 @@ def test_every_stated_error_moves_the_answer_to_the_safe_side(*, upper: bool) ->
 
 def test_below_its_window_a_law_promises_no_more_than_the_bound_of_chernoff() -> None:
     masses = np.full(1000, 1e-3)
-    law = TiltedLaw(2.0, 0.5, 1.0, 0.01, masses, 0.0, 0.0, 0.0, 9.0, 0.0, 0.0, upper=True)
+    law = TiltedDistribution(2.0, 0.5, 1.0, 0.01, masses, 0.0, 0.0, 0.0, 9.0, 0.0, 0.0, upper=True)
     assert np.exp(law.log_delta(0.9)) >= peak(2.0) * np.exp(0.5 - 2.0 * 0.9)

@@ -11,7 +11,7 @@ import pytest
 
 from discreet import errors, privacy
 from discreet.privacy import families
-from discreet.privacy.pairs import diluted
+from discreet.privacy.pairs import dilute
 from tests.privacy.test_lattice import profile
 
 RATE = 0.3
@@ -20,13 +20,13 @@ Z = np.arange(-60, 61)
 
 
 def noisy(total: int, scale: float = 1.2) -> np.ndarray:
-    """The law of an integer sum plus discrete Laplace noise."""
+    """The distribution of an integer sum plus discrete Laplace noise."""
     weights = np.exp(-np.abs(Z - total) / scale)
     return weights / weights.sum()
 
 
 def poisson(records: tuple[int, ...]) -> np.ndarray:
-    """The law of the noisy sum of a Poisson sample."""
+    """The distribution of the noisy sum of a Poisson sample."""
     law = np.zeros(Z.size)
     for kept in itertools.product((0, 1), repeat=len(records)):
         chance = math.prod(RATE if keep else 1 - RATE for keep in kept)
@@ -77,7 +77,7 @@ def test_one_direction_alone_would_not_dominate_a_fixed_size_sample() -> None:
     """The pair of one role understates the other role; only the symmetric pair covers both."""
     base = privacy.discrete_laplace(1.2, 2).pairs()[0]
     before, after = fixed_size((1, 1, -1), 1), fixed_size((1, 1, 1), 1)
-    alone = diluted(base, 1 / 3)
+    alone = dilute(base, 1 / 3)
     assert any(hockey(after, before, gamma) > profile(alone, gamma) + 1e-3 for gamma in GAMMAS)
 
 

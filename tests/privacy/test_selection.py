@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The best of a secret number of runs: every rule against the exact law of the winner."""
+"""The best of a secret number of runs: every rule against the exact distribution of the winner."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def generating(x, gamma, eta):
 
 
 def winner(law, gamma, eta):
-    """The law of the greatest of K draws, outcomes in rising order."""
+    """The distribution of the greatest of K draws, outcomes in rising order."""
     law = np.asarray(law)
     upto = np.minimum(np.cumsum(law), 1.0)
     last = int(np.flatnonzero(law)[-1])
@@ -42,7 +42,7 @@ def winner(law, gamma, eta):
 
 
 def winners(p, q, gamma, eta):
-    """Both laws of the winner, for every order of the outcomes and in both directions."""
+    """Both distributions of the winner, for every order of the outcomes and in both directions."""
     for order in itertools.permutations(range(len(p))):
         pair = [winner([law[i] for i in order], gamma, eta) for law in (p, q)]
         yield pair

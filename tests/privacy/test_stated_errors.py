@@ -75,7 +75,7 @@ def _drawn(draw: np.random.Generator) -> Case:
 
 
 class Reference:
-    """The tilted law of a case on nodes of its own; `rule` is the one under test."""
+    """The tilted distribution of a case on nodes of its own; `rule` is the one under test."""
 
     def __init__(self, case: Case, law: SampledSum, rule: Rule) -> None:
         step = mpf(rule.step) / 2

@@ -15,7 +15,7 @@ from discreet.privacy.truncated import truncations
 
 
 def cut(losses, p, delta, order):
-    """δ, t and D of a law without an infinite part, straight from the definition, with Q̂ normalised."""
+    """δ, t and D of a distribution without an infinite part, straight from the definition, with Q̂ normalised."""
     at = np.argsort(losses)
     at = at[p[at] > 0]
     losses, p = losses[at], p[at]

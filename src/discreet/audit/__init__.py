@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Is the promise kept? Outputs on two neighbouring inputs are told apart, and what that proves is certified.
+"""Test whether a mechanism keeps its guarantee: tell its outputs on two neighbouring inputs apart,
+with certified bounds.
 
     import discreet as dp
 
@@ -7,7 +8,7 @@
     report.refutes(); report.epsilon_at_least(delta=0); report.witness
 
 game.py      the two-sample game                                           ◄ read this first
-report.py    what it found
+report.py    the findings
 witness.py   the event that proves a bound, with its counts
 bounds.py    from counts to certainty: binomial intervals, a band for a curve, corners against a claim
 draws.py     running anything many times
@@ -15,28 +16,28 @@ outputs.py   outputs of any kind as cells
 cells.py     the cells that are looked at, and the scores that are tried
 scores.py    histograms, bare numbers, logistic regression
 bits.py      the bits of floating-point numbers
-exact.py     small mechanisms by enumeration, without luck
+exact.py     small mechanisms by enumeration, without sampling
 pairs.py     which inputs to try: the worst pair of a known mechanism, a search for an unknown one
 canary.py    one training run with many canaries
 
-The package itself is callable, and is the function `audit`: `dp.audit(…)` means the same whether or not
-`discreet.audit` was imported before.
+The package itself is callable, and is the function `audit`: `dp.audit(…)` means the same whether or
+not `discreet.audit` was imported before.
 """
 
 from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import Any
 
 from discreet.audit.bounds import clopper_pearson, dkw
 from discreet.audit.canary import OneRun, one_run
-from discreet.audit.draws import batched
+from discreet.audit.draws import Auditable, Progress, batched
 from discreet.audit.exact import ExactReport, exact
 from discreet.audit.game import audit, audit_bits
 from discreet.audit.pairs import register_pair, search, worst_pair
 from discreet.audit.report import AuditReport, AuditRoc
 from discreet.audit.witness import Event, Rate
+from discreet.privacy.guarantee import Guarantee
 
 __all__ = [
     "AuditReport",
@@ -61,8 +62,30 @@ __all__ = [
 class _Package(ModuleType):
     """A package that can be called like its main function."""
 
-    def __call__(self, mechanism: Any, x: Any, x_neighbour: Any, **settings: Any) -> AuditReport:
-        return audit(mechanism, x, x_neighbour, **settings)
+    def __call__(
+        self,
+        mechanism: Auditable,
+        x: object,
+        x_neighbour: object,
+        *,
+        trials: int = 100_000,
+        confidence: float = 0.999,
+        claim: Guarantee | None = None,
+        look_at: str = "everything",
+        workers: int | None = None,
+        progress: Progress | None = None,
+    ) -> AuditReport:
+        return audit(
+            mechanism,
+            x,
+            x_neighbour,
+            trials=trials,
+            confidence=confidence,
+            claim=claim,
+            look_at=look_at,
+            workers=workers,
+            progress=progress,
+        )
 
 
 sys.modules[__name__].__class__ = _Package

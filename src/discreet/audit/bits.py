@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The bits of a floating-point number as cells: where leaks of float noise are.
 
-A float that is the sum of a value and float noise cannot be every float: its last bits, and those of its difference
-to the value, depend on the value (Mironov 2012; Jin, McMurtry, Rubinstein, Ohrimenko 2022). The cells here are
+A float that is the sum of a value and float noise cannot be every float: its last bits, and those
+of its difference to the value, depend on the value (Mironov 2012; Jin, McMurtry, Rubinstein,
+Ohrimenko 2022). The cells here are
 
     lowest bit       the exponent of the last bit that is set: the 2-adic valuation
     exponent         of the first bit
@@ -17,7 +18,6 @@ For noise on a grid that does not depend on the data they say no more than the n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +32,7 @@ _ZERO, _INEXACT = (
 )  # stand for words: zero has no lowest bit, and some differences are no floats
 
 
-def bit_columns(column: OutputColumn, inputs: tuple[Any, Any]) -> Iterator[OutputColumn]:
+def bit_columns(column: OutputColumn, inputs: tuple[object, object]) -> Iterator[OutputColumn]:
     """The bit cells of one cell."""
     values = np.where(column.codes == 0, column.numbers, 0.0)
     for name, cell in _cells(values):
@@ -69,7 +69,9 @@ def _cells(values: Array) -> Iterator[tuple[str, Array]]:
 
 
 def _offset_cells(values: Array, value: float) -> Iterator[tuple[str, Array]]:
-    """Of the difference to an input, and a word for a difference that is no float (Knuth's exact subtraction)."""
+    """Of the difference to an input, and a word for a difference that is no float (Knuth's exact
+    subtraction).
+    """
     with np.errstate(over="ignore", invalid="ignore"):
         offset = values - value
         moved = offset - values
@@ -84,7 +86,7 @@ def _exponent(values: Array) -> Array:
     return np.where(values == 0, _ZERO, np.frexp(values)[1]).astype(float)
 
 
-def _numbers_in(data: Any, most: int = 4) -> list[float]:
+def _numbers_in(data: object, most: int = 4) -> list[float]:
     """The first few numbers of an input, if it has any."""
     try:
         flat = np.asarray(data, dtype=float).ravel()

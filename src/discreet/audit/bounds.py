@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From counts to certainty: intervals of binomial probabilities, a band for a whole curve, and what they prove.
+"""From counts to certainty: intervals of binomial probabilities, a band for a whole curve, and what
+they prove.
 
-An attacker's event is a point (false alarm, detection) = (Q(E), P(E)). What is certified of it is a corner: with the
-stated confidence the detection is at least `detection` and the false-alarm rate at most `false_alarm`. The
-complement of the event is a test of Q against P, with detection 1 - false_alarm and false alarms 1 - detection, so one
-corner speaks for both directions.
+An attacker's event is a point (false alarm, detection) = (Q(E), P(E)). What is certified of it is a
+corner: with the stated confidence the detection is at least `detection` and the false-alarm rate at
+most `false_alarm`. The complement of the event is a test of Q against P, with detection 1 -
+false_alarm and false alarms 1 - detection, so one corner speaks for both directions.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,11 +32,13 @@ _NEAR = 1e-6
 
 
 @check.arguments
-def clopper_pearson(hits: Any, trials: int, alpha: float) -> tuple[Any, Any]:
-    """Bounds below and above a binomial probability, each of which fails with probability `alpha` at most.
+def clopper_pearson(hits: npt.ArrayLike, trials: int, alpha: float) -> tuple[Array, Array]:
+    """Bounds below and above a binomial probability, each of which fails with probability `alpha`
+    at most.
 
-    **Guarantee.** P(lower > p) <= alpha and P(upper < p) <= alpha, for every p and every number of trials: exact, not
-    asymptotic (Clopper, Pearson 1934). Both fail together with probability 2 alpha at most.
+    **Guarantee.** P(lower > p) <= alpha and P(upper < p) <= alpha, for every p and every number of
+    trials: exact, not asymptotic (Clopper, Pearson 1934). Both fail together with probability 2
+    alpha at most.
 
     >>> low, high = clopper_pearson(0, 1000, 0.05)
     >>> float(low), round(float(high), 6)
@@ -52,10 +54,11 @@ def clopper_pearson(hits: Any, trials: int, alpha: float) -> tuple[Any, Any]:
 
 @check.arguments
 def dkw(trials: int, alpha: float) -> float:
-    """How far an empirical distribution function strays to one side, anywhere, but for probability `alpha`.
+    """How far an empirical distribution function strays to one side, anywhere, but for probability
+    `alpha`.
 
-    **Guarantee.** P(sup (F_n - F) > width) <= alpha for every law (Dvoretzky, Kiefer, Wolfowitz 1956 with the constant
-    of Massart 1990, which needs alpha <= 1/2).
+    **Guarantee.** P(sup (F_n - F) > width) <= alpha for every distribution (Dvoretzky, Kiefer,
+    Wolfowitz 1956 with the constant of Massart 1990, which needs alpha <= 1/2).
 
     >>> round(dkw(50_000, 1e-4), 5)
     0.0096
@@ -66,13 +69,15 @@ def dkw(trials: int, alpha: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Corners:
-    """Certified points of the attacker's reach: detection at least, false alarm at most, all at once."""
+    """Certified points of the attacker's ROC region: detection at least, false alarm at most, all
+    at once.
+    """
 
     false_alarm: Array
     detection: Array
 
     @staticmethod
-    def joined(*parts: Corners) -> Corners:
+    def join(*parts: Corners) -> Corners:
         """All corners of several sets."""
         return Corners(
             np.concatenate([part.false_alarm for part in parts]),
@@ -80,15 +85,21 @@ class Corners:
         )
 
     def both_ways(self) -> Corners:
-        """The corners, and those of the complements, which test the second law against the first."""
-        return Corners.joined(self, Corners(1 - self.detection, 1 - self.false_alarm))
+        """The corners, and those of the complements, which test the second distribution against the
+        first.
+        """
+        return Corners.join(self, Corners(1 - self.detection, 1 - self.false_alarm))
 
     def epsilon(self, delta: float) -> float:
-        """The greatest ε such that (ε', δ) is refuted for every ε' below it: P(E) <= e^ε Q(E) + δ fails."""
+        """The greatest ε such that (ε', δ) is refuted for every ε' below it: P(E) <= e^ε Q(E) + δ
+        fails.
+        """
         return self.best_epsilon(delta)[0]
 
     def mu(self) -> float:
-        """The greatest μ such that no mechanism with less Gaussian privacy loss allows these corners."""
+        """The greatest μ such that no mechanism with less Gaussian privacy loss allows these
+        corners.
+        """
         return self.best_mu()[0]
 
     def best_epsilon(self, delta: float) -> tuple[float, int]:
@@ -112,7 +123,9 @@ def _greatest(bounds: Array) -> tuple[float, int]:
 
 @dataclass(frozen=True)
 class Excess:
-    """By how much a corner lies above a claimed curve; `amount` > 0 refutes the claim. `place` indexes the corners."""
+    """By how much a corner lies above a claimed curve; `amount` > 0 refutes the claim. `place`
+    indexes the corners.
+    """
 
     amount: float
     place: int
@@ -122,8 +135,9 @@ class Excess:
 def excess(corners: Corners, claim: Guarantee) -> Excess:
     """The corner that lies highest above the attacker's best detection under the claim.
 
-    **Guarantee.** A positive amount is a refutation: the claim's curve is evaluated on the safe side (`tradeoff` is never
-    above the truth) at the corner itself, not between the points of a grid, which only chooses where to look.
+    **Guarantee.** A positive amount is a refutation: the claim's curve is evaluated on the safe
+    side (`tradeoff` is never above the truth) at the corner itself, not between the points of a
+    grid, which only chooses where to look.
     """
     both, count = corners.both_ways(), corners.detection.size
     curve = claimed_curve(claim)
@@ -137,5 +151,7 @@ def excess(corners: Corners, claim: Guarantee) -> Excess:
 
 @lru_cache(maxsize=64)
 def claimed_curve(claim: Guarantee) -> Roc:
-    """The attacker's best curve under a claim, at many points; between them the true one lies above the chords."""
+    """The attacker's best curve under a claim, at many points; between them the true one lies above
+    the chords.
+    """
     return claim.roc(401)

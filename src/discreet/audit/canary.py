@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Auditing in one run: many canaries, each in or out by the toss of a coin, and guesses about all of them.
+"""Auditing in one run: many canaries, each in or out by the toss of a coin, and guesses about all
+of them.
 
-Insert m records that nothing else depends on, each with probability one half; train once; score each by how
-much it looks included (its loss, say). Guess "in" for the highest scores, "out" for the lowest, nothing for the rest.
-If the run is private, few guesses are right: `tail` says how few, and canary.proof.md why.
+Insert m records that nothing else depends on, each with probability one half; train once; score
+each by how much it looks included (its loss, say). Guess "in" for the highest scores, "out" for the
+lowest, nothing for the rest. If the run is private, few guesses are right: `tail` says how few, and
+canary.proof.md why.
 
     included = coins == 1
     report = one_run(included, score=-losses, delta=1e-5)
@@ -13,10 +15,12 @@ If the run is private, few guesses are right: `tail` says how few, and canary.pr
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import bdtrc, gammaln, xlog1py, xlogy
 
 from discreet import check
@@ -38,8 +42,9 @@ _PLACES = np.concatenate([[0.0], np.geomspace(1e-3, 20.0, 60)])  # the ε at whi
 class OneRun:
     """What one run with canaries proves.
 
-    **Guarantee.** With probability `confidence`, `epsilon_at_least` and `mu_at_least` are lower bounds and `refutes` is
-    False for a claim that holds, all at once: they speak of the same few counts.
+    **Guarantee.** With probability `confidence`, `epsilon_at_least` and `mu_at_least` are lower
+    bounds and `refutes` is False for a claim that holds, all at once: they speak of the same few
+    counts.
     """
 
     delta: float
@@ -49,13 +54,15 @@ class OneRun:
 
     @property
     def epsilon_at_least(self) -> float:
-        """No (ε, δ) promise with a lesser ε holds, at the δ of this report."""
-        return max(self._bound(*counts) for counts in self.tried)
+        """No (ε, δ) guarantee with a smaller ε holds, at the δ of this report."""
+        return max(self._epsilon_bound(*counts) for counts in self.tried)
 
     @property
     def mu_at_least(self) -> float:
-        """No μ-Gaussian promise with a lesser μ holds; far from tight, because only the mean of the excess is bounded."""
-        return _greatest(lambda mu: self.refutes(gaussian(1 / mu)), 1e-3, 20.0)
+        """No μ-Gaussian guarantee with a smaller μ holds; far from tight, because only the mean of
+        the excess is bounded.
+        """
+        return _greatest_refuted(lambda mu: self.refutes(gaussian(1 / mu)), 1e-3, 20.0)
 
     def refutes(self, claim: Guarantee) -> bool:
         """Whether so many right guesses contradict a guarantee for each canary."""
@@ -65,8 +72,8 @@ class OneRun:
             for counts in self.tried
         )
 
-    def _bound(self, guesses: int, right: int) -> float:
-        return _bound(self.canaries, guesses, right, self.delta, self._alpha)
+    def _epsilon_bound(self, guesses: int, right: int) -> float:
+        return _epsilon_bound(self.canaries, guesses, right, self.delta, self._alpha)
 
     @property
     def _alpha(self) -> float:
@@ -74,8 +81,10 @@ class OneRun:
 
     @property
     def witness(self) -> tuple[int, int, float]:
-        """What proves `epsilon_at_least`: so many guesses, so many right, and the error probability of this test."""
-        return (*max(self.tried, key=lambda counts: self._bound(*counts)), self._alpha)
+        """What proves `epsilon_at_least`: so many guesses, so many right, and the error probability
+        of this test.
+        """
+        return (*max(self.tried, key=lambda counts: self._epsilon_bound(*counts)), self._alpha)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON types."""
@@ -101,29 +110,36 @@ class OneRun:
 
 @check.arguments
 def one_run(
-    included: Any, score: Any, *, guesses: int | None = None, delta: float = 0.0, confidence: float = 0.95
+    included: npt.ArrayLike,
+    score: npt.ArrayLike,
+    *,
+    guesses: int | None = None,
+    delta: float = 0.0,
+    confidence: float = 0.95,
 ) -> OneRun:
     """Lower bounds from the scores of canaries that were included by fair coins.
 
-    **Guarantee.** If the run is (ε, δ)-DP for each canary, the bound exceeds ε with probability 1 - confidence at most.
+    **Guarantee.** If the run is (ε, δ)-DP for each canary, the bound exceeds ε with probability 1 -
+    confidence at most.
 
-    Why it holds: canary.proof.md. `guesses` says how many of the most extreme scores, half of them from either end,
-    are taken for guesses, and must be chosen without looking at `included`; if it is not given, six shares of the
-    canaries are tried, and each gets a sixth of the error probability.
+    Why it holds: canary.proof.md. `guesses` says how many of the most extreme scores, half of them
+    from either end, are taken for guesses, and must be chosen without looking at `included`; if it
+    is not given, six shares of the canaries are tried, and each gets a sixth of the error
+    probability.
 
-    What would break it: canaries that were not included by independent fair coins; a score that knows `included` in
-    another way than through the output of the run.
+    What would break it: canaries that were not included by independent fair coins; a score that
+    knows `included` in another way than through the output of the run.
 
     >>> included = np.arange(1000) % 2 == 0
     >>> round(one_run(included, np.where(included, 1.0, 0.0), guesses=1000).epsilon_at_least, 1)
     5.8
     """
-    coins, scores = _checked(included, score)
+    coins, scores = _validate_vectors(included, score)
     delta, confidence = check.delta(delta=delta), check.inner_probability(confidence=confidence)
     if guesses is None:
         sizes = sorted({max(2, int(share * scores.size)) for share in _LADDER})
     else:
-        sizes = [_at_most(check.whole(guesses=guesses), scores.size)]
+        sizes = [_validate_guesses(check.whole(guesses=guesses), scores.size)]
     order = np.argsort(scores, kind="stable")
     tried = []
     for size in sizes:
@@ -144,17 +160,17 @@ def tail(canaries: int, guesses: int, right: int, epsilon: float, delta: float) 
     found = float(bdtrc(right - 1, guesses, rate))
     if delta > 0:
         below = np.arange(right - 1, -1, -1)
-        found += _lifted(_masses(below, guesses, rate), canaries * delta / (1 + math.exp(epsilon)))
+        found += _liftable_mass(_masses(below, guesses, rate), canaries * delta / (1 + math.exp(epsilon)))
     return min(1.0, found * (1 + _SAFE)) if delta > 0 else found
 
 
-def _masses(hits: Any, trials: int, rate: float) -> Array:
+def _masses(hits: npt.NDArray[np.int64], trials: int, rate: float) -> Array:
     """Binomial probabilities, by logarithms."""
     ways = gammaln(trials + 1) - gammaln(hits + 1) - gammaln(trials - hits + 1)
     return np.asarray(np.exp(ways + xlogy(hits, rate) + xlog1py(trials - hits, -rate)))
 
 
-def _lifted(masses: Array, budget: float) -> float:
+def _liftable_mass(masses: Array, budget: float) -> float:
     """How much mass a budget lifts, where the first costs 1 for each unit, the second 2, and so on."""
     costs = np.arange(1, masses.size + 1)
     spent = np.cumsum(costs * masses)
@@ -165,23 +181,26 @@ def _lifted(masses: Array, budget: float) -> float:
     return lifted + (budget - (float(spent[whole - 1]) if whole else 0.0)) / (whole + 1)
 
 
-def _bound(canaries: int, guesses: int, right: int, delta: float, alpha: float) -> float:
+def _epsilon_bound(canaries: int, guesses: int, right: int, delta: float, alpha: float) -> float:
     """The greatest ε at which so many right guesses are too unlikely.
 
-    The tail need not grow with ε for the bound to hold: what is (ε, δ)-DP is so for every greater ε, and the right
-    guesses that refute any of these are at least as many as those that refute one of them.
+    The tail need not grow with ε for the bound to hold: what is (ε, δ)-DP is so for every greater
+    ε, and the right guesses that refute any of these are at least as many as those that refute one
+    of them.
     """
-    return _greatest(lambda epsilon: tail(canaries, guesses, right, epsilon, delta) <= alpha, 0.0, _MOST)
+    return _greatest_refuted(
+        lambda epsilon: tail(canaries, guesses, right, epsilon, delta) <= alpha, 0.0, _MOST
+    )
 
 
-def _greatest(refuted: Any, low: float, high: float) -> float:
+def _greatest_refuted(refuted: Callable[[float], bool], low: float, high: float) -> float:
     """Where a statement that is false of small numbers begins to be tenable, by bisection."""
     if not refuted(low):
         return 0.0
     return bisect(refuted, yes=low, no=high, steps=50)[0] * (1 - _SAFE)
 
 
-def _checked(included: Any, score: Any) -> tuple[Any, Array]:
+def _validate_vectors(included: npt.ArrayLike, score: npt.ArrayLike) -> tuple[npt.NDArray[np.bool_], Array]:
     coins, scores = np.asarray(included), np.asarray(score, dtype=float)
     if coins.dtype != bool or coins.ndim != 1 or coins.shape != scores.shape or coins.size < 2:
         raise BadParameter(
@@ -193,7 +212,7 @@ def _checked(included: Any, score: Any) -> tuple[Any, Array]:
     return coins, np.nan_to_num(scores, nan=0.0)
 
 
-def _at_most(guesses: int, canaries: int) -> int:
+def _validate_guesses(guesses: int, canaries: int) -> int:
     if guesses <= canaries:
         return guesses
     raise BadParameter(

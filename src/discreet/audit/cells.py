@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """From the outputs of both inputs to cells, and from cells to the scores that are tried.
 
-Besides the cells of the outputs there are their bits, the differences of pairs of numbers (equal noise cancels), and,
-where few different outputs occur, the output as a whole. What is left out is decided on the runs that learn.
+Besides the cells of the outputs there are their bits, the differences of pairs of numbers (equal
+noise cancels), and, where few different outputs occur, the output as a whole. What is left out is
+decided on the runs that learn.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy.typing as npt
 
 from discreet.audit.bits import bit_columns
 from discreet.audit.outputs import OutputColumn, columns_of
-from discreet.audit.scores import Bare, Cross, JointScore, Score, ScoreHistogram, number_words
+from discreet.audit.scores import BareScore, CrossScore, JointScore, Score, ScoreHistogram, number_words
 
 __all__ = ["Sample", "candidates", "sample_of"]
 
@@ -54,7 +55,7 @@ def rows_of(part: slice, trials: int) -> Rows:
 
 def sample_of(
     outputs: tuple[Sequence[Any], Sequence[Any]],
-    inputs: tuple[Any, Any],
+    inputs: tuple[object, object],
     trials: int,
     learn: slice,
     look_at: str,
@@ -63,7 +64,7 @@ def sample_of(
     plain = columns_of([*outputs[0], *outputs[1]])
     rows = rows_of(learn, trials)
     numeric = [column for column in plain if (column.codes[rows] == 0).all()]
-    found: list[OutputColumn] = [] if look_at == "bits" else [*plain, *_derived(plain, numeric, rows)]
+    found: list[OutputColumn] = [] if look_at == "bits" else [*plain, *_derived_columns(plain, numeric, rows)]
     if look_at != "values":
         real = [column for column in numeric if _has_fractions(column.numbers[rows])][:_BITS]
         found += [cell for column in real for cell in bit_columns(column, inputs)]
@@ -80,7 +81,7 @@ def candidates(columns: dict[str, OutputColumn], first: npt.NDArray[np.bool_]) -
     telling = sorted(histograms, key=lambda histogram: -gains[histogram.name])[:_TELLING]
     numeric = [column for column in alive if (column.codes == 0).all()]
     numeric = sorted(numeric, key=lambda column: -gains[column.name])
-    crosses = list(_crossed(alive, first))
+    crosses = list(_crosses(alive, first))
     scores: list[Score] = [*telling, *crosses]
     scores += [score for column in numeric[:_BARE] for score in _bare(column, first)]
     if len(alive) > 1:
@@ -94,21 +95,23 @@ def _gain(histogram: ScoreHistogram, columns: dict[str, OutputColumn], first: np
     return float(scores[first].mean() - scores[~first].mean())
 
 
-def _crossed(alive: list[OutputColumn], first: npt.NDArray[np.bool_]) -> Iterator[Cross]:
+def _crosses(alive: list[OutputColumn], first: npt.NDArray[np.bool_]) -> Iterator[CrossScore]:
     plain = [column for column in alive if column.name.startswith("value")][:_CROSSED]
     for one, other in itertools.combinations(plain, 2):
-        yield Cross.fit(one, other, first)
+        yield CrossScore.fit(one, other, first)
 
 
-def _bare(column: OutputColumn, first: npt.NDArray[np.bool_]) -> Iterator[Bare]:
+def _bare(column: OutputColumn, first: npt.NDArray[np.bool_]) -> Iterator[BareScore]:
     middles = [float(np.median(column.numbers[side])) for side in (first, ~first)]
-    yield Bare(column.name, None, 1.0 if middles[0] >= middles[1] else -1.0)
+    yield BareScore(column.name, None, 1.0 if middles[0] >= middles[1] else -1.0)
     for middle in dict.fromkeys(middles):
         far = np.abs(column.numbers - middle)
-        yield Bare(column.name, middle, 1.0 if far[first].mean() >= far[~first].mean() else -1.0)
+        yield BareScore(column.name, middle, 1.0 if far[first].mean() >= far[~first].mean() else -1.0)
 
 
-def _derived(plain: list[OutputColumn], numeric: list[OutputColumn], rows: Rows) -> Iterator[OutputColumn]:
+def _derived_columns(
+    plain: list[OutputColumn], numeric: list[OutputColumn], rows: Rows
+) -> Iterator[OutputColumn]:
     if len(numeric) <= _PAIRED:
         for one, other in itertools.combinations(numeric, 2):
             with np.errstate(over="ignore"):

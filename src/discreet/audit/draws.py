@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drawing many outputs of anything: one by one, in batches, or in several processes.
 
-**Guarantee.** Each output is one independent run. Only mechanisms of this library, whose noise comes from the operating
-system in every process, are run in several processes unasked: a generator that a callable brings along would be
-copied into each of them, and copies are not independent.
+**Guarantee.** Each output is one independent run. Only mechanisms of this library, whose noise
+comes from the operating system in every process, are run in several processes unasked: a generator
+that a callable brings along would be copied into each of them, and copies are not independent.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import multiprocessing
 import os
 import pickle
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any
@@ -24,8 +24,9 @@ from discreet.errors import BadParameter
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.mechanism import Mechanism, Release
 from discreet.noise.source import is_private
+from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["Batched", "Raised", "batched", "draw_all", "draws_of"]
+__all__ = ["BatchedFunction", "ExceptionOutcome", "batched", "draw_all", "draws_of"]
 
 Progress = Callable[[int, int], None]
 
@@ -34,53 +35,65 @@ _WORTH_IT = 5.0  # seconds of drawing from which other processes are asked for h
 
 
 @dataclass(frozen=True)
-class Raised:
+class ExceptionOutcome:
     """The outcome of a run that ended in an exception, which an attacker would see."""
 
     kind: str
 
 
 @dataclass(frozen=True)
-class Batched:
+class BatchedFunction:
     """A function (data, count) -> that many independent outputs, as something to audit."""
 
-    function: Callable[[Any, int], Any]
+    function: Callable[[Any, int], Sequence[Any]]
 
-    def draw_many(self, data: Any, count: int) -> Any:
+    def draw_many(self, data: object, count: int) -> Sequence[Any]:
         return self.function(data, count)
 
 
+#: What can be audited: a mechanism, a batched function, or a function from data to one output.
+Auditable = Mechanism | BatchedFunction | Callable[[Any], object]
+
+
 @check.arguments
-def batched(function: Callable[[Any, int], Any]) -> Batched:
-    """For functions that draw many outputs at once, such as those of numpy: the first axis counts the runs.
+def batched(function: Callable[[Any, int], Any]) -> BatchedFunction:
+    """A function that draws many outputs at once, such as those of numpy, as something to audit:
+    the first axis counts the runs.
+
+    **Guarantee.** Each output counts as one independent run. What would break it: a function whose
+    outputs depend on each other, because then the certified rates of an audit do not hold.
 
     >>> len(batched(lambda data, count: [data] * count).draw_many(1, 3))
     3
     """
-    return Batched(function)
+    return BatchedFunction(function)
 
 
-def draws_of(subject: Any, data: Any) -> Callable[[int], Any]:
+def draws_of(subject: Auditable, data: object) -> Callable[[int], Sequence[Any]]:
     """What draws `count` outputs: `draw_many`, or else one call after another."""
-    fitted = _fitted(subject, data) if isinstance(subject, Mechanism) else subject
+    fitted = _fit_dimension(subject, data) if isinstance(subject, Mechanism) else subject
     if hasattr(fitted, "draw_many"):
-        return lambda count: _counted(fitted.draw_many(data, count), count)
-    one = fitted.draw if isinstance(fitted, Mechanism) else fitted
-    if not callable(one):
+        return lambda count: _validate_count(fitted.draw_many(data, count), count)
+    draw = fitted.draw if isinstance(fitted, Mechanism) else fitted
+    if not callable(draw):
         raise BadParameter(
             "DP104",
             f"a mechanism or a function of the data is needed, not {type(subject).__name__}.",
             why="the audit runs it many times on two neighbouring inputs.",
             fix="audit(lambda data: data + noise(), x, x_neighbour)",
         )
-    return lambda count: [_once(one, data) for _ in range(count)]
+    return lambda count: [_draw_once(draw, data) for _ in range(count)]
 
 
 def draw_all(
-    subject: Any, inputs: tuple[Any, Any], trials: int, workers: int | None, progress: Progress | None
+    subject: Auditable,
+    inputs: tuple[object, object],
+    trials: int,
+    workers: int | None,
+    progress: Progress | None,
 ) -> tuple[list[Any], list[Any]]:
     """Lists of chunks of outputs on both inputs, `trials` on each."""
-    report = progress or _quietly
+    report = progress or _no_progress
     total = 2 * trials
     if hasattr(subject, "draw_many"):
         found = [[draws_of(subject, data)(trials)] for data in inputs]
@@ -93,7 +106,7 @@ def draw_all(
     jobs = [(side, size) for side in (0, 1) for size in sizes][1:]
     chunks: list[Any] = [[]] * len(jobs)
     done = sizes[0]
-    for place, chunk in _run(subject, inputs, jobs, _workers(subject, workers, expected)):
+    for place, chunk in _run_jobs(subject, inputs, jobs, _workers(subject, workers, expected)):
         chunks[place] = chunk  # in the order of the jobs: the order of arrival may depend on the outputs
         done += len(chunk)
         report(done, total)
@@ -101,12 +114,12 @@ def draw_all(
     return [first, *chunks[:on_x]], chunks[on_x:]
 
 
-def _quietly(done: int, total: int) -> None:
-    """No progress is shown."""
+def _no_progress(done: int, total: int) -> None:
+    """Show no progress."""
 
 
-def _run(
-    subject: Any, inputs: tuple[Any, Any], jobs: list[tuple[int, int]], workers: int
+def _run_jobs(
+    subject: Auditable, inputs: tuple[object, object], jobs: list[tuple[int, int]], workers: int
 ) -> Iterator[tuple[int, Any]]:
     if workers == 1:
         for place, (side, size) in enumerate(jobs):
@@ -120,13 +133,13 @@ def _run(
             yield waiting[done], done.result()
 
 
-def _chunk(subject: Any, data: Any, size: int) -> Any:
+def _chunk(subject: Auditable, data: object, size: int) -> Sequence[Any]:
     return draws_of(subject, data)(size)
 
 
-def _workers(subject: Any, asked: int | None, expected: float) -> int:
+def _workers(subject: Auditable, asked: int | None, expected: float) -> int:
     if asked is not None:
-        if check.whole(workers=asked) > 1 and not _travels(subject):
+        if check.whole(workers=asked) > 1 and not _can_be_pickled(subject):
             raise BadParameter(
                 "DP104",
                 f"{type(subject).__name__} cannot be sent to other processes.",
@@ -135,12 +148,12 @@ def _workers(subject: Any, asked: int | None, expected: float) -> int:
             )
         return asked
     ours = isinstance(subject, Mechanism) and type(subject).__module__.startswith("discreet.")
-    if not ours or expected < _WORTH_IT or not is_private() or not _travels(subject):
+    if not ours or expected < _WORTH_IT or not is_private() or not _can_be_pickled(subject):
         return 1
     return os.cpu_count() or 1
 
 
-def _travels(subject: Any) -> bool:
+def _can_be_pickled(subject: object) -> bool:
     try:
         pickle.dumps(subject)
     except (pickle.PicklingError, TypeError, AttributeError):
@@ -148,30 +161,32 @@ def _travels(subject: Any) -> bool:
     return True
 
 
-def _fitted(mechanism: Mechanism, data: Any) -> Mechanism:
-    """Additive noise is made for a number; on a vector it is the mechanism for vectors of that length."""
+def _fit_dimension(mechanism: Mechanism, data: Any) -> Mechanism:
+    """Additive noise is made for a number; on a vector it is the mechanism for vectors of that
+    length.
+    """
     size = int(np.size(data))
     if isinstance(mechanism, Additive) and mechanism.dimension == 1 and size > 1:
         return mechanism.on(size)
     return mechanism
 
 
-def guarantee_of(subject: Any, data: Any) -> Any:
+def guarantee_of(subject: Auditable, data: object) -> Guarantee | None:
     """The guarantee that a mechanism states of itself, or None."""
-    return _fitted(subject, data).guarantee if isinstance(subject, Mechanism) else None
+    return _fit_dimension(subject, data).guarantee if isinstance(subject, Mechanism) else None
 
 
-def _once(function: Callable[[Any], Any], data: Any) -> Any:
+def _draw_once(function: Callable[[Any], object], data: object) -> object:
     try:
         output = function(data)
     except KeyboardInterrupt:  # whoever runs the audit may stop it
         raise
     except BaseException as error:  # noqa: BLE001 - whatever ends a run is seen by the attacker, so it is an outcome
-        return Raised(type(error).__name__)
+        return ExceptionOutcome(type(error).__name__)
     return output.value if isinstance(output, Release) else output
 
 
-def _counted(outputs: Any, count: int) -> Any:
+def _validate_count(outputs: Sequence[Any], count: int) -> Sequence[Any]:
     if len(outputs) == count:
         return outputs
     raise BadParameter(

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Auditing without luck: where the probabilities of all outcomes are known, so are δ(ε) and ε(δ) of the pair.
+"""Auditing without sampling: where the probabilities of all outcomes are known, so are δ(ε) and
+ε(δ) of the pair.
 
     from discreet import testing
     from discreet.audit import exact
 
-    def law(bit):                                   # every outcome with its probability
+    def coin(bit):                                  # every outcome with its probability
         return {bit: Fraction(3, 4), 1 - bit: Fraction(1, 4)}
 
     def walked(bit):                                # or all that a sampler can do with a few random bits
         return testing.walk(lambda source: sampler(bit, source), depth=12)
 
-    exact(law, 0, 1).epsilon()                      # (lower, upper)
+    exact(coin, 0, 1).epsilon()                     # (lower, upper)
 
-A walk leaves some mass open. It may lie anywhere, and the interval is as wide as that makes it.
+A walk leaves some mass open. That mass may lie anywhere, and the interval is as wide as that
+requires.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["ExactReport", "exact"]
 
-Law = Mapping[Hashable, Fraction]
+Probabilities = Mapping[Hashable, Fraction]
 
 _SAFE = 1e-12  # relative: exponentials and logarithms are good to far more than this
 _ROUNDING = Fraction(1, 10**14)  # of an exponential, relative
@@ -38,14 +40,15 @@ _ROUNDING = Fraction(1, 10**14)  # of an exponential, relative
 
 @dataclass(frozen=True)
 class ExactReport:
-    """Both laws, outcome by outcome, and what of each is not decided.
+    """Both distributions, outcome by outcome, and the mass of each that is not decided.
 
-    **Guarantee.** `delta(ε)` and `epsilon(δ)` are intervals that hold the truth for this pair of inputs, in both
-    directions. Probabilities are exact fractions; only exponentials are rounded, outwards.
+    **Guarantee.** `delta(ε)` and `epsilon(δ)` are intervals that hold the truth for this pair of
+    inputs, in both directions. Probabilities are exact fractions; only exponentials are rounded,
+    outwards.
     """
 
-    law: dict[Hashable, Fraction]
-    law_neighbour: dict[Hashable, Fraction]
+    masses: dict[Hashable, Fraction]
+    masses_neighbour: dict[Hashable, Fraction]
     open: Fraction
     open_neighbour: Fraction
     closed: bool
@@ -64,9 +67,11 @@ class ExactReport:
         return self._inverse(delta, 0), self._inverse(delta, 1)
 
     def witness(self, epsilon: float = 0.0) -> tuple[frozenset[Hashable], Fraction, Fraction]:
-        """The event that proves `delta(epsilon)`: its outcomes, and its probability on the likelier input and on the other.
+        """The event that proves `delta(epsilon)`: its outcomes, and its probability on the likelier
+        input and on the other.
 
-        **Guarantee.** P(E) - e^ε·Q(E), with the open mass counted to Q, is the lower bound up to rounding; no event has a greater one.
+        **Guarantee.** P(E) - e^ε·Q(E), with the open mass counted to Q, is the lower bound up to
+        rounding; no event has a greater one.
         """
         factor = Fraction(math.exp(min(700.0, check.not_negative(epsilon=epsilon))))
         found = []
@@ -87,25 +92,29 @@ class ExactReport:
         return any(self.delta(at)[0] > claim.delta(at) * (1 + _SAFE) for at in losses | middles)
 
     def keeps(self, epsilon: float, delta: float = 0.0) -> bool:
-        """Whether this pair certainly satisfies (ε, δ), in both directions, up to 1e-12 of either number."""
+        """Whether this pair certainly satisfies (ε, δ), in both directions, up to 1e-12 of either
+        number.
+        """
         if check.delta(delta=delta) == 0:
             return self.epsilon()[1] <= epsilon * (1 + _SAFE)
         return self.delta(epsilon)[1] <= delta * (1 + _SAFE)
 
-    def _ways(self) -> list[tuple[Law, Law, Fraction, Fraction]]:
-        first, second = (self.law, self.open), (self.law_neighbour, self.open_neighbour)
+    def _ways(self) -> list[tuple[Probabilities, Probabilities, Fraction, Fraction]]:
+        first, second = (self.masses, self.open), (self.masses_neighbour, self.open_neighbour)
         return [(p[0], q[0], p[1], q[1]) for p, q in ((first, second), (second, first))]
 
     def _losses(self) -> list[float]:
-        both = self.law.keys() & self.law_neighbour.keys()
-        return [_log(self.law[outcome] / self.law_neighbour[outcome]) for outcome in both]
+        both = self.masses.keys() & self.masses_neighbour.keys()
+        return [_log(self.masses[outcome] / self.masses_neighbour[outcome]) for outcome in both]
 
     def _deltas(
-        self, p: Law, q: Law, open_p: Fraction, open_q: Fraction, epsilon: float
+        self, p: Probabilities, q: Probabilities, open_p: Fraction, open_q: Fraction, epsilon: float
     ) -> tuple[float, float]:
-        """Σ (P - e^ε Q)⁺ with P = p + something of mass open_p, and Q = q + something of mass open_q.
+        """Σ (P - e^ε Q)⁺ with P = p + something of mass open_p, and Q = q + something of mass
+        open_q.
 
-        Each term falls by e^ε·r at most when r is added to q, and rises by r at most when r is added to p.
+        Each term falls by e^ε·r at most when r is added to q, and rises by r at most when r is
+        added to p.
         """
         if epsilon > 700:
             alone = sum((mass for outcome, mass in p.items() if not q.get(outcome)), Fraction(0))
@@ -116,7 +125,9 @@ class ExactReport:
         high = _surplus(p, q, least) + open_p
         return max(0.0, _below(low)), min(1.0, -_below(-high))
 
-    def _ratios(self, p: Law, q: Law, open_p: Fraction, open_q: Fraction) -> tuple[float, float]:
+    def _ratios(
+        self, p: Probabilities, q: Probabilities, open_p: Fraction, open_q: Fraction
+    ) -> tuple[float, float]:
         """log sup P/Q: outcome by outcome, with the open masses on the worse side for either bound."""
         seen = {outcome for outcome, mass in p.items() if mass} | {o for o, mass in q.items() if mass}
         low = max(
@@ -143,15 +154,18 @@ class ExactReport:
 
 
 @check.arguments
-def exact(law: Callable[[Any], Any], x: Any, x_neighbour: Any, *, closed: bool = False) -> ExactReport:
+def exact(
+    distribution: Callable[[Any], object], x: object, x_neighbour: object, *, closed: bool = False
+) -> ExactReport:
     """The exact privacy of a pair of inputs, from the probabilities of all outcomes.
 
-    **Guarantee.** That of `ExactReport`. `law(data)` gives a dictionary from outcomes to probabilities, or that and the
-    mass that is left open, as `testing.walk` does; an object with `probabilities(data)` will do too. With
-    `closed=True` the caller promises that the outcomes that were seen are all there are, which bounds ε at δ = 0 in
-    spite of open mass.
+    **Guarantee.** That of `ExactReport`. `distribution(data)` gives a dictionary from outcomes to
+    probabilities, or that and the mass that is left open, as `testing.walk` does; an object with
+    `probabilities(data)` will do too. With `closed=True` the caller states that no other outcomes
+    exist, which bounds ε at δ = 0 in spite of open mass.
 
-    What would break it: probabilities that are not those of the mechanism, or a `closed` that is not true.
+    What would break it: probabilities that are not those of the mechanism, or a `closed` that is
+    not true.
 
     >>> report = exact(lambda bit: {bit: Fraction(3, 4), 1 - bit: Fraction(1, 4)}, 0, 1)
     >>> low, high = report.epsilon()
@@ -160,18 +174,18 @@ def exact(law: Callable[[Any], Any], x: Any, x_neighbour: Any, *, closed: bool =
     >>> report.delta(0.0)
     (0.5, 0.5)
     """
-    function = getattr(law, "probabilities", law)
-    (first, rest), (second, rest_neighbour) = (_law(function(data)) for data in (x, x_neighbour))
+    function = getattr(distribution, "probabilities", distribution)
+    (first, rest), (second, rest_neighbour) = (_probabilities(function(data)) for data in (x, x_neighbour))
     return ExactReport(first, second, rest, rest_neighbour, closed)
 
 
-def _law(found: Any) -> tuple[dict[Hashable, Fraction], Fraction]:
-    masses, rest = found if isinstance(found, tuple) else (found, None)
-    law = {outcome: as_ratio(mass) for outcome, mass in masses.items()}
-    total = sum(law.values(), Fraction(0))
+def _probabilities(stated: Any) -> tuple[dict[Hashable, Fraction], Fraction]:
+    masses, rest = stated if isinstance(stated, tuple) else (stated, None)
+    exact_masses = {outcome: as_ratio(mass) for outcome, mass in masses.items()}
+    total = sum(exact_masses.values(), Fraction(0))
     left = 1 - total if rest is None else as_ratio(rest)
     if (
-        min(law.values(), default=Fraction(0)) < 0
+        min(exact_masses.values(), default=Fraction(0)) < 0
         or abs(total + left - 1) > Fraction(1, 10**9)
         or left < -_SAFE
     ):
@@ -181,10 +195,10 @@ def _law(found: Any) -> tuple[dict[Hashable, Fraction], Fraction]:
             why="mass that is missing could be anywhere.",
             fix="return every outcome, or (outcomes, open mass)",
         )
-    return law, max(left, Fraction(0))
+    return exact_masses, max(left, Fraction(0))
 
 
-def _surplus(p: Law, q: Law, factor: Fraction) -> Fraction:
+def _surplus(p: Probabilities, q: Probabilities, factor: Fraction) -> Fraction:
     """Σ (p - factor·q)⁺."""
     return sum(
         (max(Fraction(0), mass - factor * q.get(outcome, 0)) for outcome, mass in p.items()), Fraction(0)

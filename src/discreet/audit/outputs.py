@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Outputs of any kind as columns: a number, a vector, a category, a refusal, a table, an exception.
 
-Each output is taken apart into named cells. A cell holds a finite number, or a word for whatever else it is: a text,
-"nothing", "refused", "nan", "absent". Types, lengths and the order of keys are cells too, because an attacker sees
-them.
+Each output is taken apart into named cells. A cell holds a finite number, or a word for whatever
+else it is: a text, "nothing", "refused", "nan", "absent". Types, lengths and the order of keys are
+cells too, because an attacker sees them.
 
-**Guarantee.** What becomes of an output depends on that output alone, so a rule that was learned from some outputs
-means the same on others.
+**Guarantee.** What becomes of an output depends on that output alone, so a rule that was learned
+from some outputs means the same on others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.audit.bounds import Array
-from discreet.audit.draws import Raised
+from discreet.audit.draws import ExceptionOutcome
 from discreet.mechanisms.mechanism import Refusal, Release
 
 __all__ = ["OutputColumn", "columns_of"]
@@ -48,7 +48,7 @@ class OutputColumn:
     def __len__(self) -> int:
         return int(self.codes.size)
 
-    def at(self, rows: Any) -> OutputColumn:
+    def at(self, rows: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> OutputColumn:
         """The same cell of some of the outputs."""
         return OutputColumn(self.name, self.numbers[rows], self.codes[rows], self.words)
 
@@ -61,7 +61,7 @@ class OutputColumn:
         return bool(first > 0 or (self.numbers == self.numbers[0]).all())
 
     @staticmethod
-    def of_numbers(name: str, values: Any) -> OutputColumn:
+    def of_numbers(name: str, values: npt.ArrayLike) -> OutputColumn:
         """Numbers as they come; what is not finite becomes a word."""
         values = np.asarray(values, dtype=float)
         codes = np.select([np.isnan(values), values == np.inf, values == -np.inf], [1, 2, 3], 0)
@@ -132,7 +132,7 @@ def _cells(name: str, output: Any) -> Iterator[tuple[str, Cell]]:
         yield from _number(name, output)
     elif isinstance(output, Release):
         yield from _cells(name, output.value)
-    elif output is None or isinstance(output, str | bytes | Refusal | Raised):
+    elif output is None or isinstance(output, str | bytes | Refusal | ExceptionOutcome):
         yield name, _word(output)
     elif isinstance(output, np.ndarray):
         yield f"shape of {name}", f"{output.dtype} {output.shape}"
@@ -172,6 +172,6 @@ def _word(output: Any) -> str:
         return "nothing"
     if isinstance(output, Refusal):
         return f"refused: {output.reason}"
-    if isinstance(output, Raised):
+    if isinstance(output, ExceptionOutcome):
         return f"raised {output.kind}"
     return repr(output)

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which neighbouring inputs to try: the worst pair of a mechanism that is known, a search for one that is not."""
+"""Which neighbouring inputs to try: the worst pair of a mechanism that is known, a search for one
+that is not.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from discreet import check
+from discreet.audit.draws import Auditable, Progress
 from discreet.audit.game import audit
 from discreet.audit.report import AuditReport
 from discreet.errors import UnsupportedGuarantee
@@ -32,7 +36,9 @@ _KNOWN: dict[type, Callable[[Any], Pair]] = {}
 
 @check.arguments
 def register_pair(kind: type) -> Callable[[Callable[[Any], Pair]], Callable[[Any], Pair]]:
-    """Say which pair is the worst for a kind of mechanism: a decorator for a function from it to two inputs."""
+    """Say which pair is the worst for a kind of mechanism: a decorator for a function from it to
+    two inputs.
+    """
 
     def register(function: Callable[[Any], Pair]) -> Callable[[Any], Pair]:
         _KNOWN[kind] = function
@@ -45,8 +51,8 @@ def register_pair(kind: type) -> Callable[[Callable[[Any], Pair]], Callable[[Any
 def worst_pair(mechanism: Mechanism) -> Pair:
     """Two neighbouring inputs that a mechanism tells apart as well as any.
 
-    **Guarantee.** The inputs are neighbours. That they are the worst is proved for additive noise, where the greatest
-    shift is the worst; elsewhere it is the best pair known.
+    **Guarantee.** The inputs are neighbours. That they are the worst is proved for additive noise,
+    where the greatest shift is the worst; elsewhere it is the best pair known.
 
     A mechanism of your own says its pair with a method `worst_pair()`, or through `register_pair`.
 
@@ -81,7 +87,9 @@ def _additive(mechanism: Additive) -> Pair:
 
 @register_pair(Choice)
 def _choice(mechanism: Choice) -> Pair:
-    """One score falls and the others rise, which moves their order most; monotone scores move the same way."""
+    """One score falls and the others rise, which moves their order most; monotone scores move the
+    same way.
+    """
     step = mechanism.sensitivity
     others = (_CANDIDATES if mechanism.candidates is None else len(mechanism.candidates)) - 1
     if mechanism.monotone:
@@ -112,7 +120,8 @@ def _keys(mechanism: StabilityHistogram | PartitionSelection) -> Pair:
 
 
 def neighbours(domain: Sequence[Hashable], size: int, relation: str) -> Iterator[Pair]:
-    """All pairs of neighbouring data sets of up to `size` records from a domain, as lists, in no order.
+    """All pairs of neighbouring data sets of up to `size` records from a domain, as lists, in no
+    order.
 
     >>> list(neighbours(["a"], 1, "add-remove"))
     [(['a'], [])]
@@ -130,7 +139,7 @@ def neighbours(domain: Sequence[Hashable], size: int, relation: str) -> Iterator
 
 @check.arguments
 def search(
-    function: Any,
+    function: Auditable,
     domain: Sequence[Hashable],
     *,
     size: int = 3,
@@ -140,15 +149,19 @@ def search(
     scouting: int = 2_000,
     most: int = 100,
     confidence: float = 0.999,
-    **settings: Any,
+    look_at: str = "everything",
+    workers: int | None = None,
+    progress: Progress | None = None,
 ) -> AuditReport:
-    """Look through small data sets for the pair on which a function gives most away, and audit that one.
+    """Look through small data sets for the pair on which a function gives most away, and audit that
+    one.
 
-    **Guarantee.** The report is that of one audit on fresh runs, so its confidence is not diminished by the search. Its
-    `inputs` are the pair.
+    **Guarantee.** The report is that of one audit on fresh runs, so its confidence is not
+    diminished by the search. Its `inputs` are the pair.
 
-    `domain` holds the values that a record can have; choose a few that matter: the bounds, zero, NaN, an extreme one.
-    Pairs beyond `most` are thinned out evenly. Each is scouted with a few runs.
+    `domain` holds the values that a record can have; choose a few that matter: the bounds, zero,
+    NaN, an extreme one. Pairs beyond `most` are thinned out evenly. Each is scouted with a few
+    runs.
 
     >>> report = search(lambda data: max(data, default=0), [0, 100], size=2, trials=2_000, scouting=200)
     >>> sorted(report.inputs, key=len)
@@ -157,11 +170,10 @@ def search(
     check.choice(RELATIONS, relation=relation)
     pairs = list(neighbours(domain, check.whole(size=size), relation))
     thinned = pairs[:: -(-len(pairs) // check.whole(most=most))]
-    scouted = [
-        audit(function, *pair, trials=scouting, claim=claim, confidence=0.9, **settings) for pair in thinned
-    ]
+    audit_pair = partial(audit, function, claim=claim, look_at=look_at, workers=workers, progress=progress)
+    scouted = [audit_pair(*pair, trials=scouting, confidence=0.9) for pair in thinned]
     best = max(scouted, key=_promising)
-    return audit(function, *best.inputs, trials=trials, claim=claim, confidence=confidence, **settings)
+    return audit_pair(*best.inputs, trials=trials, confidence=confidence)
 
 
 def _promising(report: AuditReport) -> tuple[float, float]:

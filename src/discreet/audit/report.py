@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an audit found: lower bounds, the event that witnesses them, and the whole curve with its band.
+"""The report of an audit: lower bounds, the events that prove them, and the whole curve with its
+band.
 
-**Guarantee.** With probability `confidence` every number of a report is true at the same time: each event's corner, the
-band at every threshold, and so `epsilon_at_least` for every δ, `mu_at_least`, and `refutes` for a claim that was named
-before the outputs were looked at. A report never proves that a mechanism is private.
+**Guarantee.** With probability `confidence` every number of a report is true at the same time: each
+event's corner, the band at every threshold, and so `epsilon_at_least` for every δ, `mu_at_least`,
+and `refutes` for a claim that was named before the outputs were looked at. A report never proves
+that a mechanism is private.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet import check
 from discreet.audit.bounds import Array, Corners, Excess, excess
@@ -36,11 +39,13 @@ _DELTAS = (0.0, 1e-3)
 
 @dataclass(frozen=True, eq=False)
 class AuditRoc:
-    """The empirical ROC of one score on fresh runs, and a band that holds at all its points at once.
+    """The empirical ROC of one score on fresh runs, and a band that holds at all its points at
+    once.
 
-    Point i is the event that the score reaches `thresholds[i]`: `hits` of so many `runs` on x, `hits_neighbour` on the
-    neighbour. Its two rates are certified, each by the theorem that `*_sharp` says: Clopper and Pearson with the error
-    probability `point_error`, else Dvoretzky, Kiefer and Wolfowitz with `band_error`.
+    Point i is the event that the score reaches `thresholds[i]`: `hits` of so many `runs` on x,
+    `hits_neighbour` on the neighbour. Its two rates are certified, each by the theorem that
+    `*_sharp` says: Clopper and Pearson with the error probability `point_error`, else Dvoretzky,
+    Kiefer and Wolfowitz with `band_error`.
     """
 
     score: Score = field(repr=False)
@@ -76,7 +81,9 @@ class AuditRoc:
         return Corners(self.false_alarm_at_most, self.detection_at_least)
 
     def event(self, place: int, *, on_neighbour: bool) -> Event:
-        """One point as an event that is likelier on x, or its complement, which is likelier on the neighbour."""
+        """One point as an event that is likelier on x, or its complement, which is likelier on the
+        neighbour.
+        """
         on_x = self._rate(self.hits, self.detection_at_least, self.detection_sharp, place)
         there = self._rate(self.hits_neighbour, self.false_alarm_at_most, self.false_alarm_sharp, place)
         words = self.score.words(float(self.thresholds[place]), above=not on_neighbour)
@@ -88,8 +95,10 @@ class AuditRoc:
         method, error = (CLOPPER_PEARSON, self.point_error) if sharp[place] else (DKW, self.band_error)
         return Rate(int(hits[place]), self.runs, float(bound[place]), method, error)
 
-    def certified(self, false_alarm: Any) -> Array:
-        """The detection that is certified at false-alarm rates: the best corner that does not exceed each."""
+    def certified_detection(self, false_alarm: npt.ArrayLike) -> Array:
+        """The detection that is certified at false-alarm rates: the best corner that does not
+        exceed each.
+        """
         order = np.argsort(self.false_alarm_at_most, kind="stable")
         best = np.maximum.accumulate(self.detection_at_least[order])
         place = np.searchsorted(self.false_alarm_at_most[order], false_alarm, side="right")
@@ -108,8 +117,8 @@ class AuditRoc:
 class AuditReport:
     """The outcome of the two-sample game on one pair of neighbouring inputs.
 
-    **Guarantee.** See `discreet.audit.report`. `refutes()` is True only if the outputs contradict the claim; that happens
-    for a claim that holds with probability 1 - confidence at most.
+    **Guarantee.** See `discreet.audit.report`. `refutes()` is True only if the outputs contradict
+    the claim; that happens for a claim that holds with probability 1 - confidence at most.
     """
 
     trials: int
@@ -119,19 +128,23 @@ class AuditReport:
     roc: AuditRoc
     shares: dict[str, float]  # what each test may spend of the error probability
     seconds: float = 0.0
-    inputs: tuple[Any, Any] = field(default=(None, None), repr=False)
+    inputs: tuple[object, object] = field(default=(None, None), repr=False)
 
     def epsilon_at_least(self, delta: float = 0.0) -> float:
-        """No (ε, δ) promise with a lesser ε holds; `epsilon_witness` is the event that proves it."""
+        """No (ε, δ) guarantee with a smaller ε holds; `epsilon_witness` is the event that proves
+        it.
+        """
         return self.corners.epsilon(check.delta(delta=delta))
 
     @property
     def mu_at_least(self) -> float:
-        """No μ-Gaussian promise with a lesser μ holds; `mu_witness` is the event that proves it."""
+        """No μ-Gaussian guarantee with a smaller μ holds; `mu_witness` is the event that proves it."""
         return self.corners.mu()
 
     def refutes(self, claim: Guarantee | None = None) -> bool:
-        """Whether the outputs contradict a guarantee; the mechanism's own, or the stated one, if none is given."""
+        """Whether the outputs contradict a guarantee; the mechanism's own, or the stated one, if
+        none is given.
+        """
         return self.excess(claim).amount > 0
 
     def excess(self, claim: Guarantee | None = None) -> Excess:
@@ -142,7 +155,7 @@ class AuditReport:
         raise BadParameter(
             "DP107",
             "there is no claim to compare with.",
-            why="a function does not say what it promises.",
+            why="a plain function does not state a guarantee.",
             fix="report.refutes(privacy.pure(1.0))",
         )
 
@@ -166,7 +179,9 @@ class AuditReport:
         return self._event(place, on_neighbour=on_neighbour)
 
     def claim_witness(self, claim: Guarantee | None = None) -> Event:
-        """The event that lies highest above what a claim allows; it refutes the claim if `refutes` says so."""
+        """The event that lies highest above what a claim allows; it refutes the claim if `refutes`
+        says so.
+        """
         highest = self.excess(claim)
         return self._event(highest.place, on_neighbour=highest.reversed)
 
@@ -180,7 +195,7 @@ class AuditReport:
     @cached_property
     def corners(self) -> Corners:
         """Every certified point: the events first, then the band."""
-        return Corners.joined(*(event.corner for event in self.events), self.roc.corners)
+        return Corners.join(*(event.corner for event in self.events), self.roc.corners)
 
     @cached_property
     def _own(self) -> Excess:
@@ -196,7 +211,7 @@ class AuditReport:
         where = np.unique(np.concatenate([self.roc.false_alarm, np.linspace(0, 1, 201)]))
         order = np.lexsort((self.roc.detection, self.roc.false_alarm))
         measured = np.interp(where, self.roc.false_alarm[order], self.roc.detection[order])
-        low = np.minimum(self.roc.certified(where), measured)
+        low = np.minimum(self.roc.certified_detection(where), measured)
         band = Band(where.tolist(), low.tolist(), measured.tolist(), name="certified to measured")
         claims = {} if self.claim is None else {"claimed": self.claim}
         return roc(claims, bands=[band], ax=ax)
@@ -222,8 +237,8 @@ class AuditReport:
         bound, (low, high) = event.epsilon_at_least(delta), event.printed
         if bound <= 0:
             return [("ε at least", f"{_down(0.0)} at δ = {delta:g}: no event told the inputs apart")]
-        found = f"{_down(bound)} at δ = {delta:g}: ln(({low:.7g} - {delta:g}) / {high:.7g})"
-        return [("ε at least", found), ("witness", str(event))]
+        finding = f"{_down(bound)} at δ = {delta:g}: ln(({low:.7g} - {delta:g}) / {high:.7g})"
+        return [("ε at least", finding), ("witness", str(event))]
 
     def verdict(self, claim: Guarantee) -> list[tuple[str, str]]:
         """Whether a claim is refuted, and by which event."""
@@ -240,7 +255,7 @@ class AuditReport:
     def to_json(self) -> str:
         """Everything but the inputs, as JSON; infinite numbers do not occur."""
         excess_ = self.excess() if self.claim is not None else None
-        found = {
+        document = {
             "schema": 2,
             "trials": self.trials,
             "confidence": self.confidence,
@@ -249,7 +264,7 @@ class AuditReport:
             "excess": excess_.amount if excess_ else None,
             "epsilon_at_least": self.epsilon_at_least(),
             "mu_at_least": self.mu_at_least,
-            "bounds": [self._bound(delta) for delta in _DELTAS],
+            "bounds": [self._bound_dict(delta) for delta in _DELTAS],
             "mu_witness": self.mu_witness.to_dict(),
             "witness": self.witness.to_dict(),
             "events": [event.to_dict() for event in self.events],
@@ -257,9 +272,9 @@ class AuditReport:
             "error_shares": self.shares,
             "seconds": self.seconds,
         }
-        return json.dumps(found, ensure_ascii=False, allow_nan=False)
+        return json.dumps(document, ensure_ascii=False, allow_nan=False)
 
-    def _bound(self, delta: float) -> dict[str, Any]:
+    def _bound_dict(self, delta: float) -> dict[str, Any]:
         proof = self.epsilon_witness(delta).to_dict()
         return {"delta": delta, "epsilon_at_least": self.epsilon_at_least(delta), "witness": proof}
 

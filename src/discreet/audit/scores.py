@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scores that tell two samples of outputs apart: higher means more likely under the first input.
 
-Each is learned from some outputs and then fixed; whether it is any good is measured on others. A histogram of
-likelihood ratios serves one or two cells of any kind, the bare number serves the tails, and a regularised logistic regression
-joins several cells.
+Each is learned from some outputs and then fixed; whether it is any good is measured on others. A
+histogram of likelihood ratios serves one or two cells of any kind, the bare number serves the
+tails, and a regularised logistic regression joins several cells.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from discreet.audit.bounds import Array
 from discreet.audit.outputs import OutputColumn
 
-__all__ = ["Bare", "Cross", "JointScore", "Score", "ScoreHistogram", "number_words"]
+__all__ = ["BareScore", "CrossScore", "JointScore", "Score", "ScoreHistogram", "number_words"]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -43,7 +43,9 @@ class Score(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ScoreHistogram:
-    """The logarithm of the likelihood ratio, by counting: bins of equal mass, atoms and words apart."""
+    """The logarithm of the likelihood ratio, by counting: bins of equal mass, atoms and words
+    apart.
+    """
 
     name: str
     vocabulary: tuple[str | None, ...]  # None for a word that did not occur
@@ -66,7 +68,12 @@ class ScoreHistogram:
             np.where(p + q > 0, np.log((p + 0.5) / (q + 0.5)) + share, 0.0) for p, q in (by_bin, by_word)
         ]
         return ScoreHistogram(
-            column.name, _seen(column.words, by_word), edges, ratios[0], ratios[1], by_bin[0] + by_bin[1] > 0
+            column.name,
+            _words_seen(column.words, by_word),
+            edges,
+            ratios[0],
+            ratios[1],
+            by_bin[0] + by_bin[1] > 0,
         )
 
     def of(self, columns: dict[str, OutputColumn]) -> Array:
@@ -93,7 +100,7 @@ class ScoreHistogram:
 
 
 @dataclass(frozen=True, eq=False)
-class Cross:
+class CrossScore:
     """The same for two cells at once, in coarser bins: for what only shows in both together."""
 
     names: tuple[str, str]
@@ -103,7 +110,7 @@ class Cross:
     masses: Array
 
     @staticmethod
-    def fit(one: OutputColumn, other: OutputColumn, first: Mask) -> Cross:
+    def fit(one: OutputColumn, other: OutputColumn, first: Mask) -> CrossScore:
         edges = tuple(_edges(c.numbers[c.codes == 0], _COARSE, _COARSE) for c in (one, other))
         places = _place(one, edges[0]), _place(other, edges[1])
         shape = tuple(len(c.words) + e.size + 1 for c, e in zip((one, other), edges, strict=True))
@@ -113,7 +120,7 @@ class Cross:
         share = np.log((~first).sum() / first.sum())
         ratios = np.where(sum(counts) > 0, np.log((counts[0] + 0.5) / (counts[1] + 0.5)) + share, 0.0)
         names, words = (one.name, other.name), (one.words, other.words)
-        return Cross(names, (edges[0], edges[1]), words, ratios, counts[0] + counts[1])
+        return CrossScore(names, (edges[0], edges[1]), words, ratios, counts[0] + counts[1])
 
     @property
     def name(self) -> str:
@@ -139,7 +146,7 @@ class Cross:
 
 
 @dataclass(frozen=True, eq=False)
-class Bare:
+class BareScore:
     """The number itself, or its distance from a centre; what is no number scores lowest."""
 
     name: str
@@ -164,9 +171,11 @@ class Bare:
 
 @dataclass(frozen=True, eq=False)
 class JointScore:
-    """Logistic regression on the histograms' ratios and on the standardised numbers of several cells."""
+    """Logistic regression on the histograms' ratios and on the standardised numbers of several
+    cells.
+    """
 
-    histograms: tuple[ScoreHistogram | Cross, ...]
+    histograms: tuple[ScoreHistogram | CrossScore, ...]
     names: tuple[str, ...]
     centre: Array
     whitening: Array
@@ -175,7 +184,7 @@ class JointScore:
     @staticmethod
     def fit(
         columns: dict[str, OutputColumn],
-        histograms: Iterable[ScoreHistogram | Cross],
+        histograms: Iterable[ScoreHistogram | CrossScore],
         names: Iterable[str],
         first: Mask,
     ) -> JointScore:
@@ -203,7 +212,7 @@ class JointScore:
         )
 
 
-def _seen(words: tuple[str, ...], counts: list[npt.NDArray[np.int64]]) -> tuple[str | None, ...]:
+def _words_seen(words: tuple[str, ...], counts: list[npt.NDArray[np.int64]]) -> tuple[str | None, ...]:
     return tuple(word if counts[0][i] + counts[1][i] else None for i, word in enumerate(words))
 
 
@@ -233,7 +242,9 @@ def _raw(columns: dict[str, OutputColumn], names: tuple[str, ...]) -> Array:
 
 
 def _whitening(spread: Array) -> Array:
-    """Axes in which the noise has unit spread: what hardly varies, such as a difference of equal noises, counts most."""
+    """Axes in which the noise has unit spread: what hardly varies, such as a difference of equal
+    noises, counts most.
+    """
     if not spread.shape[1]:
         return np.zeros((0, 0))
     scale = np.maximum(spread.std(axis=0), 1e-300)
@@ -243,7 +254,9 @@ def _whitening(spread: Array) -> Array:
 
 
 def _logistic(features: Array, first: Mask) -> Array:
-    """Weights, the constant first, by Newton's method with a small ridge, on rows enough for a score."""
+    """Weights, the constant first, by Newton's method with a small ridge, on rows enough for a
+    score.
+    """
     rows = slice(None, None, -(-len(features) // _ROWS))
     features, first = features[rows], first[rows]
     inputs = np.column_stack([np.ones(len(features)), features])
@@ -259,7 +272,9 @@ def _logistic(features: Array, first: Mask) -> Array:
 
 
 def _times(rows: Array, matrix: Array) -> Array:
-    """rows · matrix without BLAS, whose threads wait for each other longer than a thin matrix takes."""
+    """rows · matrix without BLAS, whose threads wait for each other longer than a thin matrix
+    takes.
+    """
     return np.asarray(np.einsum("ni,ij->nj", rows, matrix))
 
 

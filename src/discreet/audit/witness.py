@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An event that witnesses a bound: how often it was seen on each input, and what these counts prove.
+"""An event that witnesses a bound: how often it was seen on each input, and what these counts
+prove.
 
-**Guarantee.** What is printed of an event reproduces every bound that rests on it. Each rate has its count, the number of runs,
-the theorem and the error probability; a reader with a table of Clopper and Pearson gets a bound at least as good as the
-printed one. The input on which the event is likelier comes first.
+**Guarantee.** What is printed of an event reproduces every bound that rests on it. Each rate has
+its count, the number of runs, the theorem and the error probability; a reader with a table of
+Clopper and Pearson gets a bound at least as good as the printed one. The input on which the event
+is likelier comes first.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ class Rate:
 
     @property
     def complement(self) -> Rate:
-        """The same of everything else: a bound from below becomes one from above, and the other way round."""
+        """The same of everything else: a bound from below becomes one from above, and the other way
+        round.
+        """
         return Rate(self.runs - self.hits, self.runs, 1 - self.bound, self.method, self.error)
 
     def to_dict(self) -> dict[str, Any]:
@@ -46,10 +50,11 @@ class Rate:
 
 @dataclass(frozen=True)
 class Event:
-    """Something that an attacker can look for in an output, and how often fresh runs on each input showed it.
+    """Something that an attacker can look for in an output, and how often fresh runs on each input
+    showed it.
 
-    The event is likelier on `likelier_on`, which is "x" or "neighbour": `often` bounds its rate there from below, `seldom`
-    bounds its rate on the other input from above.
+    The event is likelier on `likelier_on`, which is "x" or "neighbour": `often` bounds its rate
+    there from below, `seldom` bounds its rate on the other input from above.
     """
 
     words: str
@@ -85,7 +90,7 @@ class Event:
     @property
     def printed(self) -> tuple[float, float]:
         """Both rates as they are printed: the first rounded down, the second up."""
-        low, high = _rounded(self.often.bound, ROUND_FLOOR), _rounded(self.seldom.bound, ROUND_CEILING)
+        low, high = _round(self.often.bound, ROUND_FLOOR), _round(self.seldom.bound, ROUND_CEILING)
         return float(low), min(1.0, float(high))
 
     def __str__(self) -> str:
@@ -108,5 +113,5 @@ def _proof(rate: Rate) -> str:
     return f"{rate.method}, error probability {rate.error:.{_DIGITS}g}"
 
 
-def _rounded(value: float, direction: str) -> float:
+def _round(value: float, direction: str) -> float:
     return float(Context(prec=_DIGITS, rounding=direction).create_decimal_from_float(value))

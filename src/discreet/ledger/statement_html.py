@@ -29,7 +29,7 @@ from discreet.ledger.statement_markdown import (
     version_words,
     who_words,
 )
-from discreet.privacy.picture import hundred, tradeoff_svg
+from discreet.privacy.svg import hundred_squares_svg, tradeoff_svg
 
 __all__ = ["body", "page"]
 
@@ -117,8 +117,8 @@ def _top(facts: Mapping[str, Any], claim: Claim) -> str:
     if told is None or claim.guarantee is None:
         return head + "<p>There is no limit, so there is no promise about the whole to put into words.</p>"
     counted = math.ceil(100 * Fraction(told["guess"]["right"]))
-    words = f"Of 100 guesses at most {counted} are right; a coin has 50 right, above the line."
-    squares = f"<figure style='margin:0'>{hundred(counted, words)}<figcaption class='soft'>{escape(words)}</figcaption></figure>"
+    words = f"At most {counted} of 100 guesses are right. A coin toss gets 50 right, above the line."
+    squares = f"<figure style='margin:0'>{hundred_squares_svg(counted, words)}<figcaption class='soft'>{escape(words)}</figcaption></figure>"
     said = f"<h2 class='plain'>In plain words</h2>{_list(told['sentences'])}"
     limits = f"<h2 class='plain'>What is not protected</h2>{_list(told['not_protected'])}"
     return f"{head}<section class='side'><div style='flex:0 1 12rem'>{squares}</div><div>{said}{limits}</div></section>"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How wrong an answer is, against the ε that it costs."""
+"""The margin of error of an answer against the ε that it costs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet import check
-from discreet.plot.canvas import axes_for, finish, rounded_up, style
+from discreet.plot.canvas import axes_for, finish, style, upper_bound_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,11 +31,18 @@ def error(
     sensitivity: float = 1.0,
     ax: Axes | None = None,
 ) -> Figure:
-    """The error at a confidence against ε, both on logarithmic axes.
+    """Plot the margin of error at a confidence against ε, both on logarithmic axes.
 
-    `curves` are functions of ε by name, for example `lambda e: dp.Laplace(epsilon=e, sensitivity=1).error(0.95)`;
-    without them, Laplace and Gaussian noise on one number of this sensitivity are drawn. `epsilons` are where: from
-    0.1 to 10 unless stated.
+    `curves` are functions of ε by name, for example `lambda e: dp.Laplace(epsilon=e,
+    sensitivity=1).error(0.95)`; without them, Laplace and Gaussian noise on one number of this
+    sensitivity are drawn. `epsilons` are where: from 0.1 to 10 by default.
+
+    **Guarantee.** The chart reads no data: an error is computed from the noise distribution. It is
+    an upper bound if what `curves` return is one, as `mechanism.error` does.
+
+    >>> from discreet import plot
+    >>> plot.alt_text(plot.error(confidence=0.95))[:43]
+    'The margin of error of an answer against th'
     """
     places = [check.positive(epsilon=epsilon) for epsilon in (_EPSILONS if epsilons is None else epsilons)]
     confidence = check.inner_probability(confidence=confidence)
@@ -47,7 +54,7 @@ def error(
         values = [check.positive(error=of(epsilon)) for epsilon in places]
         ax.plot(places, values, label=name, **style(number, values))
         nearest = min(range(len(places)), key=lambda at: abs(math.log(places[at])))
-        words.append(f"{name} ±{rounded_up(values[nearest])} at ε = {places[nearest]:.3g}")
+        words.append(f"{name} ±{upper_bound_text(values[nearest])} at ε = {places[nearest]:.3g}")
     ax.set(
         xscale="log",
         yscale="log",
@@ -58,7 +65,7 @@ def error(
         axis.set_major_formatter("{x:g}")
         low, high = sorted(axis.get_view_interval())
         axis.set_minor_formatter("{x:g}" if high < 9 * low else formatter)
-    return finish(ax, "How wrong an answer is, against the ε that it costs", "; ".join(words) + ".")
+    return finish(ax, "The margin of error of an answer against the ε that it costs", "; ".join(words) + ".")
 
 
 def _additive(confidence: float, delta: float, sensitivity: float) -> Curves:

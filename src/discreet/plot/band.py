@@ -22,7 +22,11 @@ _FAR = 60.0
 @check.named_fields
 @dataclass(frozen=True)
 class Band:
-    """Detection rates between `low` and `high`, at increasing false-alarm rates.
+    """Detection rates between `low` and `high`, at increasing false-alarm rates: a region to shade
+    in a chart.
+
+    **Guarantee.** What it says of an attacker is what its two curves say; it is drawn as it is, not
+    smoothed.
 
     >>> Band([0.0, 0.5, 1.0], [0.0, 0.5, 1.0], [0.2, 0.8, 1.0], name="audit").name
     'audit'
@@ -53,11 +57,13 @@ class Band:
 
 
 def certified_misses(guarantee: Guarantee, false_alarm: Array) -> Array:
-    """A curve that the true trade-off curve provably does not exceed (where the worst mechanism is known).
+    """A curve that the true trade-off curve provably does not exceed (where the worst mechanism is
+    known).
 
-    The truth is the supremum over γ = e^ε ≥ 1 of 1 - δ - γα and (1 - δ - α)/γ. δ is convex in γ and falls, so between two
-    places it lies above the lines that continue its chords from either side. Below that pair of lines both terms are
-    greatest at an end or where the lines meet, so those few (γ, δ) bound the supremum.
+    The truth is the supremum over γ = e^ε ≥ 1 of 1 - δ - γα and (1 - δ - α)/γ. δ is convex in γ and
+    falls, so between two places it lies above the lines that continue its chords from either side.
+    Below that pair of lines both terms are greatest at an end or where the lines meet, so those few
+    (γ, δ) bound the supremum.
     """
     gamma, delta = _lowest_profile(guarantee)
     steep = 1 - delta[:, None] - gamma[:, None] * false_alarm

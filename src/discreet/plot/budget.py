@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is left of a limit, spend by spend, and when it will be gone at this pace.
+"""The remaining budget after each spend, and when it will be used up at this pace.
 
-The amounts must be of a currency that adds (pure ε, ρ, the lane of a filter): what they are is the caller's business.
+The amounts must be of a quantity that adds up: pure ε, ρ, or one accounting track of a limit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.plot.canvas import GREY, axes_for, finish
-from discreet.privacy.picture import COLOURS
+from discreet.privacy.svg import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,9 +31,18 @@ def burn_down(
     time: str = "releases",
     ax: Axes | None = None,
 ) -> Figure:
-    """What is left after each spend; dashed, the pace so far carried on until nothing is left.
+    """Plot the remaining budget after each spend; a dashed line continues the average pace until
+    nothing remains.
 
-    `when` are the times of the spends, from 0, in increasing order; without them the spends are numbered.
+    `when` are the times of the spends, from 0, in increasing order; without them the spends are
+    numbered.
+
+    **Guarantee.** Amounts are subtracted exactly, as the decimals that they print as. The dashed
+    line is a forecast and guarantees nothing.
+
+    >>> from discreet import plot
+    >>> plot.alt_text(plot.burn_down([0.1, 0.2], limit=1.0))
+    'ε remaining: 0.7 of 1 ε remains after 2 spends; at this pace nothing remains at 6.667 releases.'
     """
     limit = check.positive(limit=limit)
     amounts = [check.not_negative(spend=spend) for spend in spends]
@@ -44,20 +53,22 @@ def burn_down(
     ]
     ax = axes_for(ax, (5.6, 3.4))
     last = times[-1] if times else 1.0
-    ax.step([0.0, *times, last], [*left, left[-1]], where="post", color=COLOURS[0], label=f"{currency} left")
+    ax.step(
+        [0.0, *times, last], [*left, left[-1]], where="post", color=COLOURS[0], label=f"{currency} remaining"
+    )
     ax.axhline(0, color=COLOURS[1], linewidth=1.2)
     end = _end(times, left)
     if end is not None:
         ax.plot([times[-1], end], [left[-1], 0], color=GREY, linestyle="--", label="at this pace")
-    ax.set(xlabel=time, ylabel=f"{currency} left of {limit:g}")
+    ax.set(xlabel=time, ylabel=f"{currency} remaining of {limit:g}")
     ax.locator_params(axis="x", integer=True)
     ax.set_xlim(0, 1.05 * (end or max([1.0, *times])))
     ax.set_ylim(min(0.0, left[-1]) - 0.02 * limit, 1.05 * limit)
     spends_made = "1 spend" if len(amounts) == 1 else f"{len(amounts)} spends"
-    state = f"{max(left[-1], 0):.4g} of {limit:g} {currency} is left after {spends_made}"
-    forecast = f"; at this pace nothing is left at {end:.4g} {time}" if end is not None else ""
+    state = f"{max(left[-1], 0):.4g} of {limit:g} {currency} remains after {spends_made}"
+    forecast = f"; at this pace nothing remains at {end:.4g} {time}" if end is not None else ""
     overspent = f"; overspent by {-left[-1]:.4g}" if left[-1] < 0 else ""
-    return finish(ax, f"{currency} left", f"{state}{forecast}{overspent}.")
+    return finish(ax, f"{currency} remaining", f"{state}{forecast}{overspent}.")
 
 
 def _times(when: Sequence[float] | None, count: int) -> list[float]:
@@ -68,14 +79,14 @@ def _times(when: Sequence[float] | None, count: int) -> list[float]:
         raise BadParameter(
             "DP107",
             "when must have one time for each spend, in increasing order.",
-            why="what is left at a time depends on what was spent before it.",
+            why="the remaining budget at a time depends on what was spent before it.",
             fix="plot.burn_down([0.1, 0.2], limit=1, when=[0, 3])",
         )
     return times
 
 
 def _end(times: list[float], left: list[float]) -> float | None:
-    """When nothing is left, if spending goes on at the average pace so far."""
+    """When nothing remains, if spending goes on at the average pace so far."""
     spent = left[0] - left[-1]
     if not times or spent <= 0 or left[-1] <= 0 or times[-1] <= 0:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all pictures share: axes, colours with dashes, names, and words."""
+"""What all charts share: axes, colours with dashes, names, and descriptions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import BadParameter, MissingExtra
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.picture import look
+from discreet.privacy.svg import look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,14 +48,16 @@ def axes_for(ax: Axes | None, size: tuple[float, float]) -> Axes:
     except ImportError:
         why = "the small core draws trade-off and ROC curves as .svg, and leaves the rest to matplotlib."
         instead = "plot.roc_svg(…), plot.tradeoff_svg(…)"
-        raise MissingExtra.of("matplotlib", "this picture", why=why, instead=instead) from None
-    from discreet.plot.picture import Picture
+        raise MissingExtra.of("matplotlib", "this chart", why=why, instead=instead) from None
+    from discreet.plot.figure import NotebookFigure
 
-    return Picture(figsize=size, layout="constrained").add_subplot()
+    return NotebookFigure(figsize=size, layout="constrained").add_subplot()
 
 
 def style(number: int, heights: Sequence[float] | Array | None = None) -> Style:
-    """The look of the n-th line, which no other has; a line whose `heights` are only one point is a dot."""
+    """The look of the n-th line, which no other has; a line whose `heights` are only one point is a
+    dot.
+    """
     colour, dash, width = look(number)
     shown: Style = {"color": colour, "linestyle": (0, dash) if dash else "-", "linewidth": 0.75 * width}
     if heights is not None and sum(map(math.isfinite, heights)) == 1:
@@ -63,20 +65,20 @@ def style(number: int, heights: Sequence[float] | Array | None = None) -> Style:
     return shown
 
 
-def wrapped(label: str) -> str:
-    """A label in lines that leave room for what is drawn."""
+def wrap_label(label: str) -> str:
+    """A label in lines that leave room for the curves."""
     return textwrap.fill(label, _NARROW, max_lines=3, placeholder=" …") if len(label) > _NARROW else label
 
 
-def ink(ax: Axes) -> Any:
-    """The colour of words on these axes, which may have a dark ground."""
-    return ax.xaxis.label.get_color()
+def ink(ax: Axes) -> str:
+    """The colour of text on these axes, which may have a dark background."""
+    return cast(str, ax.xaxis.label.get_color())
 
 
-def rounded_up(value: float) -> str:
+def upper_bound_text(value: float) -> str:
     """An upper bound to four digits.
 
-    >>> rounded_up(2.12501), rounded_up(0.5), rounded_up(math.inf)
+    >>> upper_bound_text(2.12501), upper_bound_text(0.5), upper_bound_text(math.inf)
     ('2.126', '0.5', '∞')
     """
     if math.isinf(value):
@@ -85,35 +87,37 @@ def rounded_up(value: float) -> str:
     return f"{float(Context(prec=4, rounding=ROUND_CEILING).create_decimal(plain)):g}"
 
 
-def named(guarantees: Several) -> dict[str, Guarantee]:
+def guarantees_by_name(guarantees: Several) -> dict[str, Guarantee]:
     """Guarantees by name; a single one has the name ""."""
-    found = {"": guarantees} if isinstance(guarantees, Guarantee) else guarantees
-    if not isinstance(found, Mapping) or not all(isinstance(one, Guarantee) for one in found.values()):
+    by_name = {"": guarantees} if isinstance(guarantees, Guarantee) else guarantees
+    if not isinstance(by_name, Mapping) or not all(isinstance(each, Guarantee) for each in by_name.values()):
         raise BadParameter(
             "DP104",
-            "a picture needs a guarantee, or several by name.",
+            "a chart needs a guarantee, or several by name.",
             why="every line that is drawn is a view of a guarantee.",
             fix="plot.roc({'coin': privacy.randomized_response(1.0)})",
         )
-    if not found:
+    if not by_name:
         raise BadParameter(
             "DP107",
             "there is nothing to draw.",
-            why="an empty picture says nothing about anybody.",
+            why="an empty chart shows no guarantee.",
             fix="plot.roc(privacy.laplace(scale=1))",
         )
-    return dict(found)
+    return dict(by_name)
 
 
 def finish(ax: Axes, title: str, words: str, *, legend: str = "best") -> Figure:
-    """Give the axes their words and quiet looks; the figure. `legend` is a corner, or "above" the axes."""
+    """Give the axes their words and quiet looks; the figure. `legend` is a corner, or "above" the
+    axes.
+    """
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(visible=True, color="#dddddd", linewidth=0.6)
     ax.set_axisbelow(True)
     handles, labels = ax.get_legend_handles_labels()
     if labels:
         place = _ABOVE if legend == "above" else {"loc": legend}
-        ax.legend(handles, [wrapped(label) for label in labels], frameon=False, **place)
+        ax.legend(handles, [wrap_label(label) for label in labels], frameon=False, **place)
     drawn = cast(Any, ax)
     drawn.discreet_alt = (title, words)
     figure = drawn.figure

@@ -1,28 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A picture in a file, and in words.
+"""A figure in a file, and in words.
 
-**Guarantee.** Every file carries its title and its description: as `<title>` and `<desc>` in .svg, as metadata in .png, .pdf.
+**Guarantee.** Every file carries its title and its description: as `<title>` and `<desc>` in .svg,
+as metadata in .png, .pdf.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.paths import place_for, stem_of, unwritable
 from discreet.plot.attacker import roc, tradeoff
-from discreet.plot.canvas import Several, named, words_of
+from discreet.plot.canvas import Several, guarantees_by_name, words_of
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.picture import roc_svg, tradeoff_svg
+from discreet.privacy.svg import roc_svg, tradeoff_svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ENDINGS = (".svg", ".png", ".pdf")
-#: The margins of the picture suit this size; a vector picture scales to any other.
+#: The margins suit this size; a vector graphic scales to any other.
 _SIZE = 400
 _WITHOUT: dict[str, Callable[..., str]] = {"tradeoff": tradeoff_svg, "roc": roc_svg}
 _WITH: dict[str, Callable[..., Figure]] = {"tradeoff": tradeoff, "roc": roc}
@@ -30,16 +31,27 @@ _WITH: dict[str, Callable[..., Figure]] = {"tradeoff": tradeoff, "roc": roc}
 
 @check.arguments
 def save(what: Figure | Several, path: str | Path, kind: str = "tradeoff") -> None:
-    """Write a picture into a file whose ending says the format.
+    """Write a figure into a file whose ending says the format.
 
-    `what` is a figure, or guarantees to be drawn as `kind` ("tradeoff" or "roc"); a name "" has no legend. Guarantees in
-    a .svg need nothing installed; figures, .png and .pdf need matplotlib (`pip install 'discreet[plot]'`).
+    `what` is a figure, or guarantees to be drawn as `kind` ("tradeoff" or "roc"); a name "" has no
+    legend. Guarantees in a .svg need nothing installed; figures, .png and .pdf need matplotlib
+    (`pip install 'discreet[plot]'`).
+
+    **Guarantee.** The file carries a title and a description for readers who do not see the curve,
+    and nothing that depends on when or where it was written.
+
+    >>> import tempfile, pathlib
+    >>> from discreet import plot, privacy
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "curve.svg"
+    >>> plot.save(privacy.laplace(scale=1), path, kind="roc")
+    >>> path.read_text(encoding="utf-8").startswith("<svg")
+    True
     """
     file = Path(path)
     if file.suffix not in _ENDINGS:
         raise BadParameter(
             "DP105",
-            f"a picture must end in one of {', '.join(_ENDINGS)}.",
+            f"the name of a figure's file must end in one of {', '.join(_ENDINGS)}.",
             why="the ending chooses the format.",
             fix=f"{stem_of(file, 'curve')}.svg",
         )
@@ -49,7 +61,9 @@ def save(what: Figure | Several, path: str | Path, kind: str = "tradeoff") -> No
         if not isinstance(what, Guarantee | Mapping):
             _write(_figure(what), file)
         elif file.suffix == ".svg":
-            file.write_text(_WITHOUT[kind](named(what), size=_SIZE, paper="white"), encoding="utf-8")
+            file.write_text(
+                _WITHOUT[kind](guarantees_by_name(what), size=_SIZE, paper="white"), encoding="utf-8"
+            )
         else:
             _write(_WITH[kind](what), file)
     except OSError as error:
@@ -58,13 +72,18 @@ def save(what: Figure | Several, path: str | Path, kind: str = "tradeoff") -> No
 
 @check.arguments
 def alt_text(figure: Figure) -> str:
-    """What the pictures in a figure show, in words."""
+    """The title and the description of all charts in a figure, in words.
+
+    >>> from discreet import plot, privacy
+    >>> plot.alt_text(plot.epsilon_delta(privacy.pure(1.0), deltas=[1e-6]))
+    'The least proved ε for each δ: ε is at most 1 at δ = 1e-06.'
+    """
     title, words = words_of(_figure(figure))
     return f"{title}: {words}"
 
 
 def _write(figure: Figure, file: Path) -> None:
-    from discreet.plot.picture import metadata, svg_of
+    from discreet.plot.figure import metadata, svg_of
 
     if file.suffix == ".svg":
         file.write_text(svg_of(figure), encoding="utf-8")
@@ -74,11 +93,10 @@ def _write(figure: Figure, file: Path) -> None:
 
 def _figure(what: Any) -> Figure:
     if hasattr(what, "savefig") and hasattr(what, "get_axes"):
-        found: Figure = what
-        return found
+        return cast("Figure", what)
     raise BadParameter(
         "DP104",
         "only a figure, a guarantee or several guarantees by name can be saved.",
-        why="there is nothing else here that could be drawn.",
+        why="nothing else can be drawn.",
         fix="plot.save(plot.roc(guarantee), 'curve.svg')",
     )

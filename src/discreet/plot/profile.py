@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet import check
-from discreet.plot.canvas import Array, Several, axes_for, finish, named, rounded_up, style
+from discreet.plot.canvas import Array, Several, axes_for, finish, guarantees_by_name, style, upper_bound_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _DELTAS = tuple(10.0**power for power in np.linspace(-12, -1, 23).tolist())
 #: The δ at which the curve is put into words, or that which is drawn nearest to it.
-_SAID = 1e-6
+_DESCRIBED_DELTA = 1e-6
 
 
 @check.arguments
@@ -31,8 +31,17 @@ def epsilon_delta(
     certified: bool = False,
     ax: Axes | None = None,
 ) -> Figure:
-    """ε against δ; `certified` shades the gap down to the certified lower bound. Where ε is infinite there is no line."""
-    shown = named(guarantees)
+    """Plot ε against δ; `certified` shades the gap down to the certified lower bound. Infinite
+    values are not drawn.
+
+    **Guarantee.** Every point is `Guarantee.epsilon(delta)`, so the curve is never below the true
+    one. What would break it: reading ε between two points, where the line is only interpolated.
+
+    >>> from discreet import plot, privacy
+    >>> plot.alt_text(plot.epsilon_delta(privacy.gaussian(noise=4.0)))
+    'The least proved ε for each δ: ε is at most 1.061 at δ = 1e-06.'
+    """
+    shown = guarantees_by_name(guarantees)
     places = [check.inner_probability(delta=delta) for delta in deltas]
     ax, words = axes_for(ax, (5.6, 3.8)), []
     for number, (name, guarantee) in enumerate(shown.items()):
@@ -43,19 +52,19 @@ def epsilon_delta(
             lower = [guarantee.bound(delta=delta).lower for delta in places]
             ax.fill_between(places, lower, upper, color=style(number)["color"], alpha=0.25, linewidth=0)
         of = f" of {name}" if name else ""
-        words.append(f"ε{of} is {_said(places, upper)}")
+        words.append(f"ε{of} is {_describe_point(places, upper)}")
     ax.set(xscale="log", xlabel="δ", ylabel="ε")
     ax.set_ylim(bottom=0)
     return finish(ax, "The least proved ε for each δ", "; ".join(words) + ".")
 
 
-def _said(places: Sequence[float], upper: Array) -> str:
+def _describe_point(places: Sequence[float], upper: Array) -> str:
     """ε where it is drawn nearest to the usual δ; and from where on, if it is infinite there."""
-    at = min(range(len(places)), key=lambda place: abs(np.log10(places[place] / _SAID)))
+    at = min(range(len(places)), key=lambda place: abs(np.log10(places[place] / _DESCRIBED_DELTA)))
     if np.isfinite(upper[at]):
-        return f"at most {rounded_up(upper[at])} at δ = {places[at]:g}"
+        return f"at most {upper_bound_text(upper[at])} at δ = {places[at]:g}"
     finite = [place for place in range(len(places)) if np.isfinite(upper[place])]
     if not finite:
         return "infinite at every δ that is drawn"
     first = min(finite, key=lambda place: places[place])
-    return f"infinite at δ = {places[at]:g}, and at most {rounded_up(upper[first])} at δ = {places[first]:g}"
+    return f"infinite at δ = {places[at]:g}, and at most {upper_bound_text(upper[first])} at δ = {places[first]:g}"

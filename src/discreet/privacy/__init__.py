@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is promised: guarantees, how they compose, and every number that follows from them.
+"""Guarantees: how they compose, and every number that follows from them.
 
     guarantee.py     Guarantee: +, *, sampled, group, and the views            ◄ read this first
     constructors.py  pure, approximate, concentrated, gaussian, laplace, …     one mechanism each
@@ -11,7 +11,7 @@
     bag.py           where a count meets numerics
     pairs.py, families.py, lattice.py, coarse.py, tilted.py, losses.py       certified loss distributions
     moments.py, cells.py, quadrature.py, inversion.py                        the same without a grid
-    listing.py, roots.py, truncated.py                                       small compositions; falling curves; what is left without the tail
+    listing.py, roots.py, truncated.py                                       small compositions; roots of falling curves; truncated tails
     divergences.py, tradeoff.py, order.py, calibrate.py, wire.py, show.py          views, order, storage, display
 
 No random number is drawn here and no data are seen: this is mathematics about ε, δ and friends.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A counted bag of mechanisms, ready for numerics.
 
-This is the only place where a count meets a number. Every quantity of a composition is a sum (or a product)
-over the bag, written once, here; no mechanism ever sees how often it was run.
+This is the only place where a count meets a number. Every quantity of a composition is a sum (or a
+product) over the bag, written once, here; no mechanism ever sees how often it was run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from discreet.exact import binary_above, exactly
 from discreet.privacy import families
 from discreet.privacy.divergences import improved_epsilon
 from discreet.privacy.losses import Composition
-from discreet.privacy.pairs import Pair, log_delta_of, swapped, symmetrised
+from discreet.privacy.pairs import Pair, log_delta_of, swap, symmetrise
 
 
 class BagItem(Protocol):
@@ -26,7 +26,9 @@ class BagItem(Protocol):
 
     @property
     def failure(self) -> float:
-        """δ of the event after which nothing is promised; `worst_loss`, `divergence`, `concentration` exclude it."""
+        """δ of the event after which nothing is promised; `worst_loss`, `divergence`,
+        `concentration` exclude it.
+        """
 
     def worst_loss(self) -> float:
         """The greatest privacy loss."""
@@ -41,7 +43,9 @@ class BagItem(Protocol):
         """The dominating pair, or one for each direction (removed, added), or none."""
 
     def witness(self) -> tuple[Pair, ...]:
-        """The pairs of some mechanism that has this guarantee, for lower bounds; one, or one for each direction."""
+        """The pairs of some mechanism that has this guarantee, for lower bounds; one, or one for
+        each direction.
+        """
 
 
 class Bag:
@@ -134,9 +138,9 @@ def _by_direction(entries: list[tuple[tuple[Pair, ...], int]]) -> list[Compositi
 def pair_of_curve(bag: Bag) -> Pair:
     """One pair that dominates mechanisms known only by their Rényi curves.
 
-    The curves are added first, then turned into one profile δ̂(ε) = min over orders of the improved bound.
-    The true profile is convex in e^ε and below δ̂ at every knot, hence below the greatest convex sequence
-    below δ̂ there, and connecting the dots of that sequence gives a pair.
+    The curves are added first, then turned into one profile δ̂(ε) = min over orders of the improved
+    bound. The true profile is convex in e^ε and below δ̂ at every knot, hence below the greatest
+    convex sequence below δ̂ there, and connecting the dots of that sequence gives a pair.
     """
     stated = [order for part, _ in bag.entries for order in getattr(part, "orders", ())]
     orders = np.unique(np.concatenate([1 + np.geomspace(1e-3, 1e4, 150), stated]))
@@ -151,7 +155,7 @@ def pair_of_curve(bag: Bag) -> Pair:
     )
     knots = np.concatenate([[0.0], np.geomspace(top * 1e-6, top, 1500)])
     log_delta = np.array([_log_profile(orders, divergence, epsilon) for epsilon in knots])
-    pair = symmetrised(pair_of_profile(knots, np.exp(np.minimum(log_delta, 0.0))))
+    pair = symmetrise(pair_of_profile(knots, np.exp(np.minimum(log_delta, 0.0))))
     lost = bag.failure
     return Pair(
         losses=pair.losses,
@@ -164,7 +168,9 @@ def pair_of_curve(bag: Bag) -> Pair:
 
 
 def pair_of_profile(epsilons: np.ndarray, deltas: np.ndarray) -> Pair:
-    """The positive losses of a pair whose profile is at least δ̂ at the given ε ≥ 0 (the first one is 0)."""
+    """The positive losses of a pair whose profile is at least δ̂ at the given ε ≥ 0 (the first one
+    is 0).
+    """
     keep = _convex_minorant(np.expm1(epsilons), deltas) if epsilons[-1] < 700 else np.arange(epsilons.size)
     loss, height = epsilons[keep], np.minimum.accumulate(deltas[keep])
     drop, gap = height[:-1] - height[1:], np.diff(loss)
@@ -177,17 +183,19 @@ def pair_of_profile(epsilons: np.ndarray, deltas: np.ndarray) -> Pair:
 
 
 def greatest_of(pairs: tuple[Pair, ...]) -> Pair:
-    """One symmetric pair that dominates all of them in both directions: the greatest profile, step by step."""
+    """One symmetric pair that dominates all of them in both directions: the greatest profile, step
+    by step.
+    """
     if len(pairs) == 1 and pairs[0].symmetric:
         return pairs[0]
-    both = [*pairs, *(swapped(pair) for pair in pairs)]
+    both = [*pairs, *(swap(pair) for pair in pairs)]
     top = max(pair.greatest for pair in both)
     if all(pair.smooth is None for pair in both):
         knots = np.unique(np.concatenate([[0.0], *(pair.losses[pair.losses > 0] for pair in both)]))
     else:
         knots = np.concatenate([[0.0], np.geomspace(max(top, 1e-300) * 1e-6, max(top, 1e-300), 3000)])
     deltas = [max(math.exp(log_delta_of(pair, float(at))) for pair in both) for at in knots]
-    return symmetrised(pair_of_profile(knots, np.array(deltas) * (1 + 1e-12)))
+    return symmetrise(pair_of_profile(knots, np.array(deltas) * (1 + 1e-12)))
 
 
 def _convex_minorant(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -215,5 +223,7 @@ def _root_sum(mus: list[tuple[float, int]]) -> float:
 
 
 def _up(value: float, count: int) -> float:
-    """Rounded up by more than the error of the products; one mechanism is left exactly as it is stated."""
+    """Rounded up by more than the error of the products; one mechanism is left exactly as it is
+    stated.
+    """
     return value if count == 1 or not math.isfinite(value) else value * (1 + 4e-16)

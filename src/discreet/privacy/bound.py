@@ -11,8 +11,8 @@ from dataclasses import dataclass
 class Bound:
     """What is proved of a quantity: it lies in [lower, upper].
 
-    `route` names the argument behind the upper value, `theorem` cites it, and `assumes` lists what the
-    description takes for granted (empty for the built-in mechanisms).
+    `route` names the argument behind the upper value, `theorem` cites it, and `assumes` lists what
+    the description takes for granted (empty for the built-in mechanisms).
     """
 
     lower: float

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The least noise (or the most steps) whose guarantee still implies a target.
 
-**Guarantee.** The result implies the target, never only nearly; it is within `tolerance` (relative) of the best one
-that the accountant can prove, if the family is monotone.
+**Guarantee.** The result implies the target, never only nearly; it is within `tolerance` (relative)
+of the best one that the accountant can prove, if the family is monotone.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ def calibrate(
 ) -> float:
     """The parameter at the edge of what implies the target, on the safe side.
 
-    Without `between` a greater parameter is taken to be safer (noise), and the least that will do is found; with
-    `integer=True` a smaller one is taken to be safer (steps), and the most is found. With `between=(low, high)` the
-    direction is found by asking at both ends.
+    Without `between` a greater parameter is taken to be safer (noise), and the least that will do
+    is found; with `integer=True` a smaller one is taken to be safer (steps), and the most is found.
+    With `between=(low, high)` the direction is found by asking at both ends.
 
     >>> from discreet import privacy
     >>> calibrate(lambda steps: steps * privacy.pure(0.1), to=privacy.pure(1.0), integer=True)
     10
     """
     _check_target(family, to)
-    family = _checked(family)
+    family = _validate_family(family)
     if integer:
         return _integer_edge(family, to, between)
     tolerance = check.inner_probability(tolerance=tolerance)
@@ -52,9 +52,11 @@ def calibrate(
 def _edge(
     family: Callable[[Any], Guarantee], to: Guarantee, safe: float, unsafe: float, tolerance: float
 ) -> float:
-    """Close in on the edge by chords of the excess over the logarithm of the parameter, halving now and then.
+    """Close in on the edge by chords of the excess over the logarithm of the parameter, halving now
+    and then.
 
-    Each chord is aimed a third of the tolerance to the safe side, so that two good chords close the bracket.
+    Each chord is aimed a third of the tolerance to the safe side, so that two good chords close the
+    bracket.
     """
     above, below = excess(family(unsafe), to), excess(family(safe), to)
     for turn in range(100):
@@ -83,7 +85,7 @@ def _bracket(
         low, high = check.positive(low=between[0]), check.positive(high=between[1])
         good = [end for end in (low, high) if implies(family(end), to)]
         if not good:
-            raise _unreachable(to)
+            raise _unreachable_error(to)
         if len(good) == 2:
             # both will do: the end that comes nearer to the target makes more of it
             return max(good, key=lambda end: excess(family(end), to)), None
@@ -100,12 +102,14 @@ def _bracket(
 
 
 def _rough_edge(family: Callable[[Any], Guarantee], to: Guarantee) -> float:
-    """A parameter that implies the target, by a bound that costs little; it is near the edge, but not at it."""
+    """A parameter that implies the target, by a bound that costs little; it is near the edge, but
+    not at it.
+    """
     low, high = _SMALLEST, 1.0
     while not roughly_implies(family(high), to):
         low, high = high, 4 * high
         if high > _LARGEST:
-            raise _unreachable(to)
+            raise _unreachable_error(to)
     while high > _SMALLEST and low == _SMALLEST:
         if roughly_implies(family(high / 4), to):
             high /= 4
@@ -133,7 +137,7 @@ def _integer_edge(
                 break
         return safe
     if high is None or not implies(family(high), to):
-        raise _unreachable(to)
+        raise _unreachable_error(to)
     return bisect_whole(lambda count: implies(family(count), to), yes=high, no=low)
 
 
@@ -147,7 +151,7 @@ def _check_target(family: Any, to: Any) -> None:
         )
 
 
-def _checked(family: Callable[[Any], Any]) -> Callable[[Any], Guarantee]:
+def _validate_family(family: Callable[[Any], Any]) -> Callable[[Any], Guarantee]:
     """The family, which must really make guarantees."""
 
     def ask(parameter: Any) -> Guarantee:
@@ -158,7 +162,7 @@ def _checked(family: Callable[[Any], Any]) -> Callable[[Any], Guarantee]:
     return ask
 
 
-def _unreachable(to: Guarantee) -> CannotCertify:
+def _unreachable_error(to: Guarantee) -> CannotCertify:
     return CannotCertify(
         "DP302",
         f"no parameter in range was proved to imply {to!r}.",

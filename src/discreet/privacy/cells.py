@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Certified bounds on the integral of e^{E(x)}, cell by cell, where E is made of monotone terms.
 
-**Guarantee.** `Cells.most` is never below and `Cells.least` never above the integral over each cell (as logarithms, up to
-rounding of a few parts in 10^12, which `SLACK` covers); `beyond` bounds what lies outside all cells.
+**Guarantee.** `Cells.most` is never below and `Cells.least` never above the integral over each cell
+(as logarithms, up to rounding of a few parts in 10^12, which `SLACK` covers); `beyond` bounds what
+lies outside all cells.
 
-Why it holds. E = u·log r(x) + v·log r(-x) - x²/2 + log χ(x). In a cell of width w the slope of the first three is between
-the least and the greatest of its parts, so they stay within w/2·|slope| of the mean of both ends; χ falls. Outside the last
-edges the slope is at least `RATE` inwards, so the integral is at most the value at the edge divided by it.
+Why it holds. E = u·log r(x) + v·log r(-x) - x²/2 + log χ(x). In a cell of width w the slope of the
+first three is between the least and the greatest of its parts, so they stay within w/2·|slope| of
+the mean of both ends; χ falls. Outside the last edges the slope is at least `RATE` inwards, so the
+integral is at most the value at the edge divided by it.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ _AWAY, _SHARES = np.concatenate([[0.0], np.geomspace(1e-2, 1e12, 256)]), np.lins
 
 
 class Ratio(Protocol):
-    """r(x) = dP/dQ at x for x drawn from Q = N(0, 1): one row for each mechanism, none of them falling.
+    """r(x) = dP/dQ at x for x drawn from Q = N(0, 1): one row for each mechanism, none of them
+    falling.
 
     r must be a mixture of e^{cx} with c ≥ 0, so that |r(x + iy)| ≤ r(x).
     """
@@ -49,7 +52,9 @@ class Ratio(Protocol):
         """How many units in the last place `log_ratio` may be off at each x."""
 
     def log_beyond(self, cut: Cut, side: float) -> Array:
-        """log ∫ r(side·x)·(1 - χ(x)) dN(x): the mass that the cut takes away, one number for each mechanism."""
+        """log ∫ r(side·x)·(1 - χ(x)) dN(x): the mass that the cut takes away, one number for each
+        mechanism.
+        """
 
     def some(self, rows: NDArray[np.int64]) -> Ratio:
         """Some of the rows."""
@@ -73,7 +78,9 @@ class Cut:
 
     @property
     def spread(self) -> float:
-        """The standard deviation of x plus an independent N(0, width²), which decides whether it is lost."""
+        """The standard deviation of x plus an independent N(0, width²), which decides whether it is
+        lost.
+        """
         return math.hypot(1.0, self.width)
 
     @property
@@ -125,11 +132,13 @@ class Cells:
         return most, least, beyond
 
     def growth(self, y: float, fastest: float) -> float:
-        """log of the greatest ratio, over all mechanisms, of ∫|integrand at x + iy| to the integral at y = 0.
+        """log of the greatest ratio, over all mechanisms, of ∫|integrand at x + iy| to the integral
+        at y = 0.
 
-        With θ = steepness·|y| ≤ π/3 and s the slope, r(x + iy)/r(x) is a mean of e^{iφ} with φ in [0, θ] and sθ the mean of φ.
-        Cosine and sine are concave there, so its real part is at least 1 - s(1 - cos θ), its size at most 1, its imaginary
-        part at most sin sθ; that gives its angle. For |e^{-(x+iy)²/2}| and |χ(x + iy)| see `Rule`.
+        With θ = steepness·|y| ≤ π/3 and s the slope, r(x + iy)/r(x) is a mean of e^{iφ} with φ in
+        [0, θ] and sθ the mean of φ. Cosine and sine are concave there, so its real part is at least
+        1 - s(1 - cos θ), its size at most 1, its imaginary part at most sin sθ; that gives its
+        angle. For |e^{-(x+iy)²/2}| and |χ(x + iy)| see `Rule`.
         """
         theta = self.ratio.steepness * y
         up = self._strip(self.up_slope, theta, fastest, self.u)
@@ -147,7 +156,8 @@ class Cells:
         return gained + fastest * np.arctan2(np.sin(slope * theta), 1 + least) if fastest else gained
 
     def reach(self, log_share: float, step: float, *, right: bool) -> tuple[float, float]:
-        """Where nodes may end on one side, and a bound on the share of all nodes that are `step` apart beyond it.
+        """Where nodes may end on one side, and a bound on the share of all nodes that are `step`
+        apart beyond it.
 
         A cell holds no more nodes than its width over the step, and one.
         """
@@ -187,7 +197,9 @@ def _half_slope(ratio: Ratio) -> float:
 
 
 def _outward(start: float, end: float, steepness: float, grows: float) -> Array:
-    """Ever wider steps from a start to beyond an end, none so wide that r grows by more than a quarter while it grows."""
+    """Ever wider steps from a start to beyond an end, none so wide that r grows by more than a
+    quarter while it grows.
+    """
     edges = [start]
     while edges[-1] < end:
         width = _WIDTH + _GROWTH * (edges[-1] - start)
@@ -196,7 +208,9 @@ def _outward(start: float, end: float, steepness: float, grows: float) -> Array:
 
 
 def shift(ratio: Ratio, power: float) -> float:
-    """A distance y from which on the slope of log r(x)^{-power} towards -∞ is at most y; 0 for powers below 0."""
+    """A distance y from which on the slope of log r(x)^{-power} towards -∞ is at most y; 0 for
+    powers below 0.
+    """
     if power <= 0:
         return 0.0
     steepest = power * ratio.steepness

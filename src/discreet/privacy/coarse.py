@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where to compute: the tilt, the window and the bulk of each law, from coarse laws that cost little.
+"""Where to compute: the tilt, the window and the bulk of each distribution, from coarse
+distributions that cost little.
 
-Nothing here needs accuracy: any tilt and any window give a valid result, good ones give a tight result. Only
-`chernoff_log_delta` is itself a bound, and the coarse laws dominate, so it is on the safe side.
+Nothing here needs accuracy: any tilt and any window give a valid result, good ones give a tight
+result. Only `chernoff_log_delta` is itself a bound, and the coarse distributions dominate, so it is
+on the safe side.
 """
 
 from __future__ import annotations
@@ -40,13 +42,13 @@ class Frame:
 
 
 class Coarse:
-    """A bag of pairs, each as a law on a few hundred losses that dominates it."""
+    """A bag of pairs, each as a distribution on a few hundred losses that dominates it."""
 
     def __init__(self, entries: list[tuple[Pair, int]]) -> None:
         self.entries = entries
         self.counts = [count for _, count in entries]
         self.total = sum(self.counts)
-        self.laws = [_coarse_law(pair) for pair, _ in entries]
+        self.laws = [_coarse_distribution(pair) for pair, _ in entries]
 
     def log_moments(self, tilts: Array, masses: list[Masses] | None = None) -> Array:
         """K(λ) = Σ count·log E e^{λL} for each λ: an upper bound of (order - 1)·Rényi when λ ≥ 0."""
@@ -58,7 +60,9 @@ class Coarse:
         return total
 
     def chernoff_log_delta(self, epsilon: float) -> float:
-        """A certified, cheap upper bound of log δ: the least Rényi bound that the coarse law gives."""
+        """A certified, cheap upper bound of log δ: the least Rényi bound that the coarse
+        distribution gives.
+        """
         lam = np.array([self._search(lambda lam, k: k - lam * epsilon + log_peak(lam))])
         finite = float((self.log_moments(lam) - lam * epsilon + log_peak(lam))[0])
         slack = 1e-12 * (1 + abs(finite)) + self.total * DRIFT * (1 + float(lam[0]))
@@ -72,13 +76,13 @@ class Coarse:
     def frame_for_delta(self, log_delta: float) -> Frame:
         if log_delta > _LARGE:
             return self.bulk(0.0, LEAST_OUTSIDE)
-        tilt = self._refined(lambda lam, k: (k - log_delta + log_peak(lam)) / lam)
+        tilt = self._search_refined(lambda lam, k: (k - log_delta + log_peak(lam)) / lam)
         at = np.array([tilt])
         least = float(((self.log_moments(at) - log_delta + log_peak(at)) / tilt)[0])
         return self._narrowest(tilt, least - 8 / tilt, max(least, 0.0) + 1 / tilt)
 
     def frame_for_epsilon(self, epsilon: float) -> Frame:
-        tilt = self._refined(lambda lam, k: k - lam * epsilon + log_peak(lam))
+        tilt = self._search_refined(lambda lam, k: k - lam * epsilon + log_peak(lam))
         if self.chernoff_log_delta(epsilon) > _LARGE:
             frame = self.bulk(0.0, LEAST_OUTSIDE)
             return replace(
@@ -86,8 +90,8 @@ class Coarse:
             )
         return self._narrowest(tilt, epsilon - 0.1 / tilt, epsilon + 0.1 / tilt)
 
-    def _refined(self, objective: Callable[[Array, Array], Array]) -> float:
-        """The best tilt, with the coarse laws refined wherever a cell is wide for it."""
+    def _search_refined(self, objective: Callable[[Array, Array], Array]) -> float:
+        """The best tilt, with the coarse distributions refined wherever a cell is wide for it."""
         tilt = self._search(objective)
         for _ in range(8):
             if not self._refine(tilt):
@@ -96,11 +100,13 @@ class Coarse:
         return tilt
 
     def _refine(self, tilt: float) -> bool:
-        """Add knots around the tilted bulk of each law whose cells there span more than a factor e in weight."""
+        """Add knots around the tilted bulk of each distribution whose cells there span more than a
+        factor e in weight.
+        """
         changed = False
         for i, law in enumerate(self.laws):
             pair = self.entries[i][0]
-            weights = law.tilted(tilt)
+            weights = law.tilt_masses(tilt)
             at = int(np.searchsorted(np.cumsum(weights), 0.5))
             width = law.losses[min(at + 1, weights.size - 1)] - law.losses[max(at - 1, 0)]
             if pair.smooth is not None and width * tilt > 2 and width > 1e-6 * (pair.greatest - pair.least):
@@ -110,7 +116,9 @@ class Coarse:
         return changed
 
     def _narrowest(self, tilt: float, start: float, latest: float) -> Frame:
-        """A slightly smaller tilt has a lighter upper tail, so a shorter period may do; take the shortest."""
+        """A slightly smaller tilt has a lighter upper tail, so a shorter period may do; take the
+        shortest.
+        """
         best = self.frame(tilt, start, latest)
         if len(self.entries) > 8:
             return best
@@ -132,10 +140,12 @@ class Coarse:
         )
 
     def bulk(self, tilt: float, outside: float) -> Frame:
-        """Centre and width of each entry, and an interval that misses only `outside` on either side."""
+        """Centre and width of each entry, and an interval that misses only `outside` on either
+        side.
+        """
         centres, scales = [], []
         for law in self.laws:
-            weights = law.tilted(tilt)
+            weights = law.tilt_masses(tilt)
             mean = float(dot(weights, law.losses))
             scales.append(math.sqrt(float(dot(weights, (law.losses - mean) ** 2))))
             centres.append(float(law.losses[int(np.searchsorted(np.cumsum(weights), 0.5))]))
@@ -170,7 +180,7 @@ def any_infinite(infinite: list[float], counts: list[int]) -> float:
 
 
 @lru_cache(maxsize=2048)
-def _coarse_law(pair: Pair) -> Masses:
+def _coarse_distribution(pair: Pair) -> Masses:
     """Remembered, because both directions of a composition share their symmetric pairs."""
     return spread(pair, _coarse_knots(pair))
 

@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pairs of a group of units on a Poisson sample: so many of the k units are in the sample as coins decide.
+"""Pairs of a group of units on a Poisson sample: so many of the k units are in the sample as coins
+decide.
 
-**Guarantee.** Let h_j be a bound on the profile of the mechanism for j units, with or without them: H_γ(M(x ∪ j units)‖M(x))
-≤ h_j(γ) for all γ ≥ 0, and p_j = C(k, j)·q^j·(1-q)^(k-j). Each function returns a pair (P, Q) that dominates the mechanism on
-a Poisson(q) sample of the data with all k units (P) against the data with none of them (Q).
+**Guarantee.** Let h_j be a bound on the profile of the mechanism for j units, with or without them:
+H_γ(M(x ∪ j units)‖M(x)) ≤ h_j(γ) for all γ ≥ 0, and p_j = C(k, j)·q^j·(1-q)^(k-j). Each function
+returns a pair (P, Q) that dominates the mechanism on a Poisson(q) sample of the data with all k
+units (P) against the data with none of them (Q).
 
-Why it holds. Condition on the coins of everybody else (H is jointly convex). Then P = Σ_S p_S·M(x ∪ S), Q = M(x), and for all
-numbers γ_S with Σ p_S·γ_S = γ
+Why it holds. Condition on the coins of everybody else (H is jointly convex). Then P = Σ_S p_S·M(x ∪
+S), Q = M(x), and for all numbers γ_S with Σ p_S·γ_S = γ
 
     (Σ p_S·(dM_S - γ_S·dQ))₊ ≤ Σ p_S·(dM_S - γ_S·dQ)₊,     so     H_γ(P‖Q) ≤ Σ_j p_j·h_j(γ_j)   with γ_j = γ_|S|.
 
-The least of these bounds is the profile of the *comonotone* pair: the likelihood ratios Z_j of the single profiles, all
-increasing functions of one variable under Q, and Z = Σ p_j·Z_j; with γ_j = Z_j at the same point every inequality is an
-equality. It holds for all γ ≥ 0, so (Q, P) dominates the other direction, and products dominate compositions.
+The least of these bounds is the profile of the *comonotone* pair: the likelihood ratios Z_j of the
+single profiles, all increasing functions of one variable under Q, and Z = Σ p_j·Z_j; with γ_j = Z_j
+at the same point every inequality is an equality. It holds for all γ ≥ 0, so (Q, P) dominates the
+other direction, and products dominate compositions.
 
-It is attained by noise on a number, if each unit may move the number by the same amount in the same direction and the
-likelihood ratio grows along the line: then M_j is the noise moved by j. That is the Gaussian, Laplace and discrete case.
+It is attained by noise on a number, if each unit may move the number by the same amount in the same
+direction and the likelihood ratio grows along the line: then M_j is the noise moved by j. That is
+the Gaussian, Laplace and discrete case.
 """
 
 from __future__ import annotations
@@ -55,7 +59,9 @@ def log_binomial(rate: float, size: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class GaussianShifts:
-    """N(jμ, 1) with probability p_j, against N(0, 1): the loss L(x) = log Σ p_j·e^(jμx - j²μ²/2) grows with x."""
+    """N(jμ, 1) with probability p_j, against N(0, 1): the loss L(x) = log Σ p_j·e^(jμx - j²μ²/2)
+    grows with x.
+    """
 
     mu: float
     rate: float
@@ -69,10 +75,10 @@ class GaussianShifts:
         """L(x), and its slope in units of k·μ, which grows from 0 to 1."""
         j = np.arange(self.size + 1, dtype=float)
         fixed = self.log_weights - (j * self.mu) ** 2 / 2
-        found = [self._summed(j, fixed, part) for part in np.array_split(x, 1 + x.size * j.size // _CHUNK)]
+        found = [self._log_sum(j, fixed, part) for part in np.array_split(x, 1 + x.size * j.size // _CHUNK)]
         return np.concatenate([loss for loss, _ in found]), np.concatenate([slope for _, slope in found])
 
-    def _summed(self, j: Array, fixed: Array, x: Array) -> tuple[Array, Array]:
+    def _log_sum(self, j: Array, fixed: Array, x: Array) -> tuple[Array, Array]:
         logs = fixed + np.multiply.outer(x, j * self.mu)
         top = logs.max(axis=1, keepdims=True, initial=-np.inf)
         terms = np.exp(logs - top)
@@ -133,9 +139,11 @@ class GroupRatio:
         return loss[None, :], slope[None, :]
 
     def digits(self, x: Array, log_ratio: Array, slope: Array) -> Array:
-        """The term without any unit is exact, save for its weight; others have factorials, weights and shifts in them.
+        """The term without any unit is exact, save for its weight; others have factorials, weights
+        and shifts in them.
 
-        Close to 0 the loss is summed as Σ p_j·(e^(…) - 1), so the weights p_j count even where those terms have vanished.
+        Close to 0 the loss is summed as Σ p_j·(e^(…) - 1), so the weights p_j count even where
+        those terms have vanished.
         """
         size, rate = self.law.size, self.law.rate
         steep = size * self.law.mu
@@ -169,24 +177,26 @@ class GroupMoments:
         """Only runs of the same mechanism are summed at one stroke."""
         return repr(self)
 
-    def joined(self, entries: list[tuple[GroupMoments, int]]) -> list[RenyiMoments]:
+    def join(self, entries: list[tuple[GroupMoments, int]]) -> list[RenyiMoments]:
         ratio = GroupRatio(GaussianShifts(self.mu, self.rate, self.size))
         return [SampledSum(ratio, np.array([float(sum(count for _, count in entries))]), self.kind)]
 
     def log_moments(self, tilts: Array) -> Array:
-        return self.joined([(self, 1)])[0].log_moments(tilts)
+        return self.join([(self, 1)])[0].log_moments(tilts)
 
-    def raised(self, tilts: Array) -> Array:
-        return self.joined([(self, 1)])[0].raised(tilts)
+    def upper_log_moments(self, tilts: Array) -> Array:
+        return self.join([(self, 1)])[0].upper_log_moments(tilts)
 
     def line(self, tilt: float) -> Line | None:
-        return self.joined([(self, 1)])[0].line(tilt)
+        return self.join([(self, 1)])[0].line(tilt)
 
 
 def gaussian(mu: float, rate: float, size: int) -> tuple[Pair, Pair]:
-    """(removed, added) for Gaussian noise: (Σ p_j·N(jμ, 1), N(0, 1)), and the same seen from the other side.
+    """(removed, added) for Gaussian noise: (Σ p_j·N(jμ, 1), N(0, 1)), and the same seen from the
+    other side.
 
-    For vectors: the sum of j vectors of length 1 at most is no longer than j, and h_j is that of a move by j.
+    For vectors: the sum of j vectors of length 1 at most is no longer than j, and h_j is that of a
+    move by j.
     """
     law = GaussianShifts(mu, rate, size)
     ends = law.loss(np.array([-_REACH, _REACH + size * mu]))[0]
@@ -254,8 +264,8 @@ class _Finder:
 class LaplaceShifts:
     """Laplace noise of scale 1/ε around j with probability p_j, against the same around 0.
 
-    The loss moves between 0 and k and is constant outside. Between the whole numbers m and m+1 the ratio is A + B·e^(2εx) with
-    A = Σ_{j≤m} p_j·e^(εj) and B = Σ_{j>m} p_j·e^(-εj).
+    The loss moves between 0 and k and is constant outside. Between the whole numbers m and m+1 the
+    ratio is A + B·e^(2εx) with A = Σ_{j≤m} p_j·e^(εj) and B = Σ_{j>m} p_j·e^(-εj).
     """
 
     epsilon: float
@@ -356,7 +366,9 @@ def discrete_gaussian(scale: float, shift: int, rate: float, size: int) -> tuple
 
 
 def geometric(epsilon: float, shift: int, rate: float, size: int) -> tuple[Pair, Pair]:
-    """(removed, added) for integer Laplace noise of scale 1/ε: below 0 and above k·shift the loss is constant."""
+    """(removed, added) for integer Laplace noise of scale 1/ε: below 0 and above k·shift the loss
+    is constant.
+    """
     reach = shift * size
     centres = np.arange(size + 1) * float(shift)
     z = np.arange(reach + 1, dtype=float)
@@ -373,11 +385,12 @@ def geometric(epsilon: float, shift: int, rate: float, size: int) -> tuple[Pair,
     return Pair(losses=losses, p=p, q=q), Pair(losses=-losses, p=q, q=p)
 
 
-def coupled(profiles: list[Pair], log_weights: Array) -> tuple[Pair, Pair]:
-    """(removed, added) from one pair for each number of units, 1 … k: their ratios are put in one order.
+def couple(profiles: list[Pair], log_weights: Array) -> tuple[Pair, Pair]:
+    """(removed, added) from one pair for each number of units, 1 … k: their ratios are put in one
+    order.
 
-    From the greatest ratio down each law is cut where any of them jumps; a cell of Q-mass m has P-mass m·Σ p_j·Z_j. Where
-    the Q-mass of a law ends before 1 its ratio is 0.
+    From the greatest ratio down each distribution is cut where any of them jumps; a cell of Q-mass
+    m has P-mass m·Σ p_j·Z_j. Where the Q-mass of a distribution ends before 1 its ratio is 0.
     """
     weights = np.exp(log_weights)
     laws = [_falling(pair) for pair in profiles]
@@ -398,7 +411,9 @@ def coupled(profiles: list[Pair], log_weights: Array) -> tuple[Pair, Pair]:
 
 
 def _falling(pair: Pair) -> tuple[Array, Array, float]:
-    """The losses of a pair from the greatest down, the Q-mass from the top to each of them, and what is revealed."""
+    """The losses of a pair from the greatest down, the Q-mass from the top to each of them, and
+    what is revealed.
+    """
     if pair.smooth is not None:
         width = (pair.greatest - pair.least) * 1e-4
         masses = spread(pair, knots_around(0.0, pair.least, pair.greatest, width, 1 / 256))

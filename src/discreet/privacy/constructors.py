@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One mechanism each, from parameters that are checked.
+"""The guarantee of one mechanism each, from validated parameters.
 
-Every function takes `unit`, whom the guarantee protects: a `Unit`, or a word for one, beside which `relation` is
-"add-remove" (the default) or "replace". Noise is always measured in sensitivities under that relation: `noise` and `scale` are standard deviation and scale divided by the
-greatest change of the answer between neighbours.
+Every function takes `unit`, whom the guarantee protects: a `Unit`, or a word for one, beside which
+`relation` is "add-remove" (the default) or "replace". Noise is always measured in sensitivities
+under that relation: `noise` and `scale` are standard deviation and scale divided by the greatest
+change of the answer between neighbours.
 """
 
 from __future__ import annotations
@@ -32,7 +33,11 @@ from discreet.privacy.unit import Unit, unit_of
 
 @check.arguments
 def pure(epsilon: float, *, unit: str | Unit = "record", relation: str | None = None) -> Guarantee:
-    """ε-differential privacy of which nothing else is known.
+    """The guarantee of a mechanism that is ε-differentially private, and of which nothing else is
+    known.
+
+    **Guarantee.** Covers every ε-DP mechanism: randomized response is the worst of them (Kairouz,
+    Oh, Viswanath 2015).
 
     >>> (10 * pure(0.1)).epsilon(delta=0)
     1.0
@@ -44,7 +49,16 @@ def pure(epsilon: float, *, unit: str | Unit = "record", relation: str | None = 
 def approximate(
     epsilon: float, delta: float, *, unit: str | Unit = "record", relation: str | None = None
 ) -> Guarantee:
-    """(ε, δ)-differential privacy of which nothing else is known; a last resort, loose when composed."""
+    """The guarantee of a mechanism that is (ε, δ)-differentially private, and of which nothing else
+    is known.
+
+    **Guarantee.** Covers every (ε, δ)-DP mechanism: leaky randomized response is the worst of them
+    (Kairouz, Oh, Viswanath 2015). Composition is loose, because the noise itself is unknown; state
+    the mechanism where you can.
+
+    >>> approximate(1.0, 1e-6).epsilon(delta=1e-6)
+    1.0
+    """
     epsilon, delta = check.not_negative(epsilon=epsilon), check.delta(delta=delta)
     return (
         ApproximateGuarantee(epsilon, delta, unit=unit_of(unit, relation))
@@ -57,7 +71,13 @@ def approximate(
 def concentrated(
     rho: float, xi: float = 0.0, *, unit: str | Unit = "record", relation: str | None = None
 ) -> Guarantee:
-    """(ξ, ρ)-zero-concentrated differential privacy."""
+    """The guarantee of a mechanism that is (ξ, ρ)-zero-concentrated differentially private.
+
+    **Guarantee.** D_α ≤ ξ + ρα for every Rényi order α > 1 (Bun, Steinke 2016, Definition 8.1).
+
+    >>> round((3 * concentrated(rho=0.1)).concentrated(), 9)
+    0.3
+    """
     rho, xi = check.moderate(rho=rho), check.not_negative(xi=xi)
     return ConcentratedGuarantee(rho, xi, unit=unit_of(unit, relation))
 
@@ -66,7 +86,15 @@ def concentrated(
 def approximate_concentrated(
     delta: float, rho: float, *, unit: str | Unit = "record", relation: str | None = None
 ) -> Guarantee:
-    """δ-approximate ρ-zero-concentrated differential privacy."""
+    """The guarantee of a mechanism that is δ-approximately ρ-zero-concentrated differentially
+    private.
+
+    **Guarantee.** Except with probability δ, D_α ≤ ρα for every Rényi order α > 1 (Bun, Steinke
+    2016, Definition 8.1).
+
+    >>> approximate_concentrated(delta=1e-6, rho=0.1).epsilon(delta=1e-7)
+    inf
+    """
     return ConcentratedGuarantee(
         check.moderate(rho=rho), 0.0, check.delta(delta=delta), unit=unit_of(unit, relation)
     )
@@ -76,7 +104,14 @@ def approximate_concentrated(
 def renyi_point(
     order: float, epsilon: float, *, unit: str | Unit = "record", relation: str | None = None
 ) -> Guarantee:
-    """Rényi differential privacy at one order."""
+    """The guarantee of a mechanism whose Rényi divergence is known at one order.
+
+    **Guarantee.** D_α ≤ ε at α = `order`, in both directions (Mironov 2017). Lower orders have the
+    same bound, because the divergence grows with the order; of higher orders nothing is known.
+
+    >>> renyi_point(order=8, epsilon=0.5).renyi(order=4)
+    0.5
+    """
     return renyi_curve(
         {check.above_one(order=order): check.moderate(epsilon=epsilon)}, relation=relation, unit=unit
     )
@@ -86,7 +121,14 @@ def renyi_point(
 def renyi_curve(
     points: Mapping[float, float], *, unit: str | Unit = "record", relation: str | None = None
 ) -> Guarantee:
-    """Rényi differential privacy at several orders, {order: ε}."""
+    """The guarantee of a mechanism whose Rényi divergences are known at several orders, {order: ε}.
+
+    **Guarantee.** D_α ≤ ε at each of the orders, in both directions (Mironov 2017); between two of
+    them the bound of the next higher order holds.
+
+    >>> renyi_curve({2: 0.1, 8: 0.6}).renyi(order=3)
+    0.6
+    """
     if not isinstance(points, Mapping) or not points:
         raise BadParameter(
             "DP104",
@@ -102,13 +144,26 @@ def renyi_curve(
 
 @check.arguments
 def laplace(scale: float, *, unit: str | Unit = "record", relation: str | None = None) -> Guarantee:
-    """Laplace noise of `scale` sensitivities: (1/scale)-DP."""
+    """The guarantee of Laplace noise whose scale is `scale` sensitivities.
+
+    **Guarantee.** It is (1/scale)-DP (Dwork, McSherry, Nissim, Smith 2006), and the curve for δ > 0
+    is the exact one of the Laplace distribution. What would break it: an answer that moves by more
+    than the sensitivity.
+
+    >>> laplace(scale=2).epsilon(delta=0)
+    0.5
+    """
     return LaplaceGuarantee(check.moderate(scale=scale), unit=unit_of(unit, relation))
 
 
 @check.arguments
 def gaussian(noise: float, *, unit: str | Unit = "record", relation: str | None = None) -> Guarantee:
-    """Gaussian noise of standard deviation `noise` sensitivities (also its rounding to integers).
+    """The guarantee of Gaussian noise whose standard deviation is `noise` sensitivities, or of its
+    rounding to integers.
+
+    **Guarantee.** It is (1/noise)-Gaussian DP, and the curve is exact (Dong, Roth, Su 2022; Balle,
+    Wang 2018). Rounding is post-processing. Noise that is drawn from the *discrete* Gaussian has
+    another curve: see `discrete_gaussian`.
 
     >>> round(gaussian(noise=1.0).epsilon(delta=1e-6), 6)
     4.886554
@@ -120,7 +175,14 @@ def gaussian(noise: float, *, unit: str | Unit = "record", relation: str | None 
 def discrete_laplace(
     scale: float, sensitivity: int = 1, *, unit: str | Unit = "record", relation: str | None = None
 ) -> Guarantee:
-    """Integer Laplace noise with an integer sensitivity."""
+    """The guarantee of integer Laplace (geometric) noise for an answer with an integer sensitivity.
+
+    **Guarantee.** It is (sensitivity/scale)-DP (Ghosh, Roughgarden, Sundararajan 2009), with the
+    exact curve for δ > 0.
+
+    >>> discrete_laplace(scale=4, sensitivity=2).epsilon(delta=0)
+    0.5
+    """
     scale, sensitivity = check.moderate(scale=scale), check.whole(sensitivity=sensitivity)
     return DiscreteLaplaceGuarantee(scale, sensitivity, unit=unit_of(unit, relation))
 
@@ -129,7 +191,16 @@ def discrete_laplace(
 def discrete_gaussian(
     scale: float, sensitivity: int = 1, *, unit: str | Unit = "record", relation: str | None = None
 ) -> Guarantee:
-    """Integer Gaussian noise (scale = σ) with an integer sensitivity; not the same curve as `gaussian`."""
+    """The guarantee of integer Gaussian noise, P(z) ∝ e^(-z²/2·scale²), for an answer with an
+    integer sensitivity.
+
+    **Guarantee.** It is (sensitivity/scale)²/2-zCDP (Canonne, Kamath, Steinke 2020), with the exact
+    curve of the discrete distribution where its outcomes can be listed. That curve is not the one
+    of `gaussian`.
+
+    >>> round(discrete_gaussian(scale=2).concentrated(), 9)
+    0.125
+    """
     scale, sensitivity = check.moderate(scale=scale), check.whole(sensitivity=sensitivity)
     return DiscreteGaussianGuarantee(scale, sensitivity, unit=unit_of(unit, relation))
 
@@ -138,14 +209,27 @@ def discrete_gaussian(
 def randomized_response(
     epsilon: float, outcomes: int = 2, *, unit: str | Unit = "record", relation: str | None = None
 ) -> Guarantee:
-    """Randomized response over two or more outcomes."""
+    """The guarantee of randomized response over two or more outcomes.
+
+    **Guarantee.** The truth is e^ε times as likely as each other outcome, so it is ε-DP (Warner
+    1965; Kairouz, Oh, Viswanath 2016), with the exact curve for δ > 0.
+
+    >>> randomized_response(1.0).epsilon(delta=0)
+    1.0
+    """
     epsilon, outcomes = check.moderate(epsilon=epsilon), check.whole(at_least=2, outcomes=outcomes)
     return RandomizedResponseGuarantee(epsilon, outcomes, unit=unit_of(unit, relation))
 
 
 @check.arguments
 def leaky(delta: float, *, unit: str | Unit = "record", relation: str | None = None) -> Guarantee:
-    """A mechanism that reveals its input with probability δ: (0, δ)-DP."""
+    """The guarantee of a mechanism that reveals its input with probability δ and nothing otherwise.
+
+    **Guarantee.** It is (0, δ)-DP. It often stands for the part of a step that may fail.
+
+    >>> leaky(1e-3).epsilon(delta=1e-3)
+    0.0
+    """
     return LeakyGuarantee(check.inner_probability(delta=delta), unit=unit_of(unit, relation))
 
 
@@ -153,12 +237,28 @@ def leaky(delta: float, *, unit: str | Unit = "record", relation: str | None = N
 def leaky_randomized_response(
     epsilon: float, delta: float, *, unit: str | Unit = "record", relation: str | None = None
 ) -> Guarantee:
-    """Randomized response that reveals its input with probability δ."""
+    """The guarantee of randomized response that also reveals its input with probability δ.
+
+    **Guarantee.** It is (ε, δ)-DP, and the worst mechanism that is (Kairouz, Oh, Viswanath 2015,
+    Theorem 3.2).
+
+    >>> leaky_randomized_response(1.0, 1e-3).epsilon(delta=1e-3)
+    1.0
+    """
     epsilon, delta = check.moderate(epsilon=epsilon), check.inner_probability(delta=delta)
     return LeakyRandomizedResponseGuarantee(epsilon, delta, unit=unit_of(unit, relation))
 
 
 @check.arguments
 def exponential(epsilon: float, *, unit: str | Unit = "record", relation: str | None = None) -> Guarantee:
-    """The exponential mechanism (also the Gumbel form of report-noisy-max) calibrated to ε."""
+    """The guarantee of the exponential mechanism calibrated to ε, or of report-noisy-max with
+    Gumbel noise.
+
+    **Guarantee.** It is ε-DP, and its losses span at most ε (bounded range), hence ε²/8-zCDP
+    (Cesar, Rogers 2021, Lemma 3.4). What would break it: a score that moves by more than its
+    sensitivity.
+
+    >>> round(exponential(1.0).concentrated(), 9)
+    0.125
+    """
     return ExponentialGuarantee(check.moderate(epsilon=epsilon), unit=unit_of(unit, relation))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rényi curves: divergences of the standard mechanisms, and conversions to (ε, δ).
 
-A curve is a function order ↦ D_order that holds in both directions. Conversions are stated for one order;
-the routes minimise over orders. All of them are upper bounds; the last one is exact for one order.
+A curve is a function order ↦ D_order that holds in both directions. Conversions are stated for one
+order; the routes minimise over orders. All of them are upper bounds; the last one is exact for one
+order.
 """
 
 from __future__ import annotations
@@ -38,17 +39,21 @@ def of_pure(epsilon: float, order: float) -> float:
 
 
 def concentrated_of_pure(epsilon: float) -> float:
-    """ε-DP implies ρ-zCDP with ρ = ε·tanh(ε/2); equality for randomized response as the order tends to 1."""
+    """ε-DP implies ρ-zCDP with ρ = ε·tanh(ε/2); equality for randomized response as the order tends
+    to 1.
+    """
     return epsilon * math.tanh(epsilon / 2)
 
 
 def of_range(epsilon: float, order: float) -> float:
-    """The largest D_order of any mechanism whose losses span at most ε (bounded range), as of the exponential mechanism.
+    """The largest D_order of any mechanism whose losses span at most ε (bounded range), as of the
+    exponential mechanism.
 
-    The worst pairs have two outcomes, with losses t and t - ε for some t in [0, ε] (Dong, Durfee, Rogers 2020), and
-    probability p = (e^ε - e^t)/(e^ε - 1) of the first. With k = order - 1 the moment p·e^{kt} + (1-p)·e^{k(t-ε)} is e^{kt}·(A - B·e^t),
-    A = (e^ε - e^{-kε})/(e^ε - 1), B = (1 - e^{-kε})/(e^ε - 1): greatest at e^t = kA/(order·B), where it is
-    e^{kt}·A/order. ε²·order/8 (Cesar, Rogers 2021) is a bound too, and the better one where the terms above cancel.
+    The worst pairs have two outcomes, with losses t and t - ε for some t in [0, ε] (Dong, Durfee,
+    Rogers 2020), and probability p = (e^ε - e^t)/(e^ε - 1) of the first. With k = order - 1 the
+    moment p·e^{kt} + (1-p)·e^{k(t-ε)} is e^{kt}·(A - B·e^t), A = (e^ε - e^{-kε})/(e^ε - 1), B = (1
+    - e^{-kε})/(e^ε - 1): greatest at e^t = kA/(order·B), where it is e^{kt}·A/order. ε²·order/8
+    (Cesar, Rogers 2021) is a bound too, and the better one where the terms above cancel.
     """
     simple = min(of_pure(epsilon, order), order * epsilon**2 / 8 * (1 + 1e-15))
     k = order - 1
@@ -92,9 +97,10 @@ def of_two_gaussians(shift: float, ratio: float, order: float) -> float:
 def of_diluted_gaussian(mu: float, rate: float, order: float, *, removes: bool) -> float:
     """The Poisson-sampled Gaussian in one direction, by the trapezoidal rule on the real line.
 
-    With r(x) = 1 - q + q·e^{μx - μ²/2}: log E r^order under N(0, 1) (a record is removed), or
-    log E r^{1-order} (added). The integrand is analytic in a strip of half-width π/μ, where the rule
-    converges like e^{-2π·width/step} (Trefethen, Weideman 2014), so a step of an eighth of it is exact to rounding.
+    With r(x) = 1 - q + q·e^{μx - μ²/2}: log E r^order under N(0, 1) (a record is removed), or log E
+    r^{1-order} (added). The integrand is analytic in a strip of half-width π/μ, where the rule
+    converges like e^{-2π·width/step} (Trefethen, Weideman 2014), so a step of an eighth of it is
+    exact to rounding.
     """
     width = min(math.pi / mu, 3.0)
     step = min(width / 8, 0.125)
@@ -112,7 +118,9 @@ def of_diluted_gaussian(mu: float, rate: float, order: float, *, removes: bool) 
 
 
 def of_gaussian_shifts(law: GaussianShifts, order: float, *, removes: bool) -> float:
-    """The same for a group of units: r(x) = Σ p_j·e^{jμx - j²μ²/2} is analytic without zeros in a strip of half-width π/kμ."""
+    """The same for a group of units: r(x) = Σ p_j·e^{jμx - j²μ²/2} is analytic without zeros in a
+    strip of half-width π/kμ.
+    """
     steepest = law.size * law.mu
     step = min(math.pi / steepest / 8, 0.125)
     top = 12.0 + (max(order, 1.0) * steepest if removes else steepest)
@@ -145,20 +153,24 @@ def of_pair(pair: Pair, order: float) -> float:
 
 
 def of_unfailing(pair: Pair, order: float) -> float:
-    """D_order of a pair of tables without what is lost, where both laws lose the same: (P, Q) given that the loss is finite.
+    """D_order of a pair of tables without what is lost, where both distributions lose the same: (P,
+    Q) given that the loss is finite.
 
-    If P and Q each have mass δ where the other has none, P = (1-δ)·P̂ + δ·P̃ and Q = (1-δ)·Q̂ + δ·Q̃ with P̂, Q̂ the laws
-    given that the loss is finite, and the loss of (P̂, Q̂) is that of (P, Q): both masses are divided by 1 - δ.
+    If P and Q each have mass δ where the other has none, P = (1-δ)·P̂ + δ·P̃ and Q = (1-δ)·Q̂ +
+    δ·Q̃ with P̂, Q̂ the distributions given that the loss is finite, and the loss of (P̂, Q̂) is
+    that of (P, Q): both masses are divided by 1 - δ.
     """
     return _log_mean_exp(pair.p / (1 - pair.infinite), (order - 1) * pair.losses) / (order - 1)
 
 
 def concentrated_of_unfailing(pair: Pair) -> float:
-    """The least ρ with D_order ≤ ρ·order at every order, rounded up by about 1e-4; the pair is that of `of_unfailing`.
+    """The least ρ with D_order ≤ ρ·order at every order, rounded up by about 1e-4; the pair is that
+    of `of_unfailing`.
 
-    With t = order - 1 and K(t) = log E e^{tL}, ρ is the supremum of K(t)/(t(t+1)). K is convex, so between two points it lies
-    below a + b·t, their chord, and a ≤ 0 because K(0) = 0; then (a + b·t)/(t(t+1)) rises up to
-    t = (|a| + √(a² + |a|b))/b and falls after it. Before the first point K(t)/t only grows; after the last one D ≤ max L.
+    With t = order - 1 and K(t) = log E e^{tL}, ρ is the supremum of K(t)/(t(t+1)). K is convex, so
+    between two points it lies below a + b·t, their chord, and a ≤ 0 because K(0) = 0; then (a +
+    b·t)/(t(t+1)) rises up to t = (|a| + √(a² + |a|b))/b and falls after it. Before the first point
+    K(t)/t only grows; after the last one D ≤ max L.
     """
     greatest = pair.greatest
     half = of_unfailing(pair, 2.0) / 2  # so much ρ is at least
@@ -175,10 +187,11 @@ def concentrated_of_unfailing(pair: Pair) -> float:
 
 
 def of_sampled_curve(curve: Curve, rate: float, order: float) -> float:
-    """Poisson sampling of a mechanism known only by its curve (add-remove), at the next whole order.
+    """Poisson sampling of a mechanism known only by its curve (add-remove), at the next whole
+    order.
 
-    Removal: E((1-q) + q·r)^n expanded by the binomial theorem, E r^j ≤ e^{(j-1)·curve(j)}; exact for any base.
-    Addition: the loss -log(1 - q + q·e^{-L}) never exceeds -log(1 - q).
+    Removal: E((1-q) + q·r)^n expanded by the binomial theorem, E r^j ≤ e^{(j-1)·curve(j)}; exact
+    for any base. Addition: the loss -log(1 - q + q·e^{-L}) never exceeds -log(1 - q).
     """
     whole = max(2, math.ceil(order))
     if whole > 100_000:
@@ -205,11 +218,12 @@ def improved_epsilon(divergence: float, order: float, log_delta: float) -> float
 
 
 def optimal_epsilon(divergence: float, order: float, log_delta: float) -> float:
-    """The least ε that D_order ≤ divergence allows at δ: the worst pair has two outcomes (data processing).
+    """The least ε that D_order ≤ divergence allows at δ: the worst pair has two outcomes (data
+    processing).
 
-    With u = p/q and v = (1-p)/(1-q) on the curve D_order = divergence, the worst ε has
-    e^ε = (1 - 1/order)·(u^order - v^order)/(u^{order-1} - v^{order-1}). The curve is walked through v,
-    and δ(e^ε) is convex, so interpolating between two of its points never understates.
+    With u = p/q and v = (1-p)/(1-q) on the curve D_order = divergence, the worst ε has e^ε = (1 -
+    1/order)·(u^order - v^order)/(u^{order-1} - v^{order-1}). The curve is walked through v, and
+    δ(e^ε) is convex, so interpolating between two of its points never understates.
     """
     upper = improved_epsilon(divergence, order, log_delta)
     if not 0 < divergence < math.inf or log_delta < -600 or order * divergence > 300 or order < 1.01:

@@ -1,23 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A guarantee in plain sentences: what an attacker can do, who is protected, and what is not.
+"""A guarantee in plain sentences: who is protected, what an attacker can do, and what is not
+protected.
 
-**Guarantee.** Every number is an upper bound on what any attacker achieves, read from the whole trade-off curve (not from
-one ε) and rounded up in the sentence. It holds for an attacker who knows everything except the one protected unit.
+**Guarantee.** Every number is an upper bound on what any attacker achieves, read from the whole
+trade-off curve (not from one ε) and rounded up in the sentence. It holds for an attacker who knows
+everything except the one protected unit.
 
-Three of the numbers are points of the ROC curve D, the greatest detection rate at each false-alarm rate:
+Three of the numbers are points of the ROC curve D, the greatest detection rate at each false-alarm
+rate:
 
-- an even guess is right with probability at most (1 + max(D(α) - α))/2, which is (1 + total variation)/2;
+- a guess from even odds is right with probability at most (1 + max(D(α) - α))/2, which is (1 +
+  total variation)/2;
 - with 1 % false alarms a detection rate of at most D(0.01);
-- an event after which an even prior is above 90 % has P > 9·Q, so P is at most where the line of slope 9 through the origin
-  leaves the region under D. This holds for whatever is computed from the answer, because D does.
+- an event after which an even prior is above 90 % has P > 9·Q, so P is at most where the line of
+  slope 9 through the origin leaves the region under D. This holds for whatever is computed from the
+  answer, because D does.
 
-Why in these words: people judge a risk better by counts of possible answers with and without them than by ε or by
-examples of noisy output (Nanayakkara, Smart, Cummings, Kaptchuk, Redmiles 2023). Why not "e^ε times as likely": most
-answers never come near that, and under Gaussian noise there is no such factor at all.
+Why these sentences: people judge a risk better by counts of possible answers with and without them
+than by ε or by examples of noisy output (Nanayakkara, Smart, Cummings, Kaptchuk, Redmiles 2023).
+Why not "e^ε times as likely": most answers never come near that, and under Gaussian noise there is
+no such factor at all.
 
-A guarantee that protects hardly anybody says so: `cautions` names it in plain words, at the top.
+A guarantee that protects hardly anybody says so: `cautions` come first.
 
-What would break it: sentences about a guarantee that is not the one of what was run.
+What would break it: explaining another guarantee than that of the mechanisms that were run.
 """
 
 from __future__ import annotations
@@ -31,7 +37,7 @@ from typing import Any
 
 from discreet import check
 from discreet.privacy.guarantee import Guarantee, alternatives
-from discreet.privacy.picture import hundred
+from discreet.privacy.svg import hundred_squares_svg
 from discreet.privacy.unit import Unit
 
 __all__ = ["Explanation", "cautions", "explain"]
@@ -49,16 +55,17 @@ _MANY = 10**9
 class Explanation:
     """What a guarantee means for one protected unit, as numbers and as sentences.
 
-    `right`: how often an even guess is right; `caught`: the detection rate at 1 % false alarms; `sure`: the chance that an
-    even prior ends above 90 %; `never_above`: the greatest posterior from an even prior, 1 if there is none. All are
-    shares, and upper bounds. `failure` is the probability δ with which it promises nothing at all, `units` the public number
-    of protected units, if somebody stated one.
+    `right`: how often a guess from even odds is right; `caught`: the detection rate at 1 % false
+    alarms; `sure`: the probability that a posterior from even odds exceeds 90 %; `never_above`: the
+    greatest posterior from even odds, 1 if there is no bound. All are probabilities, and upper
+    bounds. `failure` is the δ with which the guarantee may fail altogether, `units` the public
+    number of protected units, if the caller stated one.
 
     >>> from discreet import privacy
     >>> told = privacy.gaussian(noise=2.0).explain()
     >>> print(told.sentences[1])
-    An attacker who knows all the rest and guesses whether the record is in the data is right at most 59.9 times in 100;
-    a coin is right 50 times.
+    An attacker who knows everything else and guesses whether the record is in the data is right at most 59.9 times in 100.
+    A coin toss is right 50 times in 100.
     """
 
     unit: Unit
@@ -73,27 +80,29 @@ class Explanation:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Where this guarantee protects little or nothing, in plain words; empty where nothing of that kind is to be said."""
+        """Where this guarantee protects little or nothing; empty if there is no such concern."""
         return cautions(self.right, self.failure, self.unit, self.units)
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Who is protected and what an attacker can do, one sentence each."""
+        """Who is protected and what an attacker can do, in four paragraphs."""
         return (_who(self.unit, self.together), _guess(self), _odds(self), _certainty(self))
 
     @property
     def not_protected(self) -> tuple[str, ...]:
-        """What no sentence above covers."""
+        """What the guarantee does not cover."""
         return tuple(text.format(unit=self.unit.protects) for text in _limits(self.unit))
 
     @property
     def conditions(self) -> str:
-        """On what all of it rests."""
+        """What the guarantee depends on."""
         stated = "".join(f"; it assumes: {words}" for words in self.assumes)
-        return f"This holds if what ran is what was described, with parameters fixed in advance{stated}."
+        return f"This holds if the mechanisms that ran are the ones described, with parameters fixed in advance{stated}."
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that is said, ready for JSON; shares are upper bounds with all their digits."""
+        """The whole explanation, ready for JSON; probabilities are upper bounds with all their
+        digits.
+        """
         return {
             "protects": self.unit.protects,
             "relation": self.unit.relation,
@@ -122,13 +131,13 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         warned = "".join(f"<p><strong>Caution:</strong> {escape(text)}</p>" for text in self.cautions)
-        said = warned + "".join(f"<p>{escape(text)}</p>" for text in [*self.sentences, self.conditions])
+        paragraphs = warned + "".join(f"<p>{escape(text)}</p>" for text in [*self.sentences, self.conditions])
         limits = "".join(f"<li>{escape(text)}</li>" for text in self.not_protected)
         counted = math.ceil(100 * Fraction(self.right))
-        words = f"Of 100 guesses at most {counted} are right; a coin has 50 right, above the line."
+        words = f"At most {counted} of 100 guesses are right. A coin toss gets 50 right, above the line."
         return (
             "<div style='display:flex;gap:1.5em;align-items:flex-start;flex-wrap:wrap;max-width:60em'>"
-            f"<div>{hundred(counted, words)}</div><div style='flex:1;min-width:20em'>{said}"
+            f"<div>{hundred_squares_svg(counted, words)}</div><div style='flex:1;min-width:20em'>{paragraphs}"
             f"<p>What is not protected:</p><ul>{limits}</ul></div></div>"
         )
 
@@ -149,36 +158,39 @@ def explain(guarantee: Guarantee, units: int | None = None) -> Explanation:
 
 
 def cautions(right: float, delta: float, unit: Unit, units: int | None = None) -> tuple[str, ...]:
-    """What has to be said of a guarantee under which an even guess is right with probability `right`, and of its δ.
+    """The concerns about a guarantee with this δ, under which a guess from even odds is right with
+    probability `right`.
 
-    **Guarantee.** Nothing here is read off data: `units`, the number of protected units, is public or not given.
+    **Guarantee.** Nothing here is read off data: `units`, the number of protected units, is public
+    or not given.
 
     >>> cautions(0.6, 1e-6, Unit("patient"), units=100)
     ()
     >>> print(*cautions(1.0, 0.0, Unit("patient")))
     This is next to no protection: an attacker may be right about one patient 100 times in 100.
     """
-    name, said = unit.protects, []
+    name, concerns = unit.protects, []
     if right >= _LITTLE:
         much = "next to no" if right >= _NOTHING else "little"
         counted = _of_hundred(right)
-        said.append(
+        concerns.append(
             f"This is {much} protection: an attacker may be right about one {name} {counted} times in 100."
         )
     if delta >= _LARGE_DELTA:
-        said.append(
-            f"δ = {delta:.6g} is large: with up to this probability nothing at all is promised to a {name}."
+        concerns.append(
+            f"δ = {delta:.6g} is large: with up to this probability a {name} has no protection at all."
         )
     if units is not None and delta * units >= 1:
-        said.append(
-            f"δ = {delta:.6g} is not below 1/{units:,}, with {units:,} {name}s in the data: publishing everything about "
-            f"one {name} or more, picked at random, would keep this guarantee."
+        concerns.append(
+            f"δ = {delta:.6g} is not below 1/{units:,}, and the data have {units:,} {name}s: publishing everything about "
+            f"one or more {name}s picked at random would satisfy this guarantee."
         )
-    return tuple(said)
+    return tuple(concerns)
 
 
 def _chance_of_certainty(guarantee: Guarantee) -> float:
-    """Where the line of slope 9 leaves the ROC region: by the profile, and by the points of the curve beyond the line.
+    """Where the line of slope 9 leaves the ROC region: by the profile, and by the points of the
+    curve beyond the line.
 
     D is concave, so if D(α) ≤ 9α at some α > 0 then the two meet before, and no higher than D(α).
     """
@@ -195,67 +207,66 @@ def _up(share: float) -> float:
 def _who(unit: Unit, together: int) -> str:
     one, many = unit.protects, f"{together:,} {unit.protects}s"
     if unit.relation == "replace":
-        what = f"two values of one {one}" if together == 1 else f"two values of {many}"
+        what = f"two possible values of one {one}" if together == 1 else f"two possible values of {many}"
     else:
         what = (
-            f"the data with one {one} and without"
+            f"the data with one {one} and the same data without that {one}"
             if together == 1
-            else f"the data with {many} and without them"
+            else f"the data with {many} and the same data without them"
         )
     whom = f"each {one}" if together == 1 else f"every {many} at once"
-    return f"This guarantee protects {whom}: what follows compares {what}."
+    return f"This guarantee protects {whom}. The numbers below compare {what}."
 
 
 def _guess(told: Explanation) -> str:
-    name, are, have = _named(told)
+    name, are, have = _unit_words(told)
     question = (
         f"whether the {name} {are} in the data"
         if told.unit.relation == "add-remove"
         else f"which of two values the {name} {have}"
     )
     return (
-        f"An attacker who knows all the rest and guesses {question} is right at most "
-        f"{_of_hundred(told.right)} times in 100; a coin is right 50 times."
+        f"An attacker who knows everything else and guesses {question} is right at most "
+        f"{_of_hundred(told.right)} times in 100. A coin toss is right 50 times in 100."
     )
 
 
-def _named(told: Explanation) -> tuple[str, str, str]:
+def _unit_words(told: Explanation) -> tuple[str, str, str]:
     name = told.unit.protects
     return (name, "is", "has") if told.together == 1 else (f"{name}s", "are", "have")
 
 
 def _odds(told: Explanation) -> str:
-    (name, are, _), found = _named(told), _of_hundred(told.caught)
-    it, them = ("it", "it") if told.together == 1 else ("they", "them")
+    (name, are, _), detected = _unit_words(told), _of_hundred(told.caught)
     if told.unit.relation == "add-remove":
         return (
-            f"Of 100 answers that could come out without the {name}, 1 makes the attacker say that {it} {are} in the data; "
-            f"of 100 that could come out with {them}, at most {found} do."
+            f"If the attacker wrongly says that the {name} {are} in the data for 1 of 100 answers without the {name}, the "
+            f"attacker rightly says so for at most {detected} of 100 answers with the {name}."
         )
     return (
-        f"Of 100 answers that could come out with one value of the {name}, 1 makes the attacker say the other; "
-        f"of 100 that could come out with the other, at most {found} do."
+        f"If the attacker mistakes the first value of the {name} for the second in 1 of 100 answers, the attacker "
+        f"recognises the second value in at most {detected} of 100 answers."
     )
 
 
 def _certainty(told: Explanation) -> str:
-    start = "An attacker who begins undecided, at odds of 1 to 1,"
+    start = "An attacker who starts undecided, at odds of 1 to 1,"
     limit = f"more than {_of_hundred(told.never_above)} % sure, odds of {_odds_of(told.never_above)} to 1"
     if told.sure == 0:
         return f"{start} is never {limit}."
-    chance = f"{start} ends more than 90 % sure of the truth, odds of 9 to 1, with a chance of at most {_chance(told.sure)}"
+    chance = f"{start} becomes more than 90 % sure of the truth, odds of 9 to 1, with a probability of at most {_chance(told.sure)}"
     return f"{chance}, and is never {limit}." if told.never_above < 0.9995 else f"{chance}."
 
 
 def _limits(unit: Unit) -> tuple[str, ...]:
-    size = ("Taking part: the number of {unit}s counts as public.",) if unit.relation == "replace" else ()
+    size = ("Participation: the number of {unit}s counts as public.",) if unit.relation == "replace" else ()
     return (
-        "Facts about many: what the data say of a group is learned about its members, whether they are in the data or not.",
-        "More than one {unit}: somebody behind several, or a family, has the weaker guarantee of guarantee.group(k).",
+        "Facts about groups: what the data say about a group also says something about its members, in the data or not.",
+        "More than one {unit}: a family, or somebody who appears as several {unit}s, has the weaker guarantee of guarantee.group(k).",
         *size,
-        "Other sources: the same fact elsewhere, or answers that are not counted here.",
-        "What surrounds the answers: stolen data, logs, running times, mistakes in code outside of the mechanisms.",
-        "Consequences: a decision that rests on the answers may hurt people, whether they are in the data or not.",
+        "Other sources: the same fact published elsewhere, or answers that are not counted here.",
+        "The system around the answers: stolen data, logs, running times, and mistakes in code outside the mechanisms.",
+        "Consequences: a decision based on the answers may harm people, whether or not they are in the data.",
     )
 
 
@@ -275,7 +286,7 @@ def _odds_of(probability: float) -> str:
 
 
 def _chance(share: float) -> str:
-    """A chance in words, rounded up: out of 100 if it is that likely, else one in so many.
+    """A probability in words, rounded up: out of 100 if it is that likely, else one in so many.
 
     >>> _chance(0.0123), _chance(4.307e-5), _chance(1e-300)
     ('1.3 in 100', '1 in 23,000', '1 in 1,000,000,000')

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import erfcx, gammaln, log_ndtr, ndtr
 
-from discreet.privacy.moments import Array, GaussianMoments, sloped
+from discreet.privacy.moments import Array, GaussianMoments, sloped_moments
 from discreet.privacy.pairs import Pair, atoms
 from discreet.privacy.quadrature import SampledGaussian
 
@@ -23,7 +23,9 @@ MOST_ATOMS = 300_000
 
 
 def gaussian(mu: float) -> Pair:
-    """N(μ, 1) against N(0, 1): μ = sensitivity / standard deviation (Dong, Roth, Su 2022, Theorem 2.7)."""
+    """N(μ, 1) against N(0, 1): μ = sensitivity / standard deviation (Dong, Roth, Su 2022, Theorem
+    2.7).
+    """
 
     def smooth(loss: Array) -> tuple[Array, Array, Array, Array]:
         above, below = loss / mu - mu / 2, loss / mu + mu / 2
@@ -82,10 +84,10 @@ def laplace(epsilon: float) -> Pair:
     def smooth(loss: Array) -> tuple[Array, Array, Array, Array]:
         up, down = (loss + epsilon) / 2, (epsilon - loss) / 2
         return (
-            _grown(up, epsilon) / 2,
+            _growth(up, epsilon) / 2,
             -np.expm1(-down) / 2,
             -np.expm1(-up) / 2,
-            _grown(down, epsilon) / 2,
+            _growth(down, epsilon) / 2,
         )
 
     return Pair(
@@ -98,7 +100,7 @@ def laplace(epsilon: float) -> Pair:
         symmetric=True,
         spacing=2 * epsilon,
         log_delta=lambda at: laplace_log_delta(epsilon, at),
-        moments=sloped(epsilon, 0.5, 0.5),
+        moments=sloped_moments(epsilon, 0.5, 0.5),
     )
 
 
@@ -107,26 +109,28 @@ def laplace_log_delta(epsilon: float, at: float) -> float:
     return _log(-math.expm1(min(at - epsilon, 0.0) / 2)) if at > -epsilon else _log1mexp(at)
 
 
-def _grown(x: Array, epsilon: float) -> Array:
+def _growth(x: Array, epsilon: float) -> Array:
     """e^{-ε}·(e^x - 1) for 0 ≤ x ≤ ε, without overflow."""
     near = math.exp(-epsilon) * np.expm1(np.minimum(x, 1.0))
     return np.where(x < 1.0, near, np.exp(np.maximum(x, 1.0) - epsilon) - math.exp(-epsilon))
 
 
 def bounded_range(epsilon: float) -> Pair:
-    """The exponential mechanism: losses of one pair of neighbours span at most ε (Dong, Durfee, Rogers 2020).
+    """The exponential mechanism: losses of one pair of neighbours span at most ε (Dong, Durfee,
+    Rogers 2020).
 
-    The profile (1 - e^{(e-ε)/2})² / (1 - e^{-ε}) is the supremum over all such pairs, and is itself a pair.
+    The profile (1 - e^{(e-ε)/2})² / (1 - e^{-ε}) is the supremum over all such pairs, and is itself
+    a pair.
     """
     scale = 1.0 / -math.expm1(-epsilon)
 
     def smooth(loss: Array) -> tuple[Array, Array, Array, Array]:
         up, down = (loss + epsilon) / 2, (epsilon - loss) / 2
         return (
-            scale * _grown(up, epsilon),
+            scale * _growth(up, epsilon),
             -scale * np.expm1(-down),
             -scale * np.expm1(-up),
-            scale * _grown(down, epsilon),
+            scale * _growth(down, epsilon),
         )
 
     def log_delta(eps: float) -> float:
@@ -140,14 +144,15 @@ def bounded_range(epsilon: float) -> Pair:
         high=epsilon,
         symmetric=True,
         log_delta=log_delta,
-        moments=sloped(epsilon, 0.0, scale),
+        moments=sloped_moments(epsilon, 0.0, scale),
     )
 
 
 def randomized_response(epsilon: float, outcomes: int = 2, delta: float = 0.0) -> Pair:
     """Tell the truth with odds e^ε against each lie; with probability δ reveal all.
 
-    Two outcomes give the pair that dominates every (ε, δ)-DP mechanism (Kairouz, Oh, Viswanath 2015).
+    Two outcomes give the pair that dominates every (ε, δ)-DP mechanism (Kairouz, Oh, Viswanath
+    2015).
     """
     total = math.exp(-epsilon) * (outcomes - 1) + 1.0
     truth, lie = (1 - delta) / total, (1 - delta) * math.exp(-epsilon) / total
@@ -165,7 +170,9 @@ def randomized_response(epsilon: float, outcomes: int = 2, delta: float = 0.0) -
 
 
 def discrete_laplace(scale: float, sensitivity: int) -> Pair | None:
-    """Integer noise with P(z) ∝ e^{-|z|/scale}, moved by an integer: one atom for each step between."""
+    """Integer noise with P(z) ∝ e^{-|z|/scale}, moved by an integer: one atom for each step
+    between.
+    """
     if sensitivity > MOST_ATOMS:
         return None
     shape = math.exp(-1.0 / scale)
@@ -180,9 +187,11 @@ def discrete_laplace(scale: float, sensitivity: int) -> Pair | None:
 
 
 def three_way_laplace(loss: float) -> Pair:
-    """What any Laplace noise, moved by `loss` scales, tells of three things: the least loss, the greatest, or neither.
+    """What any Laplace noise, moved by `loss` scales, tells of three things: the least loss, the
+    greatest, or neither.
 
-    For the least and the greatest the masses are e^{-loss}·c and c with c ≥ 1/2, for continuous and integer noise alike.
+    For the least and the greatest the masses are e^{-loss}·c and c with c ≥ 1/2, for continuous and
+    integer noise alike.
     """
     low, high = math.exp(-loss) / 2, 0.5
     rest = 1.0 - low - high
@@ -197,7 +206,9 @@ def three_way_laplace(loss: float) -> Pair:
 
 
 def discrete_gaussian(scale: float, sensitivity: int) -> Pair | None:
-    """Integer noise with P(z) ∝ e^{-z²/(2·scale²)}, moved by an integer; its curve is not the Gaussian one."""
+    """Integer noise with P(z) ∝ e^{-z²/(2·scale²)}, moved by an integer; its curve is not the
+    Gaussian one.
+    """
     reach = math.ceil(_REACH * scale) + sensitivity + 2
     if 2 * reach > MOST_ATOMS:
         return None
@@ -251,7 +262,9 @@ def two_gaussians(shift: float, ratio: float) -> Pair:
 
 
 def _integral(piece: tuple[float, float, float], shift: float, ratio: float, epsilon: float) -> float:
-    """log of ∫(p - e^ε q) over (start, sign, length), by Gauss-Legendre on panels that grow from the root, where it is zero."""
+    """log of ∫(p - e^ε q) over (start, sign, length), by Gauss-Legendre on panels that grow from
+    the root, where it is zero.
+    """
     start, sign, length = piece
     nodes, weights = np.polynomial.legendre.leggauss(16)
     edges = np.concatenate([[0.0], length * np.geomspace(1e-6, 1.0, 80)])
@@ -274,10 +287,11 @@ def _between(left: Array, right: Array) -> tuple[Array, Array]:
 def antipodal_gaussian(mu: float, rate: float) -> Pair:
     """((1-q)N(0)+qN(μ), (1-q)N(0)+qN(-μ)): Poisson sampling when one record is replaced.
 
-    Why it dominates: for any test region S take the half-line of the same mass under N(0). By Neyman and
-    Pearson no region has more mass under any N(a), |a| ≤ μ, and none less under any N(a'), |a'| ≤ μ, than
-    that half-line has under N(μ) and N(-μ); the mass under N(0) is unchanged. So H_γ is largest here for
-    every γ. Conditioning on the other sampled records only moves the origin, and H_γ is jointly convex.
+    Why it dominates: for any test region S take the half-line of the same mass under N(0). By
+    Neyman and Pearson no region has more mass under any N(a), |a| ≤ μ, and none less under any
+    N(a'), |a'| ≤ μ, than that half-line has under N(μ) and N(-μ); the mass under N(0) is unchanged.
+    So H_γ is largest here for every γ. Conditioning on the other sampled records only moves the
+    origin, and H_γ is jointly convex.
     """
     keep = 1.0 - rate
     log_odds = math.log(keep / rate) + mu * mu / 2 if rate < 1 else -math.inf
@@ -319,8 +333,9 @@ def antipodal_integer(log_mass: Callable[[Array], Array], shift: int, reach: int
 def antipodal_geometric(epsilon: float, shift: int, rate: float) -> Pair | None:
     """The same for integer Laplace noise of scale 1/ε, whose loss is constant beyond either centre.
 
-    With shift 1 it is the worst case of all ε-private mechanisms: without the record a region has some mass α, with one
-    record it has g(α) at most, with the other 1 - g(1-α) at least, and half-lines of this noise have both at once.
+    With shift 1 it is the worst case of all ε-private mechanisms: without the record a region has
+    some mass α, with one record it has g(α) at most, with the other 1 - g(1-α) at least, and
+    half-lines of this noise have both at once.
     """
     if 2 * shift > MOST_ATOMS:
         return None
@@ -334,7 +349,9 @@ def antipodal_geometric(epsilon: float, shift: int, rate: float) -> Pair | None:
 
 
 def antipodal_laplace(epsilon: float, rate: float) -> Pair:
-    """The same for Laplace noise of scale 1/ε: between the centres the loss moves, outside it is constant."""
+    """The same for Laplace noise of scale 1/ε: between the centres the loss moves, outside it is
+    constant.
+    """
     keep, floor = 1.0 - rate, math.exp(-epsilon)
     odds = math.log(keep / (rate * floor)) if rate < 1 else -math.inf
     top = math.log(keep + rate / floor) - math.log(keep + rate * floor)
@@ -385,10 +402,11 @@ def gaussian_log_mass(scale: float) -> Callable[[Array], Array]:
 
 
 def optimal_composition_log_delta(epsilon: float, delta: float, count: int, at: float) -> float:
-    """log δ at ε = `at` of `count` copies of an (ε, δ)-DP mechanism (Kairouz, Oh, Viswanath 2015, Theorem 3.3).
+    """log δ at ε = `at` of `count` copies of an (ε, δ)-DP mechanism (Kairouz, Oh, Viswanath 2015,
+    Theorem 3.3).
 
-    A sum over the number of times that randomized response told the truth; terms far below the largest
-    are bounded by a geometric series, so the value is an upper bound up to rounding.
+    A sum over the number of times that randomized response told the truth; terms far below the
+    largest are bounded by a geometric series, so the value is an upper bound up to rounding.
     """
     threshold = max(0, math.floor((at / epsilon + count) / 2) + 1) if epsilon > 0 else count + 1
     if threshold > count:

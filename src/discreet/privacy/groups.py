@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """What several units have when they join or leave together: a household, the rows of one person.
 
-Two questions are told apart. `guarantee.group(k)` compares the data with k units and without them: all k join, or all k
-leave. `guarantee.at_distance(k)` compares any two data sets that are k additions and removals apart, in any mix, so that
-`at_distance(2)` covers one unit that is replaced by another. For noise that is added to an answer they are the same; under
-sampling the first is smaller, and proved exactly (`comonotone`).
+Two questions are told apart. `guarantee.group(k)` compares the data with k units and without them:
+all k join, or all k leave. `guarantee.at_distance(k)` compares any two data sets that are k
+additions and removals apart, in any mix, so that `at_distance(2)` covers one unit that is replaced
+by another. For noise that is added to an answer they are the same; under sampling the first is
+smaller, and proved exactly (`comonotone`).
 
-**Guarantee.** `GroupGuarantee` covers both. Its proof needs only what one step of a chain x₀, x₁, …, x_k has: if H_γ(M(x_i)‖M(x_{i+1}))
-≤ h(γ) for both directions, then for all γ_1 … γ_k the laws at both ends have H ≤ Σ_i h(γ_i)·Π_{j>i} γ_j at γ = Π γ_i (put
-P_i(S) ≤ γ_i·P_{i-1}(S) + h(γ_i) into one another).
+**Guarantee.** `GroupGuarantee` covers both. Its proof needs only what one step of a chain x₀, x₁,
+…, x_k has: if H_γ(M(x_i)‖M(x_{i+1})) ≤ h(γ) for both directions, then for all γ_1 … γ_k the
+distributions at both ends have H ≤ Σ_i h(γ_i)·Π_{j>i} γ_j at γ = Π γ_i (put P_i(S) ≤ γ_i·P_{i-1}(S)
++ h(γ_i) into one another).
 
-Where only (ε, δ) is known the least of these bounds over γ_i = e^{±ε} is attained: noise on a number for which half-lines are
-the best tests (Awan, Vadhan 2023) has exactly it, and for δ = 0 that is the geometric mechanism, integer Laplace noise of
-scale 1/ε moved by k. Note that it is less than what kε-privacy alone would allow.
+Where only (ε, δ) is known the least of these bounds over γ_i = e^{±ε} is attained: noise on a
+number for which half-lines are the best tests (Awan, Vadhan 2023) has exactly it, and for δ = 0
+that is the geometric mechanism, integer Laplace noise of scale 1/ε moved by k. Note that it is less
+than what kε-privacy alone would allow.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from discreet.privacy import comonotone, divergences, families
 from discreet.privacy.bag import Bag, pair_of_profile
 from discreet.privacy.guarantee import ComposedGuarantee, Guarantee, only_bag
 from discreet.privacy.moments import Array
-from discreet.privacy.pairs import Pair, log_delta_of, symmetrised
+from discreet.privacy.pairs import Pair, log_delta_of, symmetrise
 from discreet.privacy.primitives import (
     ApproximateGuarantee,
     DiscreteGaussianGuarantee,
@@ -119,12 +122,12 @@ class GroupGuarantee(Primitive):
         deltas = np.concatenate([delta for _, delta in curves])
         order = np.lexsort((deltas, knots))
         knots, first = np.unique(knots[order], return_index=True)
-        return (symmetrised(pair_of_profile(knots, deltas[order][first])),)
+        return (symmetrise(pair_of_profile(knots, deltas[order][first])),)
 
     def witness(self) -> tuple[Pair, ...]:
         return self.pairs() if self.tight else base_witness(self.inner)
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         return GroupGuarantee(self.inner, self.size * size)
 
     def _equal_steps(self, inner: tuple[Pair, ...]) -> tuple[Array, Array]:
@@ -143,13 +146,17 @@ class GroupGuarantee(Primitive):
 
 
 def sampled_group(step: SampledGuarantee, size: int) -> GroupGuarantee:
-    """Units that all join or leave together, exactly; a chain of neighbours, which is looser, if they are very many."""
+    """Units that all join or leave together, exactly; a chain of neighbours, which is looser, if
+    they are very many.
+    """
     return SampledGroupGuarantee(step, size) if size <= _MOST_TOGETHER else GroupGuarantee(step, size)
 
 
 @dataclass(frozen=True, repr=False, init=False)
 class SampledGroupGuarantee(GroupGuarantee):
-    """Units that all join or all leave the data of which a Poisson sample is taken; see `comonotone`."""
+    """Units that all join or all leave the data of which a Poisson sample is taken; see
+    `comonotone`.
+    """
 
     @property
     def step(self) -> SampledGuarantee:
@@ -159,7 +166,9 @@ class SampledGroupGuarantee(GroupGuarantee):
 
     @property
     def tight(self) -> bool:
-        """Attained by units that move the answer alike, if the noise is known or nothing but (ε, δ) is."""
+        """Attained by units that move the answer alike, if the noise is known or nothing but (ε, δ)
+        is.
+        """
         return self._base_mu is None and self._is_attained
 
     @property
@@ -202,10 +211,10 @@ class SampledGroupGuarantee(GroupGuarantee):
     def witness(self) -> tuple[Pair, ...]:
         return self._pairs(1 - 1e-13) if self.tight or self._base_mu is not None else self.step.witness()
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         return sampled_group(self.step, self.size * size)
 
-    def moved(self, size: int) -> Guarantee:
+    def _group_apart(self, size: int) -> Guarantee:
         return GroupGuarantee(self.inner, self.size * size)
 
     def _pairs(self, rounding: float) -> tuple[Pair, ...]:
@@ -229,7 +238,7 @@ class SampledGroupGuarantee(GroupGuarantee):
         members = [_members(base, count) for count in range(1, size + 1)]
         known = [pair for pair in members if pair is not None]
         weights = comonotone.log_binomial(rate, size)
-        return comonotone.coupled(known, weights) if len(known) == size else ()
+        return comonotone.couple(known, weights) if len(known) == size else ()
 
 
 def _members(base: Guarantee, count: int) -> Pair | None:
@@ -242,10 +251,12 @@ def _members(base: Guarantee, count: int) -> Pair | None:
 
 
 def chain(epsilon: float, delta: float, size: int) -> tuple[Array, Array]:
-    """Bounds (ε', δ') for a chain of (ε, δ)-private steps: for each b ≤ k/2 with γ_i = e^ε k-b times, then e^-ε b times.
+    """Bounds (ε', δ') for a chain of (ε, δ)-private steps: for each b ≤ k/2 with γ_i = e^ε k-b
+    times, then e^-ε b times.
 
-    At ε' = (k-2b)·ε that gives δ' = 1 - e^{-bε} + δ·(e^{-bε}·(1 + … + e^{(k-b-1)ε}) + e^{-ε} + … + e^{-bε}). A curve is convex
-    in e^ε, so between ε and -ε it is below the chord; that is its value at 0 if k is odd.
+    At ε' = (k-2b)·ε that gives δ' = 1 - e^{-bε} + δ·(e^{-bε}·(1 + … + e^{(k-b-1)ε}) + e^{-ε} + … +
+    e^{-bε}). A curve is convex in e^ε, so between ε and -ε it is below the chord; that is its value
+    at 0 if k is odd.
     """
     if epsilon == 0:
         return np.zeros(1), np.array([min(1.0, size * delta * (1 + 1e-15))])

@@ -3,13 +3,15 @@
 
 Read this first. There are three kinds of node:
 
-- a *primitive* (`discreet.privacy.primitives`): one mechanism, which implements whatever it knows of itself;
+- a *primitive* (`discreet.privacy.primitives`): one mechanism, which implements whatever it knows
+  of itself;
 - `ComposedGuarantee`: a counted bag of guarantees, in no order;
-- *wrapped*: `Sampled`, `Parallel`, `GroupGuarantee` (`discreet.privacy.sampling`, `discreet.privacy.wrapped`).
+- *wrapped*: `Sampled`, `Parallel`, `GroupGuarantee` (`discreet.privacy.sampling`,
+  `discreet.privacy.wrapped`).
 
-`a + b` is the guarantee of running both, where the question put to the second may depend on the answer of the
-first, but not its parameters; `10 * a` of ten runs. Neither computes anything. Views convert once, at the end,
-and take the least of all bounds that hold.
+`a + b` is the guarantee of running both, where the question put to the second may depend on the
+answer of the first, but not its parameters; `10 * a` of ten runs. Neither computes anything. Views
+convert once, at the end, and take the least of all bounds that hold.
 """
 
 from __future__ import annotations
@@ -49,11 +51,12 @@ _MOST_BAGS = 256
 
 
 class Guarantee(ABC):
-    """What is promised to one protected unit, whatever else the attacker knows.
+    """What a mechanism guarantees to one protected unit, whatever else the attacker knows.
 
-    **Guarantee.** Every view is on the safe side: `epsilon`, `delta`, `advantage`, `renyi`, `concentrated` are never below
-    the truth, `tradeoff` never above it, and `bound` holds on both sides. They hold for adaptively chosen questions
-    with parameters fixed in advance (Zhu, Dong, Wang 2022, Theorem 10); post-processing never weakens them.
+    **Guarantee.** Every view is on the safe side: `epsilon`, `delta`, `advantage`, `renyi`,
+    `concentrated` are never below the truth, `tradeoff` never above it, and `bound` holds on both
+    sides. They hold for adaptively chosen questions with parameters fixed in advance (Zhu, Dong,
+    Wang 2022, Theorem 10); post-processing never weakens them.
 
     >>> from discreet import privacy
     >>> train = 1_000 * privacy.gaussian(noise=1.0).sampled(rate=0.01) + privacy.laplace(scale=10)
@@ -73,12 +76,16 @@ class Guarantee(ABC):
 
     @property
     def together(self) -> int:
-        """How many units it is known to be about: more than one for a group whose noise was not rescaled."""
+        """How many units it is known to be about: more than one for a group whose noise was not
+        rescaled.
+        """
         return 1
 
     @property
     def leans_on_others(self) -> bool:
-        """Whether it describes one step together with what it is composed with, so that groups need the whole."""
+        """Whether it is one part of a step, so that the guarantee of a group has to be computed for
+        the whole step.
+        """
         return False
 
     @abstractmethod
@@ -86,12 +93,14 @@ class Guarantee(ABC):
         """The alternatives of the tree, as bags of mechanisms; the guarantee is the worst of them."""
 
     @abstractmethod
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         """The guarantee for a group of that many units (two or more)."""
 
-    def moved(self, size: int) -> Guarantee:
-        """The guarantee at that distance (two or more); where nothing is sampled it is that of a group."""
-        return self.grouped(size)
+    def _group_apart(self, size: int) -> Guarantee:
+        """The guarantee at that distance (two or more); where nothing is sampled it is that of a
+        group.
+        """
+        return self._group_of(size)
 
     # --- algebra -----------------------------------------------------------------------------------
 
@@ -106,28 +115,34 @@ class Guarantee(ABC):
 
     @check.arguments
     def sampled(self, rate: float, scheme: str = "poisson", relation: str | None = None) -> Guarantee:
-        """The mechanism on a secret, fresh random sample of the units; see `discreet.privacy.sampling`."""
-        from discreet.privacy.sampling import sampled
+        """The mechanism on a secret, fresh random sample of the units; see
+        `discreet.privacy.sampling`.
+        """
+        from discreet.privacy.sampling import sample
 
-        return sampled(self, rate, scheme, relation)
+        return sample(self, rate, scheme, relation)
 
     @check.arguments
     def group(self, size: int) -> Guarantee:
-        """The guarantee for `size` units that join or leave together (a household, the rows of one person)."""
+        """The guarantee for `size` units that join or leave together (a household, the rows of one
+        person).
+        """
         size = check.whole(size=size)
-        return self if size == 1 else self.grouped(size)
+        return self if size == 1 else self._group_of(size)
 
     def at_distance(self, size: int) -> Guarantee:
-        """The guarantee for any two data sets that are `size` neighbours apart, some units joining and some leaving."""
+        """The guarantee for any two data sets that are `size` neighbours apart, some units joining
+        and some leaving.
+        """
         size = check.whole(size=size)
-        return self if size == 1 else self.moved(size)
+        return self if size == 1 else self._group_apart(size)
 
     # --- views -------------------------------------------------------------------------------------
 
     @check.arguments
     def epsilon(self, delta: float, route: str | None = None) -> float:
         """The least ε that is proved at δ, rounded up; ∞ if there is none."""
-        return _epsilon(self, check.delta(delta=delta), _named(route))[0]
+        return _epsilon(self, check.delta(delta=delta), _route_by_name(route))[0]
 
     @check.arguments
     def delta(self, epsilon: float) -> float:
@@ -158,7 +173,7 @@ class Guarantee(ABC):
             )
         if delta is not None:
             delta = check.delta(delta=delta)
-            upper, used = _epsilon(self, delta, _named(route))
+            upper, used = _epsilon(self, delta, _route_by_name(route))
             lower = min(upper, _lower_epsilon(self, delta)) if upper > 0 else 0.0
         else:
             upper = self.delta(check.not_negative(epsilon=epsilon))
@@ -215,13 +230,17 @@ class Guarantee(ABC):
         return roc(self, check.whole(at_least=2, points=points))
 
     def posterior(self, prior: float = 0.5, delta: float = 0.0) -> float:
-        """The greatest posterior probability that an attacker with this prior reaches, save with probability δ."""
+        """The greatest posterior probability that an attacker with this prior reaches, save with
+        probability δ.
+        """
         from discreet.privacy.tradeoff import posterior
 
         return posterior(self, check.inner_probability(prior=prior), check.delta(delta=delta))
 
     def posterior_exceeds(self, threshold: float, prior: float = 0.5) -> float:
-        """A bound on the probability that the posterior exceeds a threshold, for an attacker with this prior."""
+        """A bound on the probability that the posterior exceeds a threshold, for an attacker with
+        this prior.
+        """
         from discreet.privacy.tradeoff import posterior_exceeds
 
         prior = check.inner_probability(prior=prior)
@@ -247,7 +266,8 @@ class Guarantee(ABC):
     def explain(self, *, units: int | None = None) -> Explanation:
         """What it means for one protected unit, in plain sentences with numbers from the curve.
 
-        `units` is the public number of protected units, if there is one: a δ that is not below 1/units is no protection.
+        `units` is the public number of protected units, if there is one: a δ that is not below
+        1/units is no protection.
         """
         from discreet.privacy.explain import explain
 
@@ -306,24 +326,24 @@ class ComposedGuarantee(Guarantee):
     def bags(self) -> list[tuple[tuple[BagItem, int], ...]]:
         found: list[Counter[BagItem]] = [Counter()]
         for part, count in sorted(self.parts, key=repr):
-            choices = _repeated(part.bags(), count)
+            choices = _repeat(part.bags(), count)
             if len(choices) == 1:
                 for bag in found:
                     bag.update(choices[0])
                 continue
             if len(found) * len(choices) > _MOST_BAGS:
-                raise _too_many("the parallel parts of this composition")
+                raise _too_many_error("the parallel parts of this composition")
             found = [bag + extra for bag in found for extra in choices]
         return [tuple(bag.items()) for bag in found]
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         if any(part.leans_on_others for part, _ in self.parts):
-            return _chained(self, size)
+            return _group_of_whole(self, size)
         return compose([(part.group(size), count) for part, count in self.parts])
 
-    def moved(self, size: int) -> Guarantee:
+    def _group_apart(self, size: int) -> Guarantee:
         if any(part.leans_on_others for part, _ in self.parts):
-            return _chained(self, size)
+            return _group_of_whole(self, size)
         return compose([(part.at_distance(size), count) for part, count in self.parts])
 
     def __repr__(self) -> str:
@@ -353,7 +373,7 @@ def only_bag(guarantee: Guarantee) -> Bag:
     return Bag(list(entries))
 
 
-def _chained(whole: Guarantee, size: int) -> Guarantee:
+def _group_of_whole(whole: Guarantee, size: int) -> Guarantee:
     from discreet.privacy.groups import GroupGuarantee
 
     if len(whole.bags()) > 1:
@@ -366,13 +386,13 @@ def _chained(whole: Guarantee, size: int) -> Guarantee:
     return whole if size == 1 else GroupGuarantee(whole, size)
 
 
-def _repeated(alternatives: list[tuple[tuple[BagItem, int], ...]], count: int) -> list[Counter[BagItem]]:
+def _repeat(alternatives: list[tuple[tuple[BagItem, int], ...]], count: int) -> list[Counter[BagItem]]:
     """Every way to run `count` times what may each time be one of the alternatives."""
     bags = [Counter(dict(bag)) for bag in alternatives]
     if len(bags) == 1:
         return [_times(bags[0], count)]
     if math.comb(count + len(bags) - 1, len(bags) - 1) > _MOST_BAGS:
-        raise _too_many(f"{count} runs of a parallel composition")
+        raise _too_many_error(f"{count} runs of a parallel composition")
     found = [_times(bags[0], first) for first in range(count + 1)]
     totals = list(range(count + 1))
     for bag in bags[1:-1]:
@@ -385,12 +405,12 @@ def _repeated(alternatives: list[tuple[tuple[BagItem, int], ...]], count: int) -
     return [base + _times(bags[-1], count - used) for base, used in zip(found, totals, strict=True)]
 
 
-def _too_many(what: str) -> UnsupportedGuarantee:
+def _too_many_error(what: str) -> UnsupportedGuarantee:
     return UnsupportedGuarantee(
         "DP203",
         f"{what} have too many combinations.",
         why="a record may sit in a different part each time, and every combination must be checked.",
-        fix="replace parallel(…) by its dearest part, which implies it.",
+        fix="replace parallel(…) by its most expensive part, which implies it.",
     )
 
 
@@ -503,5 +523,5 @@ def _exact(bag: Bag) -> Route | None:
     return BY_NAME["closed form"] if has_closed_form(bag) else None
 
 
-def _named(route: str | None) -> Route | None:
+def _route_by_name(route: str | None) -> Route | None:
     return BY_NAME[check.choice(BY_NAME, route=route)] if route is not None else None

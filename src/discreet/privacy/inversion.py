@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From the moments of a composition back to δ(ε): Poisson's summation formula, with every error bounded.
+"""From the moments of a composition back to δ(ε): Poisson's summation formula, with every error
+bounded.
 
-**Guarantee.** `Inverted.log_delta(ε, upper=True)` is never below log δ(ε), with `upper=False` never above it.
+**Guarantee.** `Inversion.log_delta(ε, upper=True)` is never below log δ(ε), with `upper=False`
+never above it.
 
-Why it holds. h(y) = e^{λy}·E(1 - e^{y-L})₊ = e^{λy}·δ(y) has the Fourier transform M(z)/(z(z+1)), z = λ + it, and both
-are summable. So, for every period D > 0,
+Why it holds. h(y) = e^{λy}·E(1 - e^{y-L})₊ = e^{λy}·δ(y) has the Fourier transform M(z)/(z(z+1)), z
+= λ + it, and both are summable. So, for every period D > 0,
 
     Σ_m h(ε + mD) = (1/D)·Σ_n M(z_n)/(z_n(z_n + 1))·e^{-it_n·ε},     t_n = 2πn/D,
 
 and the left side is a sum of terms that are not negative. Hence
 
 - the right side is an upper bound of h(ε) as it stands, for any λ and D;
-- it exceeds h(ε) by at most what Chernoff's bound allows the terms m ≠ 0: with any λ' > λ for those above, with any
-  λ' < λ for those below, δ(y) ≤ c(λ')·e^{K(λ') - λ'y}, c(λ) = λ^λ/(1+λ)^{1+λ}; each is a geometric series;
-- the terms that are left out, n > N, are at most B/t_n² each, where B bounds |M(λ + it)|/M(λ) for all t ≥ t_N;
+- it exceeds h(ε) by at most what Chernoff's bound allows the terms m ≠ 0: with any λ' > λ for those
+  above, with any λ' < λ for those below, δ(y) ≤ c(λ')·e^{K(λ') - λ'y}, c(λ) = λ^λ/(1+λ)^{1+λ}; each
+  is a geometric series;
+- the terms that are left out, n > N, are at most B/t_n² each, where B bounds |M(λ + it)|/M(λ) for
+  all t ≥ t_N;
 - the error of a product of powers of numbers of size at most 1 is at most the sum of their errors;
-- where some of P and Q was cut off, P ≥ P̂ and Q ≥ Q̂, so (P̂ - γQ̂)₊ - γ(Q - Q̂) ≤ (P - γQ)₊ ≤ (P̂ - γQ̂)₊ + (P - P̂).
+- where some of P and Q was cut off, P ≥ P̂ and Q ≥ Q̂, so (P̂ - γQ̂)₊ - γ(Q - Q̂) ≤ (P - γQ)₊ ≤ (P̂
+  - γQ̂)₊ + (P - P̂).
 
-The tilt λ puts the law where δ is decided (a saddle point), where the summands fall like a Gaussian: a few dozen of
-them give ten digits, whatever the count. What would break it: a `RenyiMoments` whose stated errors are too small.
+The tilt λ puts the distribution where δ is decided (a saddle point), where the summands fall like a
+Gaussian: a few dozen of them give ten digits, whatever the count. What would break it: a
+`RenyiMoments` whose stated errors are too small.
 """
 
 from __future__ import annotations
@@ -40,7 +46,7 @@ from discreet.privacy.moments import (
     RenyiMoments,
     log_add,
     log_peak,
-    merged,
+    merge,
     power_product,
 )
 
@@ -62,17 +68,17 @@ _TILTS = np.array([1.0, 0.85, 0.7, 0.6, 0.5])
 _NEIGHBOURS = np.concatenate([np.linspace(0.05, 1.0, 20), 1 + np.geomspace(0.02, 4.0, 12)])
 #: By how much, as a log, the share of δ may be less than at the best tilt.
 _HIDDEN = 4.0
-#: A tilted law with a greater variance, in units of 1/λ², is not like a Gaussian: it takes many frequencies.
+#: A tilted distribution with a greater variance, in units of 1/λ², is not like a Gaussian: it takes many frequencies.
 _EASY = 500.0
 
 
 @dataclass(frozen=True, eq=False)
-class Inverted:
+class Inversion:
     """The right side of the formula for one λ and D, divided by M(λ); see the module docstring.
 
-    `terms` belong to t = 0, spacing, …; `error` bounds what they all leave out or get wrong, `slack` the error of K(λ).
-    `others` are (λ' - λ, K(λ') + log c(λ')), one above and one below, for what the periods may add.
-    `lost` are the logarithms of what was cut off from P and from Q.
+    `terms` belong to t = 0, spacing, …; `error` bounds what they all leave out or get wrong,
+    `slack` the error of K(λ). `others` are (λ' - λ, K(λ') + log c(λ')), one above and one below,
+    for what the periods may add. `lost` are the logarithms of what was cut off from P and from Q.
     """
 
     tilt: float
@@ -100,7 +106,9 @@ class Inverted:
         return log_add(finite, self.infinite, upper=False)
 
     def epsilon(self, log_delta: float, start: float, *, upper: bool) -> float | None:
-        """An ε on the safe side where log δ is (just) reached; None if this inversion does not get there."""
+        """An ε on the safe side where log δ is (just) reached; None if this inversion does not get
+        there.
+        """
         if upper and self.log_delta(0.0, upper=True) <= log_delta:
             return 0.0
         at = start
@@ -131,7 +139,9 @@ class Inverted:
         return unsure / value if value > 0 else math.inf
 
     def _step_outward(self, at: float, log_delta: float, *, upper: bool) -> float | None:
-        """The first of ever farther places that is on the safe side, and then one half as far off as often as that is."""
+        """The first of ever farther places that is on the safe side, and then one half as far off
+        as often as that is.
+        """
         side, unit, nudge = (1.0 if upper else -1.0), 1 / self.tilt + at, 1e-12
         while not self._is_safe(max(0.0, at + side * nudge * unit), log_delta, upper=upper):
             nudge *= 8
@@ -146,7 +156,9 @@ class Inverted:
         return value <= log_delta if upper else value >= log_delta or epsilon == 0
 
     def safe_epsilon(self, log_delta: float, highest: float, *, upper: bool) -> float:
-        """An ε on the safe side where log δ is proved to be reached, by halving; ∞ (or 0) if there is none up to `highest`."""
+        """An ε on the safe side where log δ is proved to be reached, by halving; ∞ (or 0) if there
+        is none up to `highest`.
+        """
         low, high = 0.0, highest
         # whatever is not a number proves nothing
         if upper and not self.log_delta(high, upper=True) <= log_delta:
@@ -188,7 +200,7 @@ class Spectrum:
         infinite: float,
         lost: tuple[float, float] = (-math.inf, -math.inf),
     ) -> None:
-        self.entries = merged(entries)
+        self.entries = merge(entries)
         self.infinite, self.lost = infinite, lost
         #: whether the last ε is as close as is wanted
         self.is_tight = False
@@ -221,7 +233,9 @@ class Spectrum:
         return min(found) if upper else max(found)
 
     def rough_epsilon(self, delta: float, *, upper: bool) -> float:
-        """An ε on the safe side of that of δ, where a share of δ pays for what is cut off; ∞ (or 0) if there is none."""
+        """An ε on the safe side of that of δ, where a share of δ pays for what is cut off; ∞ (or 0)
+        if there is none.
+        """
         found = [math.inf if upper else 0.0]
         finite = math.log(delta - self.infinite)
         for share in _SHARES if self.is_cuttable else ():
@@ -230,7 +244,7 @@ class Spectrum:
                 cut = self.cut(finite, epsilon, (_CUTS[2][0], math.log(share)), only="p" if upper else "q")
                 tilt, epsilon = cut.least_epsilon(target) if cut else (1.0, math.inf)
             if cut is not None and math.isfinite(epsilon):
-                made = cut.inverted(tilt, epsilon, target)
+                made = cut.invert(tilt, epsilon, target)
                 found += [made.safe_epsilon(math.log(delta), 1.01 * epsilon, upper=upper)] if made else []
         return min(found) if upper else max(found)
 
@@ -243,7 +257,7 @@ class Spectrum:
 
     def _for_delta(
         self, log_delta: float, softness: _Softness = None, *, easy: bool = False
-    ) -> tuple[Inverted, float] | None:
+    ) -> tuple[Inversion, float] | None:
         """An inversion for the ε of this (finite) δ, and an ε near it; None if there is none.
 
         What is cut from Q counts e^ε times, so the place of the cut depends on ε.
@@ -259,18 +273,18 @@ class Spectrum:
                 return None
             if softness is None or cut.lost[1] + epsilon <= log_delta + softness[1] + 1.0:
                 break
-        made = cut.inverted(tilt, epsilon, log_delta, easy=easy)
+        made = cut.invert(tilt, epsilon, log_delta, easy=easy)
         return (made, epsilon) if made else None
 
-    def for_epsilon(self, epsilon: float) -> Inverted | None:
+    def for_epsilon(self, epsilon: float) -> Inversion | None:
         """An inversion for the δ of this ε; None if none is good enough."""
-        best: Inverted | None = None
+        best: Inversion | None = None
         for softness, easy in self._attempts:
             cut, tilt, log_delta = self._aimed(epsilon, softness)
             if not math.isfinite(log_delta):
                 continue
             # δ is below its bound by about the factor that the local limit theorem gives
-            made = cut.inverted(tilt, epsilon, log_delta - 4.0, easy=easy)
+            made = cut.invert(tilt, epsilon, log_delta - 4.0, easy=easy)
             if made and made.unsure(epsilon) < (best.unsure(epsilon) if best else _USEFUL):
                 best = made
                 if made.is_tight(epsilon):
@@ -288,7 +302,7 @@ class Spectrum:
     def renyi_log_delta(self, tilt: float, epsilon: float) -> float:
         """log δ of everything, as one tilt bounds it."""
         at = np.array([tilt])
-        finite = float((self._raised(at) - tilt * epsilon * (1 - 1e-15) + log_peak(at))[0])
+        finite = float((self._upper_log_moments(at) - tilt * epsilon * (1 - 1e-15) + log_peak(at))[0])
         return log_add(float(np.logaddexp(finite, self.lost[0])), self.infinite, upper=True)
 
     @property
@@ -328,7 +342,8 @@ class Spectrum:
     def _aim(self, epsilon: float, softness: _Softness) -> tuple[Spectrum, float, float]:
         """What to cut off for this ε, the best tilt then, and about log δ.
 
-        Less can be cut off the smaller δ is, and a good tilt needs much to be cut off; so δ is approached from above.
+        Less can be cut off the smaller δ is, and a good tilt needs much to be cut off; so δ is
+        approached from above.
         """
         best = (self, 1.0, math.inf)
         log_delta = _LEAST
@@ -346,20 +361,22 @@ class Spectrum:
                 break
         return best
 
-    def _raised(self, tilts: Array) -> Array:
+    def _upper_log_moments(self, tilts: Array) -> Array:
         """K(λ), rounded up."""
         total = np.zeros(tilts.size)
         for moments, count in self.entries:
-            total += count * moments.raised(tilts)
+            total += count * moments.upper_log_moments(tilts)
         return np.asarray(total + 1e-12 * np.abs(total))
 
-    def inverted(
+    def invert(
         self, tilt: float, epsilon: float, log_delta: float, *, easy: bool = False
-    ) -> Inverted | None:
-        """The inversion at this tilt that suits an ε and a δ near the given ones (`easy`: only if that takes little)."""
+    ) -> Inversion | None:
+        """The inversion at this tilt that suits an ε and a δ near the given ones (`easy`: only if
+        that takes little).
+        """
         if easy and _curvature(self, tilt) > _EASY:
             return None
-        framed = self._framed(tilt, epsilon, log_delta)
+        framed = self._frame(tilt, epsilon, log_delta)
         if framed is None:
             return None
         tilt, period, others = framed
@@ -379,7 +396,7 @@ class Spectrum:
         values, error = product
         rest = 2 / period * math.exp(log_rest) / (spacing**2 * (count - 1))
         sizes = [(abs(line.log_moment), line.error, count) for line, count in lines]
-        return Inverted(
+        return Inversion(
             tilt=tilt,
             log_moment=log_moment,
             slack=sum(count * (error + 4 * UNIT * size) for size, error, count in sizes),
@@ -392,13 +409,15 @@ class Spectrum:
             lost=self.lost,
         )
 
-    def _framed(
+    def _frame(
         self, best: float, epsilon: float, log_delta: float
     ) -> tuple[float, float, tuple[tuple[float, float], ...]] | None:
-        """The tilt and the shortest D whose neighbours add little, and the (λ' - λ, K(λ') + log c(λ')) that show it.
+        """The tilt and the shortest D whose neighbours add little, and the (λ' - λ, K(λ') + log
+        c(λ')) that show it.
 
-        The tilt with the best Rényi bound may spread the law over two far places, of which a lesser one sees only that where δ is decided.
-        None if there is no λ' above within reach, for then nothing bounds the periods above.
+        The tilt with the best Rényi bound may spread the distribution over two far places, of which
+        a lesser one sees only that where δ is decided. None if there is no λ' above within reach,
+        for then nothing bounds the periods above.
         """
         tilts = best * np.concatenate([_TILTS, _NEIGHBOURS])
         log_moments = self.log_moments(tilts)
@@ -419,7 +438,7 @@ class Spectrum:
         chosen = tilts[[int(np.argmin(side[at])) for side in sides]]
         positive = chosen > 0
         proved = np.zeros(2)
-        proved[positive] = self._raised(chosen[positive]) + log_peak(chosen[positive])
+        proved[positive] = self._upper_log_moments(chosen[positive]) + log_peak(chosen[positive])
         others = tuple(
             (float(other - tilt), float(bound)) for other, bound in zip(chosen, proved, strict=True)
         )
@@ -439,7 +458,7 @@ def _best_tilt(spectrum: Spectrum, objective: Callable[[Array, Array], Array]) -
 
 
 def _curvature(spectrum: Spectrum, tilt: float) -> float:
-    """About the variance of the tilted law, in units of 1/λ²; ∞ where it is out of reach."""
+    """About the variance of the tilted distribution, in units of 1/λ²; ∞ where it is out of reach."""
     below, here, above = spectrum.log_moments(tilt * np.array([0.99, 1.0, 1.01]))
     if not math.isfinite(above):
         return math.inf
@@ -447,7 +466,9 @@ def _curvature(spectrum: Spectrum, tilt: float) -> float:
 
 
 def _enough(lines: list[tuple[Line, int]], spacing: float, wanted: float) -> tuple[int, float] | None:
-    """How many frequencies leave out no more than is wanted (as a log), and a bound on all |φ| beyond them."""
+    """How many frequencies leave out no more than is wanted (as a log), and a bound on all |φ|
+    beyond them.
+    """
     variance = math.fsum(count * line.variance for line, count in lines)
     if variance <= 0:  # so little noise in the loss that doubles do not see it
         return None

@@ -1,27 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compositions in which a few rare, large losses decide δ next to a great many small ones.
 
-Take the outcome x of each step to be a *jump* with probability 1 - χ(x), χ(x) = Φ((c - x)/τ), and *small* otherwise. Both
-have the loss log r(x), so with P = χP + (1 - χ)P =: B + J and j counting the jumps among k steps
+Take the outcome x of each step to be a *jump* with probability 1 - χ(x), χ(x) = Φ((c - x)/τ), and
+*small* otherwise. Both have the loss log r(x), so with P = χP + (1 - χ)P =: B + J and j counting
+the jumps among k steps
 
     δ(ε) = Σ_j C(k, j)·∫ J^{*j}(dl)·h_{k-j}(ε - l),     h_n(y) = H_{e^y}(B^n ‖ (χQ)^n).
 
-Every term is positive: none has to be found as the small difference of large ones, as a single tilt would have it.
+Every term is positive: none has to be found as the small difference of large ones, as a single tilt
+would have it.
 
-**Guarantee.** `Jumps.log_delta(ε, upper=True)` is never below log δ(ε), with `upper=False` never above it.
+**Guarantee.** `Jumps.log_delta(ε, upper=True)` is never below log δ(ε), with `upper=False` never
+above it.
 
-Why it holds. δ is an integral over P of an increasing function of the total loss, so more mass and larger losses raise it.
+Why it holds. δ is an integral over P of an increasing function of the total loss, so more mass and
+larger losses raise it.
 
-- *Masses.* x is cut into cells in which χ falls: its value at either end is a bound. Q and P of a cell are normal masses.
-- *Losses* go to a lattice by `lattice.spread_cells` (dominating) and `lattice.contract_cells` (dominated).
-- *How many.* (k-J)^j/j! ≤ C(k, j) ≤ k^j/j! for j ≤ J. So the sum of all jumps is exp of their measure as a power series,
-  T_i = Σ_m (m/i)·ν_m·T_{i-m}; more than J of them have mass ≤ ν^{J+1}/(J+1)!·e^ν, and sums beyond the lattice at most what
-  Chernoff's bound says. Both count as revealed above and as nothing below.
-- *Which h.* Forgetting a small step is post-processing: h_{n+1}(y) ≥ (1-m_P)·h_n(y + η), where m_P, m_Q are the masses of
-  jumps in one step and η = log((1-m_Q)/(1-m_P)). So h_k stands for all h_{k-j} above, and h_{k-J} below.
-- *h itself* comes from `inversion` at a ladder of tilts, the best at each y. It falls, and is convex in γ = e^y: far below the
-  bulk it lies under the chord to γ = 0, where it is the mass of B^k, and always above that mass less γ.
-- *Jumps beyond the lattice* are one such chord at most (two of them count as revealed), so their P- and Q-mass is enough.
+- *Masses.* x is cut into cells in which χ falls: its value at either end is a bound. Q and P of a
+  cell are normal masses.
+- *Losses* go to a lattice by `lattice.spread_cells` (dominating) and `lattice.contract_cells`
+  (dominated).
+- *How many.* (k-J)^j/j! ≤ C(k, j) ≤ k^j/j! for j ≤ J. So the sum of all jumps is exp of their
+  measure as a power series, T_i = Σ_m (m/i)·ν_m·T_{i-m}; more than J of them have mass ≤
+  ν^{J+1}/(J+1)!·e^ν, and sums beyond the lattice at most what Chernoff's bound says. Both count as
+  revealed above and as nothing below.
+- *Which h.* Forgetting a small step is post-processing: h_{n+1}(y) ≥ (1-m_P)·h_n(y + η), where m_P,
+  m_Q are the masses of jumps in one step and η = log((1-m_Q)/(1-m_P)). So h_k stands for all
+  h_{k-j} above, and h_{k-J} below.
+- *h itself* comes from `inversion` at a ladder of tilts, the best at each y. It falls, and is
+  convex in γ = e^y: far below the bulk it lies under the chord to γ = 0, where it is the mass of
+  B^k, and always above that mass less γ.
+- *Jumps beyond the lattice* are one such chord at most (two of them count as revealed), so their P-
+  and Q-mass is enough.
 
 What would break it: normal masses or sums of positive numbers less accurate than `_SLACK` allows.
 """
@@ -36,7 +46,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
-from discreet.privacy.inversion import Inverted, Spectrum
+from discreet.privacy.inversion import Inversion, Spectrum
 from discreet.privacy.lattice import contract_cells, spread_cells
 from discreet.privacy.moments import Array, RenyiMoments, log_peak
 from discreet.privacy.quadrature import Dilution, SampledSum
@@ -64,9 +74,11 @@ _MOST_KINDS, _USEFUL = 16, 0.02
 
 @dataclass(frozen=True, eq=False)
 class Bulk:
-    """h of the small losses: an inversion for each tilt, and logarithms of the masses of B^n and (χQ)^n."""
+    """h of the small losses: an inversion for each tilt, and logarithms of the masses of B^n and
+    (χQ)^n.
+    """
 
-    ladder: tuple[tuple[Inverted, float], ...]
+    ladder: tuple[tuple[Inversion, float], ...]
     log_p: float
     log_q: float
 
@@ -93,7 +105,9 @@ class Bulk:
         return np.asarray(np.minimum.accumulate(found[::-1])[::-1])
 
     def _above(self, y: Array) -> Array:
-        """Above the centre of a tilted law h is less than there, however far apart the points in question are."""
+        """Above the centre of a tilted distribution h is less than there, however far apart the
+        points in question are.
+        """
         centres, bounds = self._centres
         return np.append(1.0, np.minimum.accumulate(bounds))[np.searchsorted(centres, y)]
 
@@ -104,7 +118,7 @@ class Bulk:
         return centres, np.exp(logs)
 
 
-def _log_profile(made: Inverted, y: Array, *, upper: bool) -> Array:
+def _log_profile(made: Inversion, y: Array, *, upper: bool) -> Array:
     return np.array([made.log_delta(float(at), upper=upper) for at in y])
 
 
@@ -142,7 +156,7 @@ class Jumps:
         if bracket is None:
             return None
         sums = self.sums(bulk, bracket[1], upper=upper)
-        low, high = _narrowed(lambda at: sums.log_delta(at) - target, *bracket)
+        low, high = _narrow(lambda at: sums.log_delta(at) - target, *bracket)
         return high if upper else low
 
     @cached_property
@@ -163,7 +177,7 @@ class Jumps:
                 break
             tilt = line.tilt
             log_delta = line.log_moment - tilt * line.centre + float(log_peak(np.array([tilt]))[0]) - 4
-            made = spectrum.inverted(tilt, line.centre, log_delta) if rung else None
+            made = spectrum.invert(tilt, line.centre, log_delta) if rung else None
             ladder += [(made, deviation)] if made else []
         log_p, log_q = (float(np.sum(counts * np.log1p(-mass))) for mass in (self.p, self.q))
         return Bulk(tuple(ladder), log_p, log_q) if ladder else None
@@ -197,7 +211,9 @@ class Jumps:
         )
 
     def _cells(self, knots: Array, *, upper: bool) -> tuple[Array, Array]:
-        """P- and Q-mass of all jumps below the first knot, in each cell and beyond the last, on the safe side."""
+        """P- and Q-mass of all jumps below the first knot, in each cell and beyond the last, on the
+        safe side.
+        """
         cut = self.law.cut
         changes = cut.at + cut.width * np.linspace(-14, 14, _CHANGES)
         p, q = np.zeros((2, knots.size + 1))
@@ -216,10 +232,11 @@ class Jumps:
 
 @dataclass(frozen=True, eq=False)
 class JumpSums:
-    """The measure of the sum of all jumps on a lattice, and the P- and Q-mass of single jumps that reach `beyond` it.
+    """The measure of the sum of all jumps on a lattice, and the P- and Q-mass of single jumps that
+    reach `beyond` it.
 
-    `revealed` is mass of which nothing more is known, `drift` how far sums of losses may be off, `grown` what one more
-    step takes at most.
+    `revealed` is mass of which nothing more is known, `drift` how far sums of losses may be off,
+    `grown` what one more step takes at most.
     """
 
     bulk: Bulk
@@ -249,7 +266,9 @@ class JumpSums:
         return float(np.sum(self.masses * self.bulk.profile(y, upper=self.upper)))
 
     def _chord(self, epsilon: float) -> tuple[float, float]:
-        """Together with a jump beyond the lattice, the profile of all the rest is at most (at least) a - b·γ: a and b."""
+        """Together with a jump beyond the lattice, the profile of all the rest is at most (at
+        least) a - b·γ: a and b.
+        """
         if not self.upper:
             return float(self.masses.sum()) * math.exp(self.bulk.log_p) * (1 - _SLACK) - self.revealed, 1.0
         there = (self._within(epsilon - self.reach) + self.revealed) * (1 + _SLACK) * self.grown
@@ -272,7 +291,9 @@ def jumps_of(law: RenyiMoments, count: int) -> Jumps | None:
 
 
 def _bracket(over: Callable[[float], float], scale: float) -> tuple[float, float] | None:
-    """Some ε where a falling function is above 0 and some, little greater, where it is not; None if there are none."""
+    """Some ε where a falling function is above 0 and some, little greater, where it is not; None if
+    there are none.
+    """
     low, high = 0.0, math.inf
     for _ in range(40):
         if scale > _FARTHEST:
@@ -287,7 +308,7 @@ def _bracket(over: Callable[[float], float], scale: float) -> tuple[float, float
     return None
 
 
-def _narrowed(over: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
+def _narrow(over: Callable[[float], float], low: float, high: float) -> tuple[float, float]:
     """A bracket of the root of a falling function, narrowed by false position and halving in turn."""
     above, below = over(low), over(high)
     for turn in range(40):

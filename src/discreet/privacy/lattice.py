@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """From a pair to finitely many losses, on the safe side in either direction.
 
-**Guarantee.** `spread` returns P-masses at given knots whose pair dominates the given one; `contract` returns
-masses whose pair is dominated by it. Both leave a mass at loss l_j of P' = m and Q' = m·e^{-l_j}.
+**Guarantee.** `spread` returns P-masses at given knots whose pair dominates the given one;
+`contract` returns masses whose pair is dominated by it. Both leave a mass at loss l_j of P' = m and
+Q' = m·e^{-l_j}.
 
-Why it holds. H_γ does not fall if P grows or Q shrinks as a measure, and both are inherited by products.
+Why it holds. H_γ does not fall if P grows or Q shrinks as a measure, and both are inherited by
+products.
 
-- *Spread.* The mass (p, q) of a cell goes to the two ends of the cell, with p and q preserved. That replaces
-  the convex function γ ↦ H_γ by its chords ("connect the dots", Doroshenko et al. 2022).
-- *Contract.* Merging outcomes is post-processing. Each cell is merged to one point and split between the two
-  knots at its ends such that what arrives at a knot, merged again, has exactly that knot's loss.
-  What cannot be balanced is rounded down, that is, Q is raised.
+- *Spread.* The mass (p, q) of a cell goes to the two ends of the cell, with p and q preserved. That
+  replaces the convex function γ ↦ H_γ by its chords ("connect the dots", Doroshenko et al. 2022).
+- *Contract.* Merging outcomes is post-processing. Each cell is merged to one point and split
+  between the two knots at its ends such that what arrives at a knot, merged again, has exactly that
+  knot's loss. What cannot be balanced is rounded down, that is, Q is raised.
 
-Both cost a term of second order in the cell width, where rounding the loss would cost one of first order.
-What would break it: cumulative masses that are less accurate than `_ULP` says. They are used with that much
-slack, always in the safe direction.
+Both cost a term of second order in the cell width, where rounding the loss would cost one of first
+order. What would break it: cumulative masses that are less accurate than `_ULP` says. They are used
+with that much slack, always in the safe direction.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ _SNAP = 4e-15
 
 @dataclass(frozen=True, eq=False)
 class Masses:
-    """P-masses at increasing losses; Q has e^{-loss} times as much. `infinite` is P-mass without Q-mass."""
+    """P-masses at increasing losses; Q has e^{-loss} times as much. `infinite` is P-mass without
+    Q-mass.
+    """
 
     losses: Array
     p: Array
@@ -51,7 +55,7 @@ class Masses:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.p))
 
-    def tilted(self, tilt: float) -> Array:
+    def tilt_masses(self, tilt: float) -> Array:
         """The masses times e^{tilt·loss}, as probabilities."""
         exponent = self.log_p + tilt * self.losses
         weights = np.exp(exponent - exponent.max())
@@ -65,8 +69,8 @@ DRIFT = 8e-15
 def knots_around(centre: float, least: float, greatest: float, finest: float, growth: float) -> Array:
     """Cell ends that are `finest` apart at the centre and `growth`·distance apart further out.
 
-    A cell of width w at distance d adds variance of at most mass·w²/4, so relative widths keep the added
-    variance a fixed small share of the second moment around the centre, whatever the range.
+    A cell of width w at distance d adds variance of at most mass·w²/4, so relative widths keep the
+    added variance a fixed small share of the second moment around the centre, whatever the range.
     """
 
     def side(length: float) -> Array:
@@ -85,8 +89,9 @@ def knots_around(centre: float, least: float, greatest: float, finest: float, gr
 
 
 def lattice_knots(pair: Pair, centre: float, flat: float, step: float, origin: float) -> NDArray[np.int64]:
-    """Whole multiples of `step` above `origin` that cover the pair: every one within `flat` of the centre,
-    then every second, every fourth, … as the distance doubles (and at least `_NEAR` of each kind).
+    """Whole multiples of `step` above `origin` that cover the pair: every one within `flat` of the
+    centre, then every second, every fourth, … as the distance doubles (and at least `_NEAR` of each
+    kind).
     """
     middle = round((centre - origin) / step)
     # one more knot on either side, so that rounding leaves nothing outside
@@ -111,7 +116,8 @@ def lattice_knots(pair: Pair, centre: float, flat: float, step: float, origin: f
 def densest(pair: Pair, centre: float, step: float) -> float:
     """The loss of the heaviest stretch of two steps near the centre, merged to one point.
 
-    A lattice through it lets `contract` keep that mass where it is; for `spread` any lattice will do.
+    A lattice through it lets `contract` keep that mass where it is; for `spread` any lattice will
+    do.
     """
     if pair.losses.size:
         return float(pair.losses[np.argmax(pair.p)])
@@ -133,7 +139,7 @@ def spread(pair: Pair, losses: Array) -> Masses:
     if pair.smooth is not None:
         p, q, p_slack, q_slack = _cells(pair, losses)
         weights += spread_cells(p + p_slack, np.maximum(q - q_slack, 0.0), losses)
-        below, above = _outside(pair, losses)
+        below, above = _masses_outside(pair, losses)
         weights[0] += below * (1 + _ULP)
         infinite += above * (1 + _ULP)
     if pair.losses.size:
@@ -170,7 +176,7 @@ def contract(pair: Pair, losses: Array) -> Masses:
     weights = np.zeros(size)
     if pair.smooth is not None:
         p, q, p_slack, q_slack = _cells(pair, losses)
-        weights[-1] += _outside(pair, losses)[1] * (1 - _ULP)
+        weights[-1] += _masses_outside(pair, losses)[1] * (1 - _ULP)
     if pair.losses.size:
         knot, on_knot, cell = _place(pair.losses, losses)
         np.add.at(weights, knot[on_knot], pair.p[on_knot])
@@ -184,17 +190,19 @@ def contract(pair: Pair, losses: Array) -> Masses:
 
 
 def _share_sent_up(p: Array, q: Array, losses: Array) -> Array:
-    """Which share of each merged cell goes to its upper knot, such that every knot stays in balance.
+    """Which share of each merged cell goes to its upper knot, such that every knot stays in
+    balance.
 
-    `over` is the P-surplus of a cell with respect to its lower knot, `under` its deficit with respect to
-    the upper one. A knot is in balance if the surplus that stays above it pays for the deficit sent up.
+    `over` is the P-surplus of a cell with respect to its lower knot, `under` its deficit with
+    respect to the upper one. A knot is in balance if the surplus that stays above it pays for the
+    deficit sent up.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         rounding = _ULP * (1 + np.abs(losses))
         usable = (q > 1e-290) & (p > 0)
         over = np.where(usable, np.maximum(p - q * np.exp(losses[:-1]) * (1 + rounding[:-1]), 0.0), 0.0)
         under = np.where(usable, np.maximum(q * np.exp(losses[1:]) * (1 + rounding[1:]) - p, 0.0), np.inf)
-    stay = _balanced(over, under, int(np.argmax(p)))
+    stay = _balance(over, under, int(np.argmax(p)))
     paid = np.append(stay[1:] * over[1:], 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         affordable = np.where(under > 0, paid / under, 1.0)
@@ -202,7 +210,7 @@ def _share_sent_up(p: Array, q: Array, losses: Array) -> Array:
     return np.asarray(share * (1 - 1e-12))
 
 
-def _balanced(over: Array, under: Array, mode: int) -> Array:
+def _balance(over: Array, under: Array, mode: int) -> Array:
     """Shares that stay at the lower knot, from stay[j]·over[j] = (1 - stay[j-1])·under[j-1].
 
     The recursion damps errors as long as masses grow, so it runs from both ends towards the mode.
@@ -229,8 +237,10 @@ def _cells(pair: Pair, losses: Array) -> tuple[Array, Array, Array, Array]:
     return p, q, p_slack, q_slack
 
 
-def _outside(pair: Pair, losses: Array) -> tuple[float, float]:
-    """P-mass of the smooth part below the first and above the last knot, as far as it lies in its range."""
+def _masses_outside(pair: Pair, losses: Array) -> tuple[float, float]:
+    """P-mass of the smooth part below the first and above the last knot, as far as it lies in its
+    range.
+    """
     assert pair.smooth is not None
     p_le, _, _, _ = pair.smooth(np.array([max(losses[0], pair.low)]))
     _, p_gt, _, _ = pair.smooth(np.array([min(losses[-1], pair.high)]))
@@ -246,7 +256,9 @@ def _differences(below: Array, above: Array) -> tuple[Array, Array]:
 
 
 def _place(atoms: Array, losses: Array) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.int64]]:
-    """For each atom: the nearest knot, whether it lies on it, and the cell (knot j, knot j+1] it is in."""
+    """For each atom: the nearest knot, whether it lies on it, and the cell (knot j, knot j+1] it is
+    in.
+    """
     cell = np.searchsorted(losses, atoms, side="left") - 1
     left = np.clip(cell, 0, losses.size - 1)
     right = np.clip(cell + 1, 0, losses.size - 1)

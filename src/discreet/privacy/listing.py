@@ -15,13 +15,13 @@ from discreet.privacy.pairs import Pair
 _MOST = 100_000
 
 
-def enumerated(entries: list[tuple[Pair, int]]) -> Pair | None:
+def enumerate_outcomes(entries: list[tuple[Pair, int]]) -> Pair | None:
     """The product of the pairs as one pair of atoms, or None if it has too many."""
     if any(pair.smooth is not None for pair, _ in entries) or _size(entries) > _MOST:
         return None
     losses, log_p, log_safe = np.zeros(1), np.zeros(1), 0.0
     for pair, count in entries:
-        more, log_more = _repeated(pair, count)
+        more, log_more = _repeat(pair, count)
         losses = (losses[:, None] + more[None, :]).ravel()
         log_p = (log_p[:, None] + log_more[None, :]).ravel()
         log_safe += count * math.log1p(-pair.infinite) if pair.infinite < 1 else -math.inf
@@ -38,8 +38,10 @@ def _size(entries: list[tuple[Pair, int]]) -> float:
     return math.exp(min(math.fsum(logs), 100.0))
 
 
-def _repeated(pair: Pair, count: int) -> tuple[Array, Array]:
-    """Losses and log masses of `count` draws: a binomial law for two atoms, else every sequence."""
+def _repeat(pair: Pair, count: int) -> tuple[Array, Array]:
+    """Losses and log masses of `count` draws: a binomial distribution for two atoms, else every
+    sequence.
+    """
     if pair.losses.size < 2:
         loss, p = (float(pair.losses[0]), float(pair.p[0])) if pair.losses.size else (0.0, 0.0)
         return np.array([count * loss]), np.array([count * math.log(p) if p > 0 else -np.inf])

@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Composition of pairs: certified δ(ε) and ε(δ) of a bag of dominating pairs.
 
-**Guarantee.** `Composition.upper_epsilon(δ)` is never below, `lower_epsilon(δ)` never above the ε at which the product of
-the pairs has hockey-stick divergence δ; the same for δ at given ε. This holds for every δ down to 1e-300.
+**Guarantee.** `Composition.upper_epsilon(δ)` is never below, `lower_epsilon(δ)` never above the ε
+at which the product of the pairs has hockey-stick divergence δ; the same for δ at given ε. This
+holds for every δ down to 1e-300.
 
-How. Put e^{λL}/E e^{λL} on top of the law of each loss (an Esscher transform). Sums of tilted losses are tilted
-sums, the tilted law of the sum has its bulk where δ is decided, and
+How. Put e^{λL}/E e^{λL} on top of the distribution of each loss (an Esscher transform). Sums of
+tilted losses are tilted sums, the tilted distribution of the sum has its bulk where δ is decided,
+and
 
     δ(ε) = e^{K(λ) - λε} · E_tilted[ w(L - ε) ],     w(x) = e^{-λx}·(1 - e^{-x})₊ ≤ c(λ) = λ^λ/(1+λ)^{1+λ}.
 
-So an error of τ (in total mass) in the tilted law of the sum costs at most τ·c(λ)·e^{K(λ) - λε}: that product is
-the Rényi bound (Canonne, Kamath, Steinke 2020, Proposition 12), within a small factor of δ itself. That is why one
-FFT in double precision keeps relative accuracy at δ = 1e-100, where an untilted one is all round-off.
+So an error of τ (in total mass) in the tilted distribution of the sum costs at most τ·c(λ)·e^{K(λ)
+- λε}: that product is the Rényi bound (Canonne, Kamath, Steinke 2020, Proposition 12), within a
+small factor of δ itself. That is why one FFT in double precision keeps relative accuracy at δ =
+1e-100, where an untilted one is all round-off.
 
-λ is free: any value is valid, a good one is tight. It is chosen with a coarse law, so it needs no accuracy.
+λ is free: any value is valid, a good one is tight. It is chosen with a coarse distribution, so it
+needs no accuracy.
 
-Where the moments of every pair are known, none of this is needed: `inversion` gets δ from them, faster and closer.
+Where the moments of every pair are known, none of this is needed: `inversion` gets δ from them,
+faster and closer.
 """
 
 from __future__ import annotations
@@ -31,11 +36,11 @@ from discreet.privacy.coarse import LEAST_OUTSIDE, Coarse, Frame, any_infinite
 from discreet.privacy.inversion import Spectrum
 from discreet.privacy.jumps import Jumps, jumps_of
 from discreet.privacy.lattice import DRIFT, Masses, contract, densest, lattice_knots, spread
-from discreet.privacy.listing import enumerated
+from discreet.privacy.listing import enumerate_outcomes
 from discreet.privacy.moments import ROUNDED, UNIT, Array, AtomMoments, RenyiMoments
 from discreet.privacy.pairs import Pair, dot, log_delta_of
 from discreet.privacy.roots import CLOSE, root
-from discreet.privacy.tilted import FAR, TiltedLaw, convolve
+from discreet.privacy.tilted import FAR, TiltedDistribution, convolve
 
 #: Wanted and accepted error of log δ from the lattice, and the FFT sizes that they may cost.
 _WANTED, _ACCEPTED = 2e-6, 4e-5
@@ -54,7 +59,7 @@ class Composition:
     def __init__(self, entries: list[tuple[Pair, int]]) -> None:
         self.entries = entries
         self.total = sum(count for _, count in entries)
-        self.listed = enumerated(entries)
+        self.listed = enumerate_outcomes(entries)
         #: whether the last upper bound came from a lattice, so that another theorem may be closer
         self.is_rough = False
         self.infinite = any_infinite([pair.infinite for pair, _ in entries], [count for _, count in entries])
@@ -137,7 +142,7 @@ class Composition:
         if found is not None and self.jumps and self.jumps.is_tight(epsilon):
             return found
         frame = self.coarse.frame_for_epsilon(epsilon)
-        rough = min(self.law(frame, upper=True).log_delta(epsilon), self.chernoff_log_delta(epsilon))
+        rough = min(self.distribution(frame, upper=True).log_delta(epsilon), self.chernoff_log_delta(epsilon))
         return rough if found is None else min(rough, found)
 
     def lower_log_delta(self, epsilon: float) -> float:
@@ -152,12 +157,14 @@ class Composition:
         found = self.jumps.log_delta(epsilon, upper=False) if self.jumps else None
         if found is not None and self.jumps and self.jumps.is_tight(epsilon):
             return found
-        rough = self.law(self.coarse.frame_for_epsilon(epsilon), upper=False).log_delta(epsilon)
+        rough = self.distribution(self.coarse.frame_for_epsilon(epsilon), upper=False).log_delta(epsilon)
         return rough if found is None else max(rough, found)
 
     @property
     def _listing_error(self) -> float:
-        """How far log δ of the listed outcomes may be off: logarithms of factorials and of long sums."""
+        """How far log δ of the listed outcomes may be off: logarithms of factorials and of long
+        sums.
+        """
         return CLOSE + 16 * UNIT * (math.lgamma(self.total + 1.0) + self.greatest)
 
     def _listed_epsilon(self, delta: float, side: float) -> float:
@@ -187,7 +194,7 @@ class Composition:
             return 0.0
         frame = self.coarse.frame_for_delta(math.log(delta - self.infinite))
         for _ in range(3 if upper else 2):
-            law = self.law(frame, upper=upper)
+            law = self.distribution(frame, upper=upper)
             if frame.start <= 0 and law.log_delta(0.0) <= log_delta:
                 return 0.0
             guess = frame.latest - 1 / frame.tilt if frame.tilt else (frame.start + frame.latest) / 2
@@ -198,8 +205,8 @@ class Composition:
             frame = self.coarse.frame(frame.tilt, frame.start - 20 / frame.tilt, frame.latest)
         return found
 
-    def law(self, frame: Frame, *, upper: bool) -> TiltedLaw:
-        """The tilted law of the sum, dominating (`upper`) or dominated."""
+    def distribution(self, frame: Frame, *, upper: bool) -> TiltedDistribution:
+        """The tilted distribution of the sum, dominating (`upper`) or dominated."""
         finer = 1 if upper else _FINER
         step, size, origins = self._lattice(frame, 8 if self.total == 1 else finer)
         discretise = spread if upper else contract
@@ -220,7 +227,7 @@ class Composition:
         above = self._tail(masses, frame, log_moment, first + period, side=1.0)
         wraps_from = frame.latest + FAR / frame.tilt - period if frame.tilt else first
         below = 0.0 if upper else self._tail(masses, frame, log_moment, wraps_from, side=-1.0)
-        return TiltedLaw(
+        return TiltedDistribution(
             tilt=frame.tilt,
             log_moment=log_moment + sign * (self.total * DRIFT + 8 * UNIT * abs(log_moment)),
             first=first,
@@ -236,7 +243,9 @@ class Composition:
         )
 
     def _tilt(self, masses: list[Masses], tilt: float) -> tuple[list[Array], float, float]:
-        """Each law under the tilt, K(λ), and a bound on the total error that rounding leaves in the sum."""
+        """Each distribution under the tilt, K(λ), and a bound on the total error that rounding
+        leaves in the sum.
+        """
         tilted, log_moment, rounding = [], 0.0, 0.0
         for law, count in zip(masses, self.coarse.counts, strict=True):
             exponent = law.log_p + tilt * law.losses
@@ -254,20 +263,22 @@ class Composition:
     def _tail(
         self, masses: list[Masses], frame: Frame, log_moment: float, at: float, *, side: float
     ) -> float:
-        """Tilted mass of the sum beyond `at`, above (side 1) or below (side -1), by Chernoff's bound."""
+        """Tilted mass of the sum beyond `at`, above (side 1) or below (side -1), by Chernoff's
+        bound.
+        """
         rates = side * np.geomspace(0.1, 6.0, 12) * (6.0 / self.coarse.scale(frame))
         bound = self.coarse.log_moments(frame.tilt + rates, masses) - log_moment - rates * at
         return math.exp(min(0.0, float(bound.min())))
 
-    def untilted(self) -> TiltedLaw:
-        """The law of the loss itself, dominating; good to about 1e-12 in absolute terms."""
-        return self.law(self.coarse.bulk(0.0, LEAST_OUTSIDE), upper=True)
+    def untilted_distribution(self) -> TiltedDistribution:
+        """The distribution of the loss itself, dominating; good to about 1e-12 in absolute terms."""
+        return self.distribution(self.coarse.bulk(0.0, LEAST_OUTSIDE), upper=True)
 
     def as_pair(self) -> Pair:
         """The composition as one pair of atoms; what was not computed exactly counts as revealed."""
         if self.listed:
             return self.listed
-        law = self.untilted()
+        law = self.untilted_distribution()
         losses, p, infinite = law.plain()
         some = p > 0
         return _atoms(losses[some], p[some], infinite)
@@ -302,7 +313,9 @@ def _is_revealed(infinite: float, delta: float, side: float) -> bool:
 
 
 def _close_epsilon(bag: Composition, delta: float, *, upper: bool) -> tuple[float, bool]:
-    """By the moments, or by jumps where those are not close; and whether that is close to the truth."""
+    """By the moments, or by jumps where those are not close; and whether that is close to the
+    truth.
+    """
     if bag.spectrum is None or delta <= bag.infinite:
         return (math.inf if upper else 0.0), False
     inverted = bag.spectrum.epsilon(delta, upper=upper)

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The moments M(z) = E e^{zL} of one privacy loss along a vertical line z = λ + it, with error bounds.
+"""The moments M(z) = E e^{zL} of one privacy loss along a vertical line z = λ + it, with error
+bounds.
 
-**Guarantee.** A `Line` is the law of L under the tilt λ, normalised, seen through φ(t) = M(λ + it)/M(λ). Each value of φ
-is off by at most the stated error, so is `log_moment`, and |φ(t)| is below `log_bound(T)` for **every** t ≥ T.
+**Guarantee.** A `Line` is the distribution of L under the tilt λ, normalised, seen through φ(t) =
+M(λ + it)/M(λ). Each value of φ is off by at most the stated error, so is `log_moment`, and |φ(t)|
+is below `log_bound(T)` for **every** t ≥ T.
 
-Moments of a composition are products of moments, so no lattice is needed: `inversion` goes back from them to δ. Here are
-the laws whose moments are elementary; `quadrature` has the sampled Gaussian.
+Moments of a composition are products of moments, so no lattice is needed: `inversion` goes back
+from them to δ. Here are the distributions whose moments are elementary; `quadrature` has the
+sampled Gaussian.
 
-What would break it: an exponential or a sine that is off by more than a few units in the last place.
+What would break it: an exponential or a sine that is off by more than a few units in the last
+place.
 """
 
 from __future__ import annotations
@@ -45,14 +49,16 @@ class Line(Protocol):
 
     @property
     def centre(self) -> float:
-        """About the mean of the tilted law."""
+        """About the mean of the tilted distribution."""
 
     @property
     def variance(self) -> float:
-        """About the variance of the tilted law."""
+        """About the variance of the tilted distribution."""
 
     def values(self, spacing: float, count: int) -> tuple[Complex, Array | float] | None:
-        """E e^{it(L - centre)} under the tilt at t = 0, spacing, …, and their errors; None if that is too dear."""
+        """E e^{it(L - centre)} under the tilt at t = 0, spacing, …, and their errors; None if that
+        is too dear.
+        """
 
     def log_bound(self, beyond: float) -> float:
         """log of a bound on |E e^{itL}| under the tilt that holds for every t ≥ beyond."""
@@ -64,7 +70,7 @@ class RenyiMoments(Protocol):
     def log_moments(self, tilts: Array) -> Array:
         """About log M(λ) for λ > 0; ∞ where it is out of reach."""
 
-    def raised(self, tilts: Array) -> Array:
+    def upper_log_moments(self, tilts: Array) -> Array:
         """Never below log M(λ), and little above it."""
 
     def line(self, tilt: float) -> Line | None:
@@ -77,15 +83,19 @@ def log_peak(lam: Array) -> Array:
 
 
 def log_add(log_x: float, y: float, *, upper: bool) -> float:
-    """log(e^log_x + y) on the safe side of its own rounding and of y's, which may be all that a small e^log_x adds."""
+    """log(e^log_x + y) on the safe side of its own rounding and of y's, which may be all that a
+    small e^log_x adds.
+    """
     if y <= 0:
         return log_x
     total = float(np.logaddexp(log_x, math.log(y)))
     return total + (ROUNDED if upper else -ROUNDED) * (1 + abs(total))
 
 
-def narrowed(half_widths: Array) -> Array:
-    """The greatest |E e^{itU}| over all t beyond T, for U uniform; in terms of T·(half the width of U)."""
+def uniform_decay(half_widths: Array) -> Array:
+    """The greatest |E e^{itU}| over all t beyond T, for U uniform; in terms of T·(half the width of
+    U).
+    """
     near = np.sinc(np.minimum(half_widths, math.pi) / math.pi)
     return np.asarray(np.maximum(near, np.minimum(_SIDE_LOBE, 1 / np.maximum(half_widths, 1e-9))))
 
@@ -126,8 +136,8 @@ class AtomMoments:
         top = logs.max(axis=1)
         return np.asarray(top + np.log(np.exp(logs - top[:, None]).sum(axis=1)))
 
-    def raised(self, tilts: Array) -> Array:
-        return _raised(self.log_moments(tilts))
+    def upper_log_moments(self, tilts: Array) -> Array:
+        return _round_up(self.log_moments(tilts))
 
     def line(self, tilt: float) -> Line | None:
         some = self.p > 0
@@ -172,8 +182,8 @@ class GaussianMoments:
     def log_moments(self, tilts: Array) -> Array:
         return np.asarray(tilts * (tilts + 1) * (self.mu * self.mu / 2))
 
-    def raised(self, tilts: Array) -> Array:
-        return _raised(self.log_moments(tilts))
+    def upper_log_moments(self, tilts: Array) -> Array:
+        return _round_up(self.log_moments(tilts))
 
     def line(self, tilt: float) -> Line | None:
         square = self.mu * self.mu
@@ -183,11 +193,11 @@ class GaussianMoments:
 
 @dataclass(frozen=True, eq=False)
 class SlopedMoments:
-    """The sum of independent losses, the i-th `counts[i]` times: in [-ε, ε] with density ∝ e^{l/2} and, for Laplace
-    noise, an atom at either end.
+    """The sum of independent losses, the i-th `counts[i]` times: in [-ε, ε] with density ∝ e^{l/2}
+    and, for Laplace noise, an atom at either end.
 
-    For each M(z)·e^{-zε} = atoms·(1 + e^{-bε}) + slope·(1 - e^{-bε})/b with b = 2z + 1 and ε = reach. Its density at l
-    is slope/2·e^{(l-ε)/2}, so Laplace noise has atoms = slope = 1/2.
+    For each M(z)·e^{-zε} = atoms·(1 + e^{-bε}) + slope·(1 - e^{-bε})/b with b = 2z + 1 and ε =
+    reach. Its density at l is slope/2·e^{(l-ε)/2}, so Laplace noise has atoms = slope = 1/2.
     """
 
     reach: Array
@@ -199,7 +209,7 @@ class SlopedMoments:
     def merges(self) -> str:
         return "sloped"
 
-    def joined(self, entries: list[tuple[SlopedMoments, int]]) -> list[RenyiMoments]:
+    def join(self, entries: list[tuple[SlopedMoments, int]]) -> list[RenyiMoments]:
         """All of them as one."""
         return [
             SlopedMoments(
@@ -213,14 +223,14 @@ class SlopedMoments:
     def log_moments(self, tilts: Array) -> Array:
         return np.asarray((self._each(tilts) * self.counts).sum(axis=1))
 
-    def raised(self, tilts: Array) -> Array:
-        return np.asarray((_raised(self._each(tilts)) * self.counts).sum(axis=1))
+    def upper_log_moments(self, tilts: Array) -> Array:
+        return np.asarray((_round_up(self._each(tilts)) * self.counts).sum(axis=1))
 
     def _each(self, tilts: Array) -> Array:
-        reduced = self.reduced(tilts[:, None])
+        reduced = self.reduced_moments(tilts[:, None])
         return np.asarray(np.log(reduced) + np.multiply.outer(tilts, self.reach))
 
-    def reduced(self, z: Any) -> Any:
+    def reduced_moments(self, z: Any) -> Any:
         """M(z)·e^{-zε} of each, without cancellation."""
         b = 2 * z + 1
         fall = np.expm1(-b * self.reach)
@@ -230,7 +240,7 @@ class SlopedMoments:
         step = 1e-4 / (float(self.reach.max()) + 1)
         below, here, above = self._each(tilt + step * np.array([-1.0, 0.0, 1.0]))
         centres = (above - below) / (2 * step)
-        # a law within ε of 0 has no more variance than this
+        # a distribution within ε of 0 has no more variance than this
         variance = np.maximum(self.reach**2 - centres**2, 0.0)
         return SlopedLine(
             law=self,
@@ -260,7 +270,7 @@ class SlopedLine:
         if count * law.reach.size > _MOST_TERMS:
             return None
         t = spacing * np.arange(count)[:, None]
-        each = law.reduced(self.tilt + 1j * t) / law.reduced(np.array([self.tilt]))
+        each = law.reduced_moments(self.tilt + 1j * t) / law.reduced_moments(np.array([self.tilt]))
         each *= np.exp(1j * (t * (law.reach - self.centres)))
         digits = 2 + spacing * count * (3 * law.reach + np.abs(self.centres))
         values, error = power_product(each, law.counts, 32 * UNIT * digits)
@@ -269,39 +279,43 @@ class SlopedLine:
         return values, float(error.max()) + 8 * UNIT * shift
 
     def log_bound(self, beyond: float) -> float:
-        """Between the atoms the density is monotone: at least its lower end everywhere, and of little variation."""
+        """Between the atoms the density is monotone: at least its lower end everywhere, and of
+        little variation.
+        """
         law, rise = self.law, 2 * self.tilt + 1
-        reduced, low = law.reduced(np.array([self.tilt])), np.exp(-rise * law.reach)
-        level = law.reach * law.slope * low / reduced * (1 - narrowed(beyond * law.reach))
+        reduced, low = law.reduced_moments(np.array([self.tilt])), np.exp(-rise * law.reach)
+        level = law.reach * law.slope * low / reduced * (1 - uniform_decay(beyond * law.reach))
         fast = (law.atoms + law.slope / math.hypot(rise, 2 * beyond)) * (1 + low) / reduced
         bounds = np.minimum(1 - level, fast) * (1 + 1e-12)
         return float((law.counts * np.log(np.minimum(bounds, 1.0))).sum())
 
 
-def sloped(reach: float, atoms: float, slope: float) -> SlopedMoments:
+def sloped_moments(reach: float, atoms: float, slope: float) -> SlopedMoments:
     """One loss of `SlopedMoments`."""
     return SlopedMoments(np.array([reach]), np.array([atoms]), np.array([slope]), np.ones(1))
 
 
-def merged(entries: list[tuple[RenyiMoments, int]]) -> list[tuple[RenyiMoments, int]]:
+def merge(entries: list[tuple[RenyiMoments, int]]) -> list[tuple[RenyiMoments, int]]:
     """The same bag, with everything that is summed at one stroke in one entry."""
     rest: list[tuple[RenyiMoments, int]] = []
     kin: dict[str, list[tuple[Any, int]]] = defaultdict(list)
     for law, count in entries:
         alike = kin[law.merges] if hasattr(law, "merges") else rest
         alike.append((law, count))
-    return [*rest, *((law, 1) for alike in kin.values() for law in alike[0][0].joined(alike))]
+    return [*rest, *((law, 1) for alike in kin.values() for law in alike[0][0].join(alike))]
 
 
-def _raised(log_moments: Array) -> Array:
+def _round_up(log_moments: Array) -> Array:
     """Raised by more than the rounding of a plain sum."""
     return np.asarray(log_moments + 1e-11 * (1 + np.abs(log_moments)))
 
 
 def power_product(values: Complex, counts: Array, errors: Array) -> tuple[Complex, Array]:
-    """Π values^counts along the last axis, for numbers of size at most 1 known up to `errors`; and its error.
+    """Π values^counts along the last axis, for numbers of size at most 1 known up to `errors`; and
+    its error.
 
-    Telescoping: exchanging one factor of size at most 1 at a time, each step costs no more than the error of that one.
+    Telescoping: exchanging one factor of size at most 1 at a time, each step costs no more than the
+    error of that one.
     """
     with np.errstate(divide="ignore"):
         logs = np.minimum(np.log(np.abs(values)), 0.0)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The partial order of guarantees: a implies b if everything with guarantee a provably has guarantee b.
+"""The partial order of guarantees: a implies b if everything with guarantee a provably has
+guarantee b.
 
-There is no `<`: most pairs of guarantees cannot be compared, and a false answer must not look like a true one. `implies`
-returns True only with a proof: through b's own currency if b is a plain statement ((ε, δ), ρ, a Rényi curve), else by
-matching each mechanism of a with one of b of the same kind and no more noise.
+There is no `<`: most pairs of guarantees cannot be compared, and a false answer must not look like
+a true one. `implies` returns True only with a proof: through b's own currency if b is a plain
+statement ((ε, δ), ρ, a Rényi curve), else by matching each mechanism of a with one of b of the same
+kind and no more noise.
 """
 
 from __future__ import annotations
@@ -28,16 +30,20 @@ def implies(a: Guarantee, b: Guarantee) -> bool:
             fix="guarantee.implies(privacy.approximate(1.0, 1e-6))",
         )
     same_unit([a.unit, b.unit])
-    return a == b or excess(a, b) <= 0 or _matched(a, b) or _reaches(a, b)
+    return a == b or excess(a, b) <= 0 or _has_counterparts(a, b) or _reaches(a, b)
 
 
 def _reaches(a: Guarantee, b: Guarantee) -> bool:
-    """The same curve read the other way round: both readings are proofs, and they round differently."""
+    """The same curve read the other way round: both readings are proofs, and they round
+    differently.
+    """
     return isinstance(b, known.ApproximateGuarantee) and b.delta_ > 0 and a.epsilon(b.delta_) <= b.epsilon_
 
 
 def excess(a: Guarantee, b: Guarantee) -> float:
-    """How far a misses a plain statement b, on a log scale: 0 or less if a implies b; ∞ if b is no such statement."""
+    """How far a misses a plain statement b, on a log scale: 0 or less if a implies b; ∞ if b is no
+    such statement.
+    """
     match b:
         case known.PureGuarantee():
             return _log_ratio(a.epsilon(0.0), b.epsilon_)
@@ -66,7 +72,7 @@ def _beyond(found: tuple[float, float], failure: float, b: known.ConcentratedGua
     return _log_ratio(found[1], b.rho)
 
 
-def _matched(a: Guarantee, b: Guarantee) -> bool:
+def _has_counterparts(a: Guarantee, b: Guarantee) -> bool:
     """Whether each mechanism of a has its own, no more private, counterpart in b."""
     if isinstance(a, known.GaussianGuarantee | ComposedGuarantee) and isinstance(
         b, known.GaussianGuarantee | ComposedGuarantee

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dominating pairs: two laws (P, Q), seen through the privacy loss L = log dP/dQ.
+"""Dominating pairs: two distributions (P, Q), seen through the privacy loss L = log dP/dQ.
 
-**Guarantee.** Everything the accountant knows of a mechanism is here. A pair *dominates* a mechanism if
-H_γ(M(x)‖M(x')) ≤ H_γ(P‖Q) for every γ ≥ 0 and every ordered pair of neighbours in one direction; then
-products of pairs dominate adaptive compositions (Zhu, Dong, Wang 2022, Theorem 10). A `Pair` only stores
-where the mass of P and of Q lies along the loss axis, which is all that any view depends on.
+**Guarantee.** Everything the accountant knows of a mechanism is here. A pair *dominates* a
+mechanism if H_γ(M(x)‖M(x')) ≤ H_γ(P‖Q) for every γ ≥ 0 and every ordered pair of neighbours in one
+direction; then products of pairs dominate adaptive compositions (Zhu, Dong, Wang 2022, Theorem 10).
+A `Pair` only stores where the mass of P and of Q lies along the loss axis, which is all that any
+view depends on.
 
-A pair has up to four parts: atoms (losses with positive mass), a smooth part (given by its cumulative
-masses), the P-mass where Q has none (`infinite`, loss +∞) and the Q-mass where P has none (`vanishing`).
+A pair has up to four parts: atoms (losses with positive mass), a smooth part (given by its
+cumulative masses), the P-mass where Q has none (`infinite`, loss +∞) and the Q-mass where P has
+none (`vanishing`).
 """
 
 from __future__ import annotations
@@ -37,12 +39,13 @@ def dot(x: Array, y: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Two laws on the loss axis; see the module docstring.
+    """Two distributions on the loss axis; see the module docstring.
 
-    `low`, `high`: the smooth part has no P-mass worth 1e-305 outside them. `symmetric`: (Q, P) is the
-    same pair, so both directions agree. `log_delta`: log H_{e^ε} in closed form, if there is one.
-    `spacing`: all atoms are multiples of it above the least loss (0: they are not on a lattice).
-    `moments`: E e^{zL} over all of P but the infinite part, if it can be computed as such.
+    `low`, `high`: the smooth part has no P-mass worth 1e-305 outside them. `symmetric`: (Q, P) is
+    the same pair, so both directions agree. `log_delta`: log H_{e^ε} in closed form, if there is
+    one. `spacing`: all atoms are multiples of it above the least loss (0: they are not on a
+    lattice). `moments`: E e^{zL} over all of P but the infinite part, if it can be computed as
+    such.
     """
 
     losses: Array = field(default_factory=_nothing)
@@ -93,7 +96,7 @@ def atoms(p: Array, q: Array) -> Pair:
     )
 
 
-def swapped(pair: Pair) -> Pair:
+def swap(pair: Pair) -> Pair:
     """(Q, P): the same mechanism with the neighbours exchanged; the loss changes sign."""
     if pair.symmetric:
         return pair
@@ -114,14 +117,16 @@ def swapped(pair: Pair) -> Pair:
         infinite=pair.vanishing,
         vanishing=pair.infinite,
         spacing=pair.spacing,
-        moments=quadrature.swapped(pair.moments),
+        moments=quadrature.swap(pair.moments),
     )
 
 
-def diluted(pair: Pair, rate: float) -> Pair:
-    """((1-rate)·Q + rate·P, Q): what remains of P when the record is only present with probability `rate`.
+def dilute(pair: Pair, rate: float) -> Pair:
+    """((1-rate)·Q + rate·P, Q): what remains of P when the record is only present with probability
+    `rate`.
 
-    The loss becomes log(1 - rate + rate·e^L), an increasing function, so the masses move but never mix.
+    The loss becomes log(1 - rate + rate·e^L), an increasing function, so the masses move but never
+    mix.
     """
     if rate == 1.0:
         return pair
@@ -145,16 +150,18 @@ def diluted(pair: Pair, rate: float) -> Pair:
         high=float(_dilute(np.array([pair.high]), rate)[0]),
         infinite=rate * pair.infinite,
         log_delta=(lambda eps: _diluted_log_delta(base, eps, rate)) if base is not None else None,
-        moments=quadrature.diluted(pair.moments, rate),
+        moments=quadrature.dilute(pair.moments, rate),
     )
 
 
-def rediluted(pair: Pair, rate: float) -> Pair:
-    """(P, (1-rate)·P + rate·Q): the direction in which the record is added, so Q is the one to lose it."""
+def dilute_other(pair: Pair, rate: float) -> Pair:
+    """(P, (1-rate)·P + rate·Q): the direction in which the record is added, so Q is the one to lose
+    it.
+    """
     if rate == 1.0:
         return pair
     base = pair.log_delta
-    moved = swapped(diluted(swapped(pair), rate))
+    moved = swap(dilute(swap(pair), rate))
     if base is None:
         return moved
 
@@ -167,9 +174,9 @@ def rediluted(pair: Pair, rate: float) -> Pair:
     return replace(moved, log_delta=log_delta)
 
 
-def leaked(pair: Pair, delta: float) -> Pair:
+def leak(pair: Pair, delta: float) -> Pair:
     """The pair with probability 1 - δ, and everything revealed otherwise."""
-    thin = masked(pair, 1.0 - delta)
+    thin = mask(pair, 1.0 - delta)
     return replace(
         thin,
         losses=thin.losses[:-1],
@@ -180,7 +187,7 @@ def leaked(pair: Pair, delta: float) -> Pair:
     )
 
 
-def masked(pair: Pair, rate: float) -> Pair:
+def mask(pair: Pair, rate: float) -> Pair:
     """The pair with probability `rate`, and an answer that says nothing otherwise (loss 0)."""
     smooth = pair.smooth
 
@@ -202,11 +209,12 @@ def masked(pair: Pair, rate: float) -> Pair:
     )
 
 
-def symmetrised(pair: Pair) -> Pair:
+def symmetrise(pair: Pair) -> Pair:
     """The pair whose profile is H_γ(pair) for γ ≥ 1 and its mirror image γ·H_{1/γ} + 1 - γ below.
 
-    This dominates a mechanism in both directions at once if `pair` dominates it for every γ ≥ 1. The masses
-    with positive loss are kept, their mirror images added, and the rest of both laws sits at loss 0.
+    This dominates a mechanism in both directions at once if `pair` dominates it for every γ ≥ 1.
+    The masses with positive loss are kept, their mirror images added, and the rest of both
+    distributions sits at loss 0.
     """
     up = pair.losses > 0
     p_over, q_over = pair.exceeds(0.0)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mechanisms that a guarantee is made of, each saying what it knows of itself; `constructors` checks and makes them."""
+"""The mechanisms that a guarantee is made of, each saying what it knows of itself; `constructors`
+checks and makes them.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from discreet.exact import binary_above, exactly
 from discreet.privacy import divergences, families
 from discreet.privacy.bag import BagItem
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.pairs import Pair, atoms, leaked
+from discreet.privacy.pairs import Pair, atoms, leak
 from discreet.privacy.unit import Unit
 
 
@@ -23,9 +25,10 @@ from discreet.privacy.unit import Unit
 class Primitive(Guarantee):
     """One mechanism. What it does not know of itself is ∞, or no pair.
 
-    Two things stand behind lower bounds. `witness`: the pairs of one mechanism that has this description, at one pair of
-    neighbours; products of them bound compositions from below. `tight`: whether every point of the curve of `pairs` is
-    attained (or approached) by some mechanism of this description, which may be another one at each point.
+    Two things stand behind lower bounds. `witness`: the pairs of one mechanism that has this
+    description, at one pair of neighbours; products of them bound compositions from below. `tight`:
+    whether every point of the curve of `pairs` is attained (or approached) by some mechanism of
+    this description, which may be another one at each point.
     """
 
     unit: Unit = field(default=Unit(), kw_only=True)
@@ -53,33 +56,39 @@ class Primitive(Guarantee):
         ) else math.inf
 
     def pairs(self) -> tuple[Pair, ...]:
-        return _remembered(self)
+        return _cached_pairs(self)
 
     def witness(self) -> tuple[Pair, ...]:
         return self.pairs()
 
     def dominating(self) -> tuple[Pair, ...]:
-        """The dominating pairs: one if it is the same in both directions, (removed, added), or none."""
+        """The dominating pairs: one if it is the same in both directions, (removed, added), or
+        none.
+        """
         return (families.randomized_response(self.worst_loss(), 2, self.failure),)
 
     def bags(self) -> list[tuple[tuple[BagItem, int], ...]]:
         return [((self, 1),)]
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         from discreet.privacy.groups import GroupGuarantee
 
         return GroupGuarantee(self, size)
 
     def antipodal(self, rate: float) -> Pair | None:
-        """The pair under Poisson sampling when one record is replaced, if it is proved for this mechanism."""
+        """The pair under Poisson sampling when one record is replaced, if it is proved for this
+        mechanism.
+        """
         return None
 
-    def stated(self) -> dict[str, Any]:
-        """The parameters by the names of the constructor; `epsilon` and `delta` of a guarantee are its views."""
+    def parameters(self) -> dict[str, Any]:
+        """The parameters by the names of the constructor; `epsilon` and `delta` of a guarantee are
+        its views.
+        """
         return {name.rstrip("_"): getattr(self, name) for name in self.__dataclass_fields__ if name != "unit"}
 
     def __repr__(self) -> str:
-        words = [f"{name}={value!r}" for name, value in self.stated().items()]
+        words = [f"{name}={value!r}" for name, value in self.parameters().items()]
         default = Unit()
         if self.unit.relation != default.relation:
             words.append(f"relation={self.unit.relation!r}")
@@ -105,7 +114,9 @@ class PureGuarantee(Primitive):
 
 @dataclass(frozen=True, repr=False)
 class ApproximateGuarantee(Primitive):
-    """(ε, δ)-differential privacy, and nothing else is known: leaky randomized response is the worst case."""
+    """(ε, δ)-differential privacy, and nothing else is known: leaky randomized response is the
+    worst case.
+    """
 
     epsilon_: float
     delta_: float
@@ -119,13 +130,13 @@ class ApproximateGuarantee(Primitive):
     def worst_loss(self) -> float:
         return self.epsilon_
 
-    def grouped(self, size: int) -> Guarantee:
-        group = super().grouped(size)
+    def _group_of(self, size: int) -> Guarantee:
+        group = super()._group_of(size)
         assert isinstance(group, Primitive)
         if group.failure >= 1:
             raise UnsupportedGuarantee(
                 "DP203",
-                f"nothing is promised to a group of {size}: its δ would be 1 or more.",
+                f"a group of {size} has no guarantee: its δ would be 1 or more.",
                 why="δ grows with e^ε for every further member of the group.",
                 fix="ask for a smaller group, or state the mechanism (its noise) instead of its (ε, δ).",
             )
@@ -154,18 +165,20 @@ class ConcentratedGuarantee(Primitive):
         return ()
 
     def witness(self) -> tuple[Pair, ...]:
-        return (leaked(families.gaussian(math.sqrt(2 * self.rho) * (1 - 1e-15)), self.delta_),)
+        return (leak(families.gaussian(math.sqrt(2 * self.rho) * (1 - 1e-15)), self.delta_),)
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         """k²ρ (Bun, Steinke 2016, Proposition 1.9)."""
         if self.xi or self.delta_:
-            raise _no_group("concentrated with ξ or δ")
+            raise _no_group_error("concentrated with ξ or δ")
         return ConcentratedGuarantee(size * size * self.rho * (1 + 1e-15), unit=self.unit)
 
 
 @dataclass(frozen=True, repr=False)
 class RenyiGuarantee(Primitive):
-    """Rényi divergences at a few orders; between them the next higher one holds, since D grows with the order."""
+    """Rényi divergences at a few orders; between them the next higher one holds, since D grows with
+    the order.
+    """
 
     points: tuple[tuple[float, float], ...]
 
@@ -186,8 +199,8 @@ class RenyiGuarantee(Primitive):
         slope = math.sqrt(min(2 * epsilon / order for order, epsilon in self.points))
         return (families.gaussian(slope * (1 - 1e-15)),)
 
-    def grouped(self, size: int) -> Guarantee:
-        raise _no_group("a Rényi curve")
+    def _group_of(self, size: int) -> Guarantee:
+        raise _no_group_error("a Rényi curve")
 
 
 @dataclass(frozen=True, repr=False)
@@ -207,7 +220,7 @@ class LaplaceGuarantee(Primitive):
     def dominating(self) -> tuple[Pair, ...]:
         return (families.laplace(1 / self.scale),)
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         return LaplaceGuarantee(self.scale / size * (1 - 1e-15), unit=self.unit)
 
     def antipodal(self, rate: float) -> Pair | None:
@@ -235,7 +248,7 @@ class GaussianGuarantee(Primitive):
     def dominating(self) -> tuple[Pair, ...]:
         return (families.gaussian(self.mu),)
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         return GaussianGuarantee(self.noise / size * (1 - 1e-15), unit=self.unit)
 
     def antipodal(self, rate: float) -> Pair | None:
@@ -265,10 +278,12 @@ class DiscreteLaplaceGuarantee(Primitive):
         return (exact or families.randomized_response(self.worst_loss()),)
 
     def witness(self) -> tuple[Pair, ...]:
-        """Of too many outcomes only tell whether the answer is 0 or less, the greatest or more, or between."""
+        """Of too many outcomes only tell whether the answer is 0 or less, the greatest or more, or
+        between.
+        """
         return self.pairs() if self.tight else (families.three_way_laplace(self.worst_loss()),)
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         return DiscreteLaplaceGuarantee(self.scale, self.sensitivity * size, unit=self.unit)
 
     def antipodal(self, rate: float) -> Pair | None:
@@ -279,7 +294,8 @@ class DiscreteLaplaceGuarantee(Primitive):
 class DiscreteGaussianGuarantee(Primitive):
     """Integer Gaussian noise, P(z) ∝ e^{-z²/2·scale²}, for an answer that moves by `sensitivity`.
 
-    Its divergences are at most those of the Gaussian (Canonne, Kamath, Steinke 2020, Theorem 14), its profile is not.
+    Its divergences are at most those of the Gaussian (Canonne, Kamath, Steinke 2020, Theorem 14),
+    its profile is not.
     """
 
     scale: float
@@ -301,7 +317,7 @@ class DiscreteGaussianGuarantee(Primitive):
         # beyond the enumerable the truth is within rounding of the Gaussian; half its slope is surely below
         return self.pairs() or (families.gaussian(self.sensitivity / self.scale / 2),)
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         return DiscreteGaussianGuarantee(self.scale, self.sensitivity * size, unit=self.unit)
 
     def antipodal(self, rate: float) -> Pair | None:
@@ -356,7 +372,7 @@ class LeakyGuarantee(Primitive):
         return 0.0
 
     def dominating(self) -> tuple[Pair, ...]:
-        return (leaked(atoms(np.ones(1), np.ones(1)), self.delta_),)
+        return (leak(atoms(np.ones(1), np.ones(1)), self.delta_),)
 
 
 @dataclass(frozen=True, repr=False)
@@ -381,15 +397,17 @@ class ExponentialGuarantee(Primitive):
         return (families.bounded_range(self.epsilon_),)
 
     def witness(self) -> tuple[Pair, ...]:
-        """Each point of the curve has its own worst scores; two options that change places have these losses: ±ε/2."""
+        """Each point of the curve has its own worst scores; two options that change places have
+        these losses: ±ε/2.
+        """
         return (families.randomized_response(self.epsilon_ / 2),)
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         return ExponentialGuarantee(exact_times(self.epsilon_, size), unit=self.unit)
 
 
 @lru_cache(maxsize=256)
-def _remembered(mechanism: Primitive) -> tuple[Pair, ...]:
+def _cached_pairs(mechanism: Primitive) -> tuple[Pair, ...]:
     return mechanism.dominating()
 
 
@@ -404,7 +422,7 @@ def _constructor_name(class_name: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in word).lstrip("_")
 
 
-def _no_group(what: str) -> UnsupportedGuarantee:
+def _no_group_error(what: str) -> UnsupportedGuarantee:
     return UnsupportedGuarantee(
         "DP203",
         f"no verified theorem gives group privacy for {what}.",

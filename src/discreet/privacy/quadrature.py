@@ -1,24 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Moments of Poisson-sampled Gaussians, by the trapezoidal rule on the real line, with a proof of its error.
+"""Moments of Poisson-sampled Gaussians, by the trapezoidal rule on the real line, with a proof of
+its error.
 
-With r(x) = 1 - q + q·e^{μx - μ²/2} and x drawn from N(0, 1), every moment here is E χ(x)·r(x)^u·r(-x)^v:
+With r(x) = 1 - q + q·e^{μx - μ²/2} and x drawn from N(0, 1), every moment here is E
+χ(x)·r(x)^u·r(-x)^v:
 
     removed:  u = z + 1, v = 0       added:  u = -z, v = 0       replaced:  u = z + 1, v = -z
 
-χ(x) = Φ((c - x)/τ) leaves out what (almost) never happens. Without it a large tilt would find nothing but outcomes
-fifty standard deviations away. What it takes from P and from Q is in `lost`, and `inversion` says what that costs.
+χ(x) = Φ((c - x)/τ) leaves out what (almost) never happens. Without it a large tilt would find
+nothing but outcomes fifty standard deviations away. What it takes from P and from Q is in `lost`,
+and `inversion` says what that costs.
 
-**Guarantee.** `SampledLine.values` and `log_moment` are within the stated error; `raised` and `log_bound` are never too small.
+**Guarantee.** `SampledLine.values` and `log_moment` are within the stated error; `raised` and
+`log_bound` are never too small.
 
 Why it holds. On the line x + iy the integrand is at most e^{y²/2 + y²/2τ²} times what `Cells.growth` says, since
 |e^{-(x+iy)²/2}| = e^{y²/2}·e^{-x²/2} and Φ(a + ib) is an integral of the Gaussian density along the line, e^{b²/2} times as
 large at most. If g is the logarithm of all this, the rule with step h is off by at most 2·e^g/(e^{2πy/h} - 1), relative
 to M(λ) (Trefethen, Weideman 2014, Theorem 5.1). Nodes end where `Cells.reach` says that nothing is left.
 
-Many steps have moments next to 1, so M - 1 and φ - 1 are what is summed, with no 1 in it that could swallow the digits.
+Many steps have moments next to 1, so M - 1 and φ - 1 are what is summed, with no 1 in it that could
+swallow the digits.
 
-For `log_bound` the density of the loss is bounded from below on small cells. A step function that rises to one peak and
-falls is a mixture of uniform laws, and for those |φ| is known.
+For `log_bound` the density of the loss is bounded from below on small cells. A step function that
+rises to one peak and falls is a mixture of uniform distributions, and for those |φ| is known.
 """
 
 from __future__ import annotations
@@ -34,7 +39,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from discreet.privacy.cells import RATE, Cells, Cut, Ratio, log_sum, shift
-from discreet.privacy.moments import UNIT, Array, Complex, GaussianMoments, Line, RenyiMoments, narrowed
+from discreet.privacy.moments import UNIT, Array, Complex, GaussianMoments, Line, RenyiMoments, uniform_decay
 
 #: All rules of a sum together may be off by 2·e^-34 = 3e-15, but one alone by no less than 2·e^-46 = 2e-20, and leave out
 #: nodes with as little.
@@ -83,7 +88,7 @@ class Dilution:
         present = np.log(self.rate) + log_ndtr((side * self.mu - cut.at) / cut.spread)
         return np.asarray(np.logaddexp(absent, present)[:, 0])
 
-    def joined(self, others: Sequence[Dilution]) -> Dilution:
+    def join(self, others: Sequence[Dilution]) -> Dilution:
         rows = [self, *others]
         return Dilution(np.concatenate([r.mu for r in rows]), np.concatenate([r.rate for r in rows]))
 
@@ -103,16 +108,18 @@ class SampledGaussian:
     def merges(self) -> str:
         return f"sampled, {self.kind}"
 
-    def joined(self, entries: list[tuple[SampledGaussian, int]]) -> list[RenyiMoments]:
-        """One sum for all of them (or a few, if there are very many), those alike next to each other."""
+    def join(self, entries: list[tuple[SampledGaussian, int]]) -> list[RenyiMoments]:
+        """One sum for all of them (or a few, if there are very many), those alike next to each
+        other.
+        """
         ordered = sorted(entries, key=lambda entry: (entry[0].mu, entry[0].rate))
         return [_sum(ordered[start : start + _TOGETHER]) for start in range(0, len(ordered), _TOGETHER)]
 
     def log_moments(self, tilts: Array) -> Array:
         return _sum([(self, 1)]).log_moments(tilts)
 
-    def raised(self, tilts: Array) -> Array:
-        return _sum([(self, 1)]).raised(tilts)
+    def upper_log_moments(self, tilts: Array) -> Array:
+        return _sum([(self, 1)]).upper_log_moments(tilts)
 
     def line(self, tilt: float) -> Line | None:
         return _sum([(self, 1)]).line(tilt)
@@ -126,7 +133,7 @@ def _alone(law: SampledGaussian) -> Dilution:
 def _sum(entries: list[tuple[SampledGaussian, int]]) -> SampledSum:
     first, *others = (_alone(law) for law, _ in entries)
     counts = np.array([float(count) for _, count in entries])
-    return SampledSum(first.joined(others), counts, entries[0][0].kind)
+    return SampledSum(first.join(others), counts, entries[0][0].kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +172,9 @@ class SampledSum:
         return self.kind != "added"
 
     def cut_to(self, log_p: float, log_q: float, width: float) -> SampledSum | None:
-        """The same with about the least cut that loses no more than that; None if it is out of reach."""
+        """The same with about the least cut that loses no more than that; None if it is out of
+        reach.
+        """
         if not self.needs_cut:
             return self
         low, high, found = 0.0, 16.0, None
@@ -183,7 +192,9 @@ class SampledSum:
         return found
 
     def log_moments(self, tilts: Array) -> Array:
-        """Σ count·log M(λ), about (of very many mechanisms a few stand for all); ∞ where it is out of reach."""
+        """Σ count·log M(λ), about (of very many mechanisms a few stand for all); ∞ where it is out
+        of reach.
+        """
         if self.counts.size > _FEW:
             return self._few.log_moments(tilts)
         found = np.full(tilts.size, np.inf)
@@ -198,7 +209,7 @@ class SampledSum:
             found[some] = np.concatenate([part.sum(axis=1) for part in parts])
         return found
 
-    def raised(self, tilts: Array) -> Array:
+    def upper_log_moments(self, tilts: Array) -> Array:
         """Never below Σ count·log M(λ)."""
         found = np.full(tilts.size, np.inf)
         for at, tilt in enumerate(tilts):
@@ -251,20 +262,22 @@ def _pieces(tilts: Array, size: int) -> list[Array]:
     return [tilts] if count <= 1 else np.array_split(tilts, count)
 
 
-def swapped(moments: RenyiMoments | None) -> RenyiMoments | None:
+def swap(moments: RenyiMoments | None) -> RenyiMoments | None:
     """The moments of (Q, P), which are M(-1 - z), if they are known."""
     if not isinstance(moments, SampledGaussian):
         return None
     return replace(moments, kind={"removed": "added", "added": "removed"}[moments.kind])
 
 
-def diluted(moments: RenyiMoments | None, rate: float) -> RenyiMoments | None:
+def dilute(moments: RenyiMoments | None, rate: float) -> RenyiMoments | None:
     """The moments of ((1-rate)·Q + rate·P, Q), if they are known."""
     return SampledGaussian(moments.mu, rate) if isinstance(moments, GaussianMoments) else None
 
 
 class Rough:
-    """Step and reach of the trapezoidal rule for one tilt and about for all smaller ones, without a proof."""
+    """Step and reach of the trapezoidal rule for one tilt and about for all smaller ones, without a
+    proof.
+    """
 
     def __init__(self, law: SampledSum, tilt: float) -> None:
         u, v = law.powers(tilt)
@@ -286,7 +299,9 @@ class Rough:
 
 
 class Rule:
-    """Step and reach of the trapezoidal rule for one tilt (about, for all smaller ones) and all t up to `fastest`."""
+    """Step and reach of the trapezoidal rule for one tilt (about, for all smaller ones) and all t
+    up to `fastest`.
+    """
 
     def __init__(self, law: SampledSum, tilt: float, fastest: float) -> None:
         self.u, self.v = law.powers(tilt)
@@ -376,7 +391,9 @@ class QuadratureTable:
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
     def units(self, tilt: float) -> Array:
-        """How many units each weight may be off, relative to itself (save for one factor that they all share)."""
+        """How many units each weight may be off, relative to itself (save for one factor that they
+        all share).
+        """
         u, v = self.law.powers(tilt)
         cut = 0.0 if self.law.cut.is_open else 4 + 4 * np.abs(self.law.cut.log_kept(self.x))
         return np.asarray(8 + self.x**2 + cut + 2 * (abs(u) + abs(v)) * self.digits)
@@ -413,9 +430,11 @@ class SampledLine:
         return float(np.sum(self.law.counts * self._places[1]))
 
     def _errors(self, table: QuadratureTable) -> Array:
-        """How far each log M(λ) may be off: rounding of what is summed, the rule, what lies beyond the nodes.
+        """How far each log M(λ) may be off: rounding of what is summed, the rule, what lies beyond
+        the nodes.
 
-        M - 1 is a sum of terms that are off by few units for every digit in their exponents; a sum of n terms adds n.
+        M - 1 is a sum of terms that are off by few units for every digit in their exponents; a sum
+        of n terms adds n.
         """
         exponents = table.exponents(np.array([self.tilt]))[0]
         logs, scale = exponents + table.log_weight, self.log_moments[:, None]
@@ -440,7 +459,7 @@ class SampledLine:
         weights, away = table.weights(self.tilt), table.losses - self.centres[:, None]
         sizes, angles, turns = np.zeros((3, block, block))
         for times, row, turn in zip(self.law.counts, weights, spacing * away, strict=True):
-            size, angle = _log1p(_turned(row, turn, block))
+            size, angle = _log1p(_turn_sums(row, turn, block))
             sizes += times * size
             angles += times * angle
             turns += times * np.abs(angle)
@@ -451,9 +470,11 @@ class SampledLine:
     def _value_errors(
         self, table: QuadratureTable, rule: Rule, weights: Array, away: Array, t: Array
     ) -> Array:
-        """How far Π(E e^{it(L - centre)})^count may be off at each t: each term of E(e^{…} - 1) relative to its own size.
+        """How far Π(E e^{it(L - centre)})^count may be off at each t: each term of E(e^{…} - 1)
+        relative to its own size.
 
-        The products of `_turned` cost a few units for each halving of the block, a sum of n terms n.
+        The products of `_turn_sums` cost a few units for each halving of the block, a sum of n
+        terms n.
         """
         units = table.units(self.tilt)
         # all weights may be off by a common factor
@@ -467,21 +488,25 @@ class SampledLine:
         return np.asarray(2 * UNIT * total + 4 * rule.error * float(counts.sum()))
 
     def log_bound(self, beyond: float) -> float:
-        """Each φ is below 1 by what the uniform laws of its `_layers` take away."""
+        """Each φ is below 1 by what the uniform distributions of its `_layers` take away."""
         masses, widths = self._layers
-        still = (masses * (1 - narrowed(beyond * widths / 2))).sum(axis=1) - 1e-15
+        still = (masses * (1 - uniform_decay(beyond * widths / 2))).sum(axis=1) - 1e-15
         bounds = np.log1p(-np.minimum(np.maximum(still, 0.0) * (1 - 1e-9), 1 - 1e-9))
         return float((self.law.counts * bounds).sum())
 
     @cached_property
     def _layers(self) -> tuple[Array, Array]:
-        """Uniform laws whose mixture lies below the tilted law of each loss: their masses and widths, a row for each loss."""
+        """Uniform distributions whose mixture lies below the tilted distribution of each loss:
+        their masses and widths, a row for each loss.
+        """
         losses, densities = self._floor()
         found = [_uniform_laws(row, density) for row, density in zip(losses, densities, strict=True)]
         return np.array([masses for masses, _ in found]), np.array([widths for _, widths in found])
 
     def _floor(self) -> tuple[Array, Array]:
-        """Cell ends along the loss, and a lower bound of its tilted density in each cell: mass by greatest length."""
+        """Cell ends along the loss, and a lower bound of its tilted density in each cell: mass by
+        greatest length.
+        """
         cells, steep = self.rule.cells, self.law.ratio.steepness
         log_scale = self.log_moments[:, None] + math.log(2 * math.pi) / 2
         steepest = steep * (cells.up_slope[:, 1:] + cells.down_slope[:, :-1]) * np.diff(cells.edges)
@@ -491,7 +516,9 @@ class SampledLine:
 
 
 def _uniform_laws(ends: Array, density: Array) -> tuple[Array, Array]:
-    """The greatest step function with one peak below a density, as masses and widths of uniform laws."""
+    """The greatest step function with one peak below a density, as masses and widths of uniform
+    distributions.
+    """
     peak = int(np.argmax(density))
     left, right = np.minimum.accumulate(density[peak::-1]), np.minimum.accumulate(density[peak:])
     levels = np.sort(np.concatenate([left, right]))[::-1]
@@ -501,10 +528,11 @@ def _uniform_laws(ends: Array, density: Array) -> tuple[Array, Array]:
     return np.maximum(levels - np.append(levels[1:], 0.0), 0.0) * widths, widths
 
 
-def _turned(weights: Array, turn: Array, block: int) -> Complex:
+def _turn_sums(weights: Array, turn: Array, block: int) -> Complex:
     """Σ weights·(e^{in·turn} - 1) for n = 0, …, block² - 1, as a square.
 
-    With E(n) = e^{in·turn} - 1 it is E(n + m) = E(n) + E(m) + E(n)·E(m), so few exponentials are needed.
+    With E(n) = e^{in·turn} - 1 it is E(n + m) = E(n) + E(m) + E(n)·E(m), so few exponentials are
+    needed.
     """
     coarse, fine = _ladder(block * turn, block), _ladder(turn, block)
     weighed = coarse * weights

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every composition theorem of the field as a named route from a bag to (ε, δ).
 
-**Guarantee.** Each route returns an upper bound of the truth, or ∞ where its theorem says nothing. They differ in how
-tight they are, and `Guarantee.compare` shows all of them side by side.
+**Guarantee.** Each route returns an upper bound of the truth, or ∞ where its theorem says nothing.
+They differ in how tight they are, and `Guarantee.compare` shows all of them side by side.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class Route:
 
 
 def _basic(bag: Bag, delta: float) -> float:
-    """Parameters add. A mechanism without a greatest loss enters with ε(δ') at its share δ' of the slack."""
+    """Parameters add. A mechanism without a greatest loss enters with ε(δ') at its share δ' of the
+    slack.
+    """
     if delta < bag.failure:
         return math.inf
     open_ended = sum(count for part, count in bag.entries if math.isinf(part.worst_loss()))
@@ -59,7 +61,7 @@ def _basic_log_delta(bag: Bag, epsilon: float) -> float:
     return _log(bag.failure) if epsilon >= bag.worst_loss else 0.0
 
 
-def _advanced(bag: Bag, delta: float) -> float:
+def _advanced_epsilon(bag: Bag, delta: float) -> float:
     return _sub_gaussian(
         bag, delta, lambda epsilon: epsilon * math.expm1(epsilon) if epsilon < 700 else math.inf
     )
@@ -80,7 +82,9 @@ def _sub_gaussian(bag: Bag, delta: float, drift: Callable[[float], float]) -> fl
 
 
 def _optimal(bag: Bag, delta: float) -> float:
-    """Each mechanism as the worst one with its (ε, δ): a sum over subsets, in closed form if all are equal."""
+    """Each mechanism as the worst one with its (ε, δ): a sum over subsets, in closed form if all
+    are equal.
+    """
     if math.isinf(bag.worst_loss) or delta < bag.failure:
         return math.inf
     points = {(part.worst_loss(), part.failure) for part, _ in bag.entries}
@@ -112,7 +116,7 @@ def _worst_case(bag: Bag) -> Composition:
     return Composition(entries)
 
 
-def _concentrated(bag: Bag, delta: float) -> float:
+def _concentrated_epsilon(bag: Bag, delta: float) -> float:
     slack, (xi, rho) = _slack(bag, delta), bag.concentrated
     if slack <= 0 or math.isinf(rho):
         return math.inf
@@ -137,7 +141,9 @@ def _renyi_improved(bag: Bag, delta: float) -> float:
 
 
 def _renyi_optimal(bag: Bag, delta: float) -> float:
-    """The improved bound finds the order; the exact conversion, which costs more, is used around it."""
+    """The improved bound finds the order; the exact conversion, which costs more, is used around
+    it.
+    """
     slack = _slack(bag, delta)
     if slack <= 0:
         return math.inf
@@ -191,7 +197,7 @@ def _gaussian_log_delta(bag: Bag, epsilon: float) -> float:
     return 0.0 if bag.gaussian is None else families.gaussian_log_delta(bag.gaussian, epsilon) + CLOSE
 
 
-def _closed(bag: Bag, delta: float) -> float:
+def _closed_form_epsilon(bag: Bag, delta: float) -> float:
     pair_list = _closed_pairs(bag)
     if not pair_list or bag.alone is None:
         return math.inf
@@ -252,7 +258,9 @@ def has_pairs(bag: Bag) -> bool:
 
 
 def is_binary(bag: Bag) -> bool:
-    """Whether the bag is one kind of (leaky) randomized response, for which optimal composition is exact."""
+    """Whether the bag is one kind of (leaky) randomized response, for which optimal composition is
+    exact.
+    """
     if len(bag.entries) != 1 or not 1 < bag.count <= _MOST_TERMS:
         return False
     pair_list = bag.entries[0][0].pairs()
@@ -273,7 +281,9 @@ def _has_line(bag: Bag) -> bool:
 
 ROUTES = (
     Route("basic", "parameters add (Dwork et al. 2006)", _basic, _basic_log_delta),
-    Route("advanced", "Dwork, Rothblum, Vadhan 2010, Theorem III.3", _advanced, None, _has_worst_loss),
+    Route(
+        "advanced", "Dwork, Rothblum, Vadhan 2010, Theorem III.3", _advanced_epsilon, None, _has_worst_loss
+    ),
     Route(
         "advanced (notes)",
         "ε√(2k·log 1/δ) + kε²/2: ε-DP is (ε²/2)-zCDP (Bun, Steinke 2016)",
@@ -288,7 +298,7 @@ ROUTES = (
         _optimal_log_delta,
         _has_worst_loss,
     ),
-    Route("zcdp", "Bun, Steinke 2016, Proposition 1.3", _concentrated, None, _has_line),
+    Route("zcdp", "Bun, Steinke 2016, Proposition 1.3", _concentrated_epsilon, None, _has_line),
     Route("zcdp tight", "Canonne, Kamath, Steinke 2020, Corollary 13", _concentrated_tight, None, _has_line),
     Route("renyi basic", "Mironov 2017, Proposition 3", _renyi_basic, None, _has_curve),
     Route(
@@ -315,7 +325,7 @@ ROUTES = (
     Route(
         "closed form",
         "the profile of one mechanism",
-        _closed,
+        _closed_form_epsilon,
         _closed_log_delta,
         lambda bag: bool(_closed_pairs(bag)),
     ),
@@ -330,8 +340,10 @@ ROUTES = (
 BY_NAME = {route.name: route for route in ROUTES}
 
 
-def chosen(bag: Bag) -> list[Route]:
-    """The routes that can be the tightest for this bag: an exact one alone, else all that might win."""
+def promising_routes(bag: Bag) -> list[Route]:
+    """The routes that can be the tightest for this bag: an exact one alone, else all that might
+    win.
+    """
     if bag.gaussian is not None:
         return [BY_NAME["gdp"]]
     if _closed_pairs(bag):
@@ -350,7 +362,7 @@ def best_epsilon(bag: Bag, delta: float) -> float:
 
 def best_route(bag: Bag, delta: float) -> tuple[float, Route]:
     """The least ε and the route that gave it; a Rényi bound is the last resort."""
-    found = [(route.epsilon(bag, delta), index, route) for index, route in enumerate(chosen(bag))]
+    found = [(route.epsilon(bag, delta), index, route) for index, route in enumerate(promising_routes(bag))]
     if delta > bag.failure and (all(math.isinf(epsilon) for epsilon, _, _ in found) or _is_rough(bag)):
         for route in (BY_NAME["renyi improved"], BY_NAME["renyi optimal"]):
             found.append((route.epsilon(bag, delta), len(found), route))
@@ -359,7 +371,9 @@ def best_route(bag: Bag, delta: float) -> tuple[float, Route]:
 
 
 def _is_rough(bag: Bag) -> bool:
-    """Whether a lattice was needed although great losses are rare: then another theorem may be closer."""
+    """Whether a lattice was needed although great losses are rare: then another theorem may be
+    closer.
+    """
     if "compositions" not in bag.__dict__ or len(bag.entries) > _MOST_CURVES:
         return False
     rough = [composition.spectrum for composition in bag.compositions if composition.is_rough]
@@ -368,7 +382,9 @@ def _is_rough(bag: Bag) -> bool:
 
 def best_log_delta(bag: Bag, epsilon: float) -> tuple[float, Route]:
     """The least log δ and the route that gave it."""
-    routes = [route for route in chosen(bag) if route.log_delta is not None] or [BY_NAME["renyi improved"]]
+    routes = [route for route in promising_routes(bag) if route.log_delta is not None] or [
+        BY_NAME["renyi improved"]
+    ]
     if not has_pairs(bag):
         names = ["renyi improved", "renyi optimal", *(["basic"] if math.isfinite(bag.worst_loss) else [])]
         routes = [BY_NAME[name] for name in names]
@@ -402,7 +418,9 @@ def _least_over_orders(
 
 
 def _minimum(function: Callable[[float], float], stated: list[float]) -> float:
-    """The least value over orders: any order is valid, so a grid refined around its best point is enough."""
+    """The least value over orders: any order is valid, so a grid refined around its best point is
+    enough.
+    """
     return min(function(order) for order in [*stated, *_orders_around(function)])
 
 

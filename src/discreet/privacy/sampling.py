@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Amplification by sampling: one function for each (scheme, relation), each with its theorem.
 
-**Guarantee.** The sample is secret and drawn afresh for each run. "poisson": every unit is in the sample independently
-with probability `rate`. "without-replacement": a sample of fixed size m out of n, `rate` = m/n, n public. Batches made by
-shuffling are neither, and get no amplification here.
+**Guarantee.** The sample is secret and drawn afresh for each run. "poisson": every unit is in the
+sample independently with probability `rate`. "without-replacement": a sample of fixed size m out of
+n, `rate` = m/n, n public. Batches made by shuffling are neither, and get no amplification here.
 
-What would break it: showing the sample, re-using it, dividing by the secret number of records, or accounting one
-scheme with the formula of another (ε 1.6 against 12.9 for one and the same training run).
+What would break it: showing the sample, re-using it, dividing by the secret number of records, or
+accounting one scheme with the formula of another (ε 1.6 against 12.9 for one and the same training
+run).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from discreet.errors import UnsupportedGuarantee
 from discreet.privacy import divergences, families
 from discreet.privacy.bag import Bag, greatest_of
 from discreet.privacy.guarantee import ComposedGuarantee, Guarantee, only_bag
-from discreet.privacy.pairs import Pair, diluted, masked, rediluted, symmetrised
+from discreet.privacy.pairs import Pair, dilute, dilute_other, mask, symmetrise
 from discreet.privacy.primitives import Primitive
 from discreet.privacy.unit import RELATIONS, Unit
 
@@ -73,7 +74,9 @@ class SampledGuarantee(Primitive):
         return min(worst, base.renyi(order))
 
     def concentration(self) -> tuple[float, float]:
-        """Sampling never raises a Rényi divergence (joint quasi-convexity), but does not lower ρ in general."""
+        """Sampling never raises a Rényi divergence (joint quasi-convexity), but does not lower ρ in
+        general.
+        """
         xi, rho = self._base_bag.concentrated
         worst = super().concentration()
         return (xi, rho) if rho < worst[1] else worst
@@ -91,9 +94,11 @@ class SampledGuarantee(Primitive):
 
         - Poisson, add-remove: by data of one record, (1-q)·Q + qP against Q.
         - Poisson, known under replace only: by a mechanism that says whether its sample is empty.
-        - Fixed size: by data in which all other records are equal, so that the sample has the record or is as without it.
-        - Poisson, replaced: additive noise and ε-privacy have an exact pair (`families.antipodal_gaussian`); the general
-          rule takes the worst of two mixtures that no mechanism need have at once.
+        - Fixed size: by data in which all other records are equal, so that the sample has the
+          record or is as without it.
+        - Poisson, replaced: additive noise and ε-privacy have an exact pair
+          (`families.antipodal_gaussian`); the general rule takes the worst of two mixtures that no
+          mechanism need have at once.
         """
         if self._theorem is _poisson_replace:
             return self._antipodal is not None and self._antipodal.infinite == 0
@@ -108,7 +113,7 @@ class SampledGuarantee(Primitive):
         if self._theorem is _poisson_add_remove:
             return self._theorem(base_witness(self.inner), self.rate)
         if self._theorem is _poisson_replace_only:
-            return tuple(masked(pair, self.rate) for pair in base_witness(self.inner))
+            return tuple(mask(pair, self.rate) for pair in base_witness(self.inner))
         if self._theorem is _poisson_replace:
             pair = self._antipodal
             # what was not listed counts as revealed in an upper bound, and not at all here
@@ -119,15 +124,17 @@ class SampledGuarantee(Primitive):
     def _antipodal(self) -> Pair | None:
         return self.inner.antipodal(self.rate) if isinstance(self.inner, Primitive) else None
 
-    def grouped(self, size: int) -> Guarantee:
-        """All units join or leave together: for Poisson samples the comonotone pair, else a chain of neighbours."""
+    def _group_of(self, size: int) -> Guarantee:
+        """All units join or leave together: for Poisson samples the comonotone pair, else a chain
+        of neighbours.
+        """
         from discreet.privacy.groups import GroupGuarantee, sampled_group
 
         return (sampled_group if self._theorem is _poisson_add_remove and self.pairs() else GroupGuarantee)(
             self, size
         )
 
-    def moved(self, size: int) -> Guarantee:
+    def _group_apart(self, size: int) -> Guarantee:
         """Some join and some leave: a chain of neighbours."""
         from discreet.privacy.groups import GroupGuarantee
 
@@ -139,7 +146,9 @@ class SampledGuarantee(Primitive):
 
     @property
     def _base(self) -> Guarantee:
-        """The guarantee that the theorem starts from: for two units if it needs a replaced one and has a removed one."""
+        """The guarantee that the theorem starts from: for two units if it needs a replaced one and
+        has a removed one.
+        """
         doubled = _THEOREMS[self.scheme, self.inner.unit.relation, self.unit.relation][1]
         return self.inner.at_distance(2) if doubled else self.inner
 
@@ -161,7 +170,7 @@ class SampledGuarantee(Primitive):
         return f"{inner}.sampled({', '.join(words)})"
 
 
-def sampled(inner: Guarantee, rate: float, scheme: str, relation: str | None) -> Guarantee:
+def sample(inner: Guarantee, rate: float, scheme: str, relation: str | None) -> Guarantee:
     """See `Guarantee.sampled`."""
     rate = check.rate(rate=rate)
     scheme = check.choice(SCHEMES, scheme=scheme)
@@ -181,7 +190,7 @@ def sampled(inner: Guarantee, rate: float, scheme: str, relation: str | None) ->
         and inner.inner.unit == inner.unit
     ):
         # a Poisson sample of a Poisson sample is one, at the product of the rates
-        return sampled(inner.inner, inner.rate * rate, scheme, relation)
+        return sample(inner.inner, inner.rate * rate, scheme, relation)
     if len(inner.bags()) > 1:
         raise UnsupportedGuarantee(
             "DP202",
@@ -195,32 +204,40 @@ def sampled(inner: Guarantee, rate: float, scheme: str, relation: str | None) ->
 
 
 def _poisson_add_remove(base: tuple[Pair, ...], rate: float) -> tuple[Pair, ...]:
-    """Removed: ((1-q)Q + qP, Q). Added: (P, (1-q)P + qQ). By joint convexity over the other records' samples."""
-    return diluted(base[0], rate), rediluted(base[-1], rate)
+    """Removed: ((1-q)Q + qP, Q). Added: (P, (1-q)P + qQ). By joint convexity over the other
+    records' samples.
+    """
+    return dilute(base[0], rate), dilute_other(base[-1], rate)
 
 
 def _poisson_replace(base: tuple[Pair, ...], rate: float) -> tuple[Pair, ...]:
-    """H_γ ≤ q·H_γ'(two units), γ' = 1 + (γ-1)/q, γ ≥ 1 (advanced joint convexity, Balle, Barthe, Gaboardi 2018).
+    """H_γ ≤ q·H_γ'(two units), γ' = 1 + (γ-1)/q, γ ≥ 1 (advanced joint convexity, Balle, Barthe,
+    Gaboardi 2018).
 
-    Additive log-concave noise and ε-privacy have exact pairs instead: `families.antipodal_gaussian`.
+    Additive log-concave noise and ε-privacy have exact pairs instead:
+    `families.antipodal_gaussian`.
     """
     return _fixed_size_replace(base, rate)
 
 
 def _poisson_replace_only(base: tuple[Pair, ...], rate: float) -> tuple[Pair, ...]:
-    """H_γ ≤ q·H_γ: the replaced record is in the sample with probability q, and nothing else is known."""
-    return (masked(greatest_of(base), rate),)
+    """H_γ ≤ q·H_γ: the replaced record is in the sample with probability q, and nothing else is
+    known.
+    """
+    return (mask(greatest_of(base), rate),)
 
 
 def _fixed_size_replace(base: tuple[Pair, ...], rate: float) -> tuple[Pair, ...]:
-    """H_γ = q·H_γ'(base under replace) for γ ≥ 1 and its mirror image below, for every step on its own."""
-    return (symmetrised(diluted(greatest_of(base), rate)),)
+    """H_γ = q·H_γ'(base under replace) for γ ≥ 1 and its mirror image below, for every step on its
+    own.
+    """
+    return (symmetrise(dilute(greatest_of(base), rate)),)
 
 
 def _fixed_size_add_remove(base: tuple[Pair, ...], rate: float) -> tuple[Pair, ...]:
     """m of n+1 against m of n records: as Poisson, with the base pair of a replaced record."""
     pair = greatest_of(base)
-    return diluted(pair, rate), rediluted(pair, rate)
+    return dilute(pair, rate), dilute_other(pair, rate)
 
 
 #: (scheme, relation of the base, relation of the result) ↦ (theorem, whether the base is taken for two units)
@@ -246,7 +263,7 @@ def base_witness(base: Guarantee) -> tuple[Pair, ...]:
 def _one_way(base: Guarantee, rate: float) -> tuple[Pair, ...]:
     """One record replaced by another, always in the same role: what an actual data set can show."""
     pair = base_witness(base)[0]
-    return diluted(pair, rate), rediluted(pair, rate)
+    return dilute(pair, rate), dilute_other(pair, rate)
 
 
 def pairs_of(base: Guarantee) -> tuple[Pair, ...]:

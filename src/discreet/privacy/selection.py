@@ -4,17 +4,20 @@
     selected(gaussian(noise=2.0), mean_runs=10)      # K runs, only the best one is shown
     one_of(laplace(scale=1), gaussian(noise=1))      # one of them, chosen without a look at the data
 
-K has the truncated negative binomial law P(K = k) ∝ (1-γ)^k · Π_{0<l<k} (l+η)/(l+1), k ≥ 1; for η = 0 that is
-(1-γ)^k / k.
+K has the truncated negative binomial distribution P(K = k) ∝ (1-γ)^k · Π_{0<l<k} (l+η)/(l+1), k ≥
+1; for η = 0 that is (1-γ)^k / k.
 
-**Guarantee.** The views of `selected(q, …)` hold for the whole experiment: K is drawn, q is run K times on the same data,
-and the run that comes first in some total order of q's *outputs* is released.
+**Guarantee.** The views of `selected(q, …)` hold for the whole experiment: K is drawn, q is run K
+times on the same data, and the run that comes first in some total order of q's *outputs* is
+released.
 
-Why it holds: selection.proof.md. In short: the winner's law is E[K]·(γ/u)^(1+η)·Q with u(y) = γ + (1-γ)·Q(better
-than y). If u'(y) ≤ e^(c/(1+η))·u(y) for all neighbours, then δ(e + c) ≤ E[K]·δ_Q(e), the greatest loss grows by c, and
-D_λ by c + log E[K] / (λ-1), which is Theorem 2 of Papernot and Steinke 2022.
+Why it holds: selection.proof.md. In short: the winner's distribution is E[K]·(γ/u)^(1+η)·Q with
+u(y) = γ + (1-γ)·Q(better than y). If u'(y) ≤ e^(c/(1+η))·u(y) for all neighbours, then δ(e + c) ≤
+E[K]·δ_Q(e), the greatest loss grows by c, and D_λ by c + log E[K] / (λ-1), which is Theorem 2 of
+Papernot and Steinke 2022.
 
-What would break it: an order that looks at the data, showing K, the time that it took, or any run but the best.
+What would break it: an order that looks at the data, showing K, the time that it took, or any run
+but the best.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from discreet.privacy import families
 from discreet.privacy.bag import Bag, BagItem, pair_of_curve, pair_of_profile
 from discreet.privacy.guarantee import Guarantee, alternatives
 from discreet.privacy.moments import Array
-from discreet.privacy.pairs import Pair, log_delta_of, symmetrised
+from discreet.privacy.pairs import Pair, log_delta_of, symmetrise
 from discreet.privacy.primitives import Primitive
 from discreet.privacy.unit import Unit, same_unit
 
@@ -87,22 +90,26 @@ class SelectedGuarantee(Primitive):
         knots, deltas = _tilt(self) + shifts, mean_runs(self.gamma, self.eta) * _profile(pairs, shifts)
         if math.isfinite(worst):
             knots, deltas = np.append(knots, worst), np.append(deltas, self.failure)
-        return (symmetrised(pair_of_profile(*_falling(knots, np.minimum(1.0, deltas)))),)
+        return (symmetrise(pair_of_profile(*_falling(knots, np.minimum(1.0, deltas)))),)
 
     def witness(self) -> tuple[Pair, ...]:
-        """A run may come with a number of its own by which they are ordered, and then the winner is any one run.
+        """A run may come with a number of its own by which they are ordered, and then the winner is
+        any one run.
 
-        So `tight` is not claimed: other orders reveal more, though for none is the rule known to be attained.
+        So `tight` is not claimed: other orders reveal more, though for none is the rule known to be
+        attained.
         """
         parts = [part for bag in alternatives(self.inner) for part, _ in bag.entries]
         pairs = max((part.witness() for part in parts), key=lambda found: found[0].exceeds(0.0)[0])
         return tuple(replace(pair, infinite=pair.infinite * (1 - 1e-9)) for pair in pairs)
 
-    def grouped(self, size: int) -> Guarantee:
-        """The rule needs nothing of the inner mechanism but its curve, so it may be that of a group."""
+    def _group_of(self, size: int) -> Guarantee:
+        """The rule needs nothing of the inner mechanism but its curve, so it may be that of a
+        group.
+        """
         return SelectedGuarantee(self.inner.group(size), self.gamma, self.eta, unit=self.unit)
 
-    def moved(self, size: int) -> Guarantee:
+    def _group_apart(self, size: int) -> Guarantee:
         return SelectedGuarantee(self.inner.at_distance(size), self.gamma, self.eta, unit=self.unit)
 
     @property
@@ -121,7 +128,8 @@ class SelectedGuarantee(Primitive):
 
 @dataclass(frozen=True, repr=False)
 class OneOfGuarantee(Guarantee):
-    """One of several mechanisms, chosen by chance or by a rule that does not see the data; which one may be shown.
+    """One of several mechanisms, chosen by chance or by a rule that does not see the data; which
+    one may be shown.
 
     Its curve is an average of theirs, hence nowhere above the greatest.
     """
@@ -139,10 +147,10 @@ class OneOfGuarantee(Guarantee):
     def bags(self) -> list[tuple[tuple[BagItem, int], ...]]:
         return [bag for part in sorted(self.parts, key=repr) for bag in part.bags()]
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         return one_of(*(part.group(size) for part in self.parts))
 
-    def moved(self, size: int) -> Guarantee:
+    def _group_apart(self, size: int) -> Guarantee:
         return one_of(*(part.at_distance(size) for part in self.parts))
 
     def __repr__(self) -> str:
@@ -155,8 +163,9 @@ def selected(
 ) -> Guarantee:
     """The best of a random, secret number of runs, of which only the best is released.
 
-    **Guarantee.** See the module. State either `mean_runs`, the mean of K, or `gamma`. For an ε-private mechanism and
-    η = 0 the result is 2ε-private at most, however many runs there are on average.
+    **Guarantee.** See the module. State either `mean_runs`, the mean of K, or `gamma`. For an
+    ε-private mechanism and η = 0 the result is 2ε-private at most, however many runs there are on
+    average.
 
     >>> from discreet import privacy
     >>> best = privacy.selected(privacy.pure(0.5), mean_runs=100)
@@ -181,8 +190,9 @@ def selected(
 def one_of(*parts: Guarantee) -> Guarantee:
     """One of several mechanisms, whichever was chosen: the greatest of their curves at every point.
 
-    **Guarantee.** Holds if the choice does not depend on the data (a fair die, the day of the week), and also covers
-    saying which one it was. What would break it: choosing by a look at the data.
+    **Guarantee.** Holds if the choice does not depend on the data (a fair die, the day of the
+    week), and also covers saying which one it was. What would break it: choosing by a look at the
+    data.
 
     >>> from discreet import privacy
     >>> privacy.one_of(privacy.pure(1.0), privacy.pure(0.5)).epsilon(delta=0)
@@ -221,7 +231,9 @@ def gamma_for(runs: float | None, eta: float = 0.0) -> float:
 
 @lru_cache(maxsize=256)
 def _tilt(node: SelectedGuarantee) -> float:
-    """The least c that is proved with u' ≤ e^(c/(1+η))·u: from the curve, the greatest loss or the divergences."""
+    """The least c that is proved with u' ≤ e^(c/(1+η))·u: from the curve, the greatest loss or the
+    divergences.
+    """
     pairs = _pairs(node.inner)
     at = np.append(0.0, _knots(pairs))
     lost, gamma = _profile(pairs, at), node.gamma
@@ -234,7 +246,9 @@ def _tilt(node: SelectedGuarantee) -> float:
 
 
 def _tilt_of_losses(node: SelectedGuarantee) -> float:
-    """The same for the runs that do not fail, from the greatest loss or from D_λ (see selection.proof.md)."""
+    """The same for the runs that do not fail, from the greatest loss or from D_λ (see
+    selection.proof.md).
+    """
     worst, gamma = _worst_loss(node.inner), node._clean_gamma  # noqa: SLF001 - the formulas belong to the node
     spare = (1 - node.gamma) * (1 - _failure(node.inner))
     best = float(_minus_log(gamma, spare, np.array([-math.expm1(-worst)]))[0])
@@ -266,7 +280,9 @@ def _divergence(inner: Guarantee, order: float) -> float:
 
 @lru_cache(maxsize=64)
 def _pairs(inner: Guarantee) -> tuple[Pair, ...]:
-    """Pairs whose greatest curve is above that of the guarantee, over all alternatives and both directions."""
+    """Pairs whose greatest curve is above that of the guarantee, over all alternatives and both
+    directions.
+    """
     return tuple(pair for bag in alternatives(inner) for pair in _pairs_of(bag))
 
 
@@ -279,7 +295,7 @@ def _pairs_of(bag: Bag) -> tuple[Pair, ...]:
 
 
 def _knots(pairs: tuple[Pair, ...]) -> Array:
-    """Where the curve is read: between these, and at the kinks of laws with few outcomes."""
+    """Where the curve is read: between these, and at the kinks of distributions with few outcomes."""
     top = min(max(1e-6, *(pair.greatest for pair in pairs)), _FAR)
     kinks = [pair.losses[(pair.losses > 0) & (pair.losses <= _FAR)] for pair in pairs]
     few = [losses for losses in kinks if losses.size <= _KNOTS]
@@ -293,7 +309,9 @@ def _profile(pairs: tuple[Pair, ...], at: Array) -> Array:
 
 
 def _falling(knots: Array, deltas: Array) -> tuple[Array, Array]:
-    """Points of a curve in order, each ε once, from ε = 0 on; what lies beyond doubles counts as revealed."""
+    """Points of a curve in order, each ε once, from ε = 0 on; what lies beyond doubles counts as
+    revealed.
+    """
     order = np.lexsort((deltas, knots))
     knots, first = np.unique(knots[order], return_index=True)
     knots, deltas = knots[knots < _FAR], deltas[order][first][knots < _FAR]

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renders a guarantee for people: a text, and the same as HTML with its trade-off curve as inline SVG.
+"""Renders a guarantee for people: a text, and the same as HTML with its trade-off curve as inline
+SVG.
 
-**Guarantee.** Every ε, advantage and ρ is an upper bound and is rounded up; beside an ε stands the δ that it holds at.
+**Guarantee.** Every ε, advantage and ρ is an upper bound and is rounded up; beside an ε stands the
+δ that it holds at.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
 from discreet.privacy.guarantee import Guarantee, alternatives
-from discreet.privacy.picture import tradeoff_svg
+from discreet.privacy.svg import tradeoff_svg
 
 #: The δ at which ε is shown.
 _DELTAS = (0.0, 1e-9, 1e-6)
@@ -26,17 +28,19 @@ def rows(guarantee: Guarantee) -> list[tuple[str, str]]:
     shown = {delta: guarantee.epsilon(delta) for delta in _DELTAS}
     if all(map(math.isinf, shown.values())):
         shown |= [point(guarantee)]
-    epsilons = [(f"ε at δ = {_whole(delta)}", _rounded_up(epsilon)) for delta, epsilon in shown.items()]
+    epsilons = [
+        (f"ε at δ = {_all_digits(delta)}", _upper_bound_text(epsilon)) for delta, epsilon in shown.items()
+    ]
     return [
         ("what was run", repr(guarantee)),
-        ("protects", str(guarantee.unit) if guarantee.together == 1 else _several(guarantee)),
+        ("protects", str(guarantee.unit) if guarantee.together == 1 else _several_units(guarantee)),
         *epsilons,
-        ("advantage of an attacker", _rounded_up(guarantee.advantage())),
+        ("advantage of an attacker", _upper_bound_text(guarantee.advantage())),
         (
             "misses at 1 % false alarms, at least",
             f"{math.floor(10_000 * guarantee.tradeoff(0.01)) / 100:.2f} %",
         ),
-        ("zero-concentrated ρ", _rounded_up(guarantee.concentrated())),
+        ("zero-concentrated ρ", _upper_bound_text(guarantee.concentrated())),
         *([("assumes", "; ".join(sorted(guarantee.assumes)))] if guarantee.assumes else []),
     ]
 
@@ -44,10 +48,11 @@ def rows(guarantee: Guarantee) -> list[tuple[str, str]]:
 def point(guarantee: Guarantee, delta: float | None = None) -> tuple[float, float]:
     """One point (δ, ε) that stands for the curve: at the δ that was asked for, if any.
 
-    Else at δ = 0 if ε is finite there, at the δ with which the mechanism may fail, or at 1e-6 or the double of that. Where
-    ε is infinite at the δ that was asked for, because all of it is spent on failing, a greater δ is taken.
+    Else at δ = 0 if ε is finite there, at the δ with which the mechanism may fail, or at 1e-6 or
+    the double of that. Where ε is infinite at the δ that was asked for, because all of it is spent
+    on failing, a greater δ is taken.
     """
-    own = float(_rounded_up(max(0.0, *(bag.failure for bag in alternatives(guarantee)))))
+    own = float(_upper_bound_text(max(0.0, *(bag.failure for bag in alternatives(guarantee)))))
     usual = sorted({0.0, own, max(_DELTAS[-1], 2 * own), (1 + own) / 2})
     places = usual if delta is None else [delta, *(place for place in (2 * delta, *usual) if place > delta)]
     points = ((place, guarantee.epsilon(place)) for place in places if place < 1)
@@ -62,11 +67,12 @@ def least_epsilon(guarantee: Guarantee, delta: float | None = None) -> str:
     ('1.06071 at δ = 1e-06', '1.18175 at δ = 1e-07')
     """
     place, epsilon = point(guarantee, delta)
-    return f"{_rounded_up(epsilon)} at δ = {_whole(place)}"
+    return f"{_upper_bound_text(epsilon)} at δ = {_all_digits(place)}"
 
 
 def short(guarantee: Guarantee) -> str:
-    """What was run, with at most six digits; less noise than there is, or more ε, where digits are left out.
+    """What was run, with at most six digits; less noise than there is, or more ε, where digits are
+    left out.
 
     >>> from discreet import privacy
     >>> short(privacy.gaussian(noise=4.224678890657337) + privacy.pure(0.1))
@@ -101,17 +107,17 @@ def html(guarantee: Guarantee) -> str:
     )
 
 
-def _several(guarantee: Guarantee) -> str:
+def _several_units(guarantee: Guarantee) -> str:
     change = "added or removed together" if guarantee.unit.relation == "add-remove" else "replaced together"
     return f"{guarantee.together:,} {guarantee.unit.protects}s {change}"
 
 
-def _whole(delta: float) -> str:
+def _all_digits(delta: float) -> str:
     """A δ with all its digits: at a smaller one ε is greater."""
     return f"{delta:g}" if float(f"{delta:g}") == delta else repr(delta)
 
 
-def _rounded_up(value: float) -> str:
+def _upper_bound_text(value: float) -> str:
     if math.isinf(value):
         return "∞"
     plain = Decimal(f"{value:.10e}")  # so that the nudge of a float does not become a digit

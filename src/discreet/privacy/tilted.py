@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The law of a sum of losses under an exponential tilt, on one period of a lattice, with its error bounds.
+"""The distribution of a sum of losses under an exponential tilt, on one period of a lattice, with
+its error bounds.
 
-**Guarantee.** `log_delta` of a law with `upper` set is never below the truth, otherwise never above it.
+**Guarantee.** `log_delta` of a distribution with `upper` set is never below the truth, otherwise
+never above it.
 
-The FFT computes the law modulo its period D. With window [a, a+D) and w(x) = e^{-λx}(1 - e^{-x})₊ ≤ c(λ):
+The FFT computes the distribution modulo its period D. With window [a, a+D) and w(x) = e^{-λx}(1 -
+e^{-x})₊ ≤ c(λ):
 
-- wrapping only adds mass, so the upper value misses at most the mass above a+D, whose weight is at most
-  e^{-λ(a+D-ε)};
-- the lower value must not count what was wrapped in: mass above ε+D (what lies between a+D and ε+D lands below
-  ε, where w is zero), mass below ε + 20/λ - D, each with weight c(λ) at most, and e^{-20} for the rest.
-  Without a tilt (λ = 0, c = 1) the window holds all but a negligible mass, and what is outside counts in full.
+- wrapping only adds mass, so the upper value misses at most the mass above a+D, whose weight is at
+  most e^{-λ(a+D-ε)};
+- the lower value must not count what was wrapped in: mass above ε+D (what lies between a+D and ε+D
+  lands below ε, where w is zero), mass below ε + 20/λ - D, each with weight c(λ) at most, and
+  e^{-20} for the rest. Without a tilt (λ = 0, c = 1) the window holds all but a negligible mass,
+  and what is outside counts in full.
 """
 
 from __future__ import annotations
@@ -35,8 +39,10 @@ Index = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class TiltedLaw:
-    """See the module docstring. `missed`, `wrapped` bound tilted mass; `error` bounds all round-off."""
+class TiltedDistribution:
+    """See the module docstring. `missed`, `wrapped` bound tilted mass; `error` bounds all
+    round-off.
+    """
 
     tilt: float
     log_moment: float
@@ -57,7 +63,7 @@ class TiltedLaw:
         return self.first + self.step * self.masses.size
 
     def plain(self) -> tuple[Array, Array, float]:
-        """Losses, masses and infinite mass of an untilted law; errors count as infinite."""
+        """Losses, masses and infinite mass of an untilted distribution; errors count as infinite."""
         losses = self.first + self.drift + self.step * np.arange(self.masses.size)
         noise = self.masses <= max(self.error, UNIT) / self.masses.size
         lost = self.error + self.missed + float(self.masses[noise].sum())
@@ -69,7 +75,9 @@ class TiltedLaw:
         return self._log_delta_and_slope(epsilon)[0]
 
     def epsilon(self, log_delta: float, start: float) -> float:
-        """An ε on the safe side at which log δ is (just) reached: Newton's steps, then small steps outward."""
+        """An ε on the safe side at which log δ is (just) reached: Newton's steps, then small steps
+        outward.
+        """
         if not self.upper and self.error + self.wrapped > 0.01:
             return 0.0
         at = self._newton(log_delta, start, stride=16, tolerance=1e-6)
@@ -100,7 +108,7 @@ class TiltedLaw:
 
     def _log_delta_and_slope(self, epsilon: float, stride: int = 1) -> tuple[float, float]:
         at = epsilon - self.drift if self.upper else epsilon + self.drift
-        over, under = self._weighed(at, stride)
+        over, under = self._weigh(at, stride)
         if self.upper:
             over += (self.error + (at < self.first)) * peak(self.tilt)
             over += self.missed * math.exp(-self.tilt * max(0.0, self.last - at))
@@ -112,7 +120,7 @@ class TiltedLaw:
         slope = under / over if over > 0 and under > 0 else self.tilt + 1.0
         return min(0.0, log_add(log_finite, self.infinite, upper=self.upper)), slope
 
-    def _weighed(self, at: float, stride: int) -> tuple[float, float]:
+    def _weigh(self, at: float, stride: int) -> tuple[float, float]:
         """E w(L - at) over the window, and the same with 1 - e^{-x} replaced by e^{-x}.
 
         With a stride, roughly: every stride-th point counts for its neighbours too.
@@ -138,10 +146,12 @@ def _powers(rate: float, count: int) -> Array:
 
 
 def convolve(tilted: list[Array], indices: list[Index], counts: list[int], size: int) -> tuple[Array, float]:
-    """The law of the sum of `counts` copies of each index, modulo `size`, and a bound on its total error.
+    """The distribution of the sum of `counts` copies of each index, modulo `size`, and a bound on
+    its total error.
 
-    Round-off: an FFT is off by at most `relative` times the norm (Higham 2002, Theorem 24.2; the constant here
-    is about ten times the proved one), a power multiplies that by the count, and |·|₁ ≤ √size·|·|₂.
+    Round-off: an FFT is off by at most `relative` times the norm (Higham 2002, Theorem 24.2; the
+    constant here is about ten times the proved one), a power multiplies that by the count, and |·|₁
+    ≤ √size·|·|₂.
     """
     singles, repeated = _dense(tilted, indices, counts, size)
     merged, merge_error = _merge_short(singles, size)
@@ -166,7 +176,9 @@ Piece = tuple[int, Array, int]
 def _dense(
     tilted: list[Array], indices: list[Index], counts: list[int], size: int
 ) -> tuple[list[Piece], list[Piece]]:
-    """Each law as an array over consecutive indices; those to be used once apart from the repeated ones."""
+    """Each distribution as an array over consecutive indices; those to be used once apart from the
+    repeated ones.
+    """
     singles: list[Piece] = []
     repeated: list[Piece] = []
     for weights, index, count in zip(tilted, indices, counts, strict=True):
@@ -180,7 +192,9 @@ def _dense(
 
 
 def _merge_short(pieces: list[Piece], size: int) -> tuple[list[Piece], float]:
-    """Convolve short laws pairwise, shortest first, so that the long FFT is done for few of them."""
+    """Convolve short distributions pairwise, shortest first, so that the long FFT is done for few
+    of them.
+    """
     heap = [(weights.size, number, start, weights) for number, (start, weights, _) in enumerate(pieces)]
     heapq.heapify(heap)
     error, number = 0.0, len(heap)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A guarantee as a test that an attacker runs: trade-off curve, ROC, posterior, loss distribution.
 
-Someone who sees the answer must decide between two neighbouring data sets. Every (ε, δ) that holds forbids a corner:
-with false alarms α the miss rate is at least max(0, 1 - δ - e^ε·α, e^{-ε}·(1 - δ - α)) (Wasserman, Zhou 2010). The
-trade-off curve is the supremum over the whole profile, so any set of proved (ε, δ) gives a value on the safe side.
+Someone who sees the answer must decide between two neighbouring data sets. Every (ε, δ) that holds
+forbids a corner: with false alarms α the miss rate is at least max(0, 1 - δ - e^ε·α, e^{-ε}·(1 - δ
+- α)) (Wasserman, Zhou 2010). The trade-off curve is the supremum over the whole profile, so any set
+of proved (ε, δ) gives a value on the safe side.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class Roc:
 
 @dataclass(frozen=True, eq=False)
 class LossDistribution:
-    """P-masses at privacy losses, for the dominating worst case; `infinite` is the mass where all is revealed."""
+    """P-masses at privacy losses, for the dominating worst case; `infinite` is the mass where all
+    is revealed.
+    """
 
     losses: Array
     masses: Array
@@ -67,7 +70,9 @@ def roc(guarantee: Guarantee, points: int) -> Roc:
 
 
 def posterior(guarantee: Guarantee, prior: float, delta: float) -> float:
-    """See `Guarantee.posterior`. P(L > t) ≤ δ(s)/(1 - e^{s-t}) for every s < t, so t = ε(cδ) - log(1-c) will do."""
+    """See `Guarantee.posterior`. P(L > t) ≤ δ(s)/(1 - e^{s-t}) for every s < t, so t = ε(cδ) -
+    log(1-c) will do.
+    """
     if delta == 0:
         shift = guarantee.epsilon(0.0)
     else:
@@ -96,7 +101,7 @@ def loss(guarantee: Guarantee) -> LossDistribution:
     bags = alternatives(guarantee)
     compositions = [composition for bag in bags for composition in bag.compositions]
     worst = max(compositions, key=lambda composition: composition.chernoff_log_delta(1.0))
-    pair = _sorted(worst.as_pair())
+    pair = _sort_losses(worst.as_pair())
     return LossDistribution(pair.losses, pair.p, pair.infinite)
 
 
@@ -128,7 +133,7 @@ def _along_exact_profile(bag: Bag, false_alarm: float) -> float:
 
     pairs = bag.alone.pairs()
     kinks = np.unique(np.concatenate([[0.0], *(pair.losses[pair.losses > 0] for pair in pairs)]))
-    best = max((at(float(epsilon)) for epsilon in _thinned(kinks, 400)), default=0.0)
+    best = max((at(float(epsilon)) for epsilon in _thin_out(kinks, 400)), default=0.0)
     if all(pair.smooth is None for pair in pairs):
         return max(0.0, best) * (1 - 1e-12)
     top = max(pair.greatest for pair in pairs)
@@ -136,7 +141,9 @@ def _along_exact_profile(bag: Bag, false_alarm: float) -> float:
 
 
 def _curve(bag: Bag, false_alarm: Array) -> Array:
-    """The trade-off curve of a bag from the law of its loss, good to about 1e-12 in absolute terms."""
+    """The trade-off curve of a bag from the distribution of its loss, good to about 1e-12 in
+    absolute terms.
+    """
     if bag.gaussian is not None:
         return np.asarray(ndtr(-ndtri(false_alarm) - bag.gaussian) * (1 - 1e-13))
     epsilons, deltas = _profile(bag)
@@ -153,9 +160,9 @@ def _profile(bag: Bag) -> tuple[Array, Array]:
         pairs = bag.alone.pairs()
         top = min(max(pair.greatest for pair in pairs), 700.0)
         kinks = np.concatenate([pair.losses[(pair.losses > 0) & (pair.losses < 700)] for pair in pairs])
-        epsilons = np.unique(np.concatenate([np.linspace(0, top, 400), _thinned(np.unique(kinks), 400)]))
+        epsilons = np.unique(np.concatenate([np.linspace(0, top, 400), _thin_out(np.unique(kinks), 400)]))
         return epsilons, np.array([math.exp(best_log_delta(bag, float(epsilon))[0]) for epsilon in epsilons])
-    laws = [_sorted(composition.as_pair()) for composition in bag.compositions]
+    laws = [_sort_losses(composition.as_pair()) for composition in bag.compositions]
     epsilons = np.unique(np.concatenate([[0.0], *(_telling_losses(pair) for pair in laws)]))
     deltas = np.max([_deltas(pair, epsilons) for pair in laws], axis=0)
     if not has_pairs(bag):
@@ -164,13 +171,15 @@ def _profile(bag: Bag) -> tuple[Array, Array]:
     return epsilons, deltas
 
 
-def _sorted(pair: Pair) -> Pair:
+def _sort_losses(pair: Pair) -> Pair:
     order = np.argsort(pair.losses, kind="stable")
     return replace(pair, losses=pair.losses[order], p=pair.p[order], q=pair.q[order])
 
 
 def _telling_losses(pair: Pair) -> Array:
-    """A few hundred losses that cut both laws into equal shares, or all of them if there are few."""
+    """A few hundred losses that cut both distributions into equal shares, or all of them if there
+    are few.
+    """
     over = (pair.losses > 0) & (pair.losses < 700)
     losses = pair.losses[over]
     if losses.size <= 1000:
@@ -237,5 +246,5 @@ def _highest(function: Callable[[float], float], low: float, high: float) -> flo
     return max(values[at], function((low + high) / 2))
 
 
-def _thinned(values: Array, most: int) -> Array:
+def _thin_out(values: Array, most: int) -> Array:
     return values if values.size <= most else values[np.linspace(0, values.size - 1, most).astype(int)]

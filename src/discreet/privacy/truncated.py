@@ -1,22 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """A mechanism without its greatest losses: what remains with probability 1 - δ.
 
-**Guarantee.** For every ordered pair of neighbours with laws (P, Q) there are P = (1-δ)·P̂ + δ·P̃ and Q = (1-δ)·Q̂ + δ·Q̃ with
-log dP̂/dQ̂ ≤ `greatest` and D_order(P̂‖Q̂) ≤ `divergence`; δ is `delta`, no more than what was asked for.
+**Guarantee.** For every ordered pair of neighbours with distributions (P, Q) there are P = (1-δ)·P̂
++ δ·P̃ and Q = (1-δ)·Q̂ + δ·Q̃ with log dP̂/dQ̂ ≤ `greatest` and D_order(P̂‖Q̂) ≤ `divergence`; δ is
+`delta`, no more than what was asked for.
 
-Why it holds. Let (P, Q) be a pair that dominates the whole run in that direction (composed first, truncated once), L its
-loss, and t ≥ 0 with P(L > t) = δ. Put P̂ = P(·|L ≤ t), Q̂ = Q(·|L ≤ t). Since Q(L > t) ≤ e^{-t}·δ ≤ δ, (1-δ)·Q̂ ≤ Q, so
-this is such a decomposition; the new loss is L + log Q(L ≤ t) - log(1-δ) ≤ L - log(1-δ), hence
+Why it holds. Let (P, Q) be a pair that dominates the whole run in that direction (composed first,
+truncated once), L its loss, and t ≥ 0 with P(L > t) = δ. Put P̂ = P(·|L ≤ t), Q̂ = Q(·|L ≤ t).
+Since Q(L > t) ≤ e^{-t}·δ ≤ δ, (1-δ)·Q̂ ≤ Q, so this is such a decomposition; the new loss is L +
+log Q(L ≤ t) - log(1-δ) ≤ L - log(1-δ), hence
 
     (order-1)·D_order(P̂‖Q̂) ≤ log E_P[e^{(order-1)·L}; L ≤ t] - order·log(1-δ).
 
-By Blackwell the mechanism is a kernel applied to the pair; the decomposition goes through it, and D does not grow.
+By Blackwell the mechanism is a kernel applied to the pair; the decomposition goes through it, and D
+does not grow.
 
-The pair is a lattice one whose curve is nowhere below the true one, though its masses may add up to a little more than
-1. The true curve is convex and starts at 1, so it also lies below the greatest convex curve below both; that one
-belongs to an actual pair, which lacks only some of the lowest losses. So the tail P(L > t) and the truncated moment of
-the lattice are both bounds. They are computed from its law under a tilt e^{λL}, 0 < λ < order - 1, where an error of τ
-costs at most τ·e^{K-λt} in the tail and τ·e^{K+(order-1-λ)t} in the moment (see `losses`).
+The pair is a lattice one whose curve is nowhere below the true one, though its masses may add up to
+a little more than
+1. The true curve is convex and starts at 1, so it also lies below the greatest convex curve below
+   both; that one belongs to an actual pair, which lacks only some of the lowest losses. So the tail
+   P(L > t) and the truncated moment of the lattice are both bounds. They are computed from its
+   distribution under a tilt e^{λL}, 0 < λ < order - 1, where an error of τ costs at most τ·e^{K-λt}
+   in the tail and τ·e^{K+(order-1-λ)t} in the moment (see `losses`).
 """
 
 from __future__ import annotations
@@ -38,7 +43,7 @@ _DEEP, _OUTSIDE = 25.0, 1e-12
 
 
 @dataclass(frozen=True)
-class Truncated:
+class Truncation:
     """See the module docstring."""
 
     delta: float
@@ -47,10 +52,12 @@ class Truncated:
 
 
 @dataclass(frozen=True, eq=False)
-class _Law:
-    """A law of the loss: masses e^{K-λL}·m at increasing losses, where the m are wrong by `error` in all.
+class _Distribution:
+    """A distribution of the loss: masses e^{K-λL}·m at increasing losses, where the m are wrong by
+    `error` in all.
 
-    `infinite` is the mass where all is revealed; `below` is where the window starts (-∞: nothing is missing there).
+    `infinite` is the mass where all is revealed; `below` is where the window starts (-∞: nothing is
+    missing there).
     """
 
     losses: Array
@@ -61,7 +68,7 @@ class _Law:
     infinite: float
     below: float
 
-    def cut(self, delta: float, order: float) -> Truncated | None:
+    def cut(self, delta: float, order: float) -> Truncation | None:
         """At the least loss t ≥ 0 that is exceeded with probability δ at most."""
         first = int(np.searchsorted(self.losses, 0.0))
         # where that overflows the tail is out of the question anyway
@@ -75,7 +82,7 @@ class _Law:
         lost, edge = float(tails[within[0]]), float(self.losses[last])
         left_out = -math.log1p(-lost)
         divergence = (self._log_moment_to(last, order) + order * left_out) / (order - 1)
-        return Truncated(lost, (edge + left_out) * (1 + 1e-14), max(0.0, divergence))
+        return Truncation(lost, (edge + left_out) * (1 + 1e-14), max(0.0, divergence))
 
     def _log_moment_to(self, last: int, order: float) -> float:
         """log E[e^{(order-1)L}; L ≤ t], rounded up."""
@@ -85,8 +92,9 @@ class _Law:
         return self.log_moment + rate * edge + math.log(total) + _MASS * (1 + 1e-6 * abs(rate * edge))
 
 
-def truncations(guarantee: Guarantee, deltas: tuple[float, ...], order: float) -> list[Truncated]:
-    """The mechanism truncated at each of some δ; those that the numerics cannot resolve are left out.
+def truncations(guarantee: Guarantee, deltas: tuple[float, ...], order: float) -> list[Truncation]:
+    """The mechanism truncated at each of some δ; those that the numerics cannot resolve are left
+    out.
 
     >>> from discreet import privacy
     >>> run = 1_000 * privacy.gaussian(noise=0.8).sampled(rate=0.001)
@@ -100,29 +108,33 @@ def truncations(guarantee: Guarantee, deltas: tuple[float, ...], order: float) -
     compositions = [composition for bag in bags for composition in bag.compositions]
     if any(composition.is_untold for composition in compositions):
         return []
-    laws = [_law(composition, deltas, order) for composition in compositions]
+    laws = [_distribution(composition, deltas, order) for composition in compositions]
     found = [[law.cut(delta, order) for law in laws] for delta in deltas]
     return [_greatest([way for way in ways if way]) for ways in found if all(ways)]
 
 
-def _law(composition: Composition, deltas: tuple[float, ...], order: float) -> _Law:
-    """The listed outcomes if there are few, else the law under a tilt that suits the δ in question."""
+def _distribution(composition: Composition, deltas: tuple[float, ...], order: float) -> _Distribution:
+    """The listed outcomes if there are few, else the distribution under a tilt that suits the δ in
+    question.
+    """
     if composition.listed:
         at = np.argsort(composition.listed.losses)
         losses, p = composition.listed.losses[at], composition.listed.p[at]
-        return _Law(losses, p, 0.0, 0.0, 0.0, composition.listed.infinite, -math.inf)
+        return _Distribution(losses, p, 0.0, 0.0, 0.0, composition.listed.infinite, -math.inf)
     middle = math.fsum(map(math.log, deltas)) / len(deltas)
     tilt = composition.coarse.frame_for_delta(middle).tilt
     tilt = tilt if tilt < 0.95 * (order - 1) else 0.8 * (order - 1)
     frame = composition.coarse.bulk(tilt, _OUTSIDE)
     start = min(frame.start, -_DEEP / (order - 1 - tilt))
-    law = composition.law(replace(frame, start=start, period=frame.latest - start), upper=True)
+    law = composition.distribution(replace(frame, start=start, period=frame.latest - start), upper=True)
     losses = law.first + law.drift + law.step * np.arange(law.masses.size)
-    return _Law(losses, law.masses, tilt, law.log_moment, law.error + law.missed, law.infinite, law.first)
+    return _Distribution(
+        losses, law.masses, tilt, law.log_moment, law.error + law.missed, law.infinite, law.first
+    )
 
 
-def _greatest(ways: list[Truncated]) -> Truncated:
+def _greatest(ways: list[Truncation]) -> Truncation:
     """All directions and alternatives at once."""
-    return Truncated(
+    return Truncation(
         max(way.delta for way in ways), max(way.greatest for way in ways), max(way.divergence for way in ways)
     )

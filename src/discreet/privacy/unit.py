@@ -16,9 +16,10 @@ RELATIONS = ("add-remove", "replace")
 class Unit:
     """One protected unit and the neighbouring relation.
 
-    **Guarantee.** Two data sets are neighbours if they differ in one `protects`: it is present in one and
-    absent in the other ("add-remove"), or has other values in it ("replace", where the size is public).
-    The two relations differ by up to a factor of two in ε, so guarantees under different ones never mix.
+    **Guarantee.** Two data sets are neighbours if they differ in one `protects`: it is present in
+    one and absent in the other ("add-remove"), or has other values in it ("replace", where the size
+    is public). The two relations differ by up to a factor of two in ε, so guarantees under
+    different ones never mix.
 
     >>> Unit("patient", "replace")
     Unit(protects='patient', relation='replace')
@@ -45,7 +46,8 @@ class Unit:
 def unit_of(unit: str | Unit, relation: str | None = None) -> Unit:
     """The unit that a caller named: a `Unit`, or a word for whom it protects and a relation.
 
-    A word alone is protected under "add-remove". Beside a `Unit`, `relation` is left out or repeats the unit's own.
+    A word alone is protected under "add-remove". Beside a `Unit`, `relation` is left out or repeats
+    the unit's own.
 
     >>> unit_of("patient"), unit_of(Unit("patient", "replace"))
     (Unit(protects='patient', relation='add-remove'), Unit(protects='patient', relation='replace'))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guarantees in JSON, versioned.
 
-**Guarantee.** `from_json(to_json(g)) == g`. A stored description never changes its meaning: kinds are never removed, their
-fields are never re-interpreted, new fields are optional with the old meaning as default, and a description that this
-version does not understand is refused, never guessed at.
+**Guarantee.** `from_json(to_json(g)) == g`. A stored description never changes its meaning: kinds
+are never removed, their fields are never re-interpreted, new fields are optional with the old
+meaning as default, and a description that this version does not understand is refused, never
+guessed at.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def from_json(text: str) -> Guarantee:
         raise BadDescription(
             "DP401",
             f"this is not a description of a guarantee ({type(error).__name__}).",
-            why="a damaged description must not turn into some other promise.",
+            why="a damaged description must not turn into another guarantee.",
             fix="pass the text that guarantee.to_json() returned, unchanged.",
         ) from error
 
@@ -102,7 +103,7 @@ def _pack(node: Guarantee) -> dict[str, Any]:
                 "parts": sorted(choices, key=lambda part: json.dumps(part, sort_keys=True)),
             }
     assert isinstance(node, primitives.Primitive)
-    values = {name: _plain(value) for name, value in node.stated().items()}
+    values = {name: _plain(value) for name, value in node.parameters().items()}
     unit = {"protects": node.unit.protects, "relation": node.unit.relation}
     return {"kind": _KINDS[type(node)], "unit": unit, **values}
 
@@ -113,7 +114,7 @@ def _unpack(data: dict[str, Any]) -> Guarantee:
         case "composed":
             return compose([(_unpack(part["of"]), _count(part["count"])) for part in fields["parts"]])
         case "sampled":
-            return sampling.sampled(
+            return sampling.sample(
                 _unpack(fields["of"]), fields["rate"], fields["scheme"], fields["relation"]
             )
         case "group":
@@ -129,7 +130,9 @@ def _unpack(data: dict[str, Any]) -> Guarantee:
 
 
 def _leaf(kind: str, fields: dict[str, Any], unit: Unit) -> Guarantee:
-    """A primitive through its public constructor, so that stored values are checked like given ones."""
+    """A primitive through its public constructor, so that stored values are checked like given
+    ones.
+    """
     match kind:
         case "renyi":
             return constructors.renyi_curve(dict(fields["points"]), unit=unit)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guarantees around other guarantees: disjoint parts of the data, and the pairs that users bring themselves."""
+"""Guarantees around other guarantees: disjoint parts of the data, and the pairs that users bring
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.privacy import divergences, families
 from discreet.privacy.bag import BagItem, greatest_of
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.pairs import Pair, atoms, swapped
+from discreet.privacy.pairs import Pair, atoms, swap
 from discreet.privacy.primitives import Primitive
 from discreet.privacy.unit import RELATIONS, Unit, same_unit, unit_of
 
@@ -26,7 +28,9 @@ _ALIKE = 4e-16
 
 @dataclass(frozen=True, repr=False)
 class OneDirectionGuarantee(Primitive):
-    """A mechanism in one direction only: how it looks to a record that leaves (0) or enters (1) its part."""
+    """A mechanism in one direction only: how it looks to a record that leaves (0) or enters (1) its
+    part.
+    """
 
     inner: Primitive
     direction: int
@@ -55,10 +59,12 @@ class OneDirectionGuarantee(Primitive):
 
 @dataclass(frozen=True, repr=False)
 class ParallelGuarantee(Guarantee):
-    """Mechanisms on disjoint parts of the data, each record in the part that a public rule of that record names.
+    """Mechanisms on disjoint parts of the data, each record in the part that a public rule of that
+    record names.
 
-    A record that is added or removed touches one part, so the guarantee is the worst part. A replaced record
-    may leave one part and enter another: then it is the worst two, or one part twice.
+    A record that is added or removed touches one part, so the guarantee is the worst part. A
+    replaced record may leave one part and enter another: then it is the worst two, or one part
+    twice.
     """
 
     parts: frozenset[Guarantee]
@@ -82,7 +88,7 @@ class ParallelGuarantee(Guarantee):
         leaves, enters = ([_facing(bag, way) for part in parts for bag in part.bags()] for way in (0, 1))
         return twice + [left + entered for left in leaves for entered in enters]
 
-    def grouped(self, size: int) -> Guarantee:
+    def _group_of(self, size: int) -> Guarantee:
         raise UnsupportedGuarantee(
             "DP203",
             "a group may lie in several parallel parts at once.",
@@ -99,7 +105,11 @@ class ParallelGuarantee(Guarantee):
 
 @check.arguments
 def parallel(*parts: Guarantee, relation: str | None = None) -> Guarantee:
-    """One mechanism for each of several disjoint parts of the data (add-remove guarantees of the parts).
+    """The guarantee of one mechanism for each of several disjoint parts of the data.
+
+    **Guarantee.** A record that is added or removed touches one part, so the guarantee is that of
+    the worst part (McSherry 2009, Theorem 4). The parts have add-remove guarantees. What would
+    break it: a rule that assigns a record to a part by looking at other records.
 
     >>> from discreet import privacy
     >>> parallel(privacy.pure(1.0), privacy.pure(0.5)).epsilon(delta=0)
@@ -134,13 +144,15 @@ def _facing(bag: tuple[tuple[BagItem, int], ...], way: int) -> tuple[tuple[BagIt
 
 @dataclass(frozen=True, repr=False)
 class PairGuarantee(Primitive):
-    """Two probability tables on the same outcomes: the laws of the answer for two neighbours."""
+    """Two probability tables on the same outcomes: the distributions of the answer for two
+    neighbours.
+    """
 
     p: tuple[float, ...]
     q: tuple[float, ...]
     taken: frozenset[str] = frozenset()
 
-    #: A replaced record may have either of the two laws first, and finitely many outcomes keep the maximum exact.
+    #: A replaced record may have either of the two distributions first, and finitely many outcomes keep the maximum exact.
     tight = True
 
     @property
@@ -183,7 +195,7 @@ class PairGuarantee(Primitive):
 
     def witness(self) -> tuple[Pair, ...]:
         pair = atoms(np.array(self.p), np.array(self.q))
-        return pair, swapped(pair)
+        return pair, swap(pair)
 
     def __repr__(self) -> str:
         if len(self.p) <= 8:
@@ -228,7 +240,12 @@ class TwoGaussiansGuarantee(Primitive):
 def pair(
     p: Sequence[float], q: Sequence[float], *, unit: str | Unit = "record", relation: str | None = None
 ) -> Guarantee:
-    """Any two distributions on the same outcomes, as two tables of probabilities.
+    """The guarantee of a mechanism whose answers have these two distributions, for two neighbours.
+
+    `p` and `q` are tables of probabilities on the same outcomes.
+
+    **Guarantee.** Covers every mechanism that the pair dominates, in both directions (Zhu, Dong,
+    Wang 2022). What would break it: neighbours whose answers differ more than the pair does.
 
     >>> from discreet import privacy
     >>> round(privacy.pair([0.9, 0.1], [0.2, 0.8]).advantage(), 9)
@@ -255,7 +272,17 @@ def pair_of_densities(
     unit: str | Unit = "record",
     relation: str | None = None,
 ) -> Guarantee:
-    """Two density functions on an interval, integrated numerically; the result says that it assumes so."""
+    """The guarantee of a mechanism whose answers have these two densities on an interval, for two
+    neighbours.
+
+    **Guarantee.** That of `pair`, if the numerical integration of both densities is exact. The
+    guarantee states this assumption in `assumes`.
+
+    >>> from discreet import privacy
+    >>> box = privacy.pair_of_densities(lambda x: 0 * x + 1, lambda x: 2 * x, support=(0.0, 1.0))
+    >>> round(box.advantage(), 3)
+    0.25
+    """
     pieces = check.whole(pieces=pieces)
     low, high = (check.real(support=end) for end in support) if isinstance(support, tuple) else (0.0, 0.0)
     if not low < high:
@@ -280,7 +307,16 @@ def pair_of_densities(
 def two_gaussians(
     shift: float, ratio: float, *, unit: str | Unit = "record", relation: str | None = None
 ) -> Guarantee:
-    """Gaussian answers whose standard deviation depends on the data: N(0, ratio²) against N(shift, 1)."""
+    """The guarantee of Gaussian answers whose standard deviation depends on the data: N(0, ratio²)
+    against N(shift, 1).
+
+    **Guarantee.** The curve of that pair. Rényi divergences are finite only below some order (Gil,
+    Alajaji, Linder 2013).
+
+    >>> from discreet import privacy
+    >>> privacy.two_gaussians(shift=0.5, ratio=1.1).epsilon(delta=1e-6) > 2
+    True
+    """
     shift, ratio = check.real(shift=shift), check.moderate(ratio=ratio)
     if shift == 0 and ratio == 1:
         raise BadParameter(
@@ -318,7 +354,7 @@ def _table(name: str, values: Sequence[float]) -> tuple[float, ...]:
         raise BadParameter(
             "DP106",
             f"{name} must be a list of probabilities that add up to 1.",
-            why="it is the law of an answer.",
+            why="it is the distribution of an answer.",
             fix=f"{name}=[0.9, 0.1]",
         )
     return table

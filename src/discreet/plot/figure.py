@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A figure that shows itself in a notebook, with its words, whatever the notebook's plotting mode is.
+"""A figure that renders itself in a notebook, with its description, whatever the notebook's
+plotting mode is.
 
 The only file that needs matplotlib to be loaded; `discreet.plot.canvas` loads it.
 """
@@ -20,7 +21,7 @@ from discreet.plot.canvas import words_of
 _FIXED: dict[Any, Any] = {"svg.hashsalt": "discreet", "svg.fonttype": "path"}
 
 
-class Picture(Figure):
+class NotebookFigure(Figure):
     """A figure that was not made by pyplot, so that nothing global remembers it."""
 
     def _repr_svg_(self) -> str:

@@ -13,7 +13,7 @@ import pytest
 from discreet import plot, privacy
 from discreet.errors import BadParameter, MissingExtra
 from discreet.plot.band import certified_misses
-from discreet.plot.canvas import rounded_up
+from discreet.plot.canvas import upper_bound_text
 from discreet.plot.spread import histogram
 from tests import oracle
 
@@ -185,9 +185,9 @@ def test_the_error_is_that_of_the_mechanisms():
 def test_what_is_left_is_the_limit_less_what_was_spent():
     picture = plot.burn_down([0.25, 0.25], 1.0, when=[0, 4], time="days")
     drawn = lines(picture)
-    assert drawn["ε left"].get_ydata().tolist() == [1, 0.75, 0.5, 0.5]
+    assert drawn["ε remaining"].get_ydata().tolist() == [1, 0.75, 0.5, 0.5]
     assert drawn["at this pace"].get_xdata()[-1] == 8
-    assert "0.5 of 1 ε is left after 2 spends; at this pace nothing is left at 8 days" in plot.alt_text(
+    assert "0.5 of 1 ε remains after 2 spends; at this pace nothing remains at 8 days" in plot.alt_text(
         picture
     )
     assert "overspent by 0.5" in plot.alt_text(plot.burn_down([1.5], 1.0))
@@ -195,7 +195,11 @@ def test_what_is_left_is_the_limit_less_what_was_spent():
 
 
 def test_words_round_bounds_up():
-    assert (rounded_up(2.12501), rounded_up(2.125), rounded_up(math.inf)) == ("2.126", "2.125", "∞")
+    assert (upper_bound_text(2.12501), upper_bound_text(2.125), upper_bound_text(math.inf)) == (
+        "2.126",
+        "2.125",
+        "∞",
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures with nothing installed: the attacker's curve, and a hundred squares, as self-contained SVG.
+"""Pictures with nothing installed: the attacker's curve, and a hundred squares, as self-contained
+SVG.
 
-**Guarantee.** The points of a curve are those of `Guarantee.roc`, rounded to the hundredth of a pixel; what the words beside
-it say is rounded to the safe side. Every picture has a `<title>` and a `<desc>` for those who do not see it.
+**Guarantee.** The points of a curve are those of `Guarantee.roc`, rounded to the hundredth of a
+pixel; what the words beside it say is rounded to the safe side. Every picture has a `<title>` and a
+`<desc>` for those who do not see it.
 """
 
 from __future__ import annotations
@@ -68,7 +70,9 @@ class _Frame:
 
 @check.arguments
 def tradeoff_svg(guarantees: Mapping[str, Guarantee], size: int = 200, paper: str = "none") -> str:
-    """Trade-off curves: the false alarm rate on the x axis, the miss rate on the y axis, safety top right; a name "" has no legend."""
+    """Trade-off curves: the false alarm rate on the x axis, the miss rate on the y axis, safety top
+    right; a name "" has no legend.
+    """
     return _square(guarantees, _Frame(size), paper, rising=False)
 
 
@@ -135,7 +139,8 @@ def _bends(across: Array, heights: Array) -> list[tuple[float, float]]:
 
 
 def look(number: int) -> tuple[str, tuple[int, ...], float]:
-    """Colour, dash and width of the n-th line, no two alike: of six lines either tells, of more both together do.
+    """Colour, dash and width of the n-th line, no two alike: of six lines either tells, of more
+    both together do.
 
     >>> len({look(number) for number in range(200)}), len({look(number)[:2] for number in range(36)})
     (200, 36)
@@ -183,8 +188,10 @@ def _axes(frame: _Frame, upwards: str) -> str:
     )
 
 
-def hundred(filled: int, words: str, side: int = 11) -> str:
-    """A hundred squares of which some are filled; a line after the first fifty, which are the coin's."""
+def hundred_squares_svg(filled: int, words: str, side: int = 11) -> str:
+    """A hundred squares of which some are filled; a line after the first fifty, which are the
+    coin's.
+    """
     size = 10 * side
     squares = "".join(
         f"<rect x='{side * (at % 10) + 1}' y='{side * (at // 10) + 1}' width='{side - 2}' height='{side - 2}' "

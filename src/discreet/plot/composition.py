@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A race of composition theorems: what each proves as the number of runs grows.
+"""A comparison of composition theorems: the ε that each proves as the number of runs grows.
 
-**Guarantee.** Every point is `Guarantee.epsilon` by that route, so it is an upper bound; the lowest line is the tightest proof.
+**Guarantee.** Every point is `Guarantee.epsilon` by that route, so it is an upper bound; the lowest
+line is the tightest proof.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ import numpy as np
 
 from discreet import check
 from discreet.errors import UnsupportedGuarantee
-from discreet.plot.canvas import axes_for, finish, rounded_up, style
+from discreet.plot.canvas import axes_for, finish, style, upper_bound_text
 from discreet.privacy.guarantee import Guarantee
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: The runners, and what they are called on the track.
+#: The routes that are drawn, and their labels.
 _ROUTES = {
     "basic": "basic",
     "advanced": "advanced",
@@ -40,9 +41,19 @@ def race(
     most: int = 100,
     ax: Axes | None = None,
 ) -> Figure:
-    """ε at δ of k runs of a mechanism, by every theorem that applies, for k up to `most` (or for the given `runs`)."""
+    """Plot ε at δ of k runs of a mechanism by every composition theorem that applies, for k up to
+    `most` or for `runs`.
+
+    **Guarantee.** Every point is an upper bound on ε, proved by the theorem that its line is named
+    after; the lowest line is the tightest proof. The theorems are those of `Guarantee.compare`.
+
+    >>> from discreet import plot, privacy
+    >>> figure = plot.race(privacy.pure(0.1), delta=1e-6, most=50)
+    >>> plot.alt_text(figure)[:47]
+    'What composition theorems prove as runs are add'
+    """
     at = check.inner_probability(delta=delta)
-    counts = [check.whole(runs=k) for k in runs] if runs is not None else _spread(check.whole(most=most))
+    counts = [check.whole(runs=k) for k in runs] if runs is not None else _run_counts(check.whole(most=most))
     ax, ends = axes_for(ax, (5.6, 4.0)), {}
     for number, (route, name) in enumerate([*_ROUTES.items(), (None, "exact")]):
         values = [_epsilon(k * mechanism, at, route) for k in counts]
@@ -54,8 +65,8 @@ def race(
     ax.set(xlabel="runs", ylabel=f"ε at δ = {at:g}")
     ax.locator_params(axis="x", integer=True)
     ax.set_ylim(0, _height(list(ends.values())))
-    said = ", ".join(f"{name} {rounded_up(value)}" for name, value in ends.items())
-    words = f"ε of {mechanism!r}, run {counts[-1]} times, at δ = {at:g}: {said}."
+    ends_text = ", ".join(f"{name} {upper_bound_text(value)}" for name, value in ends.items())
+    words = f"ε of {mechanism!r}, run {counts[-1]} times, at δ = {at:g}: {ends_text}."
     return finish(ax, "What composition theorems prove as runs are added", words)
 
 
@@ -68,11 +79,11 @@ def _epsilon(guarantee: Guarantee, delta: float, route: str | None) -> float:
 
 
 def _height(ends: list[float]) -> float:
-    """So high that all lines but a hopeless one stay in the picture."""
+    """A height at which all lines stay visible, except one that is far above the others."""
     *others, highest = sorted(ends)
     return 1.05 * min(highest, 2.5 * others[-1]) if others else 1.05 * highest
 
 
-def _spread(most: int) -> list[int]:
+def _run_counts(most: int) -> list[int]:
     """Some twenty counts from one to the most, closer together where the lines bend."""
     return sorted({max(1, round(most * share**2)) for share in np.linspace(0.05, 1, 20).tolist()} | {1})

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noise that buys the same ε: the densities of Laplace and Gaussian noise, for an answer and for its neighbour's.
+"""The densities of Laplace and Gaussian noise with the same ε, around an answer and around its
+neighbour's.
 
-An idealised picture of continuous noise. Released numbers lie on a grid, see `discreet.mechanisms`.
+The chart shows continuous noise. Released numbers lie on a grid; see `discreet.mechanisms`.
 """
 
 from __future__ import annotations
@@ -27,19 +28,32 @@ if TYPE_CHECKING:
 def noise(
     epsilon: float = 1.0, *, delta: float = 1e-6, sensitivity: float = 1.0, ax: Axes | None = None
 ) -> Figure:
-    """Laplace noise with ε and Gaussian noise with (ε, δ), around 0 (strong) and around a neighbour's answer (faint)."""
+    """Plot the densities of Laplace noise with ε and Gaussian noise with (ε, δ) for one number.
+
+    The strong curves stand around the exact answer 0, the faint ones around the answer of a
+    neighbour, `sensitivity` away.
+
+    **Guarantee.** The Laplace noise is ε-differentially private and the Gaussian noise (ε,
+    δ)-differentially private for a number of this sensitivity. Why it holds: Dwork, McSherry,
+    Nissim, Smith 2006; Balle, Wang 2018. The chart itself reads no data.
+
+    >>> from discreet import plot
+    >>> figure = plot.noise(epsilon=0.5, delta=1e-6)
+    >>> plot.alt_text(figure).startswith("Noise with the same ε")
+    True
+    """
     epsilon, sensitivity = check.moderate(epsilon=epsilon), check.moderate(sensitivity=sensitivity)
     delta = check.inner_probability(delta=delta)
     scale = sensitivity / epsilon
     sigma = sensitivity * calibrate(gaussian, to=approximate(epsilon, delta))
-    reach = 3 * max(sigma, scale) + sensitivity
-    across = np.union1d(np.linspace(-reach, reach, 601), [0.0, sensitivity])
+    width = 3 * max(sigma, scale) + sensitivity
+    across = np.union1d(np.linspace(-width, width, 601), [0.0, sensitivity])
     ax = axes_for(ax, (5.6, 3.6))
-    laws: dict[str, Callable[[Array], Array]] = {
+    densities: dict[str, Callable[[Array], Array]] = {
         f"Laplace, ε = {epsilon:g}": partial(_laplace, scale),
         f"Gaussian, ε = {epsilon:g} at δ = {delta:g}": partial(_gaussian, sigma),
     }
-    for number, (name, density) in enumerate(laws.items()):
+    for number, (name, density) in enumerate(densities.items()):
         ax.plot(across, density(across), label=name, **style(number))
         ax.plot(across, density(across - sensitivity), alpha=0.4, **style(number))
     ax.set(xlabel=f"released, if the exact answer is 0 (strong) or {sensitivity:g} (faint)", ylabel="density")
@@ -48,7 +62,7 @@ def noise(
         f"For one answer that moves by {sensitivity:g}: Laplace noise of scale {scale:.4g} (standard deviation "
         f"{math.sqrt(2) * scale:.4g}) and Gaussian noise of standard deviation {sigma:.4g}."
     )
-    return finish(ax, "Noise that buys the same ε", words, legend="above")
+    return finish(ax, "Noise with the same ε", words, legend="above")
 
 
 def _laplace(scale: float, x: Array) -> Array:
