@@ -11,10 +11,10 @@ from dataclasses import replace
 import pytest
 
 from discreet.errors import BadDescription, BadParameter, DiscreetError, RefusedQuestion
-from discreet.tables.ask.after import Column, Combined, Literal
+from discreet.tables.ask.after import PublicValue, ReleasedColumn, ReleasedOperation
 from discreet.tables.ask.sql import parse
-from discreet.tables.data.dataset import Column as Described
 from discreet.tables.data.dataset import Dataset, Each, Table
+from discreet.tables.data.dataset import ReleasedColumn as Described
 from discreet.tables.data.expr import Compare, Constant, leaves
 from discreet.tables.data.sums import Filtered
 from discreet.tables.plan.compile import compile_question
@@ -183,11 +183,11 @@ def test_p13_having_order_and_limit_see_released_numbers_only():
     released = {one.name for one in question.aggregates} | {key.name for key in question.keys}
 
     def names(after):
-        if isinstance(after, Column):
+        if isinstance(after, ReleasedColumn):
             return {after.name}
-        return set() if isinstance(after, Literal) else set().union(*map(names, after.parts))
+        return set() if isinstance(after, PublicValue) else set().union(*map(names, after.parts))
 
-    assert isinstance(question.having, Combined)
+    assert isinstance(question.having, ReleasedOperation)
     assert names(question.having) | names(question.order[0].of) <= released
     assert question.rows == parse("SELECT COUNT(*) FROM visits", WORLD).question.rows, (
         "no row is filtered by it"

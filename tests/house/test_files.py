@@ -24,8 +24,6 @@ ELSEWHERE = [
     r"\biss" + r"ue #?\d+\b",
     r"(?i)\bsub" + "agent",
     r"(?i)\bcl" + r"aude\b",
-    r"\bLL" + r"M\b",
-    r"(?i)\blanguage " + r"model\b",
     r"(?i)pypi\." + "org",
     r"(?i)python" + r"hosted\.org",
 ]

@@ -38,6 +38,19 @@ ARROWS: dict[str, tuple[str, ...]] = {
     "__init__": ("extras",),  # the façade loads its names lazily and is imported by nobody
 }
 
+# The folders of `tables`, and the folders that each may import. A question goes from `ask` to `plan` to `answer`.
+TABLES: dict[str, tuple[str, ...]] = {
+    "data": (),
+    "ask": ("data",),
+    "answer": ("ask", "data"),
+    "plan": ("answer", "ask", "data"),
+    "engines": ("data",),
+    "open": ("data", "engines"),
+    "__init__": ("ask",),
+}
+#: A data set understands the words of a question; so it imports those, and begins a question.
+WORDS = {"discreet.tables.ask.asking", "discreet.tables.ask.query"}
+
 # Third-party modules, and the only places where they may be named.
 HOMES: dict[str, tuple[str, ...]] = {
     "numpy": (
@@ -138,6 +151,19 @@ def forbidden(path: Path) -> list[str]:
 def test_imports_follow_the_arrows(path):
     assert part_of(module_name(path)) in ARROWS, "a new part: draw its arrow here and in architecture.md"
     assert forbidden(path) == []
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "tables").rglob("*.py")), ids=relative)
+def test_a_question_never_goes_back_to_a_folder(path):
+    folder = folder_of(module_name(path))
+    against = {target for _, target in imports(path) if target.startswith("discreet.tables.")}
+    against = {target for target in against if folder_of(target) not in {folder, *TABLES[folder]}}
+    assert against - (WORDS if module_name(path) == "discreet.tables.data.dataset" else set()) == set()
+
+
+def folder_of(module: str) -> str:
+    """The folder of `tables` that a module lies in."""
+    return module.split(".")[2] if module != "discreet.tables" else "__init__"
 
 
 def test_siblings_and_ancestors_are_out_of_reach():

@@ -21,7 +21,7 @@ def here(visits, folder):
     [
         (f"data.sql({COUNT})", "sql"),
         ('data.groupby("ward").count()', "groupby"),
-        ("float(data.count())", "Prepared"),
+        ("float(data.count())", "AggregateQuery"),
         ("len(data)", "Dataset"),
     ],
 )

@@ -166,7 +166,7 @@ def _(expr: e.Coalesce, row: Row) -> Any:
 
 
 @value.register
-def _(expr: e.Part, row: Row) -> Any:
+def _(expr: e.DatePart, row: Row) -> Any:
     cells = value(expr.of, row)
     if cells is None:
         return None

@@ -14,8 +14,8 @@ from discreet import privacy
 from discreet.errors import BadDescription, BadParameter
 from discreet.tables.answer.answer import Answer, Noisy
 from discreet.tables.answer.arrange import arrange
-from discreet.tables.ask.after import Column, Combined, Literal
-from discreet.tables.ask.question import Order, Output, Question
+from discreet.tables.ask.after import PublicValue, ReleasedColumn, ReleasedOperation
+from discreet.tables.ask.question import AnswerColumn, Question, SortOrder
 from discreet.tables.data.sums import Private
 
 
@@ -30,7 +30,7 @@ def wards(**more) -> Answer:
         "count": noisy([10, -1, 7], whole=True, nonnegative=True, text="COUNT(*)", noise="Laplace"),
         "avg_days": noisy([3.5, None, 1.25], 0.5, text="AVG(days)"),
     }
-    said = {"question": "SELECT …", "notes": ("Values were moved between 0 and 60.",), "withheld": ""}
+    said = {"question": "SELECT …", "notes": ("Values were moved between 0 and 60.",), "suppressed": ""}
     return Answer.of(
         keys=["ward"],
         groups=[("a",), ("b",), (None,)],
@@ -43,7 +43,7 @@ def asked(**more) -> Question:
     return Question(Private("visits"), (), **more)
 
 
-COUNT, DAYS, WARD = Column("count"), Column("avg_days"), Column("ward")
+COUNT, DAYS, WARD = ReleasedColumn("count"), ReleasedColumn("avg_days"), ReleasedColumn("ward")
 
 
 def test_every_noisy_column_has_its_two_ends():
@@ -62,7 +62,7 @@ def test_every_noisy_column_has_its_two_ends():
 
 
 def test_the_text_shows_the_numbers_and_what_must_be_said():
-    text = str(wards(private=False, withheld="Groups of fewer than 20 are likely withheld."))
+    text = str(wards(private=False, suppressed="Groups of fewer than 20 are likely withheld."))
     assert "NOT PRIVATE" in text
     assert "fewer than 20" in text
     assert "between 0 and 60" in text
@@ -114,12 +114,12 @@ def test_json_brings_everything_back():
         groups=[(day, moment, True)],
         columns={"count": Noisy((3,), (-math.inf,), (4,), deviation=1.5, whole=True)},
         guarantee=privacy.gaussian(2.0),
-        withheld="some",
+        suppressed="some",
     )
     back = Answer.from_json(answer.to_json())
     assert back.groups == ((day, moment, True),)
     assert back.columns["count"] == Noisy((3,), (None,), (4,), deviation=1.5, whole=True)
-    assert (back.guarantee, back.withheld) == (privacy.gaussian(2.0), "some")
+    assert (back.guarantee, back.suppressed) == (privacy.gaussian(2.0), "some")
 
 
 def test_an_answer_of_the_first_version_is_read():
@@ -148,8 +148,10 @@ def test_what_is_no_answer_is_refused(text, code):
 
 
 def test_outputs_are_renamed_and_computed_with_their_intervals():
-    per = Combined("*", (Combined("/", (DAYS, COUNT)), Literal(100)))
-    shown = arrange(wards(), asked(outputs=(Output("w", WARD), Output("n", COUNT), Output("per", per))))
+    per = ReleasedOperation("*", (ReleasedOperation("/", (DAYS, COUNT)), PublicValue(100)))
+    shown = arrange(
+        wards(), asked(outputs=(AnswerColumn("w", WARD), AnswerColumn("n", COUNT), AnswerColumn("per", per)))
+    )
     assert shown.header == ["w", "n", "n_lo", "n_hi", "per", "per_lo", "per_hi"]
     assert shown.columns["per"].values == (35.0, None, pytest.approx(1.25 / 7 * 100))
     assert shown.columns["per"].lo[0] == pytest.approx(3.0 / 12 * 100)
@@ -158,7 +160,12 @@ def test_outputs_are_renamed_and_computed_with_their_intervals():
 
 def test_a_quotient_by_what_may_be_zero_says_nothing():
     answer = Answer.of(keys=[], groups=[()], columns={"a": noisy([1]), "b": noisy([1])})
-    shown = arrange(answer, asked(outputs=(Output("q", Combined("/", (Column("a"), Column("b")))),)))
+    shown = arrange(
+        answer,
+        asked(
+            outputs=(AnswerColumn("q", ReleasedOperation("/", (ReleasedColumn("a"), ReleasedColumn("b")))),)
+        ),
+    )
     assert (shown.columns["q"].values, shown.columns["q"].lo, shown.columns["q"].hi) == (
         (1.0,),
         (None,),
@@ -175,7 +182,12 @@ def test_two_noisy_columns_are_taken_at_a_higher_confidence_each():
 
     columns = {name: noisy([5], interval=ends) for name in "ab"}
     answer = Answer.of(keys=[], groups=[()], columns=columns)
-    shown = arrange(answer, asked(outputs=(Output("s", Combined("+", (Column("a"), Column("b")))),)))
+    shown = arrange(
+        answer,
+        asked(
+            outputs=(AnswerColumn("s", ReleasedOperation("+", (ReleasedColumn("a"), ReleasedColumn("b")))),)
+        ),
+    )
     assert seen == pytest.approx([0.975, 0.975])
     assert (shown.columns["s"].lo, shown.columns["s"].hi) == ((0,), (20,))
 
@@ -184,33 +196,39 @@ def test_two_noisy_columns_are_taken_at_a_higher_confidence_each():
     ("op", "parts", "value", "ends"),
     [
         ("-", (COUNT,), -10, (-12, -8)),
-        ("-", (COUNT, Literal(1)), 9, (7, 11)),
-        ("abs", (Combined("-", (Literal(9), COUNT)),), 1, (0, 3)),
-        ("abs", (Combined("-", (Literal(1), COUNT)),), 9, (7, 11)),
+        ("-", (COUNT, PublicValue(1)), 9, (7, 11)),
+        ("abs", (ReleasedOperation("-", (PublicValue(9), COUNT)),), 1, (0, 3)),
+        ("abs", (ReleasedOperation("-", (PublicValue(1), COUNT)),), 9, (7, 11)),
         ("round", (DAYS,), 4, (3, 4)),
-        ("round", (DAYS, Literal(1)), 3.5, (3.0, 4.0)),
-        ("least", (COUNT, Literal(9)), 9, (8, 9)),
-        ("greatest", (COUNT, Literal(11)), 11, (11, 12)),
-        ("*", (COUNT, Literal(-1)), -10, (-12, -8)),
+        ("round", (DAYS, PublicValue(1)), 3.5, (3.0, 4.0)),
+        ("least", (COUNT, PublicValue(9)), 9, (8, 9)),
+        ("greatest", (COUNT, PublicValue(11)), 11, (11, 12)),
+        ("*", (COUNT, PublicValue(-1)), -10, (-12, -8)),
     ],
 )
 def test_the_interval_of_an_operator_is_its_hull(op, parts, value, ends):
-    shown = arrange(wards(), asked(outputs=(Output("x", Combined(op, parts)),)))
+    shown = arrange(wards(), asked(outputs=(AnswerColumn("x", ReleasedOperation(op, parts)),)))
     column = shown.columns["x"]
     assert (column.values[0], column.lo[0], column.hi[0]) == (value, *ends)
 
 
 def test_having_order_and_limit_read_released_numbers_only():
-    few = Combined(">", (COUNT, Literal(0)))
-    shown = arrange(wards(), asked(having=few, order=(Order(COUNT),), limit=1))
+    few = ReleasedOperation(">", (COUNT, PublicValue(0)))
+    shown = arrange(wards(), asked(having=few, order=(SortOrder(COUNT),), limit=1))
     assert shown.groups == ((None,),)
-    assert arrange(wards(), asked(order=(Order(COUNT, descending=True),))).groups == (("a",), (None,), ("b",))
-    assert arrange(wards(), asked(order=(Order(DAYS),))).groups == ((None,), ("a",), ("b",))
-    unknown = Combined(">", (DAYS, Literal(0)))
+    assert arrange(wards(), asked(order=(SortOrder(COUNT, descending=True),))).groups == (
+        ("a",),
+        (None,),
+        ("b",),
+    )
+    assert arrange(wards(), asked(order=(SortOrder(DAYS),))).groups == ((None,), ("a",), ("b",))
+    unknown = ReleasedOperation(">", (DAYS, PublicValue(0)))
     assert arrange(wards(), asked(having=unknown)).groups == (("a",), (None,))
-    either = Combined("or", (unknown, Combined("=", (WARD, Literal("b")))))
+    either = ReleasedOperation("or", (unknown, ReleasedOperation("=", (WARD, PublicValue("b")))))
     assert arrange(wards(), asked(having=either)).groups == (("a",), ("b",), (None,))
-    both = Combined("and", (few, Combined("not", (Combined("=", (WARD, Literal("a"))),))))
+    both = ReleasedOperation(
+        "and", (few, ReleasedOperation("not", (ReleasedOperation("=", (WARD, PublicValue("a"))),)))
+    )
     assert arrange(wards(), asked(having=both)).groups == ()
 
 
@@ -218,7 +236,7 @@ def test_having_order_and_limit_read_released_numbers_only():
 
 
 def test_views_cut_and_round_and_say_so():
-    seen = wards().nonnegative().rounded()
+    seen = wards().nonnegative().round()
     assert seen.columns["count"].values == (10, 0, 7)
     assert seen.columns["count"].lo == (8, 0, 5)
     assert seen.columns["avg_days"] == wards().columns["avg_days"]
@@ -227,7 +245,7 @@ def test_views_cut_and_round_and_say_so():
 
 def test_a_rounded_interval_holds_the_one_that_was_released():
     column = Noisy((1.5,), (0.2,), (2.9,), whole=True)
-    seen = Answer.of(keys=[], groups=[()], columns={"count": column}).rounded().columns["count"]
+    seen = Answer.of(keys=[], groups=[()], columns={"count": column}).round().columns["count"]
     assert (seen.values, seen.lo, seen.hi) == ((2,), (0,), (3,))
 
 

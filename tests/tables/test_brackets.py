@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from discreet import testing
-from discreet.tables.ask.after import Column, Combined
-from discreet.tables.ask.question import Output
+from discreet.tables.ask.after import ReleasedColumn, ReleasedOperation
+from discreet.tables.ask.question import AnswerColumn
 from discreet.tables.plan.brackets import BinWeights, QuantileIntervals
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.spend import Spend
@@ -223,10 +223,10 @@ def test_quartiles_hold_together_and_their_difference_has_an_interval():
     table = [(("a", i % 101),) for i in range(5000)]
     asked = question(("quantile", x, {"fraction": (1, 4)}), ("quantile", x, {"fraction": (3, 4)}), ("count",))
     names = ("quantile0", "quantile1", "count2")
-    parts = tuple(Column(name) for name in names)
+    parts = tuple(ReleasedColumn(name) for name in names)
     outputs = (
-        Output("range", Combined("-", (parts[1], parts[0]))),
-        Output("sum", Combined("+", (parts[0], parts[2]))),
+        AnswerColumn("range", ReleasedOperation("-", (parts[1], parts[0]))),
+        AnswerColumn("sum", ReleasedOperation("+", (parts[0], parts[2]))),
     )
     asked = type(asked)(asked.rows, asked.aggregates, asked.keys, outputs=outputs)
     with testing.seeded(1):

@@ -109,7 +109,7 @@ def test_large_groups_are_named_in_order_and_small_ones_are_not():
         mechanism = compile_question(asked, dataset(people, at_most=1), spend)
         answer = mechanism.draw(dataset(people, at_most=1))
         assert answer.groups == (("a",), ("b",), (None,))
-        assert "whether others exist is not said" in answer.withheld
+        assert "Smaller groups may exist." in answer.suppressed
         assert mechanism.guarantee.implies(spend.target(mechanism.unit))
 
 

@@ -19,6 +19,7 @@ from discreet.tables.data.expr import (
     Coalesce,
     Compare,
     Constant,
+    DatePart,
     Extreme,
     IsIn,
     IsNull,
@@ -26,7 +27,6 @@ from discreet.tables.data.expr import (
     Logic,
     Modulo,
     Not,
-    Part,
     Quotient,
     Read,
     Scaled,
@@ -196,8 +196,8 @@ _MADE = [
     Bucket(number("i", -WIDEST, WIDEST), tuple(range(0, 100, 7))),
     Bucket(X, tuple(k * k * 700 - 5000 for k in range(40))),
     Bucket(SMALL, ()),
-    *(Part(part, of) for part in ("year", "quarter", "month", "day", "isodow") for of in (D, TS, TZ)),
-    *(Part(part, of) for part in ("hour", "minute") for of in (TS, TZ)),
+    *(DatePart(part, of) for part in ("year", "quarter", "month", "day", "isodow") for of in (D, TS, TZ)),
+    *(DatePart(part, of) for part in ("hour", "minute") for of in (TS, TZ)),
 ]
 _TRUTHS = [B, IsNull(T), Constant(None, Type(TRUTH)), Compare("=", SMALL, whole(1))]
 _MADE += [Logic(op, pair) for op in ("and", "or") for pair in itertools.product(_TRUTHS, repeat=2)]

@@ -26,17 +26,17 @@ from discreet.tables.data.expr import (
     Coalesce,
     Compare,
     Constant,
+    DatePart,
     Extreme,
     IsIn,
     IsNull,
     Logic,
     Modulo,
     Not,
-    Part,
     Quotient,
     Read,
     Scaled,
-    aligned,
+    align,
 )
 from discreet.tables.data.sums import Filtered, Groups, Mass, Norm, Once, Private, Rows, Sizes, Sums
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days
@@ -160,7 +160,7 @@ def made(build):
 
 
 def _deeper(inner):
-    pair = st.tuples(inner, inner).map(lambda two: aligned(*two))
+    pair = st.tuples(inner, inner).map(lambda two: align(*two))
     truths = st.one_of(
         _TRUTHS,
         st.tuples(st.sampled_from(["=", "<>", "<", "<=", ">", ">="]), pair).map(
@@ -601,7 +601,7 @@ def test_every_day_of_an_era_has_its_parts():
     table = pa.table({"d": pa.array(every_day, pa.int32()).cast(pa.date32())})
     engine = engines.duckdb({"t": table}, units={"t": engines.ROW})
     day = Read("t", "d", Type(DATE, first, last))
-    parts = tuple(Part(part, day) for part in ("year", "month", "day", "isodow", "quarter"))
+    parts = tuple(DatePart(part, day) for part in ("year", "month", "day", "isodow", "quarter"))
     sums = engine.sums(Sums(Private("t"), parts, (Arithmetic("+", day, whole(0)),), Rows(1, 1)))
     dates = [date.fromordinal(number_of_day - first + 1) for number_of_day in every_day]
     assert sums == {

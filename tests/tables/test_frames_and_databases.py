@@ -15,7 +15,7 @@ import pytest
 
 import discreet as dp
 from discreet.errors import BadDescription, DiscreetError
-from discreet.tables.ask.leaf import compared
+from discreet.tables.ask.leaf import unbounded_column
 from discreet.tables.data.readers import texts
 from discreet.tables.data.sums import Once, Private, Sums
 from discreet.tables.data.types import days
@@ -31,7 +31,7 @@ WIDE = 2**63
 def cells(data, name="v"):
     """The cell of each person."""
     table = data.tables["t"]
-    keys = (compared(table, "who"), compared(table, name))
+    keys = (unbounded_column(table, "who"), unbounded_column(table, name))
     found = data.engine.sums(Sums(Private("t"), keys, (), Once()))
     assert set(found.values()) <= {(1,)}
     by_person = dict(found.keys())

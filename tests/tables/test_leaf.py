@@ -8,7 +8,16 @@ from fractions import Fraction
 import pytest
 
 from discreet.errors import BadParameter, DiscreetError, RefusedQuestion
-from discreet.tables.ask.leaf import cells, column_of, compared, exact, grid, leaf, near, rows_of
+from discreet.tables.ask.leaf import (
+    bounded_column,
+    cell_of,
+    column_of,
+    exact_number,
+    grid_places,
+    rows_of,
+    similar_names,
+    unbounded_column,
+)
 from discreet.tables.data.dataset import Column, Table
 from discreet.tables.data.expr import Read
 from discreet.tables.data.sums import Filtered, Private
@@ -30,7 +39,7 @@ VISITS = TABLES["visits"]
     ],
 )
 def test_a_grid_is_fine_where_a_double_is_and_never_too_fine(low, high):
-    places = grid(Fraction(low), Fraction(high))
+    places = grid_places(Fraction(low), Fraction(high))
     width, reach = Fraction(high) - low, max(abs(Fraction(low)), abs(Fraction(high)))
     assert places >= 0
     assert reach * 2**places <= 2**52 or places == 0
@@ -40,22 +49,22 @@ def test_a_grid_is_fine_where_a_double_is_and_never_too_fine(low, high):
 
 
 def test_whole_numbers_have_cells_of_one_and_real_ones_what_their_column_says():
-    assert leaf(VISITS, "days").of == leaf(VISITS, "days", (0, 60)).of
-    assert leaf(VISITS, "days").type.places == 0
+    assert bounded_column(VISITS, "days").of == bounded_column(VISITS, "days", (0, 60)).of
+    assert bounded_column(VISITS, "days").type.places == 0
     told = Table("t", {"x": Column("x", "real", (0, 1), places=4)})
-    assert (leaf(told, "x").type.high, leaf(told, "x").type.places) == (16, 4)
+    assert (bounded_column(told, "x").type.high, bounded_column(told, "x").type.places) == (16, 4)
 
 
 def test_ends_are_rounded_down_as_values_are():
     """0.1 is no binary fraction: the end lies in the cell of the value, so that a value at the end is not cut."""
     table = Table("t", {"x": Column("x", "real", (0, 0.1))})
-    kind = leaf(table, "x").type
-    assert kind.high == cells(Fraction("0.1"), kind.places)
+    kind = bounded_column(table, "x").type
+    assert kind.high == cell_of(Fraction("0.1"), kind.places)
     assert kind.bounds[1] <= Fraction("0.1") < kind.bounds[1] + Fraction(1, 2**kind.places)
 
 
 def test_whole_numbers_lie_between_their_bounds_even_where_these_are_not_whole():
-    kind = leaf(VISITS, "age", (Fraction(1, 2), Fraction(7, 2))).type
+    kind = bounded_column(VISITS, "age", (Fraction(1, 2), Fraction(7, 2))).type
     assert (kind.low, kind.high) == (1, 3)
 
 
@@ -64,35 +73,38 @@ def test_whole_numbers_lie_between_their_bounds_even_where_these_are_not_whole()
     [("note", TEXT), ("urgent", TRUTH), ("day", DATE), ("seen_at", MOMENT), ("days", NUMBER)],
 )
 def test_each_kind_of_column_is_read_as_its_own(column, kind):
-    assert leaf(VISITS, column).type.kind == kind
-    assert compared(VISITS, column).type.kind == kind
+    assert bounded_column(VISITS, column).type.kind == kind
+    assert unbounded_column(VISITS, column).type.kind == kind
 
 
 def test_dates_have_the_bounds_of_their_column_or_of_the_calendar():
-    assert leaf(VISITS, "day").type.bounds == ((date(2024, 1, 1) - date(1970, 1, 1)).days, 20453)
-    assert leaf(VISITS, "born").type.low == (date(1, 1, 1) - date(1970, 1, 1)).days
-    assert leaf(VISITS, "born", ("2000-01-01", datetime(2001, 1, 1, tzinfo=UTC))).type.bounds == (
+    assert bounded_column(VISITS, "day").type.bounds == ((date(2024, 1, 1) - date(1970, 1, 1)).days, 20453)
+    assert bounded_column(VISITS, "born").type.low == (date(1, 1, 1) - date(1970, 1, 1)).days
+    assert bounded_column(VISITS, "born", ("2000-01-01", datetime(2001, 1, 1, tzinfo=UTC))).type.bounds == (
         10957,
         11323,
     )
-    assert leaf(VISITS, "seen_at", ("2000-01-01T00:00:00", date(2000, 1, 2))).type.low == 946_684_800_000_000
+    assert (
+        bounded_column(VISITS, "seen_at", ("2000-01-01T00:00:00", date(2000, 1, 2))).type.low
+        == 946_684_800_000_000
+    )
 
 
 def test_a_condition_sees_numbers_as_they_are():
-    assert compared(VISITS, "days").type.bounds == (-WIDEST, WIDEST)
-    assert compared(VISITS, "cost").type.places == leaf(VISITS, "cost").type.places
-    assert compared(VISITS, "weight").type.places == 20
+    assert unbounded_column(VISITS, "days").type.bounds == (-WIDEST, WIDEST)
+    assert unbounded_column(VISITS, "cost").type.places == bounded_column(VISITS, "cost").type.places
+    assert unbounded_column(VISITS, "weight").type.places == 20
 
 
 def test_a_number_without_bounds_says_both_places_where_they_can_be_written():
     with pytest.raises(BadParameter) as caught:
-        leaf(VISITS, "weight", text="AVG(weight)")
+        bounded_column(VISITS, "weight", text="AVG(weight)")
     assert caught.value.code == "DP104"
-    assert "AVG(weight) needs bounds and none are declared." in str(caught.value)
+    assert "AVG(weight) needs bounds, and none are declared." in str(caught.value)
     assert "bounds = [0, 500]" in caught.value.fix
     assert "AVG(CLAMP(weight, 0, 500))" in caught.value.fix
     with pytest.raises(BadParameter, match=r"CLAMP\(age, 0, 500\)"):
-        leaf(VISITS, "age")
+        bounded_column(VISITS, "age")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +121,7 @@ def test_a_number_without_bounds_says_both_places_where_they_can_be_written():
 )
 def test_bounds_that_are_none_are_refused(bounds):
     with pytest.raises(DiscreetError) as caught:
-        leaf(VISITS, "weight", bounds)
+        bounded_column(VISITS, "weight", bounds)
     assert caught.value.code in {"DP104", "DP107", "DP705"}
 
 
@@ -117,12 +129,12 @@ def test_bounds_that_are_none_are_refused(bounds):
 def test_bounds_of_dates_are_dates(bounds):
     for column in ("day", "seen_at"):
         with pytest.raises(BadParameter):
-            leaf(VISITS, column, bounds)
+            bounded_column(VISITS, column, bounds)
 
 
 def test_a_column_that_nothing_is_known_of_is_refused():
     with pytest.raises(RefusedQuestion) as caught:
-        leaf(VISITS, "blob")
+        bounded_column(VISITS, "blob")
     assert caught.value.code == "DP705"
     with pytest.raises(RefusedQuestion, match="use day or days") as caught:
         column_of(VISITS, "Dayz")
@@ -130,10 +142,10 @@ def test_a_column_that_nothing_is_known_of_is_refused():
 
 
 def test_names_that_may_have_been_meant():
-    assert near("dayss", ["days", "cost"]) == "days"
-    assert near("zzz", ["days", "cost"]) == "one of days, cost"
-    assert near("zzz", ["days"]) == "days"
-    assert near("zzz", []) == "another name"
+    assert similar_names("dayss", ["days", "cost"]) == "days"
+    assert similar_names("zzz", ["days", "cost"]) == "one of days, cost"
+    assert similar_names("zzz", ["days"]) == "days"
+    assert similar_names("zzz", []) == "another name"
 
 
 def test_what_is_never_null_is_made_so():
@@ -148,6 +160,6 @@ def test_what_is_never_null_is_made_so():
 
 
 def test_a_float_is_the_decimal_that_it_prints_as():
-    assert exact(0.1) == Fraction(1, 10)
-    assert exact(Decimal("0.25")) == Fraction(1, 4)
-    assert exact(3) == 3
+    assert exact_number(0.1) == Fraction(1, 10)
+    assert exact_number(Decimal("0.25")) == Fraction(1, 4)
+    assert exact_number(3) == 3

@@ -10,11 +10,11 @@ from fractions import Fraction
 import pytest
 
 from discreet.errors import BadDescription, BadParameter, DiscreetError, EngineFailed
-from discreet.tables.ask.leaf import leaf
+from discreet.tables.ask.leaf import bounded_column
 from discreet.tables.data.dataset import Column, Dataset, Each, Table
+from discreet.tables.data.engine import ROW
 from discreet.tables.data.readers import texts
 from discreet.tables.data.sums import Once, Private, Rows, Sums
-from discreet.tables.engines.source import ROW
 from discreet.tables.open import column, each, each_row, open  # noqa: A004 - as it is called
 
 pa = pytest.importorskip("pyarrow")
@@ -32,8 +32,8 @@ UNITS, DAYS_IN_ALL = {("A",): (1,), ("B",): (1,)}, 70
 
 def counted(data: Dataset, table: str = "visits") -> tuple[dict, int]:
     told = data.tables[table]
-    units = data.engine.sums(Sums(Private(table), (leaf(told, "ward"),), (), Once()))
-    total = data.engine.sums(Sums(Private(table), (), (leaf(told, "days"),), Rows(20, 1)))
+    units = data.engine.sums(Sums(Private(table), (bounded_column(told, "ward"),), (), Once()))
+    total = data.engine.sums(Sums(Private(table), (), (bounded_column(told, "days"),), Rows(20, 1)))
     return units, total[()][0]
 
 
@@ -68,7 +68,7 @@ def files(tmp_path):
 @pytest.mark.parametrize("engine", [None, "polars"])
 def test_files_are_opened_by_their_schema(files, name, engine):
     if engine and name.endswith("duckdb"):
-        with pytest.raises(BadParameter, match="cannot read it"):
+        with pytest.raises(BadParameter, match="cannot read"):
             open(files / name, PATIENT, engine=engine)
         return
     data = open(str(files / name), PATIENT, columns=DAYS, name="visits", engine=engine)
@@ -143,7 +143,7 @@ def test_text_files_that_belong_together_have_the_same_columns(tmp_path):
     both = texts.from_text_files([tmp_path / "a.csv", tmp_path / "b.csv"], {})
     assert both.column("n").to_pylist() == ["2", "4"]
     (tmp_path / "b.csv").write_text("n,id\n4,3\n", encoding="utf-8")
-    with pytest.raises(BadDescription, match="other columns"):
+    with pytest.raises(BadDescription, match="different columns"):
         open(tmp_path / "*.csv", each("id", at_most=1))
 
 
@@ -304,7 +304,7 @@ def test_categories_are_borrowed_from_public_columns_only(files, where):
 
 def test_what_a_description_says_is_not_said_again(files):
     (files / "visits.toml").write_text(TOML, encoding="utf-8")
-    with pytest.raises(BadParameter, match="protect was given"):
+    with pytest.raises(BadParameter, match="protect cannot be passed"):
         open(files / "visits.toml", PATIENT)
 
 
@@ -432,13 +432,13 @@ def test_the_portrait_shows_the_description_and_what_is_missing():
     for words in ("visits v1", "each patient", "one patient added or removed", "20 rows", "0 … 60", "a map"):
         assert words in text
         assert words in page
-    assert "Without bounds: cost." in text
-    assert "come from: days." in text
-    assert "cannot be asked about: odd." in text
+    assert "No bounds are declared for cost." in text
+    assert "bounds or values of days." in text
+    assert "have a type that cannot be used: odd." in text
     assert "&lt;B&gt;" in page
     assert repr(data) == "<Dataset visits: visits; protects each patient>"
     rows = open(table, each_row(), name="visits")
-    assert "Every row is protected for itself" in str(rows)
+    assert "Every row is its own unit" in str(rows)
     assert "chosen privately" in str(open(table, each("patient_id", "auto"), name="visits"))
 
 

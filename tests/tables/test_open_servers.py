@@ -8,7 +8,7 @@ import os
 import pytest
 
 from discreet.errors import BadDescription, BadParameter, EngineFailed
-from discreet.tables.ask.leaf import compared
+from discreet.tables.ask.leaf import unbounded_column
 from discreet.tables.data.sources import find
 from discreet.tables.data.sums import Once, Private, Sums
 from discreet.tables.open import column, each, open  # noqa: A004 - as it is called
@@ -182,7 +182,7 @@ def test_no_cell_of_a_second_table_makes_spark_fail(spark, reader, tmp_path):
         assert data.engine.name == "spark"
         kinds = {name: told.kind for name, told in data.tables["t"].columns.items()}
         for name in ("string", "dictionary", "at_ms_zoned", "date32", "uint64"):
-            keys = tuple(compared(data.tables["t"], one) for one in ("who", name))
+            keys = tuple(unbounded_column(data.tables["t"], one) for one in ("who", name))
             found = data.engine.sums(Sums(Private("t"), keys, (), Once()))
             assert sorted(who for who, _ in found) == list(range(table.num_rows)), name
         assert kinds["bytes"] == kinds["list"] == "other"

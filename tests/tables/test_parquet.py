@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import BadDescription, BadParameter, DiscreetError, EngineFailed
-from discreet.tables.ask.leaf import leaf
+from discreet.tables.ask.leaf import bounded_column
 from discreet.tables.data.readers.parquet import Parquet
 from discreet.tables.data.sums import Once, Private, Rows, Sums
 from discreet.tables.open import column, each, each_row, open  # noqa: A004 - as it is called
@@ -56,7 +56,7 @@ def test_a_folder_is_a_column_where_the_description_names_it(engine, tmp_path):
         "year": "integer",
         "month": "text",
     }
-    keys = tuple(leaf(data.tables["t"], name) for name in ("year", "month"))
+    keys = tuple(bounded_column(data.tables["t"], name) for name in ("year", "month"))
     found = data.engine.sums(Sums(Private("t"), keys, (), Once()))
     assert set(found) == {(2024, "0"), (2025, "1"), (None, "2"), (None, "3")}
     with pytest.raises(BadDescription, match="no such column"):
@@ -78,7 +78,7 @@ def test_files_that_belong_together_have_the_same_columns_and_types(engine, tmp_
     write(tmp_path / "b.parquet", s=pa.array(["y"]).dictionary_encode(), id=pa.array([2], pa.int64()))
     source = tmp_path / "*.parquet"
     data = open(source, each("id", at_most=1), name="t", engine=engine)
-    keys = (leaf(data.tables["t"], "s"),)
+    keys = (bounded_column(data.tables["t"], "s"),)
     assert data.engine.sums(Sums(Private("t"), keys, (), Once())) == {("x",): (1,), ("y",): (1,)}
     for other in (
         {"id": pa.array([2], pa.int32()), "s": ["y"]},
@@ -87,7 +87,7 @@ def test_files_that_belong_together_have_the_same_columns_and_types(engine, tmp_
         {"id": ["Ann"], "s": ["y"]},
     ):
         write(tmp_path / "b.parquet", **other)
-        with pytest.raises(BadDescription, match="other columns") as refused:
+        with pytest.raises(BadDescription, match="different columns") as refused:
             open(source, each("id", at_most=1), engine=engine)
         assert "Ann" not in str(refused.value)
 
@@ -101,7 +101,9 @@ def test_a_path_that_looks_like_a_pattern_is_that_file_and_stays_as_it_was(engin
     assert people(data) == 2
     write(path, id=[1, 2, 3, 4])
     with pytest.raises(EngineFailed, match="changed"):
-        data.engine.sums(Sums(Private("t"), (), (leaf(data.tables["t"], "id", (0, 1)),), Rows(1, 1)))
+        data.engine.sums(
+            Sums(Private("t"), (), (bounded_column(data.tables["t"], "id", (0, 1)),), Rows(1, 1))
+        )
 
 
 @BOTH
@@ -113,7 +115,7 @@ def test_a_table_of_columns_that_nobody_can_ask_about_has_its_rows(engine, tmp_p
 def test_files_of_several_kinds_are_not_mixed(tmp_path):
     write(tmp_path / "t.parquet", id=[1])
     (tmp_path / "t.csv").write_text("id\n1\n", encoding="utf-8")
-    with pytest.raises(EngineFailed, match="different kinds"):
+    with pytest.raises(EngineFailed, match="different formats"):
         open(tmp_path / "t.*", each("id", at_most=1))
 
 
@@ -136,5 +138,5 @@ def test_only_columns_that_are_needed_are_read(tmp_path):
 
 def test_a_database_does_not_take_a_file(tmp_path):
     write(tmp_path / "t.parquet", id=[1])
-    with pytest.raises(BadParameter, match="cannot read it"):
+    with pytest.raises(BadParameter, match="cannot read"):
         open(tmp_path / "t.parquet", each("id", at_most=1), engine="postgres")

@@ -56,7 +56,7 @@ def inside(column: Noisy) -> bool:
 
 def views(answer: Answer):
     """The answer and everything that it can be turned into."""
-    seen = [answer, answer.nonnegative(), answer.rounded(), answer.nonnegative().rounded()]
+    seen = [answer, answer.nonnegative(), answer.round(), answer.nonnegative().round()]
     return [*seen, *(Answer.from_json(one.to_json()) for one in seen)]
 
 
@@ -137,7 +137,7 @@ def test_every_released_number_is_inside_its_interval(engine, rows):
 def test_rounding_makes_every_number_of_things_whole_and_leaves_the_others(engine):
     session = dp.Session(opened(engine, ROWS["few"]), limit=dp.Limit.filter(epsilon=1e5, delta=1e-2))
     answer = session.sql(QUESTION.format(key="ward,", group="GROUP BY ward"), epsilon=0.5)
-    seen = answer.rounded()
+    seen = answer.round()
     things = {"n", "known", "people", "whole", "more", "fewer", "off"}
     for name in things:
         column = seen.columns[name]

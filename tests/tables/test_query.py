@@ -18,8 +18,8 @@ from discreet.tables.ask.formula import col, greatest, least, when
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.sql import parse
 from discreet.tables.data.dataset import Column, Dataset, Each, Table
+from discreet.tables.data.engine import ROW
 from discreet.tables.data.sums import Filtered, Paired
-from discreet.tables.engines.source import ROW
 
 least_of, most_of, sum_of = aggregates.min, aggregates.max, aggregates.sum
 WARDS = {"ward": ["A", "B"], "beds": [10, 20]}

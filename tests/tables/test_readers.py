@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import BadDescription
-from discreet.tables.ask.leaf import compared, leaf
+from discreet.tables.ask.leaf import bounded_column, unbounded_column
 from discreet.tables.ask.sql import parse
-from discreet.tables.data.readers.sound import kind_of, sound
+from discreet.tables.data.readers.sound import kind_of, sanitize
 from discreet.tables.data.sums import Once, Private, Sums
 from discreet.tables.open import column, each, open  # noqa: A004 - as it is called
 from discreet.tables.plan.compile import compile_question
@@ -89,12 +89,12 @@ def opened(reader, engine, table, folder, protect=None):
 
 def counted(data):
     """The cell that each person has in each column, between its bounds and beyond them."""
-    table, who = data.tables["t"], leaf(data.tables["t"], "who")
+    table, who = data.tables["t"], bounded_column(data.tables["t"], "who")
     names = [name for name, known in table.columns.items() if known.kind != "other" and name != "who"]
     return {
         name: [
             set(data.engine.sums(Sums(Private("t"), (who, read(table, name)), (), Once())))
-            for read in (leaf, compared)
+            for read in (bounded_column, unbounded_column)
         ]
         for name in names
     }
@@ -118,7 +118,7 @@ def test_every_cell_is_read_by_itself_and_none_makes_reading_fail(engine, reader
 def test_a_place_that_a_dictionary_does_not_have_is_null():
     places = pa.array([0, 1, 2, -1, 100, None], pa.int8())
     listed = pa.DictionaryArray.from_arrays(places, pa.array(["a", "b"]), safe=False)
-    table = sound(pa.table({"v": listed}))
+    table = sanitize(pa.table({"v": listed}))
     assert table.column("v").to_pylist() == ["a", "b", None, None, None, None]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from discreet.errors import EngineFailed
 from discreet.tables import engines
-from discreet.tables.data.expr import Arithmetic, Compare, Constant, Like, Part, Read
+from discreet.tables.data.expr import Arithmetic, Compare, Constant, DatePart, Like, Read
 from discreet.tables.data.sums import Once, Private, Sums
 from discreet.tables.data.types import NUMBER, TEXT, TRUTH, Type
 from discreet.tables.engines.results import _WHOLE
@@ -54,8 +54,8 @@ KEYS = (
     *(Compare("=", T, Constant(text, Type(TEXT))) for text in ("a\\b", "${env:HOME}", "it's")),
     *(Like(T, pattern) for pattern in ("a\\b", "a\\%", "%${%", "a_b")),
     *(Arithmetic("+", Read("t", name, _WHOLE["timestamp"]), whole(0)) for name in ("ts", "tz")),
-    Part("hour", Read("t", "ts", _WHOLE["timestamp"])),
-    Part("day", Read("t", "d", _WHOLE["date"])),
+    DatePart("hour", Read("t", "ts", _WHOLE["timestamp"])),
+    DatePart("day", Read("t", "d", _WHOLE["date"])),
     *(Read("t", name, Type(NUMBER, -8 << 20, 8 << 20, 20)) for name in ("n", "x", "tn")),
     Read("t", "b", Type(TRUTH)),
 )

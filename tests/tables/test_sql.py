@@ -10,10 +10,10 @@ from fractions import Fraction
 import pytest
 
 from discreet.errors import BadParameter, RefusedQuestion
-from discreet.tables.ask.after import Column, Combined, Literal
-from discreet.tables.ask.sql import Asked, parse
+from discreet.tables.ask.after import PublicValue, ReleasedColumn, ReleasedOperation
+from discreet.tables.ask.sql import ParsedQuestion, parse
 from discreet.tables.ask.sql.size import length
-from discreet.tables.ask.sql.text import statement
+from discreet.tables.ask.sql.text import parse_statement
 from discreet.tables.data import expr as e
 from discreet.tables.data.dataset import Column as Described
 from discreet.tables.data.dataset import Table
@@ -54,7 +54,7 @@ def test_the_question_of_the_front_page():
 
 def test_explain_privacy_and_options_surround_the_question():
     asked = parse("EXPLAIN PRIVACY SELECT COUNT(*) FROM visits WITH (epsilon = 0.1, error = '±5 %');", WORLD)
-    assert asked == Asked(asked.question, explain=True, options={"epsilon": 0.1, "error": "±5 %"})
+    assert asked == ParsedQuestion(asked.question, explain=True, options={"epsilon": 0.1, "error": "±5 %"})
     assert parse("SELECT COUNT(*) FROM visits", WORLD).options == {}
     assert not parse("SELECT COUNT(*) FROM visits;", WORLD).explain
 
@@ -436,7 +436,7 @@ def test_the_same_aggregate_is_released_once():
     )
     assert [one.name for one in question.aggregates] == ["n", "sum_days"]
     assert [output.name for output in question.outputs] == ["n", "mean", "twice", "again"]
-    assert question.outputs[3].of == Column("n")
+    assert question.outputs[3].of == ReleasedColumn("n")
 
 
 def test_names_of_columns_and_of_their_ends_are_never_given_twice():
@@ -455,8 +455,10 @@ def test_names_of_columns_and_of_their_ends_are_never_given_twice():
 
 def test_arithmetic_around_aggregates_is_done_afterwards():
     question = ask("SELECT ward, ROUND(100 * SUM(days) / COUNT(*), 1) AS pct FROM visits GROUP BY ward")
-    ratio = Combined("/", (Combined("*", (Literal(100), Column("sum_days"))), Column("count")))
-    assert question.outputs[1].of == Combined("round", (ratio, Literal(1)))
+    ratio = ReleasedOperation(
+        "/", (ReleasedOperation("*", (PublicValue(100), ReleasedColumn("sum_days"))), ReleasedColumn("count"))
+    )
+    assert question.outputs[1].of == ReleasedOperation("round", (ratio, PublicValue(1)))
     assert [one.name for one in question.aggregates] == ["sum_days", "count"]
 
 
@@ -468,12 +470,14 @@ def test_having_order_and_limit_are_about_released_columns():
     )
     assert question.limit == 7
     assert [(order.of, order.descending) for order in question.order] == [
-        (Column("n"), True),
-        (Column("avg_days"), False),
-        (Column("w"), False),
+        (ReleasedColumn("n"), True),
+        (ReleasedColumn("avg_days"), False),
+        (ReleasedColumn("w"), False),
     ]
-    assert question.having.parts[0] == Combined(">", (Column("n"), Literal(100)))
-    assert question.having.parts[1] == Combined("not", (Combined("=", (Column("w"), Literal("A"))),))
+    assert question.having.parts[0] == ReleasedOperation(">", (ReleasedColumn("n"), PublicValue(100)))
+    assert question.having.parts[1] == ReleasedOperation(
+        "not", (ReleasedOperation("=", (ReleasedColumn("w"), PublicValue("A"))),)
+    )
     assert question.having.parts[3].op == "or"
     assert [one.name for one in question.aggregates] == ["n", "avg_days", "sum_days"]
 
@@ -482,12 +486,15 @@ def test_aliases_are_names_in_having_and_order_by():
     question = ask(
         "SELECT days > 3 AS k, COUNT(*) AS n FROM visits GROUP BY days > 3 HAVING N > 5 AND k ORDER BY N"
     )
-    assert question.having.parts == (Combined(">", (Column("n"), Literal(5))), Column("k"))
+    assert question.having.parts == (
+        ReleasedOperation(">", (ReleasedColumn("n"), PublicValue(5))),
+        ReleasedColumn("k"),
+    )
     shadow = ask("SELECT ward, COUNT(*) AS days FROM visits GROUP BY ward HAVING days > 5")
-    assert shadow.having == Combined(">", (Column("days"), Literal(5)))
+    assert shadow.having == ReleasedOperation(">", (ReleasedColumn("days"), PublicValue(5)))
     swapped = ask("SELECT COUNT(*) AS ward, ward FROM visits GROUP BY ward")
     assert [output.name for output in swapped.outputs] == ["ward_2", "ward"]
-    assert swapped.outputs[1].of == Column(swapped.keys[0].name)
+    assert swapped.outputs[1].of == ReleasedColumn(swapped.keys[0].name)
 
 
 def test_other_functions_of_released_numbers():
@@ -495,12 +502,14 @@ def test_other_functions_of_released_numbers():
         "SELECT GREATEST(ABS(-AVG(days)), CAST(COUNT(*) AS DOUBLE), 0.5) AS x FROM visits"
     ).outputs
     assert output.of.op == "greatest"
-    assert output.of.parts[0] == Combined("abs", (Combined("-", (Literal(0), Column("avg_days"))),))
-    assert output.of.parts[1:] == (Column("count"), Literal(0.5))
+    assert output.of.parts[0] == ReleasedOperation(
+        "abs", (ReleasedOperation("-", (PublicValue(0), ReleasedColumn("avg_days"))),)
+    )
+    assert output.of.parts[1:] == (ReleasedColumn("count"), PublicValue(0.5))
     dated = ask("SELECT day, COUNT(*) FROM visits GROUP BY day HAVING day > DATE '2024-06-01'")
-    assert dated.having == Combined(">", (Column("day"), Literal(date(2024, 6, 1))))
+    assert dated.having == ReleasedOperation(">", (ReleasedColumn("day"), PublicValue(date(2024, 6, 1))))
     keyed = ask("SELECT days + 1 AS next, COUNT(*) FROM visits GROUP BY days")
-    assert keyed.outputs[0].of == Combined("+", (Column("days"), Literal(1)))
+    assert keyed.outputs[0].of == ReleasedOperation("+", (ReleasedColumn("days"), PublicValue(1)))
 
 
 def test_a_group_need_not_be_shown():
@@ -528,6 +537,6 @@ def test_a_missing_bound_is_named_with_the_line_that_works():
 
 
 def test_numbers_are_read_exactly():
-    assert statement("SELECT 0.1").select.expressions[0].this == "0.1"
+    assert parse_statement("SELECT 0.1").select.expressions[0].this == "0.1"
     kind = only_aggregate("SUM(days * 0.1)").of.type
     assert 6 - Fraction(1, 10**5) < kind.bounds[1] <= 6

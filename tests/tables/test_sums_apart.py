@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from discreet.tables import engines
-from discreet.tables.ask.after import Column, Combined, Literal, divided_with
+from discreet.tables.ask.after import PublicValue, ReleasedColumn, ReleasedOperation, quotient_columns
 from discreet.tables.ask.sql import parse
 from discreet.tables.data.sums import Filtered, Mass, Norm, Private, Rows, Sums
 from discreet.tables.engines.lumped import can_lump
@@ -99,10 +99,14 @@ def test_quotients_are_found_in_sql(text, names):
 
 
 def test_what_is_divided_is_found_wherever_it_stands():
-    ratio = Combined("/", (Column("a"), Combined("+", (Column("b"), Literal(1)))))
-    assert divided_with(Combined("round", (Combined("*", (Literal(100), ratio)),))) == {"a", "b"}
-    assert divided_with(Combined("/", (Column("a"), Literal(2)))) == set()
-    assert divided_with(Column("a")) == set()
+    ratio = ReleasedOperation(
+        "/", (ReleasedColumn("a"), ReleasedOperation("+", (ReleasedColumn("b"), PublicValue(1))))
+    )
+    assert quotient_columns(
+        ReleasedOperation("round", (ReleasedOperation("*", (PublicValue(100), ratio)),))
+    ) == {"a", "b"}
+    assert quotient_columns(ReleasedOperation("/", (ReleasedColumn("a"), PublicValue(2)))) == set()
+    assert quotient_columns(ReleasedColumn("a")) == set()
 
 
 def test_the_notes_name_what_is_cut_off():

@@ -11,7 +11,7 @@ import pytest
 from discreet.errors import BadDescription
 from discreet.tables.data import toml
 from discreet.tables.data.dataset import Column, Dataset, Each, Table
-from discreet.tables.engines.source import ROW
+from discreet.tables.data.engine import ROW
 
 WHOLE = """
 [dataset]
@@ -67,7 +67,7 @@ ledger = "visits.ledger"
 """
 
 
-def read(folder: Path, text: str) -> toml.Described:
+def read(folder: Path, text: str) -> toml.DataDescription:
     path = folder / "clinic.toml"
     path.write_text(text, encoding="utf-8")
     return toml.read(path)

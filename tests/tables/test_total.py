@@ -16,8 +16,18 @@ import pytest
 
 from discreet.errors import DiscreetError, RefusedQuestion
 from discreet.tables import engines
-from discreet.tables.data.expr import Arithmetic, Bucket, Case, Compare, Constant, IsNull, Like, Part, Read
-from discreet.tables.data.readers.sound import for_spark, sound
+from discreet.tables.data.expr import (
+    Arithmetic,
+    Bucket,
+    Case,
+    Compare,
+    Constant,
+    DatePart,
+    IsNull,
+    Like,
+    Read,
+)
+from discreet.tables.data.readers.sound import sanitize, sanitize_for_spark
 from discreet.tables.data.sums import Filtered, Groups, Mass, Norm, Once, Private, Rows, Sizes, Sums
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type
 from discreet.tables.engines.results import _WHOLE
@@ -60,7 +70,7 @@ def questions(table, column, of):
         yield Sums(rows, (Bucket(read, (-5, 0, 5)),), (ONE,), Rows(1, 4))
         yield Sums(Filtered(rows, Compare(">", cells, whole(0))), (), (ONE,), Rows(1, 4))
     if of.kind in {DATE, MOMENT} and not wide:
-        yield Sums(rows, (Part("year", read), Part("isodow", read)), (ONE,), Rows(1, 4))
+        yield Sums(rows, (DatePart("year", read), DatePart("isodow", read)), (ONE,), Rows(1, 4))
     if of.kind == TEXT:
         for text in ("a", "é", "", "\\"):
             same = Compare("=", read, Constant(text, Type(TEXT)))
@@ -480,7 +490,7 @@ def one_answer(engine, table):
     numbers = [read for read in every if read.of.kind == NUMBER and not read.of.places]
     answer = engine.sums(Sums(Private(table), tuple(keys), (ONE, *numbers), Rows(1, 4)))
     assert all(is_within(part, read.of) for key in answer for read, part in zip(keys, key, strict=True))
-    parts = tuple(Part("year", read) for read in keys if read.of.kind in {DATE, MOMENT})
+    parts = tuple(DatePart("year", read) for read in keys if read.of.kind in {DATE, MOMENT})
     buckets = tuple(Bucket(read, (-5, 0, 5)) for read in every if read.of.is_ordered)
     engine.sums(Sums(Private(table), (*parts, *buckets), tuple(numbers), Mass(3, 4)))
     texts = [read for read in every if read.of.kind == TEXT]
@@ -510,11 +520,11 @@ def test_spark_is_total(spark_session):
 
 @pytest.mark.parametrize("kind", [kind for kind in ARROW if kind.startswith(("timestamp", "date"))])
 def test_moments_on_their_way_to_spark_are_total(kind):
-    cells = for_spark(sound(arrow_table(ARROW[kind])), None).column("c").to_pylist()
+    cells = sanitize_for_spark(sanitize(arrow_table(ARROW[kind])), None).column("c").to_pylist()
     assert [cell is None for cell in cells] == ARROW[kind].is_null().to_pylist()
     assert all(cell is None or date.min.year <= cell.year <= date.max.year for cell in cells)
     at = pa.array([-1, 1_999, None]).view(pa.timestamp("ns"))
-    assert for_spark(sound(pa.table({"c": at})), None).column("c").to_pylist() == [
+    assert sanitize_for_spark(sanitize(pa.table({"c": at})), None).column("c").to_pylist() == [
         datetime.fromisoformat("1969-12-31T23:59:59.999999"),
         datetime.fromisoformat("1970-01-01T00:00:00.000001"),
         None,

@@ -116,8 +116,8 @@ def _print_table(answer: Answer) -> None:
     for row in list(answer)[:_SHOWN]:
         keys = "".join(f"{row[key]!s:<20}" for key in answer.keys)
         _say(keys + "".join(_with_error(row, name) for name in answer.columns))
-    if answer.withheld:
-        _say(answer.withheld)
+    if answer.suppressed:
+        _say(answer.suppressed)
 
 
 def _with_error(row: dict[str, Any], name: str) -> str:

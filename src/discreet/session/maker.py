@@ -111,7 +111,7 @@ def answer_of(settled: Settled) -> Answer:
     notes = [
         f"This answer has closed the {name} of the budget, for everybody who shares it." for name in closed
     ]
-    return answer.with_(receipt=settled.receipt, notes=(*answer.notes, *notes))
+    return answer.with_receipt(settled.receipt, notes=notes)
 
 
 def _tenth(amount: Spend) -> float:

@@ -30,7 +30,7 @@ from discreet.tables.open import how_to_open
 from discreet.tables.plan.spend import Spend
 
 if TYPE_CHECKING:
-    from discreet.tables.ask.sql import Asked
+    from discreet.tables.ask.sql import ParsedQuestion
 
 __all__ = ["Session"]
 
@@ -333,7 +333,7 @@ def _stated(**given: Any) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _parsed(text: Any, data: Dataset) -> Asked:
+def _parsed(text: Any, data: Dataset) -> ParsedQuestion:
     with naming_extras():
         from discreet.tables.ask.sql import parse
     return parse(text, data)

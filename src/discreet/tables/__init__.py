@@ -11,17 +11,50 @@
 A question goes from `ask` through `plan` and an engine to `answer`. Imports go data ← ask ← answer ← plan; `engines`
 imports `data` alone.
 
-The words for expressions are here: `count`, `mean`, …, `when`, `least`, `greatest`.
+Here are the aggregates and functions of expressions (`count`, `mean`, …, `when`, `least`, `greatest`), and the classes of
+what users hold: `Dataset`, `Each`, `Column`, `Query`, `AggregateQuery`, `AggregateSpec`, `Expression` and `Answer`.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 from discreet.extras import naming_extras
 
+if TYPE_CHECKING:
+    from discreet.tables.answer.answer import Answer as Answer
+    from discreet.tables.ask.aggregates import AggregateSpec as AggregateSpec
+    from discreet.tables.ask.aggregates import count as count
+    from discreet.tables.ask.aggregates import max as max  # noqa: A004 - as people say it
+    from discreet.tables.ask.aggregates import mean as mean
+    from discreet.tables.ask.aggregates import median as median
+    from discreet.tables.ask.aggregates import min as min  # noqa: A004 - as people say it
+    from discreet.tables.ask.aggregates import mode as mode
+    from discreet.tables.ask.aggregates import quantile as quantile
+    from discreet.tables.ask.aggregates import stddev as stddev
+    from discreet.tables.ask.aggregates import sum as sum  # noqa: A004 - as people say it
+    from discreet.tables.ask.aggregates import units as units
+    from discreet.tables.ask.aggregates import variance as variance
+    from discreet.tables.ask.formula import Expression as Expression
+    from discreet.tables.ask.formula import greatest as greatest
+    from discreet.tables.ask.formula import least as least
+    from discreet.tables.ask.formula import when as when
+    from discreet.tables.ask.query import AggregateQuery as AggregateQuery
+    from discreet.tables.ask.query import Query as Query
+    from discreet.tables.data.dataset import Column as Column
+    from discreet.tables.data.dataset import Dataset as Dataset
+    from discreet.tables.data.dataset import Each as Each
+
 __all__ = [
+    "AggregateQuery",
+    "AggregateSpec",
+    "Answer",
+    "Column",
+    "Dataset",
+    "Each",
+    "Expression",
+    "Query",
     "count",
     "greatest",
     "least",
@@ -38,12 +71,35 @@ __all__ = [
     "when",
 ]
 
-_FORMULAS = {"greatest", "least", "when"}
+#: The module of each name; it is loaded when the name is first used.
+_HOMES = {
+    "AggregateQuery": "ask.query",
+    "AggregateSpec": "ask.aggregates",
+    "Answer": "answer.answer",
+    "Column": "data.dataset",
+    "Dataset": "data.dataset",
+    "Each": "data.dataset",
+    "Expression": "ask.formula",
+    "Query": "ask.query",
+    "count": "ask.aggregates",
+    "greatest": "ask.formula",
+    "least": "ask.formula",
+    "max": "ask.aggregates",
+    "mean": "ask.aggregates",
+    "median": "ask.aggregates",
+    "min": "ask.aggregates",
+    "mode": "ask.aggregates",
+    "quantile": "ask.aggregates",
+    "stddev": "ask.aggregates",
+    "sum": "ask.aggregates",
+    "units": "ask.aggregates",
+    "variance": "ask.aggregates",
+    "when": "ask.formula",
+}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in __all__:
         with naming_extras():
-            home = "formula" if name in _FORMULAS else "aggregates"
-            return getattr(import_module(f"discreet.tables.ask.{home}"), name)
+            return getattr(import_module(f"discreet.tables.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'discreet.tables' has no attribute {name!r}")

@@ -1,37 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opening a data set: where its tables lie, whom they protect, what is known of their columns.
+"""Opens a data set: `dp.open`, `dp.each`, `dp.each_row` and `dp.column`.
 
     data = dp.open("visits.parquet", protect=dp.each("patient_id", at_most=20))
-    data = dp.open("visits.toml")                                   # the same, written down
+    data = dp.open("visits.toml")                                   # the same from a description
 
-**Guarantee.** Opening costs nothing and tells nothing of the rows: names and kinds come from schemas, everything else
-from the person who opens. What is missing is refused, or stays unknown; nothing is guessed from data.
+**Guarantee.** Opening costs nothing and reveals nothing about the rows. Names and kinds come from schemas, and everything
+else from the caller. What is missing is refused or stays unknown; it is never guessed from data.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import date
+from decimal import Decimal
 from json import dumps as quoted
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from discreet import check
 from discreet.errors import BadParameter, DiscreetError
 from discreet.tables import engines
 from discreet.tables.data import rules, toml
-from discreet.tables.data.budget import checked as checked_budget
+from discreet.tables.data.budget import validate_budget as checked_budget
 from discreet.tables.data.dataset import UNIT_KINDS, Column, Dataset, Each, Table
-from discreet.tables.data.engine import Engine
+from discreet.tables.data.engine import ROW, Engine
 from discreet.tables.data.readers import schema
 from discreet.tables.data.readers.sound import kind_of
-from discreet.tables.data.sources import HOMES, Found, bring, find, one_address
-from discreet.tables.engines.source import ROW
+from discreet.tables.data.sources import HOMES, TableSource, bring, find, one_address
+from discreet.tables.data.types import Value
 
 __all__ = ["column", "each", "each_row", "how_to_open", "open"]
 
-#: What a description may call a column whose schema says something else.
+#: A bound of a column.
+Bound = int | float | Decimal | date
+#: The kinds that a description may give to a column, for each kind of the schema.
 _READ_AS = {
     "integer": ("integer", "real", "decimal"),
     "real": ("real", "integer", "decimal"),
@@ -43,16 +47,22 @@ _READ_AS = {
 @check.arguments
 def each(
     column: str,
-    at_most: int | str | None = None,
+    at_most: int | Literal["auto"] | None = None,
     *,
     groups: int | None = None,
     relation: str = "add-remove",
     word: str = "",
 ) -> Each:
-    """Whom the data protect: each distinct value of a column, all its rows together.
+    """The privacy unit: each distinct value of a column, with all its rows.
 
-    Each of them contributes at most `at_most` rows; extra rows are down-weighted, so it is a choice between
-    noise and bias, never an assumption. "auto" finds it privately and pays for it once.
+    Each unit contributes at most `at_most` rows; "auto" chooses the number privately, and pays for it once.
+    `groups` is the number of groups in which a unit usually is. `relation` is "add-remove" or "replace".
+    `word` is what a unit is called in texts: "patient".
+
+    **Guarantee.** Every release protects all rows with the same value of the column. The bounds are enforced:
+    extra rows are down-weighted, so `at_most` trades noise against bias and is never an assumption.
+
+    What would break it: a column that has two values for one person.
 
     >>> each("patient_id", at_most=20).unit
     Unit(protects='patient_id', relation='add-remove')
@@ -60,8 +70,8 @@ def each(
     if at_most is None:
         raise BadParameter(
             "DP107",
-            "at_most is missing: how many rows may each of them contribute?",
-            why="the noise is in proportion to it; rows beyond it are down-weighted.",
+            "at_most is missing: the number of rows that each unit may contribute.",
+            why="the noise is proportional to it, and extra rows are down-weighted.",
             fix=f'dp.each("{column}", at_most=20)   or  at_most="auto"',
         )
     return Each(column, at_most, groups, relation, word)
@@ -69,7 +79,10 @@ def each(
 
 @check.arguments
 def each_row(*, relation: str = "add-remove", word: str = "row") -> Each:
-    """Every row is protected for itself: right only where nobody can have two.
+    """The privacy unit of a table in which every row is a unit of its own.
+
+    **Guarantee.** Every release protects each row. A person with two rows is not protected as a whole, so use
+    it only where nobody can have two.
 
     >>> each_row(word="household").unit.protects
     'household'
@@ -81,36 +94,49 @@ def each_row(*, relation: str = "add-remove", word: str = "row") -> Each:
 def column(
     kind: str | None = None,
     *,
-    bounds: tuple[Any, Any] | None = None,
-    values: Any = None,
+    bounds: tuple[Bound, Bound] | None = None,
+    values: Collection[Value] | None = None,
     places: int | None = None,
     source: str | None = None,
     null: bool = True,
 ) -> Column:
-    """What is publicly known of a column, to be handed to `open` in its `columns`.
+    """The public description of a column, for `columns` of `dp.open`.
 
-    The kind may be left out where the schema has it. `source` says where the knowledge comes from.
+    `kind` may be left out if the schema has it. Values outside `bounds` are clipped. `values` are the categories
+    that can be groups. `places` sets the grid of a real column, `source` says where the knowledge comes from, and
+    `null=False` drops rows with NULL.
+
+    **Guarantee.** The description is public: it appears in statements, and noise is computed from it. Bounds or
+    values that were read off private data would break every guarantee.
 
     >>> column("integer", bounds=(0, 60), source="hospital rules").bounds
     (0, 60)
     """
-    return Column("", kind or "", bounds, values, places, source, null)
+    return Column("", kind or "", bounds, values, places, source, null)  # type: ignore[arg-type]  # checked there
 
 
 @check.arguments
 def open(  # noqa: A001 - as a person says it: dp.open(…)
-    source: Any,
+    source: object,
     protect: Each | None = None,
     *,
-    columns: Mapping[str, Any] | None = None,
+    columns: Mapping[str, Column | Mapping[str, Column]] | None = None,
     name: str | None = None,
-    public: Mapping[str, Any] | None = None,
+    public: Mapping[str, object] | None = None,
     engine: str | None = None,
     version: str = "",
-    budget: Mapping[str, Any] | None = None,
+    budget: Mapping[str, object] | None = None,
     table: str = "",
 ) -> Dataset:
-    """A data set from a file, a frame, a database, several of them by name, or a description in a TOML file.
+    """Open a data set: a file, a frame, a database, several of them by name, or a TOML description.
+
+    `protect` is the privacy unit, `columns` describes columns, `public` names tables that belong to nobody, and
+    `table` names a table of a database.
+
+    **Guarantee.** Opening reads schemas and public tables, costs nothing and reveals nothing about private rows.
+    Every later release protects the unit of `protect`.
+
+    What would break it: a public table that was made from private data.
 
     >>> import pyarrow
     >>> visits = pyarrow.table({"patient_id": [1, 1, 2], "days": [3, 4, 90]})
@@ -128,25 +154,25 @@ def open(  # noqa: A001 - as a person says it: dp.open(…)
         }
         return _from_toml(source, given, engine)
     if not isinstance(protect, Each):
-        raise _unprotected(source, table)
+        raise _missing_unit_error(source, table)
     for word, told in (("columns", columns), ("public", public)):
         if told is not None and not isinstance(told, Mapping):
             fix = {
                 "columns": 'columns={"days": dp.column(bounds=(0, 60))}',
                 "public": 'public={"wards": "wards.csv"}',
             }
-            raise rules.wrong(word, "it must say what is meant by name.", fix[word])
+            raise rules.description_error(word, "it must be a mapping by name.", fix[word])
     if isinstance(source, Mapping):
         found = {key: find(part) for key, part in source.items()}
     else:
         single = find(source, table)
         found = {name or single.name: single}
     if not found:
-        raise rules.wrong(
+        raise rules.description_error(
             "the data set", "it has no tables.", 'dp.open({"visits": "visits.parquet"}, protect=…)'
         )
     known = _by_table(columns or {}, list(found), list(public or {}))
-    return _opened(
+    return _open_tables(
         name or next(iter(found)),
         found,
         {key: find(part) for key, part in (public or {}).items()},
@@ -164,12 +190,12 @@ def _from_toml(path: str | Path, given: Mapping[str, Any], engine: str | None) -
     if twice:
         raise BadParameter(
             "DP107",
-            f"{', '.join(twice)} was given, but the description says it already.",
-            why="one of the two would be silently ignored.",
+            f"{', '.join(twice)} cannot be passed with a description in a file.",
+            why="the file says it already, and one of the two would be ignored.",
             fix=f"write it into {name}, and call  dp.open({str(path)!r})",
         )
     places = {**told.private, **told.public}
-    data = _opened(
+    data = _open_tables(
         told.name,
         {key: find(place.source, place.table) for key, place in told.private.items()},
         {key: find(place.source, place.table) for key, place in told.public.items()},
@@ -183,10 +209,10 @@ def _from_toml(path: str | Path, given: Mapping[str, Any], engine: str | None) -
     return replace(data, tables=_with_borrowed(data, borrowed)) if borrowed else data
 
 
-def _opened(
+def _open_tables(
     name: str,
-    private: Mapping[str, Found],
-    public: Mapping[str, Found],
+    private: Mapping[str, TableSource],
+    public: Mapping[str, TableSource],
     protect: Each,
     known: Mapping[str, Mapping[str, Column]],
     *,
@@ -195,14 +221,16 @@ def _opened(
     budget: Mapping[str, Any],
 ) -> Dataset:
     if set(private) & set(public):
-        raise rules.wrong("public", "a table is private and public at once.", "give one of them another name")
+        raise rules.description_error(
+            "public", "a private and a public table have the same name.", "rename one of them"
+        )
     units = dict.fromkeys(private, protect.column or ROW)
     place = _engine({**private, **public}, units, known, engine)
     with ExitStack() as undo:
         undo.callback(place.close)
         tables = {}
         for key, found in {**private, **public}.items():
-            settled = _settled(key, place.columns(key), known.get(key, {}), units.get(key), found)
+            settled = _described_columns(key, place.columns(key), known.get(key, {}), units.get(key), found)
             tables[key] = Table(key, settled, units.get(key), found.label, found.within)
         files = tuple(one.files for one in (*private.values(), *public.values()) if one.files is not None)
         data = Dataset(name, tables, protect, place, version, budget, files)
@@ -210,15 +238,15 @@ def _opened(
     return data
 
 
-def _engine(found: Mapping[str, Found], units: Any, known: Any, wanted: str | None) -> Engine:
-    """The engine that all tables are brought to: the one asked for, or that of the first table."""
+def _engine(found: Mapping[str, TableSource], units: Any, known: Any, wanted: str | None) -> Engine:
+    """The engine of all tables: the chosen one, or that of the first table."""
     first = next(iter(found.values()))
     kind = wanted or HOMES[first.home]
     if kind not in HOMES.values():
         raise BadParameter(
             "DP105",
-            "there is no such engine.",
-            why="what an engine counts is compared with exact arithmetic, one engine at a time.",
+            f"engine={wanted!r} is not a known engine.",
+            why="each engine is tested against exact arithmetic.",
             fix=f'engine="{rules.closest(str(kind).lower(), HOMES.values())}"',
         )
     session = first.handle.sparkSession if first.home == "spark" else None
@@ -232,37 +260,37 @@ def _engine(found: Mapping[str, Found], units: Any, known: Any, wanted: str | No
         "postgres": lambda: engines.postgres(one_address(found), handles, units=units),
         "spark": lambda: engines.spark(session, handles, units=units),
     }
-    opened: Engine = schema.opened(make[kind])
+    opened: Engine = schema.guard_opening(make[kind])
     return opened
 
 
-def _settled(
-    table: str, kinds: Mapping[str, str], known: Mapping[str, Column], unit: str | None, found: Found
+def _described_columns(
+    table: str, kinds: Mapping[str, str], known: Mapping[str, Column], unit: str | None, found: TableSource
 ) -> dict[str, Column]:
-    """Every column of the schema, with what the description says of it."""
+    """Every column of the schema with its description."""
     for name in known:
         if name not in kinds:
             near = rules.nearest(name, kinds)
             fix = f'[columns.{near}],  in Python  columns={{"{near}": dp.column(…)}}'
-            raise rules.wrong(f"[columns.{name}]", f"{table} has no such column.", fix)
+            raise rules.description_error(f"[columns.{name}]", f"{table} has no such column.", fix)
     columns = {}
     for name, kind in kinds.items():
         told = known.get(name, Column(name, ""))
         wanted = told.kind or kind
         allowed = (kind,) if name == unit else _READ_AS.get(kind, (kind,))
         if wanted not in allowed:
-            raise rules.wrong(
+            raise rules.description_error(
                 f"[columns.{name}]",
-                f"it is described as {wanted}, but in {found.label or table} it is {kind}.",
+                f"it is described as {wanted}, but {found.label or table} has {kind}.",
                 f'type = "{kind}"',
-                "what it is called must be what it is, whatever the rows hold.",
+                "the type comes from the schema, so that it does not depend on the rows.",
             )
         columns[name] = replace(told, name=name, kind=wanted)
     return columns
 
 
 def _with_borrowed(data: Dataset, borrowed: Mapping[str, Mapping[str, str]]) -> dict[str, Table]:
-    """The tables, with categories that are listed in a column of a public table."""
+    """The tables, with the values that come from columns of public tables."""
     tables = dict(data.tables)
     for key, columns in borrowed.items():
         settled = dict(tables[key].columns)
@@ -271,7 +299,9 @@ def _with_borrowed(data: Dataset, borrowed: Mapping[str, Mapping[str, str]]) -> 
             other = data.tables.get(owner)
             if other is None or other.private or listed not in other.columns:
                 fix = 'values = "public:wards.ward"   with a section [public.wards]'
-                raise rules.wrong(f"[columns.{name}] values", "there is no such public column.", fix)
+                raise rules.description_error(
+                    f"[columns.{name}] values", "the public table has no such column.", fix
+                )
             values = [value for (value,) in data.engine.values(owner, (listed,)) if value is not None]
             settled[name] = replace(settled[name], values=tuple(values))
         tables[key] = replace(tables[key], columns=settled)
@@ -279,15 +309,15 @@ def _with_borrowed(data: Dataset, borrowed: Mapping[str, Mapping[str, str]]) -> 
 
 
 def _by_table(columns: Mapping[str, Any], private: list[str], public: list[str]) -> dict[str, Any]:
-    """Descriptions of columns, table by table; those of the only private table may stand alone."""
+    """Descriptions of columns by table; those of the only private table need no table."""
     tables = [*private, *public]
     nested = {key: part for key, part in columns.items() if isinstance(part, Mapping)}
     plain = {key: part for key, part in columns.items() if key not in nested}
     unknown = [key for key in nested if key not in tables]
     if unknown or (plain and len(private) > 1) or not all(isinstance(p, Column) for p in plain.values()):
-        raise rules.wrong(
+        raise rules.description_error(
             "columns",
-            "every entry must be a column of the only private table, or a table with its columns.",
+            "each entry must be a column of the only private table, or a table with its columns.",
             _as_columns(columns, private, tables),
         )
     if plain:
@@ -296,7 +326,7 @@ def _by_table(columns: Mapping[str, Any], private: list[str], public: list[str])
 
 
 def _as_columns(columns: Mapping[str, Any], private: list[str], tables: list[str]) -> str:
-    """The entries of a description in the form that is read, with two numbers taken for bounds."""
+    """A fix: the entries as calls of `dp.column`, with two numbers taken for bounds."""
     inner: dict[str, str] = {}
     for name, told in columns.items():
         if isinstance(told, Mapping):
@@ -316,16 +346,16 @@ def _as_columns(columns: Mapping[str, Any], private: list[str], tables: list[str
     return f"columns={{{quoted(private[0])}: {{{own}}}}}   with the name of a table: {', '.join(tables)}"
 
 
-def how_to_open(source: Any) -> str:
-    """How what is no data set yet is opened as one; an example, where it cannot be."""
+def how_to_open(source: object) -> str:
+    """The call that opens a source, for a fix; an example if the source cannot be opened."""
     try:
-        return _unprotected(source, "").fix
+        return _missing_unit_error(source, "").fix
     except DiscreetError:
         return 'dp.open("visits.parquet", protect=dp.each("patient_id", at_most=20))'
 
 
-def _unprotected(source: Any, table: str) -> BadParameter:
-    """The error for data that protect nobody yet; a source that cannot be opened is refused first."""
+def _missing_unit_error(source: object, table: str) -> BadParameter:
+    """The error for a missing privacy unit; a source that cannot be opened is refused first."""
     several = source if isinstance(source, Mapping) else {"": source}
     found = [find(part, table) for part in several.values()]
     shown = quoted(str(source)) if isinstance(source, str | Path) else "source"
@@ -337,14 +367,14 @@ def _unprotected(source: Any, table: str) -> BadParameter:
     others = f"   (or each of: {', '.join(whom[1:])})" if len(whom) > 1 else ""
     return BadParameter(
         "DP107",
-        "protect is missing: whom do the data protect?",
-        why="a guarantee is about somebody; rows of the same person must be told from rows of others.",
+        "protect is missing: the privacy unit of the data.",
+        why="a guarantee protects all rows of a person, so the data set must say which rows belong together.",
         fix=f"{fix}{others}   (only if nobody can have two rows:  dp.each_row())",
     )
 
 
-def _possible_units(found: Found) -> list[str]:
-    """The columns that can say whose row it is, as far as a schema that lies on this machine tells."""
+def _possible_units(found: TableSource) -> list[str]:
+    """The columns that can be the privacy unit, for sources whose schema is on this machine."""
     if found.home == "file":
         kinds = schema.kinds(found.handle)
     elif found.home == "arrow":

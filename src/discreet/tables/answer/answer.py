@@ -1,54 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What comes back: groups, noisy numbers with their intervals, and what must be said about them.
+"""The answer to a question: groups, noisy numbers with confidence intervals, and notes.
 
     answer.to_pandas()          # ward, count, count_lo, count_hi, avg_days, avg_days_lo, avg_days_hi
     answer.to_csv("wards.csv"); answer.to_parquet("wards.parquet")
     answer.plot()
     answer.value                # of a question with one number
-    answer.nonnegative().rounded()
+    answer.nonnegative().round()
 
-**Guarantee.** An answer is made of released numbers and public knowledge only: everything here is post-processing. Each
-interval holds what it is about with probability 95 %, over the noise, on its own; what it does not cover (clipping,
-who is in the data at all) is said in `notes`.
+**Guarantee.** An answer contains released numbers and public knowledge only, so everything that it does is
+post-processing. Each interval contains the exact number with probability 95 % over the noise, on its own. The
+notes say what an interval does not include, such as bias from clipping.
 """
 
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from discreet.errors import BadParameter
 from discreet.mechanisms.digits import cells, word
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import short
 from discreet.tables.answer import frames, views
+from discreet.tables.data.types import Value
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = ["CONFIDENCE", "Answer", "Noisy"]
 
 CONFIDENCE = 0.95
 NOT_PRIVATE = "NOT PRIVATE: drawn from a repeatable source"
-Numbers = tuple[Any, ...]  # int, float or None, one for each group
-Interval = Callable[[float], tuple[Numbers, Numbers]]
+#: The `Receipt` of the ledger, or None before a session adds it. Tables never import ledgers, so it has no type here.
+LedgerReceipt: TypeAlias = Any
+#: One value for each group. It is a number, but for MODE; None where nothing can be said.
+Values = tuple[Any, ...]
+Interval = Callable[[float], tuple[Values, Values]]
 
 
 @dataclass(frozen=True)
 class Noisy:
-    """One noisy column: a value and an interval for each group; None where there is nothing to say.
+    """A noisy column: a value and a confidence interval for each group, or None where there is none.
 
-    **Guarantee.** A value lies inside its own interval.
+    `deviation` is the standard deviation of the noise, if it is the same for all groups. `whole` says that
+    the exact number is a whole number, `nonnegative` that it is at least 0. `interval(confidence)` computes
+    intervals of another confidence. Columns with the same `together` have intervals that hold jointly. Neither
+    of these two is stored with an answer.
 
-    `deviation` is the standard deviation of the noise on each number where it is the same for all of them; `whole` says
-    that the number is one of things (rows, units, or a sum of whole numbers), `nonnegative` that it cannot be below zero.
-    `interval(confidence)` gives the ends at another confidence; it is not kept when an answer is stored, nor is `together`:
-    columns with the same one have intervals that hold at the same time.
+    **Guarantee.** Every value lies inside its own interval.
+
+    >>> Noisy((12,), (9,), (15,), whole=True).values
+    (12,)
     """
 
-    values: Numbers
-    lo: Numbers
-    hi: Numbers
+    values: Values
+    lo: Values
+    hi: Values
     text: str = ""
     noise: str = ""
     deviation: float | None = None
@@ -58,7 +72,7 @@ class Noisy:
     together: str = field(default="", compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: the released numbers, and not the function that widens their intervals."""
+        """The state to pickle: the released numbers, without the function that computes intervals."""
         return {**self.__dict__, "interval": None, "together": ""}
 
     def __copy__(self) -> Self:
@@ -70,52 +84,110 @@ class Noisy:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The answer to a question: `keys` name the columns of `groups`, `columns` hold a number for each of them."""
+    """The answer to a question: one row for each group, with noisy columns and their intervals.
+
+    `keys` names the columns of `groups`, and `columns` maps names to noisy columns. `suppressed` says which
+    groups are not shown, `notes` what else a reader must know, `guarantee` what the release costs, and
+    `receipt` where the ledger recorded it. `private` is False if the noise was repeatable.
+
+    **Guarantee.** An answer holds only released numbers and public values, so every method is post-processing:
+    it reads no data, spends no budget and reveals nothing more. Each interval contains the exact number with
+    probability 95 % over the noise, on its own. Adding data that were not released would break this.
+
+    >>> import discreet as dp
+    >>> from discreet import data
+    >>> session = dp.Session(dp.open(data.path("adult.toml")), limit=dp.Limit.filter(epsilon=1))
+    >>> answer = session.sql("SELECT sex, COUNT(*) AS n FROM adult GROUP BY sex", epsilon=0.5)
+    >>> answer.header
+    ['sex', 'n', 'n_lo', 'n_hi']
+    """
 
     keys: tuple[str, ...]
-    groups: tuple[tuple[Any, ...], ...]
+    groups: tuple[tuple[Value, ...], ...]
     columns: dict[str, Noisy]
     question: str = ""
     notes: tuple[str, ...] = ()
-    withheld: str = ""
+    suppressed: str = ""
     guarantee: Guarantee | None = None
-    receipt: Any = None
+    receipt: LedgerReceipt = None
     private: bool = True
 
     @classmethod
     def of(
-        cls, *, keys: Sequence[str], groups: Sequence[tuple[Any, ...]], columns: dict[str, Noisy], **said: Any
+        cls,
+        *,
+        keys: Sequence[str],
+        groups: Sequence[tuple[Value, ...]],
+        columns: Mapping[str, Noisy],
+        question: str = "",
+        notes: Sequence[str] = (),
+        suppressed: str = "",
+        guarantee: Guarantee | None = None,
+        private: bool = True,
     ) -> Answer:
-        """An answer from sequences of any kind."""
-        return cls(tuple(keys), tuple(groups), dict(columns), **said)
+        """An answer from sequences of any kind.
+
+        >>> Answer.of(keys=["ward"], groups=[("A",)], columns={"n": Noisy((12,), (9,), (15,))}).rows()
+        [('A', 12, 9, 15)]
+        """
+        return cls(
+            tuple(keys),
+            tuple(groups),
+            dict(columns),
+            question,
+            tuple(notes),
+            suppressed,
+            guarantee,
+            private=private,
+        )
 
     # --- reading -------------------------------------------------------------------------------------
 
     @property
     def header(self) -> list[str]:
-        """The names of all columns: keys, then x, x_lo, x_hi for every noisy x."""
+        """The names of all columns: the keys, then x, x_lo and x_hi for each noisy column x.
+
+        >>> Answer.of(keys=[], groups=[()], columns={"n": Noisy((12,), (9,), (15,))}).header
+        ['n', 'n_lo', 'n_hi']
+        """
         return [*self.keys, *(f"{name}{end}" for name in self.columns for end in ("", "_lo", "_hi"))]
 
-    def rows(self) -> list[tuple[Any, ...]]:
-        """The table, row by row, in the order of `header`."""
+    def rows(self) -> list[tuple[Value, ...]]:
+        """The rows of the table, with their values in the order of `header`.
+
+        >>> Answer.of(keys=[], groups=[()], columns={"n": Noisy((12,), (9,), (15,))}).rows()
+        [(12, 9, 15)]
+        """
         noisy = [part for column in self.columns.values() for part in (column.values, column.lo, column.hi)]
         return [(*group, *(part[at] for part in noisy)) for at, group in enumerate(self.groups)]
 
     @property
-    def value(self) -> Any:
-        """The one number of an answer that has one."""
+    def value(self) -> Value:
+        """The only number of the answer; an answer with more than one is refused (DP107).
+
+        >>> Answer.of(keys=[], groups=[()], columns={"n": Noisy((12,), (9,), (15,))}).value
+        12
+        """
         if len(self.columns) == 1 and len(self.groups) == 1:
-            return next(iter(self.columns.values())).values[0]
+            value: Value = next(iter(self.columns.values())).values[0]
+            return value
         raise BadParameter(
             "DP107",
             f"this answer has {len(self.groups)} rows and {len(self.columns)} noisy columns, not one number.",
-            why="which of them is meant cannot be guessed.",
+            why="value does not know which of them is meant.",
             fix="answer.to_pandas(), or answer.rows()",
         )
 
     @property
-    def interval(self) -> tuple[Any, Any]:
-        """The interval of the one number of an answer that has one."""
+    def interval(self) -> tuple[float | None, float | None]:
+        """The 95 % confidence interval of the only number; both ends are None for MODE.
+
+        **Guarantee.** It contains the exact number with probability 95 % over the noise. It does not include
+        bias from clipping or down-weighting; see `notes`.
+
+        >>> Answer.of(keys=[], groups=[()], columns={"n": Noisy((12,), (9,), (15,))}).interval
+        (9, 15)
+        """
         _ = self.value
         (column,) = self.columns.values()
         return column.lo[0], column.hi[0]
@@ -123,83 +195,135 @@ class Answer:
     def __len__(self) -> int:
         return len(self.groups)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[dict[str, Value]]:
         return (dict(zip(self.header, row, strict=True)) for row in self.rows())
 
-    # --- handing on ----------------------------------------------------------------------------------
+    # --- exporting -----------------------------------------------------------------------------------
 
-    def to_pandas(self) -> Any:
-        """A pandas data frame; what is to be said about it is in `attrs`."""
+    def to_pandas(self) -> pd.DataFrame:
+        """A pandas data frame, with `metadata()` in its `attrs`.
+
+        >>> Answer.of(keys=[], groups=[()], columns={"n": Noisy((12,), (9,), (15,))}).to_pandas().shape
+        (1, 3)
+        """
         return frames.to_pandas(self)
 
-    def to_polars(self) -> Any:
-        """A Polars data frame."""
+    def to_polars(self) -> pl.DataFrame:
+        """A Polars data frame.
+
+        >>> Answer.of(keys=[], groups=[()], columns={"n": Noisy((12,), (9,), (15,))}).to_polars().shape
+        (1, 3)
+        """
         return frames.to_polars(self)
 
-    def to_arrow(self) -> Any:
-        """An Arrow table; what is to be said about it is in the metadata of its schema."""
+    def to_arrow(self) -> pa.Table:
+        """An Arrow table, with `metadata()` in the metadata of its schema.
+
+        >>> Answer.of(keys=[], groups=[()], columns={"n": Noisy((12,), (9,), (15,))}).to_arrow().num_rows
+        1
+        """
         return frames.to_arrow(self)
 
     def to_csv(self, path: str | Path) -> None:
-        """A CSV file, UTF-8, with a header line."""
+        """Write a CSV file in UTF-8, with a header line: `answer.to_csv("wards.csv")`."""
         frames.to_csv(self, path)
 
     def to_parquet(self, path: str | Path) -> None:
-        """A Parquet file with the same metadata as the Arrow table."""
+        """Write a Parquet file with the metadata of `to_arrow`: `answer.to_parquet("wards.parquet")`."""
         frames.to_parquet(self, path)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as plain JSON types."""
+        """The whole answer as plain JSON types.
+
+        >>> Answer.of(keys=[], groups=[()], columns={"n": Noisy((12,), (9,), (15,))}).to_dict()["keys"]
+        []
+        """
         return frames.to_dict(self)
 
     def to_json(self) -> str:
-        """Everything, as one line of JSON; `Answer.from_json` reads it back."""
+        """The whole answer as a line of JSON, which `Answer.from_json` reads.
+
+        >>> answer = Answer.of(keys=[], groups=[()], columns={"n": Noisy((12,), (9,), (15,))})
+        >>> Answer.from_json(answer.to_json()).value
+        12
+        """
         return frames.to_json(self)
 
     @classmethod
     def from_json(cls, text: str) -> Answer:
-        """An answer that was kept as JSON."""
+        """The answer that `to_json` wrote; other texts are refused (DP401, DP402)."""
         return frames.from_json(text)
 
     def metadata(self) -> dict[str, str]:
-        """What is to be said about the numbers, as short texts by name."""
-        said = {"discreet.question": self.question, "discreet.confidence": f"{CONFIDENCE}"}
+        """What a reader of the numbers must know, as short texts by name: question, guarantee, noise, notes.
+
+        >>> Answer.of(keys=[], groups=[()], columns={}).metadata()["discreet.confidence"]
+        '0.95'
+        """
+        facts = {"discreet.question": self.question, "discreet.confidence": f"{CONFIDENCE}"}
         if self.guarantee is not None:
-            said["discreet.guarantee"] = self.guarantee.to_json()
-            said["discreet.protects"] = str(self.guarantee.unit)
+            facts["discreet.guarantee"] = self.guarantee.to_json()
+            facts["discreet.protects"] = str(self.guarantee.unit)
         if self.receipt is not None:
-            said["discreet.receipt"] = str(self.receipt)
-        said |= {f"discreet.noise.{name}": column.noise for name, column in self.columns.items()}
-        if self.withheld:
-            said["discreet.withheld"] = self.withheld
-        said["discreet.notes"] = "\n".join(self.said())
-        return said
+            facts["discreet.receipt"] = str(self.receipt)
+        facts |= {f"discreet.noise.{name}": column.noise for name, column in self.columns.items()}
+        if self.suppressed:
+            facts["discreet.withheld"] = self.suppressed
+        facts["discreet.notes"] = "\n".join(self.all_notes())
+        return facts
 
-    def said(self) -> tuple[str, ...]:
-        """Every sentence that belongs to the answer."""
+    def all_notes(self) -> tuple[str, ...]:
+        """Every sentence that belongs to the answer: a warning, the suppressed groups, and the notes.
+
+        >>> Answer.of(keys=[], groups=[()], columns={}, private=False).all_notes()
+        ('NOT PRIVATE: drawn from a repeatable source',)
+        """
         warning = () if self.private else (NOT_PRIVATE,)
-        return (*warning, *((self.withheld,) if self.withheld else ()), *self.notes)
+        return (*warning, *((self.suppressed,) if self.suppressed else ()), *self.notes)
 
-    # --- labelled post-processing --------------------------------------------------------------------
+    # --- post-processing, recorded in the notes ------------------------------------------------------
 
     def nonnegative(self) -> Answer:
-        """Numbers that cannot be negative, cut at zero; their intervals too. Totals of cut numbers are biased."""
+        """The answer with negative numbers, and ends of intervals, set to 0 in columns that cannot be negative.
+
+        **Guarantee.** Intervals keep their coverage, because the exact number is not negative. Totals of such
+        numbers are biased upwards; a note says so.
+
+        >>> count = Noisy((-3,), (-8,), (2,), whole=True, nonnegative=True)
+        >>> Answer.of(keys=[], groups=[()], columns={"n": count}).nonnegative().rows()
+        [(0, 0, 2)]
+        """
         return views.nonnegative(self)
 
-    def rounded(self) -> Answer:
-        """Counts, and sums of whole numbers, as whole numbers; the ends of their intervals are rounded outwards."""
-        return views.rounded(self)
+    def round(self) -> Answer:
+        """The answer with counts, and sums of whole numbers, rounded to whole numbers.
+
+        **Guarantee.** The ends of intervals are rounded outwards, so they keep their coverage; a note says so.
+
+        >>> count = Noisy((3.4,), (1.2,), (5.6,), whole=True)
+        >>> Answer.of(keys=[], groups=[()], columns={"n": count}).round().rows()
+        [(3, 1, 6)]
+        """
+        return views.round_counts(self)
+
+    def with_receipt(self, receipt: LedgerReceipt, *, notes: Sequence[str] = ()) -> Self:
+        """The answer with the receipt of its charge and with further notes."""
+        return replace(self, receipt=receipt, notes=(*self.notes, *notes))
 
     # --- showing -------------------------------------------------------------------------------------
 
-    def plot(self, column: str | None = None, ax: Any = None) -> Any:
-        """One noisy column as points with their intervals, group by group."""
+    def plot(self, column: str | None = None, ax: Axes | None = None) -> Figure:
+        """A chart of one noisy column: a point and its interval for each group.
+
+        `column` is the first noisy column by default; `ax` are axes of Matplotlib to draw on.
+        """
         from discreet.plot.groups import groups
 
-        name = self._named(column)
+        name = self._column_name(column)
         noisy = self.columns[name]
         labels = [", ".join(map(word, group)) or name for group in self.groups]
-        return groups(labels, noisy.values, noisy.lo, noisy.hi, name=noisy.text or name, ax=ax)
+        chart: Figure = groups(labels, noisy.values, noisy.lo, noisy.hi, name=noisy.text or name, ax=ax)
+        return chart
 
     def __str__(self) -> str:
         lines = [self.header, *self._cells()]
@@ -217,10 +341,10 @@ class Answer:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><ul>{foot}</ul>"
 
     def _cells(self) -> Iterator[list[str]]:
-        """The table as it is shown, row by row."""
+        """The rows of the table as texts."""
         for at, group in enumerate(self.groups):
-            three = ((each.values[at], each.lo[at], each.hi[at]) for each in self.columns.values())
-            noisy = (cell for number in three for cell in cells(*number))
+            numbers = ((each.values[at], each.lo[at], each.hi[at]) for each in self.columns.values())
+            noisy = (cell for number in numbers for cell in cells(*number))
             yield [*map(word, group), *noisy]
 
     def _line(self, texts: Sequence[str], widths: Sequence[int]) -> str:
@@ -231,22 +355,18 @@ class Answer:
         return "  ".join(padded).rstrip()
 
     def _footer(self) -> Iterator[str]:
-        yield from self.said()
+        yield from self.all_notes()
         if self.guarantee is not None:
             yield f"guarantee: {short(self.guarantee)} for {self.guarantee.unit}"
 
-    def _named(self, column: str | None) -> str:
+    def _column_name(self, column: str | None) -> str:
         if column is None and self.columns:
             return next(iter(self.columns))
-        if column in self.columns:
+        if column is not None and column in self.columns:
             return column
         raise BadParameter(
             "DP105",
-            f"there is no noisy column {column!r}.",
-            why="only columns with noise have intervals to draw.",
+            f"the answer has no noisy column {column!r}.",
+            why="a chart shows a noisy column with its intervals.",
             fix=f"answer.plot({next(iter(self.columns), 'count')!r})",
         )
-
-    def with_(self, **changed: Any) -> Self:
-        """The same answer with some fields changed."""
-        return replace(self, **changed)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The columns that were asked for, from the numbers that were released: arithmetic, HAVING, ORDER BY, LIMIT.
+"""Computes the columns of a question from the released numbers: arithmetic, HAVING, ORDER BY, LIMIT.
 
-**Guarantee.** Only released numbers and public values are read. The interval of an arithmetic expression is that of
-interval arithmetic on intervals whose joint confidence is 95 % (each at 1 - 5 %/k for k noisy columns, where those that
-hold together count as one).
+**Guarantee.** Only released numbers and public values are read. The interval of an expression is computed by interval
+arithmetic on intervals with a joint confidence of 95 %: each of k noisy columns has the confidence 1 - 5 %/k, where columns
+whose intervals hold jointly count as one.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from discreet.tables.answer.answer import CONFIDENCE, Answer, Noisy
-from discreet.tables.ask.after import After, Column, Combined, Literal
-from discreet.tables.ask.question import Order, Question
+from discreet.tables.ask.after import PublicValue, ReleasedColumn, ReleasedExpression, ReleasedOperation
+from discreet.tables.ask.question import Question, SortOrder
 
 __all__ = ["arrange"]
 
 
-class Value(NamedTuple):
-    """A released value with the ends of its interval; the same three times for what is public."""
+class IntervalValue(NamedTuple):
+    """A released value with the ends of its interval; a public value has itself as both ends."""
 
     at: Any
     lo: Any
@@ -30,19 +30,20 @@ class Value(NamedTuple):
 
 
 def arrange(answer: Answer, question: Question) -> Answer:
-    """The answer with the outputs, the groups and the order that the question asks for."""
+    """The answer with the columns, groups and order of the question."""
     chosen = list(range(len(answer.groups)))
     if question.having is not None:
         kept = _values(answer, question.having)
         chosen = [at for at in chosen if kept[at].at is True]
     for order in reversed(question.order):
-        chosen = _sorted(answer, order, chosen)
+        chosen = _sort(answer, order, chosen)
     if question.limit is not None:
         chosen = chosen[: question.limit]
     shown = _outputs(answer, question) if question.outputs else answer
-    return shown.with_(
+    return replace(
+        shown,
         groups=tuple(shown.groups[at] for at in chosen),
-        columns={name: _taken(column, chosen) for name, column in shown.columns.items()},
+        columns={name: _take(column, chosen) for name, column in shown.columns.items()},
     )
 
 
@@ -50,17 +51,17 @@ def _outputs(answer: Answer, question: Question) -> Answer:
     keys: list[tuple[str, int]] = []
     columns: dict[str, Noisy] = {}
     for output in question.outputs:
-        if isinstance(output.of, Column) and output.of.name in answer.keys:
+        if isinstance(output.of, ReleasedColumn) and output.of.name in answer.keys:
             keys.append((output.name, answer.keys.index(output.of.name)))
-        elif isinstance(output.of, Column):
+        elif isinstance(output.of, ReleasedColumn):
             columns[output.name] = answer.columns[output.of.name]
         else:
-            columns[output.name] = _computed(answer, output.of, output.name)
+            columns[output.name] = _computed_column(answer, output.of, output.name)
     groups = tuple(tuple(group[at] for _, at in keys) for group in answer.groups)
-    return answer.with_(keys=tuple(name for name, _ in keys), groups=groups, columns=columns)
+    return replace(answer, keys=tuple(name for name, _ in keys), groups=groups, columns=columns)
 
 
-def _computed(answer: Answer, expression: After, name: str) -> Noisy:
+def _computed_column(answer: Answer, expression: ReleasedExpression, name: str) -> Noisy:
     values = _values(answer, expression)
     return Noisy(
         values=tuple(value.at for value in values),
@@ -73,11 +74,11 @@ def _computed(answer: Answer, expression: After, name: str) -> Noisy:
     )
 
 
-def _is_whole(answer: Answer, expression: After) -> bool:
-    """Whether it is a number of things: counts that are added, subtracted or multiplied."""
-    if isinstance(expression, Column):
+def _is_whole(answer: Answer, expression: ReleasedExpression) -> bool:
+    """Whether the exact value is whole: sums, differences and products of whole numbers."""
+    if isinstance(expression, ReleasedColumn):
         return expression.name in answer.columns and answer.columns[expression.name].whole
-    if isinstance(expression, Literal):
+    if isinstance(expression, PublicValue):
         return isinstance(expression.value, int)
     if expression.op == "round" and len(expression.parts) == 1:
         return True
@@ -85,11 +86,11 @@ def _is_whole(answer: Answer, expression: After) -> bool:
     return expression.op in whole and all(_is_whole(answer, part) for part in expression.parts)
 
 
-def _is_nonnegative(answer: Answer, expression: After) -> bool:
-    """Whether it cannot be below zero."""
-    if isinstance(expression, Column):
+def _is_nonnegative(answer: Answer, expression: ReleasedExpression) -> bool:
+    """Whether the exact value cannot be negative."""
+    if isinstance(expression, ReleasedColumn):
         return expression.name in answer.columns and answer.columns[expression.name].nonnegative
-    if isinstance(expression, Literal):
+    if isinstance(expression, PublicValue):
         return isinstance(expression.value, int | float) and expression.value >= 0
     parts = [_is_nonnegative(answer, part) for part in expression.parts]
     if expression.op in {"abs", "greatest"}:
@@ -97,22 +98,22 @@ def _is_nonnegative(answer: Answer, expression: After) -> bool:
     return expression.op in {"+", "*", "/", "round", "least"} and all(parts)
 
 
-def _taken(column: Noisy, chosen: list[int]) -> Noisy:
-    def taken(part: tuple[Any, ...]) -> tuple[Any, ...]:
+def _take(column: Noisy, chosen: list[int]) -> Noisy:
+    def take(part: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(part[at] for at in chosen)
 
     def interval(confidence: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         assert column.interval is not None
         lo, hi = column.interval(confidence)
-        return taken(lo), taken(hi)
+        return take(lo), take(hi)
 
-    ends = {"values": taken(column.values), "lo": taken(column.lo), "hi": taken(column.hi)}
+    ends = {"values": take(column.values), "lo": take(column.lo), "hi": take(column.hi)}
     known = None if column.interval is None else interval
     return replace(column, **ends, interval=known)  # type: ignore[arg-type]
 
 
-def _sorted(answer: Answer, order: Order, chosen: list[int]) -> list[int]:
-    """By a released value, NULL last; ties stay in the order of the keys."""
+def _sort(answer: Answer, order: SortOrder, chosen: list[int]) -> list[int]:
+    """The groups in the order of a released value, NULL last; ties keep the order of the keys."""
     values = _values(answer, order.of)
     known = [at for at in chosen if values[at].at is not None]
     known.sort(key=lambda at: values[at].at, reverse=order.descending)
@@ -122,39 +123,41 @@ def _sorted(answer: Answer, order: Order, chosen: list[int]) -> list[int]:
 # --- expressions on released values -----------------------------------------------------------------
 
 
-def _values(answer: Answer, expression: After) -> list[Value]:
+def _values(answer: Answer, expression: ReleasedExpression) -> list[IntervalValue]:
     noisy = sorted(set(_noisy_names(answer, expression)))
     apart = {answer.columns[name].together or name for name in noisy}
     confidence = 1 - (1 - CONFIDENCE) / len(apart) if len(apart) > 1 else CONFIDENCE
     known = {name: _at(answer.columns[name], confidence) for name in noisy}
     known |= {
-        name: [Value(group[at], group[at], group[at]) for group in answer.groups]
+        name: [IntervalValue(group[at], group[at], group[at]) for group in answer.groups]
         for at, name in enumerate(answer.keys)
     }
     return [_evaluate(expression, known, at) for at in range(len(answer.groups))]
 
 
-def _noisy_names(answer: Answer, expression: After) -> Iterable[str]:
-    if isinstance(expression, Column) and expression.name in answer.columns:
+def _noisy_names(answer: Answer, expression: ReleasedExpression) -> Iterable[str]:
+    if isinstance(expression, ReleasedColumn) and expression.name in answer.columns:
         yield expression.name
-    for part in expression.parts if isinstance(expression, Combined) else ():
+    for part in expression.parts if isinstance(expression, ReleasedOperation) else ():
         yield from _noisy_names(answer, part)
 
 
-def _at(column: Noisy, confidence: float) -> list[Value]:
+def _at(column: Noisy, confidence: float) -> list[IntervalValue]:
     lo, hi = (column.lo, column.hi) if column.interval is None else column.interval(confidence)
-    return [Value(*three) for three in zip(column.values, lo, hi, strict=True)]
+    return [IntervalValue(*three) for three in zip(column.values, lo, hi, strict=True)]
 
 
-def _evaluate(expression: After, known: dict[str, list[Value]], at: int) -> Value:
-    if isinstance(expression, Column):
+def _evaluate(
+    expression: ReleasedExpression, known: dict[str, list[IntervalValue]], at: int
+) -> IntervalValue:
+    if isinstance(expression, ReleasedColumn):
         return known[expression.name][at]
-    if isinstance(expression, Literal):
-        return Value(expression.value, expression.value, expression.value)
+    if isinstance(expression, PublicValue):
+        return IntervalValue(expression.value, expression.value, expression.value)
     parts = [_evaluate(part, known, at) for part in expression.parts]
     value = _apply(expression.op, [part.at for part in parts])
     lo, hi = _ends(expression.op, parts)
-    return Value(value, lo, hi)
+    return IntervalValue(value, lo, hi)
 
 
 _COMPARE: dict[str, Callable[..., Any]] = {
@@ -179,7 +182,7 @@ _ARITHMETIC: dict[str, Callable[..., Any]] = {
 
 
 def _apply(op: str, values: list[Any]) -> Any:
-    """An operator on values, with SQL's three truth values."""
+    """The result of an operator, with the three truth values of SQL."""
     if op in {"and", "or"}:
         decisive = op == "or"
         if any(value is decisive for value in values):
@@ -193,8 +196,8 @@ def _apply(op: str, values: list[Any]) -> Any:
 _MONOTONE = {"+", "round", "least", "greatest"}
 
 
-def _ends(op: str, parts: list[Value]) -> tuple[Any, Any]:
-    """The hull of what the operator gives on the intervals of its parts; None where nothing can be said."""
+def _ends(op: str, parts: list[IntervalValue]) -> tuple[Any, Any]:
+    """The interval of the result, from those of the operands; None if there is no finite one."""
     if op in _COMPARE or op in {"and", "or", "not"}:
         return None, None
     if any(part.lo is None or part.hi is None for part in parts):

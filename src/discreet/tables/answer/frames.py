@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An answer as a frame, a file or JSON. Nothing here knows more than the answer does."""
+"""Exports an answer to a frame, a file or JSON, and reads the JSON.
+
+**Guarantee.** Only the answer is written: released numbers and public values.
+"""
 
 from __future__ import annotations
 
@@ -18,44 +21,56 @@ from discreet.errors import BadDescription, MissingExtra
 from discreet.paths import place_for, unwritable
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
     from discreet.tables.answer.answer import Answer, Noisy
 
 __all__ = ["from_json", "to_arrow", "to_csv", "to_dict", "to_json", "to_pandas", "to_parquet", "to_polars"]
 
 _VERSION = 1
 _NOISY = ("values", "lo", "hi", "text", "noise", "deviation", "whole", "nonnegative")
-_FORMER = {"gaussian", "step"}  # of answers that were kept by the first version; nothing reads them any more
+#: Fields of answers that the first version stored; they are ignored.
+_FORMER = {"gaussian", "step"}
 
 
-def to_pandas(answer: Answer) -> Any:
-    frame = _library("pandas").DataFrame(_columns(answer))
+def to_pandas(answer: Answer) -> pd.DataFrame:
+    """A pandas data frame."""
+    frame: pd.DataFrame = _library("pandas").DataFrame(_columns(answer))
     frame.attrs.update(answer.metadata())
     return frame
 
 
-def to_polars(answer: Answer) -> Any:
-    return _library("polars").DataFrame(_columns(answer), strict=False)
+def to_polars(answer: Answer) -> pl.DataFrame:
+    """A Polars data frame."""
+    frame: pl.DataFrame = _library("polars").DataFrame(_columns(answer), strict=False)
+    return frame
 
 
-def to_arrow(answer: Answer) -> Any:
-    table = _library("pyarrow").table(_columns(answer))
+def to_arrow(answer: Answer) -> pa.Table:
+    """An Arrow table."""
+    table: pa.Table = _library("pyarrow").table(_columns(answer))
     return table.replace_schema_metadata(answer.metadata())
 
 
 def to_parquet(answer: Answer, path: str | Path) -> None:
+    """Write a Parquet file."""
     table = to_arrow(answer)
-    with _written_to(path) as place:
+    with _open_place(path) as place:
         _library("pyarrow.parquet").write_table(table, place)
 
 
 def to_csv(answer: Answer, path: str | Path) -> None:
-    with _written_to(path) as place, place.open("w", encoding="utf-8", newline="") as file:
+    """Write a CSV file."""
+    with _open_place(path) as place, place.open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file)
         lines.writerow(answer.header)
         lines.writerows(answer.rows())
 
 
 def to_dict(answer: Answer) -> dict[str, Any]:
+    """The answer as plain JSON types."""
     return {
         "discreet.answer": _VERSION,
         "keys": list(answer.keys),
@@ -66,39 +81,41 @@ def to_dict(answer: Answer) -> dict[str, Any]:
         },
         "question": answer.question,
         "notes": list(answer.notes),
-        "withheld": answer.withheld,
+        "withheld": answer.suppressed,
         "guarantee": None if answer.guarantee is None else json.loads(answer.guarantee.to_json()),
         "private": answer.private,
     }
 
 
 def to_json(answer: Answer) -> str:
+    """The answer as a line of JSON."""
     return json.dumps(to_dict(answer), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def from_json(text: str) -> Answer:
+    """The answer that `to_json` wrote."""
     from discreet.tables.answer.answer import Answer
 
     try:
         stored = json.loads(text)
         if stored["discreet.answer"] > _VERSION:
-            raise _unread("DP402", "it is from a newer version of discreet.")
+            raise _unreadable_answer_error("DP402", "it is from a newer version of discreet.")
         columns = {name: _noisy(column) for name, column in stored["columns"].items()}
-        promised = stored["guarantee"]
+        guarantee = stored["guarantee"]
         return Answer(
             keys=tuple(stored["keys"]),
             groups=tuple(tuple(_value(part) for part in group) for group in stored["groups"]),
             columns=columns,
             question=stored["question"],
             notes=tuple(stored["notes"]),
-            withheld=stored["withheld"],
-            guarantee=None if promised is None else privacy.from_json(json.dumps(promised)),
+            suppressed=stored["withheld"],
+            guarantee=None if guarantee is None else privacy.from_json(json.dumps(guarantee)),
             private=stored["private"],
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, BadDescription):
             raise
-        raise _unread("DP401", "it is not an answer that discreet wrote.") from None
+        raise _unreadable_answer_error("DP401", "it is not an answer that discreet wrote.") from None
 
 
 def _noisy(stored: dict[str, Any]) -> Noisy:
@@ -118,14 +135,14 @@ def _columns(answer: Answer) -> dict[str, list[Any]]:
 
 
 def _field(value: Any) -> Any:
-    """A field as JSON has it: an end that is infinite says nothing, and is null."""
+    """A field in JSON; an infinite end of an interval becomes null."""
     if isinstance(value, tuple):
         return [None if isinstance(part, float) and not math.isfinite(part) else part for part in value]
     return value
 
 
 def _plain(value: Any) -> Any:
-    """A key as JSON has it; what JSON does not know is marked."""
+    """A key in JSON; dates and moments are marked with their type."""
     if isinstance(value, datetime):
         return {"moment": value.isoformat()}
     if isinstance(value, date):
@@ -141,19 +158,19 @@ def _value(stored: Any) -> Any:
 
 
 @contextmanager
-def _written_to(path: str | Path) -> Iterator[Path]:
-    """A place for a file; the answer was paid for and is still there, whatever the system says."""
+def _open_place(path: str | Path) -> Iterator[Path]:
+    """A path for a new file; errors of the system become coded errors, because the answer is still there."""
     try:
         yield place_for(path)
     except OSError as error:
         raise unwritable(path, error.strerror or "the system refuses") from None
 
 
-def _unread(code: str, reason: str) -> BadDescription:
+def _unreadable_answer_error(code: str, reason: str) -> BadDescription:
     return BadDescription(
         code,
         f"an answer cannot be read: {reason}",
-        why="an answer that is read wrongly is a wrong answer.",
+        why="an answer that is read wrongly would be a wrong answer.",
         fix="Answer.from_json(answer.to_json())",
     )
 
@@ -162,5 +179,5 @@ def _library(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        why = "the small core hands answers on as rows, as JSON and as CSV."
+        why = "without extras an answer can be exported as rows, JSON and CSV."
         raise MissingExtra.of(name, why=why, instead="answer.rows()") from None

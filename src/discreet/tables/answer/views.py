@@ -1,59 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views of an answer that are easier to read and no more exact: cut at zero, rounded.
+"""Views of an answer that are easier to read: without negative numbers, or rounded.
 
-**Guarantee.** All of it is post-processing, and `nonnegative` and `rounded` say so in `notes`. An interval is intersected with
-what is known of the truth (that it is not negative) or rounded outwards, so its coverage never falls; a number stays inside
-its interval, because both are moved by the same monotone function.
+**Guarantee.** Both are post-processing, and add a note that says so. An interval is intersected with the possible values, or
+rounded outwards, so its coverage never falls. A number stays inside its interval, because the same monotone function acts on
+both.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from discreet.tables.answer.answer import Answer, Noisy
 
-__all__ = ["nonnegative", "rounded"]
+__all__ = ["nonnegative", "round_counts"]
 
 
 def nonnegative(answer: Answer) -> Answer:
-    changed = {name: _cut(column) for name, column in answer.columns.items() if column.nonnegative}
-    return _seen(
+    """The answer with negative numbers set to 0 where the exact number cannot be negative."""
+    changed = {name: _clip(column) for name, column in answer.columns.items() if column.nonnegative}
+    return _with_view(
         answer, changed, "Negative numbers were set to 0; totals of such numbers are biased upwards."
     )
 
 
-def rounded(answer: Answer) -> Answer:
-    changed = {name: _rounded(column) for name, column in answer.columns.items() if column.whole}
-    return _seen(
-        answer, changed, "Numbers of things were rounded to whole ones, the ends of their intervals outwards."
+def round_counts(answer: Answer) -> Answer:
+    """The answer with whole numbers where the exact number is whole."""
+    changed = {name: _round(column) for name, column in answer.columns.items() if column.whole}
+    return _with_view(
+        answer,
+        changed,
+        "Counts and sums of whole numbers were rounded to whole numbers, and their intervals outwards.",
     )
 
 
-def _cut(column: Noisy) -> Noisy:
-    def cut(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def _clip(column: Noisy) -> Noisy:
+    def at_zero(values: tuple[Any, ...]) -> tuple[Any, ...]:
         return tuple(type(value)(0) if value is not None and value < 0 else value for value in values)
 
-    return _moved(column, cut(column.values), cut(column.lo), cut(column.hi))
+    return _replace_numbers(column, at_zero(column.values), at_zero(column.lo), at_zero(column.hi))
 
 
-def _rounded(column: Noisy) -> Noisy:
-    def each(values: tuple[Any, ...], to: Any) -> tuple[Any, ...]:
+def _round(column: Noisy) -> Noisy:
+    def to_whole(values: tuple[Any, ...], to: Callable[[float], int]) -> tuple[Any, ...]:
         return tuple(
             None if value is None or not math.isfinite(value) else int(to(value)) for value in values
         )
 
-    ends = each(column.lo, math.floor), each(column.hi, math.ceil)
-    return _moved(column, each(column.values, round), *ends)
+    ends = to_whole(column.lo, math.floor), to_whole(column.hi, math.ceil)
+    return _replace_numbers(column, to_whole(column.values, round), *ends)
 
 
-def _moved(column: Noisy, values: tuple[Any, ...], lo: tuple[Any, ...], hi: tuple[Any, ...]) -> Noisy:
+def _replace_numbers(
+    column: Noisy, values: tuple[Any, ...], lo: tuple[Any, ...], hi: tuple[Any, ...]
+) -> Noisy:
     return replace(column, values=values, lo=lo, hi=hi, deviation=None, interval=None)
 
 
-def _seen(answer: Answer, changed: dict[str, Noisy], note: str) -> Answer:
+def _with_view(answer: Answer, changed: dict[str, Noisy], note: str) -> Answer:
     columns = {name: changed.get(name, column) for name, column in answer.columns.items()}
     return replace(
         answer, columns=columns, notes=(*answer.notes, f"View: {note}") if changed else answer.notes

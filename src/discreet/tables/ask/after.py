@@ -9,44 +9,51 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["After", "Column", "Combined", "Literal", "divided_with", "names_in"]
+__all__ = [
+    "PublicValue",
+    "ReleasedColumn",
+    "ReleasedExpression",
+    "ReleasedOperation",
+    "column_names",
+    "quotient_columns",
+]
 
 
 @dataclass(frozen=True)
-class Column:
+class ReleasedColumn:
     """A released column: a key or an aggregate, by its name."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class Literal:
+class PublicValue:
     """A public value."""
 
     value: Any
 
 
 @dataclass(frozen=True)
-class Combined:
+class ReleasedOperation:
     """An operator on released values: + - * / abs round least greatest, = <> < <= > >=, and or not."""
 
     op: str
-    parts: tuple[After, ...]
+    parts: tuple[ReleasedExpression, ...]
 
 
-After = Column | Literal | Combined
+ReleasedExpression = ReleasedColumn | PublicValue | ReleasedOperation
 
 
-def names_in(of: After) -> set[str]:
+def column_names(of: ReleasedExpression) -> set[str]:
     """The released columns that are read."""
-    if isinstance(of, Column):
+    if isinstance(of, ReleasedColumn):
         return {of.name}
-    return set().union(*map(names_in, of.parts)) if isinstance(of, Combined) else set()
+    return set().union(*map(column_names, of.parts)) if isinstance(of, ReleasedOperation) else set()
 
 
-def divided_with(of: After) -> set[str]:
+def quotient_columns(of: ReleasedExpression) -> set[str]:
     """The released columns that are divided with, or compared with, another one."""
-    if not isinstance(of, Combined):
+    if not isinstance(of, ReleasedOperation):
         return set()
-    here = names_in(of) if of.op in {"/", "=", "<>", "<", "<=", ">", ">="} else set()
-    return (here if len(here) > 1 else set()).union(*map(divided_with, of.parts))
+    here = column_names(of) if of.op in {"/", "=", "<>", "<", "<=", ">", ">="} else set()
+    return (here if len(here) > 1 else set()).union(*map(quotient_columns, of.parts))

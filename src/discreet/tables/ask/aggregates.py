@@ -1,23 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be asked of a group, before it is known of which rows: `count()`, `mean("days", between=(0, 60))`.
+"""Aggregates of a group: `count()`, `mean("days", between=(0, 60))`.
 
-Each returns a `Wanted`, which `aggregate(n=count(), stay=mean("days"))` gives its name and a question its types.
+Each function returns an `AggregateSpec`. `aggregate(n=count(), stay=mean("days"))` gives it a name, and a
+question gives it types.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from discreet import check
 from discreet.errors import BadParameter
+from discreet.tables.data.types import Value
 
 if TYPE_CHECKING:
-    from discreet.tables.ask.formula import Formula
+    from discreet.tables.ask.formula import Expression
 
 __all__ = [
-    "Wanted",
+    "AggregateSpec",
+    "Bounds",
     "count",
     "max",
     "mean",
@@ -31,93 +35,142 @@ __all__ = [
     "variance",
 ]
 
+#: Two ends to which values are clipped, the lower one first.
+Bounds = tuple[int | float | Decimal, int | float | Decimal]
+
 
 @dataclass(frozen=True)
-class Wanted:
-    """One number that is wanted of each group; `name` is the column that it becomes, or empty for the usual one."""
+class AggregateSpec:
+    """One aggregate of each group; `name` is its column in the answer, or empty for the default name.
+
+    >>> mean("days", between=(0, 60)).between
+    (0, 60)
+    """
 
     kind: str
-    of: str | Formula | None = None
-    between: tuple[Any, Any] | None = None
+    of: str | Expression | None = None
+    between: Bounds | None = None
     rank: float | None = None
-    values: tuple[Any, ...] | None = None
+    values: tuple[Value, ...] | None = None
     name: str = ""
 
-    def named(self, name: str) -> Wanted:
-        """The same with a name of its own."""
+    def with_name(self, name: str) -> AggregateSpec:
+        """The same aggregate with another name."""
         return replace(self, name=name)
 
 
 @check.arguments
-def count(of: str | Formula | None = None) -> Wanted:
-    """How many rows; with `of`, in how many it is not NULL."""
-    return Wanted("count" if of is None else "count_of", of)
+def count(of: str | Expression | None = None) -> AggregateSpec:
+    """The number of rows; with `of`, the number of rows in which it is not NULL.
+
+    >>> count().kind, count("days").kind
+    ('count', 'count_of')
+    """
+    return AggregateSpec("count" if of is None else "count_of", of)
 
 
 @check.arguments
-def units() -> Wanted:
-    """How many units: patients, customers, whoever is protected."""
-    return Wanted("units")
+def units() -> AggregateSpec:
+    """The number of privacy units, such as patients or customers.
+
+    >>> units().kind
+    'units'
+    """
+    return AggregateSpec("units")
 
 
 @check.arguments
-def sum(of: str | Formula, between: tuple[Any, Any] | None = None) -> Wanted:  # noqa: A001 - as people say it
-    """The sum."""
-    return Wanted("sum", of, between)
+def sum(of: str | Expression, between: Bounds | None = None) -> AggregateSpec:  # noqa: A001 - as people say it
+    """The sum; values are clipped to `between`, or to the bounds of the description.
+
+    >>> sum("cost", between=(0, 500)).kind
+    'sum'
+    """
+    return AggregateSpec("sum", of, between)
 
 
 @check.arguments
-def mean(of: str | Formula, between: tuple[Any, Any] | None = None) -> Wanted:
-    """The mean."""
-    return Wanted("mean", of, between)
+def mean(of: str | Expression, between: Bounds | None = None) -> AggregateSpec:
+    """The mean; values are clipped as in `sum`.
+
+    >>> mean("days", between=(0, 60)).kind
+    'mean'
+    """
+    return AggregateSpec("mean", of, between)
 
 
 @check.arguments
-def variance(of: str | Formula, between: tuple[Any, Any] | None = None) -> Wanted:
-    """The variance."""
-    return Wanted("variance", of, between)
+def variance(of: str | Expression, between: Bounds | None = None) -> AggregateSpec:
+    """The variance of the population; values are clipped as in `sum`.
+
+    >>> variance("days", between=(0, 60)).kind
+    'variance'
+    """
+    return AggregateSpec("variance", of, between)
 
 
 @check.arguments
-def stddev(of: str | Formula, between: tuple[Any, Any] | None = None) -> Wanted:
-    """The standard deviation."""
-    return Wanted("stddev", of, between)
+def stddev(of: str | Expression, between: Bounds | None = None) -> AggregateSpec:
+    """The standard deviation of the population; values are clipped as in `sum`.
+
+    >>> stddev("days", between=(0, 60)).kind
+    'stddev'
+    """
+    return AggregateSpec("stddev", of, between)
 
 
 @check.arguments
-def median(of: str | Formula, between: tuple[Any, Any] | None = None) -> Wanted:
-    """The median."""
-    return Wanted("median", of, between)
+def median(of: str | Expression, between: Bounds | None = None) -> AggregateSpec:
+    """The median; values are clipped as in `sum`.
+
+    >>> median("days", between=(0, 60)).kind
+    'median'
+    """
+    return AggregateSpec("median", of, between)
 
 
 @check.arguments
-def quantile(of: str | Formula, rank: float, between: tuple[Any, Any] | None = None) -> Wanted:
-    """A quantile: nine in ten values lie below `quantile(x, 0.9)`."""
-    return Wanted("quantile", of, between, check.inner_probability(rank=rank))
+def quantile(of: str | Expression, rank: float, between: Bounds | None = None) -> AggregateSpec:
+    """A quantile: nine in ten values are below `quantile(x, 0.9)`; values are clipped as in `sum`.
+
+    >>> quantile("days", 0.9).rank
+    0.9
+    """
+    return AggregateSpec("quantile", of, between, check.inner_probability(rank=rank))
 
 
 @check.arguments
-def min(of: str | Formula, between: tuple[Any, Any] | None = None) -> Wanted:  # noqa: A001 - as people say it
-    """A low quantile, as what can be told of the least value."""
-    return Wanted("min", of, between)
+def min(of: str | Expression, between: Bounds | None = None) -> AggregateSpec:  # noqa: A001 - as people say it
+    """A value near the minimum; the minimum itself belongs to one person and is never released.
+
+    >>> min("days", between=(0, 60)).kind
+    'min'
+    """
+    return AggregateSpec("min", of, between)
 
 
 @check.arguments
-def max(of: str | Formula, between: tuple[Any, Any] | None = None) -> Wanted:  # noqa: A001 - as people say it
-    """A high quantile, as what can be told of the greatest value."""
-    return Wanted("max", of, between)
+def max(of: str | Expression, between: Bounds | None = None) -> AggregateSpec:  # noqa: A001 - as people say it
+    """A value near the maximum; the maximum itself belongs to one person and is never released.
+
+    >>> max("days", between=(0, 60)).kind
+    'max'
+    """
+    return AggregateSpec("max", of, between)
 
 
 @check.arguments
-def mode(of: str | Formula, values: Sequence[Any] | None = None) -> Wanted:
-    """The most frequent of some public values, or of those of the description."""
+def mode(of: str | Expression, values: Sequence[Value] | None = None) -> AggregateSpec:
+    """A most frequent value among the public `values`, or among those of the description.
+
+    >>> mode("ward", values=["A", "B"]).values
+    ('A', 'B')
+    """
     if isinstance(values, str):
         raise BadParameter(
             "DP104",
             "values must be a list of values.",
-            why="a text is a list of letters.",
-            fix=f"values=[{values!r}]"
-            if isinstance(values, str) and values
-            else 'values=["flu", "fracture"]',
+            why="a text would be read as a list of letters.",
+            fix=f"values=[{values!r}]" if values else 'values=["flu", "fracture"]',
         )
-    return Wanted("mode", of, values=None if values is None else tuple(values))
+    return AggregateSpec("mode", of, values=None if values is None else tuple(values))

@@ -1,118 +1,131 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words with which a question is asked; a data set and a question that has begun understand the same ones.
+"""The methods with which a question is built; a data set and an unfinished question have the same ones.
 
     data.where(col("age") >= 18).group_by("ward", keys=WARDS).mean("days", between=(0, 60))
     data.group_by("ward").aggregate(n=count(), stay=mean("days"))
 
-**Guarantee.** Nothing here reads a row or costs anything: every word returns a new question. What it costs and how wrong
-the answer will be is told by `session.preview`, and only `session.release` answers it.
+**Guarantee.** Building a question reads no row and costs nothing; every method returns a new question.
+`session.preview` shows its cost and its margin of error, and only `session.release` answers it.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from discreet import check
 from discreet.tables.ask import aggregates
+from discreet.tables.ask.aggregates import Bounds
+from discreet.tables.data.types import Value
 
 if TYPE_CHECKING:
-    from discreet.tables.ask.formula import Formula
-    from discreet.tables.ask.query import Prepared, Query
+    from discreet.tables.ask.formula import Expression, Number
+    from discreet.tables.ask.query import AggregateQuery, Query
 
-__all__ = ["Asking"]
+__all__ = ["QueryMethods"]
 
 
-class Asking:
-    """What can be said of rows, in any order, and then what is to be counted."""
+class QueryMethods:
+    """Chooses, joins and groups rows, in any order, and then aggregates them."""
 
     @property
     @abstractmethod
     def _query(self) -> Query:
-        """The question as far as it has been asked."""
+        """The question built so far."""
 
     @check.arguments
-    def where(self, *conditions: Formula) -> Query:
-        """The rows for which all conditions are true; where one is NULL the row is left out."""
-        return self._query.filtered(conditions)
+    def where(self, *conditions: Expression) -> Query:
+        """Keep the rows for which all conditions are true; a row with NULL in a condition is dropped."""
+        return self._query.with_conditions(conditions)
 
     @check.arguments
-    def join(self, table: str, on: Any = None, *, keep: bool = False) -> Query:
-        """Every row with the rows of another table that it matches.
+    def join(
+        self, table: str, on: str | Sequence[str] | Mapping[str, str] | None = None, *, keep: bool = False
+    ) -> Query:
+        """Join each row with the matching rows of another table.
 
-        A public table is matched by `on`: a column of both, several, or {ours: theirs}; `keep` keeps rows that match
-        nothing, with NULL. Another private table is matched within the rows of the same unit, by `on` if given.
+        A public table is matched by `on`: a column of both tables, several, or {ours: theirs}. `keep` keeps
+        rows without a match, with NULL in the columns of the public table. Another private table is matched
+        within the rows of the same unit, and also by `on` if it is given.
         """
-        return self._query.joined(table, on, keep)
+        return self._query.with_table(table, on, keep=keep)
 
-    def group_by(self, *columns: str | Formula, keys: Any = None, **named: str | Formula) -> Query:
-        """One answer for each group. `keys` lists the groups that are public: values, or tuples of values.
+    def group_by(
+        self,
+        *columns: str | Expression,
+        keys: Iterable[Value | tuple[Value, ...]] | None = None,
+        **named_columns: str | Expression,
+    ) -> Query:
+        """One row of the answer for each group; `named_columns` are keys with names of your own.
 
-        Without it the description's values are used; where it has none, groups are found privately, and those that
-        few people are in are withheld.
+        `keys` lists the public groups: values, or tuples of values. By default the values of the description
+        are used. If it has none, key selection finds the groups privately, and groups of few people are
+        suppressed.
         """
-        return self._query.grouped(columns, named, keys)
+        return self._query.with_keys(columns, named_columns, keys)
 
-    def aggregate(self, *several: aggregates.Wanted, **named: aggregates.Wanted) -> Prepared:
-        """Several numbers at once, which share one guarantee."""
-        return self._query.asked(several, named)
+    def aggregate(
+        self, *specs: aggregates.AggregateSpec, **named_specs: aggregates.AggregateSpec
+    ) -> AggregateQuery:
+        """Several aggregates in one release, with one guarantee: `aggregate(n=count(), stay=mean("days"))`."""
+        return self._query.finish(specs, named_specs)
 
     @check.arguments
-    def count(self, of: str | Formula | None = None) -> Prepared:
-        """How many rows; with `of`, how many rows in which it is not NULL."""
+    def count(self, of: str | Expression | None = None) -> AggregateQuery:
+        """The number of rows; with `of`, the number of rows in which it is not NULL."""
         return self.aggregate(aggregates.count(of))
 
-    def units(self) -> Prepared:
-        """How many units: patients, customers, whoever is protected."""
+    def units(self) -> AggregateQuery:
+        """The number of privacy units, such as patients or customers."""
         return self.aggregate(aggregates.units())
 
     @check.arguments
-    def sum(self, of: str | Formula, between: tuple[Any, Any] | None = None) -> Prepared:
-        """The sum; values are first moved `between` two ends, or between those of the description."""
+    def sum(self, of: str | Expression, between: Bounds | None = None) -> AggregateQuery:
+        """The sum; values are clipped to `between`, or to the bounds of the description."""
         return self.aggregate(aggregates.sum(of, between))
 
     @check.arguments
-    def mean(self, of: str | Formula, between: tuple[Any, Any] | None = None) -> Prepared:
-        """The mean."""
+    def mean(self, of: str | Expression, between: Bounds | None = None) -> AggregateQuery:
+        """The mean; values are clipped as in `sum`."""
         return self.aggregate(aggregates.mean(of, between))
 
     @check.arguments
-    def variance(self, of: str | Formula, between: tuple[Any, Any] | None = None) -> Prepared:
-        """The variance."""
+    def variance(self, of: str | Expression, between: Bounds | None = None) -> AggregateQuery:
+        """The variance of the population; values are clipped as in `sum`."""
         return self.aggregate(aggregates.variance(of, between))
 
     @check.arguments
-    def stddev(self, of: str | Formula, between: tuple[Any, Any] | None = None) -> Prepared:
-        """The standard deviation."""
+    def stddev(self, of: str | Expression, between: Bounds | None = None) -> AggregateQuery:
+        """The standard deviation of the population; values are clipped as in `sum`."""
         return self.aggregate(aggregates.stddev(of, between))
 
     @check.arguments
-    def median(self, of: str | Formula, between: tuple[Any, Any] | None = None) -> Prepared:
-        """The median."""
+    def median(self, of: str | Expression, between: Bounds | None = None) -> AggregateQuery:
+        """The median; values are clipped as in `sum`."""
         return self.aggregate(aggregates.median(of, between))
 
     @check.arguments
-    def quantile(self, of: str | Formula, rank: float, between: tuple[Any, Any] | None = None) -> Prepared:
-        """A quantile: nine in ten values lie below `quantile(x, 0.9)`."""
+    def quantile(self, of: str | Expression, rank: float, between: Bounds | None = None) -> AggregateQuery:
+        """A quantile: nine in ten values are below `quantile(x, 0.9)`; values are clipped as in `sum`."""
         return self.aggregate(aggregates.quantile(of, rank, between))
 
     @check.arguments
-    def min(self, of: str | Formula, between: tuple[Any, Any] | None = None) -> Prepared:
-        """A low quantile: the least value itself is one person's, and is never told."""
+    def min(self, of: str | Expression, between: Bounds | None = None) -> AggregateQuery:
+        """A value near the minimum; the minimum itself belongs to one person and is never released."""
         return self.aggregate(aggregates.min(of, between))
 
     @check.arguments
-    def max(self, of: str | Formula, between: tuple[Any, Any] | None = None) -> Prepared:
-        """A high quantile: the greatest value itself is one person's, and is never told."""
+    def max(self, of: str | Expression, between: Bounds | None = None) -> AggregateQuery:
+        """A value near the maximum; the maximum itself belongs to one person and is never released."""
         return self.aggregate(aggregates.max(of, between))
 
     @check.arguments
-    def mode(self, of: str | Formula, values: Sequence[Any] | None = None) -> Prepared:
-        """The most frequent of some public values, or of those of the description."""
+    def mode(self, of: str | Expression, values: Sequence[Value] | None = None) -> AggregateQuery:
+        """A most frequent value among the public `values`, or among those of the description."""
         return self.aggregate(aggregates.mode(of, values))
 
     @check.arguments
-    def histogram(self, of: str | Formula, edges: Sequence[Any]) -> Prepared:
-        """How many rows lie between each two neighbours of rising edges, and below and above all of them."""
-        return self._query.binned(of, edges)
+    def histogram(self, of: str | Expression, edges: Sequence[Number]) -> AggregateQuery:
+        """The number of rows in each bucket between increasing `edges`, and below and above all of them."""
+        return self._query.with_buckets(of, edges)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions from their parts: each function checks kinds, puts numbers on one grid, and refuses what has no bounds.
+"""Builds typed expressions: each function checks types, aligns grids, and refuses what has no bounds.
 
-**Guarantee.** What is built is an `expr.Expr` whose assertions hold, or a refusal (DP705); nothing is read.
+**Guarantee.** The result is an `expr.Expr` whose assertions hold, or a refusal (DP705). No data are read.
 
-A number that was written down stays an exact `Fraction` until it meets a column, and is then put on that column's
-grid: whole numbers are compared exactly with it, real ones after both were rounded down to a cell.
+A literal number stays an exact `Fraction` until it meets a column. Then it moves to the grid of that column: whole
+numbers are compared with it exactly, real numbers after both are rounded down to a cell.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.ask.leaf import cells, grid
+from discreet.tables.ask.leaf import cell_of, grid_places
 from discreet.tables.data import expr
 from discreet.tables.data.expr import Constant, Expr
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros
@@ -38,35 +38,35 @@ __all__ = [
     "coalesce",
     "condition",
     "constant",
-    "down",
+    "date_part",
+    "expression_error",
     "extreme",
+    "floor",
     "is_null",
     "kind_of",
     "logic",
     "modulo",
     "on_grid",
-    "part",
     "quotient",
-    "refused",
-    "together",
-    "wrong_kind",
+    "unify",
+    "wrong_kind_error",
 ]
 
 Term = Expr | Fraction
 
 TRUE = Constant(True, Type(TRUTH, null=False))
 FALSE = Constant(False, Type(TRUTH, null=False))
-#: NULL as it is written; it takes the kind of what stands beside it.
+#: The literal NULL; it takes the kind of the values beside it.
 NULL = Constant(None, Type(TRUTH, null=True))
 
 #: Factors of a product that would not fit are brought back to this many bits first.
 _ROOM = 30
 _BITS = 62
-#: So many conditions stand beside one another; more of them are put into groups.
+#: AND and OR with more conditions than this are nested.
 _WIDE = 16
-#: Numbers that are no binary fraction are kept to so many significant bits.
+#: Numbers that are not binary fractions keep this many significant bits.
 _SIGNIFICANT = 24
-#: A number that is written must not change by more than one part in this on its grid.
+#: Rounding to the grid may change a literal by at most one part in this.
 _FAITHFUL = 2**10
 _WORDS = {NUMBER: "a number", TEXT: "a text", TRUTH: "a truth value", DATE: "a date", MOMENT: "a moment"}
 
@@ -85,7 +85,7 @@ _COMPARED = {
 
 
 def constant(value: Any) -> Term:
-    """A public value: a number, a text, True, False, None, a date or a moment."""
+    """A literal: a number, a text, True, False, None, a date or a moment."""
     if value is None:
         return NULL
     if isinstance(value, bool):
@@ -100,31 +100,31 @@ def constant(value: Any) -> Term:
 
 
 def is_null(term: Term) -> bool:
-    """Whether it is a NULL that was written down."""
+    """Whether it is the literal NULL."""
     return isinstance(term, Constant) and term.value is None
 
 
 def kind_of(term: Term) -> str:
-    """What kind of value it is."""
+    """The kind of its values."""
     return NUMBER if isinstance(term, Fraction) else term.type.kind
 
 
 def on_grid(term: Term, places: int | None = None) -> Expr:
-    """A term as an expression; a number that was written is rounded down to the grid, or to its own if none is given."""
+    """A term as an expression. A literal is rounded down to the grid, or to a grid of its own if none is given."""
     if isinstance(term, Expr):
         return term
     if places is None:
         places = _own_places(term)
-        if abs(Fraction(cells(term, places), 2**places) - term) * _FAITHFUL > abs(term):
-            raise refused(
-                "a number is too small to be kept.", "it would be taken for 0.", "scale the column instead"
+        if abs(Fraction(cell_of(term, places), 2**places) - term) * _FAITHFUL > abs(term):
+            raise expression_error(
+                "a number is too close to 0.", "it would be rounded to 0.", "scale the column instead"
             )
-    at = cells(term, places)
+    at = cell_of(term, places)
     return Constant(at, Type(NUMBER, at, at, places, null=False))
 
 
 def as_number(term: Term) -> Term:
-    """A number; TRUE counts 1 and FALSE 0."""
+    """A number; TRUE counts as 1 and FALSE as 0."""
     if kind_of(term) == NUMBER:
         return term
     if kind_of(term) == TRUTH and isinstance(term, Expr) and not is_null(term):
@@ -132,7 +132,7 @@ def as_number(term: Term) -> Term:
         otherwise = Constant(None, Type(NUMBER, 0, 0)) if term.type.null else zero
         whens = ((term, one), (expr.Not(term), zero)) if term.type.null else ((term, one),)
         return expr.Case(whens, otherwise)
-    raise wrong_kind("this needs a number", term)
+    raise wrong_kind_error("a number is needed here", term)
 
 
 def arithmetic(op: str, left: Term, right: Term) -> Term:
@@ -140,39 +140,41 @@ def arithmetic(op: str, left: Term, right: Term) -> Term:
     if isinstance(left, Fraction) and isinstance(right, Fraction):
         return {"+": left + right, "-": left - right, "*": left * right}[op]
     if op == "-" and kind_of(left) == kind_of(right) == DATE:
-        return _sound(expr.Arithmetic("-", on_grid(left), on_grid(right)))  # days from one to the other
+        return _with_type(expr.Arithmetic("-", on_grid(left), on_grid(right)))  # the days between them
     a, b = _number(left), _number(right)
     if op == "*":
         if a.type.reach.bit_length() + b.type.reach.bit_length() > _BITS:
-            a, b = _coarsened(a), _coarsened(b)
-        return _sound(expr.Arithmetic("*", a, b))
-    return _sound(expr.Arithmetic(op, *expr.aligned(a, b)))
+            a, b = _coarsen(a), _coarsen(b)
+        return _with_type(expr.Arithmetic("*", a, b))
+    return _with_type(expr.Arithmetic(op, *expr.align(a, b)))
 
 
 def quotient(left: Term, right: Term, *, whole: bool = False, instead: str = "x / CLAMP(y, 1, 1000)") -> Term:
-    """left / right, or the whole number at or below it; NULL where right is 0. `instead` is shown where it is refused."""
+    """left / right, or the whole number at or below it; NULL where right is 0. `instead` is the fix of a refusal."""
     if isinstance(right, Fraction) and right == 0:
-        raise refused("a number is divided by 0.", "that is NULL in every row.", "divide by another number")
+        raise expression_error(
+            "a number is divided by 0.", "the result is NULL in every row.", "divide by another number"
+        )
     if isinstance(left, Fraction) and isinstance(right, Fraction):
         return Fraction(math.floor(left / right)) if whole else left / right
     a, b = _number(left), _number(right)
     if b.type.places and b.type.low <= 0 <= b.type.high:
-        raise refused(
+        raise expression_error(
             "the divisor can be arbitrarily close to 0.",
-            "one row could then move the answer without limit.",
+            "one row could then change the answer without limit.",
             f"keep it away from 0:  {instead}",
         )
     low, high = _quotient_ends(a.type, b.type)
-    # the numerator is shifted before it is divided, and must not leave 64 bits either
+    # The shifted numerator must also fit in 64 bits.
     room = _BITS - a.type.reach.bit_length() + a.type.places - b.type.places
-    places = 0 if whole else max(0, min(grid(low, high), room))
+    places = 0 if whole else max(0, min(grid_places(low, high), room))
     short = a.type.places - b.type.places - places
     divided = expr.Quotient(a, expr.Scaled(b, b.type.places + short) if short > 0 else b, places)
-    Type(NUMBER, a.type.low << divided.shift, a.type.high << divided.shift)  # refused if it has no room
-    return _sound(divided)
+    Type(NUMBER, a.type.low << divided.shift, a.type.high << divided.shift)  # raises if it does not fit
+    return _with_type(divided)
 
 
-def down(term: Term) -> Term:
+def floor(term: Term) -> Term:
     """The whole number at or below."""
     if isinstance(term, Fraction):
         return Fraction(math.floor(term))
@@ -181,19 +183,23 @@ def down(term: Term) -> Term:
 
 
 def modulo(left: Term, right: Term) -> Term:
-    """The remainder of a whole number by a positive whole number that was written down."""
+    """The remainder of a whole number by a positive whole literal."""
     if not isinstance(right, Fraction) or right.denominator != 1 or right <= 0:
-        raise refused(
+        raise expression_error(
             "the divisor of a remainder must be a positive whole number.",
-            "the sign of a remainder is not the same on every engine.",
+            "engines disagree on the sign of other remainders.",
             "days % 7",
         )
     if isinstance(left, Fraction):
         return left % right
     number = _number(left)
     if number.type.places:
-        raise refused("a remainder is taken of whole numbers.", "cells have no remainder.", "FLOOR(days) % 7")
-    return _sound(expr.Modulo(number, int(right)))
+        raise expression_error(
+            "a remainder needs a whole number.",
+            "real numbers are rounded to a grid, where remainders have no meaning.",
+            "FLOOR(days) % 7",
+        )
+    return _with_type(expr.Modulo(number, int(right)))
 
 
 def absolute(term: Term) -> Term:
@@ -202,23 +208,23 @@ def absolute(term: Term) -> Term:
         return abs(term)
     number = _number(term)
     mirrored = expr.Arithmetic("-", on_grid(Fraction(0), number.type.places), number)
-    return _sound(expr.Clamp(expr.Extreme("greatest", (number, mirrored)), 0, number.type.reach))
+    return _with_type(expr.Clamp(expr.Extreme("greatest", (number, mirrored)), 0, number.type.reach))
 
 
 def extreme(op: str, terms: Sequence[Term]) -> Term:
     """LEAST or GREATEST; NULL where any is NULL."""
     if all(isinstance(term, Fraction) for term in terms):
         return (min if op == "least" else max)(terms)  # type: ignore[type-var]
-    items = together([as_ordered(term) for term in terms])
-    return _sound(expr.Extreme(op, tuple(items)))
+    items = unify([as_ordered(term) for term in terms])
+    return _with_type(expr.Extreme(op, tuple(items)))
 
 
 def clamp(term: Term, low: Fraction, high: Fraction) -> Term:
-    """A number moved between two ends."""
+    """A number clamped between two ends."""
     if low > high:
-        raise refused(
-            "the ends of CLAMP are the wrong way round.",
-            "the lower one comes first.",
+        raise expression_error(
+            "the lower end of CLAMP is above the upper end.",
+            "the lower end comes first.",
             "CLAMP(x, 0, 100)",
         )
     if isinstance(term, Fraction):
@@ -227,35 +233,39 @@ def clamp(term: Term, low: Fraction, high: Fraction) -> Term:
     if number.type.places == 0:
         finer = max(_own_places(low), _own_places(high))
         number = expr.Scaled(number, finer) if finer else number
-    ends = (min(max(cells(end, number.type.places), -WIDEST), WIDEST) for end in (low, high))
-    return _sound(expr.Clamp(number, *ends))
+    ends = (min(max(cell_of(end, number.type.places), -WIDEST), WIDEST) for end in (low, high))
+    return _with_type(expr.Clamp(number, *ends))
 
 
 def bucket(term: Term, edges: Sequence[Fraction]) -> Term:
-    """How many of some rising edges are at or below."""
+    """How many of the increasing edges are at or below a number."""
     if not edges or any(a >= b for a, b in pairwise(edges)):
-        raise refused(
-            "the edges of BUCKET must rise.", "a bucket lies between two of them.", "BUCKET(x, 0, 10, 20)"
+        raise expression_error(
+            "the edges of BUCKET must increase.",
+            "each bucket lies between two neighbouring edges.",
+            "BUCKET(x, 0, 10, 20)",
         )
     number = _number(term)
     places = number.type.places
-    at = [cells(edge, places) if places else math.ceil(edge) for edge in edges]
+    at = [cell_of(edge, places) if places else math.ceil(edge) for edge in edges]
     if len(set(at)) < len(at) or max(map(abs, at)) > WIDEST:
-        raise refused(
-            "two edges of BUCKET fall into one cell of the grid, or one lies beyond ±2^62.",
-            "the bucket between them would always be empty.",
-            "take edges that are farther apart, or declare finer places for the column",
+        raise expression_error(
+            "two edges of BUCKET are closer together than the grid of the column, or an edge lies beyond ±2^62.",
+            "such a bucket would always be empty.",
+            "use edges that are farther apart, or declare more places for the column",
         )
     return expr.Bucket(number, tuple(at))
 
 
-def part(name: str, term: Term) -> Expr:
+def date_part(name: str, term: Term) -> Expr:
     """The year, month, … of a date."""
     if not isinstance(term, Expr) or term.type.kind not in {DATE, MOMENT}:
-        raise wrong_kind("this needs a date", term)
+        raise wrong_kind_error("a date is needed here", term)
     if name in {"hour", "minute"} and term.type.kind == DATE:
-        raise refused("a date has no hour.", "only a timestamp has one.", "EXTRACT(hour FROM seen_at)")
-    return expr.Part(name, term)
+        raise expression_error(
+            "a date has no hour or minute.", "only a timestamp has them.", "EXTRACT(hour FROM seen_at)"
+        )
+    return expr.DatePart(name, term)
 
 
 def logic(op: str, terms: Sequence[Term]) -> Expr:
@@ -263,71 +273,71 @@ def logic(op: str, terms: Sequence[Term]) -> Expr:
     items = [condition(term) for term in terms]
     if op == "not":
         return expr.Not(items[0])
-    while len(items) > _WIDE:  # a flat tree: nobody reads it by a long recursion
-        items = [_joined(op, items[at : at + _WIDE]) for at in range(0, len(items), _WIDE)]
-    return _joined(op, items)
+    while len(items) > _WIDE:  # Keeps the tree flat, so that no recursion gets deep.
+        items = [_join_conditions(op, items[at : at + _WIDE]) for at in range(0, len(items), _WIDE)]
+    return _join_conditions(op, items)
 
 
-def _joined(op: str, items: list[Expr]) -> Expr:
+def _join_conditions(op: str, items: list[Expr]) -> Expr:
     return items[0] if len(items) == 1 else expr.Logic(op, tuple(items))
 
 
 def condition(term: Term) -> Expr:
-    """A truth value."""
+    """A term as a condition."""
     if is_null(term) or kind_of(term) != TRUTH or not isinstance(term, Expr):
-        raise wrong_kind("this needs a condition", term, _COMPARED.get(kind_of(term), ""))
+        raise wrong_kind_error("a condition is needed here", term, _COMPARED.get(kind_of(term), ""))
     return term
 
 
 def case(whens: Sequence[tuple[Term, Term]], otherwise: Term) -> Expr:
     """The value of the first condition that is TRUE."""
-    values = together([*(value for _, value in whens), otherwise])
+    values = unify([*(value for _, value in whens), otherwise])
     pairs = zip((condition(when) for when, _ in whens), values, strict=False)
-    return _sound(expr.Case(tuple(pairs), values[-1]))
+    return _with_type(expr.Case(tuple(pairs), values[-1]))
 
 
 def coalesce(terms: Sequence[Term]) -> Expr:
     """The first that is not NULL."""
-    return _sound(expr.Coalesce(tuple(together(terms))))
+    return _with_type(expr.Coalesce(tuple(unify(terms))))
 
 
 def as_ordered(term: Term) -> Term:
-    """A number, a date or a moment."""
+    """A term whose values have an order: a number, a date or a moment."""
     if kind_of(term) in {NUMBER, DATE, MOMENT}:
         return term
-    raise wrong_kind("this needs a number or a date", term)
+    raise wrong_kind_error("a number or a date is needed here", term)
 
 
-def refused(what: str, why: str, fix: str) -> RefusedQuestion:
-    """An expression without proof."""
+def expression_error(what: str, why: str, fix: str) -> RefusedQuestion:
+    """The error for an expression without proved bounds and types."""
     return RefusedQuestion("DP705", what, why=why, fix=fix)
 
 
-def wrong_kind(what: str, term: Term, instead: str = "") -> RefusedQuestion:
-    """A value of another kind than is needed."""
+def wrong_kind_error(what: str, term: Term, instead: str = "") -> RefusedQuestion:
+    """The error for a value of another kind than is needed."""
     got = "NULL" if is_null(term) else _WORDS[kind_of(term)]
-    why = "every expression has one type, whatever the data."
-    return refused(f"{what}, and {got} stands there.", why, instead or _INSTEAD[kind_of(term)])
+    why = "every expression has one type for all data."
+    return expression_error(f"{what}, not {got}.", why, instead or _INSTEAD[kind_of(term)])
 
 
-def _sound(built: Expr) -> Expr:
-    """The expression, once its type was worked out: a type that leaves 64 bits is refused, here and not later."""
+def _with_type(built: Expr) -> Expr:
+    """The expression, after its type is computed: a type that leaves 64 bits is refused here and not later."""
     assert built.type.kind
     return built
 
 
 def _number(term: Term) -> Expr:
     if kind_of(term) != NUMBER:
-        raise wrong_kind("this needs a number", term)
+        raise wrong_kind_error("a number is needed here", term)
     return on_grid(term)
 
 
 def _own_places(value: Fraction) -> int:
-    """Exact for a short binary fraction; else as many places as give 24 significant bits."""
+    """The places of a short binary fraction; for other numbers as many as give 24 significant bits."""
     power = value.denominator.bit_length() - 1
     if value.denominator == 1 << power and power <= _SIGNIFICANT:
         return power
-    return grid(Fraction(0), abs(value))
+    return grid_places(Fraction(0), abs(value))
 
 
 def _quotient_ends(a: Type, b: Type) -> tuple[Fraction, Fraction]:
@@ -337,34 +347,34 @@ def _quotient_ends(a: Type, b: Type) -> tuple[Fraction, Fraction]:
     return min(ends), max(ends)
 
 
-def _coarsened(factor: Expr) -> Expr:
-    """A number with no more places than its size needs: 30 bits are a billionth of its bounds."""
+def _coarsen(factor: Expr) -> Expr:
+    """A factor reduced to 30 bits, which is a billionth of its bounds."""
     kind = factor.type
     spare = kind.reach.bit_length() - _ROOM
     return factor if spare <= 0 or not kind.places else _to_places(factor, max(0, kind.places - spare))
 
 
 def _to_places(number: Expr, places: int) -> Expr:
-    """Rounded down to a coarser grid: cells / 2**k, written as a division by 1 on the grid of k places."""
+    """A number rounded down to a coarser grid: cells / 2**k, as a division by 1 on the grid of k places."""
     k = number.type.places - places
     one = Constant(1 << k, Type(NUMBER, 1 << k, 1 << k, k, null=False))
     return expr.Quotient(number, one, places)
 
 
-def together(terms: Sequence[Term]) -> list[Expr]:
-    """All of one kind; numbers on one grid; a written NULL of the kind of the others."""
+def unify(terms: Sequence[Term]) -> list[Expr]:
+    """Terms as expressions of one kind: numbers on one grid, the literal NULL with the kind of the others."""
     kinds = {kind_of(term) for term in terms if not is_null(term)}
     if len(kinds) != 1:
-        raise refused(
-            "values of different kinds, or only NULL, stand beside each other.",
-            "an answer has one type, whatever the data.",
+        raise expression_error(
+            "the values have different types, or all of them are NULL.",
+            "every expression has one type for all data.",
             "make every branch a number, or every branch a text",
         )
     (kind,) = kinds
     known = [term for term in terms if not is_null(term)]
     items = {id(term): on_grid(term) for term in known}
     if kind == NUMBER:
-        items = dict(zip(items, expr.aligned(*items.values()), strict=True))
+        items = dict(zip(items, expr.align(*items.values()), strict=True))
         places = next(iter(items.values())).type.places
         hole = Constant(None, Type(NUMBER, 0, 0, places))
     else:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conditions on one row: comparisons, lists, ranges and patterns.
 
-**Guarantee.** What is built is a truth value of one row, or a refusal (DP705). Whole numbers are compared exactly with
-any number that was written: x < 2.5 is x < 3. Real numbers are compared cell by cell, both sides rounded down.
+**Guarantee.** The result is a condition on one row, or a refusal (DP705). Whole numbers are compared exactly with any
+literal: x < 2.5 means x < 3. Real numbers are compared on their grid, with both sides rounded down.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from discreet.tables.ask.build import (
     TRUE,
     Term,
     constant,
+    expression_error,
     is_null,
     kind_of,
     logic,
     on_grid,
-    refused,
-    wrong_kind,
+    wrong_kind_error,
 )
-from discreet.tables.ask.leaf import cells
+from discreet.tables.ask.leaf import cell_of
 from discreet.tables.data import expr
 from discreet.tables.data.expr import Constant, Expr
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type
@@ -43,7 +43,7 @@ _DECIDED: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
 }
 _LONGEST_LIST = 5_000
-#: What a value of each kind is compared with.
+#: For each kind the fix: what its values can be compared with.
 _ALIKE = {
     NUMBER: "numbers with numbers:  days = 3",
     TEXT: "texts with texts in quotes:  ward = 'A'",
@@ -56,26 +56,26 @@ _ALIKE = {
 def compare(op: str, left: Term, right: Term) -> Expr:
     """left = right, and so on; NULL where either is."""
     if is_null(left) or is_null(right):
-        what, why = "a comparison with NULL is NULL in every row.", "no row would be kept."
-        raise refused(
+        what, why = "a comparison with NULL is NULL in every row.", "WHERE would keep no row."
+        raise expression_error(
             what, why, "days IS NULL   or   days IS NOT NULL;   in Python  .is_null()  and  .is_not_null()"
         )
-    left, right = _dated(left, right)
+    left, right = _convert_dates(left, right)
     if isinstance(left, Fraction) and isinstance(right, Fraction):
         return TRUE if _DECIDED[op](left, right) else FALSE
     if isinstance(left, Fraction):
         return compare(_MIRRORED[op], right, left)
     kinds = {kind_of(left), kind_of(right)}
     if len(kinds) > 1:
-        raise refused(
-            "values of different kinds are compared.",
-            "what an engine makes of that is not the same everywhere.",
+        raise expression_error(
+            "the two sides of a comparison have different types.",
+            "engines disagree on such comparisons.",
             _ALIKE[_read_kind(left, right)],
         )
     if kinds & {TEXT, TRUTH} and op not in {"=", "<>"}:
-        raise refused(
-            "texts and truth values have no order here.",
-            "the order of texts is not the same on every engine.",
+        raise expression_error(
+            "texts and truth values can be compared only with = and <>.",
+            "engines disagree on the order of texts.",
             "ward = 'A'   or   ward IN ('A', 'B')",
         )
     if isinstance(right, Fraction):
@@ -84,7 +84,7 @@ def compare(op: str, left: Term, right: Term) -> Expr:
 
 
 def _read_kind(left: Term, right: Term) -> str:
-    """The kind of the side that is read from a row, the first of them; the other one was written."""
+    """The kind of the side that is read from a row, or of the left one if both are."""
     return kind_of(right if isinstance(left, Constant | Fraction) else left)
 
 
@@ -94,39 +94,43 @@ def between(term: Term, low: Term, high: Term) -> Expr:
 
 
 def is_in(term: Term, values: Sequence[Term]) -> Expr:
-    """Whether it equals one of some values that were written down."""
+    """Whether a value equals one of the literals."""
     if not values or len(values) > _LONGEST_LIST:
-        raise refused(
-            f"a list needs between one and {_LONGEST_LIST} values.",
-            "longer lists belong into a table.",
+        raise expression_error(
+            f"a list must have between 1 and {_LONGEST_LIST} values.",
+            "longer lists make a question too long for an engine.",
             "put them into a public table and join it",
         )
     if isinstance(term, Fraction):
         return logic("or", [compare("=", term, value) for value in values])
     if kind_of(term) in {TEXT, TRUTH, DATE, MOMENT}:
-        dated = [_dated(term, value)[1] for value in values]
+        dated = [_convert_dates(term, value)[1] for value in values]
         if any(is_null(value) or kind_of(value) != kind_of(term) for value in dated):
-            raise _mixed_list()
+            raise _mixed_list_error()
         written = [value.value if isinstance(value, Constant) else None for value in dated]
     else:
         written = [_cell(value, term.type.places) for value in values]
     if None in written:
-        raise _mixed_list()
+        raise _mixed_list_error()
     kept = tuple(dict.fromkeys(value for value in written if value is not _NEVER))
     return expr.IsIn(term, kept) if kept else expr.Compare("<>", term, term)
 
 
 def like(term: Term, pattern: Term) -> Expr:
-    """Whether a text matches a pattern that was written down."""
+    """Whether a text matches a literal pattern."""
     if kind_of(term) != TEXT or not isinstance(term, Expr):
-        raise wrong_kind("LIKE needs a text", term)
+        raise wrong_kind_error("LIKE needs a text", term)
     if not isinstance(pattern, Constant) or not isinstance(pattern.value, str):
-        raise refused("a pattern must be written down.", "it is part of the question.", "ward LIKE 'A%'")
+        raise expression_error(
+            "the pattern of LIKE must be a literal text.",
+            "it belongs to the question, and cannot come from the data.",
+            "ward LIKE 'A%'",
+        )
     if "\\" in pattern.value:
-        raise refused(
-            "a pattern has no backslash.",
-            "engines do not agree whether it escapes.",
-            "use _ for one character:  ward LIKE 'A_B'",
+        raise expression_error(
+            "a pattern cannot contain a backslash.",
+            "engines disagree on whether it escapes the next character.",
+            "use _ for any single character:  ward LIKE 'A_B'",
         )
     return expr.Like(term, pattern.value)
 
@@ -137,30 +141,32 @@ def is_truth(term: Expr, value: bool) -> Expr:  # noqa: FBT001 - IS TRUE, IS FAL
 
 
 def as_date(text: str) -> Term:
-    """A day that was written as a text: 2026-01-31."""
+    """A date from a text such as 2026-01-31."""
     try:
         return constant(date.fromisoformat(text.strip()))
     except ValueError:
-        raise _bad_date("a day", "DATE '2026-01-31'") from None
+        raise _date_error("a day", "DATE '2026-01-31'") from None
 
 
 def as_moment(text: str) -> Term:
-    """A moment that was written as a text; UTC where it has no zone."""
+    """A moment from a text; UTC if it has no time zone."""
     try:
         at = datetime.fromisoformat(text.strip())
         return constant((at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC))
     except (ValueError, OverflowError):
-        raise _bad_date("a moment", "TIMESTAMP '2026-01-31 12:00:00'") from None
+        raise _date_error("a moment", "TIMESTAMP '2026-01-31 12:00:00'") from None
 
 
-def _bad_date(what: str, example: str) -> Exception:
-    return refused(
-        f"a text is not {what} of the calendar.", "nothing is guessed.", f"write it like  {example}"
+def _date_error(what: str, example: str) -> Exception:
+    return expression_error(
+        f"a text is not {what} of the calendar.",
+        "dates must be written as in ISO 8601.",
+        f"write it like  {example}",
     )
 
 
 class _Never:
-    """A number that no cell of a grid is equal to."""
+    """Stands for a number that equals no cell of the grid."""
 
 
 _NEVER = _Never()
@@ -171,20 +177,20 @@ def _cell(value: Term, places: int) -> Any:
         return None
     if places == 0 and value.denominator != 1:
         return _NEVER
-    at = cells(value, places)
+    at = cell_of(value, places)
     return at if abs(at) <= WIDEST else _NEVER
 
 
-def _mixed_list() -> Exception:
-    return refused(
-        "a list holds something else than values of the same kind.",
-        "it is compared value by value; NULL equals nothing.",
+def _mixed_list_error() -> Exception:
+    return expression_error(
+        "a list must hold values of the same type, and no NULL.",
+        "each value is compared with the column, and NULL equals nothing.",
         "ward IN ('A', 'B')   or   days IN (1, 2, 3)",
     )
 
 
-def _dated(left: Term, right: Term) -> tuple[Term, Term]:
-    """A text, or a day, that was written beside a date or a moment is one too."""
+def _convert_dates(left: Term, right: Term) -> tuple[Term, Term]:
+    """A literal text or date, converted where the other side is a date or a moment."""
     return _like(left, right), _like(right, left)
 
 
@@ -211,15 +217,15 @@ def _with_number(op: str, left: Expr, number: Fraction) -> Expr:
 
 
 def _within(number: Fraction, places: int) -> Expr:
-    if abs(cells(number, places)) > WIDEST:
-        raise refused(
-            "a number is beyond ±2^62.", "no column holds such numbers.", "compare with a smaller one"
+    if abs(cell_of(number, places)) > WIDEST:
+        raise expression_error(
+            "a number is beyond ±2^62.", "no column holds such numbers.", "compare with a smaller number"
         )
     return on_grid(number, places)
 
 
 def _on_one_grid(left: Expr, right: Expr) -> tuple[Expr, Expr]:
-    """Both on the finer grid; a number that would not fit there is moved to the widest that does, on both sides."""
+    """Both on the finer grid; numbers that do not fit there are clamped to the largest ones that do."""
     if left.type.kind != NUMBER or left.type.places == right.type.places:
         return left, right
     places = max(left.type.places, right.type.places)

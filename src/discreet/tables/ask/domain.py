@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The public values that a key can have, from its type, its description or a public table; None if nobody knows.
+"""The public values of a key, from its type, its description or a public table; None if nobody declared them.
 
-**Guarantee.** Nothing is read but the description, the question and public tables. A value that is not in the list may
-occur in the data all the same: it then belongs to no group of the answer.
+**Guarantee.** Only the description, the question and public tables are read. Values of the data that are not in the list
+belong to no group of the answer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from discreet.tables.data.dataset import Dataset
 from discreet.tables.data.expr import Case, Coalesce, Constant, Expr, Read
-from discreet.tables.data.types import MOMENT, TRUTH, read_back
+from discreet.tables.data.types import MOMENT, TRUTH, python_value
 
 __all__ = ["MOST", "domain"]
 
@@ -23,9 +23,9 @@ _Known = Mapping[tuple[str, str], tuple[Any, ...]]
 
 
 def domain(expr: Expr, dataset: Dataset, known: _Known, optional: frozenset[str]) -> tuple[Any, ...] | None:
-    """The values of an expression; `known` has those of columns that the rows were restricted to.
+    """The public values of an expression; `known` has the values that WHERE and joins leave to columns.
 
-    `optional` names the public tables whose columns can be NULL because nothing was found in them (a left join).
+    `optional` names the public tables of left joins, whose columns can be NULL.
     """
     if isinstance(expr, Constant):
         return (_value(expr.value, expr),)
@@ -38,7 +38,7 @@ def domain(expr: Expr, dataset: Dataset, known: _Known, optional: frozenset[str]
         lists = [domain(item, dataset, known, optional) for item in expr.items]
         united = _union(lists)
         return united if united is None or expr.type.null else tuple(v for v in united if v is not None)
-    return _typed(expr)
+    return _values_of_type(expr)
 
 
 def _column(read: Read, dataset: Dataset, known: _Known, optional: frozenset[str]) -> tuple[Any, ...] | None:
@@ -49,26 +49,26 @@ def _column(read: Read, dataset: Dataset, known: _Known, optional: frozenset[str
         both = tuple(value for value in listed or () if value in known[at])
         return both or known[at]
     if table.private:
-        return listed if listed is not None else _typed(read)
+        return listed if listed is not None else _values_of_type(read)
     values = [value for (value,) in dataset.engine.values(read.table, (read.column,))]
     if read.table in optional and None not in values:
         values.append(None)
     return tuple(values)
 
 
-def _typed(expr: Expr) -> tuple[Any, ...] | None:
-    """Everything that a type allows, if that is not too much."""
+def _values_of_type(expr: Expr) -> tuple[Any, ...] | None:
+    """All values of a type, if there are few."""
     kind = expr.type
     missing = (None,) if kind.null else ()
     if kind.kind == TRUTH:
         return (False, True, *missing)
     if not kind.is_ordered or kind.places or kind.kind == MOMENT or kind.high - kind.low >= MOST:
         return None
-    return (*(read_back(cell, kind) for cell in range(kind.low, kind.high + 1)), *missing)
+    return (*(python_value(cell, kind) for cell in range(kind.low, kind.high + 1)), *missing)
 
 
 def _union(lists: list[tuple[Any, ...] | None]) -> tuple[Any, ...] | None:
-    """Each value once, as they come; NULL last."""
+    """Each value once, in order, with NULL last."""
     values: dict[Any, None] = {}
     for listed in lists:
         if listed is None:
@@ -79,4 +79,4 @@ def _union(lists: list[tuple[Any, ...] | None]) -> tuple[Any, ...] | None:
 
 
 def _value(cell: Any, expr: Expr) -> Any:
-    return read_back(cell, expr.type) if expr.type.is_ordered and cell is not None else cell
+    return python_value(cell, expr.type) if expr.type.is_ordered and cell is not None else cell

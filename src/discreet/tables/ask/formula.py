@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions as a person writes them in Python: `col("days") * 2 > 30`.
+"""Expressions in Python: `col("days") * 2 > 30`.
 
     col("age") >= 18                           a condition
-    (col("a") + col("b")).clamp(0, 100)        a number, moved between two ends
+    (col("a") + col("b")).clamp(0, 100)        a number, clamped between two ends
     when(col("age") < 18).then("child").otherwise("adult")
     col("admitted").year                       a part of a date
     col("age").bucket([18, 65])                0, 1 or 2: how many edges are at or below
 
-**Guarantee.** A formula is a tree of names and public values, and nothing is computed when it is made. It is the tree
-that the same words of SQL would be: types, bounds and refusals are those of SQL, because they are its code.
+**Guarantee.** An expression is a tree of names and public values. Building it computes nothing. It is the same tree that the
+equivalent SQL would give, so its types, bounds and refusals are those of SQL.
 """
 
 from __future__ import annotations
 
 import numbers
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, NoReturn, TypeAlias
 
 from sqlglot import exp, generator
 from sqlglot.dialects.dialect import Dialect
@@ -27,31 +27,43 @@ from sqlglot.tokens import Tokenizer
 
 from discreet import check
 from discreet.errors import BadParameter, RefusedQuestion
-from discreet.tables.ask.leaf import exact
+from discreet.tables.ask.leaf import exact_number
+from discreet.tables.data.types import Value
+
+#: A number in Python.
+Number = int | float | Decimal
 
 __all__ = [
-    "Formula",
+    "Expression",
+    "Number",
+    "Operand",
+    "as_expression",
     "col",
-    "formula",
     "greatest",
     "identifier",
     "least",
-    "several",
-    "tree",
+    "sql_text",
+    "syntax_tree",
+    "value_list",
     "when",
-    "written",
 ]
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
-#: Every word of SQL, to be on the safe side: a name that is one of them is put in quotes.
+#: Every keyword of SQL: a name that is a keyword is quoted.
 _WORDS = {word for phrase in Tokenizer.KEYWORDS for word in phrase.split()}
 
 
-@dataclass(frozen=True, eq=False)
-class Formula:
-    """A value of one row.
+#: What an expression can be combined with: another expression or a public value.
+Operand: TypeAlias = "Expression | Value"
 
-    Conditions are joined by & and |, and turned by ~; `and`, `or` and `not` would ask for its truth at once.
+
+@dataclass(frozen=True, eq=False)
+class Expression:
+    """A value of one row, computed from columns and public values; `dp.col` makes one.
+
+    Combine conditions with & and |, and negate them with ~; Python's `and`, `or` and `not` are refused.
+
+    **Guarantee.** An expression holds names and public values only. It never reads a row.
 
     >>> (col("age") >= 18) & ~col("ward").is_in(["A", "B"])
     (age >= 18) AND (NOT (ward IN ('A', 'B')))
@@ -60,172 +72,188 @@ class Formula:
     node: exp.Expression
 
     def __repr__(self) -> str:
-        return written(self.node)
+        return sql_text(self.node)
 
-    def __add__(self, other: Any) -> Formula:
+    def __add__(self, other: Operand) -> Expression:
         return _binary(exp.Add, self, other)
 
-    def __radd__(self, other: Any) -> Formula:
+    def __radd__(self, other: Operand) -> Expression:
         return _binary(exp.Add, other, self)
 
-    def __sub__(self, other: Any) -> Formula:
+    def __sub__(self, other: Operand) -> Expression:
         return _binary(exp.Sub, self, other)
 
-    def __rsub__(self, other: Any) -> Formula:
+    def __rsub__(self, other: Operand) -> Expression:
         return _binary(exp.Sub, other, self)
 
-    def __mul__(self, other: Any) -> Formula:
+    def __mul__(self, other: Operand) -> Expression:
         return _binary(exp.Mul, self, other)
 
-    def __rmul__(self, other: Any) -> Formula:
+    def __rmul__(self, other: Operand) -> Expression:
         return _binary(exp.Mul, other, self)
 
-    def __truediv__(self, other: Any) -> Formula:
+    def __truediv__(self, other: Operand) -> Expression:
         return _binary(exp.Div, self, other)
 
-    def __rtruediv__(self, other: Any) -> Formula:
+    def __rtruediv__(self, other: Operand) -> Expression:
         return _binary(exp.Div, other, self)
 
-    def __floordiv__(self, other: Any) -> Formula:
+    def __floordiv__(self, other: Operand) -> Expression:
         return _binary(exp.IntDiv, self, other)
 
-    def __pow__(self, other: Any) -> Formula:
+    def __pow__(self, other: Operand) -> Expression:
         return _call("POWER", self, other)
 
-    def __mod__(self, other: Any) -> Formula:
+    def __mod__(self, other: Operand) -> Expression:
         return _call("MOD", self, other)
 
-    def __neg__(self) -> Formula:
-        return Formula(exp.Neg(this=_part(self)))
+    def __neg__(self) -> Expression:
+        return Expression(exp.Neg(this=_operand(self)))
 
-    def __abs__(self) -> Formula:
+    def __abs__(self) -> Expression:
         return _call("ABS", self)
 
-    def __eq__(self, other: object) -> Formula:  # type: ignore[override]
+    def __eq__(self, other: object) -> Expression:  # type: ignore[override]
         return _binary(exp.EQ, self, other)
 
-    def __ne__(self, other: object) -> Formula:  # type: ignore[override]
+    def __ne__(self, other: object) -> Expression:  # type: ignore[override]
         return _binary(exp.NEQ, self, other)
 
-    def __lt__(self, other: Any) -> Formula:
+    def __lt__(self, other: Operand) -> Expression:
         return _binary(exp.LT, self, other)
 
-    def __le__(self, other: Any) -> Formula:
+    def __le__(self, other: Operand) -> Expression:
         return _binary(exp.LTE, self, other)
 
-    def __gt__(self, other: Any) -> Formula:
+    def __gt__(self, other: Operand) -> Expression:
         return _binary(exp.GT, self, other)
 
-    def __ge__(self, other: Any) -> Formula:
+    def __ge__(self, other: Operand) -> Expression:
         return _binary(exp.GTE, self, other)
 
     __hash__ = object.__hash__
-    __array_ufunc__ = None  # numpy's numbers leave the operation to the formula
+    #: Numbers of numpy leave the operation to the expression.
+    __array_ufunc__ = None
 
-    def __and__(self, other: Any) -> Formula:
+    def __and__(self, other: Operand) -> Expression:
         return _binary(exp.And, self, other)
 
-    def __rand__(
-        self, other: Any
-    ) -> Formula:  # 3 & col(…): parentheses are missing, and the chain around it says so
+    # In 3 & col(…) parentheses are missing; the chained comparison around it is refused.
+    def __rand__(self, other: Operand) -> Expression:
         return _binary(exp.And, other, self)
 
-    def __ror__(self, other: Any) -> Formula:
+    def __ror__(self, other: Operand) -> Expression:
         return _binary(exp.Or, other, self)
 
-    def __or__(self, other: Any) -> Formula:
+    def __or__(self, other: Operand) -> Expression:
         return _binary(exp.Or, self, other)
 
-    def __invert__(self) -> Formula:
-        return Formula(exp.Not(this=_part(self)))
+    def __invert__(self) -> Expression:
+        return Expression(exp.Not(this=_operand(self)))
 
     def __bool__(self) -> bool:
         raise RefusedQuestion(
             "DP705",
-            "a condition has no truth of its own: it is true or false in each row.",
-            why="Python asked for it, because of  and, or, not, in, if, or a chain like  0 < x < 9.",
+            "a condition has no single truth value; it is true or false in each row.",
+            why="Python needs one for  and, or, not, in, if  and for chains such as  0 < x < 9.",
             fix='(col("days") >= 3) & (col("days") < 9)   or  ~(col("days") > 3)   or  col("days").is_in([1, 2])',
         )
 
-    def is_in(self, values: Sequence[Any]) -> Formula:
-        """Whether it equals one of some public values."""
-        return Formula(exp.In(this=_part(self), expressions=[tree(value) for value in several(values)]))
+    def is_in(self, values: Collection[Value]) -> Expression:
+        """Whether it equals one of the public values.
 
-    def is_null(self) -> Formula:
-        """Whether there is no value."""
-        return Formula(exp.Is(this=_part(self), expression=exp.Null()))
+        >>> col("ward").is_in(["A", "B"])
+        ward IN ('A', 'B')
+        """
+        return Expression(
+            exp.In(this=_operand(self), expressions=[syntax_tree(value) for value in value_list(values)])
+        )
 
-    def is_not_null(self) -> Formula:
-        """Whether there is a value."""
+    def is_null(self) -> Expression:
+        """Whether it is NULL."""
+        return Expression(exp.Is(this=_operand(self), expression=exp.Null()))
+
+    def is_not_null(self) -> Expression:
+        """Whether it is not NULL."""
         return ~self.is_null()
 
-    def is_between(self, low: Any, high: Any) -> Formula:
-        """Whether it lies between two values, the ends included."""
-        return Formula(exp.Between(this=_part(self), low=_part(low), high=_part(high)))
+    def is_between(self, low: Operand, high: Operand) -> Expression:
+        """Whether it lies between two values, including the ends."""
+        return Expression(exp.Between(this=_operand(self), low=_operand(low), high=_operand(high)))
 
-    def like(self, pattern: str) -> Formula:
-        """Whether a text matches a public pattern: % is any run of characters, _ one."""
-        return Formula(exp.Like(this=_part(self), expression=tree(pattern)))
+    def like(self, pattern: str) -> Expression:
+        """Whether a text matches a public pattern: % matches any characters, _ a single one."""
+        return Expression(exp.Like(this=_operand(self), expression=syntax_tree(pattern)))
 
-    def clamp(self, low: Any, high: Any) -> Formula:
-        """A number moved between two ends; a column needs no other bounds then."""
+    def clamp(self, low: Number, high: Number) -> Expression:
+        """A number clamped between two ends; a clamped column needs no other bounds.
+
+        >>> col("cost").clamp(0, 500)
+        CLAMP(cost, 0, 500)
+        """
         return _call("CLAMP", self, *(_end(end) for end in (low, high)))
 
-    def bucket(self, edges: Sequence[Any]) -> Formula:
-        """How many of some rising public edges are at or below: 0 … len(edges)."""
-        return _call("BUCKET", self, *(_end(edge) for edge in several(edges)))
+    def bucket(self, edges: Sequence[Number]) -> Expression:
+        """How many of the increasing public edges are at or below it: 0 … len(edges).
 
-    def fill_null(self, value: Any) -> Formula:
-        """The value, or another one where there is none."""
+        >>> col("age").bucket([18, 65])
+        BUCKET(age, 18, 65)
+        """
+        return _call("BUCKET", self, *(_end(edge) for edge in value_list(edges)))
+
+    def fill_null(self, value: Operand) -> Expression:
+        """The value, or `value` where it is NULL."""
         return _call("COALESCE", self, value)
 
-    def floor(self) -> Formula:
+    def floor(self) -> Expression:
         """The whole number at or below."""
         return _call("FLOOR", self)
 
-    def round(self) -> Formula:
-        """The nearest whole number, halves upwards; of a released number in `having` and `order_by` too."""
+    def round(self) -> Expression:
+        """The nearest whole number, halves upwards; also of a released number in `having` and `order_by`."""
         return _call("ROUND", self)
 
     @property
-    def year(self) -> Formula:
+    def year(self) -> Expression:
         """The year of a date."""
         return _call("YEAR", self)
 
     @property
-    def quarter(self) -> Formula:
-        """1 to 4."""
+    def quarter(self) -> Expression:
+        """The quarter of a date, 1 to 4."""
         return _call("QUARTER", self)
 
     @property
-    def month(self) -> Formula:
-        """1 to 12."""
+    def month(self) -> Expression:
+        """The month of a date, 1 to 12."""
         return _call("MONTH", self)
 
     @property
-    def day(self) -> Formula:
-        """1 to 31."""
+    def day(self) -> Expression:
+        """The day of the month, 1 to 31."""
         return _call("DAY", self)
 
     @property
-    def weekday(self) -> Formula:
-        """1 (Monday) to 7."""
+    def weekday(self) -> Expression:
+        """The day of the week, 1 (Monday) to 7."""
         return _call("ISODOW", self)
 
     @property
-    def hour(self) -> Formula:
-        """0 to 23, in UTC."""
+    def hour(self) -> Expression:
+        """The hour of a moment in UTC, 0 to 23."""
         return _call("HOUR", self)
 
     @property
-    def minute(self) -> Formula:
-        """0 to 59."""
+    def minute(self) -> Expression:
+        """The minute of a moment, 0 to 59."""
         return _call("MINUTE", self)
 
 
 @check.arguments
-def col(name: str) -> Formula:
+def col(name: str) -> Expression:
     """A column by its name, or as "table.column".
+
+    **Guarantee.** The result is a name; no data are read.
 
     >>> col("visits.days") + 1
     visits.days + 1
@@ -233,69 +261,91 @@ def col(name: str) -> Formula:
     if not isinstance(name, str) or not name:
         raise BadParameter(
             "DP104",
-            "a column is named by a text, and a condition is made of columns.",
-            why="columns are those of the description.",
+            "a column needs a name that is a text, and not empty.",
+            why="an expression uses columns of the description by name.",
             fix='"days"   or  col("days")   or  col("days") > 3',
         )
     table, _, short = name.rpartition(".")
-    return Formula(exp.Column(this=identifier(short), table=identifier(table) if table else None))
+    return Expression(exp.Column(this=identifier(short), table=identifier(table) if table else None))
 
 
 def identifier(name: str) -> exp.Identifier:
-    """A name of a column or a table, in quotes where it would not be read back as itself."""
+    """The name of a column or a table, quoted where SQL needs it."""
     plain = _PLAIN.fullmatch(name) and name.upper() not in _WORDS
     return exp.Identifier(this=name, quoted=not plain)
 
 
-def formula(value: Any) -> Formula:
-    """A formula as it is; a text as the column of that name."""
-    return value if isinstance(value, Formula) else col(value)
+def as_expression(value: object) -> Expression:
+    """An expression unchanged; a text as the column of that name."""
+    return value if isinstance(value, Expression) else col(value)  # type: ignore[arg-type]  # refused there
 
 
 @check.arguments
-def least(*values: Any) -> Formula:
-    """The least of several; NULL where any is NULL."""
+def least(*values: Operand) -> Expression:
+    """The smallest of several values of a row; NULL where any is NULL.
+
+    >>> least(col("days"), 7)
+    LEAST(days, 7)
+    """
     return _call("LEAST", *values)
 
 
 @check.arguments
-def greatest(*values: Any) -> Formula:
-    """The greatest of several; NULL where any is NULL."""
+def greatest(*values: Operand) -> Expression:
+    """The greatest of several values of a row; NULL where any is NULL.
+
+    >>> greatest(col("days"), 7)
+    GREATEST(days, 7)
+    """
     return _call("GREATEST", *values)
 
 
 @dataclass(frozen=True)
-class When:
-    """Conditions and values so far; `then` or `otherwise` comes next."""
+class CaseBuilder:
+    """An unfinished CASE: `then` gives the value of the last condition, `otherwise` finishes it.
+
+    >>> when(col("age") < 18).then("child").otherwise("adult")
+    CASE WHEN age < 18 THEN 'child' ELSE 'adult' END
+    """
 
     pairs: tuple[tuple[exp.Expression, exp.Expression], ...] = ()
     condition: exp.Expression | None = None
 
-    def when(self, condition: Formula) -> When:
-        """Another condition, for rows in which none before was true."""
-        return When(self.pairs, tree(condition)) if self.condition is None else _unfinished()
+    def when(self, condition: Expression) -> CaseBuilder:
+        """Another condition, for rows in which none before is true."""
+        return (
+            CaseBuilder(self.pairs, syntax_tree(condition)) if self.condition is None else _raise_unfinished()
+        )
 
-    def then(self, value: Any) -> When:
-        """The value where the condition is true."""
-        return _unfinished() if self.condition is None else When((*self.pairs, (self.condition, tree(value))))
+    def then(self, value: Operand) -> CaseBuilder:
+        """The value of rows in which the condition is true."""
+        return (
+            _raise_unfinished()
+            if self.condition is None
+            else CaseBuilder((*self.pairs, (self.condition, syntax_tree(value))))
+        )
 
-    def otherwise(self, value: Any) -> Formula:
-        """The value where none is true."""
+    def otherwise(self, value: Operand) -> Expression:
+        """The expression, with the value of rows in which no condition is true."""
         if self.condition is not None or not self.pairs:
-            _unfinished()
+            _raise_unfinished()
         branches = [exp.If(this=when.copy(), true=then.copy()) for when, then in self.pairs]
-        return Formula(exp.Case(ifs=branches, default=tree(value)))
+        return Expression(exp.Case(ifs=branches, default=syntax_tree(value)))
 
 
 @check.arguments
-def when(condition: Formula) -> When:
-    """A condition; `then` and `otherwise` say what its value is."""
-    return When((), tree(condition))
+def when(condition: Expression) -> CaseBuilder:
+    """Start a CASE with a condition; `then` and `otherwise` give the values.
+
+    >>> when(col("urgent")).then(1).otherwise(0)
+    CASE WHEN urgent THEN 1 ELSE 0 END
+    """
+    return CaseBuilder((), syntax_tree(condition))
 
 
-def tree(value: Any) -> exp.Expression:
-    """A formula's tree, or that of a public value; always a copy, because trees know their parents."""
-    if isinstance(value, Formula):
+def syntax_tree(value: object) -> exp.Expression:
+    """The tree of an expression or of a public value; always a copy, because nodes know their parents."""
+    if isinstance(value, Expression):
         return value.node.copy()
     if value is None:
         return exp.Null()
@@ -309,42 +359,45 @@ def tree(value: Any) -> exp.Expression:
     return _number(value)
 
 
-def written(node: exp.Expression) -> str:
-    """A tree as the text of SQL that is read back as this tree."""
+def sql_text(node: exp.Expression) -> str:
+    """A tree as SQL, which is parsed to the same tree."""
     return node.sql(dialect=_Written)
 
 
+class _Writer(generator.Generator):
+    """The generator of sqlglot, with // for DIV."""
+
+    TRANSFORMS = {  # noqa: RUF012 - read by a metaclass
+        **generator.Generator.TRANSFORMS,
+        exp.IntDiv: lambda self, node: self.binary(node, "//"),
+    }
+
+
 class _Written(Dialect):
-    """SQL as `sql` reads it: whole numbers are divided by //."""
+    """SQL in which // divides whole numbers, as `sql` reads it."""
 
-    class Generator(generator.Generator):
-        """The base, with what it has no word for."""
-
-        TRANSFORMS = {  # noqa: RUF012 - read by a metaclass
-            **generator.Generator.TRANSFORMS,
-            exp.IntDiv: lambda self, node: self.binary(node, "//"),
-        }
+    Generator = _Writer
 
 
-def several(values: Any) -> list[Any]:
-    """A list of values, and not one text, whose letters would be taken for values."""
+def value_list(values: object) -> list[Any]:
+    """A list of values; a single text is refused, because its letters would be the values."""
     if isinstance(values, list | tuple | set | frozenset | range) and values:
         return sorted(values) if isinstance(values, set | frozenset) else list(values)
     raise BadParameter(
         "DP104",
-        "this needs a list of values that is not empty.",
-        why="they are public, and written down one by one.",
+        "values must be a list, and not empty.",
+        why="they are public, and the question lists each of them.",
         fix=f"[{values!r}]" if isinstance(values, str | int | float) and values != "" else '["A", "B"]',
     )
 
 
-def _number(value: Any) -> exp.Expression:
-    exact(value)  # refuses what is no finite number
+def _number(value: object) -> exp.Expression:
+    exact_number(value)  # raises unless the number is finite
     if not isinstance(value, numbers.Integral | float | Decimal):
         raise BadParameter(
             "DP104",
             "a number must be an int, a float or a Decimal.",
-            why="a question is recorded as it is written, in decimal digits.",
+            why="the ledger records a question as text, in decimal digits.",
             fix="0.25",
         )
     digits = str(int(value)) if isinstance(value, numbers.Integral) else str(Decimal(str(value)))
@@ -352,32 +405,32 @@ def _number(value: Any) -> exp.Expression:
     return exp.Neg(this=literal) if digits.startswith("-") else literal
 
 
-def _end(value: Any) -> exp.Expression:
+def _end(value: object) -> exp.Expression:
     return _number(value)
 
 
-def _part(value: Any) -> exp.Expression:
-    """A part of a longer expression, in parentheses where it has parts itself."""
-    node = tree(value)
+def _operand(value: object) -> exp.Expression:
+    """A node as an operand, in parentheses if it has operands itself."""
+    node = syntax_tree(value)
     return exp.Paren(this=node) if isinstance(node, exp.Binary | exp.Unary | exp.Predicate) else node
 
 
-def _binary(kind: type[Any], left: Any, right: Any) -> Formula:
-    first, run = tree(left), kind in {exp.And, exp.Or}
-    if not (run and isinstance(first, kind)):  # a run of ANDs, or of ORs, is one
-        first = _part(left)
-    return Formula(kind(this=first, expression=_part(right)))
+def _binary(kind: type[Any], left: object, right: object) -> Expression:
+    first, run = syntax_tree(left), kind in {exp.And, exp.Or}
+    if not (run and isinstance(first, kind)):  # ANDs, or ORs, in a row need no parentheses
+        first = _operand(left)
+    return Expression(kind(this=first, expression=_operand(right)))
 
 
-def _call(name: str, *arguments: Any) -> Formula:
-    parts = [part if isinstance(part, exp.Expression) else tree(part) for part in arguments]
-    return Formula(exp.Anonymous(this=name, expressions=parts))
+def _call(name: str, *arguments: object) -> Expression:
+    parts = [part if isinstance(part, exp.Expression) else syntax_tree(part) for part in arguments]
+    return Expression(exp.Anonymous(this=name, expressions=parts))
 
 
-def _unfinished() -> Any:
+def _raise_unfinished() -> NoReturn:
     raise BadParameter(
         "DP107",
-        "when, then and otherwise follow each other.",
-        why="every condition has one value, and what is left has one too.",
+        "when, then and otherwise must follow each other.",
+        why="each condition needs one value, and so does the rest.",
         fix='when(col("age") < 18).then("child").otherwise("adult")',
     )

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a column is read: its kind, its grid and its ends, from what is publicly known of it.
+"""The type of a column where it is read: kind, grid and bounds, from its public description.
 
-    leaf        for arithmetic, aggregates and keys: a number needs bounds, and is moved between them
-    compared    for conditions: as it is, up to the widest whole numbers; no bounds are needed
-    rows_of     the rows of a private table, less those with a NULL where the description says there is none
+    leaf        for arithmetic, aggregates and keys: a number needs bounds, and is clamped to them
+    compared    for conditions: not clamped, so no bounds are needed
+    rows_of     the rows of a private table, without those that have NULL where the description excludes it
 
 **Guarantee.** A `Read` depends on the description and the question alone. Its type has every value that the engine can
 make of the column: whole columns have cells of 1, real ones cells of 2**-places, so many that the bounds are about
@@ -27,7 +27,18 @@ from discreet.tables.data.expr import Expr, IsNull, Logic, Not, Read
 from discreet.tables.data.sums import Filtered, Private, Relation
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros
 
-__all__ = ["FIRST", "LAST", "cells", "column_of", "compared", "exact", "grid", "leaf", "near", "rows_of"]
+__all__ = [
+    "FIRST",
+    "LAST",
+    "bounded_column",
+    "cell_of",
+    "column_of",
+    "exact_number",
+    "grid_places",
+    "rows_of",
+    "similar_names",
+    "unbounded_column",
+]
 
 #: The ends of what a date can be: those of the calendar that Python, and every engine, has.
 FIRST, LAST = date(1, 1, 1), date(9999, 12, 31)
@@ -44,28 +55,30 @@ _NUMBERS = {"integer", "real", "decimal"}
 _KINDS = {"text": TEXT, "boolean": TRUTH, "date": DATE, "timestamp": MOMENT}
 
 
-def leaf(table: Table, column: str, bounds: tuple[Any, Any] | None = None, *, text: str = "") -> Read:
+def bounded_column(
+    table: Table, column: str, bounds: tuple[Any, Any] | None = None, *, text: str = ""
+) -> Read:
     """A column for arithmetic, an aggregate or a key; `bounds` stand in place of those of its description.
 
     `text` is what is shown to a person whose column has no bounds: "AVG(basket)".
 
     >>> table = Table("visits", {"days": Column("days", "integer", (0, 60)), "cost": Column("cost", "real")})
-    >>> leaf(table, "days").type
+    >>> bounded_column(table, "days").type
     Type(kind='number', low=0, high=60, places=0, null=True)
-    >>> leaf(table, "cost", (0, 500)).type.places
+    >>> bounded_column(table, "cost", (0, 500)).type.places
     15
     """
     known = column_of(table, column)
     if known.kind in _NUMBERS:
         ends = bounds or known.bounds
         if ends is None:
-            raise _without_bounds(table, known, text)
+            raise _missing_bounds_error(table, known, text)
         return Read(table.name, column, _number(known, ends))
     return Read(table.name, column, _other(table, known, bounds or known.bounds))
 
 
-def compared(table: Table, column: str) -> Read:
-    """A column for a condition: numbers, dates and moments as they are, whatever their bounds."""
+def unbounded_column(table: Table, column: str) -> Read:
+    """A column for a condition: numbers, dates and moments without clamping."""
     known = column_of(table, column)
     if known.kind not in _NUMBERS:
         return Read(table.name, column, _other(table, known, None))
@@ -76,9 +89,11 @@ def compared(table: Table, column: str) -> Read:
 
 
 def rows_of(table: Table) -> Relation:
-    """The rows of a private table; what its description says is never NULL is made so."""
+    """The rows of a private table; rows with NULL in a column with `null=False` are dropped."""
     sure = [name for name, column in table.columns.items() if not column.null and column.kind != "other"]
-    present = tuple(Not(IsNull(_nullable(compared(table, name)))) for name in sure if name != table.unit)
+    present = tuple(
+        Not(IsNull(_nullable(unbounded_column(table, name)))) for name in sure if name != table.unit
+    )
     if not present:
         return Private(table.name)
     condition: Expr = present[0] if len(present) == 1 else Logic("and", present)
@@ -86,19 +101,19 @@ def rows_of(table: Table) -> Relation:
 
 
 def column_of(table: Table, name: str) -> Column:
-    """What is known of a column, or a refusal that names those that there are."""
+    """The description of a column, or a refusal that lists the columns."""
     if name in table.columns:
         return table.columns[name]
     raise RefusedQuestion(
         "DP701",
         f"{table.name} has no column {name!r}.",
-        why="only columns of the description can be asked about.",
-        fix=f"use {near(name, table.columns)}",
+        why="a question can use only columns of the description.",
+        fix=f"use {similar_names(name, table.columns)}",
     )
 
 
-def near(name: str, names: Iterable[str]) -> str:
-    """The names that a person may have meant, most similar first; all of them (or the first ten) if none is."""
+def similar_names(name: str, names: Iterable[str]) -> str:
+    """The most similar names first; the first ten if none is similar."""
     known = list(names)
     lowered = {other.lower(): other for other in known}
     found = [lowered[match] for match in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)]
@@ -107,19 +122,19 @@ def near(name: str, names: Iterable[str]) -> str:
     return "one of " + ", ".join(known[:10]) if known else "another name"
 
 
-def exact(value: Any) -> Fraction:
+def exact_number(value: Any) -> Fraction:
     """A number exactly; a float as the decimal that it prints as, which is what its author meant."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal) or not _is_finite(value):
-        raise _bad_end()
+        raise _bound_error()
     return Fraction(value) if isinstance(value, numbers.Rational | Decimal) else Fraction(repr(float(value)))
 
 
-def cells(value: Fraction, places: int) -> int:
+def cell_of(value: Fraction, places: int) -> int:
     """The cell that a number lies in: rounded down, as the engine does it."""
     return math.floor(value * Fraction(2) ** places)
 
 
-def grid(low: Fraction, high: Fraction) -> int:
+def grid_places(low: Fraction, high: Fraction) -> int:
     """The places with which two ends are about 2**24 cells apart; never finer than a double is there."""
     width, reach = high - low, max(abs(low), abs(high))
     if reach == 0:
@@ -146,8 +161,8 @@ def _number(column: Column, bounds: tuple[Any, Any]) -> Type:
         # whole numbers between the bounds; if there is none, the cell below them
         first, last = math.ceil(low), math.floor(high)
         return Type(NUMBER, min(first, last), last, 0, column.null)
-    places = _places(column, grid(low, high))
-    return Type(NUMBER, cells(low, places), cells(high, places), places, column.null)
+    places = _places(column, grid_places(low, high))
+    return Type(NUMBER, cell_of(low, places), cell_of(high, places), places, column.null)
 
 
 def _places(column: Column, otherwise: int) -> int:
@@ -155,12 +170,12 @@ def _places(column: Column, otherwise: int) -> int:
 
 
 def _ends(column: Column, bounds: tuple[Any, Any]) -> tuple[Fraction, Fraction]:
-    low, high = (exact(end) for end in bounds)
+    low, high = (exact_number(end) for end in bounds)
     if low > high:
         raise BadParameter(
             "DP107",
-            f"the bounds of {column.name} are the wrong way round.",
-            why="values are moved between them, so the lower one comes first.",
+            f"the lower bound of {column.name} is above the upper bound.",
+            why="values are clamped between the two, so the lower bound comes first.",
             fix=f"bounds = [{float(high):g}, {float(low):g}]",
         )
     return low, high
@@ -172,7 +187,7 @@ def _other(table: Table, column: Column, bounds: tuple[Any, Any] | None) -> Type
         raise RefusedQuestion(
             "DP705",
             f"the column {column.name} of {table.name} is neither a number, a text, a truth value nor a date.",
-            why="what an engine makes of such values is not the same everywhere, so nothing is proved about it.",
+            why="engines disagree on such values, so nothing can be proved about them.",
             fix=f'describe it:  [columns.{column.name}]  type = "text"',
         )
     if kind == DATE:
@@ -190,7 +205,7 @@ def _day(value: Any) -> date:
     if isinstance(value, datetime):
         value = value.date()
     if not isinstance(value, date):
-        raise _bad_end()
+        raise _bound_error()
     return value
 
 
@@ -200,7 +215,7 @@ def _moment(value: Any) -> datetime:
     if isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day, tzinfo=UTC)
     if not isinstance(value, datetime):
-        raise _bad_end()
+        raise _bound_error()
     return value
 
 
@@ -208,30 +223,30 @@ def _iso(read: Any, text: str) -> Any:
     try:
         return read(text)
     except ValueError:
-        raise _bad_end() from None
+        raise _bound_error() from None
 
 
 def _nullable(read: Read) -> Read:
     return Read(read.table, read.column, read.of.with_null(True))
 
 
-def _bad_end() -> BadParameter:
+def _bound_error() -> BadParameter:
     return BadParameter(
         "DP104",
-        "a bound, and a number in a question, must be a finite number.",
-        why="every bound of the answer is computed from it.",
+        "bounds, and numbers in a question, must be finite.",
+        why="the bounds of the answer are computed from them.",
         fix="bounds = [0, 500],  in a question  between=(0, 500)",
     )
 
 
-def _without_bounds(table: Table, column: Column, text: str) -> BadParameter:
-    """The error of the design: it names the column, both places where bounds can be written, and no value."""
+def _missing_bounds_error(table: Table, column: Column, text: str) -> BadParameter:
+    """The error for a number without bounds; it names both places where bounds can be written, and no value."""
     name = column.name
     shown = text or name
     inside = shown.replace(name, f"CLAMP({name}, 0, 500)", 1) if text else f"CLAMP({name}, 0, 500)"
     return BadParameter(
         "DP104",
-        f"{shown} needs bounds and none are declared.",
-        why="without bounds one person can move the answer without limit, so no finite noise is private.",
+        f"{shown} needs bounds, and none are declared.",
+        why="without bounds one person could change the answer without limit, so no finite noise would be enough.",
         fix=f"add  bounds = [0, 500]  to [columns.{name}] of {table.name}, or write  {inside}",
     )

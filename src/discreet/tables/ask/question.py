@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.tables.ask.after import After
+from discreet.tables.ask.after import ReleasedExpression
 from discreet.tables.data.expr import Expr
 from discreet.tables.data.sums import Relation
 
-__all__ = ["AGGREGATES", "Aggregate", "Key", "Order", "Output", "Question"]
+__all__ = ["AGGREGATES", "Aggregate", "AnswerColumn", "Key", "Question", "SortOrder"]
 
 #: What can be asked of a group. `of` is a number on any grid, but for count (no `of`), units (no `of`), count_of
 #: (anything) and mode (a key-like expression with public `values`).
@@ -57,18 +57,18 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Output:
+class AnswerColumn:
     """A column of the answer: a key, an aggregate, or arithmetic on released numbers."""
 
     name: str
-    of: After
+    of: ReleasedExpression
 
 
 @dataclass(frozen=True)
-class Order:
+class SortOrder:
     """Sort by a column of the answer."""
 
-    of: After
+    of: ReleasedExpression
     descending: bool = False
 
 
@@ -84,9 +84,9 @@ class Question:
     rows: Relation
     aggregates: tuple[Aggregate, ...]
     keys: tuple[Key, ...] = ()
-    outputs: tuple[Output, ...] = ()
-    having: After | None = None
-    order: tuple[Order, ...] = ()
+    outputs: tuple[AnswerColumn, ...] = ()
+    having: ReleasedExpression | None = None
+    order: tuple[SortOrder, ...] = ()
     limit: int | None = None
     text: str = ""
     combinations: tuple[tuple[Any, ...], ...] | None = None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The [budget] section of a description: how much may be spent in all, by whom, how often, and where it is written.
+"""The [budget] section of a description: the limit, its allocations and windows, and the ledger.
 
-It stays a mapping of plain values here; the session, which knows limits and ledgers, makes a limit of it.
+Here it stays a mapping of plain values; the session makes a limit of it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from discreet.errors import BadParameter
 from discreet.paths import expanded
 from discreet.tables.data import rules
 
-__all__ = ["checked"]
+__all__ = ["validate_budget"]
 
 _AMOUNTS = ("epsilon", "delta", "rho", "mu")
 _KEYS = (*_AMOUNTS, "filter", "leaks", "per_analyst", "window", "lifetime", "ledger")
@@ -24,18 +24,20 @@ _FILTERS = ("lanes", "basic", "pure", "zcdp", "gdp")
 _WINDOW = re.compile(r"none|([1-9]\d{0,4} )?(hour|day|week|month|year)s?")
 
 
-def checked(section: Any, folder: Path | None = None) -> dict[str, Any]:
-    """The section with every value looked at; a ledger's path is taken from `folder`."""
+def validate_budget(section: Any, folder: Path | None = None) -> dict[str, Any]:
+    """The validated section; the path of the ledger is relative to `folder`."""
     _amounts("[budget]", section, _KEYS)
     told = dict(section)
     if "filter" in told and told["filter"] not in _FILTERS:
         near = rules.closest(told["filter"], _FILTERS)
-        raise rules.wrong("[budget] filter", "there is no such filter.", f'filter = "{near}"')
+        raise rules.description_error("[budget] filter", "it must be a known filter.", f'filter = "{near}"')
     if "leaks" in told and (not _is_share(told["leaks"]) or told["leaks"] == 1):
-        what = "it is the share of delta for mechanisms that may fail, above 0 and below 1."
-        raise rules.wrong("[budget] leaks", what, "leaks = 0.75")
+        what = "it must be a share of delta above 0 and below 1, for mechanisms that may fail."
+        raise rules.description_error("[budget] leaks", what, "leaks = 0.75")
     if "window" in told and not (isinstance(told["window"], str) and _WINDOW.fullmatch(told["window"])):
-        raise rules.wrong("[budget] window", "it is a stretch of time.", 'window = "month"   or  "30 days"')
+        raise rules.description_error(
+            "[budget] window", "it must be a period of time.", 'window = "month"   or  "30 days"'
+        )
     if "lifetime" in told:
         _amounts("[budget] lifetime", told["lifetime"], _AMOUNTS)
     if "per_analyst" in told:
@@ -48,26 +50,30 @@ def checked(section: Any, folder: Path | None = None) -> dict[str, Any]:
 
 def _amounts(where: str, section: Any, keys: tuple[str, ...]) -> None:
     if not isinstance(section, Mapping):
-        raise rules.wrong(where, "it must be a section with keys.", "[budget]\n       epsilon = 1.0")
+        raise rules.description_error(
+            where, "it must be a section with keys.", "[budget]\n       epsilon = 1.0"
+        )
     for key in section:
         if key not in keys:
-            raise rules.wrong(
-                where, f"there is no key {key!r}.", f"{rules.nearest(key, keys)}   (did you mean this?)"
+            raise rules.description_error(
+                where, f"{key!r} is not a known key.", f"{rules.nearest(key, keys)}   (did you mean this?)"
             )
     try:
         for name in _AMOUNTS:
             if name in section:
                 (check.delta if name == "delta" else check.positive)(**{name: section[name]})
     except BadParameter as slip:
-        raise rules.wrong(where, slip.what, slip.fix) from None
+        raise rules.description_error(where, slip.what, slip.fix) from None
     if section and len({"epsilon", "rho", "mu"} & set(section)) != 1:
-        raise rules.wrong(where, "it needs one of epsilon, rho and mu.", "epsilon = 1.0\n       delta = 1e-6")
+        raise rules.description_error(
+            where, "it must have exactly one of epsilon, rho and mu.", "epsilon = 1.0\n       delta = 1e-6"
+        )
 
 
 def _shares(told: Any) -> None:
     if not isinstance(told, Mapping) or not all(_is_share(share) for share in told.values()):
-        what = "it gives everybody who is named a share above 0, and 1 at most."
-        raise rules.wrong("[budget] per_analyst", what, "per_analyst = {ana = 0.5, ben = 0.25}")
+        what = "each allocation must be a share above 0 and at most 1."
+        raise rules.description_error("[budget] per_analyst", what, "per_analyst = {ana = 0.5, ben = 0.25}")
 
 
 def _is_share(share: Any) -> bool:

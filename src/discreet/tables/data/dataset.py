@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A data set: its tables, what is publicly known of their columns, and whom it protects.
+"""A data set: its tables, the public description of their columns, and its privacy unit.
 
-Everything here is public: it was written down by a person, or comes from a schema. Nothing is read off the rows.
+Everything here is public: a person wrote it down, or it comes from a schema. No row is read.
 """
 
 from __future__ import annotations
@@ -15,30 +15,35 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from discreet import check
 from discreet.errors import BadParameter, EngineFailed, RefusedQuestion
 from discreet.privacy.unit import RELATIONS, Unit
-from discreet.tables.ask.asking import Asking
+from discreet.tables.ask.asking import QueryMethods
 from discreet.tables.data import rules
-from discreet.tables.data.engine import Engine, not_copied
+from discreet.tables.data.engine import ROW, Engine, not_copied
 from discreet.tables.data.frozen import Frozen
 from discreet.tables.data.rules import KINDS
-from discreet.tables.engines.source import ROW
 
 if TYPE_CHECKING:
     from discreet.tables.ask.query import Query
 
 __all__ = ["KINDS", "UNIT_KINDS", "Column", "Dataset", "Each", "Table"]
 
-#: What a unit may be told by. A real number may not: 7.0 and 7 are one person, and NaN is nobody. Nor may bytes, lists and the
-#: like, which engines do not compare alike.
+#: The types of a privacy unit. A real number is not among them, because 7.0 and 7 are one person and NaN is nobody; nor are
+#: bytes and lists, on which engines disagree.
 UNIT_KINDS = ("integer", "text", "decimal", "date")
 
 
 @dataclass(frozen=True)
 class Column:
-    """What is publicly known of a column.
+    """The public description of a column, made by `dp.column`.
 
-    `bounds` are two numbers, dates or moments that values are moved between; `values` the categories that can occur
-    as groups; `source` says where that knowledge comes from. `places` sets the grid: values are kept to 2**-places.
-    A column without a kind ("") is a description that still waits for its table.
+    `bounds` are two numbers, dates or moments; values beyond them are clipped. `values` are the categories that can be
+    groups. `source` says where this knowledge comes from. `places` sets the grid: values are rounded to multiples of
+    2**-places. The kind "" means the kind of the schema.
+
+    **Guarantee.** A `Column` is public and consistent: its bounds are finite and in order, and its values are distinct and
+    of its kind. Bounds or values that were read off private data would break this.
+
+    >>> Column("days", "integer", bounds=(0, 60)).bounds
+    (0, 60)
     """
 
     name: str
@@ -47,7 +52,7 @@ class Column:
     values: tuple[Any, ...] | None = None
     places: int | None = None
     source: str | None = None
-    null: bool = True  # whether NULL can occur; False is enforced: a row with NULL there is dropped
+    null: bool = True  # False drops rows with NULL in this column
 
     def __post_init__(self) -> None:
         where = f"[columns.{self.name}]" if self.name else "column(…)"
@@ -64,20 +69,20 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """One table; `unit` is the column that says whose row it is, or None for a public table.
+    """A table; `unit` is the column of the privacy unit, or None for a public table.
 
-    Where every row is a unit of its own, `unit` is `engines.source.ROW`, which is the name of no column.
+    If every row is a unit of its own, `unit` is `data.engine.ROW`, which is the name of no column.
     """
 
     name: str
     columns: Mapping[str, Column]
     unit: str | None = None
-    source: str = ""  # where it lies, without any password; empty for a frame
-    within: str = ""  # its name in the database that `source` is
+    source: str = ""  # path or address, without any password; empty for a frame
+    within: str = ""  # its name in the database
 
     @property
     def private(self) -> bool:
-        """Whether its rows belong to somebody."""
+        """Whether its rows belong to privacy units."""
         return self.unit is not None
 
     def __post_init__(self) -> None:
@@ -85,54 +90,64 @@ class Table:
         rules.word_of("the name of a table", self.name)
         folded = {name.casefold() for name in self.columns}
         if len(folded) < len(self.columns):
-            raise rules.wrong(where, "two columns differ in upper and lower case only.", "rename one of them")
+            raise rules.description_error(
+                where, "two of its columns differ only in upper and lower case.", "rename one of them"
+            )
         if self.unit is None or self.unit == ROW:
             return
         if self.unit not in self.columns:
-            raise rules.wrong(
-                where, f"it has no column {self.unit}.", _spelt(self.unit, self.name, self.columns)
+            raise rules.description_error(
+                where,
+                f"it has no column {self.unit}.",
+                _misspelt_unit_fix(self.unit, self.name, self.columns),
             )
         if self.columns[self.unit].kind not in UNIT_KINDS:
-            raise rules.wrong(
+            raise rules.description_error(
                 f"{where}, column {self.unit}",
-                "whom a row belongs to must be a whole number, a text, a decimal or a date, not a real number, a truth "
-                "value, a moment or bytes.",
+                "the privacy unit must be a whole number, a text, a decimal or a date, not a real number, a truth value, "
+                "a moment or bytes.",
                 "store it as a whole number or as text",
-                "7 and 7.0 would be two people on one engine and one person on another.",
+                "engines disagree on whether 7 and 7.0 are the same person.",
             )
 
 
-def _spelt(unit: str, table: str, columns: Mapping[str, Column]) -> str:
-    """The same name as the table spells it. One that is only similar is never proposed: it would protect somebody else."""
+def _misspelt_unit_fix(unit: str, table: str, columns: Mapping[str, Column]) -> str:
+    """The fix for a misspelt unit. A name that is merely similar is never proposed, because it would protect somebody else."""
     plain = re.compile(r"[\W_]+")
     same = [name for name in columns if plain.sub("", name).casefold() == plain.sub("", unit).casefold()]
     if len(same) == 1:
         return f'protect=dp.each("{same[0]}", at_most=…)'
     possible = ", ".join(name for name, column in columns.items() if column.kind in UNIT_KINDS)
-    of_table = f"the column of {table} that says whose row each is (one of: {possible})"
-    return f"name {of_table}, add a column {unit} to it, or leave the table out"
+    of_table = f"the column of {table} that identifies the unit (one of: {possible})"
+    return f"use {of_table}, add a column {unit} to it, or leave the table out"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Each:
-    """Whom the data set protects: each distinct value of a column, with what is assumed of how much one adds.
+    """The privacy unit of a data set and its contribution bound, made by `dp.each` and `dp.each_row`.
 
-    Each unit contributes at most `at_most` rows ("auto": chosen privately and paid for once); `groups` groups, if it is
-    known that few matter. Neither is trusted: the extra rows of a unit are down-weighted.
+    Each unit contributes at most `at_most` rows, or a number that is chosen privately and paid for once ("auto"); and at
+    most `groups` groups, if that is stated.
+
+    **Guarantee.** Every release protects all rows with the same value of `column`. The bounds are enforced, not trusted:
+    extra rows and groups are down-weighted. A person with two values of `column` is protected only as two units.
+
+    >>> Each("patient_id", 20)
+    dp.each("patient_id", at_most=20)
     """
 
-    column: str | None  # None: every row is a unit of its own
+    column: str | None  # None means that every row is a unit of its own
     at_most: int | str = 1
     groups: int | None = None
     relation: str = "add-remove"
-    word: str = ""  # what a unit is called: "patient"; the column's name if empty
+    word: str = ""  # the name of a unit in texts, such as "patient"; by default the name of the column
 
     def __post_init__(self) -> None:
         if self.column is not None and not (isinstance(self.column, str) and self.column):
             raise BadParameter(
                 "DP104",
-                "the privacy unit is the name of a column.",
-                why="rows with the same value there belong to one person, and are protected together.",
+                "the privacy unit must be the name of a column.",
+                why="all rows with the same value of this column are protected together.",
                 fix='protect=dp.each("patient_id", at_most=20)',
             )
         if self.at_most != "auto":
@@ -143,107 +158,119 @@ class Each:
         if self.column is None and self.at_most != 1:
             raise BadParameter(
                 "DP107",
-                "where every row is protected for itself, each adds one row.",
-                why="a limit on rows is about somebody who may have several.",
+                "at_most must be 1 where every row is a unit of its own.",
+                why="a bound on rows is for units with several rows.",
                 fix="protect=dp.each_row()",
             )
 
+    def __repr__(self) -> str:
+        return self.as_code()
+
     def as_code(self) -> str:
-        """The call that states the same: a fix names the same privacy unit.
+        """The call of `dp.each` or `dp.each_row` that makes this object.
 
         >>> Each("patient_id", 20, relation="replace").as_code()
         'dp.each("patient_id", at_most=20, relation="replace")'
         """
-        stated = [] if self.column is None else [quoted(self.column), f"at_most={quoted(self.at_most)}"]
-        stated += [] if self.groups is None else [f"groups={self.groups!r}"]
-        stated += [] if self.relation == "add-remove" else [f"relation={quoted(self.relation)}"]
-        stated += [f"word={quoted(self.word)}"] if self.word not in {"", "row"} else []
-        return f"dp.{'each_row' if self.column is None else 'each'}({', '.join(stated)})"
+        arguments = [] if self.column is None else [quoted(self.column), f"at_most={quoted(self.at_most)}"]
+        arguments += [] if self.groups is None else [f"groups={self.groups!r}"]
+        arguments += [] if self.relation == "add-remove" else [f"relation={quoted(self.relation)}"]
+        arguments += [f"word={quoted(self.word)}"] if self.word not in {"", "row"} else []
+        return f"dp.{'each_row' if self.column is None else 'each'}({', '.join(arguments)})"
 
     @property
     def unit(self) -> Unit:
-        """Who is protected, as every guarantee states it."""
+        """The privacy unit as every guarantee states it."""
         return Unit(self.word or self.column or "row", self.relation)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dataset(Asking):
-    """Tables in an engine, with their public description; `data["visits"]`, or `data` itself, begins a question.
+class Dataset(QueryMethods):
+    """Tables in an engine, with their public description, made by `dp.open`.
 
-    **Guarantee.** Nothing that it shows, and no question that is built from it, was read off the rows.
+    A question starts with `data["visits"]`, or with `data` itself if it has a single private table.
+
+    **Guarantee.** A data set never shows a row, and neither does a question built from it. Everything that it shows comes
+    from the description and from schemas. Only a session reads rows, and it charges first.
+
+    >>> import discreet as dp
+    >>> from discreet import data
+    >>> adult = dp.open(data.path("adult.toml"))
+    >>> adult.where(dp.col("age") >= 18).group_by("sex").count().text
+    'SELECT sex, COUNT(*) FROM adult WHERE age >= 18 GROUP BY sex'
     """
 
     name: str
     tables: Mapping[str, Table]
     protect: Each
     engine: Engine
-    version: str = ""  # a public name of this snapshot
-    budget: Mapping[str, Any] = field(default_factory=dict)  # the [budget] section, as it was written
-    files: tuple[Frozen, ...] = ()  # those that it was opened from, as they were then
+    version: str = ""  # the public name of this snapshot
+    budget: Mapping[str, Any] = field(default_factory=dict)  # the [budget] section of the description
+    files: tuple[Frozen, ...] = ()  # the files that it was opened from, to notice changes
 
     def __post_init__(self) -> None:
         private = [table for table in self.tables.values() if table.private]
         if not private:
-            raise rules.wrong(
+            raise rules.description_error(
                 "the data set", "it has no private table.", 'dp.open("visits.parquet", protect=…)'
             )
         kinds = {
             column.kind for table in private for name, column in table.columns.items() if name == table.unit
         }
         if len(kinds) > 1:
-            raise rules.wrong(
+            raise rules.description_error(
                 f"column {self.protect.column}",
-                "it is not of the same simple type in all tables.",
+                "the privacy unit has different types in different tables.",
                 "store it as whole numbers in all of them, or as text in all of them",
-                "7, 7.0 and '7' are not the same person to an engine, and each would be protected for itself.",
+                "an engine takes 7, 7.0 and '7' for three people, and each would be protected separately.",
             )
 
     @property
     def unit(self) -> Unit:
-        """Who is protected."""
+        """The privacy unit."""
         return self.protect.unit
 
     def __getitem__(self, table: str) -> Query:
-        """A question about one of several private tables begins here."""
-        from discreet.tables.ask.query import start
+        """The start of a question about one of several private tables."""
+        from discreet.tables.ask.query import start_query
 
-        return start(self, table)
+        return start_query(self, table)
 
     @property
     def _query(self) -> Query:
-        """A question about the only private table."""
+        """The start of a question about the only private table."""
         private = [table.name for table in self.tables.values() if table.private]
         if len(private) == 1:
             return self[private[0]]
         raise RefusedQuestion(
             "DP701",
             "the data set has several private tables.",
-            why="a question begins with the rows of one of them.",
+            why="a question starts with the rows of one of them.",
             fix=f'data["{private[0]}"].count()',
         )
 
     def describe(self) -> str:
-        """What is known and what is missing, in plain sentences."""
+        """The description in plain sentences: the privacy unit, what is known of each column, and what is missing."""
         from discreet.tables.data.summary import text
 
         return text(self)
 
     def public_description(self) -> dict[str, Any]:
-        """The description as plain JSON types, for a statement."""
+        """The description as plain JSON types, for the ledger and its statement."""
         from discreet.tables.data.summary import facts
 
         return facts(self)
 
     def to_toml(self) -> str:
-        """The description as a TOML file; `open` reads it back."""
+        """The description as the text of a TOML file, which `dp.open` reads; passwords are left out."""
         from discreet.tables.data.toml import write
 
         return write(self)
 
     def is_current(self) -> bool:
-        """Whether it can be asked as it was opened: no file has changed, and the engine is open in this process.
+        """Whether it can still be queried: no file has changed, and the engine is open in this process.
 
-        A question to one that is not is refused (DP803) before it is charged. No row is read, and nothing is spent.
+        If not, a question is refused (DP803) before it is charged. This check reads no row and spends nothing.
         """
         try:
             self.ready()
@@ -252,13 +279,13 @@ class Dataset(Asking):
         return True
 
     def ready(self) -> None:
-        """Refuse what `is_current` says no to, with the reason."""
+        """Raise EngineFailed (DP803) with the reason if the data set is not current."""
         for each in self.files:
             each.check()
         self.engine.ready()
 
     def close(self) -> None:
-        """Let go of the engine; a data set can also be opened by `with`."""
+        """Close the engine; `with dp.open(…) as data:` does it too."""
         self.engine.close()
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, ParamSpec, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, Protocol, TypeVar, TypeVarTuple, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from discreet.errors import STOPPED, DiscreetError, EngineFailed, LedgerError
 from discreet.tables.data.sums import Answer, GroupKey, Sizes, Sums, sorted_groups
 
 __all__ = [
+    "ROW",
     "Choose",
     "Engine",
     "Integers",
@@ -29,8 +30,11 @@ __all__ = [
     "selected_groups",
 ]
 
+#: In place of a unit's column: every row of the table is a unit of its own.
+ROW: Final = "\0row"
+
 T = TypeVar("T")
-P = ParamSpec("P")
+Ts = TypeVarTuple("Ts")
 Integers = npt.NDArray[np.int64]
 #: The places of the groups that are chosen, from the weights of all.
 Choose = Callable[[Integers], Integers]
@@ -109,12 +113,12 @@ def groups_from_sums(engine: Engine, asked: Sums, choose: Choose) -> list[GroupK
     return [groups[place] for place in choose(weights).tolist()]
 
 
-def guarded(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def guarded(work: Callable[[*Ts], T], *args: *Ts) -> T:
     """What `work(*args)` returns; where the engine fails, an error that says nothing of the data."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return work(*args, **kwargs)
+            return work(*args)
     except (DiscreetError, *STOPPED):
         raise
     except BaseException:  # noqa: BLE001 - an engine's error may quote a row, and one of them has panics that are no Exception

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions on one row: total, exact, and with bounds that are proved as they are built.
+"""Typed expressions on one row: total, exact, with bounds that are proved when they are built.
 
-**Guarantee.** The value of an expression is a function of one row (and of public tables), the same on every engine:
-NULL, or a whole number of cells between `type.low` and `type.high`, a text, a truth value. No row makes it fail.
+**Guarantee.** The value of an expression is a function of one row and of public tables, and the same on every engine:
+NULL, a whole number of cells between `type.low` and `type.high`, a text or a truth value. No row makes it fail.
 
-Why it holds: a column is clamped and put on its grid where it is read; after that there is only whole-number
-arithmetic on intervals on intervals, each rule of which gives the hull of its corners, division
-by zero gives NULL, and NULL in gives NULL out, but where a rule says otherwise. An engine implements each class
-here and nothing else; `tests/tables/reference.py` is the meaning that all of them are compared with.
+Why it holds: a column is clamped and rounded to its grid where it is read. After that there is only arithmetic on whole
+numbers, and the bounds of a result are the hull of the corners of its operands. Division by zero gives NULL. NULL in gives
+NULL out, unless a class says otherwise. Engines implement exactly the classes here, and `tests/tables/reference.py` defines
+the meaning that all of them are compared with.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Any
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.data.types import NUMBER, TRUTH, Type, read_back
+from discreet.tables.data.types import NUMBER, TRUTH, Type, python_value
 
 __all__ = [
     "Arithmetic",
@@ -29,6 +29,7 @@ __all__ = [
     "Coalesce",
     "Compare",
     "Constant",
+    "DatePart",
     "Expr",
     "Extreme",
     "IsIn",
@@ -37,16 +38,15 @@ __all__ = [
     "Logic",
     "Modulo",
     "Not",
-    "Part",
     "Quotient",
     "Read",
     "Scaled",
-    "aligned",
+    "align",
     "leaves",
 ]
 
-#: The parts of a date, with their ends; the year's come from the column. `isodow` is 1 (Monday) to 7.
-PARTS = {
+#: The parts of a date with their bounds; those of the year come from the column. `isodow` is 1 (Monday) to 7.
+DATE_PARTS = {
     "quarter": (1, 4),
     "month": (1, 12),
     "day": (1, 31),
@@ -63,11 +63,11 @@ class Expr(ABC):
     @property
     @abstractmethod
     def type(self) -> Type:
-        """What it can be."""
+        """The kind and the bounds of its values."""
 
     @cached_property
     def parts(self) -> tuple[Expr, ...]:
-        """The expressions that it is made of, in their order."""
+        """Its operands, in order."""
         held = (getattr(self, field.name) for field in fields(self))
         return tuple(inner for value in held for inner in _inside(value))
 
@@ -82,10 +82,10 @@ def leaves(expr: Expr) -> Iterator[Read]:
 
 @dataclass(frozen=True)
 class Read(Expr):
-    """A column where it is read.
+    """The value of a column.
 
-    number: NaN → NULL; ±∞ and everything else clamped to the type's bounds, then ⌊x · 2^places⌋; text in a number
-    column → NULL where it is no number; −0.0 is 0. date, moment: clamped to the type's ends. text, truth: as it is.
+    number: NaN → NULL; ±∞ and all other numbers are clamped to the bounds of the type, then ⌊x · 2^places⌋; text in a
+    number column that is no number → NULL; −0.0 is 0. date, moment: clamped to the bounds. text, truth: unchanged.
     """
 
     table: str
@@ -141,7 +141,7 @@ class Arithmetic(Expr):
             if self.left == self.right and a.low <= 0 <= a.high:
                 corners = [0, a.low**2, a.high**2]
             return Type(NUMBER, min(corners), max(corners), a.places + b.places, null)
-        assert a.places == b.places, "put both on one grid first: aligned()"
+        assert a.places == b.places, "put both on one grid first: align()"
         if self.op == "+":
             return Type(NUMBER, a.low + b.low, a.high + b.high, a.places, null)
         return Type(NUMBER, a.low - b.high, a.high - b.low, a.places, null)
@@ -206,7 +206,7 @@ class Extreme(Expr):
 
 @dataclass(frozen=True)
 class Clamp(Expr):
-    """A number moved between two public ends, in its own cells."""
+    """A number clamped between two public ends, in its own cells."""
 
     of: Expr
     low: int
@@ -234,7 +234,7 @@ class Compare(Expr):
 
 @dataclass(frozen=True)
 class IsIn(Expr):
-    """Whether it equals one of some public values (cells, texts, truths; never None). NULL where it is NULL."""
+    """Whether it equals one of the public values (cells, texts, truth values; never None). NULL where it is NULL."""
 
     of: Expr
     values: tuple[Any, ...]
@@ -246,7 +246,7 @@ class IsIn(Expr):
 
 @dataclass(frozen=True)
 class Like(Expr):
-    """Whether a text matches a public pattern: % any run of characters, _ one character; case counts."""
+    """Whether a text matches a public pattern: % matches any characters, _ a single one. Case matters."""
 
     of: Expr
     pattern: str
@@ -304,7 +304,7 @@ class Case(Expr):
 
 @dataclass(frozen=True)
 class Coalesce(Expr):
-    """The first that is not NULL; all of one kind, on one grid."""
+    """The first value that is not NULL; all of one kind, on one grid."""
 
     items: tuple[Expr, ...]
 
@@ -314,8 +314,8 @@ class Coalesce(Expr):
 
 
 @dataclass(frozen=True)
-class Part(Expr):
-    """The year, or one of PARTS, of a date or of a moment in UTC; a whole number."""
+class DatePart(Expr):
+    """The year, or one of DATE_PARTS, of a date or of a moment in UTC; a whole number."""
 
     part: str
     of: Expr
@@ -324,15 +324,15 @@ class Part(Expr):
     def type(self) -> Type:
         old = self.of.type
         if self.part == "year":
-            low, high = (read_back(end, old).year for end in (old.low, old.high))
+            low, high = (python_value(end, old).year for end in (old.low, old.high))
         else:
-            low, high = PARTS[self.part]
+            low, high = DATE_PARTS[self.part]
         return Type(NUMBER, low, high, 0, old.null)
 
 
 @dataclass(frozen=True)
 class Bucket(Expr):
-    """How many of some increasing public edges (in cells) are at or below the number: 0 … len(edges)."""
+    """How many of the increasing public edges (in cells) are at or below the number: 0 … len(edges)."""
 
     of: Expr
     edges: tuple[int, ...]
@@ -342,7 +342,7 @@ class Bucket(Expr):
         return Type(NUMBER, 0, len(self.edges), 0, self.of.type.null)
 
 
-def aligned(*exprs: Expr) -> tuple[Expr, ...]:
+def align(*exprs: Expr) -> tuple[Expr, ...]:
     """The same numbers, all on the finest of their grids."""
     finest = max(expr.type.places for expr in exprs)
     return tuple(expr if expr.type.places == finest else Scaled(expr, finest) for expr in exprs)
@@ -361,8 +361,8 @@ def _hull(values: list[Expr]) -> Type:
     if not known or len({kind.kind for kind in known}) > 1 or len({kind.places for kind in known}) > 1:
         raise RefusedQuestion(
             "DP705",
-            "the branches of CASE or COALESCE are of different kinds.",
-            why="an answer has one type, whatever the data.",
+            "the branches of CASE or COALESCE have different types.",
+            why="every expression has one type for all data.",
             fix="make every branch a number, or every branch a text",
         )
     null = len(known) < len(values) or any(kind.null for kind in known)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a description of a column may say, checked field by field; everything wrong is DP403.
+"""Validates the description of a column, field by field. Every error is DP403.
 
-**Guarantee.** What passes here is public knowledge in a form that a compiler can trust: bounds are two finite values of
-the column's kind in rising order, categories are distinct values of that kind, and a grid is one on which the
-bounds fit into 64 bits. What does not pass is refused before any row is read.
+**Guarantee.** A description that passes can be trusted by the compiler: bounds are two finite values of the kind of the
+column, in increasing order; values are distinct and of that kind; and the bounds fit into 64 bits on the grid. Everything
+else is refused before any row is read.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ __all__ = [
     "KINDS",
     "bounds_of",
     "closest",
+    "description_error",
     "kind_of",
     "nearest",
     "places_of",
     "truth_of",
     "values_of",
     "word_of",
-    "wrong",
 ]
 
 KINDS = ("integer", "real", "decimal", "text", "boolean", "date", "timestamp", "other")
 NUMBERS = ("integer", "real", "decimal")
 
-#: Other words for the kinds, as people write them.
+#: Synonyms of the kinds.
 _ALSO = {
     "int": "integer",
     "float": "real",
@@ -59,23 +59,21 @@ _EXAMPLES = {
 }
 
 
-def wrong(where: str, what: str, fix: str, why: str = "") -> BadDescription:
-    """The error for a description that cannot be used."""
-    why = (
-        why or "bounds, categories and limits are what every guarantee is computed from, so none is guessed."
-    )
+def description_error(where: str, what: str, fix: str, why: str = "") -> BadDescription:
+    """The error (DP403) for a wrong description."""
+    why = why or "every guarantee is computed from the description, so nothing in it is guessed."
     return BadDescription("DP403", f"{where}: {what}", why=why, fix=fix)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The known word that was probably meant, or all of them."""
+    """The most similar known word, or all of them."""
     words = [str(one) for one in known]
     close = difflib.get_close_matches(str(word), words, n=1, cutoff=0.5)
     return close[0] if close else " | ".join(words)
 
 
 def closest(word: Any, known: Iterable[str]) -> str:
-    """The known word that was probably meant, or the first of them: to be pasted."""
+    """The most similar known word, or the first one, for a fix that can be pasted."""
     words = list(known)
     return (difflib.get_close_matches(str(word), words, n=1, cutoff=0.5) or words)[0]
 
@@ -84,72 +82,80 @@ def word_of(where: str, value: Any) -> str:
     """A non-empty text."""
     if isinstance(value, str) and value.strip():
         return value
-    raise wrong(where, "it must be a text that is not empty.", f'{where.rsplit(maxsplit=1)[-1]} = "visits"')
+    raise description_error(
+        where, "it must be a text, and not empty.", f'{where.rsplit(maxsplit=1)[-1]} = "visits"'
+    )
 
 
 def kind_of(where: str, kind: Any) -> str:
-    """One of KINDS; a few other words for them are understood."""
+    """One of KINDS; a few synonyms are accepted."""
     word = _ALSO.get(kind, kind) if isinstance(kind, str) else kind
     if word in KINDS:
         return str(word)
     near = closest(kind, [*KINDS, *_ALSO])
     fix = f'type = "{near}",  in Python  dp.column("{near}")   (one of {", ".join(KINDS)})'
-    raise wrong(where, "there is no such type of column.", fix)
+    raise description_error(where, "it must be a known type of column.", fix)
 
 
 def bounds_of(where: str, kind: str, bounds: Any) -> tuple[Any, Any] | None:
-    """Two values of the kind, the lower one first."""
+    """Validated bounds: two values of the kind, the lower one first."""
     if bounds is None:
         return None
     if kind not in _EXAMPLES:
-        fix = 'if it holds numbers:  type = "integer",  in Python  dp.column("integer", …);  else take its bounds out'
-        raise wrong(where, f"a column of type {kind} has no bounds.", fix)
+        fix = 'if it holds numbers:  type = "integer",  in Python  dp.column("integer", …);  else remove its bounds'
+        raise description_error(where, f"a column of type {kind} cannot have bounds.", fix)
     example = f"bounds = {_EXAMPLES[kind]}"
     if isinstance(bounds, str) or not isinstance(bounds, list | tuple) or len(bounds) != 2:
-        raise wrong(where, "bounds must be two values, the lower one first.", example)
+        raise description_error(where, "bounds must be two values, the lower one first.", example)
     low, high = (_value(where, kind, end, example) for end in bounds)
     if not low < high:
         turned = example if low == high else f"bounds = [{bounds[1]}, {bounds[0]}]"
-        raise wrong(where, "the lower bound must be below the upper one.", turned)
+        raise description_error(where, "the lower bound must be below the upper one.", turned)
     if max(abs(_size(kind, end)) for end in (low, high)) > WIDEST:
-        raise wrong(where, "bounds must lie within ±2^62.", example, "sums are made in 64-bit whole numbers.")
+        raise description_error(
+            where, "bounds must lie within ±2^62.", example, "sums are computed in 64-bit whole numbers."
+        )
     return low, high
 
 
 def values_of(where: str, kind: str, values: Any) -> tuple[Any, ...] | None:
-    """Distinct categories of the kind. Real numbers are none: groups are compared exactly."""
+    """Validated values: distinct categories of the kind. Real numbers cannot be categories, because groups are compared exactly."""
     if values is None:
         return None
     example = 'values = ["north", "south"]' if kind == "text" else "values = [1, 2, 3]"
     if kind in {"real", "decimal", "timestamp", "other"}:
-        raise wrong(where, f"a column of type {kind} has no categories.", "group by a bucket of it instead")
+        raise description_error(
+            where, f"a column of type {kind} cannot have values.", "group by a bucket of it instead"
+        )
     if (
         isinstance(values, str)
         or not isinstance(values, list | tuple | set | frozenset | range)
         or not values
     ):
-        raise wrong(where, "values must be a list of categories that is not empty.", example)
+        raise description_error(where, "values must be a list of categories, and not empty.", example)
     if len(values) > _MOST_VALUES:
-        raise wrong(
-            where, f"there may be {_MOST_VALUES} categories at most.", "leave values out: rare groups"
+        raise description_error(
+            where,
+            f"values may list at most {_MOST_VALUES} categories.",
+            "leave values out; key selection finds the frequent ones",
         )
     checked = [_value(where, kind, value, example) for value in values]
     if len(set(checked)) < len(checked):
-        raise wrong(where, "a category is listed twice.", example)
+        raise description_error(where, "values list a category twice.", example)
     return tuple(sorted(checked) if isinstance(values, set | frozenset) else checked)
 
 
 def places_of(where: str, kind: str, places: Any, bounds: tuple[Any, Any] | None) -> int | None:
-    """How many binary places are kept; the bounds must fit into 64 bits on that grid."""
+    """Validated binary places; the bounds must fit into 64 bits on that grid."""
     if places is None:
         return None
-    fix = "leave places out: a grid that is fine enough is chosen from the bounds"
+    fix = "leave places out; a fine grid is chosen from the bounds"
     if kind not in {"real", "decimal"}:
-        raise wrong(where, "only a column of type real or decimal has binary places.", fix)
+        raise description_error(where, "only a column of type real or decimal can have places.", fix)
     if isinstance(places, bool) or not isinstance(places, int) or not 0 <= places <= _MOST_PLACES:
-        raise wrong(where, f"places must be a whole number from 0 to {_MOST_PLACES}.", fix)
+        raise description_error(where, f"places must be a whole number from 0 to {_MOST_PLACES}.", fix)
     if bounds and max(abs(Fraction(str(end))) for end in bounds) * 2**places > WIDEST:
-        raise wrong(where, "the bounds do not fit into 64 bits with so many places.", fix)
+        raise description_error(where, "the bounds do not fit into 64 bits with this many places.", fix)
     return places
 
 
@@ -158,7 +164,7 @@ def truth_of(where: str, value: Any) -> bool:
     if isinstance(value, bool):
         return value
     key = where.rsplit(maxsplit=1)[-1]
-    raise wrong(where, "it must be true or false.", f"{key} = true   (in Python:  {key}=True)")
+    raise description_error(where, "it must be true or false.", f"{key} = true   (in Python:  {key}=True)")
 
 
 def _value(where: str, kind: str, value: Any, example: str) -> Any:
@@ -172,7 +178,9 @@ def _value(where: str, kind: str, value: Any, example: str) -> Any:
         "timestamp": isinstance(value, datetime),
     }[kind]
     if not fits:
-        raise wrong(where, f"it has a value that is not of type {kind}, or not finite.", example)
+        raise description_error(
+            where, f"it has a value that is not of type {kind}, or is not finite.", example
+        )
     return int(value) if kind == "integer" else value
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a table can lie, and how it is brought to the engine that will count it.
+"""The sources of tables, and how each one gets to its engine.
 
-    home        what it is                                                   counted by
+    home        source                                                       engine
     file        the path (or pattern) of Parquet, CSV, TSV, Arrow files      DuckDB
     arrow       an Arrow table, a pandas frame, a table of an SQLite file    DuckDB
     duckdb      a relation, (connection, "table"), a DuckDB file             DuckDB
@@ -9,10 +9,10 @@
     spark       a data frame                                                 Spark
     postgres    an address, or a psycopg connection, with a table            PostgreSQL
 
-**Guarantee.** What a column is (its name, its kind) never depends on the rows. A text file is text, cast as the
-description says and to NULL where that fails (`texts.py`); so is a pandas column of Python objects, in which whatever
-is no `str` is NULL. A frame is taken as it is when it is opened. No cell of a file or a frame makes opening fail (`sound.py`).
-A lazy frame, a relation and a view are programs of their author, who answers for what they do with a row.
+**Guarantee.** The names and kinds of columns never depend on the rows. A text file holds text, which is cast as the
+description says, and to NULL where that fails (`texts.py`). In a pandas column of Python objects, everything but `str` is
+NULL. A frame is used as it is when it is opened. No cell of a file or a frame makes opening fail (`sanitize.py`). A lazy frame,
+a relation and a view are programs: their author answers for what they do with a row.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from discreet.tables.data import rules
 from discreet.tables.data.dataset import Column
 from discreet.tables.data.frozen import Frozen
 from discreet.tables.data.readers import parquet, schema, texts
-from discreet.tables.data.readers.sound import for_spark, sound
+from discreet.tables.data.readers.sound import sanitize, sanitize_for_spark
 
-__all__ = ["HOMES", "Found", "bring", "find", "one_address"]
+__all__ = ["HOMES", "TableSource", "bring", "find", "one_address"]
 
-#: Each home, and the engine that counts what lies there.
+#: The default engine of each home.
 HOMES = {
     "file": "duckdb",
     "arrow": "duckdb",
@@ -43,7 +43,7 @@ HOMES = {
     "postgres": "postgres",
 }
 
-#: The words of an address that say which database it is, and which table a name means there.
+#: The parts of an address that decide which database and which table a name means.
 _PLACE = {
     "host",
     "hostaddr",
@@ -58,82 +58,87 @@ _PLACE = {
 
 
 @dataclass(frozen=True)
-class Found:
-    """A table that has been found: its home, what an engine is handed, a name for it, and where it says it lies."""
+class TableSource:
+    """The source of a table: its home, what its engine gets, its name, and a label that is shown."""
 
     home: str
     handle: Any
     name: str
-    label: str = ""  # no password is ever in it: it is shown
+    label: str = ""  # shown to people, so it never has a password
     within: str = ""  # the name of the table in a database
     address: str = ""  # of a database on a server, with its password
-    files: Frozen | None = None  # as they were when it was found
+    files: Frozen | None = None  # to notice later changes
 
 
-def find(source: Any, table: str = "") -> Found:
-    """What somebody means by a source; nothing is opened yet but the catalogue of a database."""
+def find(source: object, table: str = "") -> TableSource:
+    """The table that a source means; only the catalogue of a database is opened."""
     if isinstance(source, str) and source.startswith(("postgresql://", "postgres://")):
         name = _table(table, repr(_without_password(source)))
-        return Found("postgres", name, name.rpartition(".")[2], _without_password(source), name, source)
+        return TableSource("postgres", name, name.rpartition(".")[2], _without_password(source), name, source)
     check_address(source)
     if isinstance(source, str | Path):
         return _file(expanded(source), table)
     if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
-        return _connected(source[0], source[1])
+        return _from_connection(source[0], source[1])
     package = type(source).__module__.split(".")[0].removeprefix("_")
     if package == "psycopg":
-        return _connected(source, _table(table, "connection"))
+        return _from_connection(source, _table(table, "connection"))
     return _frame(source, package)
 
 
-def _file(path: Path, table: str) -> Found:
+def _file(path: Path, table: str) -> TableSource:
     first = first_file(path)
-    # looked at before anything is read: what changes from now on is noticed
+    # Recorded before anything is read, so that every later change is noticed.
     frozen = Frozen.at(path)
     if not schema.is_database(path):
         schema.check_kind(first)
-        return Found("file", str(path), first.stem, str(path), files=frozen)
+        return TableSource("file", str(path), first.stem, str(path), files=frozen)
     names = schema.catalogue(first)
     if not table and len(names) == 1:
         table = names[0]
     if _table(table, f'"{path}"', names) not in names:
         raise unopened(f"{path.name} has no table {table}.", f'table="{rules.closest(table, names)}"')
     if schema.is_sqlite(path):
-        return Found("arrow", texts.from_sqlite(path, table), table, str(path), table, files=frozen)
-    return Found("duckdb", schema.DatabaseFile(path, table), table, str(path), table, files=frozen)
+        return TableSource("arrow", texts.from_sqlite(path, table), table, str(path), table, files=frozen)
+    return TableSource("duckdb", schema.DatabaseFile(path, table), table, str(path), table, files=frozen)
 
 
-def _connected(connection: Any, table: str) -> Found:
+def _from_connection(connection: Any, table: str) -> TableSource:
     package = type(connection).__module__.split(".")[0].removeprefix("_")
     name = table.rpartition(".")[2]
     if package == "duckdb":
-        return Found("duckdb", (connection, table), name)
+        return TableSource("duckdb", (connection, table), name)
     if package == "psycopg":
         told = schema.library("psycopg").conninfo
         address = told.make_conninfo(connection.info.dsn, password=connection.info.password)
-        return Found("postgres", table, name, "", table, address)
-    raise _unknown()
+        return TableSource("postgres", table, name, "", table, address)
+    raise _unknown_source_error()
 
 
-def _frame(source: Any, package: str) -> Found:
+def _frame(source: object, package: str) -> TableSource:
     kind = type(source).__name__
     if package == "pandas" and kind == "DataFrame":
-        return Found("arrow", texts.from_pandas(source), "data")
+        return TableSource("arrow", texts.from_pandas(source), "data")
     if package == "pyarrow" and kind == "Table":
-        return Found("arrow", source, "data")
+        return TableSource("arrow", source, "data")
     if package == "polars" and kind in {"DataFrame", "LazyFrame"}:
-        return Found("polars", source, "data")
+        return TableSource("polars", source, "data")
     if package == "pyspark" and kind == "DataFrame":
-        return Found("spark", source, "data")
+        return TableSource("spark", source, "data")
     if package == "duckdb" and kind == "DuckDBPyRelation":
-        return Found("duckdb", source, "data")
-    raise _unknown()
+        return TableSource("duckdb", source, "data")
+    raise _unknown_source_error()
 
 
 def bring(
-    found: Found, engine: str, columns: Mapping[str, Column], *, unit: str | None = None, session: Any = None
+    found: TableSource,
+    engine: str,
+    columns: Mapping[str, Column],
+    *,
+    unit: str | None = None,
+    session: Any = None,
 ) -> Any:
-    """A source as an engine takes it. What only another engine could read is refused."""
+    """A source in the form that an engine reads, or a refusal if only another engine could read it."""
     if HOMES[found.home] == engine and found.home != "file":
         return found.handle
     if found.home == "file" and engine in {"duckdb", "polars", "spark"}:
@@ -144,8 +149,8 @@ def bring(
         return found.handle
     raise BadParameter(
         "DP107",
-        f"{found.name} lies where the engine {engine} cannot read it.",
-        why="all tables of a data set are counted in one place; rows are not copied out of a database.",
+        f"the engine {engine} cannot read {found.name}.",
+        why="one engine counts all tables of a data set, and rows are never copied out of a database.",
         fix="put all tables into the same database, or open them all from files",
     )
 
@@ -156,7 +161,7 @@ def _from_files(
     ending = paths[0].suffix.lower()
     if any(path.suffix.lower() != ending for path in paths):
         raise unopened(
-            "the files are of different kinds.", f'dp.open("{paths[0].parent}/*{ending}", protect=…)'
+            "the files have different formats.", f'dp.open("{paths[0].parent}/*{ending}", protect=…)'
         )
     if ending in schema.DELIMITERS:
         return _in_memory(texts.from_text_files(paths, columns), engine, unit, session)
@@ -165,18 +170,18 @@ def _from_files(
     wanted = {name: column.kind for name, column in columns.items()}
     if unit is not None:
         wanted.setdefault(unit, "text")
-    table = schema.opened(lambda: parquet.Parquet.of(paths, wanted), paths[0])
+    table = schema.guard_opening(lambda: parquet.Parquet.of(paths, wanted), paths[0])
     if engine != "spark":
         return table
-    return _in_memory(schema.opened(table.table, paths[0]), engine, unit, session)
+    return _in_memory(schema.guard_opening(table.table, paths[0]), engine, unit, session)
 
 
 def _in_memory(table: Any, engine: str, unit: str | None, session: Any) -> Any:
-    """A table as a frame of another engine; no error of theirs is shown, because it may quote a cell."""
+    """A table as a frame of another engine; its errors are hidden, because they may quote a cell."""
     if engine == "polars":
-        return schema.opened(lambda: schema.library("polars").from_arrow(sound(table)))
+        return schema.guard_opening(lambda: schema.library("polars").from_arrow(sanitize(table)))
     if engine == "spark":
-        return schema.opened(lambda: _in_spark(for_spark(sound(table), unit), session))
+        return schema.guard_opening(lambda: _in_spark(sanitize_for_spark(sanitize(table), unit), session))
     return table
 
 
@@ -186,8 +191,8 @@ def _in_spark(table: Any, session: Any) -> Any:
     return session.createDataFrame(list(rows), types)
 
 
-def one_address(found: Mapping[str, Found]) -> str:
-    """The address of the database that all tables lie in: a name looked up in another one means another table."""
+def one_address(found: Mapping[str, TableSource]) -> str:
+    """The address of the one database of all tables; in another database a name would mean another table."""
     first, *others = (one.address for one in found.values())
     parts = schema.library("psycopg").conninfo.conninfo_to_dict
 
@@ -195,12 +200,12 @@ def one_address(found: Mapping[str, Found]) -> str:
         return {word: value for word, value in parts(address).items() if word in _PLACE}
 
     for name, other in zip([*found][1:], others, strict=True):
-        if other == first or schema.opened(lambda at=other: place(at) == place(first)):
+        if other == first or schema.guard_opening(lambda at=other: place(at) == place(first)):
             continue
         raise BadParameter(
             "DP107",
-            f"{name} lies in another database than {next(iter(found))}, or is reached by another address.",
-            why="all tables are counted by one server; by the same name it would read another table, and show it as public.",
+            f"{name} and {next(iter(found))} have different database addresses.",
+            why="one server counts all tables; it could read another table of the same name, and show it as public.",
             fix=f"give {name} and {next(iter(found))} the same address, and copy the table there if it is elsewhere",
         )
     return first
@@ -219,16 +224,16 @@ def _table(table: str, where: str, names: Sequence[str] = ("visits",)) -> str:
     listed = f"   ({', '.join(names)})" if len(names) > 1 else ""
     raise BadParameter(
         "DP107",
-        "which table of the database is meant?",
-        why="a database has several, and each may belong to other people.",
+        "table is missing: the name of a table of the database.",
+        why="a database has several tables, and each may belong to other people.",
         fix=f'dp.open({where}, table="{names[0]}", protect=…){listed}',
     )
 
 
-def _unknown() -> BadParameter:
+def _unknown_source_error() -> BadParameter:
     return BadParameter(
         "DP104",
-        "this is nothing that can be opened as a table.",
-        why="rows are counted in an engine, which must be able to read them.",
+        "this object cannot be opened as a table.",
+        why="an engine must be able to read the rows.",
         fix='dp.open("visits.parquet", protect=…), or a pandas, Polars, Arrow or Spark frame, a DuckDB relation',
     )

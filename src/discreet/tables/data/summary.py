@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A data set in words: whom it protects, what is known of each column and from where, and what is missing.
+"""Describes a data set: its privacy unit, what is known of each column and from which source, and what is missing.
 
-**Guarantee.** It shows the description and nothing else; no row is read for it.
+**Guarantee.** Only the description is shown. No row is read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BOUNDED = ("integer", "real", "decimal", "date", "timestamp")
 
 
 def facts(data: Dataset) -> dict[str, Any]:
-    """The description as plain JSON types, for a ledger and a statement: categories are counted and hashed, not listed."""
+    """The description as plain JSON types, for the ledger: values are counted and hashed, not listed."""
     protect = data.protect
     tables = {
         name: {
@@ -61,12 +61,12 @@ def _column(column: Column) -> dict[str, Any]:
 
 
 def _place(source: str) -> str:
-    """Where a table lies, from wherever it was opened; an address of a server as it is."""
+    """An absolute path; the address of a server unchanged."""
     return str(Path(source).resolve()) if source and "://" not in source else source
 
 
 def _hash(values: Iterable[Any]) -> str:
-    """Which categories there are, in 64 digits: two lists of the same length are told apart."""
+    """A hash of the values, which tells apart two lists of the same length."""
     listed = json.dumps([[type(value).__name__, str(value)] for value in values])
     return hashlib.sha256(listed.encode()).hexdigest()
 
@@ -76,20 +76,24 @@ def _plain(end: Any) -> Any:
 
 
 def text(data: Dataset) -> str:
-    """The portrait as lines of text."""
+    """The description as lines of text."""
     lines = [title(data), *protects(data)]
     for table in data.tables.values():
-        lines += ["", _heading(table), *_aligned([_row(table, column) for column in table.columns.values()])]
+        lines += [
+            "",
+            _heading(table),
+            *_align_columns([_row(table, column) for column in table.columns.values()]),
+        ]
     return "\n".join([*lines, "", *missing(data)]).rstrip()
 
 
 def html(data: Dataset) -> str:
-    """The same for a notebook."""
+    """The description as HTML for a notebook."""
     parts = [f"<p><b>{_safe(title(data))}</b><br>{_safe(' '.join(protects(data)))}</p>"]
     for table in data.tables.values():
         cells = (_row(table, column) for column in table.columns.values())
         body = "".join(f"<tr>{''.join(f'<td>{_safe(cell)}</td>' for cell in row)}</tr>" for row in cells)
-        head = "<tr><th>column</th><th>type</th><th>known</th><th>from</th></tr>"
+        head = "<tr><th>column</th><th>type</th><th>known</th><th>source</th></tr>"
         parts.append(f"<table><caption>{_safe(_heading(table))}</caption>{head}{body}</table>")
     return "".join(parts) + "".join(f"<p>{_safe(line)}</p>" for line in missing(data))
 
@@ -99,25 +103,31 @@ def title(data: Dataset) -> str:
 
 
 def protects(data: Dataset) -> list[str]:
-    """Whom it protects, in sentences."""
+    """The privacy unit and its contribution bound, in sentences."""
     protect, word = data.protect, data.unit.protects
-    lines = [f"It protects each {word}: a neighbour is the same data with {data.unit}."]
+    lines = [f"It protects each {word}: a neighbouring data set has {data.unit}."]
     if protect.column is None:
         return [
             *lines,
-            "Every row is protected for itself; somebody with several rows is not protected as one.",
+            "Every row is its own unit; a person with several rows is not protected as a whole.",
         ]
     if protect.at_most == "auto":
-        lines += [f"How many rows each {word} contributes at most is chosen privately, once, and paid for."]
+        lines += [
+            f"The number of rows that each {word} may contribute is chosen privately, and paid for once."
+        ]
     else:
         rows = "1 row" if protect.at_most == 1 else f"{protect.at_most} rows"
         lines += [f"Each {word} contributes at most {rows}; extra rows are down-weighted."]
-    lines += [f"One {word} is thought to be in {protect.groups} groups."] if protect.groups else []
+    lines += (
+        [f"Each {word} is assumed to be in at most {protect.groups} groups; in more groups it counts less."]
+        if protect.groups
+        else []
+    )
     return lines
 
 
 def missing(data: Dataset) -> list[str]:
-    """What cannot be asked, or cannot be defended, until somebody writes it down."""
+    """What is missing in the description, in sentences."""
     private = [table for table in data.tables.values() if table.private]
     columns = [(table, column) for table in private for column in table.columns.values()]
     unbounded = [c.name for t, c in columns if c.kind in _BOUNDED and c.bounds is None and c.name != t.unit]
@@ -126,12 +136,12 @@ def missing(data: Dataset) -> list[str]:
     lines = []
     if unbounded:
         lines += [
-            f"Without bounds: {', '.join(unbounded)}. Sums and means of them need  between=(low, high)."
+            f"No bounds are declared for {', '.join(unbounded)}. Sums and means of them need  between=(low, high)."
         ]
     if unsourced:
-        lines += [f"Nobody says where the bounds or values come from: {', '.join(unsourced)}."]
+        lines += [f"No source is given for the bounds or values of {', '.join(unsourced)}."]
     if unusable:
-        lines += [f"Of a type that cannot be asked about: {', '.join(unusable)}."]
+        lines += [f"These columns have a type that cannot be used: {', '.join(unusable)}."]
     return lines
 
 
@@ -142,12 +152,12 @@ def _heading(table: Table) -> str:
 
 def _row(table: Table, column: Column) -> tuple[str, str, str, str]:
     kind = column.kind if column.null else f"{column.kind}, never NULL"
-    return (column.name, kind, "; ".join(_known(table, column)), column.source or "")
+    return (column.name, kind, "; ".join(_known_facts(table, column)), column.source or "")
 
 
-def _known(table: Table, column: Column) -> Iterator[str]:
+def _known_facts(table: Table, column: Column) -> Iterator[str]:
     if column.name == table.unit:
-        yield "says whose row it is"
+        yield "privacy unit"
     if column.bounds is not None:
         yield f"{column.bounds[0]} … {column.bounds[1]}"
     if column.values is not None:
@@ -155,7 +165,7 @@ def _known(table: Table, column: Column) -> Iterator[str]:
         yield f"{len(column.values)} values: {shown}{', …' if len(column.values) > _SHOWN else ''}"
 
 
-def _aligned(rows: list[tuple[str, str, str, str]]) -> list[str]:
+def _align_columns(rows: list[tuple[str, str, str, str]]) -> list[str]:
     widths = [max((len(row[at]) for row in rows), default=0) for at in range(4)]
     return [
         "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A description of a data set as a TOML file, to be read by people and kept beside the code.
+"""Descriptions of data sets as TOML files, which people read and keep beside their code.
 
     [dataset]                      source, name, version, unit (or each_row), relation, word, engine
     [limits]                       rows_per_unit, groups_per_unit
@@ -8,8 +8,8 @@
     [public.wards]                 a public table, with its columns
     [budget]                       epsilon, delta, rho, mu, filter, per_analyst, window, lifetime, ledger
 
-**Guarantee.** A key that is not in this list, or a value of the wrong type, is refused with DP403: a slip of the pen
-never becomes a default. Nothing is read but the file. `write` gives back what `read` has read.
+**Guarantee.** A key that is not in this list, or a value of the wrong type, is refused with DP403, so a typing error never
+becomes a default. Only the file is read. `read` and `write` are inverse.
 """
 
 from __future__ import annotations
@@ -24,13 +24,22 @@ from typing import TYPE_CHECKING, Any
 from discreet.errors import BadDescription, BadParameter, EngineFailed
 from discreet.paths import check_address, expanded, text_of
 from discreet.tables.data import rules
-from discreet.tables.data.budget import checked as checked_budget
+from discreet.tables.data.budget import validate_budget as checked_budget
 from discreet.tables.data.dataset import Column, Each
 
 if TYPE_CHECKING:
     from discreet.tables.data.dataset import Dataset, Table
 
-__all__ = ["Described", "Place", "column_of", "key_text", "located", "read", "value_text", "write"]
+__all__ = [
+    "DataDescription",
+    "TableDescription",
+    "column_of",
+    "key_text",
+    "read",
+    "resolve_source",
+    "value_text",
+    "write",
+]
 
 _SECTIONS = ("dataset", "limits", "columns", "tables", "public", "budget")
 _DATASET = (
@@ -50,30 +59,30 @@ _TABLE = ("source", "table", "columns")
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where one table lies, and what is known of its columns; categories may lie in a public table."""
+class TableDescription:
+    """The source of one table and the descriptions of its columns."""
 
     source: str
     table: str = ""
     columns: Mapping[str, Column] = field(default_factory=dict)
-    borrowed: Mapping[str, str] = field(default_factory=dict)  # column -> "wards.ward"
+    borrowed: Mapping[str, str] = field(default_factory=dict)  # values from a public table: "wards.ward"
 
 
 @dataclass(frozen=True)
-class Described:
-    """A description that has been read: everything that `open` needs."""
+class DataDescription:
+    """A parsed description: everything that `open` needs."""
 
     name: str
-    private: Mapping[str, Place]
-    public: Mapping[str, Place]
+    private: Mapping[str, TableDescription]
+    public: Mapping[str, TableDescription]
     protect: Each
     version: str = ""
     engine: str | None = None
     budget: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read(path: str | Path) -> Described:
-    """What a TOML file says, checked; paths in it are taken from where the file lies."""
+def read(path: str | Path) -> DataDescription:
+    """The validated description in a TOML file; its paths are relative to the file."""
     check_address(path)
     place = expanded(path)
     try:
@@ -83,23 +92,25 @@ def read(path: str | Path) -> Described:
         raise BadDescription(
             "DP403",
             missing.what,
-            why="what is publicly known of the data, and whom they protect, is written there.",
+            why="it describes what is publicly known of the data, and the privacy unit.",
             fix=(make if "there is no file" in missing.what else "") + missing.fix,
         ) from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         reason = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is nested too deeply"
         fix = 'texts are in quotes, lists in brackets:  source = "visits.parquet"   bounds = [0, 60]'
-        raise rules.wrong(place.name, f"{reason}.", fix) from None
+        raise rules.description_error(place.name, f"{reason}.", fix) from None
     if outside := [key for key in told if key in _DATASET and key not in _SECTIONS]:
-        raise rules.wrong(place.name, f"{outside[0]!r} stands before the first section.", "[dataset]")
-    _known(place.name, told, _SECTIONS)
+        raise rules.description_error(
+            place.name, f"the key {outside[0]!r} must be inside a section.", "[dataset]"
+        )
+    _check_keys(place.name, told, _SECTIONS)
     dataset = _section(told, "dataset", _DATASET)
     folder = place.parent
     public = {
         name: _place(f"[public.{name}]", section, folder)
         for name, section in _tables(told.get("public", {}), "public").items()
     }
-    return Described(
+    return DataDescription(
         name=_word("[dataset] name", dataset.get("name", place.stem)),
         private=_private(told, dataset, folder, place.stem),
         public=public,
@@ -110,11 +121,13 @@ def read(path: str | Path) -> Described:
     )
 
 
-def _private(told: Any, dataset: Any, folder: Path, stem: str) -> dict[str, Place]:
+def _private(told: Any, dataset: Any, folder: Path, stem: str) -> dict[str, TableDescription]:
     if "tables" in told:
         if {"source", "table"} & set(dataset) or "columns" in told:
             fix = "move  source  and  [columns.…]  into  [tables.<name>]"
-            raise rules.wrong("[tables]", "source and columns are told once, there or for each table.", fix)
+            raise rules.description_error(
+                "[tables]", "source and columns must stand either in [dataset] or in each table.", fix
+            )
         return {
             name: _place(f"[tables.{name}]", section, folder)
             for name, section in _tables(told["tables"], "tables").items()
@@ -130,10 +143,10 @@ def _protect(dataset: Any, limits: Any) -> Each:
     if row == ("unit" in dataset):
         fix = 'unit = "patient_id"   or, only if nobody can have two rows:  each_row = true'
         fix = f"unit = {value_text(dataset['unit'])}   alone, without each_row" if row else fix
-        raise rules.wrong(where, "name the privacy unit: unit or each_row, and only one.", fix)
+        raise rules.description_error(where, "it must have either unit or each_row.", fix)
     if not row and "rows_per_unit" not in limits:
         fix = '[limits]\n       rows_per_unit = 20      # or  rows_per_unit = "auto"'
-        raise rules.wrong("[limits]", "rows_per_unit is missing.", fix)
+        raise rules.description_error("[limits]", "rows_per_unit is missing.", fix)
     try:
         return Each(
             None if row else _word("[dataset] unit", dataset["unit"]),
@@ -144,28 +157,32 @@ def _protect(dataset: Any, limits: Any) -> Each:
         )
     except BadParameter as slip:
         what, fix = (said.replace("at_most", "rows_per_unit") for said in (slip.what, slip.fix))
-        raise rules.wrong("[dataset] and [limits]", what, fix) from None
+        raise rules.description_error("[dataset] and [limits]", what, fix) from None
 
 
-def _place(where: str, section: Any, folder: Path) -> Place:
-    _known(where, section, _TABLE)
+def _place(where: str, section: Any, folder: Path) -> TableDescription:
+    _check_keys(where, section, _TABLE)
     if "source" not in section:
-        raise rules.wrong(where, "source is missing: where does the table lie?", 'source = "visits.parquet"')
+        raise rules.description_error(
+            where, "source is missing: the path or address of the table.", 'source = "visits.parquet"'
+        )
     columns, borrowed = {}, {}
     for name, told in _tables(section.get("columns", {}), "columns").items():
         inside = f"{where} [columns.{name}]"
-        _known(inside, told, _COLUMN)
+        _check_keys(inside, told, _COLUMN)
         values = told.get("values")
         if isinstance(values, str) and values.startswith("public:"):
             borrowed[name], values = values.removeprefix("public:"), None
         kind = rules.kind_of(inside, told["type"]) if "type" in told else ""
         columns[name] = column_of(name, kind, {**told, "values": values})
     table = _word(f"{where} table", section["table"]) if "table" in section else ""
-    return Place(located(_word(f"{where} source", section["source"]), folder), table, columns, borrowed)
+    return TableDescription(
+        resolve_source(_word(f"{where} source", section["source"]), folder), table, columns, borrowed
+    )
 
 
 def column_of(name: str, kind: str, told: Mapping[str, Any]) -> Column:
-    """A column from what a section says of it."""
+    """A column from its section."""
     return Column(
         name,
         kind,
@@ -177,23 +194,23 @@ def column_of(name: str, kind: str, told: Mapping[str, Any]) -> Column:
     )
 
 
-def located(source: str, folder: Path) -> str:
-    """A path taken from a folder; a database's address as it is."""
+def resolve_source(source: str, folder: Path) -> str:
+    """A path relative to a folder; the address of a database unchanged."""
     return source if "://" in source else str(folder / expanded(source))
 
 
 def _pair(name: str, bounds: Any) -> Any:
-    """Bounds as a pair; an empty list, as `describe` leaves it, is a gap that was not filled."""
+    """Bounds as a pair; an empty list is a gap that `describe` left and nobody filled."""
     if bounds == []:
-        raise rules.wrong(
-            f"[columns.{name}]", "bounds are empty.", "bounds = [0, 100]   or take the line out"
+        raise rules.description_error(
+            f"[columns.{name}]", "bounds are empty.", "bounds = [0, 100]   or remove the line"
         )
     return tuple(bounds) if isinstance(bounds, list) else bounds
 
 
 def _section(told: Any, name: str, keys: tuple[str, ...]) -> Any:
     section = told.get(name, {})
-    _known(f"[{name}]", section, keys)
+    _check_keys(f"[{name}]", section, keys)
     return section
 
 
@@ -201,16 +218,20 @@ def _tables(section: Any, name: str) -> Any:
     if isinstance(section, dict) and all(isinstance(part, dict) for part in section.values()):
         return section
     example = "days" if name == "columns" else "visits"
-    raise rules.wrong(f"[{name}]", "every entry of it must be a section.", f"[{name}.{example}]")
+    raise rules.description_error(
+        f"[{name}]", "each of its entries must be a section.", f"[{name}.{example}]"
+    )
 
 
-def _known(where: str, section: Any, keys: tuple[str, ...]) -> None:
+def _check_keys(where: str, section: Any, keys: tuple[str, ...]) -> None:
     if not isinstance(section, dict):
-        raise rules.wrong(where, "it must be a section with keys.", f"[{where.strip('[]')}]")
+        raise rules.description_error(where, "it must be a section with keys.", f"[{where.strip('[]')}]")
     for key in section:
         if key not in keys:
             near = rules.nearest(key, keys)
-            raise rules.wrong(where, f"there is no key {key!r}.", f"{near}   (did you mean this?)")
+            raise rules.description_error(
+                where, f"{key!r} is not a known key.", f"{near}   (did you mean this?)"
+            )
 
 
 def _word(where: str, value: Any) -> str:
@@ -218,7 +239,7 @@ def _word(where: str, value: Any) -> str:
 
 
 def write(data: Dataset) -> str:
-    """A data set's description as TOML; engines that hold frames have no place, and their source is left blank."""
+    """The description of a data set as TOML; frames have no source, so theirs is left blank."""
     protect = data.protect
     private = {name: table for name, table in data.tables.items() if table.private}
     lines = ["[dataset]"]
@@ -235,7 +256,7 @@ def write(data: Dataset) -> str:
         lines += [f"groups_per_unit = {protect.groups}"] if protect.groups else []
     for name, table in data.tables.items():
         section = f"tables.{key_text(name)}." if table.private else f"public.{key_text(name)}."
-        lines += _written(table, "" if single and table.private else section)
+        lines += _table_lines(table, "" if single and table.private else section)
     if data.budget:
         lines += [
             "",
@@ -245,7 +266,7 @@ def write(data: Dataset) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _written(table: Table, section: str) -> list[str]:
+def _table_lines(table: Table, section: str) -> list[str]:
     lines = ["", f"[{section[:-1]}]", *_where(table)] if section else []
     for column in table.columns.values():
         lines += ["", f"[{section}columns.{key_text(column.name)}]", f"type = {value_text(column.kind)}"]
@@ -269,17 +290,17 @@ def _where(table: Table) -> list[str]:
 
 
 def key_text(name: str) -> str:
-    """A key of TOML: bare where it may be."""
+    """A key of TOML, in quotes if it needs them."""
     bare = name.replace("_", "").replace("-", "")
     return name if bare.isascii() and bare.isalnum() else value_text(name)
 
 
 def value_text(value: Any) -> str:
-    """A value of TOML, for everything that a description can hold."""
+    """A value in TOML, for every type that a description can hold."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return '"' + "".join(_ESCAPES.get(sign) or _escaped(sign) for sign in value) + '"'
+        return '"' + "".join(_ESCAPES.get(sign) or _escape(sign) for sign in value) + '"'
     if isinstance(value, date | datetime):
         return value.isoformat()
     if isinstance(value, Mapping):
@@ -292,5 +313,5 @@ def value_text(value: Any) -> str:
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
-def _escaped(sign: str) -> str:
+def _escape(sign: str) -> str:
     return f"\\u{ord(sign):04x}" if ord(sign) < 0x20 or ord(sign) == 0x7F else sign

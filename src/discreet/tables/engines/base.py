@@ -17,12 +17,12 @@ from typing import Any, NoReturn
 
 from discreet.errors import STOPPED, DiscreetError, RefusedQuestion
 from discreet.forks import quiet_at_forks
-from discreet.tables.data.engine import guarded, not_copied, outdated
+from discreet.tables.data.engine import ROW, guarded, not_copied, outdated
 from discreet.tables.data.expr import Read
 from discreet.tables.data.sums import Answer, Lookup, Relation, Sizes, Sums, sorted_groups
 from discreet.tables.engines import forks
 from discreet.tables.engines.results import answered, checked_keys, counted, value_of, whole_read
-from discreet.tables.engines.source import ROW, SourceTable, known_table
+from discreet.tables.engines.source import SourceTable, known_table
 from discreet.tables.engines.tree import lookups, private_tables, unit_of
 from discreet.tables.engines.widths import checked, checked_sizes
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of dates and moments, in whole-number arithmetic alone.
 
-**Guarantee.** `spelled_out` gives an expression without `Part`, equal to it on every row. It is the same on every engine,
+**Guarantee.** `spelled_out` gives an expression without `DatePart`, equal to it on every row. It is the same on every engine,
 because no engine's calendar is asked: days are counted from 1 March of year 0, in eras of 400 years (146,097 days),
 as in the proleptic Gregorian calendar of `datetime`.
 """
 
 from __future__ import annotations
 
-from discreet.tables.data.expr import Arithmetic, Case, Compare, Constant, Expr, Modulo, Part, Quotient
+from discreet.tables.data.expr import Arithmetic, Case, Compare, Constant, DatePart, Expr, Modulo, Quotient
 from discreet.tables.data.types import MOMENT, NUMBER, Type
 
 __all__ = ["spelled_out"]
@@ -18,7 +18,7 @@ _ERA = 146_097  # days of 400 years
 _MARCH = 719_468  # days from 0000-03-01 to 1970-01-01
 
 
-def spelled_out(part: Part) -> Expr:
+def spelled_out(part: DatePart) -> Expr:
     """The same whole number from the cells of a date or moment."""
     if part.part in {"hour", "minute"}:
         unit, length = (3_600_000_000, 24) if part.part == "hour" else (60_000_000, 60)

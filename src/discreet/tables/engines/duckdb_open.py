@@ -21,10 +21,10 @@ from sqlglot import exp
 from discreet.errors import BadParameter
 from discreet.tables.data.frozen import Frozen
 from discreet.tables.data.readers import texts
-from discreet.tables.data.readers.casts import quoted
+from discreet.tables.data.readers.casts import quote_name
 from discreet.tables.data.readers.parquet import Parquet
-from discreet.tables.data.readers.schema import DatabaseFile, connect, library, opened
-from discreet.tables.data.readers.sound import sound
+from discreet.tables.data.readers.schema import DatabaseFile, connect, guard_opening, library
+from discreet.tables.data.readers.sound import sanitize
 from discreet.tables.engines import forks
 from discreet.tables.engines.in_duckdb import DuckDB, columns_at
 from discreet.tables.engines.source import SourceTable
@@ -49,13 +49,13 @@ def open_duckdb(tables: Mapping[str, Any], units: Mapping[str, str | None]) -> D
     connection, files, live = made[0].connection, [], set()
     for name, source in sources.items():
         if _is_stored(source):
-            kept_in = opened(lambda at=source: _unchanging_file(connection, _table_of(at)))
+            kept_in = guard_opening(lambda at=source: _unchanging_file(connection, _table_of(at)))
             files += kept_in
             live |= set() if kept_in else {name}
         elif isinstance(source, Parquet):
             files += [str(path) for path in source.paths]
     known = {
-        name: SourceTable(name, opened(lambda at=place: columns_at(connection, at)), units.get(name))
+        name: SourceTable(name, guard_opening(lambda at=place: columns_at(connection, at)), units.get(name))
         for name, place in places.items()
     }
     return DuckDB(
@@ -73,7 +73,7 @@ def _taken(source: Any) -> Any:
     if _is_stored(source):
         return source
     rows = texts.from_path(source) if isinstance(source, str | Path) else source
-    return rows if isinstance(rows, Parquet) else opened(lambda: sound(_as_arrow(rows)))
+    return rows if isinstance(rows, Parquet) else guard_opening(lambda: sanitize(_as_arrow(rows)))
 
 
 def _is_stored(source: Any) -> bool:
@@ -100,12 +100,14 @@ def _connected(sources: Mapping[str, Any], places: Mapping[str, exp.Table]) -> C
         if isinstance(rows, Parquet):
             quick = None if _is_shared(sources) else rows.plain_terms()
             if quick is None:
-                opened(lambda at=place, these=rows: _view(connection, at, these))
+                guard_opening(lambda at=place, these=rows: _view(connection, at, these))
             else:
-                opened(lambda at=place, these=rows, terms=quick: _quick_view(connection, at, these, terms))
+                guard_opening(
+                    lambda at=place, these=rows, terms=quick: _quick_view(connection, at, these, terms)
+                )
                 slower.append(lambda at=place, these=rows: _view(connection, at, these))
         elif not _is_stored(rows):
-            opened(lambda at=place, frame=rows: connection.register(at.name, frame))
+            guard_opening(lambda at=place, frame=rows: connection.register(at.name, frame))
     return Connected(connection, close, slower)
 
 
@@ -121,8 +123,8 @@ def _connection(sources: Mapping[str, Any]) -> tuple[Any, Callable[[], object]]:
             fix="attach one database to the other, and use one connection",
         )
     if given:
-        cursor = opened(next(iter(given.values())).cursor)
-        (threads,) = opened(lambda: cursor.execute("SELECT current_setting('threads')").fetchone())
+        cursor = guard_opening(next(iter(given.values())).cursor)
+        (threads,) = guard_opening(lambda: cursor.execute("SELECT current_setting('threads')").fetchone())
         forks.refuse_without_threads(threads)
         return cursor, cursor.close
     if stored:
@@ -160,7 +162,7 @@ def _quick_view(connection: Any, place: exp.Table, files: Parquet, terms: Mappin
 
 
 def _create_view(connection: Any, place: exp.Table, terms: Mapping[str, str], source: str) -> None:
-    columns = ", ".join(f"{term} AS {quoted(name)}" for name, term in terms.items())
+    columns = ", ".join(f"{term} AS {quote_name(name)}" for name, term in terms.items())
     connection.execute(f"CREATE OR REPLACE TEMP VIEW {place.name} AS SELECT {columns} FROM {source}")  # noqa: S608 - every name is quoted
 
 

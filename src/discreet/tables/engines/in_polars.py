@@ -19,12 +19,12 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from discreet.tables.data import sums as plan
-from discreet.tables.data.engine import Choose, groups_from_sums, guarded
+from discreet.tables.data.engine import ROW, Choose, groups_from_sums, guarded
 from discreet.tables.data.expr import Constant, Read
 from discreet.tables.data.frozen import Frozen
 from discreet.tables.data.readers.parquet import Parquet
-from discreet.tables.data.readers.schema import opened
-from discreet.tables.data.readers.sound import sound
+from discreet.tables.data.readers.schema import guard_opening
+from discreet.tables.data.readers.sound import sanitize
 from discreet.tables.data.readers.texts import from_path
 from discreet.tables.data.sums import GroupKey, Groups, Lookup, Mass, Norm, Once, Relation, Rows, Sizes, Sums
 from discreet.tables.engines import forks
@@ -33,7 +33,7 @@ from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.polars_write import PolarsWriter, cell, narrow, plain, type_of, wide
 from discreet.tables.engines.prepared import Prepared
 from discreet.tables.engines.results import cells_of, value_of, wanted_parts
-from discreet.tables.engines.source import ROW, SourceColumn, SourceTable, comparable, known_table, readable
+from discreet.tables.engines.source import SourceColumn, SourceTable, comparable, known_table, readable
 from discreet.tables.engines.tree import all_tables, normal, reads_of
 from discreet.tables.engines.widths import HEAVIEST, STEPS, is_narrow_product, is_narrow_sum
 
@@ -356,12 +356,16 @@ def open_polars(tables: Mapping[str, Any], units: Mapping[str, str | None]) -> P
         rows = from_path(source) if isinstance(source, str | Path) else source
         if isinstance(rows, Parquet):
             files += [str(path) for path in rows.paths]
-            frames[name] = opened(lambda these=rows: _scanned(these))
+            frames[name] = guard_opening(lambda these=rows: _scanned(these))
         else:
-            frame = rows if hasattr(rows, "lazy") else opened(lambda table=rows: pl.from_arrow(sound(table)))
+            frame = (
+                rows
+                if hasattr(rows, "lazy")
+                else guard_opening(lambda table=rows: pl.from_arrow(sanitize(table)))
+            )
             live |= {name} if isinstance(frame, pl.LazyFrame) else set()
             frames[name] = frame.lazy()
-        schema = opened(lambda at=frames[name]: at.collect_schema())
+        schema = guard_opening(lambda at=frames[name]: at.collect_schema())
         columns = {key: column_of(key, kind) for key, kind in schema.items()}
         sources[name] = SourceTable(name, columns, units.get(name))
     return Polars(frames, sources, Frozen(files), live)

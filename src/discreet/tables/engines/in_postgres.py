@@ -21,7 +21,7 @@ from sqlglot import exp
 
 from discreet.paths import unopened
 from discreet.tables.data.engine import outdated
-from discreet.tables.data.readers.schema import library, opened
+from discreet.tables.data.readers.schema import guard_opening, library
 from discreet.tables.data.sums import Relation
 from discreet.tables.data.types import WIDEST
 from discreet.tables.engines import terms as t
@@ -191,15 +191,15 @@ def open_postgres(dsn: str, tables: Mapping[str, str], units: Mapping[str, str |
         connection = _connected(dsn)
         undo.callback(connection.close)
         for name, at in named.items():
-            found = opened(lambda at=at: connection.execute(_PLACE, [at]).fetchone())
+            found = guard_opening(lambda at=at: connection.execute(_PLACE, [at]).fetchone())
             places[name] = exp.table_(found[1], db=found[0], quoted=True)
             derived |= set() if found[2] else {name}
-            columns = opened(lambda at=at: _columns(connection, at))
+            columns = guard_opening(lambda at=at: _columns(connection, at))
             sources[name] = SourceTable(name, columns, units.get(name))
         dialect = PostgresDialect(
             connection.info.parameter_status("server_encoding"), connection.info.encoding
         )
-        opened(lambda: connection.execute(_SESSION))
+        guard_opening(lambda: connection.execute(_SESSION))
         undo.pop_all()
     made = [connection]
 
@@ -207,7 +207,7 @@ def open_postgres(dsn: str, tables: Mapping[str, str], units: Mapping[str, str |
         if made:
             return made.pop()
         again = _connected(dsn)
-        opened(lambda: again.execute(_SESSION))
+        guard_opening(lambda: again.execute(_SESSION))
         return again
 
     return Postgres(connect, dialect, sources, places, derived=derived)
@@ -216,14 +216,14 @@ def open_postgres(dsn: str, tables: Mapping[str, str], units: Mapping[str, str |
 def _connected(dsn: str) -> Any:
     """A connection that reads only, and speaks the database's own encoding, so that it never has to convert a text."""
     psycopg = library("psycopg")
-    connection = opened(lambda: psycopg.connect(dsn, autocommit=True, prepare_threshold=None))
+    connection = guard_opening(lambda: psycopg.connect(dsn, autocommit=True, prepare_threshold=None))
     with ExitStack() as undo:
         undo.callback(connection.close)
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
         encoding = connection.info.parameter_status("server_encoding")
         spoken = "UTF8" if encoding == "SQL_ASCII" else encoding
-        opened(lambda: connection.execute(f"SET client_encoding = '{spoken}'"))
+        guard_opening(lambda: connection.execute(f"SET client_encoding = '{spoken}'"))
         undo.pop_all()
     return connection
 

@@ -23,7 +23,7 @@ from sqlglot import exp
 from discreet.errors import BadParameter, EngineFailed
 from discreet.tables.data.engine import outdated
 from discreet.tables.data.expr import Read
-from discreet.tables.data.readers.schema import opened
+from discreet.tables.data.readers.schema import guard_opening
 from discreet.tables.data.sums import Relation
 from discreet.tables.data.types import WIDEST
 from discreet.tables.engines import terms as t
@@ -194,9 +194,9 @@ def open_spark(session: Any, tables: Mapping[str, Any], units: Mapping[str, str 
     _check_session(session, tables)
     places, sources = {}, {}
     for name, source in tables.items():
-        frame = opened(lambda at=source: session.table(at)) if isinstance(source, str) else source
+        frame = guard_opening(lambda at=source: session.table(at)) if isinstance(source, str) else source
         view = _new_name()
-        opened(lambda at=frame, called=view: at.createTempView(called))
+        guard_opening(lambda at=frame, called=view: at.createTempView(called))
         places[name] = exp.table_(view, quoted=True)
         columns = {field.name: column_of(field) for field in frame.schema.fields}
         sources[name] = SourceTable(name, columns, units.get(name))

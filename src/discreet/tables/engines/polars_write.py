@@ -210,7 +210,7 @@ class PolarsWriter:
         return pl.coalesce(*(self.write(item) for item in expr.items))
 
     @write.register
-    def _part(self, expr: e.Part) -> pl.Expr:
+    def _part(self, expr: e.DatePart) -> pl.Expr:
         return self.write(spelled_out(expr))
 
     @write.register

@@ -13,12 +13,13 @@ from functools import singledispatchmethod
 from sqlglot import exp
 
 from discreet.tables.data import sums as plan
+from discreet.tables.data.engine import ROW
 from discreet.tables.data.expr import Read
 from discreet.tables.data.types import TRUTH
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.read import cell, plain
-from discreet.tables.engines.source import ROW, SourceTable, comparable, known_table, readable
+from discreet.tables.engines.source import SourceTable, comparable, known_table, readable
 from discreet.tables.engines.terms import Term, named
 from discreet.tables.engines.tree import all_tables, reads_of, unit_of
 from discreet.tables.engines.write import ColumnNames, Writer

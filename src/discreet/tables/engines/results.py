@@ -20,7 +20,7 @@ from discreet.tables.data.types import (
     Type,
     days,
     micros,
-    read_back,
+    python_value,
 )
 from discreet.tables.engines.source import SourceTable
 
@@ -74,7 +74,7 @@ def value_of(key: Expr, part: Any) -> Any:
         return str(part)
     if kind == TRUTH:
         return bool(part)
-    return read_back(int(part), key.type) if kind in {DATE, MOMENT} else int(part)
+    return python_value(int(part), key.type) if kind in {DATE, MOMENT} else int(part)
 
 
 def cells_of(value: Any) -> Any:

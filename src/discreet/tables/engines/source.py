@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from discreet.errors import RefusedQuestion
+from discreet.tables.data.engine import ROW
 from discreet.tables.data.expr import Read
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH
 
 __all__ = [
     "MOST_DIGITS",
-    "ROW",
     "SourceColumn",
     "SourceTable",
     "comparable",
@@ -25,9 +25,6 @@ __all__ = [
     "readable",
     "same_units",
 ]
-
-#: In place of a unit's column: every row of the table is a unit of its own.
-ROW: Final = "\0row"
 
 #: The kinds of source column that each kind of value can be read from.
 _FROM = {

@@ -15,6 +15,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from discreet.errors import RefusedQuestion
+from discreet.tables.data.engine import ROW
 from discreet.tables.data.expr import Constant
 from discreet.tables.data.sums import Groups, Mass, Norm, Once, Relation, Rows, Scheme, Sizes, Sums
 from discreet.tables.data.types import TEXT, WIDEST
@@ -23,7 +24,6 @@ from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.relation import UNIT, Relations, select
 from discreet.tables.engines.results import cells_of, wanted_parts
-from discreet.tables.engines.source import ROW
 from discreet.tables.engines.terms import Term, named
 from discreet.tables.engines.tree import reads_of, unit_of
 from discreet.tables.engines.widths import HEAVIEST, STEPS, is_narrow_product, is_narrow_sum

@@ -192,7 +192,7 @@ class Writer:
         return t.call("COALESCE", *(self.write(item) for item in expr.items))
 
     @write.register
-    def _part(self, expr: e.Part) -> Term:
+    def _part(self, expr: e.DatePart) -> Term:
         return self.write(spelled_out(expr))
 
     @write.register

@@ -98,7 +98,7 @@ class TableMechanism(Mechanism):
             columns={one.name: columns[one.name] for one in self.question.aggregates},
             question=self.question.text,
             notes=self.notes,
-            withheld="" if self.selection is None else self.selection.withheld,
+            suppressed="" if self.selection is None else self.selection.withheld,
             guarantee=self.guarantee,
             private=is_private(),
         )

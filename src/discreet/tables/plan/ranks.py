@@ -37,7 +37,7 @@ from discreet.tables.ask.question import Aggregate
 from discreet.tables.data.engine import Engine, guarded
 from discreet.tables.data.expr import Arithmetic, Constant, Expr, IsNull, Not, Quotient
 from discreet.tables.data.sums import Filtered, GroupKey, Rows, Sums
-from discreet.tables.data.types import NUMBER, Type, read_back
+from discreet.tables.data.types import NUMBER, Type, python_value
 from discreet.tables.plan.brackets import BinWeights, QuantileIntervals
 from discreet.tables.plan.linear import whole
 from discreet.tables.plan.stage import ColumnDescription, QueryScope
@@ -83,7 +83,7 @@ class ValueBins:
         return self._read(low * self.width), self._read((high + 1) * self.width - (not self.kind.places))
 
     def _read(self, cells: int) -> Any:
-        return read_back(min(self.kind.low + cells, self.kind.high), self.kind)
+        return python_value(min(self.kind.low + cells, self.kind.high), self.kind)
 
 
 @dataclass(frozen=True)

@@ -155,10 +155,10 @@ class KeySelection:
 
     @property
     def withheld(self) -> str:
-        """What is said of groups that are not shown; never how many there are, nor whether there are any."""
+        """The note about suppressed groups; never how many there are, nor whether there are any."""
         return (
-            f"Groups are shown if about {self.units_needed()} {self.unit}s or more share them "
-            f"(more, where one is in several groups); whether others exist is not said."
+            f"Only groups with about {self.units_needed()} or more {self.unit}s are shown, and with more if one {self.unit} "
+            "is in several groups. Smaller groups may exist."
         )
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SQL to a question: a closed language, of which every part is proved and the rest is refused with a line that works.
+"""SQL to a question: a closed language. Each part of it is proved; everything else is refused with a line that works.
 
     text.py                  one statement, its EXPLAIN PRIVACY and its WITH ( … )
     scope.py                 which column a name means
@@ -13,61 +13,59 @@
     refuse.py, dialect.py    why not, and what to write instead
     own.py                   the same in the names of the data set
 
-**Guarantee.** `parse` reads the text, the public description and the values of public tables; never a private row. What it
-returns is built of `plan`, `expr`, `question` and `after` alone, so that an answer depends on each person's rows through
-bounded sums and nothing else. Everything that it does not understand to the last part is refused (DP701 to DP706, and
-DP104 for missing bounds), with nothing spent.
+**Guarantee.** `parse` reads the text, the public description and the values of public tables, never a private row. A
+question depends on the rows of each person only through bounded sums. A text with any part that is not understood is
+refused (DP701 to DP706, and DP104 for missing bounds), and nothing is spent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from discreet.errors import DiscreetError
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.sql.own import in_own_names
-from discreet.tables.ask.sql.refuse import refused
+from discreet.tables.ask.sql.refuse import question_error
 from discreet.tables.ask.sql.select import question
-from discreet.tables.ask.sql.text import statement
+from discreet.tables.ask.sql.text import parse_statement
 from discreet.tables.data.dataset import Dataset
 
-__all__ = ["Asked", "parse"]
+__all__ = ["ParsedQuestion", "parse"]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A question, whether only its cost was asked for (EXPLAIN PRIVACY), and the options of its WITH ( … )."""
+class ParsedQuestion:
+    """A parsed question, whether EXPLAIN PRIVACY stands before it, and the options of WITH ( … )."""
 
     question: Question
     explain: bool = False
     options: Mapping[str, float | str] = field(default_factory=dict)
 
 
-def parse(text: Any, dataset: Dataset) -> Asked:
-    """What a text asks of a data set, or a refusal that says what to write instead.
+def parse(text: object, dataset: Dataset) -> ParsedQuestion:
+    """The question that a text asks, or a RefusedQuestion that says what to write instead.
 
-    **Guarantee.** Nothing private is read and nothing is spent, whatever the text is.
+    **Guarantee.** No private row is read and nothing is spent, whatever the text is.
     """
     try:
-        return _parsed(text, dataset)
+        return _parse(text, dataset)
     except DiscreetError as error:
-        error.fix = in_own_names(error.fix, str(text), dataset, lambda instead: _parsed(instead, dataset))
+        error.fix = in_own_names(error.fix, str(text), dataset, lambda instead: _parse(instead, dataset))
         raise
 
 
-def _parsed(text: Any, dataset: Dataset) -> Asked:
-    stated = statement(text)
+def _parse(text: object, dataset: Dataset) -> ParsedQuestion:
+    stated = parse_statement(text)
     try:
         asked = question(stated, dataset)
     except RecursionError:
         asked = None
     if asked is None:
-        raise refused(
+        raise question_error(
             "DP702",
             "the question is nested too deeply.",
-            "reading it exhausts the machine.",
-            "make it flatter",
+            "parsing it would exhaust a shared server.",
+            "use fewer levels of parentheses and CASE",
         )
-    return Asked(asked, stated.explain, stated.options)
+    return ParsedQuestion(asked, stated.explain, stated.options)

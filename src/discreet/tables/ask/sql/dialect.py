@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words of SQL, without their meaning: functions are all parsed alike, by their name and arguments.
+"""The syntax of SQL without its meaning: every function is parsed as a name with arguments.
 
-What each function means is decided in `functions.py` and `aggregates.py`, and not by a dialect.
+`functions.py` and `aggregates.py` define what each function means.
 """
 
 from __future__ import annotations
@@ -10,24 +10,24 @@ from sqlglot import exp, generator, parser, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
-__all__ = ["Plain"]
+__all__ = ["PlainDialect"]
 
 _KEPT_PARSERS = {"CAST", "TRY_CAST", "EXTRACT"}
 
 
-class Plain(Dialect):
-    """SQL in which a function is its name and its arguments."""
+class PlainDialect(Dialect):
+    """SQL in which a function is a name with arguments."""
 
     NULL_ORDERING = "nulls_are_last"
 
     class Tokenizer(tokens.Tokenizer):
-        """`//` divides whole numbers, as DIV does; no word swallows the rest of the text."""
+        """`//` divides whole numbers, as DIV does; no keyword consumes the rest of the text."""
 
         KEYWORDS = {**tokens.Tokenizer.KEYWORDS, "//": TokenType.DIV}  # noqa: RUF012 - read by a metaclass
         COMMANDS = set()  # noqa: RUF012
 
     class Parser(parser.Parser):
-        """No function has a meaning yet."""
+        """No function is parsed specially but CAST, TRY_CAST and EXTRACT."""
 
         FUNCTIONS = {}  # noqa: RUF012
         FUNCTION_PARSERS = {  # noqa: RUF012
@@ -35,7 +35,7 @@ class Plain(Dialect):
         }
 
     class Generator(generator.Generator):
-        """What was written, shown again."""
+        """Writes a tree as the text that it was parsed from."""
 
         TRANSFORMS = {  # noqa: RUF012
             **generator.Generator.TRANSFORMS,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""JOIN: a look-up in a public table, or the pairing of two private tables on the unit; nothing else.
+"""JOIN: a look-up in a public table, or the pairing of two private tables on the unit.
 
-**Guarantee.** Every row of the result belongs to the unit whose row it was made from, and depends on that unit's rows
-and on public tables alone (Lemma: per-unit operators are 1-stable).
+**Guarantee.** Every row of the result belongs to one unit, and depends only on the rows of that unit and on public
+tables. So the join is 1-stable: adding or removing a unit changes the rows of that unit alone.
 """
 
 from __future__ import annotations
@@ -14,88 +14,93 @@ from sqlglot import exp
 
 from discreet.tables.ask import leaf
 from discreet.tables.ask.build import on_grid
-from discreet.tables.ask.sql.refuse import only, refused, shown
+from discreet.tables.ask.sql.refuse import node_text, question_error, require_only
 from discreet.tables.ask.sql.scalar import Scalar, conjuncts
-from discreet.tables.ask.sql.scope import Found, Scope, Source
+from discreet.tables.ask.sql.scope import ColumnRef, FromItem, NameScope
 from discreet.tables.data.dataset import Table
 from discreet.tables.data.expr import Expr, Read
 from discreet.tables.data.sums import Lookup, Paired, Relation
 from discreet.tables.data.types import NUMBER
 
-__all__ = ["Join", "Joined", "joined"]
+__all__ = ["JoinClause", "JoinedRows", "join_rows"]
 
 
 @dataclass(frozen=True)
-class Join:
-    """A JOIN, and the table that it brings."""
+class JoinClause:
+    """A JOIN clause and the table that it adds."""
 
-    node: Any
-    source: Source
+    node: exp.Expression
+    source: FromItem
     table: Table
 
     @property
     def keeps(self) -> bool:
-        """Whether it is a left join."""
+        """Whether rows without a match are kept (LEFT JOIN)."""
         return bool(self.node.args.get("side") == "LEFT")
 
 
 @dataclass(frozen=True)
-class Joined:
-    """The relation after a join, the conditions that are still to be applied, and what is known of columns."""
+class JoinedRows:
+    """The relation after a join, the conditions still to be applied, and the public values of columns."""
 
     relation: Relation
-    scope: Scope
+    scope: NameScope
     rest: list[Any]
     known: dict[tuple[str, str], tuple[Any, ...]] = field(default_factory=dict)
 
 
-def joined(relation: Relation, scope: Scope, join: Join) -> Joined:
-    """The rows with those of one more table."""
+def join_rows(relation: Relation, scope: NameScope, join: JoinClause) -> JoinedRows:
+    """The rows joined with those of another table."""
     _check_form(join)
-    added = Source(join.source.alias, join.table, optional=join.keeps)
+    added = FromItem(join.source.alias, join.table, optional=join.keeps)
     if any(source.alias == added.alias for source in scope.sources):
-        raise refused(
-            "DP701", f"two tables go by the name {added.alias}.", "names tell them apart.", "JOIN wards AS w"
+        raise question_error(
+            "DP701",
+            f"two tables are named {added.alias}.",
+            "each table needs a name of its own.",
+            "JOIN wards AS w",
         )
-    wider = Scope(scope.dataset, [*scope.sources, added], set(scope.merged))
+    wider = NameScope(scope.dataset, [*scope.sources, added], set(scope.merged))
     pairs, rest = _equalities(join, scope, wider, added)
     if join.node.args.get("using"):
         wider.merged.update(column.column for _, column in pairs)
     if join.keeps and rest:
-        raise _too_little(join)
+        raise _no_equality_error(join)
     made = (
-        _paired(relation, scope, join, pairs)
+        _pair_tables(relation, scope, join, pairs)
         if join.table.private
-        else _looked_up(relation, scope, join, pairs)
+        else _look_up(relation, scope, join, pairs)
     )
-    known = {} if join.table.private or join.keeps else _known(scope, join, pairs)
-    return Joined(made, wider, rest, known)
+    known = {} if join.table.private or join.keeps else _public_values(scope, join, pairs)
+    return JoinedRows(made, wider, rest, known)
 
 
-def _check_form(join: Join) -> None:
-    only(join.node, "this", "on", "using", "side", "kind")
+def _check_form(join: JoinClause) -> None:
+    require_only(join.node, "this", "on", "using", "side", "kind")
     side, kind = join.node.args.get("side") or "", join.node.args.get("kind") or ""
     conditioned = join.node.args.get("on") is not None or join.node.args.get("using")
     if (side, kind) in {("", ""), ("", "INNER"), ("LEFT", ""), ("LEFT", "OUTER")} and conditioned:
         return
-    what = " ".join(word for word in (side, kind) if word) or "tables side by side, without ON"
-    raise refused(
+    what = " ".join(word for word in (side, kind) if word) or "without ON"
+    raise question_error(
         "DP703",
-        f"this join is not answered ({what}): {shown(join.node)}",
-        "its rows would belong to nobody, or to several people.",
+        f"this join is not supported ({what}): {node_text(join.node)}",
+        "its rows would belong to several people, or to nobody.",
         "FROM visits JOIN wards ON visits.ward = wards.ward   or   LEFT JOIN of a public table",
     )
 
 
-Pair = tuple[Any, Found]
+Pair = tuple[Any, ColumnRef]
 
 
-def _equalities(join: Join, scope: Scope, wider: Scope, added: Source) -> tuple[list[Pair], list[Any]]:
-    """The pairs (expression before the join, column of the new table) that must be equal, and what else is asked."""
+def _equalities(
+    join: JoinClause, scope: NameScope, wider: NameScope, added: FromItem
+) -> tuple[list[Pair], list[Any]]:
+    """The pairs (expression before the join, column of the new table) that must be equal, and the other conditions."""
     if join.node.args.get("using"):
-        alone = Scope(scope.dataset, [added])
+        alone = NameScope(scope.dataset, [added])
         columns = [exp.Column(this=identifier) for identifier in join.node.args["using"]]
-        return [(column, _found(alone, column)) for column in columns if scope.owner(column)], []
+        return [(column, _required_column(alone, column)) for column in columns if scope.owner(column)], []
     pairs, rest = [], []
     for node in conjuncts(join.node.args["on"]):
         pair = _pair(node, wider, added) if isinstance(node, exp.EQ) else None
@@ -106,14 +111,14 @@ def _equalities(join: Join, scope: Scope, wider: Scope, added: Source) -> tuple[
     return pairs, rest
 
 
-def _found(scope: Scope, column: Any) -> Found:
+def _required_column(scope: NameScope, column: Any) -> ColumnRef:
     found = scope.column(column)
     assert found is not None
     return found
 
 
-def _pair(node: Any, wider: Scope, added: Source) -> Pair | None:
-    only(node, "this", "expression")
+def _pair(node: exp.Expression, wider: NameScope, added: FromItem) -> Pair | None:
+    require_only(node, "this", "expression")
     for before, after in ((node.this, node.expression), (node.expression, node.this)):
         owners = [wider.owner(column)[0] for column in before.find_all(exp.Column)]
         column = wider.column(after)
@@ -123,38 +128,42 @@ def _pair(node: Any, wider: Scope, added: Source) -> Pair | None:
     return None
 
 
-def _paired(relation: Relation, scope: Scope, join: Join, pairs: list[Pair]) -> Relation:
-    """Two private tables: on the unit, and on more if that is asked."""
+def _pair_tables(relation: Relation, scope: NameScope, join: JoinClause, pairs: list[Pair]) -> Relation:
+    """Two private tables, joined on the unit and on further columns."""
     units = [pair for pair in pairs if _is_unit(scope, pair[0]) and pair[1].is_unit]
     if join.keeps or not units:
         what = (
-            "a left join of a private table" if join.keeps else "private tables are joined on something else"
+            "LEFT JOIN of a private table is not supported"
+            if join.keeps
+            else "private tables must be joined on the unit"
         )
-        raise refused(
+        raise question_error(
             "DP703",
-            f"{what}: {shown(join.node)}",
-            "only rows of the same person may meet; any other pair of rows belongs to two people.",
+            f"{what}: {node_text(join.node)}",
+            "a pair of rows of two people belongs to neither of them.",
             f"JOIN {join.table.name} USING ({_unit(join.table)})",
         )
-    alone = Scalar(Scope(scope.dataset, [Source(join.source.alias, join.table)]))
+    alone = Scalar(NameScope(scope.dataset, [FromItem(join.source.alias, join.table)]))
     on = tuple(
-        _same_kind(on_grid(Scalar(scope).operand(before)), alone.compared(column), join)
+        _same_kind(on_grid(Scalar(scope).operand(before)), alone.read_unclamped(column), join)
         for before, column in pairs
         if (before, column) not in units
     )
     return Paired(relation, leaf.rows_of(join.table), on)
 
 
-def _looked_up(relation: Relation, scope: Scope, join: Join, pairs: list[Pair]) -> Relation:
-    """A public table: on any equality; a left join on nothing else."""
+def _look_up(relation: Relation, scope: NameScope, join: JoinClause, pairs: list[Pair]) -> Relation:
+    """A look-up in a public table by equal columns."""
     if not pairs:
-        raise _too_little(join)
+        raise _no_equality_error(join)
     on = tuple(_same_kind(_before(scope, before), _public(column), join) for before, column in pairs)
     return Lookup(relation, join.table.name, on, keep=join.keeps)
 
 
-def _known(scope: Scope, join: Join, pairs: list[Pair]) -> dict[tuple[str, str], tuple[Any, ...]]:
-    """A column that was found in a public table has no other values than are there."""
+def _public_values(
+    scope: NameScope, join: JoinClause, pairs: list[Pair]
+) -> dict[tuple[str, str], tuple[Any, ...]]:
+    """The public values of columns: after an inner look-up a column has only values of the public table."""
     known = {}
     for before, column in pairs:
         left = _before(scope, before)
@@ -164,46 +173,46 @@ def _known(scope: Scope, join: Join, pairs: list[Pair]) -> dict[tuple[str, str],
     return known
 
 
-def _public(column: Found) -> Read:
-    read = leaf.compared(column.table, column.column)
+def _public(column: ColumnRef) -> Read:
+    read = leaf.unbounded_column(column.table, column.column)
     return Read(read.table, read.column, read.of.with_null(True))
 
 
-def _too_little(join: Join) -> Exception:
-    return refused(
+def _no_equality_error(join: JoinClause) -> Exception:
+    return question_error(
         "DP703",
-        f"a join needs columns that are equal, and a LEFT JOIN nothing else: {shown(join.node)}",
-        "each row is looked up in the public table; what is kept without a match cannot be filtered there.",
+        f"a join needs an equality of columns, and a LEFT JOIN nothing else: {node_text(join.node)}",
+        "each row is looked up in the public table; rows without a match cannot be filtered by ON.",
         f"JOIN {join.table.name} ON visits.ward = {join.table.name}.ward",
     )
 
 
 def _unit(table: Table) -> str:
-    """The column that says whose a row is; where every row is a unit of its own there is none."""
+    """The column of the privacy unit, or the word unit where every row is a unit."""
     return str(table.unit) if table.unit in table.columns else "unit"
 
 
-def _is_unit(scope: Scope, node: Any) -> bool:
+def _is_unit(scope: NameScope, node: exp.Expression) -> bool:
     found = scope.column(node)
     return found is not None and found.is_unit
 
 
-def _before(scope: Scope, node: Any) -> Expr:
-    """The side of a look-up that is in the rows already; here, and only here, it may be the unit."""
+def _before(scope: NameScope, node: exp.Expression) -> Expr:
+    """The side of a look-up before the join. Only here it may be the unit."""
     found = scope.column(node)
     if found is not None and found.is_unit:
-        return leaf.compared(found.table, found.column)
+        return leaf.unbounded_column(found.table, found.column)
     return on_grid(Scalar(scope).operand(node))
 
 
-def _same_kind(left: Expr, right: Read, join: Join) -> tuple[Expr, Read]:
+def _same_kind(left: Expr, right: Read, join: JoinClause) -> tuple[Expr, Read]:
     a, b = left.type, right.type
     if a.kind == b.kind and not a.places and not b.places:
         return left, right
-    what = "real numbers" if a.kind == b.kind == NUMBER else "values of different kinds"
-    raise refused(
+    what = "real numbers" if a.kind == b.kind == NUMBER else "values of different types"
+    raise question_error(
         "DP703",
-        f"a join compares {what}: {shown(join.node)}",
-        "whether they are equal is not the same on every engine.",
+        f"a join compares {what}: {node_text(join.node)}",
+        "engines disagree on whether such values are equal.",
         "join on whole numbers, texts or dates",
     )

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GROUP BY: keys with their public values, where somebody has stated them.
+"""GROUP BY: keys and their public values.
 
-**Guarantee.** The values of a key come from the description, the question or a public table. Where nobody has stated
-them the key says so (`values` is None), and its groups are found by a private selection. Numbers that are not whole are
-no keys.
+**Guarantee.** The values of a key come from the description, the question or a public table. If none of them declares
+the values, `values` is None and key selection finds the groups privately. Real numbers cannot be keys.
 """
 
 from __future__ import annotations
@@ -12,50 +11,52 @@ from itertools import product
 from math import prod
 from typing import Any
 
+from sqlglot import exp
+
 from discreet.tables.ask.build import on_grid
 from discreet.tables.ask.domain import domain
 from discreet.tables.ask.question import Key
-from discreet.tables.ask.sql.refuse import refused, shown
-from discreet.tables.ask.sql.rows import Rows
+from discreet.tables.ask.sql.refuse import node_text, question_error
+from discreet.tables.ask.sql.rows import SelectedRows
 from discreet.tables.ask.sql.scalar import Scalar
 from discreet.tables.data.expr import Constant, Expr, Read
 from discreet.tables.data.types import NUMBER
 
 __all__ = ["combinations", "key", "key_expression"]
 
-#: Every group gets noise, and a row of the answer; more than this nobody reads.
+#: Every group gets noise and a row of the answer.
 _MOST_GROUPS = 100_000
 
 
-def key(node: Any, name: str, rows: Rows) -> Key:
-    """One column to group by."""
+def key(node: exp.Expression, name: str, rows: SelectedRows) -> Key:
+    """A key of GROUP BY with its public values."""
     of = key_expression(node, rows)
     return Key(name, of, domain(of, rows.scope.dataset, rows.known, rows.scope.optional()))
 
 
-def key_expression(node: Any, rows: Rows) -> Expr:
-    """What is grouped by: a text, a truth value, a date or a whole number."""
+def key_expression(node: exp.Expression, rows: SelectedRows) -> Expr:
+    """The expression of a key: a text, a truth value, a date or a whole number."""
     found = rows.scope.column(node)
-    scalar = Scalar(rows.scope, shown(node))
+    scalar = Scalar(rows.scope, node_text(node))
     if found is None:
         return _keylike(node, on_grid(scalar.term(node)))
     column = found.table.columns[found.column]
     if found.is_unit:
-        return scalar.compared(found)  # refused there
+        return scalar.read_unclamped(found)  # refused there
     if column.kind in {"real", "decimal"}:
-        raise _not_a_key(node, "a real number")
+        raise _not_a_key_error(node, "a real number")
     if column.kind != "integer":
-        return scalar.bounded(found)
+        return scalar.read_clamped(found)
     stated = (found.table.name, found.column) in rows.known or column.values is not None
     if stated or not found.table.private:
-        return scalar.compared(found)
+        return scalar.read_unclamped(found)
     if column.bounds is None:
-        raise _not_a_key(node, "a number without bounds")
-    return scalar.bounded(found)
+        raise _not_a_key_error(node, "a number without bounds")
+    return scalar.read_clamped(found)
 
 
-def combinations(keys: tuple[Key, ...], rows: Rows) -> tuple[tuple[Any, ...], ...] | None:
-    """The groups that are known jointly, because several keys are columns of one public table."""
+def combinations(keys: tuple[Key, ...], rows: SelectedRows) -> tuple[tuple[Any, ...], ...] | None:
+    """The public groups of several keys of one public table; None if the product of all values is meant."""
     if any(one.values is None for one in keys):
         return None
     tables = [_public_table(one, rows) for one in keys]
@@ -67,10 +68,10 @@ def combinations(keys: tuple[Key, ...], rows: Rows) -> tuple[tuple[Any, ...], ..
         else:
             parts.append((places, _joint(table, [keys[at] for at in places], rows)))
     if prod(len(listed) for _, listed in parts) > _MOST_GROUPS:
-        raise refused(
+        raise question_error(
             "DP704",
-            f"there would be more than {_MOST_GROUPS} groups.",
-            "each of them gets noise of its own, and most would be empty.",
+            f"the keys have more than {_MOST_GROUPS} combinations.",
+            "each combination gets its own noise, and most of them would be empty.",
             "group by fewer columns, or by coarser buckets",
         )
     if all(len(places) == 1 for places, _ in parts):
@@ -89,7 +90,7 @@ def _in_order(
     return tuple(value for _, value in sorted(pairs, key=lambda pair: pair[0]))
 
 
-def _joint(table: str, keys: list[Key], rows: Rows) -> list[tuple[Any, ...]]:
+def _joint(table: str, keys: list[Key], rows: SelectedRows) -> list[tuple[Any, ...]]:
     columns = [one.of.column for one in keys if isinstance(one.of, Read)]
     listed = rows.scope.dataset.engine.values(table, tuple(columns))
     allowed = [set(one.values or ()) for one in keys]
@@ -98,27 +99,30 @@ def _joint(table: str, keys: list[Key], rows: Rows) -> list[tuple[Any, ...]]:
     return [*kept, missing] if table in rows.scope.optional() and missing not in kept else kept
 
 
-def _public_table(one: Key, rows: Rows) -> str | None:
-    """The public table of which a key is a column."""
+def _public_table(one: Key, rows: SelectedRows) -> str | None:
+    """The public table that has this key, if there is one."""
     if not isinstance(one.of, Read) or rows.scope.dataset.tables[one.of.table].private:
         return None
     return one.of.table
 
 
-def _keylike(node: Any, of: Expr) -> Expr:
+def _keylike(node: exp.Expression, of: Expr) -> Expr:
     if isinstance(of, Constant):
-        raise refused(
-            "DP704", f"{shown(node)} is the same in every row.", "there would be one group.", "leave it out"
+        raise question_error(
+            "DP704",
+            f"{node_text(node)} has the same value in every row.",
+            "it makes a single group.",
+            "leave it out",
         )
     if of.type.kind == NUMBER and of.type.places:
-        raise _not_a_key(node, "a real number")
+        raise _not_a_key_error(node, "a real number")
     return of
 
 
-def _not_a_key(node: Any, what: str) -> Exception:
-    return refused(
+def _not_a_key_error(node: exp.Expression, what: str) -> Exception:
+    return question_error(
         "DP704",
-        f"{shown(node)} is {what}, and cannot be grouped by.",
-        "nearly every row would be a group of its own, and none of them could be shown.",
-        f"GROUP BY BUCKET({shown(node)}, 0, 10, 20, 50)   or declare bounds or values for it",
+        f"{node_text(node)} is {what}, and cannot be grouped by.",
+        "nearly every row would be its own group, and no such group can be shown.",
+        f"GROUP BY BUCKET({node_text(node)}, 0, 10, 20, 50)   or declare bounds or values for it",
     )

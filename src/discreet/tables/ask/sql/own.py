@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fix in the names of the data set at hand, where it was written down with the names of an example.
+"""Fixes that use the names of the data set instead of those of an example.
 
-Refusals are written with one table in mind: `visits` of the unit `patient_id`, with the text `ward` (one of 'A', 'B'), the
-numbers `days` and `cost`, the day `came_on`, the moment `seen_at`, the truth value `urgent`, and the public table `wards`.
+The fixes of this package are written for one example: the table `visits` of the unit `patient_id`, with the text `ward`
+('A' or 'B'), the numbers `days` and `cost`, the date `came_on`, the moment `seen_at`, the truth value `urgent`, and the
+public table `wards`.
 
-**Guarantee.** Only the question's text and the public description are read. A question that a fix proposes as a whole is
-answered: where the exchanged one would be refused in its turn, rows are counted instead.
+**Guarantee.** Only the text of the question and the public description are read. If a fix is a whole question, that
+question is accepted; if it would be refused with the own names, the fix counts rows instead.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from sqlglot import exp
 
 from discreet.errors import DiscreetError
 from discreet.tables.ask.formula import identifier
-from discreet.tables.ask.sql.dialect import Plain
+from discreet.tables.ask.sql.dialect import PlainDialect
 from discreet.tables.data.dataset import Column, Dataset, Table
 
 __all__ = ["in_own_names"]
 
-#: The words of the example, with the kinds of column that each stands for.
+#: The columns of the example, and the kinds of column that may replace them.
 _NUMBERS = frozenset({"integer", "real", "decimal"})
 _WORDS = {
     "ward": frozenset({"text"}),
@@ -42,12 +43,12 @@ _JOINED = re.compile(r"(FROM visits )?JOIN wards (ON visits\.ward = wards\.ward|
 
 
 def in_own_names(fix: str, text: str, dataset: Dataset, answered: Callable[[str], Any]) -> str:
-    """The fix of a refused `text`, with the tables and columns of the data set; `answered` raises for what is refused."""
+    """The fix of a refused `text` in the names of the data set; `answered` raises if a question is refused."""
     own = _Own(dataset, text)
-    told = own.timed(own.joined(fix))
+    told = own.replace_dates(own.replace_join(fix))
     keyed = bool(_KEYED.search(told))
-    told = _SUMMED.sub(lambda call: own.exchanged(call[0], summed=True, keyed=keyed), told)
-    told = own.exchanged(told, keyed=keyed)
+    told = _SUMMED.sub(lambda call: own.replace_names(call[0], summed=True, keyed=keyed), told)
+    told = own.replace_names(told, keyed=keyed)
     question, gap, rest = told.partition("   ")
     if question.startswith("SELECT ") and not _is_answered(question, answered):
         return f"{own.count}{gap}{rest}"
@@ -56,44 +57,46 @@ def in_own_names(fix: str, text: str, dataset: Dataset, answered: Callable[[str]
 
 @dataclass(frozen=True)
 class _Own:
-    """What stands for the words of the example: what the question itself names, before anything else of the right kind."""
+    """Replacements for the names of the example: first names in the question, then others of the right kind."""
 
     dataset: Dataset
     text: str
 
     @property
     def table(self) -> Table:
-        """The private table that is asked about."""
+        """The private table of the question."""
         private = [table for table in self.dataset.tables.values() if table.private]
         return next((table for table in private if self._names(table.name)), private[0])
 
     @property
     def count(self) -> str:
-        """The question that is always answered."""
-        return f"SELECT COUNT(*) FROM {_written(self.table.name)}"  # noqa: S608 - shown, not run
+        """A question that is always accepted."""
+        return f"SELECT COUNT(*) FROM {_sql_name(self.table.name)}"  # noqa: S608 - shown, not run
 
-    def exchanged(self, part: str, *, keyed: bool, summed: bool = False) -> str:
-        """The words of the example for one's own; a number that is summed between bounds."""
+    def replace_names(self, part: str, *, keyed: bool, summed: bool = False) -> str:
+        """Part of a fix with the names replaced; a summed number without bounds is clamped."""
         wards = self._column("ward", keyed=keyed)
         if wards is not None and re.search(r"\bward\b", part) and not re.search("""["']A["']""", self.text):
             part = _LETTERS.sub(lambda letter: _letter(letter[1], wards), part)
         return _EXAMPLE.sub(lambda word: self._word(word[1], keyed=keyed, summed=summed), part)
 
-    def joined(self, fix: str) -> str:
-        """A join that there is: with a public table, else with another private one; else none."""
+    def replace_join(self, fix: str) -> str:
+        """The fix with a join that the data set allows, or without one if there is none."""
         match = _JOINED.search(fix)
         if match is None or "wards" in self.dataset.tables:
             return fix
-        start = f"FROM {_written(self.table.name)} " if match[1] else ""
+        start = f"FROM {_sql_name(self.table.name)} " if match[1] else ""
         for other in self.dataset.tables.values():
             shared = next((name for name in other.columns if name in self.table.columns), None)
             by = self.table.unit if other.private else shared
             if other.name != self.table.name and by in other.columns:
-                return f"{fix[: match.start()]}{start}JOIN {_written(other.name)} USING ({_written(str(by))})"
+                return (
+                    f"{fix[: match.start()]}{start}JOIN {_sql_name(other.name)} USING ({_sql_name(str(by))})"
+                )
         return self.count
 
-    def timed(self, fix: str) -> str:
-        """A day, where it is compared with moments, is one too."""
+    def replace_dates(self, fix: str) -> str:
+        """The fix with a TIMESTAMP in place of a DATE where the column holds moments."""
         found = self._column("came_on")
         if found is None or found.kind == "date":
             return fix
@@ -103,14 +106,14 @@ class _Own:
         if word in self.dataset.tables or self._is_own(word):
             return word
         if word == "visits":
-            return _written(self.table.name)
+            return _sql_name(self.table.name)
         if word == "patient_id":
             unit = str(self.table.unit)
-            return _written(unit) if unit in self.table.columns else word
+            return _sql_name(unit) if unit in self.table.columns else word
         found = self._column(word, keyed=keyed) if word in _WORDS else None
         if found is None:
             return word
-        name = _written(found.name)
+        name = _sql_name(found.name)
         return f"CLAMP({name}, 0, 500)" if summed and found.kind in _NUMBERS and not found.bounds else name
 
     def _column(self, word: str, *, keyed: bool = False) -> Column | None:
@@ -118,7 +121,7 @@ class _Own:
         return next((one for one in self._columns(word, keyed=keyed) if one is not taken), taken)
 
     def _columns(self, word: str, *, keyed: bool) -> Iterator[Column]:
-        """Those of a kind: one of that very name, then as the question names them, then all others."""
+        """Columns of the right kind: with the same name, then in the order of the question, then the rest."""
         fit = [
             column
             for column in self.table.columns.values()
@@ -141,16 +144,16 @@ class _Own:
 
 
 def _letter(letter: str, column: Column) -> str:
-    """A public value of the column in place of 'A' and 'B', if it has any."""
+    """A public value of the column in place of 'A' or 'B', if there is one."""
     listed = [str(value) for value in column.values or ()][:2] or ["A", "B"]
     chosen = listed[-1] if letter == "B" else listed[0]
     value = chosen.lower() if letter == "a" else chosen
     return f"'{value.replace(chr(39), chr(39) * 2)}'"
 
 
-def _written(name: str) -> str:
-    """A name as it is written in SQL."""
-    return exp.Column(this=identifier(name)).sql(dialect=Plain)
+def _sql_name(name: str) -> str:
+    """A name as SQL writes it, quoted if it must be."""
+    return exp.Column(this=identifier(name)).sql(dialect=PlainDialect)
 
 
 def _is_answered(question: str, answered: Callable[[str], Any]) -> bool:

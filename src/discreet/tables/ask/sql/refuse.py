@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How SQL is refused: a code, the reason, and a line that would work.
+"""Refusals of SQL: a code, the reason, and a line that works instead.
 
-**Guarantee.** What is shown is the question's own text and the public description; a refusal never reads data.
+**Guarantee.** An error shows the text of the question and the public description. No data are read for it.
 """
 
 from __future__ import annotations
@@ -12,84 +12,92 @@ from typing import Any
 from sqlglot import ErrorLevel, exp
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.ask.sql.dialect import Plain
+from discreet.tables.ask.sql.dialect import PlainDialect
 
-__all__ = ["name_of", "only", "owned", "refused", "shown", "unsupported"]
+__all__ = ["name_of", "node_text", "question_error", "require_only", "unsupported_error", "with_own_column"]
 
 _LONGEST = 60
 
-#: Parts of SQL that people will ask for, each with the reason why not and what to write instead.
+#: Parts of SQL that are not supported: their name, the reason, and what to write instead.
 _REASONS: dict[type[Any], tuple[str, str, str]] = {
     exp.SetOperation: (
         "a UNION, INTERSECT or EXCEPT",
-        "whether a row is in the result would depend on other people's rows.",
+        "its result depends on which rows other people have.",
         "ask two questions:  {this}   and   {expression}",
     ),
     exp.Window: (
         "a window (OVER)",
-        "a rank or a running total of a row depends on other people's rows.",
+        "a rank or a running total depends on the rows of other people.",
         "SELECT ward, COUNT(*) FROM visits GROUP BY ward",
     ),
     exp.Exists: (
         "EXISTS",
-        "whether a row is kept would depend on other people's rows.",
+        "it keeps or drops a row because of the rows of other people.",
         "join the table:  FROM visits JOIN wards ON visits.ward = wards.ward",
     ),
     exp.Subquery: (
         "a query inside a query",
-        "its result would enter every row without noise.",
-        "ask for it first:  {this}   and write the released number into the question",
+        "its exact result would be used without noise.",
+        "run it first:  {this}   and write the released number into the question",
     ),
     exp.Select: (
         "a query inside a query",
-        "its result would enter every row without noise.",
-        "ask for it first, and write the released number into the question",
+        "its exact result would be used without noise.",
+        "run it first, and write the released number into the question",
     ),
-    exp.Any: ("ANY", "its result would enter every row without noise.", "a number itself:  days > 3"),
-    exp.All: ("ALL", "its result would enter every row without noise.", "a number itself:  days > 3"),
-    exp.Placeholder: ("a parameter", "a question is recorded with its values.", "write the value itself"),
-    exp.Parameter: ("a parameter", "a question is recorded with its values.", "write the value itself"),
+    exp.Any: ("ANY", "its exact result would be used without noise.", "a number itself:  days > 3"),
+    exp.All: ("ALL", "its exact result would be used without noise.", "a number itself:  days > 3"),
+    exp.Placeholder: (
+        "a parameter",
+        "the ledger records each question with its values.",
+        "write the value itself",
+    ),
+    exp.Parameter: (
+        "a parameter",
+        "the ledger records each question with its values.",
+        "write the value itself",
+    ),
     exp.SessionParameter: (
         "a parameter",
-        "a question is recorded with its values.",
+        "the ledger records each question with its values.",
         "write the value itself",
     ),
     exp.Interval: (
         "an interval",
-        "how long a month is differs among engines.",
+        "engines disagree on the length of a month.",
         "write the day itself:  came_on >= DATE '2026-01-01'",
     ),
     exp.CurrentDate: (
         "the current date",
-        "the same question would mean something else tomorrow, and the record would not say what.",
+        "the same text would ask a different question tomorrow.",
         "write the day itself:  came_on >= DATE '2026-01-01'",
     ),
     exp.CurrentTime: (
         "the current time",
-        "the record would not say what was asked.",
+        "the same text would ask a different question a second later.",
         "write the time itself",
     ),
     exp.CurrentTimestamp: (
         "the current time",
-        "the same question would mean something else tomorrow, and the record would not say what.",
+        "the same text would ask a different question tomorrow.",
         "write it out:  seen_at >= TIMESTAMP '2026-01-01 00:00:00'",
     ),
     exp.ILike: (
         "ILIKE",
-        "upper and lower case are not the same on every engine.",
+        "engines disagree on upper and lower case.",
         "ward LIKE 'A%' OR ward LIKE 'a%'",
     ),
     exp.Star: (
         "*",
-        "a row is not a number, and no noise can be added to it.",
+        "noise protects numbers; a row cannot be released.",
         "SELECT COUNT(*) FROM visits",
     ),
     exp.Distinct: (
         "DISTINCT",
-        "whether a value is new depends on other people's rows.",
+        "whether a value is new depends on the rows of other people.",
         "SELECT ward, COUNT(*) FROM visits GROUP BY ward",
     ),
-    exp.Lateral: ("LATERAL", "it makes rows that belong to nobody.", "join a public table"),
+    exp.Lateral: ("LATERAL", "it creates rows that belong to nobody.", "join a public table"),
     exp.Array: ("an array", "a value is a number, a text, a truth value or a date.", "days IN (1, 2, 3)"),
     exp.Struct: (
         "a struct",
@@ -97,27 +105,42 @@ _REASONS: dict[type[Any], tuple[str, str, str]] = {
         "name the columns one by one",
     ),
     exp.Tuple: ("a tuple", "a value is a number, a text, a truth value or a date.", "days = 1 AND cost = 2"),
-    exp.Lambda: ("a function of one's own", "nothing is known of what it does with a row.", "use CASE"),
-    exp.Dot: ("a name in three parts", "there is one data set in a session.", "table.column"),
+    exp.Lambda: ("a user-defined function", "its effect on a row is unknown.", "use CASE"),
+    exp.Dot: ("a name with three parts", "a session has a single data set.", "table.column"),
 }
 
 
-#: Parts of a statement that people will write, with their name, the reason why not and what to write instead.
+#: Clauses that are not supported: the code, their name, the reason, and what to write instead.
 _PARTS = {
-    "sample": ("DP702", "TABLESAMPLE", "which rows are kept must not depend on other rows.", "leave it out"),
-    "method": ("DP703", "NATURAL JOIN", "which columns are equal must be said.", "JOIN wards USING (ward)"),
+    "sample": ("DP702", "TABLESAMPLE", "sampling may choose rows because of other rows.", "leave it out"),
+    "method": (
+        "DP703",
+        "NATURAL JOIN",
+        "a join must name the columns that are equal.",
+        "JOIN wards USING (ward)",
+    ),
     "offset": (
         "DP702",
         "OFFSET",
-        "an answer is shown from its beginning.",
-        "LIMIT 10, and skip the first ones",
+        "an answer always starts at its first row.",
+        "LIMIT 10, and skip the first rows of the answer",
     ),
-    "hint": ("DP702", "a hint", "how a question is counted is part of the proof.", "leave it out"),
-    "locks": ("DP702", "FOR UPDATE", "nothing is ever changed.", "leave it out"),
-    "into": ("DP702", "INTO", "nothing is ever written.", "answer.to_parquet('answer.parquet')"),
-    "qualify": ("DP702", "QUALIFY", "it needs a window, which mixes people's rows.", "HAVING COUNT(*) > 100"),
-    "windows": ("DP702", "WINDOW", "a window mixes people's rows.", "GROUP BY"),
-    "laterals": ("DP702", "LATERAL", "it makes rows that belong to nobody.", "join a public table"),
+    "hint": ("DP702", "a hint", "the proof fixes how a question is computed.", "leave it out"),
+    "locks": ("DP702", "FOR UPDATE", "a session never changes data.", "leave it out"),
+    "into": (
+        "DP702",
+        "INTO",
+        "a session never writes to the database.",
+        "answer.to_parquet('answer.parquet')",
+    ),
+    "qualify": (
+        "DP702",
+        "QUALIFY",
+        "it needs a window, and a window mixes the rows of several people.",
+        "HAVING COUNT(*) > 100",
+    ),
+    "windows": ("DP702", "WINDOW", "a window mixes the rows of several people.", "GROUP BY"),
+    "laterals": ("DP702", "LATERAL", "it creates rows that belong to nobody.", "join a public table"),
     "pivots": (
         "DP702",
         "PIVOT",
@@ -127,78 +150,80 @@ _PARTS = {
     "db": (
         "DP701",
         "the name of a schema",
-        "there is one data set in a session.",
+        "a session has a single data set.",
         "the name of the table alone",
     ),
     "all": (
         "DP702",
         "GROUP BY ALL",
-        "keys are named, so that a change of SELECT changes none.",
+        "named keys stay the same when SELECT changes.",
         "GROUP BY ward",
     ),
-    "nulls_first": ("DP702", "NULLS FIRST", "NULL comes last in an answer.", "leave it out"),
+    "nulls_first": ("DP702", "NULLS FIRST", "an answer always lists NULL last.", "leave it out"),
     "distinct": (
         "DP702",
         "DISTINCT",
-        "whether a value is new depends on other people's rows.",
+        "whether a value is new depends on the rows of other people.",
         "GROUP BY ward",
     ),
 }
 
 
-def refused(code: str, what: str, why: str, fix: str) -> RefusedQuestion:
-    """The error, to be raised."""
+def question_error(code: str, what: str, why: str, fix: str) -> RefusedQuestion:
+    """A RefusedQuestion with this code, reason and fix."""
     return RefusedQuestion(code, what, why=why, fix=fix)
 
 
-def unsupported(node: exp.Expression, where: str = "") -> RefusedQuestion:
-    """The error for a part of SQL that is not answered, with its reason if it is a frequent one."""
+def unsupported_error(node: exp.Expression, where: str = "") -> RefusedQuestion:
+    """The error for a part of SQL that is not supported, with its own reason where there is one."""
     for kind, (name, why, fix) in _REASONS.items():
         if isinstance(node, kind):
-            return refused("DP702", f"{name} is not answered: {shown(node)}", why, _filled(fix, node))
+            return question_error(
+                "DP702", f"{name} is not supported: {node_text(node)}", why, _fill_in(fix, node)
+            )
     place = f" {where}" if where else ""
-    return refused(
+    return question_error(
         "DP702",
-        f"this is not answered{place}: {shown(node)}",
-        "only what is proved to act on the rows of one person at a time is passed on.",
-        "see the page on SQL for what can be written; CASE, CLAMP and BUCKET cover most of the rest",
+        f"this expression is not supported{place}: {node_text(node)}",
+        "only operations that are proved to act on the rows of one person at a time are allowed.",
+        "use CASE, CLAMP or BUCKET; the reference page on SQL lists everything that is supported",
     )
 
 
-def _filled(fix: str, node: exp.Expression) -> str:
-    """A fix with the question's own table and parts in it."""
+def _fill_in(fix: str, node: exp.Expression) -> str:
+    """A fix that names the table and the parts of the question."""
     select = node.find_ancestor(exp.Select)
     start = None if select is None else select.args.get("from_") or select.args.get("from")
     table = start.this.name if start is not None and isinstance(start.this, exp.Table) else ""
-    parts = {key: shown(part) for key, part in node.args.items() if isinstance(part, exp.Expression)}
+    parts = {key: node_text(part) for key, part in node.args.items() if isinstance(part, exp.Expression)}
     for key in ("this", "expression"):
         fix = fix.replace(f"{{{key}}}", parts.get(key, ""))
     return fix.replace("FROM visits", f"FROM {table}") if table else fix
 
 
-def owned(fix: str, node: exp.Expression) -> str:
-    """A fix with the first column of the question's own words in the place of x, or of a day."""
+def with_own_column(fix: str, node: exp.Expression) -> str:
+    """A fix in which the first column of `node` stands in place of the examples x and day."""
     column = node.find(exp.Column)
-    return fix if column is None else re.sub(r"\((x|day)(?=[,)])", lambda _: f"({shown(column)}", fix)
+    return fix if column is None else re.sub(r"\((x|day)(?=[,)])", lambda _: f"({node_text(column)}", fix)
 
 
-def only(node: exp.Expression, *parts: str) -> exp.Expression:
-    """The node, if it has nothing but these parts: what is not understood is refused, and never ignored."""
+def require_only(node: exp.Expression, *parts: str) -> exp.Expression:
+    """The node, if it has no other parts than these; an unknown part is refused, never ignored."""
     for part, value in node.args.items():
         if part not in parts and part != "_type" and value not in (None, False, [], ""):
             name = part.strip("_").upper().replace("_", " ")
-            silence = "a part of a question that is not understood is never left out in silence."
+            silence = "ignoring a part of the question would answer a different question."
             code, name, why, fix = _PARTS.get(part, ("DP702", name, silence, "leave it out"))
-            raise refused(code, f"{name} is not answered here: {shown(node)}", why, fix)
+            raise question_error(code, f"{name} is not supported here: {node_text(node)}", why, fix)
     return node
 
 
-def shown(node: exp.Expression) -> str:
-    """A node as text, cut where it is long."""
-    text = " ".join(node.sql(dialect=Plain, unsupported_level=ErrorLevel.IGNORE).split())
+def node_text(node: exp.Expression) -> str:
+    """A node as text of at most 60 characters."""
+    text = " ".join(node.sql(dialect=PlainDialect, unsupported_level=ErrorLevel.IGNORE).split())
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def name_of(node: exp.Expression) -> str:
-    """The name of a function in capitals, or nothing if it is none."""
+    """The name of a function in capitals; an empty text for other nodes."""
     return str(node.this).upper() if isinstance(node, exp.Anonymous) else ""

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FROM, JOIN and WHERE: the rows of which a question asks.
+"""FROM, JOIN and WHERE: the rows that a question is about.
 
-**Guarantee.** What is built is made of `plan`'s operators alone, each of which acts on the rows of one unit and on public
-tables. A join is a look-up in a public table, or a pairing of private tables on the unit; an inlined query only
-renames, computes and filters. So one unit more or less changes the rows of that unit, and no other.
+**Guarantee.** The relation uses only the operators of `plan`, each of which acts on the rows of one unit and on public
+tables. A join is a look-up in a public table, or a pairing of private tables on the unit. An inlined query only
+renames, computes and filters. So adding or removing a unit changes the rows of that unit and of no other.
 
-What would break it: a "public" table that was made from private data.
+What would break it: a "public" table made from private data.
 """
 
 from __future__ import annotations
@@ -17,83 +17,88 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.tables.ask.build import logic
-from discreet.tables.ask.leaf import near, rows_of
-from discreet.tables.ask.sql.joins import Join, joined
-from discreet.tables.ask.sql.refuse import only, refused, shown, unsupported
+from discreet.tables.ask.leaf import rows_of, similar_names
+from discreet.tables.ask.sql.joins import JoinClause, join_rows
+from discreet.tables.ask.sql.refuse import node_text, question_error, require_only, unsupported_error
 from discreet.tables.ask.sql.scalar import Scalar, conjuncts
-from discreet.tables.ask.sql.scope import Scope, Source, matching
+from discreet.tables.ask.sql.scope import FromItem, NameScope, match_name
 from discreet.tables.data.dataset import Dataset
 from discreet.tables.data.expr import Compare, Constant, Expr, IsIn, Read
 from discreet.tables.data.sums import Filtered, Relation
-from discreet.tables.data.types import read_back
+from discreet.tables.data.types import python_value
 
-__all__ = ["Known", "Rows", "rows"]
+__all__ = ["Known", "SelectedRows", "select_rows"]
 
 #: The public values that a column of the rows can still have: those of a list in WHERE, or of a table joined to it.
 Known = dict[tuple[str, str], tuple[Any, ...]]
 
 
 @dataclass
-class Rows:
-    """A relation, the names that can be used of it, and what is publicly known of its columns."""
+class SelectedRows:
+    """A relation, its names, and the public values of its columns."""
 
     relation: Relation
-    scope: Scope
+    scope: NameScope
     known: Known = field(default_factory=dict)
 
     def restrict(self, at: tuple[str, str], values: tuple[Any, ...]) -> None:
-        """A column has only these values now."""
+        """Record that a column has only these values."""
         before = self.known.get(at)
         self.known[at] = values if before is None else tuple(value for value in before if value in values)
 
 
-def rows(select: exp.Select, dataset: Dataset, queries: Mapping[str, exp.Expression] | None = None) -> Rows:
-    """The rows of a SELECT; `queries` are those that were named before it, in WITH."""
-    queries = {**(queries or {}), **_named(select)}
+def select_rows(
+    select: exp.Select, dataset: Dataset, queries: Mapping[str, exp.Expression] | None = None
+) -> SelectedRows:
+    """The rows of a SELECT; `queries` are the named queries of an outer WITH."""
+    queries = {**(queries or {}), **_named_queries(select)}
     first, joins = _first(select, dataset, queries)
     found = _start(first, dataset, queries)
     for join in joins:
         source = _source(join.this, dataset, queries)
         if source.table is None:
-            raise unsupported(join.this)
-        _add(found, Join(join, source, source.table))
+            raise unsupported_error(join.this)
+        _add(found, JoinClause(join, source, source.table))
     where = select.args.get("where")
     if where is not None:
-        _filter(found, conjuncts(only(where, "this").this))
+        _filter(found, conjuncts(require_only(where, "this").this))
     return found
 
 
-def _named(select: exp.Select) -> dict[str, exp.Expression]:
+def _named_queries(select: exp.Select) -> dict[str, exp.Expression]:
     named = select.args.get("with_") or select.args.get("with")
     if named is None:
         return {}
-    only(named, "expressions")
+    require_only(named, "expressions")
     queries: dict[str, exp.Expression] = {}
     for query in named.expressions:
-        only(query, "this", "alias")
-        only(query.args["alias"], "this")
+        require_only(query, "this", "alias")
+        require_only(query.args["alias"], "this")
         queries[query.alias] = query.this
     return queries
 
 
 def _first(select: exp.Select, dataset: Dataset, queries: Mapping[str, Any]) -> tuple[Any, list[Any]]:
-    """What the rows begin with, and what is joined to it: the first private table comes first."""
+    """The first table and the joins, reordered so that a private table comes first."""
     start = select.args.get("from_") or select.args.get("from")
     if start is None:
-        raise refused(
-            "DP702", "there is no FROM.", "a question is about rows.", "SELECT COUNT(*) FROM visits"
+        raise question_error(
+            "DP702",
+            "the question has no FROM.",
+            "a question is about the rows of a table.",
+            "SELECT COUNT(*) FROM visits",
         )
-    only(start, "this")
+    require_only(start, "this")
     joins = list(select.args.get("joins") or [])
     source = _source(start.this, dataset, queries)
     if source.table is None or source.table.private:
         return start.this, joins
     inner = bool(joins) and not joins[0].args.get("side")
     if not inner:
-        raise refused(
+        raise question_error(
             "DP703",
-            f"{source.alias} is a public table: its rows belong to nobody.",
-            "a private question begins with a private table; what is public needs no noise.",
+            f"{source.alias} is a public table.",
+            "FROM must start with a private table; public data need no noise.",
             f"FROM {_private_name(dataset)} LEFT JOIN {source.table.name} ON …",
         )
     swapped = joins[0].copy()
@@ -105,95 +110,98 @@ def _private_name(dataset: Dataset) -> str:
     return next(table.name for table in dataset.tables.values() if table.private)
 
 
-def _start(node: Any, dataset: Dataset, queries: Mapping[str, Any]) -> Rows:
+def _start(node: exp.Expression, dataset: Dataset, queries: Mapping[str, Any]) -> SelectedRows:
     source = _source(node, dataset, queries)
     if source.table is not None:
         if not source.table.private:
-            raise refused(
+            raise question_error(
                 "DP703",
-                "the first two tables are public: their rows belong to nobody.",
-                "a private question begins with a private table.",
+                "the first two tables are public.",
+                "FROM must start with a private table; public data need no noise.",
                 f"FROM {_private_name(dataset)} JOIN …",
             )
-        return Rows(rows_of(source.table), Scope(dataset, [source]))
+        return SelectedRows(rows_of(source.table), NameScope(dataset, [source]))
     earlier = {name: query for name, query in queries.items() if query is not _query(node, queries)}
-    inner = rows(_plain(_query(node, queries)), dataset, earlier)
+    inner = select_rows(_plain(_query(node, queries)), dataset, earlier)
     columns = _columns(_query(node, queries), inner.scope)
-    outer = Scope(dataset, [Source(source.alias, inner=inner.scope, columns=columns)])
-    return Rows(inner.relation, outer, inner.known)
+    outer = NameScope(dataset, [FromItem(source.alias, inner=inner.scope, columns=columns)])
+    return SelectedRows(inner.relation, outer, inner.known)
 
 
-def _source(node: Any, dataset: Dataset, queries: Mapping[str, Any]) -> Source:
-    """A table of the data set, or an inlined query whose columns are not known yet."""
+def _source(node: exp.Expression, dataset: Dataset, queries: Mapping[str, Any]) -> FromItem:
+    """A table of the data set, or an inlined query whose columns are resolved later."""
     if isinstance(node, exp.Subquery):
-        only(node, "this", "alias")
-        return Source(_alias(node) or "subquery")
+        require_only(node, "this", "alias")
+        return FromItem(_alias(node) or "subquery")
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
-        raise refused(
+        raise question_error(
             "DP702",
-            f"this is not answered in FROM: {shown(node)}",
-            "rows come from the tables of the description, and from nowhere else.",
+            f"this is not supported in FROM: {node_text(node)}",
+            "rows can come only from the tables of the description.",
             f"FROM {next((table.name for table in dataset.tables.values() if table.private), 'visits')}",
         )
-    only(node, "this", "alias")
-    if matching(node.this, queries) is not None:
-        return Source(_alias(node) or node.name)
-    name = matching(node.this, dataset.tables)
+    require_only(node, "this", "alias")
+    if match_name(node.this, queries) is not None:
+        return FromItem(_alias(node) or node.name)
+    name = match_name(node.this, dataset.tables)
     if name is None:
-        raise refused(
+        raise question_error(
             "DP701",
             f"there is no table {node.name!r}.",
-            "only tables of the description can be asked about.",
-            f"use {near(node.name, dataset.tables)}",
+            "a question can use only tables of the description.",
+            f"use {similar_names(node.name, dataset.tables)}",
         )
-    return Source(_alias(node) or name, dataset.tables[name])
+    return FromItem(_alias(node) or name, dataset.tables[name])
 
 
-def _alias(node: Any) -> str:
+def _alias(node: exp.Expression) -> str:
     alias = node.args.get("alias")
     if alias is None:
         return ""
-    only(alias, "this")
+    require_only(alias, "this")
     return str(alias.name)
 
 
-def _query(node: Any, queries: Mapping[str, Any]) -> Any:
+def _query(node: exp.Expression, queries: Mapping[str, Any]) -> Any:
     if isinstance(node, exp.Subquery):
         return node.this
-    return queries[matching(node.this, queries) or ""]
+    return queries[match_name(node.this, queries) or ""]
 
 
 def _plain(query: Any) -> exp.Select:
-    """A query that renames, computes and filters, and so can be inlined."""
+    """The query, if it only renames, computes and filters, so that it can be inlined."""
     if not isinstance(query, exp.Select):
-        raise unsupported(query)
+        raise unsupported_error(query)
     allowed = {"expressions", "from_", "from", "joins", "where", "with_", "with"}
     more = [part for part, value in query.args.items() if part not in allowed and value]
     if more:
-        raise refused(
+        raise question_error(
             "DP702",
-            f"a query inside FROM can only choose and filter rows: {shown(query)}",
-            "grouping, sorting or cutting there would mix the rows of different people.",
+            f"a query inside FROM can only select columns and filter rows: {node_text(query)}",
+            "grouping, sorting or LIMIT there would mix the rows of several people.",
             "SELECT AVG(days) FROM (SELECT days FROM visits WHERE ward = 'A') AS v",
         )
     return query
 
 
-def _columns(query: Any, scope: Scope) -> dict[str, exp.Expression]:
+def _columns(query: Any, scope: NameScope) -> dict[str, exp.Expression]:
     columns: dict[str, exp.Expression] = {}
     for item in query.expressions:
         for name, node in _items(item, scope):
             if name in columns:
-                raise refused(
-                    "DP701", f"{name} is there twice.", "it must be known which is meant.", "use AS"
+                raise question_error(
+                    "DP701",
+                    f"the query has two columns named {name}.",
+                    "the name does not say which of them is meant.",
+                    "use AS",
                 )
             columns[name] = node
     return columns
 
 
-def _items(item: Any, scope: Scope) -> list[tuple[str, exp.Expression]]:
+def _items(item: Any, scope: NameScope) -> list[tuple[str, exp.Expression]]:
     if isinstance(item, exp.Star):
-        only(item)
+        require_only(item)
         return [
             (
                 name,
@@ -205,43 +213,46 @@ def _items(item: Any, scope: Scope) -> list[tuple[str, exp.Expression]]:
             for name in source.names
         ]
     if isinstance(item, exp.Alias):
-        return [(only(item, "this", "alias").alias, item.this)]
+        return [(require_only(item, "this", "alias").alias, item.this)]
     if isinstance(item, exp.Column) and isinstance(item.this, exp.Identifier):
         return [(scope.owner(item)[1], item)]
-    raise refused(
-        "DP702", f"a column needs a name: {shown(item)}", "it is used by its name.", "days + 1 AS longer"
+    raise question_error(
+        "DP702",
+        f"a column needs a name: {node_text(item)}",
+        "the outer query uses columns by name.",
+        "days + 1 AS longer",
     )
 
 
-def _add(found: Rows, join: Join) -> None:
+def _add(found: SelectedRows, join: JoinClause) -> None:
     tables = [table.name for table in found.scope.tables()]
     if join.table.name in tables:
-        raise refused(
+        raise question_error(
             "DP703",
             f"{join.table.name} is joined to itself.",
-            "pairs of rows of different people have no unit, and pairs of one person's grow as the square.",
+            "pairs of rows of two people belong to no unit, and the pairs of one person grow with the square of their rows.",
             f"COUNT(DISTINCT {join.table.unit})   counts people once, however many rows they have",
         )
-    result = joined(found.relation, found.scope, join)
+    result = join_rows(found.relation, found.scope, join)
     found.relation, found.scope = result.relation, result.scope
     for at, values in result.known.items():
         found.restrict(at, values)
     _filter(found, result.rest)
 
 
-def _filter(found: Rows, nodes: list[Any]) -> None:
-    """Rows for which all conditions are TRUE; a list of values that a column must have is remembered."""
+def _filter(found: SelectedRows, nodes: list[Any]) -> None:
+    """Keep the rows for which all conditions are TRUE, and record the values that IN or = leaves to a column."""
     scalar = Scalar(found.scope)
     conditions = [scalar.condition(node) for node in nodes]
     for condition in conditions:
-        kept = _listed(condition)
+        kept = _listed_values(condition)
         if kept is not None:
             found.restrict(*kept)
     if conditions:
         found.relation = Filtered(found.relation, logic("and", conditions))
 
 
-def _listed(condition: Expr) -> tuple[tuple[str, str], tuple[Any, ...]] | None:
+def _listed_values(condition: Expr) -> tuple[tuple[str, str], tuple[Any, ...]] | None:
     """`column IN (…)` or `column = value`: the column, and its values."""
     if isinstance(condition, IsIn) and isinstance(condition.of, Read):
         read, cells = condition.of, condition.values
@@ -255,5 +266,5 @@ def _listed(condition: Expr) -> tuple[tuple[str, str], tuple[Any, ...]] | None:
         return None
     if read.type.places:
         return None
-    values = tuple(read_back(cell, read.type) if read.type.is_ordered else cell for cell in cells)
+    values = tuple(python_value(cell, read.type) if read.type.is_ordered else cell for cell in cells)
     return (read.table, read.column), values

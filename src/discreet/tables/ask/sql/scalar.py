@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Expressions of one row: from the tree of SQL to `expr.Expr`, part by part.
+"""Expressions of one row, translated from the tree of SQL to `expr.Expr`.
 
-**Guarantee.** The table of handlers below is closed: a kind of node that is not in it, or a part of a node that its
-handler does not read, is refused. So everything that reaches an engine is a function of one row that `build` and
+**Guarantee.** The table of handlers below is closed. A kind of node that is not in it is refused, and so is a part of a
+node that its handler does not read. So everything that reaches an engine is a function of one row that `build` and
 `compare` have proved total and bounded.
 """
 
@@ -19,8 +19,14 @@ from discreet.tables.ask import build, compare, leaf
 from discreet.tables.ask.build import Term
 from discreet.tables.ask.sql.functions import call, date_part
 from discreet.tables.ask.sql.literals import literal
-from discreet.tables.ask.sql.refuse import only, owned, refused, shown, unsupported
-from discreet.tables.ask.sql.scope import Found, Scope
+from discreet.tables.ask.sql.refuse import (
+    node_text,
+    question_error,
+    require_only,
+    unsupported_error,
+    with_own_column,
+)
+from discreet.tables.ask.sql.scope import ColumnRef, NameScope
 from discreet.tables.data.expr import Constant, Expr, IsNull, Read
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH
 
@@ -29,65 +35,65 @@ __all__ = ["Scalar", "conjuncts"]
 
 @dataclass(frozen=True)
 class Scalar:
-    """Reads expressions in a scope; `text` is what is shown where a column has no bounds."""
+    """Translates expressions in a scope; `text` names the expression in an error about missing bounds."""
 
-    scope: Scope
+    scope: NameScope
     text: str = ""
 
-    def term(self, node: Any) -> Term:
-        """The value of an expression: numbers for arithmetic, so that each column needs bounds."""
+    def term(self, node: exp.Expression) -> Term:
+        """An expression used as a number, so that each column needs bounds."""
         handler = _HANDLERS.get(type(node))
         if handler is None:
-            raise unsupported(node)
+            raise unsupported_error(node)
         return handler(self, node)
 
-    def operand(self, node: Any) -> Term:
-        """The same for one side of a comparison, where a column that stands alone needs no bounds."""
+    def operand(self, node: exp.Expression) -> Term:
+        """One side of a comparison, where a single column needs no bounds."""
         found = self.scope.column(node)
-        return self.compared(found) if found is not None else self.term(node)
+        return self.read_unclamped(found) if found is not None else self.term(node)
 
-    def condition(self, node: Any) -> Expr:
-        """A truth value."""
+    def condition(self, node: exp.Expression) -> Expr:
+        """An expression used as a condition."""
         return build.condition(self.term(node))
 
-    def compared(self, found: Found) -> Read:
-        """A column as it is."""
+    def read_unclamped(self, found: ColumnRef) -> Read:
+        """A column without clamping, for comparisons and keys."""
         _check_unit(found)
-        return _nulls(leaf.compared(found.table, found.column), found)
+        return _nulls(leaf.unbounded_column(found.table, found.column), found)
 
-    def bounded(self, found: Found, bounds: tuple[Fraction, Fraction] | None = None) -> Read:
-        """A column between its bounds."""
+    def read_clamped(self, found: ColumnRef, bounds: tuple[Fraction, Fraction] | None = None) -> Read:
+        """A column clamped to its bounds."""
         _check_unit(found)
-        return _nulls(leaf.leaf(found.table, found.column, bounds, text=self.text), found)
+        return _nulls(leaf.bounded_column(found.table, found.column, bounds, text=self.text), found)
 
 
-def conjuncts(node: Any) -> list[Any]:
-    """The conditions of which a condition is the AND; parentheses around them do not matter."""
+def conjuncts(node: exp.Expression) -> list[Any]:
+    """The conditions that AND joins, without parentheses."""
     waiting, found = [node], []
     while waiting:
         top = waiting.pop()
         if isinstance(top, exp.Paren):
-            waiting.append(only(top, "this").this)
+            waiting.append(require_only(top, "this").this)
         elif isinstance(top, exp.And):
-            only(top, "this", "expression")
+            require_only(top, "this", "expression")
             waiting += [top.expression, top.this]
         else:
             found.append(top)
     return found
 
 
-def _nulls(read: Read, found: Found) -> Read:
-    """Only in private tables is a promise that nothing is NULL made true (`leaf.rows_of`)."""
+def _nulls(read: Read, found: ColumnRef) -> Read:
+    """A column that is never NULL: only private tables enforce that (`leaf.rows_of`)."""
     sure = found.table.private and not found.optional
     return read if sure else Read(read.table, read.column, read.of.with_null(True))
 
 
-def _check_unit(found: Found) -> None:
+def _check_unit(found: ColumnRef) -> None:
     if found.is_unit:
-        raise refused(
+        raise question_error(
             "DP706",
-            f"{found.column} says whose row it is, and is not used as a value.",
-            "a number, a group or a condition about one person is what must not be answered.",
+            f"{found.column} is the privacy unit, and cannot be used as a value.",
+            "a number, a group or a condition about one person would reveal that person.",
             f"COUNT(DISTINCT {found.column})   counts them; leave {found.column} out of everything else",
         )
 
@@ -95,96 +101,96 @@ def _check_unit(found: Found) -> None:
 # --- one handler for each kind of node ---------------------------------------------------------------
 
 
-def _column(scalar: Scalar, node: Any) -> Term:
+def _column(scalar: Scalar, node: exp.Column) -> Term:
     meaning = scalar.scope.meaning(node)
-    if isinstance(meaning, Found):
-        return scalar.bounded(meaning)
+    if isinstance(meaning, ColumnRef):
+        return scalar.read_clamped(meaning)
     inner, expression = meaning
     return Scalar(inner, scalar.text).term(expression)
 
 
-def _paren(scalar: Scalar, node: Any) -> Term:
-    return scalar.term(only(node, "this").this)
+def _paren(scalar: Scalar, node: exp.Expression) -> Term:
+    return scalar.term(require_only(node, "this").this)
 
 
-def _literal(_: Scalar, node: Any) -> Term:
-    return literal(only(node, "this", "is_string"))
+def _literal(_: Scalar, node: exp.Expression) -> Term:
+    return literal(require_only(node, "this", "is_string"))
 
 
-def _boolean(_: Scalar, node: Any) -> Term:
-    return build.constant(bool(only(node, "this").this))
+def _boolean(_: Scalar, node: exp.Expression) -> Term:
+    return build.constant(bool(require_only(node, "this").this))
 
 
-def _null(_: Scalar, node: Any) -> Term:
-    only(node)
+def _null(_: Scalar, node: exp.Expression) -> Term:
+    require_only(node)
     return build.NULL
 
 
-def _negative(scalar: Scalar, node: Any) -> Term:
-    return build.arithmetic("-", Fraction(0), scalar.term(only(node, "this").this))
+def _negative(scalar: Scalar, node: exp.Expression) -> Term:
+    return build.arithmetic("-", Fraction(0), scalar.term(require_only(node, "this").this))
 
 
 def _binary(make: Callable[[Term, Term], Term]) -> Callable[[Scalar, Any], Term]:
-    def handler(scalar: Scalar, node: Any) -> Term:
-        only(node, "this", "expression")
+    def handler(scalar: Scalar, node: exp.Expression) -> Term:
+        require_only(node, "this", "expression")
         return make(scalar.term(node.this), scalar.term(node.expression))
 
     return handler
 
 
-def _divided(op: str) -> Callable[[Scalar, Any], Term]:
-    def handler(scalar: Scalar, node: Any) -> Term:
-        only(node, "this", "expression")
+def _division(op: str) -> Callable[[Scalar, Any], Term]:
+    def handler(scalar: Scalar, node: exp.Expression) -> Term:
+        require_only(node, "this", "expression")
         terms = scalar.term(node.this), scalar.term(node.expression)
-        away = f"{shown(node.this)} {op} CLAMP({shown(node.expression)}, 1, 1000)"
+        away = f"{node_text(node.this)} {op} CLAMP({node_text(node.expression)}, 1, 1000)"
         return build.quotient(*terms, whole=op == "//", instead=away)
 
     return handler
 
 
 def _comparison(op: str) -> Callable[[Scalar, Any], Term]:
-    def handler(scalar: Scalar, node: Any) -> Term:
-        only(node, "this", "expression")
+    def handler(scalar: Scalar, node: exp.Expression) -> Term:
+        require_only(node, "this", "expression")
         return compare.compare(op, scalar.operand(node.this), scalar.operand(node.expression))
 
     return handler
 
 
-def _and(scalar: Scalar, node: Any) -> Term:
+def _and(scalar: Scalar, node: exp.Expression) -> Term:
     return build.logic("and", [scalar.term(part) for part in conjuncts(node)])
 
 
-def _or(scalar: Scalar, node: Any) -> Term:
+def _or(scalar: Scalar, node: exp.Expression) -> Term:
     parts: list[Any] = []
     while isinstance(node, exp.Or):
-        only(node, "this", "expression")
+        require_only(node, "this", "expression")
         parts.append(node.expression)
         node = node.this
     return build.logic("or", [scalar.term(part) for part in [node, *reversed(parts)]])
 
 
-def _not(scalar: Scalar, node: Any) -> Term:
-    return build.logic("not", [scalar.term(only(node, "this").this)])
+def _not(scalar: Scalar, node: exp.Expression) -> Term:
+    return build.logic("not", [scalar.term(require_only(node, "this").this)])
 
 
-def _is(scalar: Scalar, node: Any) -> Term:
-    only(node, "this", "expression")
+def _is(scalar: Scalar, node: exp.Expression) -> Term:
+    require_only(node, "this", "expression")
     if isinstance(node.expression, exp.Null):
         return IsNull(build.on_grid(scalar.operand(node.this)))
     if isinstance(node.expression, exp.Boolean):
         return compare.is_truth(scalar.condition(node.this), bool(node.expression.this))
-    raise unsupported(node)
+    raise unsupported_error(node)
 
 
-def _in(scalar: Scalar, node: Any) -> Term:
+def _in(scalar: Scalar, node: exp.Expression) -> Term:
     if node.args.get("query") is not None:
-        raise refused(
+        raise question_error(
             "DP702",
-            f"IN with a query is not answered: {shown(node)}",
-            "whether a row is kept would depend on other people's rows.",
-            _listed(scalar, node),
+            f"IN with a query is not supported: {node_text(node)}",
+            "it keeps or drops a row because of the rows of other people.",
+            _list_fix(scalar, node),
         )
-    only(node, "this", "expressions")
+    require_only(node, "this", "expressions")
     return compare.is_in(scalar.operand(node.this), [scalar.term(value) for value in node.expressions])
 
 
@@ -197,15 +203,15 @@ _LISTS = {
 }
 
 
-def _listed(scalar: Scalar, node: Any) -> str:
-    """A list that can stand in place of a query; people are not listed: their tables are joined, or nothing is said of them."""
+def _list_fix(scalar: Scalar, node: exp.Expression) -> str:
+    """A fix for IN with a query: a list of values, or a join if the column is the unit."""
     found = scalar.scope.column(node.this) if isinstance(node.this, exp.Column) else None
     if found is None or not found.is_unit:
         column = None if found is None else found.table.columns[found.column]
         values = [] if column is None or column.kind != "text" else list(column.values or ())[:2]
         written = ", ".join(exp.Literal.string(value).sql() for value in values)
         kind = build.kind_of(scalar.term(node.this))
-        return f"{shown(node.this)} IN {f'({written})' if written else _LISTS[kind]}"
+        return f"{node_text(node.this)} IN {f'({written})' if written else _LISTS[kind]}"
     named = {table.name for table in node.args["query"].find_all(exp.Table)}
     tables = scalar.scope.dataset.tables
     for name in sorted(named & tables.keys()):
@@ -214,20 +220,20 @@ def _listed(scalar: Scalar, node: Any) -> str:
     return f"leave {found.column} out of the condition"
 
 
-def _between(scalar: Scalar, node: Any) -> Term:
-    only(node, "this", "low", "high")
+def _between(scalar: Scalar, node: exp.Expression) -> Term:
+    require_only(node, "this", "low", "high")
     ends = [scalar.operand(node.args[end]) for end in ("low", "high")]
     return compare.between(scalar.operand(node.this), *ends)
 
 
-def _like(scalar: Scalar, node: Any) -> Term:
-    only(node, "this", "expression", "negate")
+def _like(scalar: Scalar, node: exp.Expression) -> Term:
+    require_only(node, "this", "expression", "negate")
     matches = compare.like(scalar.operand(node.this), scalar.term(node.expression))
     return build.logic("not", [matches]) if node.args.get("negate") else matches
 
 
-def _case(scalar: Scalar, node: Any) -> Term:
-    only(node, "this", "ifs", "default")
+def _case(scalar: Scalar, node: exp.Expression) -> Term:
+    require_only(node, "this", "ifs", "default")
     whens = [
         (_when(scalar, node.this, branch), scalar.term(branch.args["true"])) for branch in node.args["ifs"]
     ]
@@ -236,14 +242,14 @@ def _case(scalar: Scalar, node: Any) -> Term:
 
 
 def _when(scalar: Scalar, subject: Any, branch: Any) -> Term:
-    only(branch, "this", "true")
+    require_only(branch, "this", "true")
     if subject is None:
         return scalar.condition(branch.this)
     return compare.compare("=", scalar.operand(subject), scalar.operand(branch.this))
 
 
-def _if(scalar: Scalar, node: Any) -> Term:
-    only(node, "this", "true", "false")
+def _if(scalar: Scalar, node: exp.Expression) -> Term:
+    require_only(node, "this", "true", "false")
     otherwise = node.args.get("false")
     whens = [(scalar.condition(node.this), scalar.term(node.args["true"]))]
     return build.case(whens, build.NULL if otherwise is None else scalar.term(otherwise))
@@ -264,10 +270,10 @@ _CONVERTED = {
 }
 
 
-def _cast(scalar: Scalar, node: Any) -> Term:
-    """A conversion that cannot fail and means the same everywhere; else a refusal that says what to write."""
-    only(node, "this", "to", "safe")
-    only(node.args["to"], "this", "nested")
+def _cast(scalar: Scalar, node: exp.Expression) -> Term:
+    """A conversion that never fails and means the same on every engine; others are refused."""
+    require_only(node, "this", "to", "safe")
+    require_only(node.args["to"], "this", "nested")
     target, term = getattr(node.args["to"].this, "name", ""), scalar.term(node.this)
     kind = build.kind_of(term)
     written = term.value if isinstance(node.this, exp.Literal) and isinstance(term, Constant) else None
@@ -283,16 +289,16 @@ def _cast(scalar: Scalar, node: Any) -> Term:
         return term
     if (kind == MOMENT and target in _MOMENTS) or (kind, target) == (TRUTH, "BOOLEAN"):
         return term
-    raise refused(
+    raise question_error(
         "DP705",
-        f"this conversion is not answered: {shown(node)}",
-        "engines round differently, or fail on some rows.",
-        owned(_CONVERTED.get(kind, "COUNT(*)"), node),
+        f"this conversion is not supported: {node_text(node)}",
+        "engines round such conversions differently, or fail on some rows.",
+        with_own_column(_CONVERTED.get(kind, "COUNT(*)"), node),
     )
 
 
-def _extract(scalar: Scalar, node: Any) -> Term:
-    only(node, "this", "expression")
+def _extract(scalar: Scalar, node: exp.Expression) -> Term:
+    require_only(node, "this", "expression")
     return date_part(scalar, node.this.name, node.expression)
 
 
@@ -306,8 +312,8 @@ _HANDLERS: dict[type[Any], Callable[[Scalar, Any], Term]] = {
     exp.Add: _binary(lambda a, b: build.arithmetic("+", a, b)),
     exp.Sub: _binary(lambda a, b: build.arithmetic("-", a, b)),
     exp.Mul: _binary(lambda a, b: build.arithmetic("*", a, b)),
-    exp.Div: _divided("/"),
-    exp.IntDiv: _divided("//"),
+    exp.Div: _division("/"),
+    exp.IntDiv: _division("//"),
     exp.Mod: _binary(build.modulo),
     exp.EQ: _comparison("="),
     exp.NEQ: _comparison("<>"),

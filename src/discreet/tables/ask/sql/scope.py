@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which column a name means: the tables of a FROM, their aliases, and the columns of inlined queries.
+"""Name resolution: the tables of FROM, their aliases, and the columns of inlined queries.
 
-**Guarantee.** A name means one column of the public description, or is refused (DP701). Names without quotes may differ
-in the case of their ASCII letters; all other characters, and names in quotes, are compared exactly, so that a
-look-alike is another name.
+**Guarantee.** A name means one column of the public description, or it is refused (DP701). Unquoted names are compared
+without regard to the case of ASCII letters. All other characters, and names in quotes, are compared exactly, so a
+look-alike is a different name.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.ask.leaf import near
-from discreet.tables.ask.sql.refuse import name_of, only, refused, shown, unsupported
+from discreet.tables.ask.leaf import similar_names
+from discreet.tables.ask.sql.refuse import name_of, node_text, question_error, require_only, unsupported_error
 from discreet.tables.data.dataset import Dataset, Table
 
-__all__ = ["Found", "Scope", "Source", "matching"]
+__all__ = ["ColumnRef", "FromItem", "NameScope", "match_name"]
 
 
 @dataclass(frozen=True)
-class Source:
-    """Something in FROM: a table, or the columns of an inlined query (each an expression in the scope inside)."""
+class FromItem:
+    """An item of FROM: a table, or an inlined query whose columns are expressions in its own scope."""
 
     alias: str
     table: Table | None = None
     optional: bool = False  # of a left join: every column can be NULL
-    inner: Scope | None = None
+    inner: NameScope | None = None
     columns: Mapping[str, exp.Expression] = field(default_factory=dict)
 
     @property
     def names(self) -> Iterable[str]:
-        """The columns that it has."""
+        """The names of its columns."""
         return self.table.columns if self.table is not None else self.columns
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a name means: a column of a table."""
+class ColumnRef:
+    """A column of a table to which a name refers."""
 
     table: Table
     column: str
@@ -48,20 +48,20 @@ class Found:
 
     @property
     def is_unit(self) -> bool:
-        """Whether it says whose row it is."""
+        """Whether it is the column of the privacy unit."""
         return self.table.private and self.column == self.table.unit
 
 
 @dataclass
-class Scope:
-    """The names that an expression may use."""
+class NameScope:
+    """The names that an expression can refer to."""
 
     dataset: Dataset
-    sources: list[Source] = field(default_factory=list)
+    sources: list[FromItem] = field(default_factory=list)
     merged: set[str] = field(default_factory=set)  # the columns of USING: one value, from either side
 
     def tables(self) -> list[Table]:
-        """The tables in it, those of inlined queries too."""
+        """All tables, including those of inlined queries."""
         found = []
         for source in self.sources:
             found += source.inner.tables() if source.inner is not None else []
@@ -69,36 +69,36 @@ class Scope:
         return found
 
     def optional(self) -> frozenset[str]:
-        """The tables of left joins: what is read from them can be NULL."""
+        """The tables of left joins, whose columns can be NULL."""
         inside = frozenset().union(
             *(source.inner.optional() for source in self.sources if source.inner is not None)
         )
         here = {source.table.name for source in self.sources if source.optional and source.table is not None}
         return inside | here
 
-    def meaning(self, node: exp.Column) -> Found | tuple[Scope, exp.Expression]:
-        """The column that is meant, or the expression that an inlined query has in its place."""
+    def meaning(self, node: exp.Column) -> ColumnRef | tuple[NameScope, exp.Expression]:
+        """The column that a name refers to, or the expression of an inlined query."""
         source, name = self.owner(node)
         if source.inner is not None:
             return source.inner, source.columns[name]
         assert source.table is not None
-        return Found(source.table, name, source.optional)
+        return ColumnRef(source.table, name, source.optional)
 
-    def column(self, node: exp.Expression) -> Found | None:
-        """The column that an expression is, if it is nothing more than that."""
+    def column(self, node: exp.Expression) -> ColumnRef | None:
+        """The column, if the expression is a single column; else None."""
         while isinstance(node, exp.Paren):
             node = node.this
         if not isinstance(node, exp.Column):
             return None
         meaning = self.meaning(node)
-        return meaning if isinstance(meaning, Found) else meaning[0].column(meaning[1])
+        return meaning if isinstance(meaning, ColumnRef) else meaning[0].column(meaning[1])
 
     def same(self, one: exp.Expression, other: exp.Expression) -> bool:
-        """Whether two expressions are written alike, however their names are."""
-        return type(one) is type(other) and self._resolved(one) == self._resolved(other)
+        """Whether two expressions are equal once their names are resolved."""
+        return type(one) is type(other) and self._resolve(one) == self._resolve(other)
 
-    def _resolved(self, node: exp.Expression) -> exp.Expression:
-        """A copy with full names for columns, and capitals for functions."""
+    def _resolve(self, node: exp.Expression) -> exp.Expression:
+        """A copy with fully qualified columns, and function names in capitals."""
         copy = node.copy()
         parts: list[Any] = list(copy.find_all(exp.Column, exp.Anonymous))
         for part in parts:
@@ -109,51 +109,53 @@ class Scope:
                 part.set("table", exp.to_identifier(owner[0].alias, quoted=True))
         return copy
 
-    def _owner_or_none(self, node: exp.Column) -> tuple[Source, str] | None:
+    def _owner_or_none(self, node: exp.Column) -> tuple[FromItem, str] | None:
         try:
             return self.owner(node)
         except RefusedQuestion:  # an alias, perhaps: not a column, and so not the same as one
             return None
 
-    def owner(self, node: exp.Column) -> tuple[Source, str]:
-        """What has the column, and the column's name there."""
-        only(node, "this", "table")
+    def owner(self, node: exp.Column) -> tuple[FromItem, str]:
+        """The item of FROM that has the column, and the name of the column there."""
+        require_only(node, "this", "table")
         identifier, prefix = node.this, node.args.get("table")
         if not isinstance(identifier, exp.Identifier):
-            raise _no_column(shown(node), self.sources)
+            raise _no_column_error(node_text(node), self.sources)
         if identifier.name.startswith("$"):
-            raise unsupported(exp.Placeholder(this=identifier.name))
+            raise unsupported_error(exp.Placeholder(this=identifier.name))
         searched = self.sources if prefix is None else [self.source(prefix)]
         hits = [
-            (source, name) for source in searched if (name := matching(identifier, source.names)) is not None
+            (source, name)
+            for source in searched
+            if (name := match_name(identifier, source.names)) is not None
         ]
         if not hits:
-            raise _no_column(identifier.name, searched, quoted=bool(identifier.args.get("quoted")))
+            raise _no_column_error(identifier.name, searched, quoted=bool(identifier.args.get("quoted")))
         if len(hits) > 1 and hits[0][1] not in self.merged and not _all_units(hits):
-            raise refused(
+            raise question_error(
                 "DP701",
-                f"{identifier.name} is in several tables.",
-                "it must be known which one is meant.",
+                f"several tables have a column {identifier.name}.",
+                "the name does not say which of them is meant.",
                 " or ".join(f"{source.alias}.{name}" for source, name in hits),
             )
         return hits[0]
 
-    def source(self, identifier: exp.Identifier) -> Source:
-        """The table that goes by a name here."""
+    def source(self, identifier: exp.Identifier) -> FromItem:
+        """The item of FROM with this name."""
         by_alias = {source.alias: source for source in self.sources}
-        alias = matching(identifier, by_alias)
+        alias = match_name(identifier, by_alias)
         if alias is None:
-            raise refused(
+            raise question_error(
                 "DP701",
-                f"no table goes by the name {identifier.name!r} here.",
-                "a column is looked for in the tables of FROM and JOIN.",
-                f"use {near(identifier.name, by_alias)}",
+                f"FROM has no table named {identifier.name!r}.",
+                "a column must come from a table in FROM or JOIN.",
+                f"use {similar_names(identifier.name, by_alias)}",
             )
         return by_alias[alias]
 
 
-def matching(identifier: Any, names: Iterable[str]) -> str | None:
-    """The one of some names that an identifier means."""
+def match_name(identifier: exp.Identifier, names: Iterable[str]) -> str | None:
+    """The name that an identifier means, or None."""
     known, wanted = list(names), identifier.name
     if wanted in known:
         return str(wanted)
@@ -163,18 +165,18 @@ def matching(identifier: Any, names: Iterable[str]) -> str | None:
     return alike[0] if len(alike) == 1 else None
 
 
-def _all_units(hits: list[tuple[Source, str]]) -> bool:
-    """Private tables are only joined on the unit, so that all of these are equal in every row."""
+def _all_units(hits: list[tuple[FromItem, str]]) -> bool:
+    """Whether all are unit columns; private tables join only on the unit, so these are equal in every row."""
     return all(source.table is not None and name == source.table.unit for source, name in hits)
 
 
-def _no_column(name: str, searched: list[Source], *, quoted: bool = False) -> Exception:
+def _no_column_error(name: str, searched: list[FromItem], *, quoted: bool = False) -> Exception:
     known = [column for source in searched for column in source.names]
     where = " and ".join(source.alias for source in searched) or "the question"
-    fix = f"use {near(name, known)}" if known else "name a table:  SELECT COUNT(*) FROM visits"
-    return refused(
+    fix = f"use {similar_names(name, known)}" if known else "name a table:  SELECT COUNT(*) FROM visits"
+    return question_error(
         "DP701",
         f"{where} has no column {name!r}.",
-        "only columns of the description can be asked about.",
-        f"{fix};   a text is in single quotes:  '{name}'" if quoted else fix,
+        "a question can use only columns of the description.",
+        f"{fix};   a text needs single quotes:  '{name}'" if quoted else fix,
     )

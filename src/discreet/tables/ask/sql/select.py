@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One SELECT as one `Question`: rows, keys, aggregates, and what is done to the released numbers."""
+"""One SELECT as one `Question`: rows, keys, aggregates, and post-processing of the released numbers."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.tables.ask.after import Column, divided_with
-from discreet.tables.ask.question import Key, Order, Output, Question
-from discreet.tables.ask.sql.aggregates import Aggregates, free_name, is_aggregate, words
+from discreet.tables.ask.after import ReleasedColumn, quotient_columns
+from discreet.tables.ask.question import AnswerColumn, Key, Question, SortOrder
+from discreet.tables.ask.sql.aggregates import Aggregates, free_name, is_aggregate, short_name
 from discreet.tables.ask.sql.keys import combinations, key
-from discreet.tables.ask.sql.literals import whole
-from discreet.tables.ask.sql.outside import Outside, Shown
-from discreet.tables.ask.sql.refuse import only, refused, shown, unsupported
-from discreet.tables.ask.sql.rows import Rows, rows
-from discreet.tables.ask.sql.scope import matching
+from discreet.tables.ask.sql.literals import whole_number
+from discreet.tables.ask.sql.outside import PostProcessor, TypedExpression
+from discreet.tables.ask.sql.refuse import node_text, question_error, require_only, unsupported_error
+from discreet.tables.ask.sql.rows import SelectedRows, select_rows
+from discreet.tables.ask.sql.scope import match_name
 from discreet.tables.ask.sql.size import check_size
-from discreet.tables.ask.sql.text import Statement
+from discreet.tables.ask.sql.text import SelectStatement
 from discreet.tables.data.dataset import Dataset
 
 __all__ = ["question"]
@@ -43,21 +43,21 @@ _LONGEST_ANSWER = 10**9
 class _Item:
     """One item of SELECT."""
 
-    node: Any
+    node: exp.Expression
     alias: str
 
 
-def question(statement: Statement, dataset: Dataset) -> Question:
-    """What a SELECT asks of a data set."""
+def question(statement: SelectStatement, dataset: Dataset) -> Question:
+    """The question that a SELECT asks."""
     select = statement.select
     if select.args.get("distinct"):
-        raise unsupported(exp.Distinct(expressions=list(select.expressions)))
-    only(select, *_PARTS)
-    found = rows(select, dataset)
+        raise unsupported_error(exp.Distinct(expressions=list(select.expressions)))
+    require_only(select, *_PARTS)
+    found = select_rows(select, dataset)
     items = [_item(node) for node in select.expressions]
     taken: set[str] = set()
     keys = _keys(select.args.get("group"), items, found, taken)
-    outside = Outside(keys, Aggregates(found, taken))
+    outside = PostProcessor(keys, Aggregates(found, taken))
     outputs, named = _outputs(items, outside, taken)
     outside.named.update(named)
     having = select.args.get("having")
@@ -66,7 +66,7 @@ def question(statement: Statement, dataset: Dataset) -> Question:
         aggregates=(),
         keys=tuple(one for _, one in keys),
         outputs=outputs,
-        having=None if having is None else outside.condition(only(having, "this").this),
+        having=None if having is None else outside.condition(require_only(having, "this").this),
         order=_order(select.args.get("order"), outputs, outside),
         limit=_limit(select.args.get("limit")),
         text=statement.text,
@@ -75,111 +75,111 @@ def question(statement: Statement, dataset: Dataset) -> Question:
     return _with_aggregates(asked, outside)
 
 
-def _with_aggregates(asked: Question, outside: Outside) -> Question:
-    """Those of HAVING and ORDER BY are only known in the end."""
+def _with_aggregates(asked: Question, outside: PostProcessor) -> Question:
+    """The question with its aggregates; those of HAVING and ORDER BY are known only now."""
     if not outside.aggregates.found:
-        raise refused(
+        raise question_error(
             "DP706",
-            "there is no aggregate in the question.",
-            "an answer is made of noisy numbers; a list of values is none.",
+            "the question contains no aggregate.",
+            "an answer consists of noisy numbers, and a list of values cannot have noise.",
             "SELECT ward, COUNT(*) FROM visits GROUP BY ward",
         )
     after = [*(one.of for one in asked.outputs), *(one.of for one in asked.order)]
     after += [] if asked.having is None else [asked.having]
-    quotients = frozenset[str]().union(*map(divided_with, after))
+    quotients = frozenset[str]().union(*map(quotient_columns, after))
     whole_question = replace(asked, aggregates=tuple(outside.aggregates.found), quotients=quotients)
     check_size(whole_question)
     return whole_question
 
 
-def _item(node: Any) -> _Item:
+def _item(node: exp.Expression) -> _Item:
     if isinstance(node, exp.Alias):
-        return _Item(only(node, "this", "alias").this, str(node.alias))
+        return _Item(require_only(node, "this", "alias").this, str(node.alias))
     return _Item(node, "")
 
 
-def _keys(group: Any, items: list[_Item], found: Rows, taken: set[str]) -> list[tuple[Any, Key]]:
+def _keys(group: Any, items: list[_Item], found: SelectedRows, taken: set[str]) -> list[tuple[Any, Key]]:
     if group is None:
         return []
-    only(group, "expressions")
+    require_only(group, "expressions")
     keys: list[tuple[Any, Key]] = []
     for node in group.expressions:
-        item = _grouped(node, items, found)
+        item = _group_item(node, items, found)
         if all(not found.scope.same(item.node, written) for written, _ in keys):
-            name = free_name(item.alias or words(item.node), taken)
+            name = free_name(item.alias or short_name(item.node), taken)
             keys.append((item.node, key(item.node, name, found)))
     return keys
 
 
-def _grouped(node: Any, items: list[_Item], found: Rows) -> _Item:
-    """What GROUP BY means by a position, an alias or an expression."""
+def _group_item(node: exp.Expression, items: list[_Item], found: SelectedRows) -> _Item:
+    """The item that a position, an alias or an expression in GROUP BY means."""
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.Literal) and not node.args.get("is_string"):
-        item = items[whole(node, "a position in GROUP BY", 1, len(items), "GROUP BY") - 1]
+        item = items[whole_number(node, "a position in GROUP BY", 1, len(items), "GROUP BY") - 1]
     else:
         item = _by_alias(node, items, found) or _Item(node, _alias_of(node, items, found))
     if is_aggregate(item.node):
-        raise refused(
+        raise question_error(
             "DP706",
-            f"{shown(item.node)} cannot be grouped by.",
-            "it is a number about a group.",
+            f"GROUP BY cannot use {node_text(item.node)}.",
+            "it is an aggregate, and groups must exist before it.",
             "group by a column",
         )
     return item
 
 
-def _by_alias(node: Any, items: list[_Item], found: Rows) -> _Item | None:
-    """An alias, unless a column goes by that name."""
+def _by_alias(node: exp.Expression, items: list[_Item], found: SelectedRows) -> _Item | None:
+    """The item with this alias; a column of the same name comes first."""
     if (
         not isinstance(node, exp.Column)
         or node.args.get("table")
         or not isinstance(node.this, exp.Identifier)
     ):
         return None
-    if any(matching(node.this, source.names) for source in found.scope.sources):
+    if any(match_name(node.this, source.names) for source in found.scope.sources):
         return None
-    alias = matching(node.this, [item.alias for item in items if item.alias])
+    alias = match_name(node.this, [item.alias for item in items if item.alias])
     return next((item for item in items if item.alias == alias), None) if alias else None
 
 
-def _alias_of(node: Any, items: list[_Item], found: Rows) -> str:
+def _alias_of(node: exp.Expression, items: list[_Item], found: SelectedRows) -> str:
     return next((item.alias for item in items if item.alias and found.scope.same(item.node, node)), "")
 
 
 def _outputs(
-    items: list[_Item], outside: Outside, taken: set[str]
-) -> tuple[tuple[Output, ...], dict[str, Shown]]:
-    """The columns of the answer; a key and an aggregate that is shown for the first time keep their own names."""
-    outputs: list[Output] = []
-    named: dict[str, Shown] = {}
+    items: list[_Item], outside: PostProcessor, taken: set[str]
+) -> tuple[tuple[AnswerColumn, ...], dict[str, TypedExpression]]:
+    """The columns of the answer. A key or an aggregate keeps its own name the first time it is shown."""
+    outputs: list[AnswerColumn] = []
+    named: dict[str, TypedExpression] = {}
     used: set[str] = set()
     for item in items:
         before = len(outside.aggregates.found)
         value = outside.value(item.node, item.alias)
-        own = value.of.name if isinstance(value.of, Column) else ""
+        own = value.of.name if isinstance(value.of, ReleasedColumn) else ""
         is_new = len(outside.aggregates.found) > before  # and was given the alias, or the next free name
         fits = bool(own) and own not in used and (is_new or item.alias in {"", own})
-        name = own if fits else free_name(item.alias or own or words(item.node), taken)
+        name = own if fits else free_name(item.alias or own or short_name(item.node), taken)
         used.add(name)
-        outputs.append(Output(name, value.of))
+        outputs.append(AnswerColumn(name, value.of))
         named.setdefault(item.alias or name, value)
     return tuple(outputs), named
 
 
-def _order(order: Any, outputs: tuple[Output, ...], outside: Outside) -> tuple[Order, ...]:
+def _order(order: Any, outputs: tuple[AnswerColumn, ...], outside: PostProcessor) -> tuple[SortOrder, ...]:
     if order is None:
         return ()
-    only(order, "expressions")
+    require_only(order, "expressions")
     orders = []
     for item in order.expressions:
-        only(item, "this", "desc")
+        require_only(item, "this", "desc")
         of = item.this
         if isinstance(of, exp.Literal) and not of.args.get("is_string"):
-            after = outputs[whole(of, "a position in ORDER BY", 1, len(outputs), "ORDER BY") - 1].of
+            after = outputs[whole_number(of, "a position in ORDER BY", 1, len(outputs), "ORDER BY") - 1].of
         else:
             after = outside.value(of).of
-        orders.append(Order(after, bool(item.args.get("desc"))))
+        orders.append(SortOrder(after, bool(item.args.get("desc"))))
     return tuple(orders)
 
 
@@ -187,6 +187,6 @@ def _limit(limit: Any) -> int | None:
     if limit is None:
         return None
     if not isinstance(limit, exp.Limit):
-        raise refused("DP702", "FETCH is not answered.", "LIMIT says the same.", "LIMIT 10")
-    only(limit, "expression")
-    return whole(limit.expression, "LIMIT", 0, _LONGEST_ANSWER, "LIMIT")
+        raise question_error("DP702", "FETCH is not supported.", "LIMIT means the same.", "LIMIT 10")
+    require_only(limit, "expression")
+    return whole_number(limit.expression, "LIMIT", 0, _LONGEST_ANSWER, "LIMIT")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a question becomes when an engine spells it out: where a part is written several times, parts multiply.
+"""The length of a question as an engine sees it: an operator that copies its operand multiplies the length.
 
-**Guarantee.** A question that passes is written out in a few thousand terms, which take an engine some seconds, so that
-none is brought down by a short text. The factors are about what `engines/write.py` copies.
+**Guarantee.** An accepted question has at most a few thousand terms, which take an engine some seconds, so a short text
+cannot bring an engine down. The factors are about as many copies as `engines/write.py` makes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from discreet.tables.ask.question import Question
-from discreet.tables.ask.sql.refuse import refused
+from discreet.tables.ask.sql.refuse import question_error
 from discreet.tables.data import expr as e
 from discreet.tables.data.expr import Expr
 from discreet.tables.data.sums import Filtered, Lookup, Paired, Relation
@@ -24,20 +24,20 @@ _DATE = 150  # a part of a date is a formula of this many terms
 
 
 def check_size(question: Question) -> None:
-    """Refuse a question that would be too long."""
+    """Refuse a question that is too long for an engine."""
     parts = [*_conditions(question.rows), *(key.of for key in question.keys)]
     parts += [one.of for one in question.aggregates if one.of is not None]
     if sum(length(part) for part in parts) > MOST:
-        raise refused(
+        raise question_error(
             "DP702",
-            "the question becomes too long when it is written out for an engine.",
-            "divisions, LEAST, GREATEST, CLAMP and parts of dates inside one another multiply.",
-            "write them beside one another, and not inside",
+            "the question becomes too long when it is translated for an engine.",
+            "nested divisions, LEAST, GREATEST, CLAMP and parts of dates multiply its length.",
+            "write them side by side instead of nesting them",
         )
 
 
 def length(expr: Expr) -> int:
-    """The number of terms of an expression, at most."""
+    """An upper bound on the number of terms of an expression."""
     inside = [length(part) for part in expr.parts]
     if isinstance(expr, e.Extreme):
         total = inside[0]
@@ -55,7 +55,7 @@ def _copies(expr: Expr) -> int:
     if isinstance(expr, e.Bucket):
         even = len({after - before for before, after in pairwise(expr.edges)}) == 1
         return 6 if even else len(expr.edges) + 4
-    return {e.Clamp: 3, e.Modulo: 2, e.Part: _DATE}.get(type(expr), 1)
+    return {e.Clamp: 3, e.Modulo: 2, e.DatePart: _DATE}.get(type(expr), 1)
 
 
 def _conditions(rows: Relation) -> Iterator[Expr]:

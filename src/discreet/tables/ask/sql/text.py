@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a text to one SELECT: what is one statement, short and flat enough, and what surrounds it.
+"""Parses a text to one SELECT, and reads EXPLAIN PRIVACY before it and WITH ( … ) behind it.
 
     EXPLAIN PRIVACY  SELECT … FROM …  WITH (epsilon = 0.1) ;
 
-**Guarantee.** The text is parsed to a tree and never pasted into another text. What comes out is one SELECT with nothing
-before or after it but what is drawn above; everything else is refused, whatever is in it.
+**Guarantee.** The text is parsed to a tree and never pasted into another text. The result is one SELECT, with nothing
+around it but the two parts above. Everything else is refused. Texts that are too long or nested too deeply are
+refused before they are parsed.
 """
 
 from __future__ import annotations
@@ -12,17 +13,16 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from discreet.errors import BadParameter
-from discreet.tables.ask.sql.dialect import Plain
-from discreet.tables.ask.sql.refuse import refused, unsupported
+from discreet.tables.ask.sql.dialect import PlainDialect
+from discreet.tables.ask.sql.refuse import question_error, unsupported_error
 
-__all__ = ["OPTIONS", "Statement", "statement"]
+__all__ = ["OPTIONS", "SelectStatement", "parse_statement"]
 
 #: What may stand in a trailing WITH ( … ).
 OPTIONS = ("epsilon", "delta", "rho", "error", "confidence")
@@ -38,8 +38,8 @@ _PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
 
 
 @dataclass(frozen=True)
-class Statement:
-    """A SELECT, whether only its cost was asked for, and the options that were written behind it."""
+class SelectStatement:
+    """A SELECT, whether EXPLAIN PRIVACY stands before it, and the options behind it."""
 
     select: exp.Select
     text: str
@@ -47,9 +47,10 @@ class Statement:
     options: Mapping[str, float | str]
 
 
-def statement(text: Any) -> Statement:
-    """The one statement of a text."""
-    found = _tokens(_checked(text))
+def parse_statement(text: object) -> SelectStatement:
+    """The only statement of a text."""
+    text = _validate_text(text)
+    found = _tokens(text)
     if found and found[-1].token_type == TokenType.SEMICOLON:
         found = found[:-1]
     _check_shape(found)
@@ -59,68 +60,68 @@ def statement(text: Any) -> Statement:
     found, options = _split_options(found)
     _check_start(found)
     written = text[found[0].start : found[-1].end + 1]
-    return Statement(_parsed(written), written, explain, options)
+    return SelectStatement(_parse_select(written), written, explain, options)
 
 
-def _checked(text: Any) -> str:
+def _validate_text(text: object) -> str:
     if not isinstance(text, str):
         raise BadParameter(
             "DP104",
             f"a question must be a text, not {type(text).__name__}.",
-            why="it is parsed, and recorded as it was asked.",
+            why="the ledger records the text of each question.",
             fix='session.sql("SELECT COUNT(*) FROM visits", epsilon=0.1)',
         )
     if len(text) > _LONGEST:
-        raise refused(
+        raise question_error(
             "DP702",
             f"the question is longer than {_LONGEST} characters.",
-            "a person wrote none that long, and reading it takes the time of others.",
+            "parsing a very long text blocks a shared server.",
             "put long lists into a public table and join it",
         )
     if any(unicodedata.category(c) in {"Cc", "Cf", "Cs", "Co", "Cn"} and c not in "\t\r\n" for c in text):
-        raise refused(
+        raise question_error(
             "DP702",
-            "the question holds characters that cannot be seen.",
-            "what is recorded must be what a person reads.",
-            "type it again, or remove control characters",
+            "the question contains invisible characters.",
+            "the ledger must record what a person reads.",
+            "remove the control characters, or type the question again",
         )
     return text
 
 
 def _tokens(text: str) -> list[Token]:
     try:
-        return list(Plain().tokenize(text))
+        return list(PlainDialect().tokenize(text))
     except (SqlglotError, ValueError) as error:
-        raise refused(
+        raise question_error(
             "DP702",
-            "the question ends inside a text or a name that was opened.",
-            "nothing is guessed.",
+            "a quote in the question is opened and never closed.",
+            "the end of the text or name is unknown.",
             "close every quote:  ward = 'A'",
         ) from error
 
 
 def _check_shape(found: Sequence[Token]) -> None:
-    """Not too many words, not too deep, one statement, no number that runs into a name."""
+    """Refuse too many words, too deep nesting, several statements, and a number that runs into a name."""
     if len(found) > _MOST_TOKENS:
-        raise _too_deep(f"the question has more than {_MOST_TOKENS} words.")
+        raise _too_deep_error(f"the question has more than {_MOST_TOKENS} words.")
     depth = prefixes = 0
     for at, token in enumerate(found):
         depth += (token.token_type in _OPENERS) - (token.token_type in _CLOSERS)
         prefixes = prefixes + 1 if token.token_type in _PREFIXES else 0
         if max(depth, prefixes) > _DEEPEST:
-            raise _too_deep(f"the question is nested more than {_DEEPEST} deep.")
+            raise _too_deep_error(f"the question is nested more than {_DEEPEST} levels deep.")
         if token.token_type == TokenType.SEMICOLON:
-            raise refused(
+            raise question_error(
                 "DP702",
-                "there are several statements.",
-                "each question is charged for itself.",
+                "the text contains several statements.",
+                "each question is charged separately.",
                 "ask them one by one",
             )
         if at and _runs_on(found[at - 1], token):
-            raise refused(
+            raise question_error(
                 "DP702",
                 f"a number runs into a name: {found[at - 1].text}{token.text}",
-                "it would be read as a number with an alias.",
+                "SQL would read it as a number with an alias.",
                 "write numbers in digits:  1000",
             )
 
@@ -149,11 +150,11 @@ _AFTER_NUMBERS = {
 }
 
 
-def _too_deep(what: str) -> Exception:
-    return refused(
+def _too_deep_error(what: str) -> Exception:
+    return question_error(
         "DP702",
         what,
-        "reading it would exhaust the machine that others use too.",
+        "parsing it would exhaust a shared server.",
         "put long lists into a public table and join it; use CLAMP and BUCKET instead of nested CASE",
     )
 
@@ -179,11 +180,11 @@ def _options(found: Sequence[Token]) -> dict[str, float | str]:
         ended = len(item) == 3 or (len(item) == 4 and item[3].token_type == TokenType.COMMA)
         name = item[0].text.lower() if item else ""
         if not (simple and ended and name in OPTIONS and name not in options):
-            raise _bad_options()
+            raise _options_error()
         options[name] = _option(item[2])
         if len(item) == 3:
             return options
-    raise _bad_options()
+    raise _options_error()
 
 
 def _option(token: Token) -> float | str:
@@ -191,14 +192,14 @@ def _option(token: Token) -> float | str:
         return float(token.text)
     if token.token_type == TokenType.STRING:
         return token.text
-    raise _bad_options()
+    raise _options_error()
 
 
-def _bad_options() -> Exception:
-    return refused(
+def _options_error() -> Exception:
+    return question_error(
         "DP702",
-        "WITH ( … ) is not a list of options.",
-        f"the options are {', '.join(OPTIONS)}, each once, with a number or a text.",
+        "WITH ( … ) is not a valid list of options.",
+        f"the options are {', '.join(OPTIONS)}; each may appear once, with a number or a text.",
         "SELECT COUNT(*) FROM visits WITH (epsilon = 0.1)",
     )
 
@@ -207,29 +208,29 @@ def _check_start(found: Sequence[Token]) -> None:
     first = found[0].text.upper() if found else ""
     if first in {"SELECT", "WITH"}:
         return
-    raise refused(
+    raise question_error(
         "DP702",
         "the question is not a SELECT." if first else "the question is empty.",
-        "a session answers questions; it changes nothing and shows no rows.",
+        "a session answers questions; it never changes data or shows rows.",
         "SELECT COUNT(*) FROM visits   or   EXPLAIN PRIVACY SELECT COUNT(*) FROM visits",
     )
 
 
-def _parsed(text: str) -> exp.Select:
+def _parse_select(text: str) -> exp.Select:
     try:
-        trees = Plain().parse(text)
+        trees = PlainDialect().parse(text)
     except (SqlglotError, RecursionError, ValueError, TypeError, AttributeError, LookupError) as error:
-        raise refused(
+        raise question_error(
             "DP702",
-            "the question cannot be read as one SELECT" + _place(error),
-            "nothing is guessed.",
+            "the question cannot be parsed as one SELECT" + _place(error),
+            "only a text with one meaning is answered.",
             "SELECT ward, COUNT(*) AS n FROM visits WHERE days > 2 GROUP BY ward",
         ) from None
     tree = trees[0] if len(trees) == 1 else None
     if not isinstance(tree, exp.Select):
-        raise unsupported(tree if isinstance(tree, exp.Expression) else exp.Subquery())
+        raise unsupported_error(tree if isinstance(tree, exp.Expression) else exp.Subquery())
     if _height(tree) > _TALLEST:
-        raise _too_deep(f"the question is nested more than {_TALLEST} deep.")
+        raise _too_deep_error(f"the question is nested more than {_TALLEST} levels deep.")
     return tree
 
 
@@ -240,7 +241,7 @@ def _place(error: Exception) -> str:
 
 
 def _height(tree: exp.Expression) -> int:
-    """The height of a tree in which a run of ANDs, or of ORs, counts once; without recursion."""
+    """The height of a tree, computed without recursion. A run of ANDs, or of ORs, counts once."""
     tallest, waiting = 0, [(tree, 1)]
     while waiting:
         node, height = waiting.pop()

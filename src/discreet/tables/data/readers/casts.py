@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a text becomes a value of the kind that a description says.
+"""Casts texts to the kind that the description gives to their column.
 
-**Guarantee.** Each text for itself, and to NULL where it is not written like a value of that kind: no text makes another one fail.
+**Guarantee.** Each text is cast by itself, to NULL if it is not a value of that kind. No text makes another one fail.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 from discreet.tables.data.readers.sound import library
 
-__all__ = ["cast", "described", "quoted"]
+__all__ = ["cast", "cast_columns", "quote_name"]
 
-#: As DuckDB writes it; {0} is the column.
+#: Terms of DuckDB; {0} is the column.
 _CASTS = {
     "integer": "CASE WHEN regexp_full_match({0}, '[+-]?[0-9]{{1,18}}') THEN TRY_CAST({0} AS BIGINT) END",
     "real": "TRY_CAST({0} AS DOUBLE)",
@@ -25,21 +25,21 @@ _CASTS = {
 
 
 def cast(name: str, kind: str) -> str:
-    """A column of texts as one of a kind, in DuckDB's SQL."""
-    return _CASTS[kind].format(quoted(name)) if kind in _CASTS else quoted(name)
+    """The term of DuckDB that casts a column of texts to a kind."""
+    return _CASTS[kind].format(quote_name(name)) if kind in _CASTS else quote_name(name)
 
 
-def described(table: Any, kinds: Mapping[str, str]) -> Any:
-    """An Arrow table of sound texts, with the columns that have a kind as values of that kind."""
+def cast_columns(table: Any, kinds: Mapping[str, str]) -> Any:
+    """An Arrow table of sound texts, with columns cast to their kinds."""
     if not any(kind in _CASTS for kind in kinds.values()):
         return table
     names = table.column_names
-    terms = ", ".join(f"{cast(name, kinds.get(name, ''))} AS {quoted(name)}" for name in names)
+    terms = ", ".join(f"{cast(name, kinds.get(name, ''))} AS {quote_name(name)}" for name in names)
     with library("duckdb").connect() as connection:
         connection.register("texts", table)
         return connection.sql(f"SELECT {terms} FROM texts").to_arrow_table()  # noqa: S608 - every name is quoted
 
 
-def quoted(name: str) -> str:
-    """A name in DuckDB's SQL."""
+def quote_name(name: str) -> str:
+    """A name in quotes, for DuckDB."""
     return '"' + name.replace('"', '""') + '"'

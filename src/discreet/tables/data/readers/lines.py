@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-r"""Text files line by line: a line is a record, whatever it holds.
+r"""Reads text files line by line: every line is a record.
 
-**Guarantee.** The row of a line is a function of the bytes of that line and of the number of columns: changing, adding or
-removing a line changes, adds or removes that row alone. A quote that is never closed ends with its line.
+**Guarantee.** A row depends only on the bytes of its line and on the number of columns. Changing, adding or removing a line
+changes, adds or removes that row alone. An open quote ends with its line.
 
     ends in \n or \r\n          every \n ends a line, also one between quotes
     empty                     no record
@@ -11,13 +11,13 @@ removing a line changes, adds or removes that row alone. A quote that is never c
     anything else             a record whose cells are all NULL
     a cell                    NULL if it is empty or not UTF-8
 
-Why. In RFC 4180 a quoted cell may hold line breaks. Then whether a line is inside quotes depends on all quotes above it: one
-record could swallow those of everybody below. No rule that keeps line breaks in cells is local, so they are not kept. A record that
-somebody wrote over several lines has an odd number of quotes in its first and its last line, which are therefore not well formed:
-it cannot pass for records of other people, unless a line in its middle is written like one.
+Why. In RFC 4180 a quoted cell may contain line breaks. Whether a line is inside quotes then depends on all quotes above it, and
+one record could swallow all records below it. No rule that allows line breaks in cells is local, so they are not allowed. A
+record written over several lines has an odd number of quotes in its first and in its last line, so both are malformed. It cannot
+pass for records of other people, unless a line in its middle looks like one.
 
-How. Positions of quotes, delimiters and line ends are found for a block of lines at a time. A delimiter separates two cells if the
-number of quotes between the start of its line and itself is even; nothing is carried from line to line.
+How. The positions of quotes, delimiters and line ends are computed for blocks of lines. A delimiter separates two cells if the
+number of quotes between the start of its line and itself is even. Nothing is carried from line to line.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.tables.data.readers.sound import library, sound_column
+from discreet.tables.data.readers.sound import library, sanitize_column
 
 __all__ = ["read", "rows"]
 
-#: So many bytes are looked at together; a longer line is looked at as a whole.
+#: The size of a block in bytes; a longer line is a block of its own.
 _BLOCK: Final = 1 << 22
 _NEWLINE, _RETURN, _QUOTE = 10, 13, 34
 
@@ -50,20 +50,20 @@ def read(path: Path, delimiter: str, names: list[str]) -> Any:
 
 
 def rows(block: bytes, delimiter: str, names: list[str]) -> Any:
-    """The records of some whole lines."""
+    """The records of a block of whole lines."""
     pa = library("pyarrow")
     lines = _Lines.of(np.frombuffer(block, np.uint8), ord(delimiter))
     starts, stops, good = lines.cells(len(names))
     columns = []
     for place in range(len(names)):
-        cells = _gathered(lines.data, starts[:, place], stops[:, place], good)
+        cells = _gather(lines.data, starts[:, place], stops[:, place], good)
         column = pa.chunked_array([library("pyarrow.compute").replace_substring(cells, b'""', b'"')])
-        columns.append(sound_column(column, pa.large_string()))
+        columns.append(sanitize_column(column, pa.large_string()))
     return pa.table(columns, names=names)
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """The bytes below the first line, cut at ends of lines."""
+    """The bytes below the first line, in blocks of whole lines."""
     with path.open("rb") as file:
         file.readline()
         rest: list[bytes] = []
@@ -79,7 +79,7 @@ def _blocks(path: Path) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class _Lines:
-    """Some bytes, where their lines begin and stop, and where their quotes and delimiters are."""
+    """A block of bytes with the positions of its lines, quotes and delimiters."""
 
     data: NDArray[np.uint8]
     starts: Places
@@ -101,7 +101,7 @@ class _Lines:
         return cls(data, starts[some], stops[some], quotes, delimiters, delimiter)
 
     def cells(self, columns: int) -> tuple[Places, Places, NDArray[np.bool_]]:
-        """Where the cells of each line start and stop, and whether it is well formed; a cell of others is empty."""
+        """The starts and stops of the cells of each line, and whether it is well formed; cells of malformed lines are empty."""
         separators, count = self._separators()
         good = (count == columns - 1) & self._is_well_quoted()
         inner = separators[np.repeat(good, count)].reshape(int(good.sum()), columns - 1)
@@ -121,10 +121,10 @@ class _Lines:
         return self.delimiters[outside], np.bincount(line[outside], minlength=self.starts.size)
 
     def _is_well_quoted(self) -> NDArray[np.bool_]:
-        """Whether the quotes of each line are even in number and each stands where it opens, closes, or is one of two."""
+        """Whether each line has an even number of quotes, and each quote opens, closes or is doubled."""
         line = np.searchsorted(self.starts, self.quotes, "right") - 1
         opens = (np.arange(self.quotes.size) - self._first_quotes()[line]) % 2 == 0
-        # beside an opening quote is what comes before it, beside a closing one what comes after it
+        # The neighbour of an opening quote is before it, that of a closing quote after it.
         at_edge = np.where(opens, self.quotes == self.starts[line], self.quotes + 1 == self.stops[line])
         beside = self.data[np.clip(np.where(opens, self.quotes - 1, self.quotes + 1), 0, self.data.size - 1)]
         stray = ~(at_edge | (beside == _QUOTE) | (beside == self.delimiter))
@@ -136,7 +136,7 @@ class _Lines:
         return np.searchsorted(self.quotes, self.starts)
 
 
-def _gathered(data: NDArray[np.uint8], starts: Places, stops: Places, good: NDArray[np.bool_]) -> Any:
+def _gather(data: NDArray[np.uint8], starts: Places, stops: Places, good: NDArray[np.bool_]) -> Any:
     """Cells as bytes; NULL where they are empty or their line is not well formed."""
     pa = library("pyarrow")
     sizes = np.where(good, stops - starts, 0)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parquet files as they are: their columns, and no others.
+"""Reads Parquet files.
 
-**Guarantee.** Names and types come from the footers, and all files have the same. No cell makes reading fail: texts are read as
-bytes and moments as numbers, and only then become what they are, each for itself, as in `sound`. The name of a folder or a
-file changes nothing, unless somebody asks for it: a column that no file has and that the description names, or the unit, is taken
+**Guarantee.** Names and types come from the footers, which are the same in all files. No cell makes reading fail: texts are
+read as bytes and moments as numbers, and each cell is converted by itself, as in `sound`. The names of folders and files
+have no effect, with one exception: a column that no file has, and that the description names or that is the unit, is taken
 from folders such as `year=2026/`, as text that is cast like a cell of a text file.
 
-What would break it: a reader's own conversions, which fail for all rows if they fail for one, and its own idea of what
-folders mean, which can put one person's rows under the names of others.
+What would break it: conversions by the reader, which fail for all rows if they fail for one, and partitioning by the reader,
+which could give the rows of one person to others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.tables.data import rules
-from discreet.tables.data.readers.casts import cast, described, quoted
+from discreet.tables.data.readers.casts import cast, cast_columns, quote_name
 from discreet.tables.data.readers.sound import (
     FIRST,
     LAST,
@@ -27,35 +27,35 @@ from discreet.tables.data.readers.sound import (
     is_text,
     kind_of,
     library,
-    sound_column,
-    stored,
+    raw_type,
+    sanitize_column,
 )
 
 __all__ = ["ENDINGS", "Parquet", "footer"]
 
 ENDINGS = (".parquet", ".pq")
 _OTHER = "CAST(NULL AS BLOB)"
-#: The name under which Arrow keeps its own types in a footer.
+#: The key under which Arrow stores its own types in a footer.
 _NOTE = b"ARROW:schema"
 
 
 @dataclass(frozen=True)
 class Parquet:
-    """Some files with one schema, and the columns that are taken from the names of their folders."""
+    """Files with one schema, and the columns that come from the names of their folders."""
 
     paths: tuple[Path, ...]
-    sources: tuple[Any, ...]  # a path each, or the bytes that are read in its place
+    sources: tuple[Any, ...]  # a path, or the bytes to read instead
     schema: Any
-    folders: Mapping[str, str] = field(default_factory=dict)  # with the kinds that they are described as
+    folders: Mapping[str, str] = field(default_factory=dict)  # with their kinds in the description
 
     @classmethod
     def of(cls, paths: Sequence[Path], wanted: Mapping[str, str] | None = None) -> Parquet:
-        """Files that belong together; a column that is `wanted` and that no file has is looked for in the folders."""
+        """The files at `paths`; a `wanted` column that no file has is taken from the names of folders."""
         sources = [_source(path) for path in paths]
         schemas = [_footer(source, path) for source, path in zip(sources, paths, strict=True)]
         if any(_signature(other) != _signature(schemas[0]) for other in schemas):
             fix = "save all files with the same columns, of the same types"
-            raise rules.wrong(paths[0].name, "other files have other columns, or other types.", fix)
+            raise rules.description_error(paths[0].name, "the files have different columns or types.", fix)
         schema = schemas[0]
         missing = {name: kind for name, kind in (wanted or {}).items() if name not in schema.names}
         folders = {
@@ -64,13 +64,13 @@ class Parquet:
         return cls(tuple(paths), tuple(sources), schema, folders)
 
     def dataset(self) -> Any:
-        """The columns that can be asked about, as an Arrow data set of bytes and numbers."""
+        """The usable columns, as an Arrow data set of bytes and numbers."""
         pa, datasets = library("pyarrow"), library("pyarrow.dataset")
         known = {name: kind for name, kind in self._types.items() if kind_of(kind) != "other"}
-        # a date is a date: every engine has all that a file can hold
-        fields = [(name, kind if kind == pa.date32() else stored(kind)) for name, kind in known.items()]
+        # Dates stay dates, because every engine has all dates that a file can hold.
+        fields = [(name, kind if kind == pa.date32() else raw_type(kind)) for name, kind in known.items()]
         texts = pa.schema([(name, pa.string()) for name in self.folders])
-        # a data set has a column at least; one that no file has is NULL in all rows
+        # A data set needs a column; one that no file has is NULL in all rows.
         fields = fields or [("".join(self.schema.names) + "_", pa.bool_())]
         named, read_as = datasets.partitioning(texts, flavor="hive"), datasets.ParquetFileFormat()
         local = library("pyarrow.fs").LocalFileSystem()
@@ -84,7 +84,7 @@ class Parquet:
         return datasets.FileSystemDataset(fragments, pa.schema([*kept, *texts]), read_as)
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[Any]:
-        """The rows as Arrow tables that are sound, some at a time; of all columns, or of those that are named."""
+        """The rows as sound Arrow tables, batch by batch; of all columns, or of those in `names`."""
         pa = library("pyarrow")
         types = self._types
         chosen = list(types if names is None else names)
@@ -92,12 +92,14 @@ class Parquet:
         for batch in self.dataset().scanner(columns=read).to_batches():
             nothing = pa.nulls(batch.num_rows, pa.binary())
             raw = {name: batch.column(name) if name in read else nothing for name in chosen}
-            yield self._made(chosen, {name: pa.chunked_array([cells]) for name, cells in raw.items()})
+            yield self._sanitized_table(
+                chosen, {name: pa.chunked_array([cells]) for name, cells in raw.items()}
+            )
 
     def empty(self) -> Any:
-        """No rows, of the types that all rows have."""
+        """An empty table with the types of the rows."""
         pa = library("pyarrow")
-        return self._made(
+        return self._sanitized_table(
             list(self._types), {name: pa.chunked_array([], kind) for name, kind in self._types.items()}
         )
 
@@ -105,22 +107,22 @@ class Parquet:
         """All rows in memory."""
         return library("pyarrow").concat_tables([self.empty(), *self.batches()])
 
-    def _made(self, names: list[str], raw: Mapping[str, Any]) -> Any:
-        columns = [sound_column(raw[name], self._types[name]) for name in names]
-        return described(library("pyarrow").table(columns, names=names), self.folders)
+    def _sanitized_table(self, names: list[str], raw: Mapping[str, Any]) -> Any:
+        columns = [sanitize_column(raw[name], self._types[name]) for name in names]
+        return cast_columns(library("pyarrow").table(columns, names=names), self.folders)
 
     @property
     def _types(self) -> dict[str, Any]:
-        """The declared types; dates lie in a file as days, whatever they are called."""
+        """The declared types; a file stores every date as days."""
         pa = library("pyarrow")
         told = {one.name: pa.date32() if kind_of(one.type) == "date" else one.type for one in self.schema}
         return told | dict.fromkeys(self.folders, pa.string())
 
     def plain_terms(self) -> dict[str, str] | None:
-        """Every column as DuckDB writes it, from what its own reader gives; None where that could be another value.
+        """Every column as a term of DuckDB on its own Parquet reader; None where that reader could give other values.
 
-        Its reader gives the same values as `dataset` and `terms`, or fails: on texts that are not UTF-8. Of other types than these
-        it narrows numbers, or reads ends of a type as infinities, without a word.
+        For these types its reader gives the same values as `dataset` and `terms`, or fails on texts that are not UTF-8. For other
+        types it narrows numbers, or reads the ends of a type as infinities, without an error.
         """
         pa = library("pyarrow")
         same = {
@@ -135,14 +137,14 @@ class Parquet:
         }
         made = {}
         for one in self.schema:
-            kind, column = one.type, quoted(one.name)
+            kind, column = one.type, quote_name(one.name)
             kind = kind.value_type if pa.types.is_dictionary(kind) else kind
             if kind_of(kind) == "other":
                 made[one.name] = _OTHER
             elif kind in same:
                 made[one.name] = column
             elif is_text(kind):
-                # there and back: so DuckDB does not know what a file says of its texts, and cannot leave a row out unread
+                # Encoded and decoded, so that DuckDB cannot skip rows because of the statistics in a file.
                 made[one.name] = f"DECODE(ENCODE({column}))"
             elif pa.types.is_timestamp(kind) and kind.unit == "us":
                 made[one.name] = _near_moment(column, kind)
@@ -151,7 +153,7 @@ class Parquet:
         return None if self.folders else made
 
     def terms(self) -> dict[str, str]:
-        """Every column as DuckDB writes it, from those of `dataset`."""
+        """Every column as a term of DuckDB on `dataset`."""
         made = {one.name: _term(one.name, one.type) for one in self.schema}
         return made | {name: cast(name, kind) for name, kind in self.folders.items()}
 
@@ -162,16 +164,16 @@ def footer(path: Path) -> Any:
 
 
 def _source(path: Path) -> Any:
-    """The path of a file; or its bytes without Arrow's note that a column was a dictionary.
+    """The path of a file, or its bytes without Arrow's own schema if that names dictionaries.
 
-    Arrow would make a dictionary of it again, by a conversion that fails for all rows if one text is not UTF-8.
+    Arrow would build such a dictionary again, by a conversion that fails for all rows if one text is not UTF-8.
     """
     pa, parquet = library("pyarrow"), library("pyarrow.parquet")
     kinds = parquet.read_metadata(path).schema.to_arrow_schema().types
     if not any(pa.types.is_dictionary(kind) for kind in kinds):
         return str(path)
     with path.open("rb") as file:
-        # a private copy: what is written to it does not reach the file
+        # A private copy: writing to it does not change the file.
         held = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     length = int.from_bytes(held[-8:-4], "little")
     place = held.find(_NOTE, len(held) - 8 - length)
@@ -182,7 +184,7 @@ def _source(path: Path) -> Any:
 
 
 def _footer(source: Any, path: Path) -> Any:
-    """The columns of a file and their types; a decimal of any length is of no type that is read."""
+    """The columns of a file and their types; a decimal of variable length has no supported type."""
     pa, parquet = library("pyarrow"), library("pyarrow.parquet")
     noted = parquet.read_metadata(path).schema.to_arrow_schema()
     told = parquet.read_metadata(pa.BufferReader(source) if isinstance(source, pa.Buffer) else source).schema
@@ -193,12 +195,12 @@ def _footer(source: Any, path: Path) -> Any:
         is_odd = kind_of(note.type) == "other" or (one.name in long and pa.types.is_decimal(one.type))
         fields.append(pa.field(one.name, pa.binary() if is_odd else one.type))
     if len({one.name for one in fields}) < len(fields):
-        raise rules.wrong(path.name, "two of its columns have the same name.", "rename one of them")
+        raise rules.description_error(path.name, "two columns have the same name.", "rename one of them")
     return pa.schema(fields)
 
 
 def _signature(schema: Any) -> dict[str, tuple[str, str]]:
-    """What must be the same in all files, whatever the order of the columns and the way in which texts are kept."""
+    """What must be the same in all files; the order of columns and the encoding of texts may differ."""
     pa = library("pyarrow")
     plain = {
         one.name: one.type.value_type if pa.types.is_dictionary(one.type) else one.type for one in schema
@@ -216,7 +218,7 @@ def _term(name: str, kind: Any) -> str:
     pa = library("pyarrow")
     if pa.types.is_dictionary(kind):
         return _term(name, kind.value_type)
-    column, known = quoted(name), kind_of(kind)
+    column, known = quote_name(name), kind_of(kind)
     if known == "text":
         return f"TRY(DECODE({column}))" if is_text(kind) else _uuid(column)
     if known == "timestamp":
@@ -227,17 +229,17 @@ def _term(name: str, kind: Any) -> str:
 
 
 def _near_moment(column: str, kind: Any) -> str:
-    """A moment of DuckDB within the years 1 to 9999; infinities are the ends of the type and are moved like any other."""
+    """A moment of DuckDB clamped to the years 1 to 9999; infinities are clamped too."""
     native = "TIMESTAMPTZ" if kind.tz else "TIMESTAMP"
     zone = "+00" if kind.tz else ""
     first, last = (f"{native} '{end}{zone}'" for end in ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"))
     kept = f"GREATEST(LEAST({column}, {last}), {first})"
-    # a greatest of some arguments passes over NULL
+    # GREATEST ignores NULL arguments.
     return f"CASE WHEN {column} IS NOT NULL THEN MAKE_TIMESTAMP(EPOCH_US({kept})) END"
 
 
 def _micros(column: str, unit: str) -> str:
-    """As `sound` does it."""
+    """Microseconds, computed as in `sound`."""
     first, last = FIRST[1], LAST[1]
     if unit == "ns":
         near = f"DIVIDE({column}, 1000)"

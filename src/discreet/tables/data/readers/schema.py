@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The columns of a file and their kinds, from its schema alone.
 
-**Guarantee.** No row is read: of a Parquet or an Arrow file its schema block, of a text file its first line, of a
-database its catalogue. A text file says nothing of kinds, so every column of it is text until a description says
-otherwise: types that a reader guesses from the rows depend on them.
+**Guarantee.** No row is read. Of a Parquet or an Arrow file only the schema block is read, of a text file the first line,
+of a database the catalogue. A text file declares no types, so each of its columns is text until a description says
+otherwise; types guessed from rows would depend on the rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
     "is_sqlite",
     "kinds",
     "library",
-    "unreadable",
+    "unreadable_error",
 ]
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
@@ -47,33 +47,33 @@ def kinds(path: str | Path, table: str = "") -> dict[str, str]:
     if suffix in DELIMITERS:
         return dict.fromkeys(header(place), "text")
     if suffix in parquet.ENDINGS:
-        schema = opened(lambda: parquet.footer(place), place)
+        schema = guard_opening(lambda: parquet.footer(place), place)
     elif suffix in _ARROW:
-        schema = opened(lambda: library("pyarrow").ipc.open_file(str(place)).schema, place)
+        schema = guard_opening(lambda: library("pyarrow").ipc.open_file(str(place)).schema, place)
     elif suffix in _SQLITE:
-        return dict(opened(lambda: sqlite.kinds(place, table), place))
+        return dict(guard_opening(lambda: sqlite.kinds(place, table), place))
     elif suffix == _DUCKDB:
-        schema = opened(lambda: _of_database(place, table), place)
+        schema = guard_opening(lambda: _of_database(place, table), place)
     else:
         check_kind(place)
-        raise unopened(f"{place.name}: files of this kind have no schema of their own.")
+        raise unopened(f"{place.name}: files of this format have no schema.")
     return {field.name: kind_of(field.type) for field in schema}
 
 
 def check_kind(path: Path) -> None:
-    """Refuse a file of a kind that is not read, by its ending."""
+    """Refuse a file whose ending is not a supported format."""
     if path.suffix.lower() not in ENDINGS:
-        what = f"{path.name}: files of this kind are not read; those are {', '.join(ENDINGS)}."
+        what = f"{path.name}: files of this format are not supported; supported are {', '.join(ENDINGS)}."
         raise unopened(what, f"save it as  {path.stem}.parquet  or  {path.stem}.csv")
 
 
 def is_database(path: str | Path) -> bool:
-    """Whether a file holds several tables."""
+    """Whether a file is a database of DuckDB or SQLite."""
     return Path(path).suffix.lower() in {_DUCKDB, *_SQLITE}
 
 
 def is_sqlite(path: str | Path) -> bool:
-    """Whether a file is one of SQLite."""
+    """Whether a file is an SQLite database."""
     return Path(path).suffix.lower() in _SQLITE
 
 
@@ -81,35 +81,39 @@ def header(path: str | Path) -> list[str]:
     """The column names in the first line of a text file; nothing below it is read."""
     place = one_file(Path(path))
     try:
-        told = opened(lambda: _first_line(place)).decode("utf-8-sig")
+        told = guard_opening(lambda: _first_line(place)).decode("utf-8-sig")
     except UnicodeDecodeError:
         fix = f"save it as UTF-8:  iconv -f utf-16 -t utf-8 {place} > {place.stem}-utf8{place.suffix}"
-        raise rules.wrong(place.name, "its first line is not UTF-8 text.", fix) from None
+        raise rules.description_error(place.name, "its first line is not UTF-8 text.", fix) from None
     if "\r" in told:
         fix = f"end its lines with a line feed:  tr '\\r' '\\n' < {place} > {place.stem}-lf{place.suffix}"
-        raise rules.wrong(place.name, "its lines end in a carriage return alone.", fix)
+        raise rules.description_error(place.name, "its lines end in a carriage return alone.", fix)
     delimiter = DELIMITERS[place.suffix.lower()]
-    names = opened(lambda: next(csv.reader([told], delimiter=delimiter), [])) if _is_one_line(told) else []
+    names = (
+        guard_opening(lambda: next(csv.reader([told], delimiter=delimiter), [])) if _is_one_line(told) else []
+    )
     if names and all(name.strip() for name in names) and len(set(names)) == len(names):
         return names
     fix = "write the names of the columns into its first line, each once, and end every line with a line feed"
-    raise rules.wrong(place.name, "its first line is not a list of different column names.", fix)
+    raise rules.description_error(
+        place.name, "its first line must list the names of the columns, each once.", fix
+    )
 
 
 def _first_line(place: Path) -> bytes:
-    """Bytes, because a decoder reads ahead and would stumble over a row."""
+    """The first line as bytes, because a decoder reads ahead and could fail on a row."""
     with place.open("rb") as file:
         return file.readline(_LONGEST_HEADER).removesuffix(b"\n").removesuffix(b"\r")
 
 
 def _is_one_line(text: str) -> bool:
-    """Whether no sign in it would end a line elsewhere: then names of columns could be rows."""
+    """Whether no character ends a line for another reader, which would take the rest for rows."""
     return len(text) < _LONGEST_HEADER and len(text.splitlines()) == 1 and "\0" not in text
 
 
 @dataclass(frozen=True)
 class DatabaseFile:
-    """A table of a DuckDB file, which is connected to when it is needed: a connection is not to cross a fork."""
+    """A table of a DuckDB file; the connection is opened when needed, because it must not cross a fork."""
 
     path: Path
     table: str
@@ -119,38 +123,38 @@ def catalogue(path: str | Path) -> list[str]:
     """The names of the tables of a database file."""
     place = Path(path)
     if is_sqlite(place):
-        names = list(opened(lambda: sqlite.tables(place), place))
+        names = list(guard_opening(lambda: sqlite.tables(place), place))
     else:
         asked = "SELECT table_name FROM duckdb_tables() ORDER BY table_name"
-        names = [name for (name,) in opened(lambda: connect(place).execute(asked).fetchall(), place)]
+        names = [name for (name,) in guard_opening(lambda: connect(place).execute(asked).fetchall(), place)]
     if names:
         return names
     raise unopened(f"{place.name} has no tables.", f"write the rows into a table of {place.name} first")
 
 
 def connect(path: Path) -> Any:
-    """A connection to a DuckDB file that cannot write."""
-    return opened(lambda: library("duckdb").connect(str(path), read_only=True), path)
+    """A read-only connection to a DuckDB file."""
+    return guard_opening(lambda: library("duckdb").connect(str(path), read_only=True), path)
 
 
-def opened(work: Any, path: Path | None = None) -> Any:
-    """What `work` returns; where a file or a database cannot be opened, an error that quotes nothing of it."""
+def guard_opening(work: Any, path: Path | None = None) -> Any:
+    """The result of `work`; its errors are replaced by one that quotes nothing of the file or database."""
     try:
         with naming_extras():
             return work()
     except (DiscreetError, *STOPPED):
         raise
     except BaseException:  # noqa: BLE001 - a reader's error may quote a row, and one of them has panics that are no Exception
-        failed = unopened("the source could not be opened.") if path is None else unreadable(path)
+        failed = unopened("the source could not be opened.") if path is None else unreadable_error(path)
     raise failed
 
 
-def unreadable(path: Path) -> EngineFailed:
-    """The error for a file that is not what its ending says."""
+def unreadable_error(path: Path) -> EngineFailed:
+    """The error for a file that is damaged, or has the wrong ending."""
     kind = path.suffix.removeprefix(".").lower()
     return unopened(
         f"{path.name} is damaged, or it is not a .{kind} file.",
-        f"write {path.name} again from where it came, or rename it if it is of another kind",
+        f"write {path.name} again, or rename it if it has another format",
     )
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrow columns in which every value is one that every engine can hold.
+"""Converts Arrow columns to values that every engine can hold.
 
-**Guarantee.** `sound` is total and local: whatever bytes a cell holds, it becomes one value of a type that the schema alone
-decides, and no other cell changes. What is no value of its type is NULL: a text that is not UTF-8, a decimal with more
-digits than its type has, a place in a dictionary that is not there. Moments are moved into the years 1 to 9999, where every
-question moves them anyway. Columns of other types are never looked at: they are NULL, and of kind "other".
+**Guarantee.** `sanitize` is total and local: every cell becomes a value of a type that the schema alone decides, and no other cell
+changes. An invalid value is NULL: a text that is not UTF-8, a decimal with more digits than its type has, an index beyond its
+dictionary. Moments are clamped to the years 1 to 9999, as in every question. Columns of other types are never read: they are
+NULL, and their kind is "other".
 
     in the schema                                   here
     integers, float32, float64, boolean             as they are
@@ -15,7 +15,7 @@ question moves them anyway. Columns of other types are never looked at: they are
     text, also as a dictionary or a view; UUID      large_string
     anything else                                   binary, all NULL
 
-What would break it: a cast of Arrow's that checks values, because it fails for all rows if it fails for one.
+What would break it: a checking cast of Arrow, which fails for all rows if it fails for one.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ __all__ = [
     "FIRST",
     "LAST",
     "PER_UNIT",
-    "for_spark",
     "is_text",
     "kind_of",
     "library",
-    "sound",
-    "sound_column",
-    "stored",
+    "raw_type",
+    "sanitize",
+    "sanitize_column",
+    "sanitize_for_spark",
 ]
 
-#: The days and the microseconds that a date and a moment are moved between.
+#: The bounds of dates in days and of moments in microseconds.
 FIRST: Final = (days(date.min), micros(datetime.min.replace(tzinfo=UTC)))
 LAST: Final = (days(date.max), micros(datetime.max.replace(tzinfo=UTC)))
-#: Microseconds in a unit of a timestamp; of a nanosecond see `_micros`.
+#: Microseconds per unit of a timestamp; for nanoseconds see `_micros`.
 PER_UNIT: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _MILLIS_A_DAY = 86_400_000
-#: Bits of a decimal that every engine has.
+#: The bits of a decimal that every engine supports.
 _WIDEST = 128
-#: So many texts are looked at one by one.
+#: Up to this many texts are decoded one by one.
 _FEW = 64
 
 
 def library(name: str) -> Any:
-    """An optional library, or the line that installs it."""
+    """An optional library, or the error MissingExtra."""
     try:
         return import_module(name)
     except ImportError:
@@ -88,11 +88,11 @@ def is_text(kind: Any) -> bool:
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
 
 
-def stored(kind: Any) -> Any:
-    """The Arrow type as which bytes and numbers of another one can be read, whatever they are; None for kind "other"."""
+def raw_type(kind: Any) -> Any:
+    """The Arrow type that reads the raw bytes and numbers of another type without checks; None for kind "other"."""
     pa = library("pyarrow")
     if pa.types.is_dictionary(kind):
-        return stored(kind.value_type)
+        return raw_type(kind.value_type)
     known = kind_of(kind)
     if known == "date":
         return pa.int32() if kind == pa.date32() else pa.int64()
@@ -104,19 +104,19 @@ def stored(kind: Any) -> Any:
     return pa.float32() if kind == pa.float16() else kind
 
 
-def sound(table: Any) -> Any:
-    """The same rows, every cell of which is a value that every engine can hold."""
+def sanitize(table: Any) -> Any:
+    """The same rows, with values that every engine can hold."""
     twice = [name for name, count in Counter(table.column_names).items() if count > 1]
     if twice:
-        raise rules.wrong(
-            "the data set", f"it has two columns that are called {twice[0]}.", "rename one of them"
+        raise rules.description_error(
+            "the data set", f"two of its columns are named {twice[0]}.", "rename one of them"
         )
-    columns = [sound_column(column, column.type) for column in table.columns]
+    columns = [sanitize_column(column, column.type) for column in table.columns]
     return library("pyarrow").table(columns, names=table.column_names)
 
 
-def sound_column(column: Any, kind: Any) -> Any:
-    """A column that was declared as `kind`, and has that type or the one of `stored`, chunk by chunk."""
+def sanitize_column(column: Any, kind: Any) -> Any:
+    """A sound column of declared type `kind`; `column` has that type or its raw type."""
     pa = library("pyarrow")
     made, of = _maker(kind)
     if kind_of(kind) == "other":
@@ -124,10 +124,10 @@ def sound_column(column: Any, kind: Any) -> Any:
     return pa.chunked_array([made(_raw(chunk)) for chunk in column.chunks], type=of)
 
 
-def for_spark(table: Any, unit: str | None) -> Any:
-    """A sound table as Python and Spark can hold it: whole numbers with a sign, and dates of the years 1 to 9999.
+def sanitize_for_spark(table: Any, unit: str | None) -> Any:
+    """A sound table with types of Python and Spark: signed whole numbers, and dates in the years 1 to 9999.
 
-    Other dates are moved to the first or the last one. As a unit they are NULL instead: two people must not become one.
+    Other dates are clamped. In the unit column they are NULL instead, because two people must not become one.
     """
     pa = library("pyarrow")
     signed = {
@@ -155,7 +155,7 @@ def _in_calendar(column: Any, *, is_unit: bool) -> Any:
 
 
 def _raw(array: Any) -> Any:
-    """An array as numbers or bytes; entries of a dictionary that are not there are NULL."""
+    """An array as raw numbers or bytes; indices beyond a dictionary are NULL."""
     pa = library("pyarrow")
     if pa.types.is_dictionary(array.type):
         places = array.indices.cast(pa.int64(), safe=False)
@@ -164,16 +164,16 @@ def _raw(array: Any) -> Any:
         return _raw(array.dictionary).take(compute.if_else(there, places, None))
     if isinstance(array, pa.ExtensionArray):
         return _raw(array.storage)
-    to = stored(array.type)
+    to = raw_type(array.type)
     if to is None or to == array.type:
         return array
-    # a view, where there is one, is not checked; the casts that remain cannot fail
+    # A view is not checked, and the remaining casts cannot fail.
     is_number = pa.types.is_temporal(array.type)
     return array.view(to) if is_number else array.cast(to)
 
 
 def _maker(kind: Any) -> tuple[Callable[[Any], Any], Any]:
-    """How a raw array becomes a sound one of a declared type, and the type that it then has."""
+    """The function that makes a raw array sound, and the type of its result."""
     pa = library("pyarrow")
     if pa.types.is_dictionary(kind):
         return _maker(kind.value_type)
@@ -187,7 +187,7 @@ def _maker(kind: Any) -> tuple[Callable[[Any], Any], Any]:
         return (_days if kind == pa.date64() else lambda raw: raw.view(pa.date32())), pa.date32()
     if known == "decimal":
         return _decimals, pa.decimal128(kind.precision, kind.scale)
-    return (lambda raw: raw), pa.binary() if known == "other" else stored(kind)
+    return (lambda raw: raw), pa.binary() if known == "other" else raw_type(kind)
 
 
 def _is_uuid(kind: Any) -> bool:
@@ -195,20 +195,20 @@ def _is_uuid(kind: Any) -> bool:
 
 
 def _texts(raw: Any) -> Any:
-    """Bytes as text, NULL where they are not UTF-8: halves are looked at until only a few are left."""
+    """Bytes as text, NULL where they are not UTF-8; halves are checked until few texts are left."""
     pa = library("pyarrow")
     text = raw.view(pa.large_string())
     try:
         text.validate(full=True)
     except pa.ArrowInvalid:
         if len(raw) <= _FEW:
-            return pa.array([_decoded(cell) for cell in raw.to_pylist()], pa.large_string())
+            return pa.array([_decode(cell) for cell in raw.to_pylist()], pa.large_string())
         middle = len(raw) // 2
         return pa.concat_arrays([_texts(raw[:middle]), _texts(raw[middle:])])
     return text
 
 
-def _decoded(cell: bytes | None) -> str | None:
+def _decode(cell: bytes | None) -> str | None:
     try:
         return None if cell is None else cell.decode()
     except UnicodeDecodeError:
@@ -216,7 +216,7 @@ def _decoded(cell: bytes | None) -> str | None:
 
 
 def _uuids(raw: Any) -> Any:
-    """Sixteen bytes each, as they are written; there is nothing else that they could be."""
+    """UUIDs of sixteen bytes as text; all of them are valid."""
     from uuid import UUID
 
     cells = [None if cell is None else str(UUID(bytes=cell)) for cell in raw.to_pylist()]
@@ -228,14 +228,14 @@ def _micros(raw: Any, unit: str) -> Any:
     first, last = FIRST[1], LAST[1]
     if unit == "ns":
         return _between(_floor(raw, 1_000), first, last)
-    # one unit further than the ends, so that what lies beyond them is moved to them and not to the unit below
+    # One unit beyond the ends, so that values beyond them are clamped to the ends and not to the unit below.
     per = PER_UNIT[unit]
     near = _between(raw, first // per - 1, last // per + 1)
     return _between(compute.multiply(near, per), first, last)
 
 
 def _days(raw: Any) -> Any:
-    """Milliseconds as days; a day that no date has is NULL."""
+    """Milliseconds as days; a day out of range is NULL."""
     compute, pa = library("pyarrow.compute"), library("pyarrow")
     number = _floor(raw, _MILLIS_A_DAY)
     fits = compute.equal(_between(number, -(2**31), 2**31 - 1), number)
@@ -257,7 +257,7 @@ def _between(raw: Any, low: int, high: int) -> Any:
 
 
 def _decimals(raw: Any) -> Any:
-    """Decimals that their type has digits for; the others are NULL."""
+    """Decimals; one with more digits than its type has is NULL."""
     compute, pa = library("pyarrow.compute"), library("pyarrow")
     most = 10**raw.type.precision - 1
     ends = b"".join(end.to_bytes(16, "little", signed=True) for end in (-most, most))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of an SQLite file, by the declared types of their columns.
+"""Reads tables of SQLite files by the declared types of their columns.
 
-SQLite lets any cell hold anything, whatever its column was declared as. **Guarantee.** Here the declaration decides: a
-cell that is not of its column's kind is NULL, so that no cell decides a type or makes reading fail.
+An SQLite cell can hold a value of any type. **Guarantee.** The declaration decides: a cell of another type is NULL, so no
+cell decides a type or makes reading fail.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def tables(path: Path) -> list[str]:
 
 
 def kinds(path: Path, table: str) -> dict[str, str]:
-    """The columns of a table and their kinds, as they were declared."""
+    """The columns of a table and their declared kinds."""
     with closing(_connection(path)) as connection:
         asked = connection.execute("SELECT name, type FROM pragma_table_info(?)", [table])
         return {name: _kind(declared) for name, declared in asked}
@@ -38,7 +38,7 @@ def columns(path: Path, table: str) -> dict[str, tuple[str, list[Any]]]:
     told = kinds(path, table)
     quoted = {name: '"' + name.replace('"', '""') + '"' for name in [*told, table]}
     with closing(_connection(path)) as connection:
-        connection.text_factory = _decoded
+        connection.text_factory = _decode
         names = ", ".join(quoted[name] for name in told)
         rows = connection.execute(f"SELECT {names} FROM {quoted[table]}").fetchall()  # noqa: S608 - quoted
     cells = zip(*rows, strict=True) if rows else [()] * len(told)
@@ -53,7 +53,7 @@ def _connection(path: Path) -> sqlite3.Connection:
 
 
 def _kind(declared: str) -> str:
-    """The kind that a declaration means, by the words that SQLite itself looks for."""
+    """The kind of a declaration, by the rules of SQLite."""
     word = declared.upper()
     found = {
         "INT": "integer",
@@ -69,7 +69,7 @@ def _kind(declared: str) -> str:
     return next((kind for part, kind in found.items() if part in word), "text")
 
 
-def _decoded(raw: bytes) -> str | None:
+def _decode(raw: bytes) -> str | None:
     try:
         return raw.decode()
     except UnicodeDecodeError:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text files, Arrow files, SQLite tables and pandas frames as Arrow tables whose types do not depend on the rows.
+"""Reads text files, Arrow files, SQLite tables and pandas frames to Arrow tables, whose types do not depend on the rows.
 
-**Guarantee.** No cell makes reading fail, and none decides a type or changes how another one is read. The rules, which are those
-of the documentation: a line of a text file is a record (`lines`); a column of it is text, or what the description says, and
-a cell that cannot be read as that is NULL (`casts`); whatever is no value of its column's type is NULL (`sound`).
+**Guarantee.** No cell makes reading fail, decides a type, or changes how another cell is read. A line of a text file is a
+record (`lines`). Its columns are text, or have the type of the description, and a cell that is not of that type is NULL
+(`casts`). Everything that is not a value of the type of its column is NULL (`sanitize`).
 
-What would break it: letting a reader guess types, delimiters or quotes from a sample of the rows.
+What would break it: a reader that guesses types, delimiters or quotes from a sample of the rows.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from discreet.paths import files
 from discreet.tables.data import rules
 from discreet.tables.data.dataset import Column
 from discreet.tables.data.readers import casts, lines, parquet, schema, sqlite
-from discreet.tables.data.readers.sound import sound, sound_column
+from discreet.tables.data.readers.sound import sanitize, sanitize_column
 
 __all__ = ["from_arrow_files", "from_pandas", "from_path", "from_sqlite", "from_text_files"]
 
-#: The kinds of numpy's types that are taken as they are, and the most bytes that one has.
+#: The kinds of numpy types that are used unchanged, and their greatest size in bytes.
 _PLAIN = "biufM"
 _WIDEST = 8
 
 
 def from_text_files(paths: list[Path], columns: Mapping[str, Column]) -> Any:
-    """CSV or TSV files with one header, as an Arrow table of the described types."""
+    """CSV or TSV files with one header, as an Arrow table with the types of the description."""
     names = schema.header(paths[0])
     if any(schema.header(path) != names for path in paths):
-        raise rules.wrong(
-            paths[0].name, "other files have other columns.", "give all files the same first line"
+        raise rules.description_error(
+            paths[0].name, "the files have different columns.", "give all files the same first line"
         )
     kinds = {name: columns[name].kind if name in columns else "" for name in names}
     delimiter = schema.DELIMITERS[paths[0].suffix.lower()]
 
     def work() -> Any:
         parts = [lines.read(path, delimiter, names) for path in paths]
-        return casts.described(schema.library("pyarrow").concat_tables(parts), kinds)
+        return casts.cast_columns(schema.library("pyarrow").concat_tables(parts), kinds)
 
-    return schema.opened(work, paths[0])
+    return schema.guard_opening(work, paths[0])
 
 
 def from_path(path: str | Path) -> Any:
-    """What lies at a path or a pattern, of which nothing is described: files of Parquet, or an Arrow table."""
+    """The files at a path or a pattern, without a description: as Parquet files or as an Arrow table."""
     paths = files(path)
     if paths[0].suffix.lower() in parquet.ENDINGS:
-        return schema.opened(lambda: parquet.Parquet.of(paths), paths[0])
+        return schema.guard_opening(lambda: parquet.Parquet.of(paths), paths[0])
     if paths[0].suffix.lower() in schema.DELIMITERS:
         return from_text_files(paths, {})
     return from_arrow_files(paths)
@@ -59,17 +59,18 @@ def from_arrow_files(paths: list[Path]) -> Any:
     """Arrow or Feather files as one Arrow table."""
     pyarrow = schema.library("pyarrow")
     tables = [
-        schema.opened(lambda at=path: pyarrow.ipc.open_file(str(at)).read_all(), path) for path in paths
+        schema.guard_opening(lambda at=path: pyarrow.ipc.open_file(str(at)).read_all(), path)
+        for path in paths
     ]
-    made = [sound(table) for table in tables]
+    made = [sanitize(table) for table in tables]
     if any(table.schema != made[0].schema for table in made):
         fix = "save all files with the same columns, of the same types"
-        raise rules.wrong(paths[0].name, "other files have other columns, or other types.", fix)
-    return schema.opened(lambda: pyarrow.concat_tables(made))
+        raise rules.description_error(paths[0].name, "the files have different columns or types.", fix)
+    return schema.guard_opening(lambda: pyarrow.concat_tables(made))
 
 
 def from_sqlite(path: Path, table: str) -> Any:
-    """A table of an SQLite file, whose cells may be anything, as an Arrow table of its declared types."""
+    """A table of an SQLite file as an Arrow table of its declared types."""
     pyarrow = schema.library("pyarrow")
     types = {
         "integer": pyarrow.int64(),
@@ -78,36 +79,36 @@ def from_sqlite(path: Path, table: str) -> Any:
         "date": pyarrow.date32(),
         "text": pyarrow.string(),
     }
-    columns = schema.opened(lambda: sqlite.columns(path, table), path)
+    columns = schema.guard_opening(lambda: sqlite.columns(path, table), path)
     return pyarrow.table({name: pyarrow.array(cells, types[kind]) for name, (kind, cells) in columns.items()})
 
 
 def from_pandas(frame: Any) -> Any:
-    """A pandas frame as an Arrow table; a column of Python objects is text, and what is no `str` in it is NULL."""
+    """A pandas frame as an Arrow table; in a column of Python objects everything but `str` is NULL."""
     if not all(isinstance(name, str) and name for name in frame.columns) or not frame.columns.is_unique:
         raise BadParameter(
             "DP104",
-            "the columns of a frame must have different names that are text.",
-            why="a description and a question name columns by them.",
+            "the columns of a frame must have names that are texts, each once.",
+            why="descriptions and questions use columns by name.",
             fix="frame.columns = [str(name) for name in frame.columns]",
         )
     pyarrow = schema.library("pyarrow")
-    arrays = [schema.opened(lambda at=name: _array(frame[at], pyarrow)) for name in frame.columns]
+    arrays = [schema.guard_opening(lambda at=name: _array(frame[at], pyarrow)) for name in frame.columns]
     return pyarrow.table(arrays, names=list(frame.columns))
 
 
 def _array(series: Any, pyarrow: Any) -> Any:
-    """A column by its dtype, which is closed: of dtypes that are not known no cell is looked at."""
+    """A column by its dtype; of an unknown dtype no cell is read."""
     dtype = series.dtype
     if dtype.name == "category":
         codes = pyarrow.array(series.cat.codes.to_numpy())
-        # with its dtype, or pandas would guess one from the categories
+        # With its dtype, because pandas would guess one from the categories.
         listed = _array(type(series)(dtype.categories, dtype=dtype.categories.dtype), pyarrow)
         there = schema.library("pyarrow.compute").greater_equal(codes, 0)
         return listed.take(schema.library("pyarrow.compute").if_else(there, codes, None))
     if hasattr(dtype, "pyarrow_dtype"):
         column = pyarrow.chunked_array(series.array.__arrow_array__())
-        return sound_column(column, column.type).combine_chunks()
+        return sanitize_column(column, column.type).combine_chunks()
     if dtype.name in {"object", "str", "string"}:
         return _texts(series, pyarrow)
     if getattr(dtype, "tz", None) is not None:
@@ -119,7 +120,7 @@ def _array(series: Any, pyarrow: Any) -> Any:
 
 
 def _texts(series: Any, pyarrow: Any) -> Any:
-    """Python objects as text; one that is no `str`, or that no encoding has, is NULL."""
+    """Python objects as text; everything but an encodable `str` is NULL."""
     cells = [cell if isinstance(cell, str) else None for cell in series]
     try:
         return pyarrow.array(cells, pyarrow.large_string())
