@@ -154,18 +154,18 @@ def _check_target(family: Any, to: Any) -> None:
 def _validate_family(family: Callable[[Any], Any]) -> Callable[[Any], Guarantee]:
     """The family, which must really make guarantees."""
 
-    def ask(parameter: Any) -> Guarantee:
-        made = family(parameter)
-        _check_target(family, made)
-        return made  # type: ignore[no-any-return]
+    def validated_family(parameter: Any) -> Guarantee:
+        guarantee = family(parameter)
+        _check_target(family, guarantee)
+        return guarantee  # type: ignore[no-any-return]
 
-    return ask
+    return validated_family
 
 
 def _unreachable_error(to: Guarantee) -> CannotCertify:
     return CannotCertify(
         "DP302",
         f"no parameter in range was proved to imply {to!r}.",
-        why="returning the nearest one would promise more than is true.",
+        why="returning the nearest one would claim a guarantee that is not proved.",
         fix="allow a weaker target, or a wider range with  between=(low, high).",
     )
