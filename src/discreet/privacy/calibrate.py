@@ -30,7 +30,11 @@ def calibrate(
     integer: bool = False,
     tolerance: float = 1e-6,
 ) -> float:
-    """The parameter at the edge of what implies the target, on the safe side.
+    """The least noise, or the greatest number of steps, whose guarantee still implies a target.
+
+    **Guarantee.** `family(calibrate(family, to))` implies `to`: it is proved, never only nearly so.
+    The parameter is within `tolerance` (relative) of the best one that can be proved, if the family
+    is monotone. What would break it: a family that returns another guarantee at another call.
 
     Without `between` a greater parameter is taken to be safer (noise), and the least that will do
     is found; with `integer=True` a smaller one is taken to be safer (steps), and the most is found.
