@@ -117,7 +117,12 @@ def test_a_ledger_that_is_not_there_is_not_made(discreet, tmp_path, monkeypatch,
 def test_budget_shows_lanes_and_shares(discreet, book):
     done = discreet("budget --ledger a.ledger")
     assert done.code == 0, done.err
-    for word in ("one patient added or removed", "pure track (ε)", "20.0%", "analyst ana: a share of 50%"):
+    for word in (
+        "one patient added or removed",
+        "pure track (ε)",
+        "20.0%",
+        "analyst ana: an allocation of 50%",
+    ):
         assert word in done.words
     found = discreet("budget --ledger a.ledger --json").object
     assert found["lanes"][0]["left"] == pytest.approx(0.8)
@@ -127,7 +132,7 @@ def test_budget_shows_lanes_and_shares(discreet, book):
 def test_budget_of_a_description(discreet, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     visits.make(tmp_path)
-    assert "not made yet" in discreet("budget --data visits.toml").out
+    assert "does not exist yet" in discreet("budget --data visits.toml").out
     assert not (tmp_path / "visits.ledger").exists()
     discreet(f"query {visits.COUNTS} --data visits.toml --epsilon 0.25")
     assert discreet("budget --data visits.toml --json").object["rows"] == 3

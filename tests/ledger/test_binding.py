@@ -137,7 +137,7 @@ def by_question(session, folder):
 
 
 def by_many(session, folder):
-    session.release_all({f"k{len(session.ledger)}": (COUNT, {"epsilon": 0.1})})
+    session.release_batch({f"k{len(session.ledger)}": (COUNT, {"epsilon": 0.1})})
 
 
 def by_mechanism(session, folder):
@@ -424,7 +424,7 @@ def test_a_key_stands_for_one_meaning_of_its_question(name, folder, tmp_path):
     assert altered is (name in {"bounds", "no bounds", "version"}), words
     if altered:
         assert refusal(asked.sql, total, epsilon=0.1, key="k").code == "DP604"
-        assert refusal(asked.release_all, {"k": (total, {"epsilon": 0.1})}).code == "DP604"
+        assert refusal(asked.release_batch, {"k": (total, {"epsilon": 0.1})}).code == "DP604"
     else:
         assert asked.sql(total, epsilon=0.1, key="k").to_json() == first.to_json()
 
@@ -440,7 +440,7 @@ def test_a_key_of_one_data_set_is_no_key_of_another(folder, tmp_path):
     sessions[0].sql("SELECT COUNT(*) FROM t", epsilon=0.1, key="k")
     assert refusal(sessions[1].sql, "SELECT COUNT(*) FROM t", epsilon=0.1, key="k").code == "DP604"
     both = {"k": ("SELECT COUNT(*) FROM t", {"epsilon": 0.1})}
-    assert refusal(sessions[1].release_all, both).code == "DP604"
+    assert refusal(sessions[1].release_batch, both).code == "DP604"
 
 
 @pytest.mark.parametrize("reserved", [True, False])
@@ -457,7 +457,7 @@ def test_a_kept_answer_belongs_to_whoever_asked(reserved, asking, folder, tmp_pa
     other = dp.Session(data(FIRST, folder), ledger=book, **asking)
     asked = {
         "k": lambda: other.sql(COUNT, epsilon=0.1, key="k"),
-        "all": lambda: other.release_all({"k": (COUNT, {"epsilon": 0.1})}),
+        "all": lambda: other.release_batch({"k": (COUNT, {"epsilon": 0.1})}),
         "e": lambda: other.sql(COUNT, error="±90", key="e"),
         "m": lambda: other.release(mechanism, 60, key="m"),
         "find": lambda: other.find("k", COUNT),

@@ -94,7 +94,7 @@ def test_the_numbers_of_the_warning_are_those_of_the_limit():
 
 
 def test_a_batch_a_mechanism_and_a_training_run_say_it_too():
-    batch = opened().release_all({"a": (COUNT, {"rho": 1e-6}), "b": (COUNT, {"epsilon": 0.1})})
+    batch = opened().release_batch({"a": (COUNT, {"rho": 1e-6}), "b": (COUNT, {"epsilon": 0.1})})
     assert [answer.receipt.closes for answer in batch.values()] == [("pure track",), ()]
     noise = dp.Gaussian(scale=100.0, sensitivity=1, unit="p")
     assert opened().release(noise, 3).receipt.closes == ("pure track",)

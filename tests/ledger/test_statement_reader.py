@@ -153,7 +153,7 @@ def test_only_what_a_session_drew_is_enforced(tmp_path):
     where = tmp_path / "v.ledger"
     session = dp.Session(visits(tmp_path), limit=Limit.filter(epsilon=1), ledger=where)
     session.sql("SELECT COUNT(*) FROM visits", epsilon=0.1)
-    session.release_all({"a": ("SELECT COUNT(*) FROM visits", {"epsilon": 0.1})})
+    session.release_batch({"a": ("SELECT COUNT(*) FROM visits", {"epsilon": 0.1})})
     session.release(dp.Laplace(epsilon=0.1, sensitivity=1, unit="patient"), 3.0)
     before = lines(session.statement())
     assert (
