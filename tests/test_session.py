@@ -605,6 +605,6 @@ def test_what_a_mechanism_can_never_be_run_on_costs_nothing(mechanism, values):
 
 def test_a_vector_through_a_session_is_what_it_is_without_one():
     mechanism = mechanisms.Laplace(epsilon=0.1, **PER_PERSON)
-    release_lines, alone = session().release(mechanism, [1.0, 2.0, 3.0]), mechanism([1.0, 2.0, 3.0])
-    assert release_lines.value.shape == alone.value.shape == (3,)
-    assert (release_lines.error, release_lines.guarantee) == (alone.error, alone.guarantee)
+    released, alone = session().release(mechanism, [1.0, 2.0, 3.0]), mechanism([1.0, 2.0, 3.0])
+    assert released.value.shape == alone.value.shape == (3,)
+    assert (released.error, released.guarantee) == (alone.error, alone.guarantee)

@@ -96,7 +96,7 @@ def budget_rows(session: Session, fit: BudgetFit, costs: list[Guarantee]) -> lis
 def budget_facts(session: Session, fit: BudgetFit, costs: list[Guarantee]) -> dict[str, Any]:
     """The same for JSON."""
     from discreet.ledger.budget import closed_tracks
-    from discreet.ledger.overview import budget_facts as facts_of
+    from discreet.ledger.overview import budget_facts
     from discreet.privacy.guarantee import compose
 
     total = compose([(cost, 1) for cost in costs])
@@ -108,5 +108,5 @@ def budget_facts(session: Session, fit: BudgetFit, costs: list[Guarantee]) -> di
         "closes": list(closed_tracks(session.budget(), fit.left)) if known and fit.refusal is None else [],
         "spent_fraction": session.budget().spent_fraction if known else None,
         "spent_fraction_after": fit.left.spent_fraction if known and fit.refusal is None else None,
-        "now": facts_of(session.budget()) if known else None,
+        "now": budget_facts(session.budget()) if known else None,
     }

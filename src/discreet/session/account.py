@@ -67,7 +67,7 @@ class SessionAccount:
 
     @property
     def asker(self) -> Asker:
-        """In whose name the ledger is charged, and for what."""
+        """In whose name it is charged, and for what."""
         return Asker(self.analyst, self.project, self.purpose)
 
     def budget(self) -> Budget:
