@@ -197,7 +197,7 @@ class WindowedLimit(Limit):
         return make_windowed(inner, fields["length"], None if lifetime is None else Limit.from_dict(lifetime))
 
 
-def make_windowed(each: Limit, length: Any, lifetime: Limit | None) -> WindowedLimit:
+def make_windowed(each: Limit, length: str, lifetime: Limit | None) -> WindowedLimit:
     """See `Limit.filter`.
 
     >>> from discreet import privacy
