@@ -64,7 +64,7 @@ def account(
         value = find_number(expression, expression.open_number, target)
         calibrated = {"flag": HOLE, "parameter": expression.open_number.parameter, "value": value}
         rows = [_found_row(expression, value, epsilon, question)]
-        expression = expression.filled(value)
+        expression = expression.with_number(value)
     guarantee = expression.guarantee()
     facts = report.facts("account", guarantee, question)
     facts["calibrated"] = calibrated

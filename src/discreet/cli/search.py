@@ -53,7 +53,9 @@ def edge(
             if safer is Safer.FEWER:
                 return int(calibrate(family, to=target, integer=True))
             exact = float(turn(calibrate(lambda z: family(turn(z)), to=target, tolerance=_TOLERANCE)))
-            return next(number for number in _typed(exact, safer) if family(number).implies(target))
+            return next(
+                number for number in _typeable_numbers(exact, safer) if family(number).implies(target)
+            )
     except CannotCertify as error:
         raise CannotCertify(
             error.code,
@@ -64,7 +66,7 @@ def edge(
         ) from None
 
 
-def _typed(exact: float, safer: Safer) -> list[float]:
+def _typeable_numbers(exact: float, safer: Safer) -> list[float]:
     """Numbers at the edge, the shortest first; the exact one, which is proved, is the last resort."""
     short = float(f"{exact:.4e}")
     near = [short] if math.isclose(short, exact, rel_tol=2 * _TOLERANCE) else []
