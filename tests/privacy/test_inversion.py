@@ -282,7 +282,7 @@ def test_without_a_tilt_above_within_reach_nothing_is_claimed() -> None:
     last = np.geomspace(1, 1e4, 200)[reached][-1]
     assert 0 < reached.sum() < 200
     # a lesser tilt, down to one half, is taken if that is of use
-    assert spectrum._framed(2.1 * last, 1.0, -18.0) is None
+    assert spectrum._frame(2.1 * last, 1.0, -18.0) is None
     assert spectrum.invert(2.1 * last, 1.0, -18.0) is None
 
 
