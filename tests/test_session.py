@@ -13,7 +13,7 @@ import pytest
 
 import discreet as dp
 from discreet import errors, mechanisms, privacy, testing
-from discreet.ledger.released import released
+from discreet.ledger.released import release_lines
 from discreet.mechanisms.mechanism import Refusal
 from discreet.session import limit_of
 from discreet.tables.plan.cap import CapMechanism
@@ -348,7 +348,7 @@ def test_an_error_that_is_no_exception_is_an_outcome_too():
     assert "Ana" not in str(error)
     why.clear()
     refusal("DP801", lambda: one.release_batch(BOTH))
-    lines = released(list(one.ledger.entries()), one.ledger.limit)
+    lines = release_lines(list(one.ledger.entries()), one.ledger.limit)
     assert {line["status"] for line in lines} == {"charged; could not be drawn"}
 
 

@@ -260,8 +260,8 @@ def test_what_has_no_interval_says_why() -> None:
     cases = {
         "hides some direction": (X[:300], y[:300], {}),
         "were clipped": (out, y, {"epsilon": 4.0}),
-        "not arrived": (X, rare.astype(int), {"epsilon": 500.0}),
-        "did not pay": (X, y, {"inference": False}),
+        "not reached": (X, rare.astype(int), {"epsilon": 500.0}),
+        "did not pay for them": (X, y, {"inference": False}),
     }
     for reason, (features, labels, more) in cases.items():
         with testing.seeded(3):
@@ -270,7 +270,7 @@ def test_what_has_no_interval_says_why() -> None:
             model.conf_int()
         assert caught.value.code == "DP301"
         assert reason in caught.value.why
-        assert (reason in model.explain()) is (reason != "did not pay")
+        assert (reason in model.explain()) is (reason != "did not pay for them")
         assert np.isfinite(model.coef_).all()
 
 

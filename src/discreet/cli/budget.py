@@ -14,7 +14,7 @@ from discreet.cli.terminal import print_rows, print_table
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
-    from discreet.ledger import Left
+    from discreet.ledger import Budget
 
 
 def budget(
@@ -30,10 +30,10 @@ def budget(
     discreet budget --data visits.toml
     """
     book, exists_already = _ledger_and_existence(ledger, data)
-    from discreet.ledger.overview import budget as view
-    from discreet.ledger.overview import shares
+    from discreet.ledger.overview import allocation_facts
+    from discreet.ledger.overview import budget_facts as view
 
-    left = book.left()
+    left = book.budget()
     facts = {
         "command": "budget",
         "ledger": book.where if exists_already else None,
@@ -43,7 +43,7 @@ def budget(
         "theorem": book.limit.theorem,
         "rows": len(book) if exists_already else 0,
         **view(left),
-        "shares": shares(book.limit, book.left),
+        "shares": allocation_facts(book.limit, book.budget),
     }
     if json:
         print_json(facts)
@@ -68,7 +68,7 @@ def _ledger_and_existence(ledger: str | None, data: str | None) -> tuple[Any, bo
     return session.ledger, place is not None and exists(place)
 
 
-def _print_budget(facts: dict[str, Any], left: Left) -> None:
+def _print_budget(facts: dict[str, Any], left: Budget) -> None:
     place = facts["ledger"] or "does not exist yet; the first answer creates it"
     print_rows(
         [
@@ -87,7 +87,7 @@ def _print_budget(facts: dict[str, Any], left: Left) -> None:
         print_lanes([lane for lane in owner["lanes"] if lane["name"].startswith(f"{owner['name']}: ")])
 
 
-def _next_question_rows(left: Left) -> list[str]:
+def _next_question_rows(left: Budget) -> list[str]:
     """The most that the next question may cost, as it is asked."""
     most = {name: amount for name, amount in left.remaining.items() if name != "delta" and amount < inf}
     return (
@@ -97,7 +97,7 @@ def _next_question_rows(left: Left) -> list[str]:
 
 def print_lanes(lanes: list[Mapping[str, Any]]) -> None:
     """Running totals as a table."""
-    from discreet.ledger.statement_markdown import lane_words
+    from discreet.ledger.statement_markdown import track_words
 
-    rows = [(*lane_words(lane), f"{lane['spent_fraction']:.1%}") for lane in lanes]
+    rows = [(*track_words(lane), f"{lane['spent_fraction']:.1%}") for lane in lanes]
     print_table(["account", "total", "spent", "remaining", "in %"], rows, numbers={1, 2, 3, 4})

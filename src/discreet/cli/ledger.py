@@ -36,10 +36,10 @@ def show(
 
     discreet ledger show visits.ledger --last 20
     """
-    from discreet.ledger.released import released
+    from discreet.ledger.released import release_lines
 
     book = ledger_at(ledger)
-    lines = released(list(book.entries()), book.limit, answers=answers)
+    lines = release_lines(list(book.entries()), book.limit, answers=answers)
     if last is not None:
         lines = lines[-whole("--last", last, check.whole, "--last 20") :]
     if json:
@@ -73,7 +73,7 @@ def verify(ledger: Book, *, anchor: asking.Anchor = None, json: options.Json = F
     with progress_bar("verifying", visible=not json) as progress:
         verification = book.verify(anchor=anchor, progress=progress)
     if json:
-        from discreet.ledger.overview import budget
+        from discreet.ledger.overview import budget_facts
 
         print_json(
             {
@@ -85,8 +85,10 @@ def verify(ledger: Book, *, anchor: asking.Anchor = None, json: options.Json = F
                 "findings": [
                     {"code": finding.code, "text": finding.text} for finding in verification.findings
                 ],
-                "spent": budget(verification.spent),
-                "recomputed": None if verification.recomputed is None else budget(verification.recomputed),
+                "spent": budget_facts(verification.spent),
+                "recomputed": None
+                if verification.recomputed is None
+                else budget_facts(verification.recomputed),
             }
         )
     else:
@@ -99,12 +101,12 @@ def _print_verification(verification: Verification) -> None:
     recomputed = (
         "beyond the limit"
         if verification.recomputed is None
-        else "; ".join(map(str, verification.recomputed.lanes))
+        else "; ".join(map(str, verification.recomputed.tracks))
     )
     print_rows(
         [
             ("rows", f"{verification.entries}, {'hash chain intact' if verification.intact else 'DAMAGED'}"),
-            ("ledger says", "; ".join(map(str, verification.spent.lanes))),
+            ("ledger says", "; ".join(map(str, verification.spent.tracks))),
             ("recomputed", recomputed),
             ("anchor", verification.anchor),
             *((finding.code, finding.text) for finding in verification.findings),

@@ -16,7 +16,7 @@ from discreet.cli.terminal import at_most_percent
 from discreet.errors import OverBudget
 
 if TYPE_CHECKING:
-    from discreet.ledger import Left
+    from discreet.ledger import Budget
     from discreet.privacy.guarantee import Guarantee
     from discreet.session import QuestionCost, Session
     from discreet.tables.ask.question import Question
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 class BudgetFit:
     """The budget after some charges, and the refusal of the first that does not fit."""
 
-    left: Left
+    left: Budget
     refusal: OverBudget | None
 
 
 def fits(session: Session, costs: Iterable[Guarantee], analyst: str | None, project: str | None) -> BudgetFit:
     """Whether these costs fit, one after another, for whoever asks."""
-    from discreet.ledger import chain
+    from discreet.ledger import Asker, chain
 
     book, now = session.ledger, chain.now()
-    who = {"analyst": analyst, "project": project}
+    asker = Asker(analyst, project)
     state, refusal = book.spent, None
     try:
         for cost in costs:
-            state = book.limit.admit(state, book.limit.cost(cost), now=now, **who)
+            state = book.limit.admit(state, book.limit.cost(cost), asker=asker, now=now)
     except OverBudget as error:
         refusal = error
-    return BudgetFit(book.limit.left(state, now=now, **who), refusal)
+    return BudgetFit(book.limit.budget(state, asker=asker, now=now), refusal)
 
 
 def first_choice(session: Session, spend: Mapping[str, Any]) -> list[Guarantee]:
@@ -70,7 +70,7 @@ def known_cost(session: Session, question: Question, spend: QuestionCost) -> Que
 
 def budget_rows(session: Session, fit: BudgetFit, costs: list[Guarantee]) -> list[tuple[str, str]]:
     """What these costs mean for the budget, and for an attacker."""
-    from discreet.ledger.left import closing_notes
+    from discreet.ledger.budget import closing_notes
     from discreet.privacy.guarantee import compose
 
     total = compose([(cost, 1) for cost in costs])
@@ -95,8 +95,8 @@ def budget_rows(session: Session, fit: BudgetFit, costs: list[Guarantee]) -> lis
 
 def budget_facts(session: Session, fit: BudgetFit, costs: list[Guarantee]) -> dict[str, Any]:
     """The same for JSON."""
-    from discreet.ledger.left import closed_tracks
-    from discreet.ledger.overview import budget
+    from discreet.ledger.budget import closed_tracks
+    from discreet.ledger.overview import budget_facts
     from discreet.privacy.guarantee import compose
 
     total = compose([(cost, 1) for cost in costs])
@@ -108,5 +108,5 @@ def budget_facts(session: Session, fit: BudgetFit, costs: list[Guarantee]) -> di
         "closes": list(closed_tracks(session.budget(), fit.left)) if known and fit.refusal is None else [],
         "spent_fraction": session.budget().spent_fraction if known else None,
         "spent_fraction_after": fit.left.spent_fraction if known and fit.refusal is None else None,
-        "now": budget(session.budget()) if known else None,
+        "now": budget_facts(session.budget()) if known else None,
     }

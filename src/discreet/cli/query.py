@@ -123,7 +123,7 @@ def _write_files(answer: Answer, table: Path | None, picture: Path | None) -> It
 
 def answer_facts(session: Session, answer: Answer) -> dict[str, Any]:
     """An answer, its receipt and the budget, for JSON."""
-    from discreet.ledger.overview import budget
+    from discreet.ledger.overview import budget_facts
 
     receipt = answer.receipt
     return {
@@ -131,7 +131,7 @@ def answer_facts(session: Session, answer: Answer) -> dict[str, Any]:
         "rows": [{name: _json_cell(cell) for name, cell in row.items()} for row in answer],
         "receipt": {"number": receipt.number, "time": receipt.time, "hash": receipt.hash, "key": receipt.key},
         "paid": receipt.cost is not None,
-        "budget": budget(session.budget()),
+        "budget": budget_facts(session.budget()),
         "like_this": _similar_answers(session, answer),
     }
 

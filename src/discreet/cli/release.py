@@ -102,11 +102,12 @@ def _print_release(
     json: bool,
 ) -> None:
     if json:
-        from discreet.ledger.overview import budget
+        from discreet.ledger.overview import budget_facts
 
         facts = {"command": "release", "release": release_file.name, "tables": tables}
         print_json(
-            facts | {"statement": [str(path) for path in statements], "budget": budget(session.budget())}
+            facts
+            | {"statement": [str(path) for path in statements], "budget": budget_facts(session.budget())}
         )
         return
     rows = [

@@ -147,10 +147,10 @@ def read_release(file: Path) -> ReleaseFile:
 
 def _check_declared(section: Any) -> dict[str, Any]:
     """What a person says for the statement; refused before anything is spent."""
-    from discreet.ledger.registry import declared
+    from discreet.ledger.registry import validate_declared
 
     try:
-        return declared(section)
+        return validate_declared(section)
     except BadParameter as slip:
         raise release_file_error("[statement]", slip.what, STATEMENT_EXAMPLE) from None
 
@@ -219,7 +219,7 @@ def _table_job(session: Session, table: TableRequest, release: ReleaseFile) -> T
             why="running a release again completes it; a changed release is a new one, and is paid for.",
             fix='[release]\n       name = "…"      # a new name',
         ) from None
-    is_paid = entry is not None or session.ledger.waiting(key) is not None
+    is_paid = entry is not None or session.ledger.find_pending(key) is not None
     return TableJob(table.name, table.sql, key, spend, table.formats, preview, is_paid)
 
 

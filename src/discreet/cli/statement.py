@@ -120,7 +120,7 @@ def verify(file: Page, ledger: Book, *, json: options.Json = False) -> None:
 
 def read_about(file: Path) -> dict[str, Any]:
     """What a person declares about a deployment, from the table [statement] of a TOML file."""
-    from discreet.ledger.registry import declared
+    from discreet.ledger.registry import validate_declared
 
     try:
         document = tomllib.loads(_text(file))
@@ -129,7 +129,7 @@ def read_about(file: Path) -> dict[str, Any]:
     if set(document) != {"statement"} or not isinstance(document["statement"], dict):
         raise _about_file_error(file, "it must have one table, [statement].")
     try:
-        return declared(document["statement"])
+        return validate_declared(document["statement"])
     except BadParameter as slip:
         raise _about_file_error(file, slip.what) from None
 

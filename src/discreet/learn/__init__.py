@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Learning from private records: scikit-learn estimators, and DP-SGD for PyTorch in `discreet.learn.torch`.
 
-arguments.py     calls that do not fit a signature: a coded error
-budget.py        Budget: (ε, δ) as Gaussian noise, and its shares
-reading.py, labels.py      X and y as arrays, one record at a time; the class of a record
-features.py      Box: rows as whole numbers of bounded norm                             ◄ read this first
-ball.py, cube.py       other shapes of rows: in a ball, and feature by feature
-moments.py, sums.py, lloyd.py      sums over rows, released once            + moments.proof.md, joint.proof.md
+    LogisticRegression, LinearSVC                        classification.py   } linear models: glm.py, and the solvers below
+    LinearRegression, Ridge, HuberRegression             regression.py       }
+    GaussianNB, KMeans, PCA, StandardScaler              naive_bayes.py, kmeans.py, pca.py, scaler.py
+    tune                                                 tuning.py: the best of several models, paid for
+
+base.py          what all estimators share: charge first, then read the data
+inputs.py        X, y, bounds and classes, read as arrays, one record at a time
+budget.py        FitBudget: (ε, δ) as Gaussian noise, split among releases
+features.py      Box: rows as whole numbers of bounded norm                                    ◄ read this first
+ball.py, cube.py other shapes of rows: in a ball, and feature by feature
+moments.py       NoisyMoments: the sum of x xᵀ, released once               + moments.proof.md, joint.proof.md
 losses.py        losses of linear models by their slopes
-descent.py       noisy gradient descent in whole numbers                             + descent.proof.md
-minimiser.py, curves.py      a certified minimiser; what objective perturbation reveals
-problem.py       Problem, Fit, Solver: what a solver is given, and what it owes
-whitened.py, gradient.py, objective.py, output.py, joint.py, adassp.py       the solvers, by name in solvers.py
-base.py, glm.py  what all estimators, and all linear ones, share
-logistic.py, svc.py, linear.py, huber.py, naive_bayes.py, kmeans.py, pca.py, scaler.py      the estimators
-inference.py, intervals.py     confidence intervals of coefficients                 + inference.proof.md
-tuning.py        tune: the best of several models, paid for
-progress.py      how far a fit has come
+descent.py       noisy gradient descent in whole numbers                     + descent.proof.md
+ranges.py        where rows and targets lie inside bounds that are too wide
+minimiser.py     a certified minimiser                                       + output.proof.md
+solvers.py       Problem, FittedWeights, Solver, and the solvers by name: whitened.py, gradient.py,
+                 objective.py (+ objective.proof.md), output.py, joint.py, adassp.py
+inference.py     confidence intervals of coefficients                        + inference.proof.md
+arguments.py     calls that do not fit a signature: a coded error
 torch/           training of networks
 
 Budgets, bounds and classes are declared; nothing of that kind is ever read off the data. Estimators are loaded when
@@ -26,7 +29,7 @@ they are first used, because scikit-learn is an extra.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from discreet.errors import MissingExtra
 
@@ -69,7 +72,7 @@ __all__ = [  # noqa: RUF022 # the order of _HOMES
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'discreet.learn' has no attribute {name!r}")
     try:
@@ -80,10 +83,11 @@ def __getattr__(name: str) -> Any:
         raise MissingExtra(
             "DP501",
             f"{name} needs scikit-learn, which is not installed.",
-            why="it is a scikit-learn estimator.",
+            why="every estimator here is a scikit-learn estimator.",
             fix="pip install 'discreet[learn]'",
         ) from None
-    return getattr(module, name)
+    resolved: object = getattr(module, name)
+    return resolved
 
 
 def __dir__() -> list[str]:

@@ -67,15 +67,15 @@ class AdaSSP(Solver):
         least = max(noisy * _STEP - _QUANTILE * of_least, 0.0)
         ridge = problem.penalty + max(0.0, edge - least)
         values, vectors = np.linalg.eigh(squares / 4.0**BITS)
-        kept = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        positive_part = (vectors * np.maximum(values, 0.0)) @ vectors.T
         floor = np.finfo(float).eps * max(float(np.abs(values).max()), 1.0)
-        weights = np.linalg.solve(kept + np.diag(ridge + floor), products / 4.0**BITS)
+        weights = np.linalg.solve(positive_part + np.diag(ridge + floor), products / 4.0**BITS)
         return FittedWeights(weights[:, None])
 
     def explain(self, problem: Problem) -> list[str]:
         return [
-            "Sums of products of features, their least eigenvalue, and products with the target got Gaussian noise.",
-            "A ridge was added where noise could hide a direction.",
+            "The sums of products of features, their least eigenvalue and the products with the target were released with Gaussian noise.",
+            "A ridge was added if noise could hide a direction.",
         ]
 
 

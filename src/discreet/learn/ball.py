@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows in a ball, with distances as they are in the raw features: what clusters and components are about.
+"""Rows in a ball, with the distances of the raw features, as clusters and components need them.
 
-    ball = Ball.of(2, bounds=([0, 0], [10, 1]), norm=None)       # steps of one length in all features
+    ball = Ball.of(2, bounds=([0, 0], [10, 1]), norm=None)       # steps of equal length in all features
     ball.cells(X)
 
-**Guarantee.** That of `Box`: a row becomes whole numbers by itself, no longer than 2**bits.
+**Guarantee.** The guarantee of `Box`: each row becomes whole numbers by itself, with a norm of at most 2**bits.
 
-A `Box` with bounds stretches every feature to [-1, 1], which is what a linear model wants, and which would
-change what the nearest centre and the largest variance are. Here one factor serves all features: half the
-diagonal of the bounds.
+A `Box` with bounds stretches every feature to [-1, 1]. Linear models want that, but it would change which centre is
+nearest and which variance is largest. Here one factor serves all features: half the diagonal of the bounds.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +20,7 @@ import numpy.typing as npt
 from discreet import check
 from discreet.learn.budget import FitBudget
 from discreet.learn.features import BITS, Box, blocks
-from discreet.learn.inputs import as_floats, feature_bounds
+from discreet.learn.inputs import Bounds, RowTable, as_floats, feature_bounds
 from discreet.learn.moments import NoisyMoments
 from discreet.learn.whitened import row_count
 
@@ -30,7 +28,8 @@ __all__ = ["Ball", "CentredMoments"]
 
 Reals = npt.NDArray[np.float64]
 
-_FAR = 1e100  # stands for an infinity where there are no bounds: its square is finite
+# Stands for an infinity where there are no bounds: its square is finite.
+_FAR = 1e100
 
 
 @dataclass(frozen=True)
@@ -52,8 +51,8 @@ class Ball:
     high: Reals
 
     @classmethod
-    def of(cls, features: int, *, bounds: Any, norm: Any, constant: float = 0.0) -> Ball:
-        """Read what a user declared: bounds, or the greatest distance from their middle (from zero), or both."""
+    def of(cls, features: int, *, bounds: Bounds | None, norm: float | None, constant: float = 0.0) -> Ball:
+        """Validate what a user declared: bounds, the greatest distance from their middle (or from zero), or both."""
         far = np.full(features, _FAR)
         if bounds is None:
             return cls(Box.of(features, norm=norm, constant=constant), -far, far)
@@ -76,17 +75,17 @@ class Ball:
         """The greatest distance of a row from the middle, in the units of the features."""
         return self.box.radius * float(self.box.half[0])
 
-    def clip(self, rows: Any) -> Reals:
-        """Rows with every feature between its bounds; NaN is the middle of them."""
+    def clip(self, rows: RowTable) -> Reals:
+        """Rows with every feature clipped to its bounds. NaN becomes the middle."""
         dense = as_floats(rows)
         return np.clip(np.where(np.isnan(dense), self.box.middle, dense), self.low, self.high)
 
-    def cells(self, block: Any, bits: int = BITS) -> Reals:
+    def cells(self, block: RowTable, bits: int = BITS) -> Reals:
         """Rows in whole steps of 2**-bits of `size` from the middle."""
         return self.box.cells(self.clip(block), bits)
 
-    def release(self, data: Any, *, noise: float, budget: FitBudget) -> CentredMoments:
-        """Draw the moments: one Gaussian mechanism of this multiplier (joint.proof.md, 3). It needs a constant."""
+    def release(self, data: RowTable, *, noise: float, budget: FitBudget) -> CentredMoments:
+        """Draw the moments: one Gaussian mechanism with this multiplier (joint.proof.md, 3). The box needs a constant."""
         box = self.box
         released = NoisyMoments.release(
             (self.cells(data[part]) for part in blocks(data)),

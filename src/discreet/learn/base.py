@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a long fit has come: a bar, or whatever a caller wants to do with it.
-
-Progress counts steps that were fixed in advance, so it says nothing of the data.
-
-What all private estimators share: a budget, bounds that are declared, a charge before the data are touched.
+"""What all private estimators share: a budget, declared bounds, and a charge before the data are read.
 
 **Guarantee.** `fit` computes its guarantee from public parameters, charges the session (if there is one), and only then
-reads the data. `guarantee_` is the guarantee of what was run, `receipt_` what the session answered, `explain()` says it
-in words. No error and no warning tells anything of a record. A fit forgets what was there before; one that fails leaves
-nothing behind, so that `guarantee_` never speaks of another model.
+reads the data. `guarantee_` is the guarantee of what was run, `receipt_` is what the session returned, and `explain()`
+describes both in words. No error and no warning reveals anything about a record. A fit first discards the results of
+the fit before it. A fit that fails leaves no results behind, so that `guarantee_` never describes another model.
+
+Progress counts steps whose number is fixed in advance, so it reveals nothing about the data.
 """
 
 from __future__ import annotations
@@ -17,10 +15,8 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cache, wraps
-from typing import Any, NoReturn, Self
+from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, Protocol, Self, TypeAlias, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
@@ -29,67 +25,56 @@ from discreet import check
 from discreet.errors import BadParameter, LedgerError
 from discreet.learn.arguments import check_call, checked_call
 from discreet.learn.budget import FitBudget
-from discreet.learn.inputs import as_matrix
+from discreet.learn.inputs import Matrix, RowTable, as_matrix
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["NotFitted", "PrivateEstimator", "Progress", "check_fitted", "check_session", "progress_callback"]
+__all__ = ["NotFitted", "Payer", "PrivateEstimator", "Progress", "Relation", "check_fitted", "check_session"]
 
+P = ParamSpec("P")
+T = TypeVar("T")
+E = TypeVar("E", bound="PrivateEstimator")
 
-Progress = Callable[[int, int], None]
+#: A function of (steps done, steps in total).
+Progress: TypeAlias = Callable[[int, int], None]
+#: How neighbouring data differ: one record more or less, or one record exchanged for another.
+Relation: TypeAlias = Literal["add-remove", "replace"]
 
-
-def progress_callback(progress: Any, title: str) -> Progress | None:
-    """None for no progress, a bar for True, a function of (done, total) as it is."""
-    if progress is None or progress is False:
-        return None
-    return _bar(title) if progress is True else check.function(progress=progress)
-
-
-def _bar(title: str) -> Progress:
-    from rich.progress import Progress as Bar
-
-    bar = Bar(transient=True)
-    task = bar.add_task(title)
-
-    def advance(done: int, total: int) -> None:
-        if done == 1:
-            bar.start()
-        bar.update(task, completed=done, total=total)
-        if done == total:
-            bar.stop()
-
-    return advance
-
-
-Reals = npt.NDArray[np.float64]
 _CHECKED = "_checks_its_arguments"
 
 
-class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn has no types
-    """The base of every estimator here. Parameters are kept as they were given, and checked when fitting."""
+class Payer(Protocol):
+    """A `Session`, or anything else that can be charged for a release before it is drawn."""
 
-    epsilon: Any
-    delta: Any
-    relation: str
-    session: Any
+    def charge(self, guarantee: Guarantee, *, question: str) -> object:
+        """Pay for a release, or raise an error. The result is a receipt."""
+
+
+class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
+    """The base of every private estimator. Parameters are stored unchanged, and validated by `fit`."""
+
+    epsilon: float | None
+    delta: float | None
+    relation: Relation
+    session: Payer | None
     unit: str
-    progress: Any
+    progress: Progress | bool | None
 
+    #: The guarantee of the last fit.
     guarantee_: Guarantee
-    receipt_: Any
+    #: What the session returned when it was charged; None without a session.
+    receipt_: object
     _delta_: float
     _private_: bool
     _search_: tuple[str, ...] = ()
-    _may_warn = (
-        True  # whether somebody may be warned of a noisy fit; not inside a search, whose runs are secret
-    )
+    # Whether a fit may warn that it is noisy. Not inside a search, whose number of fits is secret.
+    _may_warn = True
 
-    def __new__(cls, *given: Any, **named: Any) -> Self:
+    def __new__(cls, *given: object, **named: object) -> Self:
         """Refuse parameters that the estimator does not have; a copy is made without any, and gets them later."""
         _check_methods(cls)
         if given or named:
-            check_call(cls.__init__, cls.__name__, None, *given, **named)
+            check_call(cls.__init__, cls.__name__, (None, *given), named)
         return super().__new__(cls)  # type: ignore[no-any-return]  # scikit-learn has no types
 
     def __init_subclass__(cls, **named: Any) -> None:
@@ -101,22 +86,30 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn
         """What the fitted model reveals, in numbered sentences."""
         check_fitted(self)
         epsilon = self.guarantee_.epsilon(delta=self._delta_)
-        added = self.guarantee_.unit.relation == "add-remove"
-        relation = "a record is added or removed" if added else "a record is replaced"
-        said = [
+        adds = self.guarantee_.unit.relation == "add-remove"
+        change = "If one record is added or removed" if adds else "If one record is replaced"
+        source = (
+            "its bits come from the operating system."
+            if self._private_
+            else "it was repeatable: NOT PRIVATE."
+        )
+        sentences = [
             *self._explanation(),
             *self._search_,
-            f"Whether {relation} changes no probability by more than a factor e^{epsilon:.4g}, but for δ = {self._delta_:g}.",
-            "All sums were taken in whole numbers and the noise is exact; "
-            + (
-                "its bits come from the operating system."
-                if self._private_
-                else "it was repeatable: NOT PRIVATE."
-            ),
+            f"{change}, no probability changes by more than a factor of e^{epsilon:.4g}, except for δ = {self._delta_:g}.",
+            f"All sums were computed in whole numbers and the noise is exact; {source}",
             "Bounds, classes and the number of features were taken as public.",
-            "The model may be shown to anybody; what it says of a private row is as private as that row.",
+            "The model may be shown to anybody. What it says about a private row is as private as that row.",
         ]
-        return "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(said, 1))
+        return "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1))
+
+    def set_params(self, **params: object) -> Self:
+        """Set parameters by name, as in scikit-learn; an unknown name changes nothing."""
+        known = self.get_params(deep=True)
+        for name in params:
+            if name not in known:
+                check_call(type(self).__init__, type(self).__name__, (None,), {name: None})
+        return super().set_params(**params)  # type: ignore[no-any-return]  # scikit-learn has no types
 
     @abstractmethod
     def _explanation(self) -> list[str]:
@@ -126,57 +119,101 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc] # scikit-learn
         return FitBudget.of(epsilon=self.epsilon, delta=self.delta, relation=self.relation, unit=self.unit)
 
     def _charge(self, guarantee: Guarantee) -> None:
-        """Pay first: what is drawn after this is covered, and what was refused here was not drawn."""
-        payer, asked = check_session(self.session), f"{type(self).__name__}.fit"
-        receipt = None if payer is None else payer.charge(guarantee, question=asked)
+        """Pay first: all that is drawn after this is covered, and a refused fit draws nothing."""
+        payer = check_session(self.session)
+        receipt = None if payer is None else payer.charge(guarantee, question=f"{type(self).__name__}.fit")
         self.guarantee_, self.receipt_ = guarantee, receipt
+        assert self.delta is not None  # the budget validated it
         self._delta_, self._private_ = self.delta, is_private()
 
-    def _matrix(self, data: Any, *, reset: bool) -> Any:
-        """The features as they lie in memory, after checks that look at their shape and type alone."""
+    def _matrix(self, data: Matrix, *, reset: bool) -> RowTable:
+        """The features as they lie in memory. Only their shape and their types are validated."""
         matrix = as_matrix(data)
+        named = data if hasattr(data, "columns") else matrix
         try:
-            validate_data(
-                self, data if hasattr(data, "columns") else matrix, reset=reset, skip_check_array=True
-            )
-        except ValueError as misfit:  # it speaks of the number and the names of columns, which are public
+            validate_data(self, named, reset=reset, skip_check_array=True)
+        # the message speaks of the number and the names of columns, which are public
+        except ValueError as misfit:
             raise BadParameter(
                 "DP104",
                 str(misfit).strip(),
-                why="every feature has a coefficient or a bound of its own, by its place.",
+                why="every feature has its own coefficient or bound, which is found by its position.",
                 fix="pass the columns that the model was fitted on, in the same order",
             ) from None
         return matrix
 
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters by name, as in scikit-learn; an unknown name changes nothing."""
-        known = self.get_params(deep=True)
-        for name in params:
-            if name not in known:
-                check_call(type(self).__init__, type(self).__name__, None, **{name: None})
-        return super().set_params(**params)  # type: ignore[no-any-return]  # scikit-learn has no types
-
     def _progress_callback(self) -> Progress | None:
-        return progress_callback(self.progress, type(self).__name__)
+        """None without progress, a bar for True, and a function unchanged."""
+        if self.progress is None or self.progress is False:
+            return None
+        if self.progress is True:
+            return _progress_bar(type(self).__name__)
+        return check.function(progress=self.progress)
 
     def __sklearn_clone__(self) -> Self:
-        """A copy that is not fitted. It charges the same session: an account is shared, never copied."""
-        kept = self.get_params(deep=False)
+        """A copy that is not fitted. It charges the same session: a session is shared, never copied."""
+        params = self.get_params(deep=False)
         return type(self)(
-            **{name: value if name == "session" else clone(value, safe=False) for name, value in kept.items()}
+            **{
+                name: value if name == "session" else clone(value, safe=False)
+                for name, value in params.items()
+            }
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is stored and sent: everything but the session, in whose place stands something that refuses to pay."""
+        """What is stored and sent: everything but the session, whose place takes one that refuses to pay."""
         state: dict[str, Any] = dict(super().__getstate__())
         return state | {"session": None if self.session is None else _AbsentSession()}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True  # NaN is the middle of its bounds; an error would tell of it
+        # NaN counts as the middle of its bounds; an error would tell of it
+        tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
-        tags.non_deterministic = True  # noise is fresh in every fit
+        # noise is fresh in every fit
+        tags.non_deterministic = True
         return tags
+
+
+class NotFitted(BadParameter, NotFittedError):  # type: ignore[misc]  # scikit-learn has no types
+    """A model was asked for an answer before it was fitted."""
+
+
+def check_fitted(estimator: PrivateEstimator) -> None:
+    """Refuse to answer before there is a fit."""
+    if hasattr(estimator, "guarantee_"):
+        return
+    name = type(estimator).__name__
+    raise NotFitted(
+        "DP107",
+        f"this {name} is not fitted yet.",
+        why="its answers follow from what a fit releases, and there was no fit.",
+        fix="call fit with the data first",
+    )
+
+
+def check_session(session: Payer | None) -> Payer | None:
+    """A session that can be charged, or None."""
+    if session is None or hasattr(session, "charge"):
+        return session
+    raise BadParameter(
+        "DP104",
+        "session must be a Session.",
+        why="it is charged before the data are read.",
+        fix="session=dp.Session(data, limit=…), or leave it out",
+    )
+
+
+class _AbsentSession:
+    """Stands for the session of an estimator that was copied or stored. Sessions do not travel."""
+
+    def charge(self, guarantee: Guarantee, *, question: str) -> NoReturn:
+        raise LedgerError(
+            "DP607",
+            "this estimator is a copy without its session.",
+            why="a stored or sent copy cannot charge the session, and a fit that is not charged would be free.",
+            fix="estimator.set_params(session=session)",
+        )
 
 
 @cache
@@ -191,63 +228,38 @@ def _check_methods(cls: type[PrivateEstimator]) -> None:
             setattr(cls, name, checked)
 
 
-def check_session(session: Any) -> Any:
-    """A session that can be charged, or None."""
-    if session is None or hasattr(session, "charge"):
-        return session
-    raise BadParameter(
-        "DP104",
-        "session must be a Session.",
-        why="it is charged before the data are read.",
-        fix="session=dp.Session(data, limit=…), or leave it out",
-    )
-
-
-class NotFitted(BadParameter, NotFittedError):  # type: ignore[misc]  # scikit-learn has no types
-    """An answer was asked of a model that has not learned anything."""
-
-
-def check_fitted(estimator: PrivateEstimator) -> None:
-    """Refuse to answer before there is a fit."""
-    if hasattr(estimator, "guarantee_"):
-        return
-    name = type(estimator).__name__
-    raise NotFitted(
-        "DP107",
-        f"this {name} is not fitted yet.",
-        why="it answers by what a fit released, and there was none.",
-        fix="call fit with the data first",
-    )
-
-
-class _AbsentSession:
-    """The session of an estimator that was copied or stored: an account does not travel."""
-
-    def charge(self, guarantee: Guarantee, *, question: str) -> NoReturn:
-        raise LedgerError(
-            "DP607",
-            "this estimator is a copy, and its session stayed where it was made.",
-            why="a copy that fits without paying would be free.",
-            fix="estimator.set_params(session=session)",
-        )
-
-
-def _all_or_nothing(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """A fit that begins with nothing and, if it fails, leaves nothing."""
+def _all_or_nothing(fit: Callable[Concatenate[E, P], T]) -> Callable[Concatenate[E, P], T]:
+    """The same fit, which discards earlier results first, and leaves none behind if it fails."""
 
     @wraps(fit)
-    def fitting(self: PrivateEstimator, *args: Any, **named: Any) -> Any:
+    def fit_or_forget(self: E, /, *given: P.args, **named: P.kwargs) -> T:
         _forget(self)
         try:
-            return fit(self, *args, **named)
+            return fit(self, *given, **named)
         except BaseException:
             _forget(self)
             raise
 
-    return fitting
+    return fit_or_forget
 
 
 def _forget(estimator: PrivateEstimator) -> None:
-    kept = set(estimator.get_params(deep=False))
-    for name in [name for name in vars(estimator) if name.endswith("_") and name not in kept]:
+    params = set(estimator.get_params(deep=False))
+    for name in [name for name in vars(estimator) if name.endswith("_") and name not in params]:
         delattr(estimator, name)
+
+
+def _progress_bar(title: str) -> Progress:
+    from rich.progress import Progress as Bar
+
+    bar = Bar(transient=True)
+    task = bar.add_task(title)
+
+    def advance(done: int, total: int) -> None:
+        if done == 1:
+            bar.start()
+        bar.update(task, completed=done, total=total)
+        if done == total:
+            bar.stop()
+
+    return advance

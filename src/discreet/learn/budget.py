@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a fit may cost, and how that is shared among the Gaussian releases that it makes.
+"""What a fit may cost, and how that budget is split among its Gaussian releases.
 
     budget = FitBudget.of(epsilon=1, delta=1e-5)
-    matrix, steps = budget.noise_multipliers(0.2, 0.8)        # noise multipliers: standard deviation / sensitivity
+    matrix, steps = budget.noise_multipliers(0.2, 0.8)       # standard deviation / sensitivity of each release
 
 **Guarantee.** Gaussian releases with these multipliers compose to a guarantee that implies (ε, δ).
 
 Why it holds: Gaussian mechanisms of parameter μ₁, μ₂, … compose exactly to one of parameter √(μ₁² + μ₂² + …), also
-if each is chosen after seeing the earlier outputs (Dong, Roth, Su 2022, Corollary 3.3). Shares add up to one.
+if each is chosen after seeing the earlier outputs (Dong, Roth, Su 2022, Corollary 3.3). Fractions add up to one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
@@ -23,13 +22,15 @@ from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["FitBudget"]
 
-_MOST = 2.0**15  # of noise, in sensitivities: more cannot be drawn on the grids of this package
-_UP = 1 + 1e-12  # covers the rounding of the square roots below
+# The largest noise in sensitivities: more cannot be drawn on the grids of this package.
+_MOST = 2.0**15
+# Covers the rounding of the square roots below.
+_UP = 1 + 1e-12
 
 
 @dataclass(frozen=True)
 class FitBudget:
-    """The least Gaussian noise multiplier that (ε, δ) allows, and to whom it is promised."""
+    """The least Gaussian noise multiplier that (ε, δ) allows, with the relation and the unit that it protects."""
 
     epsilon: float
     delta: float
@@ -37,14 +38,16 @@ class FitBudget:
     unit: str
 
     @classmethod
-    def of(cls, *, epsilon: Any, delta: Any, relation: str = "add-remove", unit: str = "record") -> FitBudget:
-        """Check what a user asked for."""
+    def of(
+        cls, *, epsilon: float | None, delta: float | None, relation: str = "add-remove", unit: str = "record"
+    ) -> FitBudget:
+        """Validate the budget that a user passed."""
         for name, value in (("epsilon", epsilon), ("delta", delta)):
             if value is None:
                 raise BadParameter(
                     "DP107",
                     f"{name} is missing.",
-                    why="how much a model may reveal is a decision, so there is no default.",
+                    why="how much a model may reveal is your decision, so there is no default.",
                     fix="pass epsilon=1, delta=1e-5 (delta well below one over the number of people)",
                 )
         budget = cls(
@@ -57,7 +60,7 @@ class FitBudget:
             raise BadParameter(
                 "DP102",
                 "epsilon and delta are too small to learn anything.",
-                why=f"the noise would be more than {_MOST:g} times what a record can change.",
+                why=f"the noise would be more than {_MOST:g} times the effect of one record.",
                 fix="pass epsilon=1, delta=1e-5",
             )
         return budget
@@ -69,14 +72,14 @@ class FitBudget:
 
     @property
     def mu(self) -> float:
-        """The same as the parameter of Gaussian differential privacy."""
+        """The same budget as the parameter μ of Gaussian differential privacy."""
         return 1 / self.noise
 
-    def noise_multipliers(self, *parts: float) -> tuple[float, ...]:
-        """Noise multipliers of releases that take these parts of the budget; the parts add up to at most one."""
-        if not math.fsum(parts) <= 1 + 1e-9:
-            raise ValueError("shares of a budget add up to more than the budget")
-        return tuple(self.noise / math.sqrt(part) * _UP for part in parts)
+    def noise_multipliers(self, *fractions: float) -> tuple[float, ...]:
+        """Noise multipliers of releases that take these fractions of the budget, which add up to at most one."""
+        if not math.fsum(fractions) <= 1 + 1e-9:
+            raise ValueError("fractions of a budget add up to more than the budget")
+        return tuple(self.noise / math.sqrt(fraction) * _UP for fraction in fractions)
 
     def gaussian(self, noise: float) -> Guarantee:
         """The guarantee of one release with this multiplier."""
@@ -88,5 +91,6 @@ def _least_noise(epsilon: float, delta: float, relation: str) -> float:
     target = privacy.approximate(epsilon, delta, relation=relation)
     return (
         privacy.calibrate(lambda z: privacy.gaussian(z, relation=relation), to=target, tolerance=1e-9)
-        * (1 + 3e-9)  # shares that add up to one in real numbers may exceed it in floats
+        # fractions that add up to one in real numbers may exceed it in floats
+        * (1 + 3e-9)
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every feature by itself on [-1, 1], and the sums of features and of their squares, released together.
+"""Every feature scaled to [-1, 1], and the sums of features and of their squares, released together.
 
     cube = Cube.of(2, bounds=([0, 0], [120, 1e5]))
     cube.release(X, groups, noise=4.0, relation="add-remove")     # count, Σx and Σx² of each group
@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,20 +28,21 @@ from discreet import noise as exact
 from discreet.errors import BadParameter
 from discreet.exact import exactly
 from discreet.learn.features import blocks
-from discreet.learn.inputs import as_floats, feature_bounds
+from discreet.learn.inputs import Bounds, RowTable, as_floats, feature_bounds
 
 __all__ = ["Cube", "GroupSums", "sensitivity"]
 
 Reals = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-_BITS = 12  # a feature in steps of 2**-12 of half its range, its square in steps of 2**-24
+# A feature in steps of 2**-12 of half its range, its square in steps of 2**-24.
+_BITS = 12
 _UP = 1 + 1e-12
 
 
 @dataclass(frozen=True)
 class GroupSums:
-    """Of each group: how many rows, Σx and Σx² on [-1, 1], each with Gaussian noise of this spread."""
+    """For each group the number of rows, Σx and Σx² on [-1, 1], each with Gaussian noise of standard deviation `spread`."""
 
     count: Reals
     first: Reals
@@ -58,39 +58,39 @@ class Cube:
     half: Reals
 
     @classmethod
-    def of(cls, features: int, bounds: Any) -> Cube:
-        """Read the bounds that a user declared."""
+    def of(cls, features: int, bounds: Bounds | None) -> Cube:
+        """Validate the bounds that a user declared."""
         if bounds is None:
             raise BadParameter(
                 "DP107",
                 "bounds are missing.",
-                why="one row without limit moves a sum without limit, and limits read off the data leak it.",
+                why="one unbounded row could move the sums without limit, and bounds read off the data would leak it.",
                 fix="pass bounds=(low, high), one number each or one per feature",
             )
         low, high = feature_bounds(bounds, features)
         return cls(low / 2 + high / 2, high / 2 - low / 2)
 
-    def scale(self, block: Any) -> Reals:
-        """Rows in [-1, 1], each number by itself."""
+    def scale(self, block: RowTable) -> Reals:
+        """Rows scaled and clipped to [-1, 1], each number by itself."""
         values = as_floats(block)
-        with np.errstate(all="ignore"):  # a warning would tell of a value
+        # a warning would tell of a value
+        with np.errstate(all="ignore"):
             values -= self.middle
             values /= self.half
         values[np.isnan(values)] = 0.0
         return np.clip(values, -1.0, 1.0, out=values)
 
-    def release(self, data: Any, groups: Bools, *, noise: float, relation: str) -> GroupSums:
-        """Draw the sums of each group; `groups` has one column for each, and a row at most one True."""
+    def release(self, data: RowTable, groups: Bools, *, noise: float, relation: str) -> GroupSums:
+        """Draw the sums of each group. `groups` has one column for each, and a row has at most one True."""
         count, width = groups.shape[1], len(self.middle)
         sizes = groups.sum(axis=0, dtype=np.int64)
         first, second = np.zeros((count, width), np.int64), np.zeros((count, width), np.int64)
         for part in blocks(data):
             steps = np.rint(self.scale(data[part]) * 2.0**_BITS)
-            inside = groups[part].T.astype(
-                np.float64
-            )  # 2**19 rows at most, of squares up to 2**24: sums are exact
-            first += (inside @ steps).astype(np.int64)
-            second += (inside @ (steps * steps)).astype(np.int64)
+            # at most 2**19 rows of squares up to 2**24: sums are exact
+            is_member = groups[part].T.astype(np.float64)
+            first += (is_member @ steps).astype(np.int64)
+            second += (is_member @ (steps * steps)).astype(np.int64)
         second -= sizes[:, None] << (2 * _BITS - 1)
         spread = noise * sensitivity(width, count, relation)
         noisy = _add_noise(sizes, spread)
@@ -99,12 +99,12 @@ class Cube:
 
 
 def sensitivity(features: int, groups: int, relation: str) -> float:
-    """How far one row moves (1, x, x² - ½), summed up in its group (joint.proof.md, 1)."""
-    alone = math.sqrt(1 + 1.25 * features)
+    """How far one row moves (1, x, x² - ½), summed in its group (joint.proof.md, 1)."""
+    one_row = math.sqrt(1 + 1.25 * features)
     if relation == "add-remove":
-        return alone * _UP
-    inside = 2 * math.sqrt(features)
-    return (inside if groups == 1 else max(inside, math.sqrt(2) * alone)) * _UP
+        return one_row * _UP
+    same_group = 2 * math.sqrt(features)
+    return (same_group if groups == 1 else max(same_group, math.sqrt(2) * one_row)) * _UP
 
 
 def _add_noise(total: npt.NDArray[np.int64], spread: float) -> Reals:

@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,17 +28,21 @@ from scipy import sparse
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.learn.inputs import as_floats, feature_bounds
+from discreet.learn.inputs import Bounds, RowTable, as_floats, feature_bounds
 
 __all__ = ["BITS", "Box", "blocks", "stored_blocks", "truncate_rows"]
 
 Reals = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-BITS = 14  # cells of a row: steps of 2**-14 of the greatest norm
-CONSTANT = 0.7  # the column of the intercept, as a share of the norm of the rest
-_ROUNDED = 1 + 1e-9  # a norm that is longer by less was lengthened by rounding
-_AT_ONCE = 1 << 19  # numbers that are worked on at once
+#: Rows are whole numbers of cells: steps of 2**-14 of the greatest norm.
+BITS = 14
+#: The constant column of the intercept, as a fraction of the norm of the rest.
+CONSTANT = 0.7
+# A norm that is longer by less than this was lengthened by rounding.
+_ROUNDED = 1 + 1e-9
+# How many numbers are worked on at once.
+_AT_ONCE = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -53,13 +56,20 @@ class Box:
     constant: float
 
     @classmethod
-    def of(cls, features: int, *, bounds: Any = None, norm: Any = None, constant: float = CONSTANT) -> Box:
-        """Read the bounds and the norm that a user declared; at least one of them is needed."""
+    def of(
+        cls,
+        features: int,
+        *,
+        bounds: Bounds | None = None,
+        norm: float | None = None,
+        constant: float = CONSTANT,
+    ) -> Box:
+        """Validate the bounds and the norm that a user declared; at least one of them is needed."""
         if bounds is None and norm is None:
             raise BadParameter(
                 "DP107",
                 "bounds are missing, and so is norm.",
-                why="one row without limit moves a model without limit, and limits read off the data leak it.",
+                why="one unbounded row could move the model without limit, and bounds read off the data would leak it.",
                 fix="pass bounds=(low, high), one number each or one per feature, or norm=1.0",
             )
         widest = math.sqrt(features)
@@ -87,10 +97,11 @@ class Box:
         """Whether a zero stays a zero, so that a sparse row stays sparse."""
         return not self.middle.any()
 
-    def cells(self, block: Any, bits: int = BITS) -> Reals:
+    def cells(self, block: RowTable, bits: int = BITS) -> Reals:
         """Rows in whole steps of 2**-bits, as floats that hold them exactly; ‖row‖ <= 2**bits exactly."""
         scaled = as_floats(block)
-        with np.errstate(all="ignore"):  # a warning would tell of a value
+        # a warning would tell of a value
+        with np.errstate(all="ignore"):
             scaled -= self.middle
         self._to_whole_numbers(scaled, self.half)
         squares = np.einsum("ij,ij->i", scaled, scaled)
@@ -100,9 +111,10 @@ class Box:
             return shortened
         return np.concatenate([shortened, np.full((len(scaled), 1), self.constant_cells(bits))], axis=1)
 
-    def sparse_cells(self, block: Any, bits: int = BITS) -> Any:
-        """The same of a sparse block whose zeros stay zeros, without making it dense."""
-        with np.errstate(all="ignore"):  # a warning would tell of a value
+    def sparse_cells(self, block: RowTable, bits: int = BITS) -> sparse.csr_array:
+        """The same for a sparse block whose zeros stay zeros, without making it dense."""
+        # a warning would tell of a value
+        with np.errstate(all="ignore"):
             out = sparse.csr_array(block, dtype=np.float64, copy=True)
         out.sum_duplicates()
         owner, count = np.repeat(np.arange(out.shape[0]), np.diff(out.indptr)), out.shape[0]
@@ -116,19 +128,20 @@ class Box:
             [out, sparse.csr_array(np.full((count, 1), self.constant_cells(bits)))], format="csr"
         )
 
-    def is_changed(self, block: Any) -> Bools:
-        """Which rows are not what they were: NaN, or beyond the bounds or the norm. A function of each row alone."""
+    def is_changed(self, block: RowTable) -> Bools:
+        """Which rows clipping changes: NaN, or beyond the bounds or the norm. A function of each row alone."""
         scaled = as_floats(block)
-        with np.errstate(all="ignore"):  # a warning would tell of a value
+        # a warning would tell of a value
+        with np.errstate(all="ignore"):
             scaled -= self.middle
             scaled /= self.half
             # columns one by one, so that a row's sum does not depend on where the row stands
             square = sum((column * column for column in scaled.T), start=np.zeros(len(scaled)))
-            kept = (np.abs(scaled) <= self.cap).all(axis=1) & (np.sqrt(square) <= self.radius * _ROUNDED)
-        return np.asarray(~kept)
+            is_inside = (np.abs(scaled) <= self.cap).all(axis=1) & (np.sqrt(square) <= self.radius * _ROUNDED)
+        return np.asarray(~is_inside)
 
     def _to_whole_numbers(self, values: Reals, half: Reals) -> None:
-        """Clip to the bounds and truncate to whole numbers, fine enough that what follows does not notice."""
+        """Clip to the bounds and truncate to whole numbers, in steps too fine to matter later."""
         with np.errstate(all="ignore"):
             values /= half
         values[np.isnan(values)] = 0.0
@@ -136,7 +149,7 @@ class Box:
         np.trunc(np.multiply(values, 2.0**self._fine_bits / self.cap, out=values), out=values)
 
     def _shrink_factor(self, squares: Reals, bits: int) -> Reals:
-        """By what a row of whole numbers is multiplied so that it becomes at most `radius` long, then 2**bits."""
+        """The factors that shorten rows of whole numbers to `radius`, and scale them to 2**bits."""
         unit = self.cap / 2.0**self._fine_bits
         longest = np.maximum(np.sqrt(squares) * unit, self.radius)
         return self.radius / longest * (unit / self.length * 2.0**bits)
@@ -155,7 +168,7 @@ class Box:
         return 4.0**bits - self.constant_cells(bits) ** 2
 
     def coefficients(self, weights: Reals) -> tuple[Reals, Reals]:
-        """Weights on rows as weights on the raw features, and the intercept; the last axis runs along a row."""
+        """Slopes on the raw features and the intercept, from weights on rows. The last axis runs along a row."""
         inner = weights / self.length
         slopes = inner[..., : len(self.middle)] / self.half
         intercept = -slopes @ self.middle
@@ -167,23 +180,24 @@ class Box:
 def truncate_rows(rows: Reals, room: float) -> Reals:
     """Truncate rows towards zero to whole numbers whose squares add up to at most `room`, exactly."""
     cells = np.trunc(rows)
-    long = np.einsum("ij,ij->i", cells, cells) > room  # sums of whole numbers below 2**53: exact
-    if long.any():
-        again = np.trunc(rows[long] * (1 - 2.0**-8))
-        again[np.einsum("ij,ij->i", again, again) > room] = 0.0
-        cells[long] = again
+    # sums of whole numbers below 2**53 are exact
+    too_long = np.einsum("ij,ij->i", cells, cells) > room
+    if too_long.any():
+        shorter = np.trunc(rows[too_long] * (1 - 2.0**-8))
+        shorter[np.einsum("ij,ij->i", shorter, shorter) > room] = 0.0
+        cells[too_long] = shorter
     return cells
 
 
-def blocks(matrix: Any) -> Iterator[slice]:
-    """Slices of rows that fit into a fast memory."""
+def blocks(matrix: RowTable) -> Iterator[slice]:
+    """Slices of rows that fit into fast memory."""
     count, width = matrix.shape
     step = max(1, _AT_ONCE // max(1, width))
     return (slice(start, min(start + step, count)) for start in range(0, count, step))
 
 
-def stored_blocks(matrix: Any) -> Iterator[slice]:
-    """Slices of rows of a sparse table with about so many stored numbers each."""
+def stored_blocks(matrix: sparse.csr_array) -> Iterator[slice]:
+    """Slices of rows of a sparse table, each with about as many stored numbers."""
     count = matrix.shape[0]
     step = min(_AT_ONCE, max(1, _AT_ONCE * count // max(1, matrix.nnz)))
     return (slice(start, min(start + step, count)) for start in range(0, count, step))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linear models: what is common to classifiers and regressions whose score is linear in the features.
+"""Linear models: what classifiers and regressions share whose score is linear in the features.
 
-**Guarantee.** `fit` charges what its solver will reveal, then draws it; the coefficients are a function of that alone.
+**Guarantee.** `fit` charges what its solver will reveal, and then draws it. The coefficients are a function of that alone.
 """
 
 from __future__ import annotations
@@ -16,10 +16,14 @@ from scipy.special import ndtri
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from discreet import check
-from discreet.learn.base import PrivateEstimator, check_fitted
+from discreet.learn.base import Payer, PrivateEstimator, Progress, Relation, check_fitted
 from discreet.learn.features import Box
 from discreet.learn.inference import Intervals, check_inference, coefficient_covariance
 from discreet.learn.inputs import (
+    Bounds,
+    Matrix,
+    RowTable,
+    Target,
     as_floats,
     as_target,
     class_membership,
@@ -28,12 +32,21 @@ from discreet.learn.inputs import (
     target_interval,
 )
 from discreet.learn.losses import Loss
-from discreet.learn.solvers import AUTO, CLASSIFIERS, REGRESSORS, FittedWeights, Problem, Solver, solver_for
+from discreet.learn.solvers import (
+    AUTO,
+    CLASSIFIERS,
+    REGRESSORS,
+    ClassifierSolver,
+    FittedWeights,
+    Problem,
+    Solver,
+    solver_for,
+)
 
 __all__ = ["LinearClassifier", "LinearModel", "LinearRegressor"]
 
 _TOO_NOISY = (
-    "The released number of rows is no larger than its noise: the fit is mostly noise. Check that the labels are among "
+    "The released number of rows is no larger than its noise, so the fit is mostly noise. Check that the labels are among "
     "`classes`, or use more rows or a larger epsilon."
 )
 Reals = npt.NDArray[np.float64]
@@ -42,29 +55,29 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class LinearParameters(PrivateEstimator):
-    """What every linear model takes; it is kept as it was given, which is all that scikit-learn allows a constructor."""
+    """What every linear model takes. It is stored unchanged, which is all that scikit-learn allows a constructor."""
 
-    epsilon: Any = None
-    delta: Any = None
-    bounds: Any = None
-    norm: Any = None
+    epsilon: float | None = None
+    delta: float | None = None
+    bounds: Bounds | None = None
+    norm: float | None = None
     solver: str = AUTO
-    relation: str = "add-remove"
-    session: Any = None
+    relation: Relation = "add-remove"
+    session: Payer | None = None
     unit: str = "record"
-    progress: Any = None
+    progress: Progress | bool | None = None
 
 
 class LinearModel(LinearParameters):
     """Scores that are linear in the features."""
 
     coef_: Reals
-    intercept_: Any
+    intercept_: Reals | float
     classes_: npt.NDArray[Any]
     n_features_in_: int
 
     _solvers: ClassVar[tuple[str, ...]]
-    # what answers after a fit depend on: the parameters may have been set to something else by then
+    # What answers depend on after a fit. The parameters may have been set to other values since.
     _sentences_: list[str]
     _fit_: FittedWeights
     _box_: Box
@@ -73,7 +86,7 @@ class LinearModel(LinearParameters):
 
     def _learn(
         self,
-        matrix: Any,
+        matrix: RowTable,
         targets: Reals,
         keep: Bools,
         loss: Loss,
@@ -81,7 +94,7 @@ class LinearModel(LinearParameters):
         inference: bool,
         clipped_targets: Bools | None = None,
     ) -> tuple[Reals, Reals]:
-        """Slopes and intercepts on the raw features, one row for each score."""
+        """Charge and fit: slopes and intercepts on the raw features, one row for each score."""
         box = Box.of(matrix.shape[1], bounds=self.bounds, norm=self.norm)
         solver = solver_for(self.solver, self._solvers, matrix, box)
         problem = Problem(
@@ -100,7 +113,7 @@ class LinearModel(LinearParameters):
         self._charge(solver.guarantee_for(problem))
         self._fit_ = solver.fit(problem)
         if self._fit_.is_too_noisy and self._may_warn:
-            # the count was released and paid for, so that what it says may be said
+            # the count was released and paid for, so the warning may speak of it
             warnings.warn(_TOO_NOISY, stacklevel=5)
         self._sentences_ = self._fit_explanation(box, solver, problem)
         self._box_ = box
@@ -111,9 +124,9 @@ class LinearModel(LinearParameters):
         return np.zeros(box.width)
 
     def _fit_explanation(self, box: Box, solver: Solver, problem: Problem) -> list[str]:
-        limited = "" if self.bounds is None else "Features were clipped to their declared bounds. "
+        clipping = "" if self.bounds is None else "Features were clipped to their declared bounds. "
         return [
-            f"{limited}Rows longer than {box.radius:.4g} in norm were shortened to it.",
+            f"{clipping}Rows with a norm above {box.radius:.4g} were shortened to that norm.",
             *solver.explain(problem),
             *self._fit_.notes,
             *([_TOO_NOISY] if self._fit_.is_too_noisy else []),
@@ -122,15 +135,16 @@ class LinearModel(LinearParameters):
     def _explanation(self) -> list[str]:
         return self._sentences_
 
-    def _scores(self, X: Any) -> Reals:
-        """The scores of new rows, clipped to the bounds as in fitting; NaN is the middle of them, 0 if there are none."""
+    def _scores(self, X: Matrix) -> Reals:
+        """The scores of new rows, clipped to the bounds of the fit. NaN is their middle, or 0 without bounds."""
         check_fitted(self)
         matrix = self._matrix(X, reset=False)
         if self._ends_ is not None:
             low, high = self._ends_
             dense = as_floats(matrix)
             matrix = np.clip(np.where(np.isnan(dense), low / 2 + high / 2, dense), low, high)
-        with np.errstate(all="ignore"):  # an infinity without bounds is an infinite score, not a warning
+        # an infinity without bounds is an infinite score, not a warning
+        with np.errstate(all="ignore"):
             matrix = matrix.astype(np.float64)
             stored = matrix if isinstance(matrix, np.ndarray) else matrix.data
             stored[np.isnan(stored)] = 0.0
@@ -152,50 +166,53 @@ class LinearModel(LinearParameters):
 class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]  # scikit-learn has no types
     """Classes by the sign of one score, or by the greatest of several."""
 
-    classes: Any = None
+    solver: ClassifierSolver = "auto"
+    classes: npt.ArrayLike | None = None
     _solvers: ClassVar[tuple[str, ...]] = CLASSIFIERS
 
-    def decision_function(self, X: Any) -> Reals:
-        """The score of each class, or of the second of two."""
+    def decision_function(self, X: Matrix) -> Reals:
+        """The score of each class; of two classes only the score of the second."""
         scores = self._scores(X)
         return np.asarray(scores[:, 0]) if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Matrix) -> npt.NDArray[Any]:
         """The most likely class of each row."""
         scores = self.decision_function(X)
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[chosen])
 
-    def _classify(self, X: Any, y: Any, loss: Loss, *, low: float, inference: bool = False) -> None:
-        """Fit one score for two classes, one for each of more; targets are 1 for members and `low` for others."""
+    def _classify(self, X: Matrix, y: Target, loss: Loss, *, low: float, inference: bool = False) -> None:
+        """Fit one score for two classes, or one score for each of more. Members have target 1, others `low`."""
         self.classes_ = declared_classes(self.classes)
         matrix = self._matrix(X, reset=True)
-        belongs = class_membership(y, self.classes_, matrix.shape[0])
-        columns = belongs[:, 1:] if len(self.classes_) == 2 else belongs
+        is_member = class_membership(y, self.classes_, matrix.shape[0])
+        columns = is_member[:, 1:] if len(self.classes_) == 2 else is_member
         targets = np.where(columns, 1.0, low)
-        kept = np.asarray(belongs.any(axis=1))
-        self.coef_, self.intercept_ = self._learn(matrix, targets, kept, loss, inference=inference)
+        keep = np.asarray(is_member.any(axis=1))
+        self.coef_, self.intercept_ = self._learn(matrix, targets, keep, loss, inference=inference)
         self._half_ = 1.0
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]  # scikit-learn has no types
-    """A number by one linear score; targets are clipped to declared bounds, NaN counts as their middle."""
+    """A number by one linear score. Targets are clipped to declared bounds, and NaN counts as their middle."""
 
-    target_bounds: Any = None
+    target_bounds: Bounds | None = None
     _solvers: ClassVar[tuple[str, ...]] = REGRESSORS
 
-    def predict(self, X: Any) -> Reals:
+    def predict(self, X: Matrix) -> Reals:
         """The expected target of each row."""
         return self._scores(X)
 
-    def _regress(self, X: Any, y: Any, loss: Loss, *, inference: bool = False) -> None:
+    def _regress(self, X: Matrix, y: Target, loss: Loss, *, inference: bool = False) -> None:
         low, high = target_interval(self.target_bounds)
         middle, half = low / 2 + high / 2, high / 2 - low / 2
         matrix = self._matrix(X, reset=True)
-        with np.errstate(all="ignore"):  # a warning would tell of a value
+        # a warning would tell of a value
+        with np.errstate(all="ignore"):
             scaled = (as_target(y, matrix.shape[0]) - middle) / half
-        clipped = ~(np.abs(scaled) <= 1)  # NaN among them
+        # NaN is among the clipped ones
+        clipped = ~(np.abs(scaled) <= 1)
         scaled[np.isnan(scaled)] = 0.0
         targets = np.clip(scaled, -1.0, 1.0)[:, None]
         slopes, intercept = self._learn(

@@ -79,9 +79,9 @@ class GradientDescent(Solver):
         return FittedWeights(found * scale[:, None], count, is_too_noisy=count <= _least_count(fact))
 
     def explain(self, problem: Problem) -> list[str]:
-        facts = "the number of rows and " if problem.known_count is None else ""
+        count = "First the number of rows was released with noise. " if problem.known_count is None else ""
         return [
-            f"First {facts}the sum of their squared norms came with noise: from them follows the length of the steps.",
+            f"{count}The sum of the squared norms of rows was released with noise. The length of the steps follows from it.",
             f"{_STEPS} gradients over all rows were released with noise.",
         ]
 

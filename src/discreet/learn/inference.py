@@ -112,14 +112,14 @@ class Evidence:
         values, axes = np.linalg.eigh(self.curvature.matrix)
         share = self.clipped / descent.count
         if values[0] < _CLEAR * self.curvature.edge:
-            return "the noise of the curvature hides some direction of the features."
+            return "noise hides some direction of the features in the curvature."
         if share > _MOST_CLIPPED:
             return (
                 f"about {share:.1%} of the records were clipped, by bounds or in their gradients, and with more than "
                 f"{_MOST_CLIPPED:.1%} the coefficients are biased."
             )
         if self.variance is None:
-            return "the noise hides how large residuals are."
+            return "noise hides the size of the residuals."
         pushes, start = step_responses(
             values / descent.count,
             rate=descent.rate,
@@ -133,7 +133,7 @@ class Evidence:
             axes.T @ _flattening_growth(descent.weights[:, 0], self.flattening)
         )
         if (np.abs(left) + np.abs(swayed) > _OFF * np.sqrt(variances)).any():
-            return "the steps have not arrived at the most likely coefficients, because classes are rare or noise sways them."
+            return "the steps have not reached the most likely coefficients, because a class is rare or the noise is large."
         return np.asarray((axes * variances) @ axes.T)
 
 
@@ -165,31 +165,31 @@ def inference_multipliers(problem: Problem) -> tuple[float, ...]:
 
 
 def check_inference(problem: Problem, solver: Solver) -> None:
-    """Refuse to be paid for intervals that there can never be; all that is looked at is public."""
+    """Refuse to charge for intervals that can never exist. Only public facts are used."""
     if not problem.inference:
         return
     if not solver.has_intervals:
         raise _contradiction_error(
             f"solver={solver.name!r} has no confidence intervals.",
-            "its coefficients are biased, or nothing is known of how far they are off.",
+            "its coefficients are biased, or their error is unknown.",
             "solver='whitened', inference=True" if problem.box.width <= WIDEST else "inference=False",
         )
     if not isinstance(problem.loss, Likelihood) or problem.scores != 1:
         raise _contradiction_error(
             "inference=True needs two classes.",
-            "several scores share one curvature, for which no interval has been proved and measured.",
+            "intervals are proved and measured for one score only, and more classes need more scores.",
             "inference=False",
         )
     if problem.loss.is_robust:
         raise _contradiction_error(
             "loss='robust' has no confidence intervals.",
-            "it keeps clipping whatever the number of rows is, so that its coefficients are biased.",
+            "it clips records whatever the number of rows is, so its coefficients are biased.",
             "loss='log', inference=True",
         )
     if problem.penalty.any():
         raise _contradiction_error(
-            "a penalty has no confidence intervals.",
-            "it draws coefficients to zero, and an interval about them would leave that out.",
+            "a penalized model has no confidence intervals.",
+            "a penalty draws coefficients to zero, and an interval would not cover that bias.",
             "LinearRegression(inference=True, …), or alpha=0",
         )
 
@@ -269,9 +269,9 @@ def coefficient_covariance(fit: FittedWeights, box: Box, *, half: float = 1.0) -
 def _no_intervals_error(fit: FittedWeights) -> CannotCertify:
     if fit.no_intervals is None:
         why, fix = (
-            "a part of the budget has to release what they need, and this fit did not pay for that.",
-            "inference=True in the model, and fit again; the new fit has a cost of its own",
+            "intervals need releases of their own, and this fit did not pay for them.",
+            "set inference=True and fit again; the new fit is charged again",
         )
     else:
-        why, fix = fit.no_intervals, "use more rows or a larger epsilon, or bounds that hold every record"
+        why, fix = fit.no_intervals, "use more rows, a larger epsilon, or bounds that contain every record"
     return CannotCertify("DP301", "this fit has no confidence intervals.", why=why, fix=fix)

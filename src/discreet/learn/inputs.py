@@ -1,59 +1,57 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Classes that a user declared, and the one of them that a record belongs to.
+"""What a user passes, read as arrays: features, targets, labels, and the bounds and classes that are declared for them.
 
+    as_matrix(X)                                    # rows and features, dense or sparse
+    as_target(y, rows=3)                            # one number for each row
     classes = declared_classes(["b", "a"])
-    class_membership(["a", "b", "x"], classes, rows=3)      # True where a row has the label of that column
+    class_membership(y, classes, rows=3)            # True where a row has the label of that column
+    feature_bounds((0, [1, 90]), features=2)        # low and high ends of each feature
 
-**Guarantee.** A row is in one class at most, the one that its label equals, whatever the labels of other rows are. A
-label that equals no class, or that cannot be compared, leaves its row out; no label is an error or a warning. A column
-whose declared type rules out every class (texts for numbers, numbers for texts) is refused, by that type alone.
+**Guarantee.** How a record is read depends on that record and on the schema alone. The schema is the type of an array
+or of a frame's column, and the number of columns; it is public, and only the schema is ever refused. No value causes an
+error or a warning. In a list, and where the declared type is "any object", a value that is no number becomes NaN. In a
+list of rows the first row sets the number of features, which is public; an element that is no row, or has another
+length, becomes a row of NaN. A masked array of NumPy is refused by its type, whether or not anything in it is masked:
+its owner took out what lies under the mask.
 
-Why it holds: numbers are compared exactly, so that no rounding makes two classes one; other labels are looked up in a
-dictionary, which has one class for a key. A label that cannot be hashed or compared is not in it.
+A row belongs to one class at most: the one that its label equals, whatever the labels of other rows are. A label that
+equals no class, or that cannot be compared, leaves its row out. A column whose declared type rules out every class
+(texts for numbers, numbers for texts) is refused by that type alone.
 
-What would break it: classes that were read off the data.
+Why it holds: values of a declared numeric type are cast one by one. Everything else is read element by element; NumPy
+never chooses one type for all, because one record with a text would then turn every number into a text. Numeric labels
+are compared exactly, so that no rounding merges two classes. Other labels are looked up in a dictionary, which holds
+one class for each key; a label that cannot be hashed or compared is not in it.
 
->>> class_membership([1, "1", None, 1.0], declared_classes([0, 1]), rows=4)[:, 1].tolist()
-[True, False, False, True]
-
-What a user passed as features or as a target, read as arrays.
-
-    as_matrix(X)              # rows and features: a frame, an array, a sparse table or a list of rows
-    as_column(y, rows=3)      # one value for each row, as it is
-    as_target(y, rows=3)      # one number for each row
-
-**Guarantee.** What a record is read as depends on that record and on the schema alone. The schema is what was declared
-of all records: the type of an array or of a frame's column, and the number of columns; it is public, and the only
-thing that is refused. No value is an error or a warning: in a list, and where the declared type is "any object",
-what is no number is NaN. In a list of rows the number of features is that of the first row, and is public; a row that is none, or of
-another length, is a row of NaN. A masked array of numpy is refused by its type, whether or not anything in it is masked: what
-lies under a mask is no value, and reading it as one would use what its owner took out.
-
-Why it holds: values of a declared type of numbers are cast one by one. Everything else is read element by element,
-never by letting numpy choose one type for all, which would make a text of every number where one record is a text.
-
-What would break it: a frame whose column types were guessed from its values, where one odd record changes the type.
+What would break it: a frame whose column types were guessed from its values, where one odd record changes the type;
+classes or bounds that were read off the data.
 
 >>> as_matrix([[1, "secret"], [None, 2.5]])
 array([[1. , nan],
        [nan, 2.5]])
+>>> class_membership([1, "1", None, 1.0], declared_classes([0, 1]), rows=4)[:, 1].tolist()
+[True, False, False, True]
 """
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from discreet.errors import BadParameter
-from discreet.mechanisms.callbacks import guarded, quietly
+from discreet.mechanisms.callbacks import call_quietly, callback_guard
 from discreet.mechanisms.exact import number
 
 __all__ = [
+    "Bounds",
+    "Matrix",
+    "RowTable",
+    "Target",
     "as_column",
     "as_floats",
     "as_matrix",
@@ -61,31 +59,63 @@ __all__ = [
     "class_membership",
     "declared_classes",
     "feature_bounds",
-    "frame_columns",
     "target_interval",
 ]
 
 
+class FrameLike(Protocol):
+    """A frame of pandas, polars or pyarrow."""
+
+    @property
+    def columns(self) -> object:
+        """Its columns, or their names."""
+
+
+class SparseLike(Protocol):
+    """A sparse table of SciPy, which has no types of its own."""
+
+    def toarray(self) -> object:
+        """The same table, dense."""
+
+
+#: Features: an array, a list of rows, a frame or a sparse table.
+Matrix: TypeAlias = npt.ArrayLike | FrameLike | SparseLike
+#: Labels or targets: one value for each row.
+Target: TypeAlias = npt.ArrayLike | FrameLike
+#: The low and the high end, each one number or one number for each feature.
+Bounds: TypeAlias = tuple[npt.ArrayLike, npt.ArrayLike]
+#: Rows as they lie in memory: dense, or sparse by rows.
+RowTable: TypeAlias = npt.NDArray[Any] | sparse.csr_array
+
+Reals = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
+#: Kinds of NumPy types that are numbers, and the beginnings of the names of such types elsewhere.
+_NUMBERS = "biuf"
+_NAMES = ("int", "uint", "float", "double", "halffloat", "decimal", "bool", "object")
+#: The largest bound, and the smallest half width of bounds.
+_FARTHEST = 1e100
+_NARROWEST = 1e-100
+
 _FIXES = {
-    "numbers": "declare the classes as the numbers that they are in the data:  classes=[0, 1]",
-    "texts": "declare the classes as the texts that they are in the data:  classes=['no', 'yes']",
+    "numbers": "declare the classes as numbers, as they are in the data:  classes=[0, 1]",
+    "texts": "declare the classes as texts, as they are in the data:  classes=['no', 'yes']",
     "bytes": "decode the labels:  y.astype(str)",
 }
 
 
-def declared_classes(classes: Any) -> npt.NDArray[Any]:
-    """The labels that a user declared, in order: two or more, all different."""
+def declared_classes(classes: npt.ArrayLike | None) -> npt.NDArray[Any]:
+    """The labels that a user declared, sorted: two or more, all different."""
     if classes is None:
         raise BadParameter(
             "DP107",
             "classes are missing.",
-            why="which labels occur in the data is itself private.",
-            fix="classes=[0, 1], every label that there can be",
+            why="which labels occur in the data is itself private, so they must be declared.",
+            fix="pass classes=[0, 1], with every label that can occur",
         )
     try:
-        sorted(classes)  # before numpy makes texts of numbers among texts
+        # fails for numbers among texts, of which NumPy would make texts
+        sorted(classes)  # type: ignore[type-var,arg-type]
         labels = np.sort(np.asarray(classes))
         labels = labels.astype(np.float64) if labels.dtype == np.longdouble else labels
         different = len(set(labels.tolist()))
@@ -95,43 +125,45 @@ def declared_classes(classes: Any) -> npt.NDArray[Any]:
         raise BadParameter(
             "DP104",
             "classes must be a list of two or more different labels, all numbers or all texts.",
-            why="a classifier has to choose between them, and they are kept in order.",
+            why="a classifier chooses between them, and keeps them sorted.",
             fix="classes=[0, 1]",
         )
     return labels
 
 
-def class_membership(y: Any, classes: npt.NDArray[Any], rows: int) -> Bools:
-    """One column for each class; a row whose label was not declared belongs to none, and is left out."""
+def class_membership(y: Target, classes: npt.NDArray[Any], rows: int) -> Bools:
+    """One column for each class. A row whose label was not declared belongs to no class and is left out."""
     _refuse_another_type(y, classes)
     labels = as_column(y, rows)
     if labels.dtype.kind in "biuf" and classes.dtype.kind in "biuf":
         with np.errstate(all="ignore"):  # a warning would tell of a label
             return np.stack([_equals(labels, label) for label in classes.tolist()], axis=1)
-    places = {label: at for at, label in enumerate(classes.tolist()) if label == label}  # noqa: PLR0124 - not NaN
-    with guarded():  # what cannot be hashed or compared equals no class
-        found = np.array(
-            [quietly(_class_index, label, places, instead=-1) for label in labels.tolist()], np.int64
+    # a NaN among the classes equals no label, not even itself
+    index_of = {label: at for at, label in enumerate(classes.tolist()) if label == label}  # noqa: PLR0124
+    # a label that cannot be hashed or compared equals no class
+    with callback_guard():
+        indices = np.array(
+            [call_quietly(_class_index, label, index_of, instead=-1) for label in labels.tolist()], np.int64
         )
-    return np.asarray(found[:, None] == np.arange(len(classes)))
+    return np.asarray(indices[:, None] == np.arange(len(classes)))
 
 
-def _refuse_another_type(y: Any, classes: npt.NDArray[Any]) -> None:
-    """A column of texts where classes are numbers, or the other way round: no row could have a class."""
-    declared, wanted = _label_kind(y), _label_kind(classes)
-    if declared and wanted and declared != wanted:
+def _refuse_another_type(y: Target, classes: npt.NDArray[Any]) -> None:
+    """Refuse a column of texts where classes are numbers, and the reverse: no row could have a class."""
+    labels, declared = _label_kind(y), _label_kind(classes)
+    if labels and declared and labels != declared:
         raise BadParameter(
             "DP104",
-            f"the labels are {declared} by their type, and the classes are {wanted}.",
-            why="no label equals a class, so every row would be left out and the fit would be noise at full price.",
-            fix=_FIXES[declared],
+            f"the labels have a type of {labels}, but the classes are {declared}.",
+            why="no label can equal a class. Every row would be left out, and the fit would be noise at full cost.",
+            fix=_FIXES[labels],
         )
 
 
-def _label_kind(column: Any) -> str | None:
-    """What the declared type of a column lets it hold; None where the type says nothing, as that of a list."""
+def _label_kind(column: object) -> str | None:
+    """What the declared type of a column can hold; None where the type does not say, as with a list."""
     if hasattr(column, "columns"):
-        (column, *more) = frame_columns(column) or [None]
+        (column, *more) = _frame_columns(column) or [None]
         if more:
             return None
     declared = getattr(column, "dtype", getattr(column, "type", None))
@@ -162,22 +194,16 @@ def _equals(labels: npt.NDArray[Any], label: float) -> Bools:
     return np.asarray(whole == whole.dtype.type(int(label)))
 
 
-def _class_index(label: Any, places: dict[Any, int]) -> int:
-    """Where the class of this label stands, -1 if there is none."""
-    return places.get(label.item() if isinstance(label, np.generic) else label, -1)
+def _class_index(label: object, index_of: dict[object, int]) -> int:
+    """The position of the class with this label, or -1."""
+    return index_of.get(label.item() if isinstance(label, np.generic) else label, -1)
 
 
-Reals = npt.NDArray[np.float64]
-
-_NUMBERS = "biuf"  # the kinds of numpy types that are numbers
-_NAMES = ("int", "uint", "float", "double", "halffloat", "decimal", "bool", "object")  # of other types
-
-
-def as_matrix(values: Any) -> Any:
+def as_matrix(values: Matrix) -> RowTable:
     """A table of numbers as it lies in memory, dense or CSR."""
     _refuse_masked(values)
     if sparse.issparse(values):
-        matrix: Any = sparse.csr_array(_require_numeric_type(values))
+        matrix: RowTable = sparse.csr_array(_require_numeric_type(values))
     elif hasattr(values, "columns"):
         matrix = _frame_values(values)
     else:
@@ -186,73 +212,75 @@ def as_matrix(values: Any) -> Any:
         raise BadParameter(
             "DP104",
             f"X must have two dimensions, rows and features, not {matrix.ndim}. Reshape your data.",
-            why="each row is one record, and each column one feature with bounds of its own.",
-            fix="X.reshape(-1, 1) if there is one feature, X.reshape(1, -1) if there is one record",
+            why="each row is one record, and each column is one feature with its own bounds.",
+            fix="use X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one record",
         )
     if matrix.shape[1] == 0:
         raise BadParameter(
             "DP102",
             "X has 0 feature(s) while a minimum of 1 is required.",
-            why="there is nothing to learn from.",
+            why="without a feature there is nothing to learn from.",
             fix="pass at least one column",
         )
     return matrix
 
 
-def as_column(values: Any, rows: int) -> npt.NDArray[Any]:
-    """One value for each row, whatever it is. Only the shape is looked at."""
+def as_column(values: Target | None, rows: int) -> npt.NDArray[Any]:
+    """One value for each row, of any kind. Only the shape is validated."""
     if values is None:
         raise BadParameter(
             "DP107",
             "this estimator requires y to be passed, but the target y is None.",
-            why="there is nothing to predict.",
+            why="a supervised model learns to predict a target.",
             fix="fit(X, y)",
         )
     _refuse_masked(values)
-    alone = frame_columns(values) if hasattr(values, "columns") else [values]
-    column = _column_array(alone[0]) if len(alone) == 1 else np.empty(())
+    columns = _frame_columns(values) if hasattr(values, "columns") else [values]
+    column = _column_array(columns[0]) if len(columns) == 1 else np.empty(())
     if column.ndim == 2 and column.shape[1] == 1:
         column = column[:, 0]
     if column.ndim != 1 or len(column) != rows:
         raise BadParameter(
             "DP104",
             "y must hold one value for each row of X; the shapes are inconsistent.",
-            why="a record is a row and its target together.",
-            fix="y.ravel(), with as many values as X has rows",
+            why="a record is a row together with its target.",
+            fix="pass y.ravel(), with as many values as X has rows",
         )
     return column
 
 
-def as_target(values: Any, rows: int) -> Reals:
+def as_target(values: Target | None, rows: int) -> Reals:
     """One number for each row."""
     return as_floats(_as_numbers(as_column(values, rows)))
 
 
-def as_floats(block: Any) -> Reals:
-    """A dense float64 copy of rows; a NaN of whatever kind is one that no later arithmetic warns of."""
-    with np.errstate(all="ignore"):  # a warning would tell of a value
-        floats = np.array(block.toarray() if sparse.issparse(block) else block, np.float64)
+def as_floats(block: RowTable) -> Reals:
+    """A dense float64 copy of rows, in which every NaN is a quiet one: no later arithmetic warns of it."""
+    table: Any = block
+    # a warning would tell of a value
+    with np.errstate(all="ignore"):
+        floats = np.array(table.toarray() if sparse.issparse(table) else table, np.float64)
         floats[np.isnan(floats)] = np.nan
     return floats
 
 
-def _refuse_masked(values: Any) -> None:
-    """By the type alone: an error that depends on the mask would tell of a record."""
+def _refuse_masked(values: object) -> None:
+    """Refuse a masked array by its type alone: an error that depends on the mask would tell of a record."""
     if isinstance(values, np.ma.MaskedArray):
         raise BadParameter(
             "DP104",
             "the data must not be a masked array.",
-            why="its mask would be lost, and what lies under it would be read as if it were there.",
-            fix="X.filled(np.nan): NaN counts as the middle of its bounds; for labels y.filled(-1), which is no class",
+            why="the mask would be lost, and the values under it would be read as data.",
+            fix="X.filled(np.nan), where NaN counts as the middle of its bounds; y.filled(-1) for labels, where -1 is no class",
         )
 
 
-def _row_array(values: Any) -> npt.NDArray[Any]:
-    """An array as it is; a list of rows as an array of its elements."""
+def _row_array(values: object) -> npt.NDArray[Any]:
+    """An array unchanged; a list of rows as an array of its elements."""
     if not _is_list(values):
         return np.asarray(values)
-    with guarded():
-        rows = [quietly(_row_values, row) for row in values]
+    with callback_guard():
+        rows = [call_quietly(_row_values, row) for row in values]
     width = next((len(row) for row in rows if row is not None), None)
     if width is None:
         return _objects(list(values))
@@ -262,7 +290,7 @@ def _row_array(values: Any) -> npt.NDArray[Any]:
 
 
 def _row_values(row: Any) -> list[Any] | None:
-    """The features of one row; None where it is no row."""
+    """The features of one row, or None if it is not a row."""
     listed = row.tolist() if hasattr(row, "tolist") else row
     return list(listed) if _is_list(listed) else None
 
@@ -278,32 +306,32 @@ def _column_array(values: Any) -> npt.NDArray[Any]:
             return _objects(values.tolist())
     if not _is_list(values):
         return np.asarray(values)
-    with guarded():
-        return _objects([quietly(_unwrap, value) for value in values])
+    with callback_guard():
+        return _objects([call_quietly(_unwrap, value) for value in values])
 
 
-def _unwrap(value: Any) -> Any:
-    """The only element of a row of one; anything else as it is."""
+def _unwrap(value: object) -> object:
+    """The only element of a row with one element; anything else unchanged."""
     return value[0] if isinstance(value, list | tuple) and len(value) == 1 else value
 
 
 def _frame_values(frame: Any) -> npt.NDArray[Any]:
     """The columns of a frame, each read by the type that it was declared to have."""
-    columns = frame_columns(frame)
+    columns = _frame_columns(frame)
     for name, column in zip(getattr(frame, "column_names", frame.columns), columns, strict=True):
         if not _may_hold_numbers(column):
             raise BadParameter(
                 "DP104",
-                f"the column {str(name)!r} of X must hold numbers, by its type.",
+                f"the type of column {str(name)!r} of X must be numeric.",
                 why="every feature is scaled by its bounds.",
-                fix="encode categories as numbers with a public list of them, or leave the column out",
+                fix="encode categories as numbers by a public list of them, or leave the column out",
             )
     if not columns or all(isinstance(getattr(column, "dtype", None), np.dtype) for column in columns):
         return _as_numbers(np.asarray(frame))
     return np.stack([as_floats(_as_numbers(np.asarray(column))) for column in columns], axis=1)
 
 
-def frame_columns(frame: Any) -> list[Any]:
+def _frame_columns(frame: Any) -> list[Any]:
     """The columns of a frame of pandas, of polars or of pyarrow."""
     if hasattr(frame, "iloc"):
         return [frame.iloc[:, at] for at in range(frame.shape[1])]
@@ -319,91 +347,86 @@ def _may_hold_numbers(column: Any) -> bool:
 
 
 def _as_numbers(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """An array of numbers as it is; of objects, each by itself."""
+    """An array of numbers unchanged; an array of objects converted one by one."""
     if array.dtype.kind != "O":
         return np.asarray(_require_numeric_type(array))
-    with np.errstate(all="ignore"), guarded():  # a warning would tell of a value
+    # a warning would tell of a value
+    with np.errstate(all="ignore"), callback_guard():
         return np.array([number(value) for value in array.ravel()], np.float64).reshape(array.shape)
 
 
 def _require_numeric_type(values: Any) -> Any:
-    """Values whose type says that they are numbers."""
+    """Values whose type is numeric; any other type is refused."""
     if values.dtype.kind in _NUMBERS:
         return values
     raise BadParameter(
         "DP104",
         "the data must be numbers. Complex data not supported, neither is text.",
         why="every feature is scaled by its bounds.",
-        fix="encode categories as numbers with a public list of them, such as OneHotEncoder(categories=…)",
+        fix="encode categories as numbers by a public list of them, such as OneHotEncoder(categories=…)",
     )
 
 
 def _objects(values: Any) -> npt.NDArray[Any]:
-    """A list as an array of the very same objects."""
+    """A list as an array of the same objects."""
     return np.fromiter(values, dtype=object, count=len(values))
 
 
-def _is_list(values: Any) -> bool:
+def _is_list(values: object) -> TypeGuard[Sequence[Any]]:
     return isinstance(values, Sequence) and not isinstance(values, str | bytes)
 
 
-_FARTHEST = 1e100  # of a bound
-
-
-_NARROWEST = 1e-100  # of half the distance of two bounds
-
-
-def feature_bounds(bounds: Any, features: int) -> tuple[Reals, Reals]:
-    """The lower and upper bounds of each feature."""
+def feature_bounds(bounds: Bounds, features: int) -> tuple[Reals, Reals]:
+    """The lower and upper bound of each feature."""
     try:
         low, high = (np.broadcast_to(_as_reals(end), (features,)) for end in bounds)
     except (TypeError, ValueError):
         raise BadParameter(
             "DP104",
-            f"bounds must be (low, high), each one number or {features} numbers.",
-            why="every feature is clipped to bounds that are known without the data.",
+            f"bounds must be a pair (low, high); each end is one number or {features} numbers.",
+            why="every feature is clipped to bounds that are known without looking at the data.",
             fix="bounds=(0, 1), or bounds=([0, 18], [1, 90]) with one entry per feature",
         ) from None
     if not (np.abs([low, high]) <= _FARTHEST).all():
         raise BadParameter(
             "DP101",
-            f"bounds must be finite, and not beyond {_FARTHEST:g}.",
-            why="noise is in proportion to their width.",
+            f"bounds must be finite and at most {_FARTHEST:g} in size.",
+            why="the noise is proportional to the width of the bounds.",
             fix="bounds=(0, 1)",
         )
     if not (low < high).all():
         raise BadParameter(
             "DP102",
             "every lower bound must be below its upper bound.",
-            why="between equal bounds nothing can be learned, and the data may not be asked for others.",
+            why="a feature between equal bounds is constant, and nothing can be learned from it.",
             fix="bounds=(0, 1)",
         )
     if not (high / 2 - low / 2 >= _NARROWEST).all():
         raise BadParameter(
             "DP102",
-            f"bounds must be {2 * _NARROWEST:g} or more apart.",
-            why="features are divided by the distance, and coefficients too, whose squares would have no meaning.",
-            fix="bounds=(0, 1), in another unit of the feature",
+            f"the bounds of a feature must be at least {2 * _NARROWEST:g} apart.",
+            why="features and coefficients are divided by that distance, and would overflow.",
+            fix="bounds=(0, 1), after a change of the unit of the feature",
         )
     return low, high
 
 
-def _as_reals(end: Any) -> Reals:
-    """A bound, or several, as floats; an infinity where an int is too large."""
+def _as_reals(end: object) -> Reals:
+    """One bound or several as floats; an int that is too large becomes an infinity."""
     listed = np.array(end, object)
     if not all(isinstance(value, numbers.Real) and not isinstance(value, bool) for value in listed.flat):
         raise TypeError
     return np.array([number(value) for value in listed.flat], np.float64).reshape(listed.shape)
 
 
-def target_interval(target_bounds: Any) -> tuple[float, float]:
-    """The declared bounds of a target."""
+def target_interval(target_bounds: Bounds | None) -> tuple[float, float]:
+    """The declared low and high end of a target."""
     if target_bounds is None:
         raise BadParameter(
             "DP107",
             "target_bounds are missing.",
-            why="one target without limit moves a model without limit, and limits read off the data leak it.",
-            fix="target_bounds=(0, 100)",
+            why="one unbounded target could move the model without limit, and bounds read off the data would leak it.",
+            fix="pass target_bounds=(0, 100)",
         )
     low, high = feature_bounds(target_bounds, 1)
     return float(low[0]), float(high[0])

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Least squares by sums of products: what the solvers `joint` and `adassp` share.
+"""Least squares from one release of all products of features and target: the solver that yields intervals.
 
-Least squares from one release of all products of features and target: the solver that yields intervals.
-
-**Guarantee.** The weights, their covariance and the number of rows are a function of one Gaussian mechanism,
-which takes the whole budget: Σ z zᵀ with symmetric noise for z = (x, y), ‖x‖ <= 1 and |y| <= 1
-(joint.proof.md, 4).
+**Guarantee.** The weights, their covariance and the number of rows are a function of one Gaussian mechanism, which takes the
+whole budget: Σ z zᵀ with symmetric noise for z = (x, y), ‖x‖ <= 1 and |y| <= 1 (joint.proof.md, 4).
 
 Why it holds: ‖z zᵀ‖ = ‖x‖² + y² <= 2 in the Frobenius norm, and ‖z zᵀ - z'z'ᵀ‖ <= 2√2.
 
-What the covariance means: if targets are linear in the features with errors of one variance, and nothing was
-clipped, then weights are normal about the true ones, to first order in the noise. Where the noise is not
-small, there is none: the weights are then shrunk and biased. That decision is made on the released matrix.
+What would break it: a target beyond [-1, 1], or a ridge that follows from the data and not from the release.
+
+What the covariance means: if targets are linear in the features with errors of one variance, and nothing was clipped, then the
+weights are normal about the true ones, to first order in the noise. If the noise is not small, there is no covariance: the
+weights are then shrunk and biased. The released matrix decides which case it is.
 """
 
 from __future__ import annotations
@@ -44,12 +43,12 @@ def rows_with_targets(problem: Problem) -> Iterator[Reals]:
 
 
 def require_least_squares(problem: Problem, solver: str) -> None:
-    """Sums of products determine the minimum of squared errors, and of nothing else."""
+    """Refuse other losses: sums of products determine the minimum of squared errors only."""
     if not isinstance(problem.loss, Squared) or problem.scores != 1:
         raise UnsupportedGuarantee(
             "DP203",
             f"solver={solver!r} fits squared errors of one target only.",
-            why="it releases sums of products, from which no other loss can be minimised.",
+            why="it releases sums of products, which determine the minimum of no other loss.",
             fix="solver='whitened'",
         )
 
@@ -99,8 +98,8 @@ _NO_INTERVALS = f"There are no confidence intervals: {_WHY_SHRUNK}"
 
 def _solve_with_ridge(squares: Reals, products: Reals, penalty: Reals, ridge: float) -> Reals:
     values, vectors = np.linalg.eigh(squares)
-    kept = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return np.asarray(np.linalg.solve(kept + np.diag(penalty + ridge), products))
+    positive_part = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return np.asarray(np.linalg.solve(positive_part + np.diag(penalty + ridge), products))
 
 
 def _covariance(released: NoisyMoments, weights: Reals, count: float) -> Reals:
@@ -110,6 +109,6 @@ def _covariance(released: NoisyMoments, weights: Reals, count: float) -> Reals:
     of_noise = (
         released.spread**2 / 2 * ((1 + weights @ weights) * np.eye(len(weights)) + np.outer(weights, weights))
     )
-    left = released.matrix[-1, -1] - weights @ products + np.trace(inverse @ of_noise)
-    variance = max(left, 0.0) / max(count - len(weights), 1.0)
+    residual = released.matrix[-1, -1] - weights @ products + np.trace(inverse @ of_noise)
+    variance = max(residual, 0.0) / max(count - len(weights), 1.0)
     return np.asarray(variance * inverse + inverse @ of_noise @ inverse)

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One noisy step of Lloyd's algorithm in whole numbers, and centres to begin with.
+"""k-means clustering by noisy Lloyd steps: every step releases the size and the sum of each cluster.
 
-**Guarantee.** A step is one Gaussian mechanism with its noise multiplier, whatever the centres are, as long as
-they follow from what was released before (joint.proof.md, 2).
+**Guarantee.** A step is one Gaussian mechanism with its noise multiplier, whatever the centres are, as long as they
+follow from earlier releases (joint.proof.md, 2).
 
-Why it holds: a row of R cells at most adds α to the size of its cluster, in units of R, and itself to the
-sum: together of norm R√(1 + α²). Two rows in one cluster differ by 2R at most, in different clusters by √2
-R√(1 + α²). The nearest centre is found by comparing whole numbers below 2**53, so it does not depend on where
-a row stands.
+Why it holds: a row of at most R cells adds α to the size of its cluster, in units of R, and itself to the sum. Together
+that has a norm of at most R√(1 + α²). Two rows in one cluster differ by at most 2R, in different clusters by at most
+√2 R√(1 + α²). The nearest centre is found by comparing whole numbers below 2**53, so it does not depend on the position
+of a row.
 
-The constants were chosen among some forty variants on eight synthetic sets and on iris and wine, at ε = 0.1,
-0.5, 1 and 4. Seeds spread over the box, without any release, did worse at every ε, and much worse where
-clusters fill a small part of it.
+What would break it: a centre, a radius or a number of steps that follows from the data and not from a release.
 
-Clusters by noisy Lloyd steps: every step releases the size and the sum of each cluster.
+The constants were chosen among some forty variants on eight synthetic sets and on iris and wine, at ε = 0.1, 0.5, 1 and
+4. First centres spread over the box without any release did worse at every ε, and much worse where clusters fill a
+small part of the box.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -35,8 +35,9 @@ from discreet import noise as exact
 from discreet.errors import BadParameter
 from discreet.exact import exactly
 from discreet.learn.ball import Ball, CentredMoments
-from discreet.learn.base import PrivateEstimator, check_fitted
+from discreet.learn.base import Payer, PrivateEstimator, Progress, Relation, check_fitted
 from discreet.learn.features import blocks, truncate_rows
+from discreet.learn.inputs import Bounds, Matrix
 
 __all__ = ["BITS", "InnerBall", "KMeans", "first_centres", "lloyd_sensitivity", "lloyd_step"]
 
@@ -44,12 +45,18 @@ __all__ = ["BITS", "InnerBall", "KMeans", "first_centres", "lloyd_sensitivity", 
 Reals = npt.NDArray[np.float64]
 Floats = npt.NDArray[np.float32]
 
-BITS = 18  # a row in steps of 2**-18 of the ball: single precision holds it
-_REACH = 1.5  # rows further from the mean than so many standard deviations are moved to that distance
-_SURE = 2.0  # spreads of the noise by which the variance is raised for that
-_EDGE = 0.5  # of the largest eigenvalue of the noise is taken off the variances of the first centres
-_INERTIA = 8.0  # spreads of the noise: a cluster of so many rows moves half of the way
-_DIRECTIONS = 1_000  # in which the first centres differ, at most
+# A row in steps of 2**-18 of the ball: single precision holds it.
+BITS = 18
+# Rows more than this many standard deviations away from the mean are moved to that distance.
+_REACH = 1.5
+# The variance is raised for that by this many standard deviations of the noise.
+_SURE = 2.0
+# This fraction of the largest eigenvalue of the noise is subtracted from the variances of the first centres.
+_EDGE = 0.5
+# A cluster with as many rows as this many standard deviations of the noise moves half of the way.
+_INERTIA = 8.0
+# The first centres differ in at most this many directions.
+_DIRECTIONS = 1_000
 _UP = 1 + 1e-12
 
 
@@ -61,25 +68,24 @@ class InnerBall:
     radius: int
 
     @classmethod
-    def around(cls, found: CentredMoments) -> InnerBall:
+    def around(cls, moments: CentredMoments) -> InnerBall:
         """The ball that holds most rows, by their released mean and covariance."""
-        width = len(found.mean)
-        slack = _SURE * found.spread * math.sqrt(width) / found.count
-        reach = _REACH * math.sqrt(max(float(np.trace(found.covariance)), 0.0) + slack)
-        middle = np.rint(found.mean * 2.0**BITS)
-        return cls(middle, math.ceil(2**BITS * min(reach, 1 + float(np.linalg.norm(found.mean)))))
+        width = len(moments.mean)
+        slack = _SURE * moments.spread * math.sqrt(width) / moments.count
+        reach = _REACH * math.sqrt(max(float(np.trace(moments.covariance)), 0.0) + slack)
+        middle = np.rint(moments.mean * 2.0**BITS)
+        return cls(middle, math.ceil(2**BITS * min(reach, 1 + float(np.linalg.norm(moments.mean)))))
 
     def cells(self, rows: Reals) -> Floats:
-        """Rows of whole numbers as seen from the middle, not longer than the radius."""
-        seen = rows - self.middle
-        lengths = np.sqrt(
-            np.einsum("ij,ij->i", seen, seen)
-        )  # of whole numbers, so it does not depend on the order
-        seen *= (self.radius / np.maximum(lengths, self.radius))[:, None]
-        return truncate_rows(seen, float(self.radius) ** 2).astype(np.float32)
+        """Rows of whole numbers relative to the middle, no longer than the radius."""
+        offsets = rows - self.middle
+        # a sum of whole numbers does not depend on the order
+        lengths = np.sqrt(np.einsum("ij,ij->i", offsets, offsets))
+        offsets *= (self.radius / np.maximum(lengths, self.radius))[:, None]
+        return truncate_rows(offsets, float(self.radius) ** 2).astype(np.float32)
 
     def units(self, centres: Reals) -> Reals:
-        """Centres in cells of this ball as parts of the greater one."""
+        """Centres in cells of this ball as fractions of the greater ball."""
         return (self.middle + centres) / 2.0**BITS
 
 
@@ -87,28 +93,29 @@ def lloyd_sensitivity(relation: str) -> tuple[float, float]:
     """How far a row of length 1 moves (α · size, sum), and α."""
     if relation == "add-remove":
         return math.sqrt(1.25) * _UP, 0.5
-    return 2.0 * _UP, 1.0  # both pairs in one cluster and pairs in two reach 2: this α is free
+    # pairs in one cluster and pairs in two both differ by up to 2, so this α costs nothing
+    return 2.0 * _UP, 1.0
 
 
 def lloyd_step(
     rows: Sequence[Floats], centres: Reals, space: InnerBall, *, noise: float, relation: str
 ) -> Reals:
-    """The next centres in cells of the ball, from noisy sizes and sums; a small cluster moves little."""
+    """The next centres in cells of the ball, from noisy sizes and sums. A small cluster moves little."""
     centres = np.rint(_shorten(centres, space.radius))
     sizes, sums = _cluster_sums(rows, centres)
-    moved, weight = lloyd_sensitivity(relation)
-    spread = noise * moved
+    sensitivity, weight = lloyd_sensitivity(relation)
+    spread = noise * sensitivity
     noisy = sizes + exact.rounded_gaussian(exactly(spread / weight * _UP), sizes.shape)
     total = sums + exact.rounded_gaussian(exactly(spread * space.radius), sums.shape)
     count = np.maximum(noisy, 0)[:, None]
-    held = _INERTIA * spread
-    return _shorten((np.where(count > 0, total, 0) + held * centres) / (count + held), space.radius)
+    inertia = _INERTIA * spread
+    return _shorten((np.where(count > 0, total, 0) + inertia * centres) / (count + inertia), space.radius)
 
 
 def _cluster_sums(
     rows: Sequence[Floats], centres: Reals
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The size and the sum of each cluster, exactly; of equally near centres the first counts."""
+    """The exact size and sum of each cluster. Of equally near centres the first counts."""
     sizes, sums = np.zeros(len(centres), np.int64), np.zeros(centres.shape, np.int64)
     half = (centres * centres).sum(axis=1)
     for block in rows:
@@ -126,41 +133,49 @@ def _shorten(centres: Reals, radius: float) -> Reals:
     return np.asarray(centres * (radius / np.maximum(lengths, radius))[:, None])
 
 
-def first_centres(found: CentredMoments, count: int) -> Reals:
-    """First centres in cells, as seen from the mean: Sobol points under a normal law of that covariance."""
-    values, vectors = np.linalg.eigh(found.covariance)
-    edge = math.sqrt(2 * len(values)) * found.spread / found.count
+def first_centres(moments: CentredMoments, count: int) -> Reals:
+    """First centres in cells relative to the mean: Sobol points under a normal distribution of that covariance."""
+    values, vectors = np.linalg.eigh(moments.covariance)
+    edge = math.sqrt(2 * len(values)) * moments.spread / moments.count
     likely = np.maximum(values - _EDGE * edge, 0.0)[::-1][:_DIRECTIONS]
-    points = (
-        qmc.Sobol(len(likely), scramble=False).fast_forward(1).random(count)
-    )  # the first point is a corner
+    # the first point is a corner
+    points = qmc.Sobol(len(likely), scramble=False).fast_forward(1).random(count)
     return np.asarray((ndtri(points) * np.sqrt(likely)) @ vectors[:, ::-1][:, : len(likely)].T * 2.0**BITS)
 
 
-_SHARE = 0.2  # of the budget for the mean and the covariance, from which the first centres are made
-_CONSTANT = 0.5  # the column from which that mean and the count are read, as a share of the norm of the rest
+# The fraction of the budget for the mean and the covariance from which the first centres follow.
+_FRACTION = 0.2
+# The constant column from which that mean and the count are read, as a fraction of the norm of the rest.
+_CONSTANT = 0.5
 
 
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """k-means clustering whose centres reveal at most (epsilon, delta) about any one record.
 
-    **Guarantee.** `cluster_centers_` and everything computed from them satisfy `guarantee_`. Features are clipped
-    to their `bounds`, rows to a distance of `norm` from the middle of them (from zero without bounds); one of
-    the two is needed. NaN counts as the middle. `max_iter` steps are made, whatever the data are. There is no
-    `labels_` and no `inertia_`: which cluster a record of the data belongs to, and how far it is from its
-    centre, was not released. `predict` tells you of any row, and its answer about a private row is as private
-    as that row.
+    **Guarantee.** `cluster_centers_` and everything computed from them satisfy `guarantee_`. Features are clipped to
+    their `bounds`, and rows to a distance of `norm` from the middle of the bounds (from zero without bounds). NaN counts
+    as the middle. The fit makes `max_iter` steps, whatever the data are.
 
-    Why it holds: one Gaussian mechanism for mean and covariance (a fifth of the budget) and one for each
-    step: a row adds (αR, x) to the cluster that it is in, which is of norm R√(1 + α²) at most
-    (joint.proof.md, 2 and 3). To which cluster a row belongs is decided in whole numbers, by that row and
-    released centres alone.
+    There is no `labels_` and no `inertia_`: the clusters of the records and their distances to the centres are not
+    released. `predict` answers for any row, and its answer about a private row is as private as that row.
+
+    Why it holds: one Gaussian mechanism for mean and covariance (a fifth of the budget) and one for each step. A row adds
+    (αR, x) to its cluster, with a norm of at most R√(1 + α²) (joint.proof.md, 2 and 3). The cluster of a row is found in
+    whole numbers, from that row and from released centres alone.
 
     What would break it: bounds or centres that were read off the data.
 
-    The first centres are Sobol points, which know nothing of the data, under a normal law with the released
-    mean and covariance; or pass an array of public centres as `init`, and all of the budget goes to the
-    steps.
+    Parameters:
+
+    - `n_clusters`: how many clusters. `max_iter`: how many steps; the budget is split among them.
+    - `init`: `"sobol"`, or an array of public centres, and then the whole budget goes to the steps. Sobol points do not
+      depend on the data; they are mapped to a normal distribution with the released mean and covariance.
+    - `epsilon`, `delta`: how much one fit may reveal. There is no default.
+    - `bounds`: the low and the high end of the features, each one number or one number per feature. `norm`: the greatest
+      distance of a row from their middle. One of the two is needed.
+    - `relation`: `"add-remove"`, where the number of rows is secret, or `"replace"`, where it is public.
+    - `session`: is charged before the data are read. `unit`: what one row stands for, as the session protects it.
+    - `progress`: True for a progress bar, or a function of (steps done, steps in total).
 
     >>> import numpy as np
     >>> X = np.repeat([[-0.5, 0.0], [0.5, 0.0]], 2000, axis=0)
@@ -170,10 +185,10 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
     """
 
     n_clusters: int
-    init: Any
+    init: npt.ArrayLike | Literal["sobol"]
     max_iter: int
-    bounds: Any
-    norm: Any
+    bounds: Bounds | None
+    norm: float | None
 
     cluster_centers_: Reals
     n_iter_: int
@@ -185,35 +200,35 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
         self,
         n_clusters: int = 8,
         *,
-        init: Any = "sobol",
+        init: npt.ArrayLike | Literal["sobol"] = "sobol",
         max_iter: int = 5,
-        epsilon: Any = None,
-        delta: Any = None,
-        bounds: Any = None,
-        norm: Any = None,
-        relation: str = "add-remove",
-        session: Any = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        bounds: Bounds | None = None,
+        norm: float | None = None,
+        relation: Relation = "add-remove",
+        session: Payer | None = None,
         unit: str = "record",
-        progress: Any = None,
+        progress: Progress | bool | None = None,
     ) -> None:
         self.n_clusters, self.init, self.max_iter = n_clusters, init, max_iter
         self.epsilon, self.delta, self.bounds, self.norm = epsilon, delta, bounds, norm
         self.relation, self.session, self.unit, self.progress = relation, session, unit, progress
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Charge, then release the centres; `y` is not looked at."""
+    def fit(self, X: Matrix, y: object = None) -> Self:
+        """Charge the cost, then release the centres. `y` is ignored."""
         clusters, steps = check.whole(n_clusters=self.n_clusters), check.whole(max_iter=self.max_iter)
         matrix = self._matrix(X, reset=True)
         start = _public_centres(self.init, clusters, matrix.shape[1])
-        share, constant = (_SHARE, _CONSTANT) if start is None else (0.0, 0.0)
+        fraction, constant = (_FRACTION, _CONSTANT) if start is None else (0.0, 0.0)
         ball = Ball.of(matrix.shape[1], bounds=self.bounds, norm=self.norm, constant=constant)
         budget, progress = self._budget(), self._progress_callback()
-        (each,) = budget.noise_multipliers((1 - share) / steps)
+        (each,) = budget.noise_multipliers((1 - fraction) / steps)
         if start is None:
-            (first,) = budget.noise_multipliers(share)
+            (first,) = budget.noise_multipliers(fraction)
             self._charge(budget.gaussian(first) + steps * budget.gaussian(each))
-            found = ball.release(matrix, noise=first, budget=budget)
-            space, centres = InnerBall.around(found), first_centres(found, clusters)
+            moments = ball.release(matrix, noise=first, budget=budget)
+            space, centres = InnerBall.around(moments), first_centres(moments, clusters)
         else:
             self._charge(steps * budget.gaussian(each))
             space = InnerBall(np.zeros(matrix.shape[1]), 1 << BITS)
@@ -227,22 +242,22 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
         self.n_iter_, self._ball_, self._public_start_ = steps, ball, start is not None
         return self
 
-    def predict(self, X: Any) -> npt.NDArray[np.intp]:
-        """The index of the nearest centre; rows are clipped to the bounds as in fitting."""
+    def predict(self, X: Matrix) -> npt.NDArray[np.intp]:
+        """The index of the nearest centre. Rows are clipped to the bounds of the fit."""
         return np.asarray(self.transform(X).argmin(axis=1))
 
-    def fit_predict(self, X: Any, y: Any = None) -> npt.NDArray[np.intp]:
-        """Fit, then `predict` the same rows; the answer is as private as the rows."""
+    def fit_predict(self, X: Matrix, y: object = None) -> npt.NDArray[np.intp]:
+        """Fit, then `predict` the same rows. The answer is as private as the rows."""
         return self.fit(X).predict(X)
 
-    def transform(self, X: Any) -> Reals:
+    def transform(self, X: Matrix) -> Reals:
         """The distance of each row to each centre."""
         check_fitted(self)
         rows = self._ball_.clip(self._matrix(X, reset=False))
         return np.asarray(cdist(rows, self.cluster_centers_))
 
-    def score(self, X: Any, y: Any = None) -> float:
-        """Minus the sum of squared distances of these rows to their centres; as private as the rows."""
+    def score(self, X: Matrix, y: object = None) -> float:
+        """Minus the sum of squared distances of these rows to their centres. It is as private as the rows."""
         return -float((self.transform(X).min(axis=1) ** 2).sum())
 
     @property
@@ -251,25 +266,25 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
 
     def _explanation(self) -> list[str]:
         return [
-            f"Rows further than {self._ball_.reach:.4g} from the middle were moved to that distance.",
+            f"Rows more than {self._ball_.reach:.4g} away from the middle were moved to that distance.",
             *(
                 [
-                    "A fifth of the budget released the mean and covariance that the first centres were made from."
+                    "A fifth of the budget released the mean and covariance from which the first centres follow."
                 ]
                 if not self._public_start_
-                else ["The first centres were given."]
+                else ["The first centres were passed by the caller and taken as public."]
             ),
             f"The size and the sum of each cluster were released {self.n_iter_} times, with Gaussian noise.",
         ]
 
 
-def _public_centres(init: Any, clusters: int, features: int) -> Reals | None:
-    """Public centres, or None where they are to be made."""
+def _public_centres(init: object, clusters: int, features: int) -> Reals | None:
+    """Public centres, or None if they are to be computed."""
     if isinstance(init, str):
         check.choice(("sobol",), init=init)
         return None
     try:
-        centres = np.asarray(init, np.float64)
+        centres: Reals = np.asarray(init, np.float64)
     except (TypeError, ValueError, OverflowError):
         centres = np.zeros(0)
     if centres.shape == (clusters, features) and np.isfinite(centres).all():
@@ -277,6 +292,6 @@ def _public_centres(init: Any, clusters: int, features: int) -> Reals | None:
     raise BadParameter(
         "DP104",
         f"init must be 'sobol', or an array of {clusters} centres of {features} finite numbers.",
-        why="centres to begin with are public, or are made from what is released.",
+        why="the first centres are public, or follow from a release.",
         fix="init='sobol'",
     )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The minimiser of a regularised sum of losses, with a certificate of how far off it can be.
 
-    found = RegularisedLoss(rows, Logistic(), ridge=1.0, push=b).minimiser(2**-24)     # b: a matrix of the shape of the weights
-    found.cells(grid)                                                       # on a grid, exactly
+    objective = RegularisedLoss(rows, Logistic(), ridge=1.0, push=b)      # b has the shape of the weights
+    objective.minimiser(2**-24).cells(grid)                               # on a grid, exactly
 
 **Guarantee.** At the point that is returned the gradient of Σ loss + (ridge/2)·‖w‖² + b·w has at most the stated norm, in
 real arithmetic and whatever the rows are; so the point is no further than that norm / ridge from the exact minimiser.
@@ -14,7 +14,7 @@ the evaluation of one slope for each row, for which `_slack` allows several time
 How: Newton's method. A step is halved until the slope along it is still negative at its end, which lowers a convex
 function, or it is taken whole if it halves the least gradient seen so far. In real arithmetic both can happen
 only so often (output.proof.md), for every set of rows. Nothing is returned without the certificate, no data set is an
-error, and the number of steps is not told.
+error, and the number of steps is not revealed.
 
 What would break it: a limit on the number of steps after which something else is returned.
 """
@@ -49,11 +49,15 @@ __all__ = [
 
 Reals = npt.NDArray[np.float64]
 
-MAX_WEIGHTS = 1 << 12  # the matrix of second derivatives is held in memory, and sums of fine parts stay exact
+#: The matrix of second derivatives is held in memory, and sums of fine parts stay exact.
+MAX_WEIGHTS = 1 << 12
 MAX_ROWS = 1 << 31
-_COARSE, _FINE = 37, 31  # bits of the two parts of a weight
-_LIMB = 18  # bits of each of the three parts of a slope: times a cell, 2**19 rows add up exactly
-_PATIENCE = 200  # steps of Newton's method before plain gradient steps, which need no factorisation
+# Bits of the two parts of a weight.
+_COARSE, _FINE = 37, 31
+# Bits of each of the three parts of a slope: times a cell, 2**19 rows add up exactly.
+_LIMB = 18
+# Steps of Newton's method before plain gradient steps, which need no factorisation.
+_PATIENCE = 200
 _EXACT = 2.0**-50
 
 
@@ -130,7 +134,7 @@ class RegularisedLoss:
     push: Reals
 
     def minimiser(self, norm: float) -> Point:
-        """A point where the gradient is certified to be at most that long."""
+        """A point where the norm of the gradient is certified to be at most `norm`."""
         point = Point.near(np.zeros_like(self.push))
         gradient, slack = self.gradient(point)
         least, steps = math.inf, 0
@@ -189,17 +193,17 @@ class RegularisedLoss:
     def _follow(
         self, point: Point, gradient: Reals, step: Reals, target: float
     ) -> tuple[Point, Reals, float]:
-        """Go as far along the step as the promise of the module allows."""
+        """Go along the step as far as the rule of the module allows."""
         if not float((gradient * step).sum()) < 0:
             step = -gradient / self._steepness
-        share = 1.0
+        length = 1.0
         while True:
-            there = Point.near(*point.floats, share * step)
-            found, slack = self.gradient(there)
-            halved = share == 1.0 and float(np.linalg.norm(found)) <= target
-            if halved or share < 2.0**-60 or float((found * step).sum()) <= 0:
-                return there, found, slack
-            share /= 2
+            there = Point.near(*point.floats, length * step)
+            there_gradient, slack = self.gradient(there)
+            halved = length == 1.0 and float(np.linalg.norm(there_gradient)) <= target
+            if halved or length < 2.0**-60 or float((there_gradient * step).sum()) <= 0:
+                return there, there_gradient, slack
+            length /= 2
 
     def _newton(self, point: Point, gradient: Reals) -> Reals:
         try:
@@ -241,12 +245,12 @@ def _second_derivatives(loss: Loss, scores: Reals, targets: Reals) -> dict[tuple
 
 
 def refuse_too_many_rows(rows: int) -> None:
-    """The promise is made for data sets of up to so many rows."""
+    """Refuse data sets with more rows than the proof covers."""
     if rows > MAX_ROWS:
         raise UnsupportedGuarantee(
             "DP203",
             f"this solver is proved for data sets of at most {MAX_ROWS} rows.",
-            why="beyond that, rounding in double precision hides how near its answer is to the minimiser.",
+            why="with more rows, rounding errors hide how near its answer is to the minimiser.",
             fix="solver='whitened', or solver='gradient'",
-            spent="what this fit costs; it was charged before the rows were counted",
+            spent="the cost of this fit; it was charged before the rows were counted",
         )

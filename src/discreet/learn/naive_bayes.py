@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Naive Bayes with normal features, by counts, means and variances that are released once."""
+"""Naive Bayes with normal features, from counts, means and variances that are released once."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 
 from discreet.errors import BadParameter
-from discreet.learn.base import PrivateEstimator, check_fitted
+from discreet.learn.base import Payer, PrivateEstimator, Progress, Relation, check_fitted
 from discreet.learn.cube import Cube, GroupSums
-from discreet.learn.inputs import class_membership, declared_classes
+from discreet.learn.inputs import Bounds, Matrix, Target, class_membership, declared_classes
 
 __all__ = ["GaussianNB"]
 
@@ -29,14 +29,24 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # sc
     """Naive Bayes with normal features that reveals at most (epsilon, delta) about any one record.
 
     **Guarantee.** `class_count_`, `class_prior_`, `theta_` and `var_` together, and every prediction, satisfy
-    `guarantee_`. Classes and bounds are declared; a row with an undeclared label is left out, a feature outside
-    its bounds counts as the bound, NaN as the middle. Any number of classes costs what one costs, because a
-    row is in one class only.
+    `guarantee_`. Classes and bounds are declared. A row with an undeclared label is left out, a feature outside its
+    bounds counts as the bound, and NaN counts as the middle. Many classes cost as much as one, because a row is in one
+    class only.
 
     Why it holds: one Gaussian mechanism on (count, Σx, Σx²) of every class and feature (joint.proof.md, 1).
     Variances that few rows support are drawn towards the variance over all classes, which is post-processing.
 
     What would break it: bounds or classes that were read off the data.
+
+    Parameters:
+
+    - `epsilon`, `delta`: how much one fit may reveal. There is no default.
+    - `bounds`: the low and the high end of the features, each one number or one number per feature.
+    - `classes`: every label that can occur. `priors`: public probabilities of the classes, in the sorted order of the
+      labels; without them the released counts are used.
+    - `relation`: `"add-remove"`, where the number of rows is secret, or `"replace"`, where it is public.
+    - `session`: is charged before the data are read. `unit`: what one row stands for, as the session protects it.
+    - `progress` has no effect: there is only one release.
 
     >>> import numpy as np
     >>> X = np.concatenate([np.full((500, 2), -0.5), np.full((500, 2), 0.5)])
@@ -45,9 +55,9 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # sc
     'high'
     """
 
-    bounds: Any
-    classes: Any
-    priors: Any
+    bounds: Bounds | None
+    classes: npt.ArrayLike | None
+    priors: npt.ArrayLike | None
 
     classes_: npt.NDArray[Any]
     class_count_: Reals
@@ -60,29 +70,29 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # sc
     def __init__(
         self,
         *,
-        epsilon: Any = None,
-        delta: Any = None,
-        bounds: Any = None,
-        classes: Any = None,
-        priors: Any = None,
-        relation: str = "add-remove",
-        session: Any = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        bounds: Bounds | None = None,
+        classes: npt.ArrayLike | None = None,
+        priors: npt.ArrayLike | None = None,
+        relation: Relation = "add-remove",
+        session: Payer | None = None,
         unit: str = "record",
-        progress: Any = None,
+        progress: Progress | bool | None = None,
     ) -> None:
         self.epsilon, self.delta, self.bounds = epsilon, delta, bounds
         self.classes, self.priors = classes, priors
         self.relation, self.session, self.unit, self.progress = relation, session, unit, progress
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Charge, then release the counts, means and variances."""
+    def fit(self, X: Matrix, y: Target) -> Self:
+        """Charge the cost, then release the counts, means and variances of the classes."""
         self.classes_ = declared_classes(self.classes)
         priors = _public_priors(self.priors, len(self.classes_))
         matrix = self._matrix(X, reset=True)
         cube, budget = Cube.of(matrix.shape[1], self.bounds), self._budget()
-        belongs = class_membership(y, self.classes_, matrix.shape[0])
+        is_member = class_membership(y, self.classes_, matrix.shape[0])
         self._charge(budget.gaussian(budget.noise))
-        sums = cube.release(matrix, belongs, noise=budget.noise, relation=budget.relation)
+        sums = cube.release(matrix, is_member, noise=budget.noise, relation=budget.relation)
         counts, means, variances = _class_statistics(sums)
         self.class_count_ = np.maximum(sums.count, 0.0)
         self.class_prior_ = counts / counts.sum() if priors is None else priors
@@ -91,8 +101,8 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # sc
         self._cube_ = cube
         return self
 
-    def predict_joint_log_proba(self, X: Any) -> Reals:
-        """log P(class) + log density of a row in the class; rows are clipped as in fitting."""
+    def predict_joint_log_proba(self, X: Matrix) -> Reals:
+        """log P(class) + log density of the row in the class. Rows are clipped to the bounds of the fit."""
         check_fitted(self)
         scaled = self._cube_.scale(self._matrix(X, reset=False))
         means = (self.theta_ - self._cube_.middle) / self._cube_.half
@@ -104,19 +114,20 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # sc
             )
             for mean, variance in zip(means, variances, strict=True)
         ]
-        with np.errstate(divide="ignore"):  # a declared prior of 0 rules a class out
+        # a declared prior of 0 rules a class out
+        with np.errstate(divide="ignore"):
             return np.stack(fits, axis=1) + np.log(self.class_prior_)
 
-    def predict_log_proba(self, X: Any) -> Reals:
+    def predict_log_proba(self, X: Matrix) -> Reals:
         """The logarithm of the probability of each class."""
         joint = self.predict_joint_log_proba(X)
         return np.asarray(joint - logsumexp(joint, axis=1, keepdims=True))
 
-    def predict_proba(self, X: Any) -> Reals:
+    def predict_proba(self, X: Matrix) -> Reals:
         """The probability of each class."""
         return np.exp(self.predict_log_proba(X))
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:
+    def predict(self, X: Matrix) -> npt.NDArray[Any]:
         """The most likely class of each row."""
         chosen = self.predict_joint_log_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[chosen])
@@ -124,7 +135,7 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # sc
     def _explanation(self) -> list[str]:
         return [
             "Features were clipped to their declared bounds; rows with undeclared labels were left out.",
-            "Counts and sums of features and of squares of each class were released once, with Gaussian noise.",
+            "For each class the count, the sums of features and the sums of their squares were released once, with Gaussian noise.",
             "Variances that few rows support were drawn towards the variance over all classes.",
         ]
 
@@ -142,18 +153,18 @@ def _class_statistics(sums: GroupSums) -> tuple[Reals, Reals, Reals]:
     return counts, means, np.maximum(trust * variances + (1 - trust) * pooled, least)
 
 
-def _public_priors(priors: Any, count: int) -> Reals | None:
+def _public_priors(priors: npt.ArrayLike | None, count: int) -> Reals | None:
     if priors is None:
         return None
     try:
-        found = np.asarray(priors, np.float64)
+        chances = np.asarray(priors, np.float64)
     except (TypeError, ValueError, OverflowError):
-        found = np.zeros(0)
-    if found.shape == (count,) and (found >= 0).all() and abs(found.sum() - 1) < 1e-6:
-        return np.asarray(found / found.sum())
+        chances = np.zeros(0)
+    if chances.shape == (count,) and (chances >= 0).all() and abs(chances.sum() - 1) < 1e-6:
+        return np.asarray(chances / chances.sum())
     raise BadParameter(
         "DP102",
-        "priors must be one probability for each class, and add up to 1.",
-        why="they are the chances of the classes before a row is seen.",
-        fix=f"priors=[{', '.join([f'{1 / count:.3g}'] * count)}], or leave them out",
+        "priors must hold one probability for each class, and add up to 1.",
+        why="they are the probabilities of the classes before a row is seen.",
+        fix=f"priors=[{', '.join([f'{1 / count:.3g}'] * count)}], or leave priors out",
     )

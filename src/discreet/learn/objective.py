@@ -1,31 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much objective perturbation reveals: its whole curve δ(ε), and that curve as a guarantee that composes.
+"""Objective perturbation: minimise the regularised loss plus a random linear term, then add a little noise to the answer.
 
-    guarantee_of(LogisticCurve(mu=0.27, bend=1.0), through=1.0, down_to=1e-5, budget=budget)
-
-**Guarantee.** Each curve is never below the δ of the mechanism at any ε >= 0, in both directions (objective.proof.md). The
-guarantee is a pair of probability tables whose curve is never below the given one; at ε = `through` it equals it.
-
-Why it holds: a mechanism's δ is convex in e^ε, so it lies below the lines that connect points above it. A pair with
-that curve for ε >= 0, and mirrored below, dominates in both directions. It is a pair because of what any (ε, δ) implies
-at ε = 0: at most tanh(ε/2)·(1 - δ) + δ.
-
-Objective perturbation: minimise the regularised loss plus a random linear term, then blur the answer by a hair.
+    guarantee_from_curve(LogisticCurve(mu=0.27, bend=1.0), through=1.0, down_to=1e-5, budget=budget)
 
 **Guarantee.** The weights are w + N(0, s²) on a grid, w within (τ + η)/Λ of the minimiser of
 
     Σ loss + (Λ/2)·‖w‖² + b·w,    b ~ N(0, σ²).
 
-The exact minimiser has the curve of `curves` (objective.proof.md), for binary logistic regression when records come
-and go exactly δ of the Gaussian mechanism with parameter 1/σ at the ε that was asked for, with Λ = 1/(ε + 1/2σ²). What
-separates w from it is paid for as a Gaussian release of a 400th of the budget.
+The exact minimiser has a known curve δ(ε) (objective.proof.md). For binary logistic regression with records that are added or
+removed, its δ at the ε of the budget is exactly that of the Gaussian mechanism with parameter 1/σ, with Λ = 1/(ε + 1/2σ²).
+The distance between w and the minimiser is paid for as a Gaussian release of a 400th of the budget.
 
-Why it holds: the minimiser determines b and the other way round, so its density is that of b times a determinant. One
-record changes the determinant by a factor of at most 1 + curvature/Λ and moves b by its gradient. For the logistic
-loss the curvature s(1 - s) vanishes exactly where the gradient s is greatest: the two losses do not add up.
+Each curve is never below the δ of the mechanism at any ε >= 0, in both directions. The guarantee is a pair of probability
+tables whose curve is never below the given one; at ε = `through` it equals it.
 
-When to use it: two classes, one fit, few rows. What would break it: Λ or σ that were chosen by the data, an answer that
-is not certified to be near the minimiser, a loss with other curvature than the one that is stated here.
+Why it holds: the minimiser determines b and the other way round, so its density is that of b times a determinant. One record
+changes the determinant by a factor of at most 1 + curvature/Λ and moves b by its gradient. For the logistic loss the
+curvature s(1 - s) vanishes exactly where the gradient s is greatest: the two losses do not add up.
+
+A mechanism's δ is convex in e^ε, so it lies below the lines that connect points above it. A pair with that curve for ε >= 0,
+and mirrored below, dominates in both directions. It is a pair because of what any (ε, δ) implies at ε = 0: at most
+tanh(ε/2)·(1 - δ) + δ.
+
+When to use it: two classes, one fit, few rows. What would break it: Λ or σ that were chosen by the data, an answer without a
+certificate that it is near the minimiser, a loss whose curvature differs from the one stated here.
 """
 
 from __future__ import annotations
@@ -168,16 +166,18 @@ class ObjectivePerturbation(Solver):
         step = 2.0 ** (math.frexp(finest / math.sqrt(width * scores))[1] - 3)
         pushes = exact.rounded_gaussian(exactly(plan.sigma) / Fraction(step), (width, scores))
         rows = CellRows.of(problem.cells(), size=2.0**-BITS, width=width)
-        found = RegularisedLoss(rows, problem.loss, plan.ridge, pushes * step).minimiser(within)
+        found = RegularisedLoss(
+            rows, problem.loss, plan.ridge, np.asarray(pushes * step, np.float64)
+        ).minimiser(within)
         off = Fraction(within) + Fraction(finest) / 4  # the gradient, and the rounding of the push
         return FittedWeights(noisy_point(found, 2 * off / Fraction(plan.ridge), plan.blur))
 
     def explain(self, problem: Problem) -> list[str]:
         plan = _plan_for(problem)
         return [
-            f"The sum of losses got a penalty of {plan.ridge:.4g}/2 times the squared weights.",
-            f"It got a random linear term of standard deviation {plan.sigma:.4g}, and was then minimised.",
-            "The minimiser was computed with a certified error, which a little noise on it hides.",
+            f"A penalty of {plan.ridge:.4g}/2 times the squared weights was added to the sum of losses.",
+            f"A random linear term of standard deviation {plan.sigma:.4g} was added too. Then the sum was minimised.",
+            "The minimiser was computed with a certified error, which a little noise on it covers.",
         ]
 
 
@@ -187,7 +187,7 @@ def _plan_for(problem: Problem) -> _PerturbationPlan:
         raise UnsupportedGuarantee(
             "DP203",
             "objective perturbation is not proved for this loss.",
-            why="its proof needs bounded slopes and a bounded curvature of low rank.",
+            why="the proof needs bounded slopes and a bounded curvature of low rank.",
             fix="solver='whitened', or solver='output' for several hinge losses",
         )
     if problem.known_count is not None:

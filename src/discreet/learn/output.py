@@ -5,11 +5,12 @@
 minimiser of Σ loss + (Λ/2)·‖w‖² on a grid with Gaussian noise; Λ follows from that count and from public numbers.
 Together they are the Gaussian mechanism that the budget allows (output.proof.md).
 
-Why it holds: the objective is Λ-strongly convex and one record pulls with at most L, so it moves the minimiser by at
-most L/Λ, and a point whose gradient is at most τ by (L + 2τ)/Λ; (2L + 2τ)/Λ if it is replaced. L is 1 for the logistic
-loss, √2 for the softmax, √k for k hinge losses, the width for Huber's. The squared loss has no such L and is refused.
+Why it holds: the objective is Λ-strongly convex and the gradient of one record has a norm of at most L, so one record moves
+the minimiser by at most L/Λ, and a point whose gradient is at most τ by (L + 2τ)/Λ; (2L + 2τ)/Λ if it is replaced. L is 1
+for the logistic loss, √2 for the softmax, √k for k hinge losses, the width for Huber's. The squared loss has no such L and
+is refused.
 
-When to use it: when a proof has to fit on a page. Noise does not shrink as rows agree, so other solvers are better.
+When to use it: if the proof has to fit on a page. The noise does not shrink when rows agree, so other solvers are better.
 What would break it: a Λ that was read off the data, an intercept without penalty, an answer without a certificate.
 """
 
@@ -59,7 +60,7 @@ class OutputPerturbation(Solver):
             raise UnsupportedGuarantee(
                 "DP203",
                 "output perturbation is not proved for the squared loss.",
-                why="a record pulls in proportion to its error, and that has no limit.",
+                why="the gradient of one record grows with its error, without limit.",
                 fix="solver='whitened', or HuberRegression(solver='output')",
             )
         if problem.known_count is not None:
@@ -78,28 +79,28 @@ class OutputPerturbation(Solver):
         ridge = _ridge(problem, count)
         rows = CellRows.of(problem.cells(), size=2.0**-BITS, width=problem.box.width)
         start = np.zeros((problem.box.width, problem.scores))
-        found = RegularisedLoss(rows, problem.loss, ridge, start).minimiser(_gradient_tolerance(problem))
+        point = RegularisedLoss(rows, problem.loss, ridge, start).minimiser(_gradient_tolerance(problem))
         pull = Fraction(max_slope_norm(problem.loss, problem.scores)) * (
             2 if problem.budget.relation == "replace" else 1
         )
         distance = (pull + 2 * Fraction(_gradient_tolerance(problem))) / Fraction(ridge)
         return FittedWeights(
-            noisy_point(found, distance, answer),
+            noisy_point(point, distance, answer),
             count,
             notes=(f"The penalty was {ridge:.4g}/2 times the squared weights.",),
         )
 
     def explain(self, problem: Problem) -> list[str]:
-        counted = ["The number of rows was released with noise."] if problem.known_count is None else []
+        count = ["The number of rows was released with noise."] if problem.known_count is None else []
         return [
-            *counted,
+            *count,
             "The minimiser of the sum of losses and a penalty on the weights was computed with a certified error.",
-            "It was released with Gaussian noise in proportion to how far one record can move it.",
+            "It was released with Gaussian noise that is proportional to how far one record can move it.",
         ]
 
 
 def noisy_point(point: Point, distance: Fraction, noise: float) -> Reals:
-    """A point on a grid with Gaussian noise; neighbours' points are at most `distance` apart."""
+    """A point on a grid with Gaussian noise. The points of neighbouring data are at most `distance` apart."""
     size = point.coarse.size
     grid = Grid.for_noise(distance * exactly(noise), distance, size, norm=2)
     spread = grid.sensitivity_l2(distance, size) * noise * _UP
@@ -108,12 +109,12 @@ def noisy_point(point: Point, distance: Fraction, noise: float) -> Reals:
 
 
 def refuse_too_many_weights(weights: int) -> None:
-    """The minimiser is found with a matrix of as many rows and columns as there are weights."""
+    """Refuse models whose matrix of second derivatives, with a row and a column per weight, would be too large."""
     if weights > MAX_WEIGHTS:
         raise UnsupportedGuarantee(
             "DP203",
-            f"this solver is for models of at most {MAX_WEIGHTS} weights.",
-            why="it has to come provably near to a minimiser, and holds a matrix of second derivatives for that.",
+            f"this solver fits models of at most {MAX_WEIGHTS} weights.",
+            why="it proves how near it is to the minimiser, and holds a matrix of second derivatives for that.",
             fix="solver='gradient'",
         )
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Principal components of a mean and a second-moment matrix that are released once."""
+"""Principal components from a mean and a second-moment matrix that are released once."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +12,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.learn.ball import Ball
-from discreet.learn.base import PrivateEstimator, check_fitted
-from discreet.learn.inputs import as_floats, as_matrix
+from discreet.learn.base import Payer, PrivateEstimator, Progress, Relation, check_fitted
+from discreet.learn.inputs import Bounds, Matrix, as_floats, as_matrix
 
 __all__ = ["PCA"]
 
@@ -26,18 +26,29 @@ _LEAST = 1e-12  # of a variance that whitening divides by, as a part of the larg
 class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Principal components that reveal at most (epsilon, delta) about any one record.
 
-    **Guarantee.** All attributes together, and everything computed from them, satisfy `guarantee_`. Features are
-    clipped to their `bounds`, rows to a distance of `norm` from the middle of them (from zero without
-    bounds); one of the two is needed. NaN counts as the middle.
+    **Guarantee.** All attributes together, and everything computed from them, satisfy `guarantee_`. Features are clipped
+    to their `bounds`, and rows to a distance of `norm` from the middle of the bounds (from zero without bounds). NaN
+    counts as the middle.
 
     Why it holds: one Gaussian mechanism on Σ(x, v)(x, v)ᵀ for a constant v (joint.proof.md, 3); mean, count,
     covariance and components are read from it.
 
-    What would break it: bounds that were read off the data. The rows that `transform` returns are as private
-    as those it was given. Noise adds to the variances of weak components: those below about √(2d) times its
-    spread are not to be believed.
+    What would break it: bounds that were read off the data. The rows that `transform` returns are as private as those
+    it was given.
 
-    `n_components` is a number of components, a share of the variance between 0 and 1, or None for all.
+    Noise adds to the variances of weak components. Do not trust components whose variance is below about √(2d) times the
+    standard deviation of the noise.
+
+    Parameters:
+
+    - `n_components`: how many components, or the fraction of the variance (between 0 and 1) that they shall explain;
+      None for all. `whiten`: scale the coordinates to variance 1.
+    - `epsilon`, `delta`: how much one fit may reveal. There is no default.
+    - `bounds`: the low and the high end of the features, each one number or one number per feature. `norm`: the greatest
+      distance of a row from their middle. One of the two is needed.
+    - `relation`: `"add-remove"`, where the number of rows is secret, or `"replace"`, where it is public.
+    - `session`: is charged before the data are read. `unit`: what one row stands for, as the session protects it.
+    - `progress` has no effect: there is only one release.
 
     >>> import numpy as np
     >>> X = np.linspace(-1, 1, 3000)[:, None] * [1.0, 0.5]
@@ -46,10 +57,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
     True
     """
 
-    n_components: Any
+    n_components: float | None
     whiten: bool
-    bounds: Any
-    norm: Any
+    bounds: Bounds | None
+    norm: float | None
 
     components_: Reals
     explained_variance_: Reals
@@ -63,60 +74,62 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
 
     def __init__(
         self,
-        n_components: Any = None,
+        n_components: float | None = None,
         *,
         whiten: bool = False,
-        epsilon: Any = None,
-        delta: Any = None,
-        bounds: Any = None,
-        norm: Any = None,
-        relation: str = "add-remove",
-        session: Any = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        bounds: Bounds | None = None,
+        norm: float | None = None,
+        relation: Relation = "add-remove",
+        session: Payer | None = None,
         unit: str = "record",
-        progress: Any = None,
+        progress: Progress | bool | None = None,
     ) -> None:
         self.n_components, self.whiten = n_components, whiten
         self.epsilon, self.delta, self.bounds, self.norm = epsilon, delta, bounds, norm
         self.relation, self.session, self.unit, self.progress = relation, session, unit, progress
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Charge, then release the moments; `y` is not looked at."""
+    def fit(self, X: Matrix, y: object = None) -> Self:
+        """Charge the cost, then release the moments. `y` is ignored."""
         check.flag(whiten=self.whiten)
         matrix = self._matrix(X, reset=True)
         wanted = _component_count(self.n_components, matrix.shape[1])
         ball = Ball.of(matrix.shape[1], bounds=self.bounds, norm=self.norm, constant=_CONSTANT)
         budget = self._budget()
         self._charge(budget.gaussian(budget.noise))
-        found = ball.release(matrix, noise=budget.noise, budget=budget)
-        values, vectors = np.linalg.eigh(found.covariance)
+        moments = ball.release(matrix, noise=budget.noise, budget=budget)
+        values, vectors = np.linalg.eigh(moments.covariance)
         variances = np.maximum(values[::-1], 0.0) * ball.size**2
-        shares = variances / max(float(variances.sum()), np.finfo(float).tiny)
-        kept = wanted if isinstance(wanted, int) else int(np.searchsorted(np.cumsum(shares), wanted)) + 1
-        self.n_components_ = min(kept, len(variances))
+        ratios = variances / max(float(variances.sum()), np.finfo(float).tiny)
+        components = (
+            wanted if isinstance(wanted, int) else int(np.searchsorted(np.cumsum(ratios), wanted)) + 1
+        )
+        self.n_components_ = min(components, len(variances))
         self.components_ = _orient(vectors[:, ::-1].T[: self.n_components_])
         self.explained_variance_ = variances[: self.n_components_]
-        self.explained_variance_ratio_ = shares[: self.n_components_]
-        self.mean_ = ball.box.middle + ball.size * found.mean
-        self.n_samples_ = round(found.count)
+        self.explained_variance_ratio_ = ratios[: self.n_components_]
+        self.mean_ = ball.box.middle + ball.size * moments.mean
+        self.n_samples_ = round(moments.count)
         self._ball_, self._whitens_ = ball, self.whiten
         return self
 
-    def transform(self, X: Any) -> Reals:
-        """The coordinates of rows along the components; rows are clipped to the bounds as in fitting."""
+    def transform(self, X: Matrix) -> Reals:
+        """The coordinates of rows along the components. Rows are clipped to the bounds of the fit."""
         check_fitted(self)
         rows = self._ball_.clip(self._matrix(X, reset=False)) - self.mean_
         turned: Reals = rows @ self.components_.T
         return turned / self._lengths() if self._whitens_ else turned
 
-    def inverse_transform(self, X: Any) -> Reals:
-        """The rows in the space of the components that have these coordinates."""
+    def inverse_transform(self, X: Matrix) -> Reals:
+        """The rows with these coordinates along the components."""
         check_fitted(self)
         turned = as_floats(as_matrix(X))
         if turned.shape[1] != self.n_components_:
             raise BadParameter(
                 "DP104",
                 f"X must have {self.n_components_} columns, one for each component.",
-                why="rows are put together from components.",
+                why="each column is the coordinate along one component.",
                 fix="pass what transform returned",
             )
         return np.asarray(
@@ -124,7 +137,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
         )
 
     def get_covariance(self) -> Reals:
-        """The covariance of the features along the components that were kept."""
+        """The covariance of the features, as far as the components explain it."""
         check_fitted(self)
         return np.asarray(self.components_.T * self.explained_variance_ @ self.components_)
 
@@ -138,13 +151,13 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
 
     def _explanation(self) -> list[str]:
         return [
-            f"Rows further than {self._ball_.reach:.4g} from the middle were moved to that distance.",
-            "Count, sum and sums of products of features were released once, with Gaussian noise.",
+            f"Rows more than {self._ball_.reach:.4g} away from the middle were moved to that distance.",
+            "The count, the sums of features and the sums of their products were released once, with Gaussian noise.",
         ]
 
 
-def _component_count(components: Any, features: int) -> int | float:
-    """How many components, or the share of the variance that they explain."""
+def _component_count(components: float | None, features: int) -> int | float:
+    """How many components, or the fraction of the variance that they explain."""
     if components is None:
         return features
     if isinstance(components, float | np.floating):
@@ -161,6 +174,6 @@ def _component_count(components: Any, features: int) -> int | float:
 
 
 def _orient(rows: Reals) -> Reals:
-    """Each row with the sign that makes its largest entry positive, so that a direction has one name."""
+    """Each row with the sign that makes its largest entry positive, so that a direction has one form."""
     largest = np.abs(rows).argmax(axis=1)
     return np.asarray(rows * np.sign(rows[np.arange(len(rows)), largest])[:, None])

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,29 +12,39 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.learn.base import PrivateEstimator, check_fitted
+from discreet.learn.base import Payer, PrivateEstimator, Progress, Relation, check_fitted
 from discreet.learn.cube import Cube
-from discreet.learn.inputs import as_floats
+from discreet.learn.inputs import Bounds, Matrix, RowTable, as_floats
 
 __all__ = ["StandardScaler"]
 
 Reals = npt.NDArray[np.float64]
 
-_NARROWEST = 0.05  # of half the bounds: a smaller standard deviation is not told from noise
+# A smaller standard deviation, as a fraction of half the bounds, is not distinguished from noise.
+_NARROWEST = 0.05
 
 
 class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Standardise features by means and variances that reveal at most (epsilon, delta) about any one record.
 
     **Guarantee.** `mean_`, `var_`, `scale_` and `n_samples_seen_` together, and everything computed from them,
-    satisfy `guarantee_`. What lies outside `bounds` counts as the bound, NaN as the middle. Under
-    `relation="replace"` the number of rows is public. A scale is never below 2.5 % of the width of the
-    bounds, nor where it could not be told from noise.
+    satisfy `guarantee_`. Values outside `bounds` count as the bound, and NaN counts as the middle. Under
+    `relation="replace"` the number of rows is public. A scale is never below 2.5 % of the width of the bounds, nor
+    below what can be distinguished from noise.
 
     Why it holds: one Gaussian mechanism on (count, Σx, Σx²) of all features (joint.proof.md, 1).
 
-    What would break it: bounds that were read off the data. The rows that `transform` returns are as private
-    as the rows that it was given: only the mean and the scale were released.
+    What would break it: bounds that were read off the data. The rows that `transform` returns are as private as the
+    rows that it was given: only the mean and the scale were released.
+
+    Parameters:
+
+    - `epsilon`, `delta`: how much one fit may reveal. There is no default.
+    - `bounds`: the low and the high end of the features, each one number or one number per feature.
+    - `with_mean`: shift to mean 0. `with_std`: scale to variance 1.
+    - `relation`: `"add-remove"`, where the number of rows is secret, or `"replace"`, where it is public.
+    - `session`: is charged before the data are read. `unit`: what one row stands for, as the session protects it.
+    - `progress` has no effect: there is only one release.
 
     >>> import numpy as np
     >>> X = np.linspace(0, 10, 4000).reshape(-1, 1)
@@ -43,7 +53,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
     True
     """
 
-    bounds: Any
+    bounds: Bounds | None
     with_mean: bool
     with_std: bool
 
@@ -57,33 +67,34 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
     def __init__(
         self,
         *,
-        epsilon: Any = None,
-        delta: Any = None,
-        bounds: Any = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        bounds: Bounds | None = None,
         with_mean: bool = True,
         with_std: bool = True,
-        relation: str = "add-remove",
-        session: Any = None,
+        relation: Relation = "add-remove",
+        session: Payer | None = None,
         unit: str = "record",
-        progress: Any = None,
+        progress: Progress | bool | None = None,
     ) -> None:
         self.epsilon, self.delta, self.bounds = epsilon, delta, bounds
         self.with_mean, self.with_std = with_mean, with_std
         self.relation, self.session, self.unit, self.progress = relation, session, unit, progress
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Charge, then release the mean and the variance of each feature; `y` is not looked at."""
+    def fit(self, X: Matrix, y: object = None) -> Self:
+        """Charge the cost, then release the mean and the variance of each feature. `y` is ignored."""
         check.flag(with_mean=self.with_mean)
         check.flag(with_std=self.with_std)
         matrix = self._matrix(X, reset=True)
         cube, budget = Cube.of(matrix.shape[1], self.bounds), self._budget()
         self._charge(budget.gaussian(budget.noise))
-        everybody = np.ones((matrix.shape[0], 1), bool)
-        sums = cube.release(matrix, everybody, noise=budget.noise, relation=budget.relation)
+        one_group = np.ones((matrix.shape[0], 1), bool)
+        sums = cube.release(matrix, one_group, noise=budget.noise, relation=budget.relation)
         known = matrix.shape[0] if budget.relation == "replace" else sums.count[0]
         count = max(float(known), sums.spread, 1.0)
         mean = np.clip(sums.first[0] / count, -1.0, 1.0)
-        least = min(max(_NARROWEST**2, sums.spread / count), 1.0)  # the noise in a variance is of that size
+        # the noise in a variance is of this size
+        least = min(max(_NARROWEST**2, sums.spread / count), 1.0)
         variance = np.clip(sums.second[0] / count - mean * mean, least, 1.0)
         self.n_samples_seen_ = max(round(float(known)), 0)
         self.mean_ = cube.middle + cube.half * mean
@@ -92,17 +103,18 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
         self._shifts_ = self.with_mean
         return self
 
-    def transform(self, X: Any) -> Any:
-        """Rows with the released mean taken off and divided by the released scale; NaN stays NaN, without a warning."""
+    def transform(self, X: Matrix) -> RowTable:
+        """Rows minus the released mean, divided by the released scale. NaN stays NaN, without a warning."""
         matrix = self._transform_input(X)
         scale = np.ones(matrix.shape[1]) if self.scale_ is None else self.scale_
-        with np.errstate(all="ignore"):  # a warning would tell of a value
+        # a warning would tell of a value
+        with np.errstate(all="ignore"):
             if sparse.issparse(matrix):
                 return sparse.csr_array(matrix @ sparse.diags_array(1 / scale))
             return (matrix - self.mean_ if self._shifts_ else matrix) / scale
 
-    def inverse_transform(self, X: Any) -> Any:
-        """The rows from which `transform` makes these."""
+    def inverse_transform(self, X: Matrix) -> RowTable:
+        """The rows that `transform` turns into these."""
         matrix = self._transform_input(X)
         scale = np.ones(matrix.shape[1]) if self.scale_ is None else self.scale_
         with np.errstate(all="ignore"):
@@ -110,7 +122,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
                 return sparse.csr_array(matrix @ sparse.diags_array(scale))
             return matrix * scale + self.mean_ if self._shifts_ else matrix * scale
 
-    def _transform_input(self, X: Any) -> Any:
+    def _transform_input(self, X: Matrix) -> RowTable:
         check_fitted(self)
         matrix = self._matrix(X, reset=False)
         if not sparse.issparse(matrix):
@@ -128,5 +140,5 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
     def _explanation(self) -> list[str]:
         return [
             "Features were clipped to their declared bounds.",
-            "Count and sums of features and of their squares were released once, with Gaussian noise.",
+            "The count, the sums of features and the sums of their squares were released once, with Gaussian noise.",
         ]

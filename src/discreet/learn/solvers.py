@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a solver is given, and what it owes: its guarantee before it looks at the data, then a fit.
+"""What a solver is given, what it owes, and the solvers by name.
 
-The solvers by name, and the one that is taken where none is named.
+A solver states its guarantee before it reads the data, and then fits.
 
-`auto` is `whitened`, whose matrix has a row and a column for each feature, and `gradient` where that would be too large: from
-2,000 features on, or where a sparse table stays sparse. It is decided by public facts: the number of features, how the table is
-stored, and whether its bounds keep zeros.
+`auto` means `whitened`, whose matrix has a row and a column for each feature, or `gradient` where that matrix would be too
+large: from 2,000 features on, or where a sparse table stays sparse. Public facts decide: the number of features, how the
+table is stored, and whether its bounds keep zeros.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,23 @@ from scipy import sparse
 from discreet import check
 from discreet.learn.budget import FitBudget
 from discreet.learn.features import BITS, Box, blocks
+from discreet.learn.inputs import RowTable
 from discreet.learn.losses import Loss
 from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["AUTO", "CLASSIFIERS", "REGRESSORS", "WIDEST", "FittedWeights", "Problem", "Solver", "solver_for"]
+__all__ = [
+    "AUTO",
+    "CLASSIFIERS",
+    "REGRESSORS",
+    "WIDEST",
+    "ClassifierSolver",
+    "FittedWeights",
+    "Problem",
+    "RegressorSolver",
+    "RobustSolver",
+    "Solver",
+    "solver_for",
+]
 
 
 Reals = npt.NDArray[np.float64]
@@ -35,21 +48,24 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows in a box, a column of targets for each score, which rows count, a loss, and what may be spent.
+    """What is to be fitted: rows in a box, a column of targets for each score, which rows count, a loss and a budget.
 
     `box`, `loss`, `budget` and the number of scores are public; `data`, `targets` and `keep` are not.
     """
 
     box: Box
-    data: Any
+    data: RowTable
     targets: Reals
     keep: Bools
     loss: Loss
     budget: FitBudget
-    penalty: Reals  # p of a public penalty ½ Σ p_j w_j² on the weights on rows, beside the sum of losses
+    #: p of a public penalty ½ Σ p_j w_j² on the weights on rows, beside the sum of losses.
+    penalty: Reals
     progress: Callable[[int, int], None] | None = None
-    inference: bool = False  # whether a part of the budget is for intervals; public
-    clipped_targets: Bools | None = None  # which targets are not what they were, where they are numbers
+    #: Whether a part of the budget is for confidence intervals; public.
+    inference: bool = False
+    #: Which numeric targets were changed by clipping.
+    clipped_targets: Bools | None = None
 
     @property
     def scores(self) -> int:
@@ -58,14 +74,14 @@ class Problem:
 
     @property
     def known_count(self) -> int | None:
-        """The number of rows where it is public: when records are replaced, and not when they come and go."""
+        """The number of rows where it is public: when records are replaced, not when they are added or removed."""
         return len(self.keep) if self.budget.relation == "replace" else None
 
     def cells(self) -> Iterator[tuple[Reals, Reals]]:
         """Blocks of kept rows in whole steps of 2**-BITS, with their targets."""
-        for part in blocks(self.data):
-            kept = self.keep[part]
-            yield self.box.cells(self.data[part], BITS)[kept], self.targets[part][kept]
+        for block in blocks(self.data):
+            keep = self.keep[block]
+            yield self.box.cells(self.data[block], BITS)[keep], self.targets[block][keep]
 
 
 @dataclass(frozen=True)
@@ -73,12 +89,18 @@ class FittedWeights:
     """Weights on rows (one column for each score), and what else was released on the way."""
 
     weights: Reals
-    count: float | None = None  # of rows, as far as it was released
-    slope: float | None = None  # the greatest slope of a typical record, where gradients were clipped
-    is_too_noisy: bool = False  # whether the released number of rows is no more than its own noise
-    covariance: Reals | None = None  # of the weights, where they are normal about the true ones
-    no_intervals: str | None = None  # why there is no covariance, where one was paid for
-    notes: tuple[str, ...] = field(default=())  # sentences on released facts, for `explain`
+    #: The number of rows, if it was released.
+    count: float | None = None
+    #: The greatest slope of a typical record, if gradients were clipped.
+    slope: float | None = None
+    #: Whether the released number of rows is no larger than its own noise.
+    is_too_noisy: bool = False
+    #: The covariance of the weights, if they are normal about the true ones.
+    covariance: Reals | None = None
+    #: Why there is no covariance, if one was paid for.
+    no_intervals: str | None = None
+    #: Sentences on released facts, for `explain`.
+    notes: tuple[str, ...] = ()
 
 
 class Solver(ABC):
@@ -90,15 +112,15 @@ class Solver(ABC):
 
     @abstractmethod
     def guarantee_for(self, problem: Problem) -> Guarantee:
-        """What a fit reveals, from public parameters alone; a coded refusal where no theorem covers the problem."""
+        """What a fit reveals, from public parameters alone. A problem that no theorem covers is refused with a code."""
 
     @abstractmethod
     def fit(self, problem: Problem) -> FittedWeights:
-        """Draw the fit. It has been paid for."""
+        """Draw the fit. Its guarantee was charged before."""
 
     @abstractmethod
     def explain(self, problem: Problem) -> list[str]:
-        """What it does, in plain sentences for `explain`."""
+        """What the solver does, in plain sentences for `PrivateEstimator.explain`."""
 
 
 AUTO = "auto"
@@ -113,15 +135,19 @@ _HOMES = {
     "joint": "JointSolver",
     "adassp": "AdaSSP",
 }
+#: The names that each kind of estimator takes.
+ClassifierSolver: TypeAlias = Literal["auto", "whitened", "gradient", "objective", "output"]
+RegressorSolver: TypeAlias = Literal["auto", "whitened", "gradient", "joint", "adassp"]
+RobustSolver: TypeAlias = Literal["auto", "whitened", "gradient", "output"]
 CLASSIFIERS = ("whitened", "gradient", "objective", "output")
 REGRESSORS = ("whitened", "gradient", "joint", "adassp")
 
 
-def solver_for(name: str, allowed: Collection[str], matrix: Any, box: Box) -> Solver:
-    """The solver of that name, if the estimator has it; see the module docstring for `auto`."""
-    found = check.choice((AUTO, *allowed), solver=name)
-    if found == AUTO:
+def solver_for(name: str, allowed: Collection[str], matrix: RowTable, box: Box) -> Solver:
+    """The solver of that name, if the estimator has it; the module docstring explains `auto`."""
+    name = check.choice((AUTO, *allowed), solver=name)
+    if name == AUTO:
         stays_sparse = sparse.issparse(matrix) and box.keeps_zeros
-        found = "gradient" if box.width > WIDEST or stays_sparse else "whitened"
-    made: Solver = getattr(import_module(f"discreet.learn.{found}"), _HOMES[found])()
-    return made
+        name = "gradient" if box.width > WIDEST or stays_sparse else "whitened"
+    solver: Solver = getattr(import_module(f"discreet.learn.{name}"), _HOMES[name])()
+    return solver

@@ -109,15 +109,15 @@ class WhitenedDescent(Solver):
 
     def explain(self, problem: Problem) -> list[str]:
         return [
-            "A few hundredths of the budget released how many rows are how long, which shortened the longest allowed row.",
+            "A few hundredths of the budget released a histogram of the lengths of rows, from which the longest allowed row follows.",
             "A fifth of the budget released the sums of products of features, with symmetric Gaussian noise.",
-            f"The rest paid for {_STEPS} noisy gradients in coordinates that this matrix has made round.",
-            "Those coordinates, the number of rows, the length of the steps and the clip norm were read from that release.",
+            f"The rest paid for {_STEPS} noisy gradients, in coordinates that this matrix whitens.",
+            "These coordinates, the number of rows, the length of the steps and the clip norm follow from that release.",
             *([_FOR_INTERVALS.format(sum(inference_fractions(problem)))] if problem.inference else []),
         ]
 
 
-_FOR_INTERVALS = "Of the budget {:.0%} was for confidence intervals: it released the curvature and how many records were clipped."
+_FOR_INTERVALS = "{:.0%} of the budget was for confidence intervals: it released the curvature and the number of clipped records."
 
 
 def _ridge(problem: Problem, signal: float) -> float:

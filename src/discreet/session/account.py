@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import STOPPED, BadParameter, DiscreetError, EngineFailed
-from discreet.ledger import Entry, Ledger, Left, Receipt, Wanted, chain
+from discreet.ledger import Asker, Budget, Charge, Entry, Ledger, Receipt, chain
+from discreet.ledger.budget import closing_notes
 from discreet.ledger.description import Description
-from discreet.ledger.left import closing_notes
 from discreet.ledger.receipt import NOT_DRAWN
 from discreet.mechanisms.mechanism import Mechanism, Refusal, Release
 from discreet.noise.source import is_private, reserve
@@ -37,7 +37,7 @@ _NOT_STORED = "not kept"
 class PendingAnswer:
     """An answer to be paid for: what is charged, how it is drawn, and how it is written for the ledger."""
 
-    charge: Wanted
+    charge: Charge
     draw: Callable[[], Any]
     serialize: Callable[[Any], str]
     on_drawn: Callable[[], object] = lambda: None
@@ -66,28 +66,30 @@ class SessionAccount:
     description: Description
 
     @property
-    def who(self) -> dict[str, str | None]:
-        """Whose allocation is charged."""
-        return {"analyst": self.analyst, "project": self.project}
+    def asker(self) -> Asker:
+        """In whose name it is charged, and for what."""
+        return Asker(self.analyst, self.project, self.purpose)
 
-    def budget(self) -> Left:
+    def budget(self) -> Budget:
         """What is spent and what remains of the limit, or of our allocation."""
-        return self.ledger.left(**self.who)
+        return self.ledger.budget(self.asker)
 
     def closing_notes(self, guarantee: Guarantee) -> tuple[str, ...]:
         """What this charge would take from everybody, beyond its cost; nothing if it is not admitted."""
         limit, before, now = self.ledger.limit, self.ledger.spent, chain.now()
         try:
-            after = limit.admit(before, limit.cost(guarantee), now=now, **self.who)
+            after = limit.admit(before, limit.cost(guarantee), asker=self.asker, now=now)
         except DiscreetError:
             return ()
-        return closing_notes(*(limit.left(state, now=now, **self.who) for state in (before, after)))
+        return closing_notes(*(limit.budget(state, asker=self.asker, now=now) for state in (before, after)))
 
     def find(self, key: str | None, question: str, guarantee: Guarantee | None) -> Entry | None:
         """The answer stored under a key, if the key stands for this question."""
         if key is None:
             return None
-        return self.ledger.find(key, question, guarantee=guarantee, description=self.description, **self.who)
+        return self.ledger.find(
+            key, question, guarantee=guarantee, asker=self.asker, description=self.description
+        )
 
     def charge(
         self,
@@ -109,11 +111,10 @@ class SessionAccount:
             key=key,
             mechanism=mechanism,
             private=is_private(),
-            purpose=self.purpose,
             description=self.description,
             compiled=compiled,
             in_session=mechanism is not None,
-            **self.who,
+            asker=self.asker,
         )
 
     def settle(
@@ -132,11 +133,10 @@ class SessionAccount:
         charges = self.ledger.charge_all(
             [each.charge for each in pending],
             private=is_private(),
-            purpose=self.purpose,
             description=self.description,
             compiled=compiled,
             in_session=True,
-            **self.who,
+            asker=self.asker,
         )
         receipts = [charge for charge in charges if isinstance(charge, Receipt)]
         try:
@@ -179,7 +179,7 @@ class SessionAccount:
         """A mechanism of any kind: charged, drawn and stored; a stored answer is shown again."""
         mechanism = mechanism.for_size_of(data)
         name = type(mechanism).__name__
-        charge = Wanted(mechanism.guarantee, name, key, name)
+        charge = Charge(mechanism.guarantee, name, key, name)
         pending = PendingAnswer(charge, lambda: mechanism.draw(data), _serialize)
         (settled,) = self.settle([pending], ready, compiled=compiled, spent=COST_OF_ANSWER)
         value = parse_value(settled.text) if settled.drawn is None else settled.drawn

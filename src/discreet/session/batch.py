@@ -122,4 +122,4 @@ def _refuse_beyond_the_limit(compiler: QuestionCompiler, mechanisms: Iterable[Me
     limit, now = compiler.account.ledger.limit, datetime.now(UTC)
     state = compiler.account.ledger.spent
     for mechanism in mechanisms:
-        state = limit.admit(state, limit.cost(mechanism.guarantee), now=now, **compiler.account.who)
+        state = limit.admit(state, limit.cost(mechanism.guarantee), now=now, asker=compiler.account.asker)

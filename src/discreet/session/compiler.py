@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from discreet.ledger import Wanted
+from discreet.ledger import Charge
 from discreet.session.account import PendingAnswer, SessionAccount, SettledAnswer, parse_value
 from discreet.session.validate import OWN_KEYS, check_error_options
 from discreet.tables.answer.answer import Answer
@@ -57,7 +57,7 @@ class QuestionCompiler:
     ) -> PendingAnswer:
         """An answer to be paid for, recorded under the text of its question or under another text."""
         text = text or mechanism.question.text
-        charge = Wanted(mechanism.guarantee, text, key, type(mechanism).__name__)
+        charge = Charge(mechanism.guarantee, text, key, type(mechanism).__name__)
         return PendingAnswer(charge, lambda: mechanism.draw(self.data), Answer.to_json, on_drawn)
 
     def least_spend(
@@ -108,8 +108,8 @@ class QuestionCompiler:
         inner: Any = getattr(ledger.limit, "each", ledger.limit)
         if not getattr(inner, "reserved", False):
             return key
-        ((group, _),) = inner.shares
-        return f"{key} for {self.account.who[group] or ''}"
+        ((group, _),) = inner.allocations
+        return f"{key} for {self.account.asker.name_in(group) or ''}"
 
 
 def answer_from(settled: SettledAnswer) -> Answer:

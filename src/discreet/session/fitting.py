@@ -97,7 +97,10 @@ def _fits(account: SessionAccount, spend: Spend, compile_at: Callable[[Spend], M
     limit = account.ledger.limit
     try:
         limit.admit(
-            account.ledger.spent, limit.cost(compile_at(spend).guarantee), now=chain.now(), **account.who
+            account.ledger.spent,
+            limit.cost(compile_at(spend).guarantee),
+            now=chain.now(),
+            asker=account.asker,
         )
     except DiscreetError:
         return False

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 from discreet import check
 from discreet.errors import BadParameter, OverBudget, RefusedQuestion, UnsupportedGuarantee
 from discreet.extras import naming_extras
-from discreet.ledger import Entry, Ledger, Left, Limit, Receipt, Statement
+from discreet.ledger import Budget, Entry, Ledger, Limit, Receipt, Statement
 from discreet.ledger.description import Description
 from discreet.mechanisms.mechanism import Mechanism, Release
 from discreet.privacy.guarantee import Guarantee
@@ -349,7 +349,7 @@ class Session:
 
     # --- the account ---------------------------------------------------------------------------------
 
-    def budget(self) -> Left:
+    def budget(self) -> Budget:
         """What is spent and what remains of the limit, or of the allocation of this session's analyst or project.
 
         See `spent_fraction`, `remaining_fraction`, and `remaining`: the most that the next question may cost.

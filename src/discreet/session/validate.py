@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias, TypedDict
 
 from discreet.errors import BadParameter
 from discreet.ledger import Limit
-from discreet.ledger.opening import label
+from discreet.ledger.opening import validate_label
 from discreet.tables.ask.question import Question
 from discreet.tables.plan.spend import Spend
 
@@ -138,7 +138,7 @@ def check_key(key: object) -> str | None:
     """A key of the caller; keys under which a session stores its own answers are refused."""
     if key is None:
         return None
-    text: str = label(key=key)
+    text: str = validate_label("key", key)
     if text.startswith(OWN_KEYS):
         raise BadParameter(
             "DP102",

@@ -31,14 +31,14 @@ from statistics import NormalDist
 
 from discreet.errors import CannotCertify, UnsupportedGuarantee
 from discreet.exact import binary_above, exactly, float_below
-from discreet.ledger.lanes import Amount, Amounts, Row, above
+from discreet.ledger.costs import Amount, Amounts, CostRow, above
 from discreet.privacy import constructors as make
 from discreet.privacy import divergences, truncated
 from discreet.privacy import primitives as known
 from discreet.privacy.bag import Bag, BagItem
 from discreet.privacy.guarantee import Guarantee, alternatives
 
-#: The δ that a row may take on itself, as shares of `Account.step`.
+#: The δ that a row may take on itself, as fractions of `DeltaAccount.step`.
 _SHARES = (Fraction(4, 5), Fraction(1, 5), Fraction(1, 40))
 #: These reach their greatest loss so often that no small δ takes any of it away.
 _BLUNT = (
@@ -57,9 +57,9 @@ _LAST = "last "
 
 
 @dataclass(frozen=True)
-class Account:
-    """The δ account of a limit: its `total`, the `step` in shares of which rows take δ on themselves, and the most that a
-    row of last resort takes (`last`, 0: there is none). One that is `whole` is paid in full by whatever has the claim.
+class DeltaAccount:
+    """The δ account of a limit: its `total`, the `step` in fractions of which rows take δ on themselves, and the most that a
+    row of last resort takes (`last`, 0: there is none). One that is `whole` is paid in full by whatever has the guarantee.
     """
 
     total: Fraction
@@ -68,11 +68,11 @@ class Account:
     whole: bool = False
 
 
-NO_ACCOUNT = Account(Fraction(0), Fraction(0))
+NO_ACCOUNT = DeltaAccount(Fraction(0), Fraction(0))
 
 
 @dataclass(frozen=True)
-class Lane:
+class Track:
     """One measure of loss with its budget: `kind` is "epsilon", "renyi" (at `order`), "rho" or "mu2"."""
 
     kind: str
@@ -121,56 +121,58 @@ class Lane:
         return 1 + 1 / (self.order - 1)
 
 
-def offers(guarantee: Guarantee, lanes: tuple[Lane, ...], account: Account) -> tuple[Row, ...]:
+def cost_rows(guarantee: Guarantee, tracks: tuple[Track, ...], account: DeltaAccount) -> tuple[CostRow, ...]:
     """The menu; an error if no row has an end in any lane.
 
     >>> from discreet import privacy
-    >>> [row.amounts for row in offers(privacy.pure(0.1), (Lane("epsilon", Fraction(1)),), NO_ACCOUNT)]
+    >>> [row.amounts for row in cost_rows(privacy.pure(0.1), (Track("epsilon", Fraction(1)),), NO_ACCOUNT)]
     [Amounts({'delta': '0', 'epsilon': '1/10'})]
     """
-    rows = _offers(guarantee, lanes, account)
+    rows = _cost_rows(guarantee, tracks, account)
     if not rows:
-        raise _no_row(lanes)
+        raise _no_row_error(tracks)
     return rows
 
 
-def is_last(row: Row) -> bool:
+def is_last_resort(row: CostRow) -> bool:
     """Whether a row is for where nothing else fits; ledgers of earlier releases have none."""
     return row.name.startswith(_LAST)
 
 
 @lru_cache(maxsize=4096)
-def _offers(guarantee: Guarantee, lanes: tuple[Lane, ...], account: Account) -> tuple[Row, ...]:
-    plain = _plain(guarantee, lanes)
+def _cost_rows(guarantee: Guarantee, tracks: tuple[Track, ...], account: DeltaAccount) -> tuple[CostRow, ...]:
+    plain = _plain(guarantee, tracks)
     rows = [plain]
-    dear = all(plain.amounts[lane.name] > _DEAR * lane.total for lane in lanes)
+    dear = all(plain.amounts[track.name] > _DEAR * track.total for track in tracks)
     if account.total and not isinstance(guarantee, _BLUNT) and (dear or math.inf in plain.amounts.values()):
         deltas = _deltas(guarantee, account)
-        rows += _points(guarantee, lanes, deltas)
-        rows += _truncations(guarantee, lanes, deltas) if dear else []
-        rows += _whole(guarantee, lanes, account)
-    return tuple(row for row in rows if _is_payable(row, lanes, account.total))
+        rows += _points(guarantee, tracks, deltas)
+        rows += _truncations(guarantee, tracks, deltas) if dear else []
+        rows += _whole(guarantee, tracks, account)
+    return tuple(row for row in rows if _is_payable(row, tracks, account.total))
 
 
-def _is_payable(row: Row, lanes: tuple[Lane, ...], leak: Fraction) -> bool:
+def _is_payable(row: CostRow, tracks: tuple[Track, ...], leak: Fraction) -> bool:
     free_of_leaks = row.amounts["delta"] == 0 or (leak > 0 and row.amounts["delta"] < 1)
-    return free_of_leaks and any(row.amounts[lane.name] < math.inf for lane in lanes)
+    return free_of_leaks and any(row.amounts[track.name] < math.inf for track in tracks)
 
 
-def _plain(guarantee: Guarantee, lanes: tuple[Lane, ...]) -> Row:
+def _plain(guarantee: Guarantee, tracks: tuple[Track, ...]) -> CostRow:
     """The greatest over the alternatives, lane by lane: each alternative has all of these bounds."""
     bags = alternatives(guarantee)
-    losses = {lane.name: max(lane.of_bag(bag) for bag in bags) for lane in lanes}
-    return Row("plain", Amounts({"delta": max(_sum(bag, failure) for bag in bags)} | losses))
+    losses = {track.name: max(track.of_bag(bag) for bag in bags) for track in tracks}
+    return CostRow("plain", Amounts({"delta": max(_sum(bag, failure) for bag in bags)} | losses))
 
 
-def _points(guarantee: Guarantee, lanes: tuple[Lane, ...], deltas: Mapping[float, str]) -> Iterator[Row]:
+def _points(
+    guarantee: Guarantee, tracks: tuple[Track, ...], deltas: Mapping[float, str]
+) -> Iterator[CostRow]:
     """One point of the curve each."""
     for delta, prefix in deltas.items():
         epsilon = _epsilon(guarantee, delta)
         if math.isfinite(epsilon):
-            losses = {lane.name: lane.of_pure(Fraction(epsilon)) for lane in lanes}
-            yield Row(f"{prefix}point", Amounts({"delta": Fraction(delta)} | losses))
+            losses = {track.name: track.of_pure(Fraction(epsilon)) for track in tracks}
+            yield CostRow(f"{prefix}point", Amounts({"delta": Fraction(delta)} | losses))
 
 
 @lru_cache(maxsize=4096)
@@ -182,38 +184,40 @@ def _epsilon(guarantee: Guarantee, delta: float) -> float:
         return math.inf
 
 
-def _truncations(guarantee: Guarantee, lanes: tuple[Lane, ...], deltas: Mapping[float, str]) -> Iterator[Row]:
+def _truncations(
+    guarantee: Guarantee, tracks: tuple[Track, ...], deltas: Mapping[float, str]
+) -> Iterator[CostRow]:
     """The run composed first and truncated once."""
-    orders = [lane.order for lane in lanes if lane.kind == "renyi"]
-    if {lane.kind for lane in lanes} - {"epsilon", "renyi"} or len(orders) != 1:
+    orders = [track.order for track in tracks if track.kind == "renyi"]
+    if {track.kind for track in tracks} - {"epsilon", "renyi"} or len(orders) != 1:
         return
     for prefix in dict.fromkeys(deltas.values()):
         of_kind = tuple(delta for delta, words in deltas.items() if words == prefix)
         for found in truncated.truncations(guarantee, of_kind, orders[0]):
             losses = {"epsilon": found.greatest, "renyi": found.divergence}
-            amounts = {lane.name: above(losses[lane.kind]) for lane in lanes}
-            yield Row(f"{prefix}truncated", Amounts({"delta": above(found.delta)} | amounts))
+            amounts = {track.name: above(losses[track.kind]) for track in tracks}
+            yield CostRow(f"{prefix}truncated", Amounts({"delta": above(found.delta)} | amounts))
 
 
-def _whole(guarantee: Guarantee, lanes: tuple[Lane, ...], account: Account) -> Iterator[Row]:
+def _whole(guarantee: Guarantee, tracks: tuple[Track, ...], account: DeltaAccount) -> Iterator[CostRow]:
     """An answer that keeps all of the claim by itself: nothing is left after it, and nothing was before."""
     if not account.whole:
         return
-    (lane,) = lanes
-    target = make.approximate(float_below(lane.total), float_below(account.total), **_words(guarantee))
+    (track,) = tracks
+    target = make.approximate(float_below(track.total), float_below(account.total), **_words(guarantee))
     try:
         fits = guarantee.implies(target)
     except CannotCertify:
         return
     if fits:
-        yield Row(f"{_LAST}whole", Amounts({"delta": account.total, lane.name: lane.total}))
+        yield CostRow(f"{_LAST}whole", Amounts({"delta": account.total, track.name: track.total}))
 
 
 def _words(guarantee: Guarantee) -> dict[str, str]:
     return {"unit": guarantee.unit.protects, "relation": guarantee.unit.relation}
 
 
-def _deltas(guarantee: Guarantee, account: Account) -> dict[float, str]:
+def _deltas(guarantee: Guarantee, account: DeltaAccount) -> dict[float, str]:
     """The δ of the rows, as floats that stand for themselves: what fails anyway, and some of the account.
 
     Each has the words before the name of its rows.
@@ -340,9 +344,9 @@ def _sum(bag: Bag, of: Callable[[BagItem], Amount]) -> Amount:
     return sum((count * of(part) for part, count in bag.entries), Fraction(0))
 
 
-def _no_row(lanes: tuple[Lane, ...]) -> UnsupportedGuarantee:
+def _no_row_error(tracks: tuple[Track, ...]) -> UnsupportedGuarantee:
     measures = {"epsilon": "ε", "renyi": "D_α", "rho": "ρ", "mu2": "μ"}
-    missing = " or ".join(measures[lane.kind] for lane in lanes)
+    missing = " or ".join(measures[track.kind] for track in tracks)
     return UnsupportedGuarantee(
         "DP203",
         f"this limit counts {missing}, and this mechanism has no proved bound of that kind.",
@@ -351,4 +355,4 @@ def _no_row(lanes: tuple[Lane, ...]) -> UnsupportedGuarantee:
     )
 
 
-__all__ = ["Account", "Lane", "failure", "is_last", "offers", "pure_loss", "slope_of_pure"]
+__all__ = ["DeltaAccount", "Track", "cost_rows", "failure", "is_last_resort", "pure_loss", "slope_of_pure"]

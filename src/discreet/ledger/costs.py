@@ -5,6 +5,7 @@
 not is rounded up to a multiple of 2^-80 before it is added; so nothing that costs something is ever free, in whatever
 order it comes. What has no end in a lane is `math.inf`, and stays so.
 
+>>> from discreet.exact import exactly
 >>> spent = State({"epsilon": Fraction(9, 10)})
 >>> spent.plus(Amounts({"epsilon": exactly(0.1)}))
 State({'epsilon': '1'})
@@ -21,6 +22,8 @@ from typing import Any, Self
 
 from discreet.errors import BadDescription
 
+#: A parameter that somebody writes: a number, or an exact ratio.
+Number = float | Fraction
 #: An exact amount, or `math.inf`.
 Amount = Fraction | float
 
@@ -52,7 +55,7 @@ def floor(value: Fraction, step: Fraction) -> Fraction:
     return math.floor(value / step) * step
 
 
-def about(amount: Amount) -> float:
+def near_float(amount: Amount) -> float:
     """A float near it: infinity for what is beyond all of them, and never zero for what is not."""
     try:
         return float(amount) or (5e-324 if amount else 0.0)
@@ -103,7 +106,7 @@ class Amounts(Mapping[str, Amount]):
         for name, more in other.items():
             try:
                 # a sum with nothing is what there is: most answers leave the δ account alone
-                total[name] = _settled(
+                total[name] = _limit_denominator(
                     total[name] + more if more and name in total else total.get(name, more)
                 )
             except OverflowError:  # of infinity and a fraction that is no float
@@ -112,7 +115,7 @@ class Amounts(Mapping[str, Amount]):
 
     def times(self, count: int) -> Self:
         """Every amount that many times."""
-        return type(self)({name: _settled(count * of) for name, of in self.items()})
+        return type(self)({name: _limit_denominator(count * of) for name, of in self.items()})
 
     def under(self, prefix: str) -> Self:
         """The amounts whose names begin with the prefix, without it."""
@@ -120,7 +123,7 @@ class Amounts(Mapping[str, Amount]):
             {name.removeprefix(prefix): of for name, of in self.items() if name.startswith(prefix)}
         )
 
-    def replaced(self, prefix: str, inner: Mapping[str, Amount]) -> Self:
+    def replace_under(self, prefix: str, inner: Mapping[str, Amount]) -> Self:
         """The same with the amounts under the prefix replaced."""
         kept = {name: of for name, of in self.items() if not name.startswith(prefix)}
         return type(self)(kept | {prefix + name: of for name, of in inner.items()})
@@ -135,7 +138,7 @@ class Amounts(Mapping[str, Amount]):
         try:
             return cls({str(name): read_amount(text) for name, text in data.items()})
         except (ValueError, TypeError, AttributeError, ZeroDivisionError) as error:
-            raise unreadable("amounts") from error
+            raise unreadable_error("amounts") from error
 
 
 class State(Amounts):
@@ -145,7 +148,7 @@ class State(Amounts):
 
 
 @dataclass(frozen=True)
-class Row:
+class CostRow:
     """One way to pay: which theorem embeds the mechanism, and the amounts that it adds."""
 
     name: str
@@ -154,7 +157,7 @@ class Row:
     @cached_property
     def floats(self) -> dict[str, float]:
         """The amounts, about."""
-        return {name: about(of) for name, of in self.amounts.items()}
+        return {name: near_float(of) for name, of in self.amounts.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -168,23 +171,23 @@ class Cost:
     A filter's way is one row. A plan's way is one row for each mechanism, listing the slots that it would fit.
     """
 
-    ways: tuple[tuple[Row, ...], ...]
+    ways: tuple[tuple[CostRow, ...], ...]
     lifetime: Cost | None = None
 
     @property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[CostRow, ...]:
         """The first row of every way."""
         return tuple(way[0] for way in self.ways)
 
     @cached_property
-    def parted(self) -> dict[frozenset[str], tuple[list[Row], list[Row]]]:
+    def split_rows(self) -> dict[frozenset[str], tuple[list[CostRow], list[CostRow]]]:
         """The first rows as filters have parted them, by the names of what a filter counts."""
         return {}
 
     @cached_property
-    def by_names(self) -> dict[frozenset[str], tuple[Row, ...]]:
+    def rows_by_names(self) -> dict[frozenset[str], tuple[CostRow, ...]]:
         """The first rows, by the names of what they count."""
-        found: dict[frozenset[str], tuple[Row, ...]] = {}
+        found: dict[frozenset[str], tuple[CostRow, ...]] = {}
         for row in self.rows:
             names = frozenset(row.amounts)
             found[names] = (*found.get(names, ()), row)
@@ -192,7 +195,7 @@ class Cost:
 
     def times(self, count: int) -> Cost:
         """The cost of that many such answers, all paid in the same way."""
-        ways = tuple(tuple(Row(row.name, row.amounts.times(count)) for row in way) for way in self.ways)
+        ways = tuple(tuple(CostRow(row.name, row.amounts.times(count)) for row in way) for way in self.ways)
         return Cost(ways, self.lifetime.times(count) if self.lifetime else None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -205,16 +208,16 @@ class Cost:
         """What `to_dict` wrote; anything else is refused."""
         try:
             ways = tuple(
-                tuple(Row(str(row["row"]), Amounts.from_dict(row["amounts"])) for row in way)
+                tuple(CostRow(str(row["row"]), Amounts.from_dict(row["amounts"])) for row in way)
                 for way in data["ways"]
             )
             inner = data.get("lifetime")
         except (KeyError, TypeError, AttributeError) as error:
-            raise unreadable("a cost") from error
+            raise unreadable_error("a cost") from error
         return cls(ways, cls.from_dict(inner) if inner is not None else None)
 
 
-def menu(rows: list[Row]) -> Cost:
+def menu(rows: list[CostRow]) -> Cost:
     """A cost that may be paid by any one of the rows."""
     return Cost(tuple((row,) for row in rows))
 
@@ -229,7 +232,7 @@ def read_amount(text: str) -> Amount:
     return value
 
 
-def unreadable(what: str) -> BadDescription:
+def unreadable_error(what: str) -> BadDescription:
     """The error for a stored text that is not what was written."""
     return BadDescription(
         "DP401",
@@ -242,7 +245,7 @@ def unreadable(what: str) -> BadDescription:
 _NOTHING = Fraction(0)
 
 
-def _settled(total: Amount) -> Amount:
+def _limit_denominator(total: Amount) -> Amount:
     """A total with a denominator of bearable size, rounded up if need be."""
     if isinstance(total, Fraction) and total.denominator.bit_length() > _MOST_BITS:
         return ceiling(total, _FINE)

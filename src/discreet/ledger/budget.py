@@ -15,7 +15,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 from discreet.errors import DiscreetError
-from discreet.ledger.lanes import Amount
+from discreet.ledger.costs import Amount
 from discreet.privacy.constructors import concentrated, gaussian, pure
 from discreet.privacy.guarantee import ComposedGuarantee, Guarantee, compose
 from discreet.privacy.primitives import LeakyGuarantee
@@ -25,7 +25,7 @@ _LEAST, _MOST = 2.0**-40, 2.0**20
 
 
 @dataclass(frozen=True)
-class LaneLeft:
+class TrackBudget:
     """One running total: its name in words, its budget (`math.inf`: none), and what was spent of it."""
 
     name: str
@@ -33,7 +33,7 @@ class LaneLeft:
     spent: Amount
 
     @property
-    def left(self) -> Amount:
+    def remaining(self) -> Amount:
         """What is left; nothing, once it is overdrawn."""
         if self.total == math.inf:
             return math.inf
@@ -61,11 +61,11 @@ class LaneLeft:
             return f"{self.name}: closed"
         if self.total == math.inf:
             return f"{self.name}: {_number(self.spent)} spent"
-        return f"{self.name}: {_number(self.left)} of {_number(self.total)} remaining"
+        return f"{self.name}: {_number(self.remaining)} of {_number(self.total)} remaining"
 
 
 @dataclass(frozen=True)
-class Left:
+class Budget:
     """What remains of a limit (and of the allocations, window and lifetime that apply).
 
     `spent_fraction` is 0 for an untouched limit and 1 where nothing fits any more; `remaining_fraction` is the rest of 1.
@@ -74,7 +74,7 @@ class Left:
     that was charged, where a ledger knows one; `fits` says how many more like it there is room for.
     """
 
-    lanes: tuple[LaneLeft, ...]
+    tracks: tuple[TrackBudget, ...]
     spent_fraction: float
     count: Callable[[Guarantee], float] = field(repr=False, compare=False)
     notes: tuple[str, ...] = ()
@@ -91,16 +91,16 @@ class Left:
 
         `epsilon` of a question without δ; `rho`, where the limit counts in ρ or μ; `delta`, of what may fail with that
         probability. Each alone, to four digits and rounded down, so that it fits; `math.inf` where there is no limit, and no word
-        for what the limit does not take. Empty where a limit is shared out and nobody is named.
+        for what the limit does not take. Empty where a limit has allocations and nobody is named.
         """
-        converted = any("Rényi" in lane.name for lane in self.lanes)
+        converted = any("Rényi" in track.name for track in self.tracks)
         words: dict[str, Callable[[float], Guarantee]]
         words = {"epsilon": pure} if converted else {"epsilon": pure, "rho": _of_rho}
         found = {}
         for word, costs in words.items():
             with suppress(DiscreetError):
                 found[word] = self._most(costs)
-        accounts = [lane.left for lane in self.lanes if lane.name.endswith("δ")]
+        accounts = [track.remaining for track in self.tracks if track.name.endswith("δ")]
         return found | ({"delta": _down(float(min(accounts)))} if found and accounts else {})
 
     def _most(self, costs: Callable[[float], Guarantee]) -> float:
@@ -132,18 +132,18 @@ class Left:
             more, quiet = _many(self.like(self.last)), without_key_selection(self.last)
             if quiet is None:
                 return (f"{more} like the last one fit",)
-            declared = f"{_many(self.like(quiet))} like the last one fit, with keys that are declared (no δ)"
-        except DiscreetError:  # of a limit that is shared out nobody asks for all
+            declared = f"{_many(self.like(quiet))} like the last one fit, with declared keys (no δ)"
+        except DiscreetError:  # A limit with allocations cannot be asked for all of them together.
             return ()
-        return f"{more} like the last one fit, with keys found privately", declared
+        return f"{more} like the last one fit, with keys found by key selection", declared
 
     def __str__(self) -> str:
-        return "\n".join([self.headline, *map(str, self.lanes), *self.notes, *self.fits])
+        return "\n".join([self.headline, *map(str, self.tracks), *self.notes, *self.fits])
 
     @property
     def headline(self) -> str:
         """What is spent and what remains, rounded to the careful side."""
-        endless = any(lane.total == math.inf for lane in self.lanes)
+        endless = any(track.total == math.inf for track in self.tracks)
         of = " of δ, the rest has no limit" if endless else ""
         spent = percent(self.spent_fraction, ROUND_CEILING)
         return f"{spent} spent, {percent(self.remaining_fraction, ROUND_FLOOR)} remaining{of}"
@@ -163,13 +163,13 @@ def percent(fraction: float, rounding: str) -> str:
     return f"{float(plain.quantize(Decimal('0.1'), rounding=rounding)):g} %"
 
 
-def closed_tracks(before: Left, after: Left) -> tuple[str, ...]:
+def closed_tracks(before: Budget, after: Budget) -> tuple[str, ...]:
     """The ways of counting that were open before some charges and are not after them, by name."""
-    still = {lane.track for lane in after.lanes if lane.is_open}
-    return tuple(lane.track for lane in before.lanes if lane.is_open and lane.track not in still)
+    still = {track.track for track in after.tracks if track.is_open}
+    return tuple(track.track for track in before.tracks if track.is_open and track.track not in still)
 
 
-def closing_notes(before: Left, after: Left) -> tuple[str, ...]:
+def closing_notes(before: Budget, after: Budget) -> tuple[str, ...]:
     """What charges take from everybody who shares a limit, beyond what they cost: a track that is closed stays closed."""
     return tuple(f"{_closing(name)}{_fewer(name, before, after)}" for name in closed_tracks(before, after))
 
@@ -178,9 +178,9 @@ def _closing(name: str) -> str:
     return f"This closes the {name} of the budget, for good and for everybody who shares it"
 
 
-def _fewer(name: str, before: Left, after: Left) -> str:
+def _fewer(name: str, before: Budget, after: Budget) -> str:
     """How many answers of the kind that the track is good for fit before and after; nothing where nobody may ask."""
-    (total, *_) = [lane.total for lane in before.lanes if lane.track == name]
+    (total, *_) = [track.total for track in before.tracks if track.track == name]
     if not 0 < total < math.inf:
         return "."
     tenth = float(f"{float(total) / 10:.1g}")
@@ -188,7 +188,7 @@ def _fewer(name: str, before: Left, after: Left) -> str:
     words = f"ε = {tenth:g}" if "pure" in name else f"ρ = {tenth / 10:g}"
     try:
         had, has = (one.like(kind) for one in (before, after))
-    except DiscreetError:  # of a limit that is shared out nobody asks for all
+    except DiscreetError:  # A limit with allocations cannot be asked for all of them together.
         return "."
     return f": before it {_number(had)} answers at {words} fit, after it {_number(has)}."
 

@@ -19,14 +19,14 @@ from typing import Any
 from discreet.errors import BadParameter
 from discreet.ledger import chain
 
-__all__ = ["Making", "software"]
+__all__ = ["Provenance", "software_digest"]
 
 _BEGIN, _END = "<!-- discreet statement ", " -->"
 _BLOCK = re.compile(re.escape(_BEGIN) + r"(\{[^<>\n]*\})" + re.escape(_END) + r"(?:</body></html>)?\s*\Z")
 
 
 @dataclass(frozen=True)
-class Making:
+class Provenance:
     """How many rows of which ledger, when, by which software, with which words of a person."""
 
     ledger: str
@@ -47,7 +47,7 @@ class Making:
         return {**asdict(self), "weaknesses": list(self.weaknesses)}
 
     @classmethod
-    def from_dict(cls, told: Any) -> Making:
+    def from_dict(cls, told: Any) -> Provenance:
         """What `to_dict` wrote; refused if it is anything else."""
         try:
             found = cls(**{**told, "weaknesses": tuple(told["weaknesses"])})
@@ -56,7 +56,7 @@ class Making:
         except (TypeError, KeyError):
             whole = False
         if not whole or found.rows < 1:
-            raise no_statement()
+            raise not_a_statement_error()
         return found
 
     def block(self) -> str:
@@ -66,18 +66,18 @@ class Making:
         return f"{_BEGIN}{safe}{_END}"
 
     @classmethod
-    def in_text(cls, text: str) -> Making:
+    def in_text(cls, text: str) -> Provenance:
         """The block at the end of a page; what looks like one elsewhere is somebody's words."""
         found = _BLOCK.search(text)
         if found is None:
-            raise no_statement()
+            raise not_a_statement_error()
         try:
             return cls.from_dict(json.loads(found[1]))
         except ValueError:
-            raise no_statement() from None
+            raise not_a_statement_error() from None
 
 
-def no_statement() -> BadParameter:
+def not_a_statement_error() -> BadParameter:
     return BadParameter(
         "DP105",
         "this is not a statement that can be verified.",
@@ -87,7 +87,7 @@ def no_statement() -> BadParameter:
 
 
 @cache
-def software() -> str:
+def software_digest() -> str:
     """The SHA-256 of every source file of this installation, by name and content."""
     package = Path(chain.__file__).parents[1]
     total = hashlib.sha256()

@@ -22,7 +22,7 @@ from functools import cached_property, lru_cache
 import torch
 from torch import Tensor
 
-from discreet.learn.torch.passes import clear, large, prepared, scaled
+from discreet.learn.torch.passes import clear, large, prepare_records, scale_records
 
 __all__ = [
     "LOST",
@@ -79,11 +79,11 @@ _CPU = {"tf32": _TF32, "high": _TF32, "bf16": _BF16, "medium": _BF16}
 
 def _cpu_products() -> str:
     """The coarsest of what is set for products and convolutions, in the words of torch."""
-    found = [
+    words = [
         str(getattr(getattr(torch.backends.mkldnn, name, None), "fp32_precision", ""))
         for name in ("matmul", "conv")
     ]
-    return max(found, key=lambda word: _CPU.get(word, 0.0)) or torch.get_float32_matmul_precision()
+    return max(words, key=lambda word: _CPU.get(word, 0.0)) or torch.get_float32_matmul_precision()
 
 
 def exact_unit(dtype: torch.dtype) -> float:
@@ -105,8 +105,8 @@ def matmul(left: Tensor, right: Tensor) -> Tensor:
 def lengths(values: Tensor, axis: int = -1) -> Tensor:
     """Norms along an axis, in wide numbers, to be multiplied by others: so much larger as squares may have been lost."""
     kind = wide(values.dtype)
-    found: Tensor = torch.linalg.vector_norm(values, dim=axis, dtype=None if values.dtype == kind else kind)
-    return found.add_(LOST)
+    norms: Tensor = torch.linalg.vector_norm(values, dim=axis, dtype=None if values.dtype == kind else kind)
+    return norms.add_(LOST)
 
 
 @lru_cache(maxsize=64)
@@ -144,35 +144,36 @@ class Share:
         """1 for a record that takes part, and 0 for others."""
         return (self.factors > 0).to(self.factors.dtype)
 
-    def scaled(self, values: Tensor, *, short: bool = False) -> Tensor:
+    def scale(self, values: Tensor, *, short: bool = False) -> Tensor:
         """Factor times value, by record. Only records of factor 0 have NaN here (0 · NaN), and NaN becomes 0.
 
         With `short` the results are cut to TF32, which only a kernel does.
         """
         if short or large(values):
-            return scaled(values, self.factors, short=short)
+            return scale_records(values, self.factors, short=short)
         factors = self.factors if self.factors.dtype == values.dtype else self.factors.to(values.dtype)
         shape = (-1,) + (1,) * (values.dim() - 1)
         return (values * factors.view(shape)).nan_to_num_(0.0, 0.0, 0.0)
 
-    def cleared(self, values: Tensor, *, short: bool = False) -> Tensor:
+    def clear(self, values: Tensor, *, short: bool = False) -> Tensor:
         """The values (with `short`, cut to TF32), with 0 for what is not finite. They may be overwritten: what nobody else reads any more.
 
         Every one of them must have been measured: then only records of factor 0 have any that is not finite, and it
         is enough to look at the factors.
         """
-        if short:  # in a copy: what is cut here may have been measured uncut for another parameter
-            return scaled(values, self._live, short=True)
+        # In a copy: what is cut here may have been measured uncut for another parameter.
+        if short:
+            return scale_records(values, self._live, short=True)
         if large(values):
             clear(values, self.factors)
             return values
         return values.nan_to_num(0.0, 0.0, 0.0)
 
-    def prepared(self, inputs: Tensor, signal: Tensor, *, short: bool = False) -> tuple[Tensor, Tensor]:
+    def prepare(self, inputs: Tensor, signal: Tensor, *, short: bool = False) -> tuple[Tensor, Tensor]:
         """The inputs `scaled` and the signal `cleared`, in one pass where there is a kernel for both."""
         if large(inputs) and large(signal):
-            return prepared(inputs, signal, self.factors, short=short)
-        return self.scaled(inputs, short=short), self.cleared(signal, short=short)
+            return prepare_records(inputs, signal, self.factors, short=short)
+        return self.scale(inputs, short=short), self.clear(signal, short=short)
 
 
 class Piece(ABC):
@@ -230,7 +231,7 @@ class Dense(Piece):
         return Measure(norms, norms, unit_of(self.rows))
 
     def total(self, share: Share) -> Tensor:
-        return (share.factors.to(self.rows.dtype) @ share.cleared(self.rows)).view(self._shape)
+        return (share.factors.to(self.rows.dtype) @ share.clear(self.rows)).view(self._shape)
 
     def dense(self) -> Tensor:
         return self.rows.view(-1, *self._shape)

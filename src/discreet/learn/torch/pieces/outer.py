@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from discreet.learn.torch import grams
-from discreet.learn.torch.rules.piece import (
+from discreet.learn.torch.pieces.base import (
     LOST,
     Dense,
     Measure,
@@ -30,7 +30,7 @@ from discreet.learn.torch.rules.piece import (
     wide,
 )
 
-__all__ = ["Outer", "OuterBias", "Signal", "bias_piece", "measured_together"]
+__all__ = ["Outer", "OuterBias", "Signal", "bias_piece", "measure_together"]
 
 #: So many numbers of Gram matrices are made at a time.
 _GRAM = 2**26
@@ -48,10 +48,10 @@ class Signal:
         """‖g_t‖ for every record and position."""
         return lengths(self.gradient)
 
-    def cleared(self, share: Share) -> Tensor:
-        """With 0 for what is not finite; remembered, for weight and bias ask in turn where there is one position."""
+    def clear(self, share: Share) -> Tensor:
+        """The signal with 0 for what is not finite. It is kept, because weight and bias both ask for it."""
         if self._cleared is None:
-            self._cleared = share.cleared(self.gradient)
+            self._cleared = share.clear(self.gradient)
         return self._cleared
 
 
@@ -90,12 +90,13 @@ class Outer(Piece):
         if positions * (width + gradient.shape[2]) < width * gradient.shape[2]:
             if grams.fits(inputs, gradient):
                 self._by_kernel = True
-                squares, masses = grams.measured(inputs, gradient)
+                squares, masses = grams.squares_and_masses(inputs, gradient)
                 return Measure(squares, masses, grams.unit(gradient, unit), squared=True)
-            return Measure(_ghosts(inputs, gradient), self._masses(), unit, squared=True)
+            return Measure(_squared_norms(inputs, gradient), self._masses(), unit, squared=True)
         gradients = self._gradients()
         norms = torch.linalg.vector_norm(gradients.flatten(1), dim=1)
-        self._kept = gradients  # they take no more memory than what is dropped
+        # The gradients take no more memory than what is dropped.
+        self._kept = gradients
         self.inputs, self.signal = gradients[:0], Signal(gradients[:0])
         return Measure(norms, norms, unit_of(gradients))
 
@@ -114,33 +115,33 @@ class Outer(Piece):
         return Outer(self.inputs[:, None], Signal(self.signal.gradient[:, None]), transposed=self.transposed)
 
     def total(self, share: Share) -> Tensor:
-        # the inputs get the factors, in a copy, for somebody may still look at them; the signal is ours alone
+        # The factors go into a copy of the inputs, because somebody may still read them. Nobody else reads the signal.
         if self._kept is not None:
-            found = Dense(self._kept).total(share)
+            total = Dense(self._kept).total(share)
         elif self.lone:
-            found = matmul(self.signal.cleared(share).T, share.scaled(self.inputs))
+            total = matmul(self.signal.clear(share).T, share.scale(self.inputs))
         else:
             short = self._by_kernel and self.inputs.dtype == torch.float32
-            inputs, signal = share.prepared(self.inputs, self.signal.gradient, short=short)
-            found = matmul(signal.flatten(0, 1).T, inputs.flatten(0, 1))
-        return found.T if self.transposed else found
+            inputs, signal = share.prepare(self.inputs, self.signal.gradient, short=short)
+            total = matmul(signal.flatten(0, 1).T, inputs.flatten(0, 1))
+        return total.T if self.transposed else total
 
     def dense(self) -> Tensor:
         gradients = self._gradients()
         return gradients.mT if self.transposed else gradients
 
 
-def _ghosts(inputs: Tensor, gradient: Tensor) -> Tensor:
-    """Squared norms, of so many records at a time that their Gram matrices fit."""
+def _squared_norms(inputs: Tensor, gradient: Tensor) -> Tensor:
+    """Squared norms, of as many records at a time as their Gram matrices fit."""
     records, positions, _ = inputs.shape
     size = max(1, _GRAM // max(1, positions) ** 2)
     if records <= size:
-        return _ghost(inputs, gradient)
+        return _squared_norms_at_once(inputs, gradient)
     parts = zip(torch.split(inputs, size), torch.split(gradient, size), strict=True)
-    return torch.cat([_ghost(*part) for part in parts])
+    return torch.cat([_squared_norms_at_once(*part) for part in parts])
 
 
-def _ghost(inputs: Tensor, gradient: Tensor) -> Tensor:
+def _squared_norms_at_once(inputs: Tensor, gradient: Tensor) -> Tensor:
     """Squared norms by two Gram matrices."""
     return matmul(inputs, inputs.mT).mul_(matmul(gradient, gradient.mT)).sum((1, 2))
 
@@ -162,14 +163,14 @@ class OuterBias(Piece):
         return Measure(norms, norms, unit_of(self.signal.gradient))
 
     def total(self, share: Share) -> Tensor:
-        rows = self.signal.cleared(share)
+        rows = self.signal.clear(share)
         return share.factors @ (rows if rows.dtype == share.factors.dtype else rows.to(share.factors.dtype))
 
     def dense(self) -> Tensor:
         return self.signal.gradient
 
 
-def measured_together(pieces: Sequence[Outer | OuterBias]) -> Measure:
+def measure_together(pieces: Sequence[Outer | OuterBias]) -> Measure:
     """One measure of all pieces that have one position: a layer with a bias has the norm ‖g‖·√(‖a‖² + 1).
 
     A device is told a dozen short things in less time than several for every layer.
@@ -180,7 +181,8 @@ def measured_together(pieces: Sequence[Outer | OuterBias]) -> Measure:
         for piece in pieces
         if isinstance(piece, Outer)
     ]
-    layers += [(signal, None, 1.0) for signal in biases.values()]  # whose weights are frozen
+    # Biases whose weights are frozen.
+    layers += [(signal, None, 1.0) for signal in biases.values()]
     gradients = [signal.gradient for signal, _, _ in layers]
     kind = narrowest(gradients)
     table = gradients[0].new_zeros((2, len(layers), gradients[0].shape[0]), dtype=kind)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from discreet.learn.torch.rules.piece import Measure, Piece, Share, exact_unit, wide
+from discreet.learn.torch.pieces.base import Measure, Piece, Share, exact_unit, wide
 
-__all__ = ["Rows"]
+__all__ = ["TableRows"]
 
 
-class Rows(Piece):
+class TableRows(Piece):
     """Rows g_t of each record, to be added to the rows id_t of a table."""
 
     def __init__(self, ids: Tensor, gradient: Tensor, height: int, padding: int | None = None) -> None:
@@ -45,11 +45,11 @@ class Rows(Piece):
 
     def total(self, share: Share) -> Tensor:
         table = share.factors.new_zeros(self.height, self.gradient.shape[-1])
-        return self.added(table, share)
+        return self.add_to(table, share)
 
-    def added(self, table: Tensor, share: Share) -> Tensor:
+    def add_to(self, table: Tensor, share: Share) -> Tensor:
         """The table, with what the records add to it."""
-        scaled = share.scaled(self.gradient.to(wide(self.gradient.dtype)))
+        scaled = share.scale(self.gradient.to(wide(self.gradient.dtype)))
         return table.index_add_(0, self.ids.flatten(), scaled.flatten(0, 1))
 
     def dense(self) -> Tensor:

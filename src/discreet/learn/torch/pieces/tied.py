@@ -11,48 +11,48 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from discreet.learn.torch.rules.outer import Outer, Signal
-from discreet.learn.torch.rules.piece import Dense, Measure, Piece, Share
-from discreet.learn.torch.rules.rows import Rows
+from discreet.learn.torch.pieces.base import Dense, Measure, Piece, Share
+from discreet.learn.torch.pieces.outer import Outer, Signal
+from discreet.learn.torch.pieces.rows import TableRows
 
-__all__ = ["Tied", "joined"]
+__all__ = ["Tied", "join_pieces"]
 
 
-def joined(pieces: Sequence[Piece]) -> Piece:
+def join_pieces(pieces: Sequence[Piece]) -> Piece:
     """One piece that stands for the sum of all."""
     if len(pieces) == 1:
         return pieces[0]
     outers = [piece.with_positions() for piece in pieces if isinstance(piece, Outer) and not piece.transposed]
-    rows = [piece for piece in pieces if isinstance(piece, Rows)]
+    rows = [piece for piece in pieces if isinstance(piece, TableRows)]
     if len(outers) + len(rows) < len(pieces):
         whole = pieces[0].dense()
         for piece in pieces[1:]:
             whole = whole + piece.dense()
         return Dense(whole)
     if not rows:
-        return _one_outer(outers)
-    return Tied(_one_rows(rows), _one_outer(outers)) if outers else _one_rows(rows)
+        return _join_outers(outers)
+    return Tied(_join_rows(rows), _join_outers(outers)) if outers else _join_rows(rows)
 
 
-def _one_outer(outers: Sequence[Outer]) -> Outer:
-    """Uses one behind the other, as if they were positions: all cross terms are those between positions."""
+def _join_outers(outers: Sequence[Outer]) -> Outer:
+    """The uses as if they were positions of one use: all cross terms are those between positions."""
     if len(outers) == 1:
         return outers[0]
     inputs = torch.cat([outer.inputs for outer in outers], 1)
     return Outer(inputs, Signal(torch.cat([outer.signal.gradient for outer in outers], 1)))
 
 
-def _one_rows(rows: Sequence[Rows]) -> Rows:
+def _join_rows(rows: Sequence[TableRows]) -> TableRows:
     if len(rows) == 1:
         return rows[0]
     ids, gradient = torch.cat([each.ids for each in rows], 1), torch.cat([each.gradient for each in rows], 1)
-    return Rows(ids, gradient, rows[0].height)
+    return TableRows(ids, gradient, rows[0].height)
 
 
 class Tied(Piece):
     """An embedding table E that is also the weight of a linear layer H: ‖E + H‖² = ‖E‖² + ‖H‖² + 2⟨E, H⟩."""
 
-    def __init__(self, rows: Rows, outer: Outer) -> None:
+    def __init__(self, rows: TableRows, outer: Outer) -> None:
         self._rows, self._outer = rows, outer
 
     @property
@@ -65,7 +65,7 @@ class Tied(Piece):
         lengths = outer.rooted
         squares = torch.addcmul(rows.norms.square(), lengths, lengths)
         squares = squares.add_(cross, alpha=2).clamp_(min=0)
-        # H is measured as it is rounded, ⟨E, H⟩ as it is: they differ by unit · mass of H · ‖E‖ at most, twice
+        # H is measured as rounded and ⟨E, H⟩ is not, so they differ by at most unit · mass of H · ‖E‖, twice.
         squares = squares.addcmul_(outer.masses, rows.norms, value=2 * outer.unit)
         return Measure(squares.sqrt_(), outer.masses + rows.masses, max(rows.unit, outer.unit))
 
@@ -87,7 +87,7 @@ class Tied(Piece):
         return products.sum((1, 2)).to(kept.dtype)
 
     def total(self, share: Share) -> Tensor:
-        return self._rows.added(self._outer.total(share), share)
+        return self._rows.add_to(self._outer.total(share), share)
 
     def dense(self) -> Tensor:
         return self._rows.dense() + self._outer.dense()
