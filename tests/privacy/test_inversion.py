@@ -112,7 +112,7 @@ def test_what_a_cut_takes_away_is_counted() -> None:
     cut = law.cut_to(math.log(1e-6), 0.0, 0.3)
     assert cut is not None
     x = np.linspace(-12, 14, 400_001)
-    q = np.exp(-x * x / 2) / math.sqrt(2 * math.pi) * (x[1] - x[0]) * cut.cut.lost(x)
+    q = np.exp(-x * x / 2) / math.sqrt(2 * math.pi) * (x[1] - x[0]) * cut.cut.lost_share(x)
     p = q * (0.99 + 0.01 * np.exp(x - 0.5))
     for log_lost, masses in zip(cut.lost, (p, q), strict=True):
         assert math.log(50 * masses.sum()) <= log_lost <= math.log(50 * masses.sum()) + 1e-6

@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from discreet.tables.answer.answer import CONFIDENCE, Answer, Noisy
-from discreet.tables.ask.after import PublicValue, ReleasedColumn, ReleasedExpression, ReleasedOperation
 from discreet.tables.ask.question import Question, SortOrder
+from discreet.tables.ask.released import PublicValue, ReleasedColumn, ReleasedExpression, ReleasedOperation
 
 __all__ = ["arrange"]
 

@@ -17,7 +17,7 @@ from discreet.errors import BadParameter
 from discreet.tables.data.types import Value
 
 if TYPE_CHECKING:
-    from discreet.tables.ask.formula import Expression
+    from discreet.tables.ask.expressions import Expression
 
 __all__ = [
     "AggregateSpec",

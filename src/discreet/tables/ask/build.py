@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.ask.leaf import cell_of, grid_places
+from discreet.tables.ask.columns import cell_of, grid_places
 from discreet.tables.data import expr
 from discreet.tables.data.expr import Constant, Expr
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros

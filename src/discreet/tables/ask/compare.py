@@ -26,7 +26,7 @@ from discreet.tables.ask.build import (
     on_grid,
     wrong_kind_error,
 )
-from discreet.tables.ask.leaf import cell_of
+from discreet.tables.ask.columns import cell_of
 from discreet.tables.data import expr
 from discreet.tables.data.expr import Constant, Expr
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type

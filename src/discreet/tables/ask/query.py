@@ -21,8 +21,8 @@ from sqlglot import exp
 from discreet import check
 from discreet.errors import BadParameter, DiscreetError, RefusedQuestion
 from discreet.tables.ask.aggregates import AggregateSpec
-from discreet.tables.ask.asking import QueryMethods
-from discreet.tables.ask.formula import (
+from discreet.tables.ask.columns import similar_names
+from discreet.tables.ask.expressions import (
     Expression,
     Number,
     as_expression,
@@ -32,7 +32,7 @@ from discreet.tables.ask.formula import (
     syntax_tree,
     value_list,
 )
-from discreet.tables.ask.leaf import similar_names
+from discreet.tables.ask.methods import QueryMethods
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.sql import parse
 from discreet.tables.data.engine import ROW

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.tables.ask.after import ReleasedExpression
+from discreet.tables.ask.released import ReleasedExpression
 from discreet.tables.data.expr import Expr
 from discreet.tables.data.sums import Relation
 

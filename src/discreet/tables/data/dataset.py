@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from discreet import check
 from discreet.errors import BadParameter, EngineFailed, RefusedQuestion
 from discreet.privacy.unit import RELATIONS, Unit
-from discreet.tables.ask.asking import QueryMethods
+from discreet.tables.ask.methods import QueryMethods
 from discreet.tables.data import rules
 from discreet.tables.data.engine import ROW, Engine, not_copied
 from discreet.tables.data.frozen import Frozen

@@ -7,7 +7,7 @@
     scalar.py, functions.py, literals.py   expressions on one row
     keys.py                  GROUP BY and its public values
     aggregates.py            COUNT, SUM, AVG, … : one release each
-    outside.py               arithmetic on released numbers, HAVING, ORDER BY
+    released.py              arithmetic on released numbers, HAVING, ORDER BY
     select.py                all of them together                                  ◄ read this first
     size.py                  how long it becomes
     refuse.py, dialect.py    why not, and what to write instead

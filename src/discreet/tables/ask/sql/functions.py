@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from discreet.tables.ask import build, compare
 from discreet.tables.ask.build import Term
-from discreet.tables.ask.leaf import exact_number, similar_names
+from discreet.tables.ask.columns import exact_number, similar_names
 from discreet.tables.ask.sql.literals import literal_number, whole_number
 from discreet.tables.ask.sql.refuse import name_of, node_text, question_error, require_only, with_own_column
 from discreet.tables.data import expr

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.tables.ask import leaf
+from discreet.tables.ask import columns
 from discreet.tables.ask.build import on_grid
 from discreet.tables.ask.sql.refuse import node_text, question_error, require_only
 from discreet.tables.ask.sql.scalar import Scalar, conjuncts
@@ -149,7 +149,7 @@ def _pair_tables(relation: Relation, scope: NameScope, join: JoinClause, pairs: 
         for before, column in pairs
         if (before, column) not in units
     )
-    return Paired(relation, leaf.rows_of(join.table), on)
+    return Paired(relation, columns.rows_of(join.table), on)
 
 
 def _look_up(relation: Relation, scope: NameScope, join: JoinClause, pairs: list[Pair]) -> Relation:
@@ -174,7 +174,7 @@ def _public_values(
 
 
 def _public(column: ColumnRef) -> Read:
-    read = leaf.unbounded_column(column.table, column.column)
+    read = columns.unbounded_column(column.table, column.column)
     return Read(read.table, read.column, read.of.with_null(True))
 
 
@@ -201,7 +201,7 @@ def _before(scope: NameScope, node: exp.Expression) -> Expr:
     """The side of a look-up before the join. Only here it may be the unit."""
     found = scope.column(node)
     if found is not None and found.is_unit:
-        return leaf.unbounded_column(found.table, found.column)
+        return columns.unbounded_column(found.table, found.column)
     return on_grid(Scalar(scope).operand(node))
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.errors import DiscreetError
-from discreet.tables.ask.formula import identifier
+from discreet.tables.ask.expressions import identifier
 from discreet.tables.ask.sql.dialect import PlainDialect
 from discreet.tables.data.dataset import Column, Dataset, Table
 

@@ -17,7 +17,7 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.tables.ask.build import logic
-from discreet.tables.ask.leaf import rows_of, similar_names
+from discreet.tables.ask.columns import rows_of, similar_names
 from discreet.tables.ask.sql.joins import JoinClause, join_rows
 from discreet.tables.ask.sql.refuse import node_text, question_error, require_only, unsupported_error
 from discreet.tables.ask.sql.scalar import Scalar, conjuncts

@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.tables.ask import build, compare, leaf
+from discreet.tables.ask import build, columns, compare
 from discreet.tables.ask.build import Term
 from discreet.tables.ask.sql.functions import call, date_part
 from discreet.tables.ask.sql.literals import literal
@@ -59,12 +59,12 @@ class Scalar:
     def read_unclamped(self, found: ColumnRef) -> Read:
         """A column without clamping, for comparisons and keys."""
         _check_unit(found)
-        return _nulls(leaf.unbounded_column(found.table, found.column), found)
+        return _nulls(columns.unbounded_column(found.table, found.column), found)
 
     def read_clamped(self, found: ColumnRef, bounds: tuple[Fraction, Fraction] | None = None) -> Read:
         """A column clamped to its bounds."""
         _check_unit(found)
-        return _nulls(leaf.bounded_column(found.table, found.column, bounds, text=self.text), found)
+        return _nulls(columns.bounded_column(found.table, found.column, bounds, text=self.text), found)
 
 
 def conjuncts(node: exp.Expression) -> list[Any]:
@@ -83,7 +83,7 @@ def conjuncts(node: exp.Expression) -> list[Any]:
 
 
 def _nulls(read: Read, found: ColumnRef) -> Read:
-    """A column that is never NULL: only private tables enforce that (`leaf.rows_of`)."""
+    """A column that is never NULL: only private tables enforce that (`columns.rows_of`)."""
     sure = found.table.private and not found.optional
     return read if sure else Read(read.table, read.column, read.of.with_null(True))
 

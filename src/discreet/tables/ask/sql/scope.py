@@ -15,7 +15,7 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.ask.leaf import similar_names
+from discreet.tables.ask.columns import similar_names
 from discreet.tables.ask.sql.refuse import name_of, node_text, question_error, require_only, unsupported_error
 from discreet.tables.data.dataset import Dataset, Table
 

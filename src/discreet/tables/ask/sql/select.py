@@ -8,13 +8,13 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.tables.ask.after import ReleasedColumn, quotient_columns
 from discreet.tables.ask.question import AnswerColumn, Key, Question, SortOrder
+from discreet.tables.ask.released import ReleasedColumn, quotient_columns
 from discreet.tables.ask.sql.aggregates import Aggregates, free_name, is_aggregate, short_name
 from discreet.tables.ask.sql.keys import combinations, key
 from discreet.tables.ask.sql.literals import whole_number
-from discreet.tables.ask.sql.outside import PostProcessor, TypedExpression
 from discreet.tables.ask.sql.refuse import node_text, question_error, require_only, unsupported_error
+from discreet.tables.ask.sql.released import PostProcessor, TypedExpression
 from discreet.tables.ask.sql.rows import SelectedRows, select_rows
 from discreet.tables.ask.sql.scope import match_name
 from discreet.tables.ask.sql.size import check_size

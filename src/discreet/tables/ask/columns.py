@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The type of a column where it is read: kind, grid and bounds, from its public description.
 
-    leaf        for arithmetic, aggregates and keys: a number needs bounds, and is clamped to them
-    compared    for conditions: not clamped, so no bounds are needed
-    rows_of     the rows of a private table, without those that have NULL where the description excludes it
+    bounded_column    for arithmetic, aggregates and keys: a number needs bounds, and is clamped to them
+    unbounded_column  for conditions: not clamped, so no bounds are needed
+    rows_of           the rows of a private table, without those that have NULL where the description excludes it
 
 **Guarantee.** A `Read` depends on the description and the question alone. Its type has every value that the engine can
 make of the column: whole columns have cells of 1, real ones cells of 2**-places, so many that the bounds are about

@@ -27,7 +27,7 @@ from sqlglot.tokens import Tokenizer
 
 from discreet import check
 from discreet.errors import BadParameter, RefusedQuestion
-from discreet.tables.ask.leaf import exact_number
+from discreet.tables.ask.columns import exact_number
 from discreet.tables.data.types import Value
 
 #: A number in Python.

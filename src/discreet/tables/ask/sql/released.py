@@ -15,10 +15,10 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.ask.after import PublicValue, ReleasedColumn, ReleasedExpression, ReleasedOperation
 from discreet.tables.ask.build import kind_of
-from discreet.tables.ask.leaf import similar_names
+from discreet.tables.ask.columns import similar_names
 from discreet.tables.ask.question import Key
+from discreet.tables.ask.released import PublicValue, ReleasedColumn, ReleasedExpression, ReleasedOperation
 from discreet.tables.ask.sql.aggregates import Aggregates, is_aggregate
 from discreet.tables.ask.sql.literals import whole_number
 from discreet.tables.ask.sql.refuse import name_of, node_text, question_error, require_only, unsupported_error

@@ -20,7 +20,7 @@ from discreet.tables.ask.aggregates import Bounds
 from discreet.tables.data.types import Value
 
 if TYPE_CHECKING:
-    from discreet.tables.ask.formula import Expression, Number
+    from discreet.tables.ask.expressions import Expression, Number
     from discreet.tables.ask.query import AggregateQuery, Query
 
 __all__ = ["QueryMethods"]
