@@ -34,11 +34,12 @@ __all__ = ["AdaSSP"]
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_SHARES = (0.05, 0.5, 0.45)  # of the budget: the least eigenvalue, Σ x xᵀ, Σ x y
-_STEP = 2.0**-5  # of the grid on which the least eigenvalue is found, and a bound of its error in floats
-_QUANTILE = (
-    1.645  # the released eigenvalue is lowered by so many spreads: below the true one in 95 of 100 cases
-)
+# Fractions of the budget: the least eigenvalue, Σ x xᵀ, Σ x y.
+_FRACTIONS = (0.05, 0.5, 0.45)
+# The step of the grid on which the least eigenvalue is found, and a bound on its error in floats.
+_STEP = 2.0**-5
+# The released eigenvalue is lowered by this many standard deviations: below the true one in 95 of 100 cases.
+_QUANTILE = 1.645
 _UP = 1 + 1e-12
 
 
@@ -49,7 +50,7 @@ class AdaSSP(Solver):
 
     def guarantee_for(self, problem: Problem) -> Guarantee:
         require_least_squares(problem, self.name)
-        least, squares, products = problem.budget.noise_multipliers(*_SHARES)
+        least, squares, products = problem.budget.noise_multipliers(*_FRACTIONS)
         gaussian = problem.budget.gaussian
         return gaussian(least) + gaussian(squares) + gaussian(products)
 
@@ -81,7 +82,7 @@ class AdaSSP(Solver):
 
 def _spreads(budget: FitBudget) -> tuple[float, float, float]:
     """Standard deviations for rows and targets of length 1."""
-    least, squares, products = budget.noise_multipliers(*_SHARES)
+    least, squares, products = budget.noise_multipliers(*_FRACTIONS)
     twice = budget.relation == "replace"
     return (
         least * (1 + 3 * _STEP) * _UP,

@@ -57,8 +57,10 @@ __all__ = ["CornerCurve", "Curve", "LogisticCurve", "ObjectivePerturbation", "gu
 
 
 _KNOTS = 400
-_FAR = 1e-10  # the share of δ at which a curve is cut off; what lies beyond counts as lost
-_UP = 1 + 1e-9  # far more than the rounding of the formulas below
+# The fraction of δ at which a curve is cut off; what lies beyond counts as lost.
+_FAR = 1e-10
+# Far more than the rounding of the formulas below.
+_UP = 1 + 1e-9
 _LEAST = 1e-305
 
 

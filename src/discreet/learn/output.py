@@ -43,8 +43,10 @@ __all__ = ["OutputPerturbation", "noisy_point", "refuse_too_many_weights"]
 
 Reals = npt.NDArray[np.float64]
 
-_TOLERANCE = 2.0**-18  # of the pull of one record: the greatest norm of the gradient at the answer
-_COUNTING = 0.02  # of the budget
+# The greatest norm of the gradient at the answer, as a fraction of that of one record.
+_TOLERANCE = 2.0**-18
+# The fraction of the budget for the number of rows.
+_COUNTING = 0.02
 _LEAST_RIDGE = 1e-3
 _UP = 1 + 1e-12
 
