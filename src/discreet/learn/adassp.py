@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Least squares from perturbed sums with a ridge that adapts to them (Wang 2018), by an exact split of the budget.
 
-**Guarantee.** Three Gaussian releases and nothing else: the least eigenvalue of Σ x xᵀ (a twentieth of the
-budget), Σ x xᵀ (a half) and Σ x y (the rest). Together they are the Gaussian mechanism that the budget
-allows.
+**Guarantee.** Three Gaussian releases and nothing else: the least eigenvalue of Σ x xᵀ (a twentieth
+of the budget), Σ x xᵀ (a half) and Σ x y (the rest). Together they are the Gaussian mechanism that
+the budget allows.
 
 Why it holds (joint.proof.md, 6): for ‖x‖ <= 1 and |y| <= 1 one record moves the first by 1 (Weyl's
-inequality, also if a record is replaced), the second by 1 (√2) in the Frobenius norm, the third by 1 (2). The
-eigenvalue is found by Cholesky factorisations in floats, whose error is counted in as long as n d² <= 2**45
-for n rows of d features.
+inequality, also if a record is replaced), the second by 1 (√2) in the Frobenius norm, the third by
+1 (2). The eigenvalue is found by Cholesky factorisations in floats, whose error is counted in as
+long as n d² <= 2**45 for n rows of d features.
 
 What would break it: more rows than that: 10¹¹ of ten features, 10⁷ of 1,800.
 """
@@ -94,7 +94,8 @@ def _spreads(budget: FitBudget) -> tuple[float, float, float]:
 def least_eigenvalue_steps(matrix: Reals, most: int) -> int:
     """How many steps the least eigenvalue of a positive semidefinite matrix has; `most` if it has more.
 
-    The answer m is between λ / step - 2 and λ / step + 1, for λ as in exact arithmetic (joint.proof.md, 6).
+    The answer m is between λ / step - 2 and λ / step + 1, for λ as in exact arithmetic
+    (joint.proof.md, 6).
     """
     return bisect_whole(
         lambda steps: _is_positive(matrix - steps * _STEP * np.eye(len(matrix))), yes=0, no=most + 1

@@ -4,14 +4,16 @@
     rows = CellRows.of(cells, targets)
     descend(rows, Logistic(), clip=0.4, noise=20.0, steps=100, …)
 
-**Guarantee.** Each step releases Σ clip(gradient of a record) + Gaussian noise with the given multiplier, and nothing
-else leaves the data: a run is `steps` Gaussian mechanisms (descent.proof.md), whatever the step sizes, the momentum,
-the averaging and the clip norm are, as long as they follow from what was released before.
+**Guarantee.** Each step releases Σ clip(gradient of a record) + Gaussian noise with the given
+multiplier, and nothing else leaves the data: a run is `steps` Gaussian mechanisms
+(descent.proof.md), whatever the step sizes, the momentum, the averaging and the clip norm are, as
+long as they follow from what was released before.
 
-Why it holds: a record's gradient is slope × row, both truncated to whole numbers A and K with ‖A‖ ‖K‖ <= 2**24, checked
-in exact arithmetic; so one record moves the sum by at most 2**24 cells (twice that if it is replaced). Scores are
-sums of whole numbers too, so that a record's gradient depends on that record and on released weights alone.
-Integers plus rounded Gaussian noise are a function of the ideal mechanism's output.
+Why it holds: a record's gradient is slope × row, both truncated to whole numbers A and K with ‖A‖
+‖K‖ <= 2**24, checked in exact arithmetic; so one record moves the sum by at most 2**24 cells (twice
+that if it is replaced). Scores are sums of whole numbers too, so that a record's gradient depends
+on that record and on released weights alone. Integers plus rounded Gaussian noise are a function of
+the ideal mechanism's output.
 
 What would break it: a score that depends on other records, a step size that was read off the data.
 """
@@ -139,8 +141,8 @@ def descend(
 ) -> Reals:
     """The average of the last half of the noisy steps on the mean loss plus ½ wᵀ penalty w.
 
-    `count` is a released or a public number of rows; `penalty` is a matrix, or the diagonal of one. In the half that is
-    averaged steps are `settle` times as long.
+    `count` is a released or a public number of rows; `penalty` is a matrix, or the diagonal of one.
+    In the half that is averaged steps are `settle` times as long.
     """
     spread = noise * _CLIP * (2 if relation == "replace" else 1)
     weights, speed, average = start.copy(), np.zeros_like(start), np.zeros_like(start)

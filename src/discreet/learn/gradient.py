@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plain noisy gradient descent on all rows: no matrix is released, so it is the solver for many or sparse features.
 
-**Guarantee.** A noisy count and a noisy sum of squared norms (a fiftieth of the budget each; no count where the number of
-rows is public) and 100 noisy gradients; together they are the Gaussian mechanism that the budget allows.
+**Guarantee.** A noisy count and a noisy sum of squared norms (a fiftieth of the budget each; no
+count where the number of rows is public) and 100 noisy gradients; together they are the Gaussian
+mechanism that the budget allows.
 
-Why it holds: see descent.proof.md. Rows stay sparse where zero stays zero, that is, with `norm=` and no bounds.
+Why it holds: see descent.proof.md. Rows stay sparse where zero stays zero, that is, with `norm=`
+and no bounds.
 
-Why it works: bounds say little about the length of rows with many features, but the mean of their squared norms does. It sets
-the length of the steps and the clip norm. The constant column is a fifth of a typical row; if it were longer, the intercept
-would be learned long before the slopes, and every row would be assigned to the larger class.
+Why it works: bounds say little about the length of rows with many features, but the mean of their
+squared norms does. It sets the length of the steps and the clip norm. The constant column is a
+fifth of a typical row; if it were longer, the intercept would be learned long before the slopes,
+and every row would be assigned to the larger class.
 """
 
 from __future__ import annotations
@@ -123,7 +126,8 @@ def _least_count(noise: float) -> float:
 def _mean_square(rows: CellRows, box: Box, count: float, noise: float) -> float:
     """The mean of the squared norms of rows without their constants, rather too great than too small; at most the box's.
 
-    A record adds a whole number from 0 to `most`, so that replacing it changes the sum by no more than adding it.
+    A record adds a whole number from 0 to `most`, so that replacing it changes the sum by no more
+    than adding it.
     """
     most, constant = box.room(BITS) // _COARSE, box.constant_cells(BITS) ** 2
     total = sum(int(((squares - constant) // _COARSE).sum()) for squares in rows.squares)

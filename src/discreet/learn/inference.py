@@ -3,18 +3,20 @@
 
     Evidence.release(problem, descent, noises(problem)).covariance(descent)      # of the weights, or why there is none
 
-**Guarantee.** Two Gaussian releases, four for squared errors, with fractions of the budget that are fixed before the fit. They are
-the matrix of second derivatives at the released weights (5 %) and the number of records that were clipped anywhere (1 %); for
-squared errors also a histogram of the sizes of residuals and the sum of their squares (1 % each). Everything else is a function
-of them. A fit without intervals does not pay for them.
+**Guarantee.** Two Gaussian releases, four for squared errors, with fractions of the budget that are
+fixed before the fit. They are the matrix of second derivatives at the released weights (5 %) and
+the number of records that were clipped anywhere (1 %); for squared errors also a histogram of the
+sizes of residuals and the sum of their squares (1 % each). Everything else is a function of them. A
+fit without intervals does not pay for them.
 
-Why it holds (inference.proof.md): a record adds k kᵀ to the matrix with ‖k‖ <= 1, which is what `moments` adds; it adds 0 or 1 to the
-number of clipped records, 1 to one shell of residuals, and between 0 and 1 to their squares. Each is a function of that
-record and of what was released before.
+Why it holds (inference.proof.md): a record adds k kᵀ to the matrix with ‖k‖ <= 1, which is what
+`moments` adds; it adds 0 or 1 to the number of clipped records, 1 to one shell of residuals, and
+between 0 and 1 to their squares. Each is a function of that record and of what was released before.
 
-What the covariance means: weights are normal about the most likely ones. Their variance has two parts: the sampling error, which
-is the inverse of the curvature, and the noise of every step as the descent passes it on. This holds only if hardly a record was
-clipped, if the noise hides no direction of the curvature, and if the steps have reached the most likely weights. Otherwise there
+What the covariance means: weights are normal about the most likely ones. Their variance has two
+parts: the sampling error, which is the inverse of the curvature, and the noise of every step as the
+descent passes it on. This holds only if hardly a record was clipped, if the noise hides no
+direction of the curvature, and if the steps have reached the most likely weights. Otherwise there
 is no covariance, but a sentence that says why.
 """
 

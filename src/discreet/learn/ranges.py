@@ -4,15 +4,17 @@
     narrowed = NarrowedProblem.release(problem, noise=50.0)      # the same problem in a smaller box
     narrowed.problem, narrowed.weights(weights)           # … and its weights on the rows of the declared box
 
-**Guarantee.** Each release is a vector of whole-number counts, of which one record moves one by 1 (replacing it moves two), with
-Gaussian noise of the given multiplier. Everything else is a function of those counts and of public numbers.
+**Guarantee.** Each release is a vector of whole-number counts, of which one record moves one by 1
+(replacing it moves two), with Gaussian noise of the given multiplier. Everything else is a function
+of those counts and of public numbers.
 
-Why it holds: a record lies in one shell by the length of its row in whole cells, and in one bin by its target; both depend on
-that record and on the ends of the shells and bins alone. The box that follows only shortens rows, the range only clips
-targets; what comes after takes them as if they had been declared.
+Why it holds: a record lies in one shell by the length of its row in whole cells, and in one bin by
+its target; both depend on that record and on the ends of the shells and bins alone. The box that
+follows only shortens rows, the range only clips targets; what comes after takes them as if they had
+been declared.
 
-Why it helps: noise is in proportion to the longest row that is allowed. Bounds that are ten times too wide make it ten times
-too large, in every release that follows.
+Why it helps: noise is in proportion to the longest row that is allowed. Bounds that are ten times
+too wide make it ten times too large, in every release that follows.
 """
 
 from __future__ import annotations
@@ -119,7 +121,8 @@ def count_shells(squares: Reals, longest: float) -> Ints:
 def length_ratio(counts: Reals, spread: float, *, all_rows: bool = False) -> float:
     """The share of the declared length that all but a few rows keep within; 1 where the counts tell nothing.
 
-    For intervals hardly a row may be shortened: then none that the noise shows, and one more shell is kept beyond those.
+    For intervals hardly a row may be shortened: then none that the noise shows, and one more shell
+    is kept beyond those.
     """
     total = float(counts.sum())
     if total < _SEEN * spread:

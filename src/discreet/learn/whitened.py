@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Noisy gradient descent in coordinates that a private second-moment matrix whitens: the default solver.
 
-**Guarantee.** Gaussian releases of histograms of the lengths of rows and of the targets (`ranges`, a fiftieth of the budget each), of
-the second moments (a fifth), and of 100 gradients (the rest). Nothing else leaves the data, and together they are exactly the
-Gaussian mechanism that the budget allows.
+**Guarantee.** Gaussian releases of histograms of the lengths of rows and of the targets (`ranges`,
+a fiftieth of the budget each), of the second moments (a fifth), and of 100 gradients (the rest).
+Nothing else leaves the data, and together they are exactly the Gaussian mechanism that the budget
+allows.
 
-Why it works: if the second moment of the rows z = Wᵀx is nearly the identity, all directions are learned at the same rate. For
-classes the rows are centred at the mean of the features. The clip norm grows with the number of rows, so that the fit tends to
-the fit without privacy; the noise that this costs stays below half of the sampling error unless classes are rare. Every number
-that steers the descent, also that mean and the number of rows, is read from the released matrix. The constants were chosen on
-other data sets than those that the benchmarks report; users need not tune them.
+Why it works: if the second moment of the rows z = Wᵀx is nearly the identity, all directions are
+learned at the same rate. For classes the rows are centred at the mean of the features. The clip
+norm grows with the number of rows, so that the fit tends to the fit without privacy; the noise that
+this costs stays below half of the sampling error unless classes are rare. Every number that steers
+the descent, also that mean and the number of rows, is read from the released matrix. The constants
+were chosen on other data sets than those that the benchmarks report; users need not tune them.
 """
 
 from __future__ import annotations
@@ -162,11 +164,12 @@ def _least_count(released: NoisyMoments, box: Box) -> float:
 def _clip_slope(signal: float, count: float, problem: Problem, longest: float) -> float:
     """Where the slope of a typical record is clipped: all that is used is released or public.
 
-    A clip that stays put caps the same slopes however many rows there are, and what is learned is then another model
-    than the most likely one. So it grows with √n·μ, which keeps the noise of the weights at a third of their sampling
-    error, until it is longer than any row can be; but only once there are 100 rows for each weight. For intervals it
-    grows twice as fast where there are classes, because noise is in the interval and what clipping does is not;
-    slower where there are targets, whose residuals are far smaller than their range.
+    A clip that stays put caps the same slopes however many rows there are, and what is learned is
+    then another model than the most likely one. So it grows with √n·μ, which keeps the noise of the
+    weights at a third of their sampling error, until it is longer than any row can be; but only
+    once there are 100 rows for each weight. For intervals it grows twice as fast where there are
+    classes, because noise is in the interval and what clipping does is not; slower where there are
+    targets, whose residuals are far smaller than their range.
     """
     few_rows = min(0.4, max(0.03, 0.025 * math.sqrt(signal)))
     if problem.loss.is_robust:
@@ -198,8 +201,9 @@ def _whitening(matrix: Reals, count: float, edge: float) -> Reals:
 def _whitening_about_mean(released: NoisyMoments, count: float, box: Box, last: float) -> Reals:
     """W such that features about their mean become round, and the constant becomes `last`.
 
-    A constant as long as the features together would take most of what clipping leaves of a gradient where few
-    eigenvalues are believed. The mean is drawn towards the middle of the box by what its noise alone would make of it.
+    A constant as long as the features together would take most of what clipping leaves of a
+    gradient where few eigenvalues are believed. The mean is drawn towards the middle of the box by
+    what its noise alone would make of it.
     """
     constant = box.constant / box.length
     sums = released.matrix[:-1, -1] / constant
