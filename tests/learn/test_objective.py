@@ -48,7 +48,7 @@ def test_the_plan_of_logistic_regression_is_the_gaussian_mechanism(
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize("loss", [Logistic(), Hinge(), Huber(0.2), Softmax()])
-def test_the_promise_is_within_the_budget_and_uses_it(loss: Loss, relation: str) -> None:
+def test_the_guarantee_is_within_the_budget_and_uses_it(loss: Loss, relation: str) -> None:
     targets = np.eye(3) if isinstance(loss, Softmax) else np.ones((3, 1))
     problem = problem_of(np.zeros((3, 2)), targets, loss, epsilon=4.0, delta=1e-6, relation=relation)
     guarantee = ObjectivePerturbation().guarantee_for(problem)
@@ -61,12 +61,12 @@ def test_the_promise_is_within_the_budget_and_uses_it(loss: Loss, relation: str)
 TAU = certifiable_norm(Logistic(), 1, TOLERANCE)
 
 
-def test_the_promise_is_made_without_the_data() -> None:
+def test_the_guarantee_is_made_without_the_data() -> None:
     one, other = problem_of([], [], Logistic()), problem_of([[1.0, 1.0]] * 50, [1] * 50, Logistic())
     assert ObjectivePerturbation().guarantee_for(one) == ObjectivePerturbation().guarantee_for(other)
 
 
-def test_the_promise_composes_with_others() -> None:
+def test_the_guarantee_composes_with_others() -> None:
     problem = problem_of([], [], Logistic())
     alone = ObjectivePerturbation().guarantee_for(problem)
     both = alone + privacy.gaussian(noise=1 / FitBudget.of(epsilon=1.0, delta=1e-5).mu)
@@ -118,7 +118,7 @@ def test_the_push_is_added_as_it_was_drawn(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_blur_is_for_the_distance_between_two_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """2(τ + η)/Λ with η at most τ/4, at a multiplier that the promise contains."""
+    """2(τ + η)/Λ with η at most τ/4, at a multiplier that the guarantee contains."""
     seen: list[Any] = []
 
     def keep(point: Any, distance: Any, multiplier: float) -> Reals:

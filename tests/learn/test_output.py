@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Output perturbation: how far one record moves the minimiser, what is promised, what is refused."""
+"""Output perturbation: how far one record moves the minimiser, what is guaranteed, what is refused."""
 
 from __future__ import annotations
 
@@ -80,14 +80,14 @@ def test_the_bound_is_approached_by_short_rows_and_a_long_one(length: float, lea
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace"])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-6), (1.0, 1e-5), (8.0, 1e-9)])
-def test_the_promise_is_the_budget(epsilon: float, delta: float, relation: str) -> None:
+def test_the_guarantee_is_the_budget(epsilon: float, delta: float, relation: str) -> None:
     problem = problem_of([[0.0, 0.0]], [1], Logistic(), epsilon=epsilon, delta=delta, relation=relation)
     guarantee = OutputPerturbation().guarantee_for(problem)
     assert guarantee.unit.relation == relation
     assert epsilon * (1 - 1e-6) < guarantee.epsilon(delta=delta) <= epsilon
 
 
-def test_the_promise_is_made_without_the_data() -> None:
+def test_the_guarantee_is_made_without_the_data() -> None:
     one, other = problem_of([], [], Logistic()), problem_of([[1.0, 1.0]] * 50, [1] * 50, Logistic())
     assert OutputPerturbation().guarantee_for(one) == OutputPerturbation().guarantee_for(other)
 
@@ -139,7 +139,7 @@ def test_rounding_to_the_grid_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_noise_is_for_the_distance_of_the_theorem(
     loss: Loss, scores: int, relation: str, pulls: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """(L + 2τ)/Λ where records come and go, (2L + 2τ)/Λ where they are replaced, times the multiplier that was promised."""
+    """(L + 2τ)/Λ where records come and go, (2L + 2τ)/Λ where they are replaced, times the multiplier that is guaranteed."""
     seen: list[tuple[Fraction, float]] = []
 
     def keep(point: Point, distance: Fraction, multiplier: float) -> Reals:
@@ -155,11 +155,11 @@ def test_the_noise_is_for_the_distance_of_the_theorem(
     tau = certifiable_norm(loss, scores, 2.0**-18 * pull)
     expected = (pulls * pull + 2 * tau) / output._ridge(problem, fit.count or 0.0)
     assert float(seen[0][0]) == pytest.approx(expected, rel=1e-12)
-    promised = privacy.gaussian(noise=seen[0][1], relation=relation)
+    guaranteed = privacy.gaussian(noise=seen[0][1], relation=relation)
     counted = (
         [] if relation == "replace" else [problem.budget.gaussian(problem.budget.noise_multipliers(0.02)[0])]
     )
-    assert OutputPerturbation().guarantee_for(problem) == sum(counted, start=promised)
+    assert OutputPerturbation().guarantee_for(problem) == sum(counted, start=guaranteed)
 
 
 def test_an_empty_data_set_and_unusual_values_have_an_answer() -> None:

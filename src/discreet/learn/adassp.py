@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Least squares from perturbed sums with a ridge that adapts to them (Wang 2018), by an exact split of the budget.
 
-**Guarantee.** Three Gaussian releases and nothing else: the least eigenvalue of Σ x xᵀ (a twentieth of the
-budget), Σ x xᵀ (a half) and Σ x y (the rest). Together they are the Gaussian mechanism that the budget
-allows.
+**Guarantee.** Three Gaussian releases and nothing else: the least eigenvalue of Σ x xᵀ (a twentieth
+of the budget), Σ x xᵀ (a half) and Σ x y (the rest). Together they are the Gaussian mechanism that
+the budget allows.
 
 Why it holds (joint.proof.md, 6): for ‖x‖ <= 1 and |y| <= 1 one record moves the first by 1 (Weyl's
-inequality, also if a record is replaced), the second by 1 (√2) in the Frobenius norm, the third by 1 (2). The
-eigenvalue is found by Cholesky factorisations in floats, whose error is counted in as long as n d² <= 2**45
-for n rows of d features.
+inequality, also if a record is replaced), the second by 1 (√2) in the Frobenius norm, the third by
+1 (2). The eigenvalue is found by Cholesky factorisations in floats, whose error is counted in as
+long as n d² <= 2**45 for n rows of d features.
 
 What would break it: more rows than that: 10¹¹ of ten features, 10⁷ of 1,800.
 """
@@ -34,11 +34,12 @@ __all__ = ["AdaSSP"]
 Reals = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_SHARES = (0.05, 0.5, 0.45)  # of the budget: the least eigenvalue, Σ x xᵀ, Σ x y
-_STEP = 2.0**-5  # of the grid on which the least eigenvalue is found, and a bound of its error in floats
-_QUANTILE = (
-    1.645  # the released eigenvalue is lowered by so many spreads: below the true one in 95 of 100 cases
-)
+# Fractions of the budget: the least eigenvalue, Σ x xᵀ, Σ x y.
+_FRACTIONS = (0.05, 0.5, 0.45)
+# The step of the grid on which the least eigenvalue is found, and a bound on its error in floats.
+_STEP = 2.0**-5
+# The released eigenvalue is lowered by this many standard deviations: below the true one in 95 of 100 cases.
+_QUANTILE = 1.645
 _UP = 1 + 1e-12
 
 
@@ -49,7 +50,7 @@ class AdaSSP(Solver):
 
     def guarantee_for(self, problem: Problem) -> Guarantee:
         require_least_squares(problem, self.name)
-        least, squares, products = problem.budget.noise_multipliers(*_SHARES)
+        least, squares, products = problem.budget.noise_multipliers(*_FRACTIONS)
         gaussian = problem.budget.gaussian
         return gaussian(least) + gaussian(squares) + gaussian(products)
 
@@ -81,7 +82,7 @@ class AdaSSP(Solver):
 
 def _spreads(budget: FitBudget) -> tuple[float, float, float]:
     """Standard deviations for rows and targets of length 1."""
-    least, squares, products = budget.noise_multipliers(*_SHARES)
+    least, squares, products = budget.noise_multipliers(*_FRACTIONS)
     twice = budget.relation == "replace"
     return (
         least * (1 + 3 * _STEP) * _UP,
@@ -93,7 +94,8 @@ def _spreads(budget: FitBudget) -> tuple[float, float, float]:
 def least_eigenvalue_steps(matrix: Reals, most: int) -> int:
     """How many steps the least eigenvalue of a positive semidefinite matrix has; `most` if it has more.
 
-    The answer m is between λ / step - 2 and λ / step + 1, for λ as in exact arithmetic (joint.proof.md, 6).
+    The answer m is between λ / step - 2 and λ / step + 1, for λ as in exact arithmetic
+    (joint.proof.md, 6).
     """
     return bisect_whole(
         lambda steps: _is_positive(matrix - steps * _STEP * np.eye(len(matrix))), yes=0, no=most + 1

@@ -4,7 +4,8 @@
     @checked_call
     def tune(estimators, X, y, *, mean_runs=10): …
 
-**Guarantee.** Only the names and the number of the arguments decide whether a call fits, never a value.
+**Guarantee.** Only the names and the number of the arguments decide whether a call fits, never a
+value.
 """
 
 from __future__ import annotations

@@ -4,10 +4,12 @@
     ball = Ball.of(2, bounds=([0, 0], [10, 1]), norm=None)       # steps of equal length in all features
     ball.cells(X)
 
-**Guarantee.** The guarantee of `Box`: each row becomes whole numbers by itself, with a norm of at most 2**bits.
+**Guarantee.** The guarantee of `Box`: each row becomes whole numbers by itself, with a norm of at
+most 2**bits.
 
-A `Box` with bounds stretches every feature to [-1, 1]. Linear models want that, but it would change which centre is
-nearest and which variance is largest. Here one factor serves all features: half the diagonal of the bounds.
+A `Box` with bounds stretches every feature to [-1, 1]. Linear models want that, but it would change
+which centre is nearest and which variance is largest. Here one factor serves all features: half the
+diagonal of the bounds.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What all private estimators share: a budget, declared bounds, and a charge before the data are read.
 
-**Guarantee.** `fit` computes its guarantee from public parameters, charges the session (if there is one), and only then
-reads the data. `guarantee_` is the guarantee of what was run, `receipt_` is what the session returned, and `explain()`
-describes both in words. No error and no warning reveals anything about a record. A fit first discards the results of
-the fit before it. A fit that fails leaves no results behind, so that `guarantee_` never describes another model.
+**Guarantee.** `fit` computes its guarantee from public parameters, charges the session (if there is
+one), and only then reads the data. `guarantee_` is the guarantee of what was run, `receipt_` is
+what the session returned, and `explain()` describes both in words. No error and no warning reveals
+anything about a record. A fit first discards the results of the fit before it. A fit that fails
+leaves no results behind, so that `guarantee_` never describes another model.
 
 Progress counts steps whose number is fixed in advance, so it reveals nothing about the data.
 """

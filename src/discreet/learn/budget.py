@@ -6,8 +6,9 @@
 
 **Guarantee.** Gaussian releases with these multipliers compose to a guarantee that implies (ε, δ).
 
-Why it holds: Gaussian mechanisms of parameter μ₁, μ₂, … compose exactly to one of parameter √(μ₁² + μ₂² + …), also
-if each is chosen after seeing the earlier outputs (Dong, Roth, Su 2022, Corollary 3.3). Fractions add up to one.
+Why it holds: Gaussian mechanisms of parameter μ₁, μ₂, … compose exactly to one of parameter √(μ₁² +
+μ₂² + …), also if each is chosen after seeing the earlier outputs (Dong, Roth, Su 2022, Corollary
+3.3). Fractions add up to one.
 """
 
 from __future__ import annotations

@@ -29,33 +29,37 @@ _CLIPPED, _UNCLIPPED = 0.4, 0.6
 class LogisticRegression(LinearClassifier):
     """Logistic regression whose coefficients reveal at most (epsilon, delta) about any one record.
 
-    **Guarantee.** `guarantee_` holds for the coefficients and for everything computed from them. If one row is added or
-    removed (`relation="replace"`: exchanged), no probability changes by more than a factor of e^ε, except for δ. Labels
-    and bounds are declared (`classes`, `bounds` or `norm`) and never read off the data. A row with an undeclared label
-    is left out, NaN counts as the middle of its bounds, and no data value causes an error.
+    **Guarantee.** `guarantee_` holds for the coefficients and for everything computed from them. If
+    one row is added or removed (`relation="replace"`: exchanged), no probability changes by more
+    than a factor of e^ε, except for δ. Labels and bounds are declared (`classes`, `bounds` or
+    `norm`) and never read off the data. A row with an undeclared label is left out, NaN counts as
+    the middle of its bounds, and no data value causes an error.
 
-    Why it holds: by the proof of the solver. `whitened` (the default up to 2,000 features), `gradient`, `objective` and
-    `output` are explained in the files with these names. A `session` is charged with the whole cost before the data
-    are read.
+    Why it holds: by the proof of the solver. `whitened` (the default up to 2,000 features),
+    `gradient`, `objective` and `output` are explained in the files with these names. A `session` is
+    charged with the whole cost before the data are read.
 
-    What would break it: bounds, classes or an ε that were chosen by looking at the data; fits that are repeated until
-    one looks good (use `tune`, which pays for that).
+    What would break it: bounds, classes or an ε that were chosen by looking at the data; fits that
+    are repeated until one looks good (use `tune`, which pays for that).
 
     Parameters:
 
     - `epsilon`, `delta`: how much one fit may reveal. There is no default.
-    - `bounds`: the low and the high end of the features, each one number or one number per feature. Values outside are
-      clipped. `norm`: the greatest length of a row after each feature was scaled to [-1, 1]; longer rows are shortened.
-      One of the two is needed.
+    - `bounds`: the low and the high end of the features, each one number or one number per feature.
+      Values outside are clipped. `norm`: the greatest length of a row after each feature was scaled
+      to [-1, 1]; longer rows are shortened. One of the two is needed.
     - `classes`: every label that can occur.
     - `solver`: how the model is fitted; see the reference page "Solvers".
-    - `relation`: `"add-remove"`, where the number of rows is secret, or `"replace"`, where it is public.
-    - `session`: is charged before the data are read. `unit`: what one row stands for, as the session protects it.
+    - `relation`: `"add-remove"`, where the number of rows is secret, or `"replace"`, where it is
+      public.
+    - `session`: is charged before the data are read. `unit`: what one row stands for, as the
+      session protects it.
     - `progress`: True for a progress bar, or a function of (steps done, steps in total).
-    - `loss`: `"log"`, or `"robust"` to limit the influence of each record whatever the number of rows. With many rows
-      `"log"` tends to the maximum-likelihood fit. `"robust"` can classify better where no linear model fits, but its
-      coefficients are biased.
-    - `inference`: True spends 6 % of the same budget on what confidence intervals need, and clips less; see `conf_int`.
+    - `loss`: `"log"`, or `"robust"` to limit the influence of each record whatever the number of
+      rows. With many rows `"log"` tends to the maximum-likelihood fit. `"robust"` can classify
+      better where no linear model fits, but its coefficients are biased.
+    - `inference`: True spends 6 % of the same budget on what confidence intervals need, and clips
+      less; see `conf_int`.
 
     >>> import numpy as np
     >>> X = np.linspace(-1, 1, 2000).reshape(-1, 1)
@@ -77,8 +81,9 @@ class LogisticRegression(LinearClassifier):
     def conf_int(self, confidence: float = 0.95) -> Intervals:
         """Confidence intervals of the coefficients and the intercept, after a fit with `inference=True`.
 
-        They cover the noise as well as the sampling error, provided that the log-odds are linear in the features. If too
-        much was clipped, or if the noise hides too much, they are refused with the reason (DP301). They cost nothing.
+        They cover the noise as well as the sampling error, provided that the log-odds are linear in
+        the features. If too much was clipped, or if the noise hides too much, they are refused with
+        the reason (DP301). They cost nothing.
         """
         return self._intervals(confidence)
 
@@ -100,10 +105,11 @@ class LogisticRegression(LinearClassifier):
 def _second_class_probability(scores: Reals, slope: float | None) -> Reals:
     """P(second class) by a score that was learned with slopes clipped at `slope`.
 
-    Where clipping binds, the score s of the best model has σ(-|s|) η = slope (1 - η), η the probability of the likelier
-    class, and no score in between is preferred. Records are clipped by different amounts, so half of this link and
-    half of the usual one is taken; on simulated data it lowers the log-loss by up to a third. From a slope of 0.6 on
-    hardly a record is clipped, and the usual link is right.
+    Where clipping binds, the score s of the best model has σ(-|s|) η = slope (1 - η), η the
+    probability of the likelier class, and no score in between is preferred. Records are clipped by
+    different amounts, so half of this link and half of the usual one is taken; on simulated data it
+    lowers the log-loss by up to a third. From a slope of 0.6 on hardly a record is clipped, and the
+    usual link is right.
     """
     plain = np.asarray(expit(scores))
     if slope is None or slope >= _UNCLIPPED:
@@ -121,10 +127,11 @@ def _is_binary(classes: npt.ArrayLike | None) -> bool:
 class LinearSVC(LinearClassifier):
     """A linear classifier by the smoothed hinge loss: one score for two classes, one against the rest for more.
 
-    **Guarantee.** The guarantee of `LogisticRegression`: `guarantee_` holds for the coefficients and for everything
-    computed from them.
+    **Guarantee.** The guarantee of `LogisticRegression`: `guarantee_` holds for the coefficients
+    and for everything computed from them.
 
-    Why it holds: by the proof of the solver: `whitened`, `gradient`, `objective` (two classes) or `output`.
+    Why it holds: by the proof of the solver: `whitened`, `gradient`, `objective` (two classes) or
+    `output`.
 
     What would break it: bounds, classes or an ε that were chosen by looking at the data.
 

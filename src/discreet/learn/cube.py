@@ -4,16 +4,17 @@
     cube = Cube.of(2, bounds=([0, 0], [120, 1e5]))
     cube.release(X, groups, noise=4.0, relation="add-remove")     # count, Σx and Σx² of each group
 
-**Guarantee.** The sums of all groups are a function of one Gaussian mechanism with this noise multiplier, if
-each row is in one group at most. NaN counts as the middle of its bounds, an infinity as the bound on its
-side.
+**Guarantee.** The sums of all groups are a function of one Gaussian mechanism with this noise
+multiplier, if each row is in one group at most. NaN counts as the middle of its bounds, an infinity
+as the bound on its side.
 
-Why it holds (joint.proof.md, 1): a row adds (1, x, x² - ½) to its group, of norm at most √(1 + 5d/4); of two
-rows in one group the difference is at most 2√d, of two in different groups at most √2 times the norm. A
-feature becomes a whole number of steps by an operation on that feature alone, and sums of whole numbers are
-exact.
+Why it holds (joint.proof.md, 1): a row adds (1, x, x² - ½) to its group, of norm at most √(1 +
+5d/4); of two rows in one group the difference is at most 2√d, of two in different groups at most √2
+times the norm. A feature becomes a whole number of steps by an operation on that feature alone, and
+sums of whole numbers are exact.
 
-What would break it: bounds that were read off the data, or groups of a row that depend on other rows.
+What would break it: bounds that were read off the data, or groups of a row that depend on other
+rows.
 """
 
 from __future__ import annotations

@@ -4,14 +4,16 @@
     rows = CellRows.of(cells, targets)
     descend(rows, Logistic(), clip=0.4, noise=20.0, steps=100, …)
 
-**Guarantee.** Each step releases Σ clip(gradient of a record) + Gaussian noise with the given multiplier, and nothing
-else leaves the data: a run is `steps` Gaussian mechanisms (descent.proof.md), whatever the step sizes, the momentum,
-the averaging and the clip norm are, as long as they follow from what was released before.
+**Guarantee.** Each step releases Σ clip(gradient of a record) + Gaussian noise with the given
+multiplier, and nothing else leaves the data: a run is `steps` Gaussian mechanisms
+(descent.proof.md), whatever the step sizes, the momentum, the averaging and the clip norm are, as
+long as they follow from what was released before.
 
-Why it holds: a record's gradient is slope × row, both truncated to whole numbers A and K with ‖A‖ ‖K‖ <= 2**24, checked
-in exact arithmetic; so one record moves the sum by at most 2**24 cells (twice that if it is replaced). Scores are
-sums of whole numbers too, so that a record's gradient depends on that record and on released weights alone.
-Integers plus rounded Gaussian noise are a function of the ideal mechanism's output.
+Why it holds: a record's gradient is slope × row, both truncated to whole numbers A and K with ‖A‖
+‖K‖ <= 2**24, checked in exact arithmetic; so one record moves the sum by at most 2**24 cells (twice
+that if it is replaced). Scores are sums of whole numbers too, so that a record's gradient depends
+on that record and on released weights alone. Integers plus rounded Gaussian noise are a function of
+the ideal mechanism's output.
 
 What would break it: a score that depends on other records, a step size that was read off the data.
 """
@@ -29,6 +31,7 @@ import numpy.typing as npt
 
 from discreet import noise as exact
 from discreet.exact import exactly
+from discreet.learn.inputs import RowTable
 from discreet.learn.losses import Loss
 
 __all__ = ["LARGEST", "CellRows", "clipped_sum", "descend", "score_blocks", "step_responses"]
@@ -37,34 +40,37 @@ Reals = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
-LARGEST = 1 << 20  # of one number in a row: single precision holds it, and squares add up exactly
-_CLIP = 1 << 24  # the greatest norm of a record's gradient in cells
+#: The largest number in a row: single precision holds it, and squares add up exactly.
+LARGEST = 1 << 20
+# The greatest norm of a record's gradient in cells.
+_CLIP = 1 << 24
 _SAFE = 1 - 2.0**-40
-_AT_ONCE = 1 << 17  # numbers of a dense block, so that it stays in a cache
+# How many numbers a dense block holds, so that it stays in a cache.
+_AT_ONCE = 1 << 17
 
 
 @dataclass(frozen=True)
 class CellRows:
     """Rows of whole numbers in blocks, with their squared norms and targets; `size` is the length of a cell."""
 
-    parts: tuple[Any, ...]
+    parts: tuple[RowTable, ...]
     squares: tuple[Reals, ...]
     targets: tuple[Reals, ...]
     size: float
     width: int
 
     @classmethod
-    def of(cls, parts: Iterable[tuple[Any, Reals]], *, size: float, width: int) -> CellRows:
+    def of(cls, parts: Iterable[tuple[RowTable, Reals]], *, size: float, width: int) -> CellRows:
         """From (cells, targets) of each block; |cell| <= 2**20. Dense blocks are kept in single precision."""
-        kept, squares, targets = [], [], []
+        blocks, squares, targets = [], [], []
         for cells, target in (small for part in parts for small in _split_blocks(*part)):
             dense = isinstance(cells, np.ndarray)
-            kept.append(cells.astype(np.float32) if dense else cells)
+            blocks.append(cells.astype(np.float32) if dense else cells)
             squares.append(
                 np.einsum("ij,ij->i", cells, cells) if dense else np.asarray(cells.multiply(cells).sum(1))
             )
             targets.append(target if target.ndim == 2 else target[:, None])
-        return cls(tuple(kept), tuple(squares), tuple(targets), size, width)
+        return cls(tuple(blocks), tuple(squares), tuple(targets), size, width)
 
     @cached_property
     def limits(self) -> tuple[Reals, ...]:
@@ -96,7 +102,7 @@ def clipped_sum(rows: CellRows, loss: Loss, weights: Reals, clip: float) -> tupl
     return total, unit * rows.size
 
 
-def score_blocks(rows: CellRows, weights: Reals) -> Iterator[tuple[Any, Reals, Reals]]:
+def score_blocks(rows: CellRows, weights: Reals) -> Iterator[tuple[Reals, Reals, Reals]]:
     """Cells, scores and targets of each block; a score is a sum of whole numbers, a function of its own row."""
     exponent = _exponent(weights, rows.width)
     whole = np.rint(np.ldexp(weights, exponent))
@@ -135,8 +141,8 @@ def descend(
 ) -> Reals:
     """The average of the last half of the noisy steps on the mean loss plus ½ wᵀ penalty w.
 
-    `count` is a released or a public number of rows; `penalty` is a matrix, or the diagonal of one. In the half that is
-    averaged steps are `settle` times as long.
+    `count` is a released or a public number of rows; `penalty` is a matrix, or the diagonal of one.
+    In the half that is averaged steps are `settle` times as long.
     """
     spread = noise * _CLIP * (2 if relation == "replace" else 1)
     weights, speed, average = start.copy(), np.zeros_like(start), np.zeros_like(start)
@@ -176,7 +182,7 @@ def step_responses(
 
 
 def _momentum_at(momentum: float, step: int) -> float:
-    """Of the speed. From rest: at full speed the first, longest steps would overshoot to where probabilities are flat."""
+    """The momentum of a step, rising from 0: at full speed the first, longest steps would overshoot."""
     return min(momentum, step / (step + 5))
 
 

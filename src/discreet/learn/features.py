@@ -4,14 +4,16 @@
     box = Box.of(2, bounds=([0, 0], [120, 1e5]))      # what is publicly known of a row
     box.cells(X)                                      # rows in steps of 2**-14 of the greatest norm
 
-**Guarantee.** Each row of the result is a function of that row and of public numbers alone, to the last bit: it does
-not depend on where the row stands or on how many there are. Its norm is at most 2**bits, exactly. NaN counts as the
-middle of its bounds (as 0 where there are none) and an infinity as the bound on its side; no value is an error.
+**Guarantee.** Each row of the result is a function of that row and of public numbers alone, to the
+last bit: it does not depend on where the row stands or on how many there are. Its norm is at most
+2**bits, exactly. NaN counts as the middle of its bounds (as 0 where there are none) and an infinity
+as the bound on its side; no value is an error.
 
-Why it holds: each feature is mapped to [-1, 1] and truncated to whole numbers before anything is added up, so sums
-along a row are exact in whatever order the hardware adds. The row is then shortened to the declared norm and
-truncated towards zero, which lengthens nothing. A row that rounding has left too long by a last bit is shortened once
-more, and set to zero if that does not help.
+Why it holds: each feature is mapped to [-1, 1] and truncated to whole numbers before anything is
+added up, so sums along a row are exact in whatever order the hardware adds. The row is then
+shortened to the declared norm and truncated towards zero, which lengthens nothing. A row that
+rounding has left too long by a last bit is shortened once more, and set to zero if that does not
+help.
 
 What would break it: bounds or a norm that were read off the data.
 """

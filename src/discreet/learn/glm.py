@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Linear models: what classifiers and regressions share whose score is linear in the features.
 
-**Guarantee.** `fit` charges what its solver will reveal, and then draws it. The coefficients are a function of that alone.
+**Guarantee.** `fit` charges what its solver will reveal, and then draws it. The coefficients are a
+function of that alone.
 """
 
 from __future__ import annotations

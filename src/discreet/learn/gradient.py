@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plain noisy gradient descent on all rows: no matrix is released, so it is the solver for many or sparse features.
 
-**Guarantee.** A noisy count and a noisy sum of squared norms (a fiftieth of the budget each; no count where the number of
-rows is public) and 100 noisy gradients; together they are the Gaussian mechanism that the budget allows.
+**Guarantee.** A noisy count and a noisy sum of squared norms (a fiftieth of the budget each; no
+count where the number of rows is public) and 100 noisy gradients; together they are the Gaussian
+mechanism that the budget allows.
 
-Why it holds: see descent.proof.md. Rows stay sparse where zero stays zero, that is, with `norm=` and no bounds.
+Why it holds: see descent.proof.md. Rows stay sparse where zero stays zero, that is, with `norm=`
+and no bounds.
 
-Why it works: bounds say little about how long rows of many features are. The mean of their squared norms does: steps
-are so long and gradients clipped so early as it says, and the column of constants is a fifth of a typical row, or the intercept
-would be learned long before the slopes, and every row given to the larger class.
+Why it works: bounds say little about the length of rows with many features, but the mean of their
+squared norms does. It sets the length of the steps and the clip norm. The constant column is a
+fifth of a typical row; if it were longer, the intercept would be learned long before the slopes,
+and every row would be assigned to the larger class.
 """
 
 from __future__ import annotations
@@ -34,12 +37,16 @@ __all__ = ["GradientDescent"]
 
 Reals = npt.NDArray[np.float64]
 
-_FACTS = 0.02  # of the budget, for the count and for the squares each
+# The fraction of the budget for the count, and for the sum of squares.
+_FACTS = 0.02
 _STEPS = 100
 _MOMENTUM = 0.8
-_PACE = 3.0  # over the curvature along a typical row: still stable with this momentum
-_CONSTANT = 0.2  # of the norm of a typical row
-_COARSE = 2**10  # squares of cells that make one step of their sum
+# The length of a step times the curvature along a typical row: still stable with this momentum.
+_PACE = 3.0
+# The constant column, as a fraction of the norm of a typical row.
+_CONSTANT = 0.2
+# How many squares of cells make one step of their sum.
+_COARSE = 2**10
 
 
 class GradientDescent(Solver):
@@ -62,7 +69,7 @@ class GradientDescent(Solver):
         scale = np.ones(problem.box.width)  # of the columns, against those of the box
         scale[-1] = constant / last
         penalty = problem.penalty * scale**2 / count
-        found = descend(
+        weights = descend(
             _with_constant(rows, last, constant),
             problem.loss,
             np.zeros((problem.box.width, problem.scores)),
@@ -76,7 +83,7 @@ class GradientDescent(Solver):
             relation=problem.budget.relation,
             progress=problem.progress,
         )
-        return FittedWeights(found * scale[:, None], count, is_too_noisy=count <= _least_count(fact))
+        return FittedWeights(weights * scale[:, None], count, is_too_noisy=count <= _least_count(fact))
 
     def explain(self, problem: Problem) -> list[str]:
         count = "First the number of rows was released with noise. " if problem.known_count is None else ""
@@ -119,7 +126,8 @@ def _least_count(noise: float) -> float:
 def _mean_square(rows: CellRows, box: Box, count: float, noise: float) -> float:
     """The mean of the squared norms of rows without their constants, rather too great than too small; at most the box's.
 
-    A record adds a whole number from 0 to `most`, so that replacing it changes the sum by no more than adding it.
+    A record adds a whole number from 0 to `most`, so that replacing it changes the sum by no more
+    than adding it.
     """
     most, constant = box.room(BITS) // _COARSE, box.constant_cells(BITS) ** 2
     total = sum(int(((squares - constant) // _COARSE).sum()) for squares in rows.squares)
@@ -143,5 +151,5 @@ def _cell_blocks(problem: Problem) -> Iterator[tuple[Any, Reals]]:
         yield from problem.cells()
         return
     for part in stored_blocks(problem.data):
-        kept = np.flatnonzero(problem.keep[part])
-        yield problem.box.sparse_cells(problem.data[part])[kept], problem.targets[part][kept]
+        keep = np.flatnonzero(problem.keep[part])
+        yield problem.box.sparse_cells(problem.data[part])[keep], problem.targets[part][keep]

@@ -3,18 +3,21 @@
 
     Evidence.release(problem, descent, noises(problem)).covariance(descent)      # of the weights, or why there is none
 
-**Guarantee.** Two Gaussian releases, four for squared errors, with parts of the budget that are fixed before the fit (5 % and
-1 %, and twice 1 %): the matrix of second derivatives at the released weights, the number of records that were clipped anywhere;
-how many residuals are how large, and the sum of their squares. Everything else is a function of them. Who does not ask for
-intervals pays nothing.
+**Guarantee.** Two Gaussian releases, four for squared errors, with fractions of the budget that are
+fixed before the fit. They are the matrix of second derivatives at the released weights (5 %) and
+the number of records that were clipped anywhere (1 %); for squared errors also a histogram of the
+sizes of residuals and the sum of their squares (1 % each). Everything else is a function of them. A
+fit without intervals does not pay for them.
 
-Why it holds (inference.proof.md): a record adds k kᵀ to the matrix with ‖k‖ <= 1, which is what `moments` adds; it adds 0 or 1 to the
-number of clipped records, 1 to one shell of residuals, and between 0 and 1 to their squares. Each is a function of that
-record and of what was released before.
+Why it holds (inference.proof.md): a record adds k kᵀ to the matrix with ‖k‖ <= 1, which is what
+`moments` adds; it adds 0 or 1 to the number of clipped records, 1 to one shell of residuals, and
+between 0 and 1 to their squares. Each is a function of that record and of what was released before.
 
-What the covariance means: weights are normal about the most likely ones with the sampling error, the inverse of the
-curvature, and the noise of every step as the descent passes it on. That is true only if hardly a record was clipped, if the noise hides
-no direction of the curvature, and if the steps have arrived. Otherwise there is no covariance, and a sentence that says why.
+What the covariance means: weights are normal about the most likely ones. Their variance has two
+parts: the sampling error, which is the inverse of the curvature, and the noise of every step as the
+descent passes it on. This holds only if hardly a record was clipped, if the noise hides no
+direction of the curvature, and if the steps have reached the most likely weights. Otherwise there
+is no covariance, but a sentence that says why.
 """
 
 from __future__ import annotations
@@ -50,24 +53,29 @@ __all__ = [
 Reals = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
-_CURVATURE, _CLIPPED, _RESIDUALS = 0.05, 0.01, 0.01  # of the budget
-_LONGEST = (
-    2.0  # rows longer than so many typical ones are shortened in the curvature, which makes intervals wider
-)
-_STEPS = 2.0**10  # of a squared residual, and of nothing else
-_CLEAR = 3.0  # eigenvalues above so many edges of the noise are believed, and residuals above twice as many spreads
-_MOST_CLIPPED = 0.005  # of the records
-_OFF = 0.25  # how many standard errors the average of the steps may be off the most likely weights
+# Fractions of the budget.
+_CURVATURE, _CLIPPED, _RESIDUALS = 0.05, 0.01, 0.01
+# Rows longer than this many typical rows are shortened in the curvature, which makes intervals wider.
+_LONGEST = 2.0
+# Steps of a squared residual, and of nothing else.
+_STEPS = 2.0**10
+# Eigenvalues above this many edges of the noise are trusted, and residuals above twice as many standard deviations.
+_CLEAR = 3.0
+# The largest fraction of clipped records.
+_MOST_CLIPPED = 0.005
+# By how many standard errors the average of the steps may differ from the most likely weights.
+_OFF = 0.25
 
 
 @dataclass(frozen=True)
 class DescentRun:
-    """How weights were found: all of it is released or public but the rows."""
+    """A finished descent. All of it except the rows is released or public."""
 
     rows: CellRows
     weights: Reals
     clip: float
-    push: float  # the standard deviation of the noise of a step, as a part of the mean gradient
+    #: The standard deviation of the noise of a step, as a fraction of the mean gradient.
+    push: float
     rate: float
     momentum: float
     settle: float
@@ -86,7 +94,7 @@ class Evidence:
 
     @classmethod
     def release(cls, problem: Problem, descent: DescentRun, multipliers: tuple[float, ...]) -> Evidence:
-        """Draw it; it has been paid for."""
+        """Draw the releases. They were charged before."""
         loss, rows = problem.loss, descent.rows
         if not isinstance(loss, Likelihood):
             raise TypeError("only a likelihood has intervals")
@@ -110,12 +118,12 @@ class Evidence:
     def covariance(self, descent: DescentRun) -> Reals | str:
         """Of the weights about the most likely ones, or why there is none."""
         values, axes = np.linalg.eigh(self.curvature.matrix)
-        share = self.clipped / descent.count
+        fraction = self.clipped / descent.count
         if values[0] < _CLEAR * self.curvature.edge:
             return "noise hides some direction of the features in the curvature."
-        if share > _MOST_CLIPPED:
+        if fraction > _MOST_CLIPPED:
             return (
-                f"about {share:.1%} of the records were clipped, by bounds or in their gradients, and with more than "
+                f"about {fraction:.1%} of the records were clipped, by bounds or in their gradients, and with more than "
                 f"{_MOST_CLIPPED:.1%} the coefficients are biased."
             )
         if self.variance is None:
@@ -128,11 +136,11 @@ class Evidence:
             settle=descent.settle,
         )
         variances = self.variance / values + (pushes**2).sum(axis=0) * descent.push**2
-        left = start / (1 - start) * (axes.T @ descent.weights[:, 0])
+        unreached = start / (1 - start) * (axes.T @ descent.weights[:, 0])
         swayed = _score_variance(values / descent.count, descent) * (
             axes.T @ _flattening_growth(descent.weights[:, 0], self.flattening)
         )
-        if (np.abs(left) + np.abs(swayed) > _OFF * np.sqrt(variances)).any():
+        if (np.abs(unreached) + np.abs(swayed) > _OFF * np.sqrt(variances)).any():
             return "the steps have not reached the most likely coefficients, because a class is rare or the noise is large."
         return np.asarray((axes * variances) @ axes.T)
 

@@ -7,24 +7,27 @@
     class_membership(y, classes, rows=3)            # True where a row has the label of that column
     feature_bounds((0, [1, 90]), features=2)        # low and high ends of each feature
 
-**Guarantee.** How a record is read depends on that record and on the schema alone. The schema is the type of an array
-or of a frame's column, and the number of columns; it is public, and only the schema is ever refused. No value causes an
-error or a warning. In a list, and where the declared type is "any object", a value that is no number becomes NaN. In a
-list of rows the first row sets the number of features, which is public; an element that is no row, or has another
-length, becomes a row of NaN. A masked array of NumPy is refused by its type, whether or not anything in it is masked:
+**Guarantee.** How a record is read depends on that record and on the schema alone. The schema is
+the type of an array or of a frame's column, and the number of columns; it is public, and only the
+schema is ever refused. No value causes an error or a warning. In a list, and where the declared
+type is "any object", a value that is no number becomes NaN. In a list of rows the first row sets
+the number of features, which is public; an element that is no row, or has another length, becomes a
+row of NaN. A masked array of NumPy is refused by its type, whether or not anything in it is masked:
 its owner took out what lies under the mask.
 
-A row belongs to one class at most: the one that its label equals, whatever the labels of other rows are. A label that
-equals no class, or that cannot be compared, leaves its row out. A column whose declared type rules out every class
-(texts for numbers, numbers for texts) is refused by that type alone.
+A row belongs to one class at most: the one that its label equals, whatever the labels of other rows
+are. A label that equals no class, or that cannot be compared, leaves its row out. A column whose
+declared type rules out every class (texts for numbers, numbers for texts) is refused by that type
+alone.
 
-Why it holds: values of a declared numeric type are cast one by one. Everything else is read element by element; NumPy
-never chooses one type for all, because one record with a text would then turn every number into a text. Numeric labels
-are compared exactly, so that no rounding merges two classes. Other labels are looked up in a dictionary, which holds
-one class for each key; a label that cannot be hashed or compared is not in it.
+Why it holds: values of a declared numeric type are cast one by one. Everything else is read element
+by element; NumPy never chooses one type for all, because one record with a text would then turn
+every number into a text. Numeric labels are compared exactly, so that no rounding merges two
+classes. Other labels are looked up in a dictionary, which holds one class for each key; a label
+that cannot be hashed or compared is not in it.
 
-What would break it: a frame whose column types were guessed from its values, where one odd record changes the type;
-classes or bounds that were read off the data.
+What would break it: a frame whose column types were guessed from its values, where one odd record
+changes the type; classes or bounds that were read off the data.
 
 >>> as_matrix([[1, "secret"], [None, 2.5]])
 array([[1. , nan],

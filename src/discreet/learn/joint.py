@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Least squares from one release of all products of features and target: the solver that yields intervals.
 
-**Guarantee.** The weights, their covariance and the number of rows are a function of one Gaussian mechanism, which takes the
-whole budget: Σ z zᵀ with symmetric noise for z = (x, y), ‖x‖ <= 1 and |y| <= 1 (joint.proof.md, 4).
+**Guarantee.** The weights, their covariance and the number of rows are a function of one Gaussian
+mechanism, which takes the whole budget: Σ z zᵀ with symmetric noise for z = (x, y), ‖x‖ <= 1 and
+|y| <= 1 (joint.proof.md, 4).
 
 Why it holds: ‖z zᵀ‖ = ‖x‖² + y² <= 2 in the Frobenius norm, and ‖z zᵀ - z'z'ᵀ‖ <= 2√2.
 
-What would break it: a target beyond [-1, 1], or a ridge that follows from the data and not from the release.
+What would break it: a target beyond [-1, 1], or a ridge that follows from the data and not from the
+release.
 
-What the covariance means: if targets are linear in the features with errors of one variance, and nothing was clipped, then the
-weights are normal about the true ones, to first order in the noise. If the noise is not small, there is no covariance: the
-weights are then shrunk and biased. The released matrix decides which case it is.
+What the covariance means: if targets are linear in the features with errors of one variance, and
+nothing was clipped, then the weights are normal about the true ones, to first order in the noise.
+If the noise is not small, there is no covariance: the weights are then shrunk and biased. The
+released matrix decides which case it is.
 """
 
 from __future__ import annotations

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """k-means clustering by noisy Lloyd steps: every step releases the size and the sum of each cluster.
 
-**Guarantee.** A step is one Gaussian mechanism with its noise multiplier, whatever the centres are, as long as they
-follow from earlier releases (joint.proof.md, 2).
+**Guarantee.** A step is one Gaussian mechanism with its noise multiplier, whatever the centres are,
+as long as they follow from earlier releases (joint.proof.md, 2).
 
-Why it holds: a row of at most R cells adds α to the size of its cluster, in units of R, and itself to the sum. Together
-that has a norm of at most R√(1 + α²). Two rows in one cluster differ by at most 2R, in different clusters by at most
-√2 R√(1 + α²). The nearest centre is found by comparing whole numbers below 2**53, so it does not depend on the position
-of a row.
+Why it holds: a row of at most R cells adds α to the size of its cluster, in units of R, and itself
+to the sum. Together that has a norm of at most R√(1 + α²). Two rows in one cluster differ by at
+most 2R, in different clusters by at most √2 R√(1 + α²). The nearest centre is found by comparing
+whole numbers below 2**53, so it does not depend on the position of a row.
 
-What would break it: a centre, a radius or a number of steps that follows from the data and not from a release.
+What would break it: a centre, a radius or a number of steps that follows from the data and not from
+a release.
 
-The constants were chosen among some forty variants on eight synthetic sets and on iris and wine, at ε = 0.1, 0.5, 1 and
-4. First centres spread over the box without any release did worse at every ε, and much worse where clusters fill a
-small part of the box.
+The constants were chosen among some forty variants on eight synthetic sets and on iris and wine, at
+ε = 0.1, 0.5, 1 and 4. First centres spread over the box without any release did worse at every ε,
+and much worse where clusters fill a small part of the box.
 """
 
 from __future__ import annotations
@@ -152,29 +153,35 @@ _CONSTANT = 0.5
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """k-means clustering whose centres reveal at most (epsilon, delta) about any one record.
 
-    **Guarantee.** `cluster_centers_` and everything computed from them satisfy `guarantee_`. Features are clipped to
-    their `bounds`, and rows to a distance of `norm` from the middle of the bounds (from zero without bounds). NaN counts
-    as the middle. The fit makes `max_iter` steps, whatever the data are.
+    **Guarantee.** `cluster_centers_` and everything computed from them satisfy `guarantee_`.
+    Features are clipped to their `bounds`, and rows to a distance of `norm` from the middle of the
+    bounds (from zero without bounds). NaN counts as the middle. The fit makes `max_iter` steps,
+    whatever the data are.
 
-    There is no `labels_` and no `inertia_`: the clusters of the records and their distances to the centres are not
-    released. `predict` answers for any row, and its answer about a private row is as private as that row.
+    There is no `labels_` and no `inertia_`: the clusters of the records and their distances to the
+    centres are not released. `predict` answers for any row, and its answer about a private row is
+    as private as that row.
 
-    Why it holds: one Gaussian mechanism for mean and covariance (a fifth of the budget) and one for each step. A row adds
-    (αR, x) to its cluster, with a norm of at most R√(1 + α²) (joint.proof.md, 2 and 3). The cluster of a row is found in
-    whole numbers, from that row and from released centres alone.
+    Why it holds: one Gaussian mechanism for mean and covariance (a fifth of the budget) and one for
+    each step. A row adds (αR, x) to its cluster, with a norm of at most R√(1 + α²) (joint.proof.md,
+    2 and 3). The cluster of a row is found in whole numbers, from that row and from released
+    centres alone.
 
     What would break it: bounds or centres that were read off the data.
 
     Parameters:
 
     - `n_clusters`: how many clusters. `max_iter`: how many steps; the budget is split among them.
-    - `init`: `"sobol"`, or an array of public centres, and then the whole budget goes to the steps. Sobol points do not
-      depend on the data; they are mapped to a normal distribution with the released mean and covariance.
+    - `init`: `"sobol"`, or an array of public centres, and then the whole budget goes to the steps.
+      Sobol points do not depend on the data; they are mapped to a normal distribution with the
+      released mean and covariance.
     - `epsilon`, `delta`: how much one fit may reveal. There is no default.
-    - `bounds`: the low and the high end of the features, each one number or one number per feature. `norm`: the greatest
-      distance of a row from their middle. One of the two is needed.
-    - `relation`: `"add-remove"`, where the number of rows is secret, or `"replace"`, where it is public.
-    - `session`: is charged before the data are read. `unit`: what one row stands for, as the session protects it.
+    - `bounds`: the low and the high end of the features, each one number or one number per feature.
+      `norm`: the greatest distance of a row from their middle. One of the two is needed.
+    - `relation`: `"add-remove"`, where the number of rows is secret, or `"replace"`, where it is
+      public.
+    - `session`: is charged before the data are read. `unit`: what one row stands for, as the
+      session protects it.
     - `progress`: True for a progress bar, or a function of (steps done, steps in total).
 
     >>> import numpy as np

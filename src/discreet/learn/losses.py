@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Losses of linear models by their slope: how a record pushes the score that the model gives it.
 
-A slope is a function of one record's score and target, so it may be anything at all: privacy rests on clipping it.
+A slope is a function of one record's score and target, so it may be anything at all: privacy rests
+on clipping it.
 """
 
 from __future__ import annotations

@@ -4,17 +4,19 @@
     objective = RegularisedLoss(rows, Logistic(), ridge=1.0, push=b)      # b has the shape of the weights
     objective.minimiser(2**-24).cells(grid)                               # on a grid, exactly
 
-**Guarantee.** At the point that is returned the gradient of Σ loss + (ridge/2)·‖w‖² + b·w has at most the stated norm, in
-real arithmetic and whatever the rows are; so the point is no further than that norm / ridge from the exact minimiser.
+**Guarantee.** At the point that is returned the gradient of Σ loss + (ridge/2)·‖w‖² + b·w has at
+most the stated norm, in real arithmetic and whatever the rows are; so the point is no further than
+that norm / ridge from the exact minimiser.
 
-Why it holds: the objective is strongly convex, and the gradient is evaluated with a bound on its error. Scores and sums
-over rows are exact: rows, weights and slopes are split into whole numbers whose sums stay below 2**53. What remains is
-the evaluation of one slope for each row, for which `_slack` allows several times what the functions used are off by.
+Why it holds: the objective is strongly convex, and the gradient is evaluated with a bound on its
+error. Scores and sums over rows are exact: rows, weights and slopes are split into whole numbers
+whose sums stay below 2**53. What remains is the evaluation of one slope for each row, for which
+`_slack` allows several times what the functions used are off by.
 
-How: Newton's method. A step is halved until the slope along it is still negative at its end, which lowers a convex
-function, or it is taken whole if it halves the least gradient seen so far. In real arithmetic both can happen
-only so often (output.proof.md), for every set of rows. Nothing is returned without the certificate, no data set is an
-error, and the number of steps is not revealed.
+How: Newton's method. A step is halved until the slope along it is still negative at its end, which
+lowers a convex function, or it is taken whole if it halves the least gradient seen so far. In real
+arithmetic both can happen only so often (output.proof.md), for every set of rows. Nothing is
+returned without the certificate, no data set is an error, and the number of steps is not revealed.
 
 What would break it: a limit on the number of steps after which something else is returned.
 """
@@ -86,8 +88,9 @@ def certifiable_norm(loss: Loss, scores: int, wanted: float) -> float:
 def _slack(loss: Loss, scores: int) -> float:
     """How far the computed slopes of one row may be off in norm, the sum over rows included.
 
-    A score is off by 2**-53 of itself, and no score times its curvature exceeds 1.5 (of targets within ±1); functions
-    are good to a few units in the last place, and a slope is rounded to 2**-54 of its greatest.
+    A score is off by 2**-53 of itself, and no score times its curvature exceeds 1.5 (of targets
+    within ±1); functions are good to a few units in the last place, and a slope is rounded to
+    2**-54 of its greatest.
     """
     if isinstance(loss, Softmax):
         return _EXACT * (scores + 8) / 4

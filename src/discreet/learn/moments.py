@@ -5,12 +5,14 @@
     released.matrix          # Σ x xᵀ + noise, for rows of norm at most 1
     released.spread          # the standard deviation of its diagonal
 
-**Guarantee.** The matrix is a function of one Gaussian mechanism with this noise multiplier (moments.proof.md): the
-diagonal has noise N(0, s²), each entry off it N(0, s²/2) with its mirror image the same, s = noise · sensitivity, and
-the sensitivity in the Frobenius norm is 1 under add/remove and √2 under replace-one.
+**Guarantee.** The matrix is a function of one Gaussian mechanism with this noise multiplier
+(moments.proof.md): the diagonal has noise N(0, s²), each entry off it N(0, s²/2) with its mirror
+image the same, s = noise · sensitivity, and the sensitivity in the Frobenius norm is 1 under
+add/remove and √2 under replace-one.
 
-Why it holds: x xᵀ has Frobenius norm ‖x‖² <= 1, and ‖x xᵀ - y yᵀ‖² = ‖x‖⁴ + ‖y‖⁴ - 2 (x·y)² <= 2. That noise is
-white in the Frobenius inner product, where an entry off the diagonal counts twice. Sums of whole numbers are exact.
+Why it holds: x xᵀ has Frobenius norm ‖x‖² <= 1, and ‖x xᵀ - y yᵀ‖² = ‖x‖⁴ + ‖y‖⁴ - 2 (x·y)² <= 2.
+That noise is white in the Frobenius inner product, where an entry off the diagonal counts twice.
+Sums of whole numbers are exact.
 
 What would break it: rows that are longer than declared; floats in the sum.
 """

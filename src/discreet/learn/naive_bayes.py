@@ -28,13 +28,14 @@ _LEAST = 0.003  # of a variance on [-1, 1]
 class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Naive Bayes with normal features that reveals at most (epsilon, delta) about any one record.
 
-    **Guarantee.** `class_count_`, `class_prior_`, `theta_` and `var_` together, and every prediction, satisfy
-    `guarantee_`. Classes and bounds are declared. A row with an undeclared label is left out, a feature outside its
-    bounds counts as the bound, and NaN counts as the middle. Many classes cost as much as one, because a row is in one
-    class only.
+    **Guarantee.** `class_count_`, `class_prior_`, `theta_` and `var_` together, and every
+    prediction, satisfy `guarantee_`. Classes and bounds are declared. A row with an undeclared
+    label is left out, a feature outside its bounds counts as the bound, and NaN counts as the
+    middle. Many classes cost as much as one, because a row is in one class only.
 
-    Why it holds: one Gaussian mechanism on (count, Σx, Σx²) of every class and feature (joint.proof.md, 1).
-    Variances that few rows support are drawn towards the variance over all classes, which is post-processing.
+    Why it holds: one Gaussian mechanism on (count, Σx, Σx²) of every class and feature
+    (joint.proof.md, 1). Variances that few rows support are drawn towards the variance over all
+    classes, which is post-processing.
 
     What would break it: bounds or classes that were read off the data.
 
@@ -42,10 +43,12 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # sc
 
     - `epsilon`, `delta`: how much one fit may reveal. There is no default.
     - `bounds`: the low and the high end of the features, each one number or one number per feature.
-    - `classes`: every label that can occur. `priors`: public probabilities of the classes, in the sorted order of the
-      labels; without them the released counts are used.
-    - `relation`: `"add-remove"`, where the number of rows is secret, or `"replace"`, where it is public.
-    - `session`: is charged before the data are read. `unit`: what one row stands for, as the session protects it.
+    - `classes`: every label that can occur. `priors`: public probabilities of the classes, in the
+      sorted order of the labels; without them the released counts are used.
+    - `relation`: `"add-remove"`, where the number of rows is secret, or `"replace"`, where it is
+      public.
+    - `session`: is charged before the data are read. `unit`: what one row stands for, as the
+      session protects it.
     - `progress` has no effect: there is only one release.
 
     >>> import numpy as np

@@ -7,23 +7,27 @@
 
     Σ loss + (Λ/2)·‖w‖² + b·w,    b ~ N(0, σ²).
 
-The exact minimiser has a known curve δ(ε) (objective.proof.md). For binary logistic regression with records that are added or
-removed, its δ at the ε of the budget is exactly that of the Gaussian mechanism with parameter 1/σ, with Λ = 1/(ε + 1/2σ²).
-The distance between w and the minimiser is paid for as a Gaussian release of a 400th of the budget.
+The exact minimiser has a known curve δ(ε) (objective.proof.md). For binary logistic regression with
+records that are added or removed, its δ at the ε of the budget is exactly that of the Gaussian
+mechanism with parameter 1/σ, with Λ = 1/(ε + 1/2σ²). The distance between w and the minimiser is
+paid for as a Gaussian release of a 400th of the budget.
 
-Each curve is never below the δ of the mechanism at any ε >= 0, in both directions. The guarantee is a pair of probability
-tables whose curve is never below the given one; at ε = `through` it equals it.
+Each curve is never below the δ of the mechanism at any ε >= 0, in both directions. The guarantee is
+a pair of probability tables whose curve is never below the given one; at ε = `through` it equals
+it.
 
-Why it holds: the minimiser determines b and the other way round, so its density is that of b times a determinant. One record
-changes the determinant by a factor of at most 1 + curvature/Λ and moves b by its gradient. For the logistic loss the
-curvature s(1 - s) vanishes exactly where the gradient s is greatest: the two losses do not add up.
+Why it holds: the minimiser determines b and the other way round, so its density is that of b times
+a determinant. One record changes the determinant by a factor of at most 1 + curvature/Λ and moves b
+by its gradient. For the logistic loss the curvature s(1 - s) vanishes exactly where the gradient s
+is greatest: the two losses do not add up.
 
-A mechanism's δ is convex in e^ε, so it lies below the lines that connect points above it. A pair with that curve for ε >= 0,
-and mirrored below, dominates in both directions. It is a pair because of what any (ε, δ) implies at ε = 0: at most
-tanh(ε/2)·(1 - δ) + δ.
+A mechanism's δ is convex in e^ε, so it lies below the lines that connect points above it. A pair
+with that curve for ε >= 0, and mirrored below, dominates in both directions. It is a pair because
+of what any (ε, δ) implies at ε = 0: at most tanh(ε/2)·(1 - δ) + δ.
 
-When to use it: two classes, one fit, few rows. What would break it: Λ or σ that were chosen by the data, an answer without a
-certificate that it is near the minimiser, a loss whose curvature differs from the one stated here.
+When to use it: two classes, one fit, few rows. What would break it: Λ or σ that were chosen by the
+data, an answer without a certificate that it is near the minimiser, a loss whose curvature differs
+from the one stated here.
 """
 
 from __future__ import annotations
@@ -57,8 +61,10 @@ __all__ = ["CornerCurve", "Curve", "LogisticCurve", "ObjectivePerturbation", "gu
 
 
 _KNOTS = 400
-_FAR = 1e-10  # the share of δ at which a curve is cut off; what lies beyond counts as lost
-_UP = 1 + 1e-9  # far more than the rounding of the formulas below
+# The fraction of δ at which a curve is cut off; what lies beyond counts as lost.
+_FAR = 1e-10
+# Far more than the rounding of the formulas below.
+_UP = 1 + 1e-9
 _LEAST = 1e-305
 
 
@@ -74,8 +80,8 @@ class Curve(ABC):
 class LogisticCurve(Curve):
     """The binary logistic loss: `mu` = row norm / noise, `bend` = row norm² / ridge - mu²/2 (Theorem 1 of the proof).
 
-    From ε = bend on it is the curve of the Gaussian mechanism with parameter mu. Below, one record's loss is at
-    most (A + bend)²/(4·bend) where the Gaussian's would be A in ±bend.
+    From ε = bend on it is the curve of the Gaussian mechanism with parameter mu. Below, one
+    record's loss is at most (A + bend)²/(4·bend) where the Gaussian's would be A in ±bend.
     """
 
     mu: float

@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Output perturbation: minimise the regularised loss, then add noise to the answer.
 
-**Guarantee.** A noisy count of the rows (a fiftieth of the budget; none where the number of rows is public), then the
-minimiser of Σ loss + (Λ/2)·‖w‖² on a grid with Gaussian noise; Λ follows from that count and from public numbers.
-Together they are the Gaussian mechanism that the budget allows (output.proof.md).
+**Guarantee.** A noisy count of the rows (a fiftieth of the budget; none where the number of rows is
+public), then the minimiser of Σ loss + (Λ/2)·‖w‖² on a grid with Gaussian noise; Λ follows from
+that count and from public numbers. Together they are the Gaussian mechanism that the budget allows
+(output.proof.md).
 
-Why it holds: the objective is Λ-strongly convex and the gradient of one record has a norm of at most L, so one record moves
-the minimiser by at most L/Λ, and a point whose gradient is at most τ by (L + 2τ)/Λ; (2L + 2τ)/Λ if it is replaced. L is 1
-for the logistic loss, √2 for the softmax, √k for k hinge losses, the width for Huber's. The squared loss has no such L and
-is refused.
+Why it holds: the objective is Λ-strongly convex and the gradient of one record has a norm of at
+most L, so one record moves the minimiser by at most L/Λ, and a point whose gradient is at most τ by
+(L + 2τ)/Λ; (2L + 2τ)/Λ if it is replaced. L is 1 for the logistic loss, √2 for the softmax, √k for
+k hinge losses, the width for Huber's. The squared loss has no such L and is refused.
 
-When to use it: if the proof has to fit on a page. The noise does not shrink when rows agree, so other solvers are better.
-What would break it: a Λ that was read off the data, an intercept without penalty, an answer without a certificate.
+When to use it: if the proof has to fit on a page. The noise does not shrink when rows agree, so
+other solvers are better. What would break it: a Λ that was read off the data, an intercept without
+penalty, an answer without a certificate.
 """
 
 from __future__ import annotations
@@ -43,8 +45,10 @@ __all__ = ["OutputPerturbation", "noisy_point", "refuse_too_many_weights"]
 
 Reals = npt.NDArray[np.float64]
 
-_TOLERANCE = 2.0**-18  # of the pull of one record: the greatest norm of the gradient at the answer
-_COUNTING = 0.02  # of the budget
+# The greatest norm of the gradient at the answer, as a fraction of that of one record.
+_TOLERANCE = 2.0**-18
+# The fraction of the budget for the number of rows.
+_COUNTING = 0.02
 _LEAST_RIDGE = 1e-3
 _UP = 1 + 1e-12
 

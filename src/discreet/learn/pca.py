@@ -26,28 +26,30 @@ _LEAST = 1e-12  # of a variance that whitening divides by, as a part of the larg
 class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Principal components that reveal at most (epsilon, delta) about any one record.
 
-    **Guarantee.** All attributes together, and everything computed from them, satisfy `guarantee_`. Features are clipped
-    to their `bounds`, and rows to a distance of `norm` from the middle of the bounds (from zero without bounds). NaN
-    counts as the middle.
+    **Guarantee.** All attributes together, and everything computed from them, satisfy `guarantee_`.
+    Features are clipped to their `bounds`, and rows to a distance of `norm` from the middle of the
+    bounds (from zero without bounds). NaN counts as the middle.
 
-    Why it holds: one Gaussian mechanism on Σ(x, v)(x, v)ᵀ for a constant v (joint.proof.md, 3); mean, count,
-    covariance and components are read from it.
+    Why it holds: one Gaussian mechanism on Σ(x, v)(x, v)ᵀ for a constant v (joint.proof.md, 3);
+    mean, count, covariance and components are read from it.
 
-    What would break it: bounds that were read off the data. The rows that `transform` returns are as private as those
-    it was given.
+    What would break it: bounds that were read off the data. The rows that `transform` returns are
+    as private as those it was given.
 
-    Noise adds to the variances of weak components. Do not trust components whose variance is below about √(2d) times the
-    standard deviation of the noise.
+    Noise adds to the variances of weak components. Do not trust components whose variance is below
+    about √(2d) times the standard deviation of the noise.
 
     Parameters:
 
-    - `n_components`: how many components, or the fraction of the variance (between 0 and 1) that they shall explain;
-      None for all. `whiten`: scale the coordinates to variance 1.
+    - `n_components`: how many components, or the fraction of the variance (between 0 and 1) that
+      they shall explain; None for all. `whiten`: scale the coordinates to variance 1.
     - `epsilon`, `delta`: how much one fit may reveal. There is no default.
-    - `bounds`: the low and the high end of the features, each one number or one number per feature. `norm`: the greatest
-      distance of a row from their middle. One of the two is needed.
-    - `relation`: `"add-remove"`, where the number of rows is secret, or `"replace"`, where it is public.
-    - `session`: is charged before the data are read. `unit`: what one row stands for, as the session protects it.
+    - `bounds`: the low and the high end of the features, each one number or one number per feature.
+      `norm`: the greatest distance of a row from their middle. One of the two is needed.
+    - `relation`: `"add-remove"`, where the number of rows is secret, or `"replace"`, where it is
+      public.
+    - `session`: is charged before the data are read. `unit`: what one row stands for, as the
+      session protects it.
     - `progress` has no effect: there is only one release.
 
     >>> import numpy as np

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where rows and targets really lie inside bounds that are too wide: noisy counts of shells and of bins.
+"""Where rows and targets really lie inside bounds that are too wide: noisy histograms of lengths and of targets.
 
     narrowed = NarrowedProblem.release(problem, noise=50.0)      # the same problem in a smaller box
-    narrowed.problem, narrowed.weights(found)             # … and its weights on the rows of the declared box
+    narrowed.problem, narrowed.weights(weights)           # … and its weights on the rows of the declared box
 
-**Guarantee.** Each release is a vector of whole-number counts, of which one record moves one by 1 (replacing it moves two), with
-Gaussian noise of the given multiplier. Everything else is a function of those counts and of public numbers.
+**Guarantee.** Each release is a vector of whole-number counts, of which one record moves one by 1
+(replacing it moves two), with Gaussian noise of the given multiplier. Everything else is a function
+of those counts and of public numbers.
 
-Why it holds: a record lies in one shell by the length of its row in whole cells, and in one bin by its target; both depend on
-that record and on the ends of the shells and bins alone. The box that follows only shortens rows, the range only clips
-targets; what comes after takes them as if they had been declared.
+Why it holds: a record lies in one shell by the length of its row in whole cells, and in one bin by
+its target; both depend on that record and on the ends of the shells and bins alone. The box that
+follows only shortens rows, the range only clips targets; what comes after takes them as if they had
+been declared.
 
-Why it helps: noise is in proportion to the longest row that is allowed. Bounds that are ten times too wide make it ten times
-too large, in every release that follows.
+Why it helps: noise is in proportion to the longest row that is allowed. Bounds that are ten times
+too wide make it ten times too large, in every release that follows.
 """
 
 from __future__ import annotations
@@ -44,9 +46,9 @@ Ints = npt.NDArray[np.int64]
 #: Shells by length: the first holds rows longer than 2**-½ of the longest allowed one, each next is as much shorter.
 _SHELLS = 12
 _BINS = 20
-#: Counts that add up to less than so many times their noise tell nothing, and bins need this many to be believed.
+#: Counts whose sum is below this many times their noise are ignored, and so are single bins below the second number.
 _SEEN, _CORE = 12.0, 2.5
-#: The share of rows that may be shortened, and the share that the core of a target must hold.
+#: The fraction of rows that may be shortened, and the fraction that the core of a target must hold.
 _OUTSIDE, _INSIDE = 0.02, 0.75
 
 
@@ -79,9 +81,9 @@ class NarrowedProblem:
         narrow = cls(replace(problem, box=smaller, penalty=problem.penalty / ratio**2), ratio)
         return narrow._with_targets(spread) if is_regression(problem) else narrow
 
-    def weights(self, found: Reals) -> Reals:
+    def weights(self, weights: Reals) -> Reals:
         """Weights on the rows of this problem as weights on those of the declared box, for targets as they were declared."""
-        out = found * self.half
+        out = weights * self.half
         out[:-1] /= self.ratio
         out[-1] += self.middle * self.problem.box.length / self.problem.box.constant
         return out
@@ -112,14 +114,15 @@ def row_shells(problem: Problem) -> Ints:
 
 def count_shells(squares: Reals, longest: float) -> Ints:
     """How many squared lengths lie in each shell, from the one that ends at the square `longest`."""
-    ends = longest * 2.0 ** -np.arange(1, _SHELLS)  # falling
-    return np.bincount((squares[:, None] < ends).sum(axis=1), minlength=_SHELLS).astype(np.int64)
+    edges = longest * 2.0 ** -np.arange(1, _SHELLS)
+    return np.bincount((squares[:, None] < edges).sum(axis=1), minlength=_SHELLS).astype(np.int64)
 
 
 def length_ratio(counts: Reals, spread: float, *, all_rows: bool = False) -> float:
     """The share of the declared length that all but a few rows keep within; 1 where the counts tell nothing.
 
-    For intervals hardly a row may be shortened: then none that the noise shows, and one more shell is kept beyond those.
+    For intervals hardly a row may be shortened: then none that the noise shows, and one more shell
+    is kept beyond those.
     """
     total = float(counts.sum())
     if total < _SEEN * spread:
@@ -140,11 +143,11 @@ def count_bins(values: Reals, low: float, high: float) -> Ints:
 
 def core_range(counts: Reals, spread: float, low: float, high: float) -> tuple[float, float]:
     """The ends of the bins that hold most values, widened by their own width and a bin; the same ends if none stand out."""
-    found = np.flatnonzero(counts > _CORE * spread)
+    trusted = np.flatnonzero(counts > _CORE * spread)
     total = float(counts.sum())
-    if not found.size or total < _SEEN * spread:
+    if not trusted.size or total < _SEEN * spread:
         return low, high
-    first, last = int(found[0]), int(found[-1]) + 1
+    first, last = int(trusted[0]), int(trusted[-1]) + 1
     if counts[first:last].sum() < _INSIDE * total:
         return low, high
     step, width = (high - low) / _BINS, last - first + 1

@@ -27,29 +27,32 @@ Reals = npt.NDArray[np.float64]
 class LinearRegression(LinearRegressor):
     """Least squares whose coefficients reveal at most (epsilon, delta) about any one record.
 
-    **Guarantee.** `guarantee_` holds for the coefficients and for everything computed from them. If one row is added or
-    removed (`relation="replace"`: exchanged), no probability changes by more than a factor of e^ε, except for δ. Bounds
-    of the features and of the target are declared and never read off the data. Values outside are clipped, and NaN
-    counts as the middle.
+    **Guarantee.** `guarantee_` holds for the coefficients and for everything computed from them. If
+    one row is added or removed (`relation="replace"`: exchanged), no probability changes by more
+    than a factor of e^ε, except for δ. Bounds of the features and of the target are declared and
+    never read off the data. Values outside are clipped, and NaN counts as the middle.
 
-    Why it holds: by the proof of the solver. `whitened` (the default up to 2,000 features), `gradient`, `joint` (one
-    release, from which confidence intervals follow) and `adassp` are explained in the files with these names.
+    Why it holds: by the proof of the solver. `whitened` (the default up to 2,000 features),
+    `gradient`, `joint` (one release, from which confidence intervals follow) and `adassp` are
+    explained in the files with these names.
 
     What would break it: bounds or an ε that were chosen by looking at the data.
 
     Parameters:
 
     - `epsilon`, `delta`: how much one fit may reveal. There is no default.
-    - `bounds`: the low and the high end of the features, each one number or one number per feature. Values outside are
-      clipped. `norm`: the greatest length of a row after each feature was scaled to [-1, 1]; longer rows are shortened.
-      One of the two is needed.
+    - `bounds`: the low and the high end of the features, each one number or one number per feature.
+      Values outside are clipped. `norm`: the greatest length of a row after each feature was scaled
+      to [-1, 1]; longer rows are shortened. One of the two is needed.
     - `target_bounds`: the low and the high end of the target. Targets outside are clipped.
     - `solver`: how the model is fitted; see the reference page "Solvers".
-    - `relation`: `"add-remove"`, where the number of rows is secret, or `"replace"`, where it is public.
-    - `session`: is charged before the data are read. `unit`: what one row stands for, as the session protects it.
+    - `relation`: `"add-remove"`, where the number of rows is secret, or `"replace"`, where it is
+      public.
+    - `session`: is charged before the data are read. `unit`: what one row stands for, as the
+      session protects it.
     - `progress`: True for a progress bar, or a function of (steps done, steps in total).
-    - `inference`: True spends 8 % of the same budget on what the confidence intervals of the default solver need; see
-      `conf_int`.
+    - `inference`: True spends 8 % of the same budget on what the confidence intervals of the
+      default solver need; see `conf_int`.
 
     >>> import numpy as np
     >>> X = np.linspace(-1, 1, 2000).reshape(-1, 1)
@@ -69,8 +72,9 @@ class LinearRegression(LinearRegressor):
     def conf_int(self, confidence: float = 0.95) -> Intervals:
         """Confidence intervals of the coefficients and the intercept, after `inference=True` or `solver="joint"`.
 
-        They cover the noise as well as the sampling error, provided that targets are linear in the features with errors
-        of one variance. If the releases do not support intervals, they are refused with the reason (DP301).
+        They cover the noise as well as the sampling error, provided that targets are linear in the
+        features with errors of one variance. If the releases do not support intervals, they are
+        refused with the reason (DP301).
         """
         return self._intervals(confidence)
 
@@ -83,7 +87,8 @@ class Ridge(LinearRegression):
 
     Why it holds: the penalty depends on no record, so the proof of the solver applies unchanged.
 
-    What would break it: an `alpha` that was chosen by looking at the data (use `tune`, which pays for that).
+    What would break it: an `alpha` that was chosen by looking at the data (use `tune`, which pays
+    for that).
 
     Parameters: those of `LinearRegression`, and `alpha`, the weight of the penalty (0 or more).
 
@@ -114,8 +119,8 @@ class HuberRegression(LinearRegressor):
 
     What would break it: bounds, a width or an ε that were chosen by looking at the data.
 
-    Parameters: those of `LinearRegression` without `inference`, and `width` in units of the target. Without a `width` it
-    is a tenth of the distance between the target's bounds.
+    Parameters: those of `LinearRegression` without `inference`, and `width` in units of the target.
+    Without a `width` it is a tenth of the distance between the target's bounds.
 
     >>> import numpy as np
     >>> X = np.linspace(-1, 1, 2000).reshape(-1, 1)

@@ -27,23 +27,25 @@ _NARROWEST = 0.05
 class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Standardise features by means and variances that reveal at most (epsilon, delta) about any one record.
 
-    **Guarantee.** `mean_`, `var_`, `scale_` and `n_samples_seen_` together, and everything computed from them,
-    satisfy `guarantee_`. Values outside `bounds` count as the bound, and NaN counts as the middle. Under
-    `relation="replace"` the number of rows is public. A scale is never below 2.5 % of the width of the bounds, nor
-    below what can be distinguished from noise.
+    **Guarantee.** `mean_`, `var_`, `scale_` and `n_samples_seen_` together, and everything computed
+    from them, satisfy `guarantee_`. Values outside `bounds` count as the bound, and NaN counts as
+    the middle. Under `relation="replace"` the number of rows is public. A scale is never below 2.5
+    % of the width of the bounds, nor below what can be distinguished from noise.
 
     Why it holds: one Gaussian mechanism on (count, Σx, Σx²) of all features (joint.proof.md, 1).
 
-    What would break it: bounds that were read off the data. The rows that `transform` returns are as private as the
-    rows that it was given: only the mean and the scale were released.
+    What would break it: bounds that were read off the data. The rows that `transform` returns are
+    as private as the rows that it was given: only the mean and the scale were released.
 
     Parameters:
 
     - `epsilon`, `delta`: how much one fit may reveal. There is no default.
     - `bounds`: the low and the high end of the features, each one number or one number per feature.
     - `with_mean`: shift to mean 0. `with_std`: scale to variance 1.
-    - `relation`: `"add-remove"`, where the number of rows is secret, or `"replace"`, where it is public.
-    - `session`: is charged before the data are read. `unit`: what one row stands for, as the session protects it.
+    - `relation`: `"add-remove"`, where the number of rows is secret, or `"replace"`, where it is
+      public.
+    - `session`: is charged before the data are read. `unit`: what one row stands for, as the
+      session protects it.
     - `progress` has no effect: there is only one release.
 
     >>> import numpy as np

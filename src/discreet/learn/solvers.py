@@ -3,9 +3,9 @@
 
 A solver states its guarantee before it reads the data, and then fits.
 
-`auto` means `whitened`, whose matrix has a row and a column for each feature, or `gradient` where that matrix would be too
-large: from 2,000 features on, or where a sparse table stays sparse. Public facts decide: the number of features, how the
-table is stored, and whether its bounds keep zeros.
+`auto` means `whitened`, whose matrix has a row and a column for each feature, or `gradient` where
+that matrix would be too large: from 2,000 features on, or where a sparse table stays sparse. Public
+facts decide: the number of features, how the table is stored, and whether its bounds keep zeros.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ Bools = npt.NDArray[np.bool_]
 class Problem:
     """What is to be fitted: rows in a box, a column of targets for each score, which rows count, a loss and a budget.
 
-    `box`, `loss`, `budget` and the number of scores are public; `data`, `targets` and `keep` are not.
+    `box`, `loss`, `budget` and the number of scores are public; `data`, `targets` and `keep` are
+    not.
     """
 
     box: Box

@@ -4,14 +4,17 @@
     best = tune([LogisticRegression(norm=1, …), LogisticRegression(norm=2, …)], X, y, mean_runs=10)
     best.predict(X_new); best.guarantee_
 
-**Guarantee.** `guarantee_` of the result covers the whole search: a secret, random number of trials, each with a candidate that
-is chosen uniformly at random. Only the best trial is released (`mechanisms.select_best`).
+**Guarantee.** `guarantee_` of the result covers the whole search: a secret, random number of
+trials, each with a candidate that is chosen uniformly at random. Only the best trial is released
+(`mechanisms.select_best`).
 
-Why it holds: in each trial every record is assigned at random either to the fit or to the judging. A record is in one part only,
-so a trial costs as much as its more expensive part (parallel composition, add/remove). The judgement is one noisy sum in which
-a record counts between -1 and 1. The cost of releasing the best of the trials is proved in privacy/selection.proof.md.
+Why it holds: in each trial every record is assigned at random either to the fit or to the judging.
+A record is in one part only, so a trial costs as much as its more expensive part (parallel
+composition, add/remove). The judgement is one noisy sum in which a record counts between -1 and 1.
+The cost of releasing the best of the trials is proved in privacy/selection.proof.md.
 
-What would break it: an estimator whose prediction for one row depends on the other rows; publishing how long the search took.
+What would break it: an estimator whose prediction for one row depends on the other rows; publishing
+how long the search took.
 """
 
 from __future__ import annotations
@@ -65,16 +68,18 @@ def tune(
 ) -> E:
     """Fit candidates to random parts of the records, judge each fit by the rest, and return the best one, fitted.
 
-    **Guarantee.** `guarantee_` of the result covers the whole search, not only the fit that is returned. How many trials
-    were made, and all other fits, stay secret.
+    **Guarantee.** `guarantee_` of the result covers the whole search, not only the fit that is
+    returned. How many trials were made, and all other fits, stay secret.
 
     Why it holds: `mechanisms.select_best` and its proof, privacy/selection.proof.md.
 
-    What would break it: candidates that were chosen by looking at the data; publishing how long the search took.
+    What would break it: candidates that were chosen by looking at the data; publishing how long the
+    search took.
 
-    Parameters: `estimators` are private classifiers or regressions that are not fitted, with `relation="add-remove"`;
-    `mean_runs` is the mean number of trials; `held_out` is the fraction of the records by which a trial is judged;
-    `session` is charged before the data are read (by default the session that all candidates share).
+    Parameters: `estimators` are private classifiers or regressions that are not fitted, with
+    `relation="add-remove"`; `mean_runs` is the mean number of trials; `held_out` is the fraction of
+    the records by which a trial is judged; `session` is charged before the data are read (by
+    default the session that all candidates share).
 
     >>> from discreet.learn import LogisticRegression
     >>> X = np.linspace(-1, 1, 4000).reshape(-1, 1)

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noisy gradient descent in coordinates that a private second-moment matrix has made round: the default solver.
+"""Noisy gradient descent in coordinates that a private second-moment matrix whitens: the default solver.
 
-**Guarantee.** Gaussian releases of counts that say where rows and targets lie (`ranges`, a fiftieth of the budget each), of the
-second moments (a fifth), and of 100 gradients (the rest); nothing else leaves the data, and together they are exactly the
-Gaussian mechanism that the budget allows.
+**Guarantee.** Gaussian releases of histograms of the lengths of rows and of the targets (`ranges`,
+a fiftieth of the budget each), of the second moments (a fifth), and of 100 gradients (the rest).
+Nothing else leaves the data, and together they are exactly the Gaussian mechanism that the budget
+allows.
 
-Why it works: with rows z = Wᵀx whose second moment is nearly the identity all directions are learned at one rate. For
-classes they are taken about the mean of the features. The clip grows with the number of rows, so that the fit tends to the
-one without privacy; the noise that this costs stays below half of the sampling error unless classes are rare. Every number that steers the descent, that mean and the number of
-rows among them, is read from the released matrix. The constants were chosen on other data sets than those that the
-benchmarks report; no user has to tune them.
+Why it works: if the second moment of the rows z = Wᵀx is nearly the identity, all directions are
+learned at the same rate. For classes the rows are centred at the mean of the features. The clip
+norm grows with the number of rows, so that the fit tends to the fit without privacy; the noise that
+this costs stays below half of the sampling error unless classes are rare. Every number that steers
+the descent, also that mean and the number of rows, is read from the released matrix. The constants
+were chosen on other data sets than those that the benchmarks report; users need not tune them.
 """
 
 from __future__ import annotations
@@ -34,15 +36,22 @@ __all__ = ["WhitenedDescent", "row_count"]
 
 Reals = npt.NDArray[np.float64]
 
-_COUNTS = 0.02  # of the budget, for the counts that say how long rows and how far apart targets are, each
-_SHARE = 0.2  # for the matrix
+# The fraction of the budget for each histogram of lengths or of targets.
+_COUNTS = 0.02
+# The fraction of the budget for the matrix.
+_MATRIX = 0.2
 _STEPS = 100
 _MOMENTUM = 0.8
-_FLOOR = 0.25  # eigenvalues below this part of the noise's own are not believed
-_OF_CLASSES, _OF_TARGETS = 0.2, 0.02  # how fast the clip grows where hardly a record may be clipped
-_SETTLE = 0.25  # how much shorter the later steps are then
-_CONSTANT = 0.2  # how long the constant is beside round features, where there is little to learn from
-_ROW_BITS, _LEAST_ROW_BITS = 12, 6  # a typical row is 2**12 cells long, less where slopes need the digits
+# Eigenvalues below this fraction of the largest eigenvalue of the noise are not trusted.
+_FLOOR = 0.25
+# How fast the clip grows where hardly a record may be clipped.
+_OF_CLASSES, _OF_TARGETS = 0.2, 0.02
+# How much shorter the later steps are then.
+_SETTLE = 0.25
+# The length of the constant beside whitened features, where there is little to learn from.
+_CONSTANT = 0.2
+# A typical row is 2**12 cells long, less where slopes need the digits.
+_ROW_BITS, _LEAST_ROW_BITS = 12, 6
 
 
 class WhitenedDescent(Solver):
@@ -80,11 +89,11 @@ class WhitenedDescent(Solver):
             )
         slope = _clip_slope(signal, count, problem, float(np.linalg.norm(turn, 2)))
         rows, clip = _whitened_rows(problem, turn, slope), slope * math.sqrt(box.width)
-        asked = turn.T @ (problem.penalty[:, None] * turn) / count
-        rate = loss.pace / (loss.curvature + float(np.linalg.norm(asked, 2)))
+        penalty = turn.T @ (problem.penalty[:, None] * turn) / count
+        rate = loss.pace / (loss.curvature + float(np.linalg.norm(penalty, 2)))
         # where noise sways the weights, probabilities are averaged over it, and larger coefficients make up for that
         settle = _SETTLE if problem.inference and not is_regression(problem) else 1.0
-        found = descend(
+        weights = descend(
             rows,
             loss,
             np.zeros((box.width, problem.scores)),
@@ -93,18 +102,18 @@ class WhitenedDescent(Solver):
             steps=_STEPS,
             rate=rate,
             momentum=_MOMENTUM,
-            penalty=asked + _ridge(problem, signal) * np.eye(box.width),
+            penalty=penalty + _ridge(problem, signal) * np.eye(box.width),
             count=count,
             relation=budget.relation,
             settle=settle,
             progress=problem.progress,
         )
         is_too_noisy = count <= _least_count(released, box)
-        fit = FittedWeights(narrowed.weights(turn @ found), count, slope, is_too_noisy=is_too_noisy)
+        fit = FittedWeights(narrowed.weights(turn @ weights), count, slope, is_too_noisy=is_too_noisy)
         if not problem.inference:
             return fit
         push = each * clip * (2 if budget.relation == "replace" else 1) / count
-        descent = DescentRun(rows, found, clip, push, rate, _MOMENTUM, settle, _STEPS, count)
+        descent = DescentRun(rows, weights, clip, push, rate, _MOMENTUM, settle, _STEPS, count)
         return _with_covariance(fit, narrowed, turn, descent)
 
     def explain(self, problem: Problem) -> list[str]:
@@ -121,7 +130,7 @@ _FOR_INTERVALS = "{:.0%} of the budget was for confidence intervals: it released
 
 
 def _ridge(problem: Problem, signal: float) -> float:
-    """What draws weights on targets to zero where there is little to learn from; an interval would leave it out."""
+    """A ridge for regressions with few rows. Intervals would not cover its bias, so fits with intervals have none."""
     return min(1.0, 0.05 / signal) if isinstance(problem.loss, Squared) and not problem.inference else 0.0
 
 
@@ -155,11 +164,12 @@ def _least_count(released: NoisyMoments, box: Box) -> float:
 def _clip_slope(signal: float, count: float, problem: Problem, longest: float) -> float:
     """Where the slope of a typical record is clipped: all that is used is released or public.
 
-    A clip that stays put caps the same slopes however many rows there are, and what is learned is then another model
-    than the most likely one. So it grows with √n·μ, which keeps the noise of the weights at a third of their sampling
-    error, until it is longer than any row can be; but only once there are 100 rows for each weight. For intervals it
-    grows twice as fast where there are classes, because noise is in the interval and what clipping does is not;
-    slower where there are targets, whose residuals are far smaller than their range.
+    A clip that stays put caps the same slopes however many rows there are, and what is learned is
+    then another model than the most likely one. So it grows with √n·μ, which keeps the noise of the
+    weights at a third of their sampling error, until it is longer than any row can be; but only
+    once there are 100 rows for each weight. For intervals it grows twice as fast where there are
+    classes, because noise is in the interval and what clipping does is not; slower where there are
+    targets, whose residuals are far smaller than their range.
     """
     few_rows = min(0.4, max(0.03, 0.025 * math.sqrt(signal)))
     if problem.loss.is_robust:
@@ -174,9 +184,9 @@ def _clip_slope(signal: float, count: float, problem: Problem, longest: float) -
 
 def _noise_multipliers(problem: Problem) -> tuple[float, float, float]:
     """Of each vector of counts, of the matrix, and of each step."""
-    rest = 1 - _SHARE - range_releases(problem) * _COUNTS - sum(inference_fractions(problem))
+    rest = 1 - _MATRIX - range_releases(problem) * _COUNTS - sum(inference_fractions(problem))
     counts, matrix, each = (
-        problem.budget.noise_multipliers(part)[0] for part in (_COUNTS, _SHARE, rest / _STEPS)
+        problem.budget.noise_multipliers(part)[0] for part in (_COUNTS, _MATRIX, rest / _STEPS)
     )
     return counts, matrix, each
 
@@ -191,8 +201,9 @@ def _whitening(matrix: Reals, count: float, edge: float) -> Reals:
 def _whitening_about_mean(released: NoisyMoments, count: float, box: Box, last: float) -> Reals:
     """W such that features about their mean become round, and the constant becomes `last`.
 
-    A constant as long as the features together would take most of what clipping leaves of a gradient where few
-    eigenvalues are believed. The mean is drawn towards the middle of the box by what its noise alone would make of it.
+    A constant as long as the features together would take most of what clipping leaves of a
+    gradient where few eigenvalues are believed. The mean is drawn towards the middle of the box by
+    what its noise alone would make of it.
     """
     constant = box.constant / box.length
     sums = released.matrix[:-1, -1] / constant
