@@ -21,15 +21,15 @@ __all__ = [
     "ENDINGS",
     "beside",
     "check_address",
-    "expanded",
+    "expand_home",
     "files",
     "first_file",
     "one_file",
     "place_for",
-    "shown",
+    "short_path",
     "stem_of",
     "text_of",
-    "unopened",
+    "unopened_error",
     "unwritable",
 ]
 
@@ -57,12 +57,14 @@ _MOST_LOOKED_AT = 10_000
 _WHY = "no row was read and nothing was charged."
 
 
-def unopened(what: str, fix: str = "check the path, the address and the name of the table") -> EngineFailed:
+def unopened_error(
+    what: str, fix: str = "check the path, the address and the name of the table"
+) -> EngineFailed:
     """The error for a source that cannot be opened."""
     return EngineFailed("DP802", what, why=_WHY, fix=fix)
 
 
-def expanded(path: str | Path) -> Path:
+def expand_home(path: str | Path) -> Path:
     """A path whose `~` is the home of whoever asks; a file that is really called so comes first."""
     place = Path(path)
     try:
@@ -79,7 +81,7 @@ def first_file(path: str | Path) -> Path:
 def files(path: str | Path) -> list[Path]:
     """A file, or all that a pattern means, in the order of their names."""
     check_address(path)
-    place = expanded(path)
+    place = expand_home(path)
     if stat.S_ISREG(_mode(place)):
         return [one_file(place)]
     found = [Path(name) for name in sorted(_matches(place))]
@@ -91,20 +93,23 @@ def files(path: str | Path) -> list[Path]:
 def one_file(path: Path) -> Path:
     """A file that is there, may be read and is not empty; anything else is refused with the reason."""
     if _size(path) == 0:
-        raise unopened(f"{shown(path)} is empty: it has no columns.", _instead(path, "write the file again"))
+        raise unopened_error(
+            f"{short_path(path)} is empty: it has no columns.", _instead(path, "write the file again")
+        )
     return path
 
 
 def text_of(path: str | Path) -> str:
     """The text of a small file that somebody wrote: a description, a release."""
-    place = expanded(path)
+    place = expand_home(path)
     _size(place)
     try:
         return place.read_text(encoding="utf-8")
     except (OSError, ValueError):
         pass
-    raise unopened(
-        f"{shown(place)} is not UTF-8 text.", f"save {shown(Path(place.name))} as UTF-8 text in an editor"
+    raise unopened_error(
+        f"{short_path(place)} is not UTF-8 text.",
+        f"save {short_path(Path(place.name))} as UTF-8 text in an editor",
     )
 
 
@@ -132,7 +137,9 @@ def check_address(source: object) -> None:
     if match is None or not is_address(source):
         return
     scheme, rest = match["scheme"].lower(), match["rest"].removeprefix("/")
-    raise unopened(f"{scheme}:// cannot be opened as a table. What can: {_READ}.", _address_fix(scheme, rest))
+    raise unopened_error(
+        f"{scheme}:// cannot be opened as a table. What can: {_READ}.", _address_fix(scheme, rest)
+    )
 
 
 def _address_fix(scheme: str, rest: str) -> str:
@@ -179,10 +186,10 @@ _DOWNLOADED = {
 
 def beside(path: Path) -> str:
     """The file that was probably meant, or what to look at."""
-    folder, name = shown(path.parent), shown(Path(path.name))
+    folder, name = short_path(path.parent), short_path(Path(path.name))
     if not stat.S_ISDIR(_mode(path.parent)):
         return f"give the whole path of {name}: there is no folder {folder}"
-    there = [each for each in _listed(path.parent) if stat.S_ISREG(_mode(each))]
+    there = [each for each in _list_folder(path.parent) if stat.S_ISREG(_mode(each))]
     known = [each.name for ending in (*ENDINGS, ".toml") for each in there if each.suffix.lower() == ending]
     same = [other for other in known if Path(other).suffix.lower() == path.suffix.lower()]
     alike = [other for other in known if Path(other).stem == path.name.partition(".")[0]]
@@ -195,51 +202,53 @@ def beside(path: Path) -> str:
 
 def _missing(place: Path, found: list[Path]) -> EngineFailed:
     """Why there is no file, as far as the operating system tells."""
-    named, mode = shown(place), _mode(place)
+    named, mode = short_path(place), _mode(place)
     if "\0" in str(place) or not _can_be_encoded(str(place)):
         plain = "".join(sign for sign in str(place) if sign.isprintable()) or "visits.parquet"
-        return unopened(
+        return unopened_error(
             f"{named} cannot be the name of a file: it has a sign that no name has.",
             f"dp.open({plain!r}, protect=…)",
         )
     if stat.S_ISDIR(mode):
-        return unopened(f"{named} is a folder, and not a file.", _inside(place))
+        return unopened_error(f"{named} is a folder, and not a file.", _inside(place))
     if stat.S_ISLNK(mode):
-        return unopened(
+        return unopened_error(
             f"{named} is a link to a file that is not there.",
             _instead(place, "put the file back, or make the link again"),
         )
     if mode:
-        return unopened(
+        return unopened_error(
             f"{named} is a pipe or a device, and not a file.", _instead(place, "save the rows as a file")
         )
     if found:
-        return unopened(f"{named} means folders as well as files.", _inside(Path(*_without_pattern(place))))
+        return unopened_error(
+            f"{named} means folders as well as files.", _inside(Path(*_without_pattern(place)))
+        )
     reason = _refusal(place)
     if reason == errno.ENAMETOOLONG:
-        return unopened(f"{named} is longer than a path can be.", "give the path of a file that exists")
+        return unopened_error(f"{named} is longer than a path can be.", "give the path of a file that exists")
     if reason in {errno.EACCES, errno.EPERM}:
         return _forbidden(place)
-    return unopened(f"there is no file {named}.", beside(place))
+    return unopened_error(f"there is no file {named}.", beside(place))
 
 
 def _forbidden(place: Path) -> EngineFailed:
-    named = shown(place)
-    return unopened(
+    named = short_path(place)
+    return unopened_error(
         f"{named} may not be read by this user.", f"chmod u+r {named}   or ask whoever owns it or its folder"
     )
 
 
 def _inside(folder: Path) -> str:
     """A pattern that means some files of a folder and nothing else."""
-    shallow = _listed(folder)
+    shallow = _list_folder(folder)
     for pattern, there in (("*", shallow), ("**/*", _below(shallow))):
         for ending in ENDINGS:
             same = [each for each in there if each.name.endswith(ending) and not each.name.startswith(".")]
             if same and all(stat.S_ISREG(_mode(each)) for each in same):
                 one = same[0] if ending in _WITH_TABLES else folder / f"{pattern}{ending}"
                 return f"dp.open({str(one)!r}, protect=…)"
-    return f"name a file: {shown(folder)} has none that can be opened ({', '.join(ENDINGS)})"
+    return f"name a file: {short_path(folder)} has none that can be opened ({', '.join(ENDINGS)})"
 
 
 def _below(folders: list[Path]) -> list[Path]:
@@ -247,7 +256,7 @@ def _below(folders: list[Path]) -> list[Path]:
     found, waiting = list(folders), list(folders)
     while waiting and len(found) < _MOST_LOOKED_AT:
         place = waiting.pop()
-        below = _listed(place) if stat.S_ISDIR(_mode(place)) and not place.is_symlink() else []
+        below = _list_folder(place) if stat.S_ISDIR(_mode(place)) and not place.is_symlink() else []
         found += below
         waiting += below
     return [] if waiting else sorted(found)
@@ -273,7 +282,7 @@ def _matches(pattern: Path) -> list[str]:
         return []
 
 
-def _listed(folder: Path) -> list[Path]:
+def _list_folder(folder: Path) -> list[Path]:
     try:
         return sorted(folder.iterdir())
     except (OSError, ValueError):
@@ -309,10 +318,10 @@ def _can_be_encoded(text: str) -> bool:
     return True
 
 
-def shown(path: str | Path) -> str:
+def short_path(path: str | Path) -> str:
     """A path for a message: on one line, printable, not too long; of an address only its beginning.
 
-    >>> shown("mysql://ana:secret@host/clinic")
+    >>> short_path("mysql://ana:secret@host/clinic")
     'mysql://…'
     """
     address = _ADDRESS.fullmatch(str(path))
@@ -327,7 +336,7 @@ def shown(path: str | Path) -> str:
 
 def place_for(path: str | Path) -> Path:
     """A place for a file, in a folder that exists and may be written into; nothing is written yet."""
-    place = expanded(path)
+    place = expand_home(path)
     mode, folder = _mode(place), _mode(place.parent)
     if _ADDRESS.fullmatch(str(path)) and not folder:
         raise unwritable(path, "it is an address, and not a file")
@@ -353,7 +362,7 @@ def unwritable(path: str | Path, reason: str) -> BadParameter:
     name = name if 0 < len(name) <= _LONGEST and not _ADDRESS.fullmatch(str(path)) else "answer.csv"
     return BadParameter(
         "DP102",
-        f"{shown(path)} cannot be written: {reason}.",
+        f"{short_path(path)} cannot be written: {reason}.",
         why="what is asked for needs a place to go.",
         fix=f"{name}  in a folder that exists and is yours",
     )

@@ -408,7 +408,7 @@ def test_a_file_that_is_called_like_an_address_is_a_file(tmp_path, monkeypatch):
     csv.write_csv(TABLE, Path("visits.csv").absolute())
     Path("visits.csv").rename("old:/visits.csv")
     dp.open("old:/visits.csv", protect=WHOM).close()
-    assert paths.shown("mysql://ana:hunter2@host/x") == "mysql://…"
+    assert paths.short_path("mysql://ana:hunter2@host/x") == "mysql://…"
 
 
 # --- permissions -------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import BadParameter, DiscreetError, EngineFailed, RefusedQuestion
 from discreet.tables import engines
-from discreet.tables.data.engine import guarded
+from discreet.tables.data.engine import guard_engine
 from discreet.tables.data.expr import (
     Arithmetic,
     Bucket,
@@ -446,7 +446,7 @@ def test_a_failing_engine_says_nothing_of_the_data():
         raise ValueError("could not convert 'Ann has flu'")
 
     with pytest.raises(DiscreetError) as caught:
-        guarded(work)
+        guard_engine(work)
     assert caught.value.code == "DP801"
     assert "Ann" not in str(caught.value)
     assert caught.value.__cause__ is None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from discreet import check
 from discreet.cli.numbers import number
 from discreet.errors import BadParameter, LedgerError
-from discreet.paths import check_address, shown, stem_of
+from discreet.paths import check_address, short_path, stem_of
 
 if TYPE_CHECKING:
     from discreet.ledger import Ledger, Limit
@@ -38,9 +38,9 @@ def data_at(word: str) -> Dataset:
     stem = stem_of(word, "visits")
     raise BadParameter(
         "DP105",
-        f"--data must name the description of a data set, a .toml file, not {shown(word)!r}.",
+        f"--data must name the description of a data set, a .toml file, not {short_path(word)!r}.",
         why="the privacy unit and the bounds of values must not be read off the rows.",
-        fix=f"discreet describe {shown(word)} --out {stem}.toml   and complete it; or  --data adult",
+        fix=f"discreet describe {short_path(word)} --out {stem}.toml   and complete it; or  --data adult",
     )
 
 
@@ -56,9 +56,9 @@ def ledger_at(word: str) -> Ledger:
     if not exists(word):
         raise LedgerError(
             "DP603",
-            f"there is no ledger {shown(word)}.",
+            f"there is no ledger {short_path(word)}.",
             why="a new ledger would show that nothing was spent.",
-            fix=f"discreet query 'SELECT …' --data visits.toml --epsilon 0.1 --ledger {shown(word)} {_EXAMPLE}   makes one",
+            fix=f"discreet query 'SELECT …' --data visits.toml --epsilon 0.1 --ledger {short_path(word)} {_EXAMPLE}   makes one",
         )
     return Ledger(word)
 

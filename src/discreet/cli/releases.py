@@ -23,7 +23,7 @@ from discreet.cli.places import SHIPPED
 from discreet.cli.previews import known_cost
 from discreet.cli.statement import STATEMENT_EXAMPLE
 from discreet.errors import BadDescription, BadParameter, EngineFailed, LedgerError
-from discreet.paths import check_address, expanded, text_of
+from discreet.paths import check_address, expand_home, text_of
 
 if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
@@ -135,7 +135,7 @@ def read_release(file: Path) -> ReleaseFile:
     return ReleaseFile(
         name=_name("[release] name", head.get("name", file.stem)),
         data=data if data in SHIPPED else str(file.parent / data),
-        ledger=ledger if ledger is None or "://" in ledger else str(file.parent / expanded(ledger)),
+        ledger=ledger if ledger is None or "://" in ledger else str(file.parent / expand_home(ledger)),
         who={
             name: _optional_text(f"[release] {name}", head.get(name))
             for name in ("analyst", "project", "purpose")

@@ -28,7 +28,7 @@ from discreet.ledger.interrupts import run_then_end
 from discreet.ledger.places import inaccessible_error, is_cut_short, not_a_ledger_error, publish, status_of
 from discreet.ledger.queue import wait_in_line
 from discreet.ledger.store import PATIENCE, Store, lost_error, newer_layout_error, unreachable_error
-from discreet.paths import shown
+from discreet.paths import short_path
 
 T = TypeVar("T")
 
@@ -74,7 +74,7 @@ class SQLite(Store):
             self._path = str(path) if str(path) == MEMORY else str(Path(path).expanduser().resolve())
             os.fsencode(self._path)
         except (OSError, RuntimeError, ValueError) as error:
-            raise inaccessible_error(shown(path), "its path leads nowhere.", error) from None
+            raise inaccessible_error(short_path(path), "its path leads nowhere.", error) from None
         self._connection: sqlite3.Connection | None = None
         #: The connection with the transaction that is open; another one must not take its place.
         self._begun: sqlite3.Connection | None = None

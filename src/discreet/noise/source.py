@@ -106,7 +106,7 @@ class SystemSource:
         return stream
 
     def bits(self, count: int) -> int:
-        return _joined(self.words(-(-count // 64)), count)
+        return _join_words(self.words(-(-count // 64)), count)
 
 
 class SeededSource:
@@ -122,7 +122,7 @@ class SeededSource:
         return self._stream.words(count)
 
     def bits(self, count: int) -> int:
-        return _joined(self.words(-(-count // 64)), count)
+        return _join_words(self.words(-(-count // 64)), count)
 
 
 class ScriptEnded(Exception):
@@ -174,7 +174,7 @@ def _system_seed() -> bytes:
     return check.random_bytes(_SEED_BYTES)
 
 
-def _joined(words: Words, count: int) -> int:
+def _join_words(words: Words, count: int) -> int:
     value = 0
     for word in words.tolist():
         value = (value << 64) | word

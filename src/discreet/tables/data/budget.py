@@ -13,7 +13,7 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.paths import expanded
+from discreet.paths import expand_home
 from discreet.tables.data import rules
 
 __all__ = ["validate_budget"]
@@ -46,7 +46,7 @@ def validate_budget(section: Any, folder: Path | None = None) -> dict[str, Any]:
         _shares(budget["per_analyst"])
     if "ledger" in budget:
         ledger = rules.word_of("[budget] ledger", budget["ledger"])
-        budget["ledger"] = ledger if folder is None or "://" in ledger else str(folder / expanded(ledger))
+        budget["ledger"] = ledger if folder is None or "://" in ledger else str(folder / expand_home(ledger))
     return budget
 
 

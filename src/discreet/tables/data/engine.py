@@ -2,7 +2,7 @@
 """What an engine must be able to do; `discreet.tables.engines` has four of them.
 
 **Guarantee.** Rows never leave the engine: only whole numbers per group do. Nothing that an engine says about data
-(an error, a warning) passes: `guarded` puts one constant text in its place.
+(an error, a warning) passes: `guard_engine` puts one constant text in its place.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ __all__ = [
     "Integers",
     "SelectsGroups",
     "groups_from_sums",
-    "guarded",
+    "guard_engine",
     "not_copied",
-    "outdated",
+    "outdated_error",
     "selected_groups",
 ]
 
@@ -107,13 +107,13 @@ def selected_groups(engine: Engine, asked: BoundedSums, choose: Choose) -> list[
 
 def groups_from_sums(engine: Engine, asked: BoundedSums, choose: Choose) -> list[GroupKey]:
     """The same from all sums with their keys."""
-    found = guarded(engine.sums, asked)
+    found = guard_engine(engine.sums, asked)
     groups = sorted_groups(group for group, (weight,) in found.items() if weight > 0)
     weights = np.fromiter((found[group][0] for group in groups), np.int64, len(groups))
     return [groups[place] for place in choose(weights).tolist()]
 
 
-def guarded(work: Callable[[*Ts], T], *args: *Ts) -> T:
+def guard_engine(work: Callable[[*Ts], T], *args: *Ts) -> T:
     """What `work(*args)` returns; where the engine fails, an error that says nothing of the data."""
     try:
         with warnings.catch_warnings():
@@ -132,7 +132,7 @@ def guarded(work: Callable[[*Ts], T], *args: *Ts) -> T:
     raise failed
 
 
-def outdated(what: str, fix: str = "") -> EngineFailed:
+def outdated_error(what: str, fix: str = "") -> EngineFailed:
     """The error for a data set that cannot be asked any more as it was opened."""
     return EngineFailed(
         "DP803",

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from glob import glob
 from pathlib import Path
 
-from discreet.tables.data.engine import outdated
+from discreet.tables.data.engine import outdated_error
 
 __all__ = ["Frozen"]
 
@@ -41,7 +41,9 @@ class Frozen:
         now = self._look()
         if now != self._seen:
             changed = sorted(name for name in {*now, *self._seen} if now.get(name) != self._seen.get(name))
-            raise outdated(f"{Path(changed[0].removesuffix(_LOG)).name} has changed since it was opened.")
+            raise outdated_error(
+                f"{Path(changed[0].removesuffix(_LOG)).name} has changed since it was opened."
+            )
 
     def _look(self) -> dict[str, _Facts]:
         names = glob(self._pattern, recursive=True) if self._pattern else self._names  # noqa: PTH207 - it may be absolute

@@ -25,7 +25,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from discreet.errors import BadParameter
-from discreet.paths import check_address, expanded, files, first_file, unopened
+from discreet.paths import check_address, expand_home, files, first_file, unopened_error
 from discreet.tables.data import rules
 from discreet.tables.data.dataset import Column
 from discreet.tables.data.frozen import Frozen
@@ -78,7 +78,7 @@ def find(source: object, table: str = "") -> TableSource:
         return TableSource("postgres", name, name.rpartition(".")[2], _without_password(source), name, source)
     check_address(source)
     if isinstance(source, str | Path):
-        return _file(expanded(source), table)
+        return _file(expand_home(source), table)
     if isinstance(source, tuple) and len(source) == 2 and isinstance(source[1], str):
         return _from_connection(source[0], source[1])
     package = type(source).__module__.split(".")[0].removeprefix("_")
@@ -98,7 +98,7 @@ def _file(path: Path, table: str) -> TableSource:
     if not table and len(names) == 1:
         table = names[0]
     if _table(table, f'"{path}"', names) not in names:
-        raise unopened(f"{path.name} has no table {table}.", f'table="{rules.closest(table, names)}"')
+        raise unopened_error(f"{path.name} has no table {table}.", f'table="{rules.closest(table, names)}"')
     if schema.is_sqlite(path):
         return TableSource("arrow", texts.from_sqlite(path, table), table, str(path), table, files=frozen)
     return TableSource("duckdb", schema.DatabaseFile(path, table), table, str(path), table, files=frozen)
@@ -161,7 +161,7 @@ def _from_files(
 ) -> Any:
     ending = paths[0].suffix.lower()
     if any(path.suffix.lower() != ending for path in paths):
-        raise unopened(
+        raise unopened_error(
             "the files have different formats.", f'dp.open("{paths[0].parent}/*{ending}", protect=…)'
         )
     if ending in schema.DELIMITERS:

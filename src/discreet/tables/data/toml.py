@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.errors import BadDescription, BadParameter, EngineFailed
-from discreet.paths import check_address, expanded, text_of
+from discreet.paths import check_address, expand_home, text_of
 from discreet.tables.data import rules
 from discreet.tables.data.budget import validate_budget as checked_budget
 from discreet.tables.data.dataset import Column, Each
@@ -84,7 +84,7 @@ class DataDescription:
 def read(path: str | Path) -> DataDescription:
     """The validated description in a TOML file; its paths are relative to the file."""
     check_address(path)
-    place = expanded(path)
+    place = expand_home(path)
     try:
         content = tomllib.loads(text_of(place))
     except EngineFailed as missing:
@@ -196,7 +196,7 @@ def column_of(name: str, kind: str, content: Mapping[str, Any]) -> Column:
 
 def resolve_source(source: str, folder: Path) -> str:
     """A path relative to a folder; the address of a database unchanged."""
-    return source if "://" in source else str(folder / expanded(source))
+    return source if "://" in source else str(folder / expand_home(source))
 
 
 def _pair(name: str, bounds: Any) -> Any:

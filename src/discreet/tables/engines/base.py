@@ -2,7 +2,7 @@
 """What all engines have in common: what is checked before anything is run, and how answers come back.
 
 **Guarantee.** A refusal depends on schemas, types, the question and public tables: it comes before a private row is
-read. Whatever an engine says when it fails is replaced by one constant text (`engine.guarded`). Nothing that is connected
+read. Whatever an engine says when it fails is replaced by one constant text (`engine.guard_engine`). Nothing that is connected
 crosses a fork (`forks`): a child connects for itself, or is refused before anything is charged.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from discreet.errors import STOPPED, DiscreetError, RefusedQuestion
 from discreet.forks import quiet_at_forks
-from discreet.tables.data.engine import ROW, guarded, not_copied, outdated
+from discreet.tables.data.engine import ROW, guard_engine, not_copied, outdated_error
 from discreet.tables.data.expr import Read
 from discreet.tables.data.sums import BoundedSums, ExactSums, Lookup, Relation, UnitSizes, sorted_groups
 from discreet.tables.engines import forks
@@ -92,7 +92,7 @@ class EngineBase(ABC):
             except (DiscreetError, *STOPPED):
                 raise
             except BaseException:  # noqa: BLE001 - what an engine says may quote anything
-                failed = outdated("the data cannot be reached any more.")
+                failed = outdated_error("the data cannot be reached any more.")
             else:
                 return
         raise failed
@@ -102,21 +102,21 @@ class EngineBase(ABC):
         with self._asking():
             self._validate(asked)
             work = self._sums(asked)
-            return exact_sums(asked, guarded(work))
+            return exact_sums(asked, guard_engine(work))
 
     def sizes(self, asked: UnitSizes) -> tuple[int, ...]:
         """The numbers of units, exactly."""
         with self._asking():
             self._validate(asked)
             work = self._sizes(asked)
-            return bin_counts(len(asked.edges) + 1, guarded(work))
+            return bin_counts(len(asked.edges) + 1, guard_engine(work))
 
     def values(self, table: str, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
         """The distinct values of columns of a public table, sorted."""
         source = known_table(self._tables, table, private=False)
         reads = [whole_read(source, name) for name in columns]
         with self._asking():
-            found = guarded(self._values(reads))
+            found = guard_engine(self._values(reads))
         rows = (tuple(value_of(read, part) for read, part in zip(reads, row, strict=True)) for row in found)
         return sorted_groups(set(rows))
 
@@ -135,7 +135,7 @@ class EngineBase(ABC):
         forks.refuse_unseen()
         with self.lock:
             if self._is_closed:
-                raise outdated("the data set was closed.")
+                raise outdated_error("the data set was closed.")
             self._wake()
             if self._process != os.getpid():
                 raise forks.other_process()
@@ -171,7 +171,7 @@ class EngineBase(ABC):
         for lookup in lookups(asked.rows):
             known_table(self._tables, lookup.table, private=False)
             with self._asking():
-                has_copies = guarded(self._copies(lookup))
+                has_copies = guard_engine(self._copies(lookup))
             if has_copies:
                 raise RefusedQuestion(
                     "DP703",

@@ -58,16 +58,16 @@ def _whole(value: int) -> Constant:
     return Constant(value, Type(NUMBER, value, value, 0, null=False))
 
 
-def _lifted(value: Expr | int) -> Expr:
+def _as_expression(value: Expr | int) -> Expr:
     return _whole(value) if isinstance(value, int) else value
 
 
 def _plus(left: Expr, right: Expr | int) -> Expr:
-    return Arithmetic("+", left, _lifted(right))
+    return Arithmetic("+", left, _as_expression(right))
 
 
 def _minus(left: Expr, right: Expr | int) -> Expr:
-    return Arithmetic("-", left, _lifted(right))
+    return Arithmetic("-", left, _as_expression(right))
 
 
 def _times(left: Expr, right: int) -> Expr:

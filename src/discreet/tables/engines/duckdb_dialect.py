@@ -65,7 +65,7 @@ class DuckDialect(Dialect):
 
     def fraction(self, term: Term, digits: int, column: SourceColumn) -> Term:
         if _is_tight(column):
-            return _written(term, digits)
+            return _digits_as_written(term, digits)
         rest = t.binary(exp.Sub, term, t.call("FLOOR", term.copy()))
         return t.cast(
             t.call("FLOOR", t.times(rest, t.number(10**digits, f"DECIMAL({digits + 1},0)"))), t.BIGINT
@@ -102,7 +102,7 @@ def _is_tight(column: SourceColumn) -> bool:
     )
 
 
-def _written(term: Term, digits: int) -> Term:
+def _digits_as_written(term: Term, digits: int) -> Term:
     """⌊(x - ⌊x⌋) · 10^digits⌋ from the digits that are written after the point; of -y it is 10^digits - ⌈y · 10^digits⌉."""
     written = t.call("SPLIT_PART", t.cast(term, "TEXT"), t.text("."), t.number(2, "INT"))
     first = t.call("SUBSTR", written, t.number(1, "INT"), t.number(digits, "INT"))

@@ -40,12 +40,14 @@ _SETTINGS = {"preserve_insertion_order": "false", "perfect_ht_threshold": "0"}
 def open_duckdb(tables: Mapping[str, Any], units: Mapping[str, str | None]) -> DuckDB:
     """An engine on these tables, in a database of its own or in that of the connections that were given."""
     # frames and schemas are taken once, as they are now; a connection may be made again
-    sources = {name: _taken(source) for name, source in tables.items()}
+    sources = {name: _snapshot(source) for name, source in tables.items()}
     places = {
-        name: _named(_table_of(source)) if _is_stored(source) else exp.table_(f"discreet_source_{number}")
+        name: _table_name(_table_of(source))
+        if _is_stored(source)
+        else exp.table_(f"discreet_source_{number}")
         for number, (name, source) in enumerate(sources.items())
     }
-    made = [_connected(sources, places)]
+    made = [_connect(sources, places)]
     connection, files, live = made[0].connection, [], set()
     for name, source in sources.items():
         if _is_stored(source):
@@ -59,7 +61,7 @@ def open_duckdb(tables: Mapping[str, Any], units: Mapping[str, str | None]) -> D
         for name, place in places.items()
     }
     return DuckDB(
-        lambda: made.pop() if made else _connected(sources, places),
+        lambda: made.pop() if made else _connect(sources, places),
         known,
         places,
         frozen=Frozen(files),
@@ -68,7 +70,7 @@ def open_duckdb(tables: Mapping[str, Any], units: Mapping[str, str | None]) -> D
     )
 
 
-def _taken(source: Any) -> Any:
+def _snapshot(source: Any) -> Any:
     """A source as it is now: a table that lies in a database, Parquet files, or an Arrow table."""
     if _is_stored(source):
         return source
@@ -91,7 +93,7 @@ def _table_of(source: Any) -> str:
     return name
 
 
-def _connected(sources: Mapping[str, Any], places: Mapping[str, exp.Table]) -> Connected:
+def _connect(sources: Mapping[str, Any], places: Mapping[str, exp.Table]) -> Connected:
     """A connection that knows the tables by their places."""
     connection, close = _connection(sources)
     slower = []
@@ -166,7 +168,7 @@ def _create_view(connection: Any, place: exp.Table, terms: Mapping[str, str], so
     connection.execute(f"CREATE OR REPLACE TEMP VIEW {place.name} AS SELECT {columns} FROM {source}")  # noqa: S608 - every name is quoted
 
 
-def _named(name: str) -> exp.Table:
+def _table_name(name: str) -> exp.Table:
     """A table by its exact name, with its schema and database if they are given, points between them."""
     catalog, schema, table = [None, None, *name.split(".")][-3:]
     return exp.table_(table or name, db=schema, catalog=catalog, quoted=True)
@@ -193,13 +195,13 @@ def _as_arrow(frame: Any) -> Any:
     if package == "pandas":
         table = texts.from_pandas(frame)
     elif package == "polars":
-        table = _collected(frame).to_arrow()
+        table = _collect(frame).to_arrow()
     else:
         table = frame.to_arrow_table() if package == "duckdb" else frame
     return table
 
 
-def _collected(frame: Any) -> Any:
+def _collect(frame: Any) -> Any:
     """A Polars frame; a lazy one is carried out, once."""
     if not hasattr(frame, "collect"):
         return frame

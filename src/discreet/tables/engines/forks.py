@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 from discreet.errors import EngineFailed
-from discreet.tables.data.engine import outdated
+from discreet.tables.data.engine import outdated_error
 
 __all__ = ["other_process", "refuse_unseen", "refuse_without_polars", "refuse_without_threads"]
 
@@ -35,7 +35,7 @@ def refuse_unseen() -> None:
 
 def other_process() -> EngineFailed:
     """The error for a data set that another process has opened."""
-    return outdated(
+    return outdated_error(
         "the data set was opened in another process, and cannot be had again in this one.",
         'data = dp.open(…)  in each process, after the fork; or start processes with  multiprocessing.get_context("spawn")',
     )
@@ -44,7 +44,7 @@ def other_process() -> EngineFailed:
 def refuse_without_polars() -> None:
     """Refuse to wait for threads that a fork has left behind."""
     if _polars_is_lost:
-        raise outdated(
+        raise outdated_error(
             "Polars was used before this process was forked off, and cannot be used in it.",
             'start processes with  multiprocessing.get_context("spawn");  or open the file itself, with  engine="duckdb"',
         )

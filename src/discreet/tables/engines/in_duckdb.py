@@ -24,7 +24,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.tables.data.engine import Choose, groups_from_sums, guarded, outdated
+from discreet.tables.data.engine import Choose, groups_from_sums, guard_engine, outdated_error
 from discreet.tables.data.expr import Expr, Read
 from discreet.tables.data.frozen import Frozen
 from discreet.tables.data.sums import BoundedSums, GroupKey, OnceScheme, Relation, RowScheme, Scheme
@@ -122,7 +122,7 @@ class DuckDB(SqlEngine):
         for name in sorted(self._live):
             now = columns_at(self._temporary.connection, self._places[name])
             if not self._tables[name].columns.items() <= now.items():
-                raise outdated(f"{name} has other columns than when it was opened.")
+                raise outdated_error(f"{name} has other columns than when it was opened.")
 
     def _let_go(self) -> None:
         if not self._sleeps:
@@ -232,9 +232,9 @@ class DuckDB(SqlEngine):
         # one question at a time: a table that another one needs is not forgotten meanwhile
         with self._asking():
             self.check(asked)
-            table = guarded(self._group_weights.get, asked, lambda: self._prepare_group_weights(asked))
-            places = choose(guarded(group_weights, self._temporary, table))
-            rows = guarded(key_rows, self._temporary, table, names, places)
+            table = guard_engine(self._group_weights.get, asked, lambda: self._prepare_group_weights(asked))
+            places = choose(guard_engine(group_weights, self._temporary, table))
+            rows = guard_engine(key_rows, self._temporary, table, names, places)
         return [tuple(map(value_of, asked.keys, row)) for row in rows]
 
     # --- what is prepared --------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from discreet.tables.data.engine import ROW, Choose, groups_from_sums, guarded
+from discreet.tables.data.engine import ROW, Choose, groups_from_sums, guard_engine
 from discreet.tables.data.expr import Constant, Read
 from discreet.tables.data.frozen import Frozen
 from discreet.tables.data.readers.parquet import Parquet
@@ -187,7 +187,7 @@ class Polars(EngineBase):
             known = stored if single else stored.filter(pl.col(UNIT).is_not_null())
             return self._pairs(pairs, known).collect()
 
-        def made() -> pl.LazyFrame:
+        def make() -> pl.LazyFrame:
             self._frozen.check()
             if self._live.isdisjoint(all_tables(pairs.rows)):
                 frame = self._prepared.get(pairs, self._pairs(pairs, rows).collect)
@@ -198,7 +198,7 @@ class Polars(EngineBase):
 
         self._pairs(pairs, rows)  # refuses what cannot be asked, before anything is run
 
-        return made
+        return make
 
     def _sums(self, asked: BoundedSums) -> Callable[[], Found]:
         pairs = Pairs.of(asked)
@@ -212,9 +212,9 @@ class Polars(EngineBase):
         names = Pairs.of(asked).key_names
         with self._asking():
             self.check(asked)
-            frame = guarded(self._weights, asked)
+            frame = guard_engine(self._weights, asked)
             places = choose(frame["s0"].to_numpy())
-            rows = guarded(frame.select(names)[places].rows)
+            rows = guard_engine(frame.select(names)[places].rows)
         return [tuple(map(value_of, asked.keys, row)) for row in rows]
 
     def _weights(self, asked: BoundedSums) -> pl.DataFrame:
@@ -370,7 +370,7 @@ def open_polars(tables: Mapping[str, Any], units: Mapping[str, str | None]) -> P
         rows = from_path(source) if isinstance(source, str | Path) else source
         if isinstance(rows, Parquet):
             files += [str(path) for path in rows.paths]
-            frames[name] = guard_opening(lambda these=rows: _scanned(these))
+            frames[name] = guard_opening(lambda these=rows: _scan(these))
         else:
             frame = (
                 rows
@@ -385,7 +385,7 @@ def open_polars(tables: Mapping[str, Any], units: Mapping[str, str | None]) -> P
     return Polars(frames, sources, Frozen(files), live)
 
 
-def _scanned(files: Parquet) -> pl.LazyFrame:
+def _scan(files: Parquet) -> pl.LazyFrame:
     """Files that are read when they are counted, and only the columns that are needed."""
     types = pl.DataFrame(files.empty()).schema
 

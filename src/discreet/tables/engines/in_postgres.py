@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 
 from sqlglot import exp
 
-from discreet.paths import unopened
-from discreet.tables.data.engine import outdated
+from discreet.paths import unopened_error
+from discreet.tables.data.engine import outdated_error
 from discreet.tables.data.readers.schema import guard_opening, library
 from discreet.tables.data.sums import Relation
 from discreet.tables.data.types import WIDEST
@@ -180,7 +180,9 @@ class Postgres(SqlEngine):
             is_stored = self._connection.execute(_PLACE, [at]).fetchone()[2]
             now = _columns(self._connection, at)
             if is_stored == (name in self._derived) or not table.columns.items() <= now.items():
-                raise outdated(f"{name} is another table, or has other columns, than when it was opened.")
+                raise outdated_error(
+                    f"{name} is another table, or has other columns, than when it was opened."
+                )
 
 
 def open_postgres(dsn: str, tables: Mapping[str, str], units: Mapping[str, str | None]) -> Postgres:
@@ -188,7 +190,7 @@ def open_postgres(dsn: str, tables: Mapping[str, str], units: Mapping[str, str |
     named = {name: table_named(source).sql(dialect="postgres") for name, source in tables.items()}
     places, sources, derived = {}, {}, set()
     with ExitStack() as undo:
-        connection = _connected(dsn)
+        connection = _connect(dsn)
         undo.callback(connection.close)
         for name, at in named.items():
             found = guard_opening(lambda at=at: connection.execute(_PLACE, [at]).fetchone())
@@ -206,14 +208,14 @@ def open_postgres(dsn: str, tables: Mapping[str, str], units: Mapping[str, str |
     def connect() -> Any:
         if made:
             return made.pop()
-        again = _connected(dsn)
+        again = _connect(dsn)
         guard_opening(lambda: again.execute(_SESSION))
         return again
 
     return Postgres(connect, dialect, sources, places, derived=derived)
 
 
-def _connected(dsn: str) -> Any:
+def _connect(dsn: str) -> Any:
     """A connection that reads only, and speaks the database's own encoding, so that it never has to convert a text."""
     psycopg = library("psycopg")
     connection = guard_opening(lambda: psycopg.connect(dsn, autocommit=True, prepare_threshold=None))
@@ -237,7 +239,7 @@ def table_named(name: str) -> exp.Table:
     """A table by its exact name, with its schema and database if they are given, points between them."""
     *within, table = name.split(".")
     if len(within) > 2:
-        raise unopened(f"{name} is no name of a table.", "schema.table")
+        raise unopened_error(f"{name} is no name of a table.", "schema.table")
     database, schema = [None, None, *within][-2:]
     return exp.table_(table, db=schema, catalog=database, quoted=True)
 

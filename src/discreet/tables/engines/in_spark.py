@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from sqlglot import exp
 
 from discreet.errors import BadParameter, EngineFailed
-from discreet.tables.data.engine import outdated
+from discreet.tables.data.engine import outdated_error
 from discreet.tables.data.expr import Read
 from discreet.tables.data.readers.schema import guard_opening
 from discreet.tables.data.sums import Relation
@@ -182,7 +182,7 @@ class Spark(SqlEngine):
         for name, at in self._by_name.items():
             now = {field.name: column_of(field) for field in self._session.table(at).schema.fields}
             if not self._tables[name].columns.items() <= now.items():
-                raise outdated(f"{name} has other columns than when it was opened.")
+                raise outdated_error(f"{name} has other columns than when it was opened.")
 
     def _let_go(self) -> None:
         while self._places:

@@ -139,7 +139,7 @@ class PolarsWriter:
         return self.constant(expr.value, expr.of)
 
     @write.register
-    def _scaled(self, expr: e.Scaled) -> pl.Expr:
+    def _scale(self, expr: e.Scaled) -> pl.Expr:
         return self.write(expr.of) * narrow(1 << (expr.places - expr.of.type.places))
 
     @write.register

@@ -65,7 +65,7 @@ def _present(column: SourceColumn) -> Term:
     return t.negate(t.is_null(t.column(column.name)))
 
 
-def _shifted(whole: Term, places: int) -> Term:
+def _shift(whole: Term, places: int) -> Term:
     return t.times(whole, t.number(1 << places)) if places else whole
 
 
@@ -73,7 +73,7 @@ def _integer(_: Dialect, column: SourceColumn, of: Type) -> Term:
     """Clamped in its own type, which may be wider than 64 bits or know no sign, and cast when it is small."""
     value = t.column(column.name)
     low, high = of.low >> of.places, -(-of.high >> of.places)
-    cells = _shifted(t.cast(_between(value, low, high), t.BIGINT), of.places)
+    cells = _shift(t.cast(_between(value, low, high), t.BIGINT), of.places)
     return _where(_present(column), _between(cells, of.low, of.high) if of.places else cells)
 
 
@@ -114,7 +114,7 @@ def _decimal(dialect: Dialect, column: SourceColumn, of: Type) -> Term:
     kept = _in_own_type(value, column, low, high)
     whole = t.cast(t.call("FLOOR", kept), t.BIGINT)
     digits = min(column.scale, MOST_DIGITS)
-    cells = _shifted(whole, of.places)
+    cells = _shift(whole, of.places)
     if of.places and digits:
         part = dialect.fraction(kept.copy(), digits, column)
         cells = t.add(cells, _over_ten(dialect, part, digits, of.places))
@@ -154,7 +154,7 @@ def _text(dialect: Dialect, column: SourceColumn, of: Type) -> Term:
     upwards = t.cases([(negative.copy(), t.number(10**MOST_DIGITS - 1))], t.number(0))
     part = _over_ten(dialect, digits, MOST_DIGITS, of.places, upwards)
     most = (max(-of.low, of.high, 0) >> of.places) + 1
-    size = t.add(_shifted(t.call("LEAST", whole, t.number(most)), of.places), part)
+    size = t.add(_shift(t.call("LEAST", whole, t.number(most)), of.places), part)
     cells = t.times(size, t.cases([(negative, t.number(-1))], t.number(1)))
     return _where(is_number, _between(cells, of.low, of.high))
 

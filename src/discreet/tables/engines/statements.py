@@ -245,8 +245,9 @@ class Statements:
         """k0 …, s0 …: the weighted sums of a table of pairs."""
         if isinstance(asked.scheme, OnceScheme):
             keys = [t.column(name) for name in Pairs.of(asked).key_names]
-            return _grouped(
-                _wanted(self.relations, asked, select([*keys, name_term(t.everyone(), "s0")], source)), keys
+            return _group_by(
+                _keep_wanted(self.relations, asked, select([*keys, name_term(t.everyone(), "s0")], source)),
+                keys,
             )
         return self.weighted_sums(asked, self.weighted_pairs(asked, source), t.column("n"))
 
@@ -261,9 +262,9 @@ class Statements:
         weight = self.weight(asked.scheme)
         if isinstance(asked.scheme, GroupScheme):
             total = self.dialect.total(weight)
-            chosen = _wanted(self.relations, asked, select([*keys, name_term(total, "s0")], measured))
+            chosen = _keep_wanted(self.relations, asked, select([*keys, name_term(total, "s0")], measured))
             some = t.binary(exp.GT, total.copy(), t.number(0))
-            return _grouped(chosen, keys).having(some, copy=False) if keys else chosen
+            return _group_by(chosen, keys).having(some, copy=False) if keys else chosen
         sums = []
         for place in range(len(asked.features)):
             narrow = is_narrow_product(asked, place) and not several_units
@@ -272,7 +273,7 @@ class Statements:
             total = self.dialect.widen(self.dialect.total(weight.copy()))
             sums.append(t.times(total, t.number(asked.present, self.dialect.wide)))
         columns = [*keys, *(name_term(total, f"s{place}") for place, total in enumerate(sums))]
-        return _grouped(_wanted(self.relations, asked, select(columns, measured)), keys)
+        return _group_by(_keep_wanted(self.relations, asked, select(columns, measured)), keys)
 
     def _product(self, weight: Term, value: Term, *, narrow: bool) -> Term:
         """Σ w · v, in 64 bits for each unit where that is enough."""
@@ -305,11 +306,11 @@ class Statements:
         )
 
 
-def _grouped(chosen: exp.Select, keys: list[Term]) -> exp.Select:
+def _group_by(chosen: exp.Select, keys: list[Term]) -> exp.Select:
     return chosen.group_by(*(key.copy() for key in keys), copy=False) if keys else chosen
 
 
-def _wanted(relations: Relations, asked: BoundedSums, chosen: exp.Select) -> exp.Select:
+def _keep_wanted(relations: Relations, asked: BoundedSums, chosen: exp.Select) -> exp.Select:
     """Pairs of groups that are wanted, and perhaps of others: each key is one of those that they have."""
     for name, key, values in wanted_parts(asked):
         try:

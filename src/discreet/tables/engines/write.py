@@ -82,7 +82,7 @@ class Writer:
         return self.constant(expr.value, expr.of)
 
     @write.register
-    def _scaled(self, expr: e.Scaled) -> Term:
+    def _scale(self, expr: e.Scaled) -> Term:
         return t.times(self.write(expr.of), t.number(1 << (expr.places - expr.of.type.places)))
 
     @write.register

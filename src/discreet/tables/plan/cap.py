@@ -28,7 +28,7 @@ from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.ask.question import Question
 from discreet.tables.data.dataset import Dataset
-from discreet.tables.data.engine import guarded
+from discreet.tables.data.engine import guard_engine
 from discreet.tables.data.sums import Private, Relation, UnitSizes
 from discreet.tables.plan.groups import kept_rows
 
@@ -77,7 +77,7 @@ class CapMechanism(Mechanism):
 
     def draw(self, data: Any) -> int:
         """The cap; `data` is the data set."""
-        sizes = guarded(data.engine.sizes, UnitSizes(self._rows, (), EDGES))
+        sizes = guard_engine(data.engine.sizes, UnitSizes(self._rows, (), EDGES))
         noisy = np.array(sizes, np.int64) + self._law.draw(len(EDGES) + 1)
         return self._best(np.where(noisy >= self.floor, noisy, 0).tolist())
 

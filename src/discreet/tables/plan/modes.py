@@ -23,7 +23,7 @@ from discreet.exact import exactly, float_below
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.answer.answer import CONFIDENCE, Noisy
 from discreet.tables.ask.question import Aggregate
-from discreet.tables.data.engine import Engine, guarded
+from discreet.tables.data.engine import Engine, guard_engine
 from discreet.tables.data.sums import BoundedSums, Filtered, GroupKey, OnceScheme, RowScheme
 from discreet.tables.plan.groups import is_one_of
 from discreet.tables.plan.linear import whole
@@ -100,7 +100,7 @@ class Modes:
     def draw(self, engine: Engine, groups: Sequence[GroupKey]) -> dict[str, Noisy]:
         """The column of these groups."""
         asked = self.strategy.asked
-        counts = guarded(engine.sums, replace(self.sums, among=tuple(groups)))
+        counts = guard_engine(engine.sums, replace(self.sums, among=tuple(groups)))
         values = tuple(self._one(counts, group) for group in groups)
         nothing = (None,) * len(groups)
         return {asked.name: Noisy(values, nothing, nothing, asked.text, self.describe()[asked.name].noise)}

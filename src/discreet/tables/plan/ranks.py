@@ -34,7 +34,7 @@ from discreet.mechanisms.quantile import spread
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.tables.answer.answer import Noisy
 from discreet.tables.ask.question import Aggregate
-from discreet.tables.data.engine import Engine, guarded
+from discreet.tables.data.engine import Engine, guard_engine
 from discreet.tables.data.expr import Arithmetic, Constant, Expr, IsNull, Not, Quotient
 from discreet.tables.data.sums import BoundedSums, Filtered, GroupKey, RowScheme
 from discreet.tables.data.types import NUMBER, Type, python_value
@@ -160,7 +160,7 @@ class Ranks:
 
     def draw(self, engine: Engine, groups: Sequence[GroupKey]) -> dict[str, Noisy]:
         """The columns of these groups; a group without rows is answered too, with a value that means nothing."""
-        counts = guarded(engine.sums, replace(self.sums, among=tuple(groups)))
+        counts = guard_engine(engine.sums, replace(self.sums, among=tuple(groups)))
         found: dict[GroupKey, list[tuple[int, int]]] = {group: [] for group in groups}
         for (*group, place), (weight,) in counts.items():
             held = found.get(tuple(group))

@@ -28,7 +28,7 @@ from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.tables.answer.answer import Noisy
 from discreet.tables.ask.question import Aggregate
-from discreet.tables.data.engine import Engine, guarded
+from discreet.tables.data.engine import Engine, guard_engine
 from discreet.tables.data.expr import Arithmetic, Constant, Expr
 from discreet.tables.data.sums import BoundedSums, ExactSums, GroupKey, MassScheme, NormScheme, RowScheme
 from discreet.tables.plan.contribution import Contribution, MassFit, NormFit, fit_mass, fit_norm
@@ -134,7 +134,7 @@ class Totals:
 
     def exact(self, engine: Engine, groups: Sequence[GroupKey] = ()) -> ExactSums:
         """The bounded sums, before any noise; of these groups, and perhaps of others."""
-        return guarded(engine.sums, replace(self.sums, among=tuple(groups)))
+        return guard_engine(engine.sums, replace(self.sums, among=tuple(groups)))
 
     def errors(self, confidence: float = CONFIDENCE) -> dict[str, float | None]:
         """How far each column is off, at most; None where that depends on the size of a group."""

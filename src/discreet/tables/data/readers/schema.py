@@ -16,7 +16,7 @@ from typing import Any
 
 from discreet.errors import STOPPED, DiscreetError, EngineFailed
 from discreet.extras import naming_extras
-from discreet.paths import ENDINGS, first_file, one_file, unopened
+from discreet.paths import ENDINGS, first_file, one_file, unopened_error
 from discreet.tables.data import rules
 from discreet.tables.data.readers import parquet, sqlite
 from discreet.tables.data.readers.sound import kind_of, library
@@ -57,7 +57,7 @@ def kinds(path: str | Path, table: str = "") -> dict[str, str]:
         schema = guard_opening(lambda: _of_database(place, table), place)
     else:
         check_kind(place)
-        raise unopened(f"{place.name}: files of this format have no schema.")
+        raise unopened_error(f"{place.name}: files of this format have no schema.")
     return {field.name: kind_of(field.type) for field in schema}
 
 
@@ -65,7 +65,7 @@ def check_kind(path: Path) -> None:
     """Refuse a file whose ending is not a supported format."""
     if path.suffix.lower() not in ENDINGS:
         what = f"{path.name}: files of this format are not supported; supported are {', '.join(ENDINGS)}."
-        raise unopened(what, f"save it as  {path.stem}.parquet  or  {path.stem}.csv")
+        raise unopened_error(what, f"save it as  {path.stem}.parquet  or  {path.stem}.csv")
 
 
 def is_database(path: str | Path) -> bool:
@@ -132,7 +132,7 @@ def catalogue(path: str | Path) -> list[str]:
         names = [name for (name,) in guard_opening(lambda: connect(place).execute(asked).fetchall(), place)]
     if names:
         return names
-    raise unopened(f"{place.name} has no tables.", f"write the rows into a table of {place.name} first")
+    raise unopened_error(f"{place.name} has no tables.", f"write the rows into a table of {place.name} first")
 
 
 def connect(path: Path) -> Any:
@@ -150,14 +150,14 @@ def guard_opening(work: Any, path: Path | None = None) -> Any:
     except (DiscreetError, *STOPPED):
         raise
     except BaseException:  # noqa: BLE001 - a reader's error may quote a row, and one of them has panics that are no Exception
-        failed = unopened("the source could not be opened.") if path is None else unreadable_error(path)
+        failed = unopened_error("the source could not be opened.") if path is None else unreadable_error(path)
     raise failed
 
 
 def unreadable_error(path: Path) -> EngineFailed:
     """The error for a file that is damaged, or has the wrong ending."""
     kind = path.suffix.removeprefix(".").lower()
-    return unopened(
+    return unopened_error(
         f"{path.name} is damaged, or it is not a .{kind} file.",
         f"write {path.name} again, or rename it if it has another format",
     )
