@@ -300,7 +300,7 @@ def _joint(made, key, gamma):
     m, n, a, b = key
     total = 0.0
     for theta in range(-50, 55):
-        run = made._run(made._bound(theta + made.margin))
+        run = made._mechanism_for(made._bound_for(theta + made.margin))
         p, q = (float(pmf(theta - at, made.distribution.scale)) for at in (m, n))
         total += stick(p, gamma * q, run.grid.cells(a) - run.grid.cells(b), run.distribution.scale)
     return total
