@@ -197,11 +197,11 @@ def _filled(ledger: Ledger, piece: privacy.Guarantee, rows: int, *, answered: bo
         for number in range(1, rows + 1):
             if answered and number % 2 == 0:
                 what = {"settles": number - 1, "answer": "[17]", "key": last.key}
-                last = chain.following(last, "committed", time=chain.now(), state=state.to_dict(), **what)
+                last = chain.next_row(last, "committed", time=chain.now(), state=state.to_dict(), **what)
             else:
                 state = limit.admit(state, cost)
                 what = said | {"key": f"question {number}"}
-                last = chain.following(last, "reserved", time=chain.now(), state=state.to_dict(), **what)
+                last = chain.next_row(last, "reserved", time=chain.now(), state=state.to_dict(), **what)
             store.append(last)
 
 

@@ -90,4 +90,4 @@ def test_what_is_all_of_the_budget_is_answered(visits):
     for question in (BY_WARD, MEANS):
         session = dp.Session(visits, dp.Limit.filter(epsilon=1, delta=1e-6))
         assert session.sql(question, epsilon=1, delta=1e-6)
-        assert session.left().spent_fraction > 0.99
+        assert session.budget().spent_fraction > 0.99

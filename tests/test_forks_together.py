@@ -143,7 +143,7 @@ for what in ("COUNT(*)", "AVG(d), SUM(d)", "MEDIAN(d)", "VARIANCE(d)", "COUNT(DI
         session.preview(text, epsilon=1, delta=1e-6)
         session.sql(text, epsilon=1, delta=1e-6, key=text)
 session.sql("SELECT COUNT(*) FROM t", error="±50")
-session.release_all({"all": ("SELECT COUNT(*) FROM t", {"epsilon": 1})})
+session.release_batch({"all": ("SELECT COUNT(*) FROM t", {"epsilon": 1})})
 session.budget()
 print(*sorted(name for name in set(sys.modules) - before if name.startswith("discreet")))
 """

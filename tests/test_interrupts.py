@@ -53,7 +53,7 @@ def one(asked):
 
 def many(asked):
     both = {"monday": (BY_WARD, {"epsilon": 0.5}), "tuesday": (LATER, {"epsilon": 0.25})}
-    return [answer.rows() for answer in asked.release_all(both).values()]
+    return [answer.rows() for answer in asked.release_batch(both).values()]
 
 
 def two_steps(asked):

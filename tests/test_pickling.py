@@ -106,7 +106,7 @@ def asked():
         "receipt": receipt,
         "cost": receipt.cost,
         "preview": session.preview(by_ward, epsilon=1),
-        "left": session.left(),
+        "left": session.budget(),
         "statement": session.statement(),
         "verification": book.verify(),
         "finding": ledger.Finding("DP602", "a row was changed"),

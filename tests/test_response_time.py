@@ -71,8 +71,8 @@ def outcome(work):
 QUESTIONS = {
     "an answer": (lambda one: one.sql(COUNT, epsilon=0.1), "Answer"),
     "an answer by its error": (lambda one: one.sql(COUNT, error="±500"), "Answer"),
-    "a preview": (lambda one: one.sql(f"EXPLAIN PRIVACY {COUNT}", epsilon=0.1), "Preview"),
-    "several answers": (lambda one: one.release_all({"a": (COUNT, {"epsilon": 0.1})}), "dict"),
+    "a cost without an answer": (lambda one: one.sql(f"EXPLAIN PRIVACY {COUNT}", epsilon=0.1), "DP107"),
+    "several answers": (lambda one: one.release_batch({"a": (COUNT, {"epsilon": 0.1})}), "dict"),
     "a mechanism": (
         lambda one: one.release(mechanisms.Laplace(epsilon=0.1, sensitivity=1, unit="patient_id"), 7),
         "Release",
@@ -175,7 +175,7 @@ def test_a_question_that_was_asked_before_the_session_ended_is_late_too():
 def test_nobody_is_called_back_before_it_is_time():
     one, clock, _ = timed()
     called = []
-    one.release_all({"a": (COUNT, {"epsilon": 0.1})}, after_each=lambda: called.append(clock.time))
+    one.release_batch({"a": (COUNT, {"epsilon": 0.1})}, after_each=lambda: called.append(clock.time))
     assert called == []
 
 
@@ -183,7 +183,7 @@ def test_without_a_response_time_nothing_changes():
     plain = session()
     threads = threading.active_count()
     plain.sql(COUNT, epsilon=0.1)
-    plain.release_all({"a": (COUNT, {"epsilon": 0.1})}, after_each=lambda: threads)
+    plain.release_batch({"a": (COUNT, {"epsilon": 0.1})}, after_each=lambda: threads)
     assert threading.active_count() == threads
     assert list(plain.ledger.entries())[1].key is None
     assert "after it was asked" not in plain.describe()

@@ -13,7 +13,7 @@ import pytest
 
 import discreet as dp
 from discreet import errors, mechanisms, privacy, testing
-from discreet.ledger.released import released
+from discreet.ledger.released import release_lines
 from discreet.mechanisms.mechanism import Refusal
 from discreet.session import limit_of
 from discreet.tables.plan.cap import CapMechanism
@@ -232,13 +232,13 @@ def test_many_are_charged_before_the_first_is_drawn_and_kept_before_any_is_shown
     seen = []
     described, _ = watched(lambda: seen.append([entry.kind for entry in one.ledger.entries()]))
     one = session(data=described, ledger=tmp_path / "visits.ledger")
-    answers = one.release_all(BOTH)
+    answers = one.release_batch(BOTH)
     assert [kinds == ["open", "reserved", "reserved"] for kinds in seen] == [True] * len(seen) != []
     assert list(answers) == list(BOTH)
     assert [answer.receipt.number for answer in answers.values()] == [1, 2]
     assert all(answer.receipt.cost is not None for answer in answers.values())
     assert spent(one) <= 0.5
-    again = session(ledger=tmp_path / "visits.ledger").release_all(BOTH)
+    again = session(ledger=tmp_path / "visits.ledger").release_batch(BOTH)
     assert {key: answer.rows() for key, answer in again.items()} == {
         key: answer.rows() for key, answer in answers.items()
     }
@@ -249,7 +249,7 @@ def test_many_are_charged_before_the_first_is_drawn_and_kept_before_any_is_shown
 def test_many_that_do_not_fit_together_draw_nothing():
     described, engine = watched()
     one = session(data=described)
-    error = refusal("DP601", lambda: one.release_all({**BOTH, "again": (COUNT, {"epsilon": 0.6})}))
+    error = refusal("DP601", lambda: one.release_batch({**BOTH, "again": (COUNT, {"epsilon": 0.6})}))
     assert error.spent == "nothing"
     assert (spent(one), engine.asked, len(one.ledger)) == (0, 0, 1)
 
@@ -271,14 +271,14 @@ def test_many_that_do_not_fit_together_draw_nothing():
 def test_many_of_which_the_last_is_refused_cost_nothing(last, code):
     described, engine = watched()
     one = session(data=described)
-    refused = refusal(code, lambda: one.release_all({**BOTH, "last": last}))
+    refused = refusal(code, lambda: one.release_batch({**BOTH, "last": last}))
     assert refused.spent == "nothing"
     assert (engine.asked, len(one.ledger)) == (0, 1)
 
 
 @pytest.mark.parametrize("nothing", [{}, [], None, "wards"])
 def test_nothing_is_not_released_together(nothing):
-    assert refusal("DP104", lambda: session().release_all(nothing))
+    assert refusal("DP104", lambda: session().release_batch(nothing))
 
 
 def test_after_a_crash_the_same_keys_draw_for_the_same_charge(tmp_path):
@@ -293,10 +293,10 @@ def test_after_a_crash_the_same_keys_draw_for_the_same_charge(tmp_path):
     described, _ = watched(stop)
     one = session(data=described, ledger=tmp_path / "visits.ledger")
     with pytest.raises(KeyboardInterrupt):
-        one.release_all(BOTH)
+        one.release_batch(BOTH)
     paid = spent(one)
     assert [entry.kind for entry in one.ledger.entries()] == ["open", "reserved", "reserved"]
-    answers = session(ledger=tmp_path / "visits.ledger").release_all(BOTH)
+    answers = session(ledger=tmp_path / "visits.ledger").release_batch(BOTH)
     assert [len(answer) for answer in answers.values()] == [3, 1]
     assert [answer.receipt.cost for answer in answers.values()] == [None, None]
     assert spent(one) == paid > 0
@@ -313,15 +313,15 @@ def test_an_error_while_many_are_drawn_is_their_outcome_and_none_is_drawn_again_
 
     described, engine = watched(fail)
     one = session(data=described)
-    error = refusal("DP801", lambda: one.release_all(BOTH))
+    error = refusal("DP801", lambda: one.release_batch(BOTH))
     assert "what all of these answers cost" in error.spent
     assert "Ana" not in str(error)
     asked, paid = engine.asked, spent(one)
     failing.clear()
-    refusal("DP801", lambda: one.release_all(BOTH))
+    refusal("DP801", lambda: one.release_batch(BOTH))
     assert (engine.asked, spent(one)) == (asked, paid)
     fresh = {f"{key} again": what for key, what in BOTH.items()}
-    assert len(one.release_all(fresh)) == len(BOTH)
+    assert len(one.release_batch(fresh)) == len(BOTH)
     assert spent(one) > paid
     assert one.ledger.verify().findings == ()
 
@@ -344,21 +344,21 @@ def failing(error):
 def test_an_error_that_is_no_exception_is_an_outcome_too():
     described, why = failing(Panic("Could not convert string 'Ana Smith'"))
     one = session(data=described)
-    error = refusal("DP801", lambda: one.release_all(BOTH))
+    error = refusal("DP801", lambda: one.release_batch(BOTH))
     assert "Ana" not in str(error)
     why.clear()
-    refusal("DP801", lambda: one.release_all(BOTH))
-    lines = released(list(one.ledger.entries()), one.ledger.limit)
+    refusal("DP801", lambda: one.release_batch(BOTH))
+    lines = release_lines(list(one.ledger.entries()), one.ledger.limit)
     assert {line["status"] for line in lines} == {"charged; could not be drawn"}
 
 
 def test_one_that_could_not_be_drawn_stops_new_ones_before_they_are_charged():
     described, why = failing(RuntimeError())
     one = session(data=described)
-    refusal("DP801", lambda: one.release_all(BOTH))
+    refusal("DP801", lambda: one.release_batch(BOTH))
     why.clear()
     paid, rows = spent(one), len(one.ledger)
-    error = refusal("DP801", lambda: one.release_all({**BOTH, "new": (COUNT, {"epsilon": 0.1})}))
+    error = refusal("DP801", lambda: one.release_batch({**BOTH, "new": (COUNT, {"epsilon": 0.1})}))
     assert error.spent == "nothing"
     assert (spent(one), len(one.ledger)) == (paid, rows)
 
@@ -371,7 +371,7 @@ def test_a_single_question_whose_key_failed_elsewhere_meanwhile_says_so(tmp_path
 
     def meanwhile():
         if not met:
-            met.append(refusal("DP801", lambda: other.release_all(only)))
+            met.append(refusal("DP801", lambda: other.release_batch(only)))
 
     one = session(data=watched(meanwhile)[0], ledger=tmp_path / "visits.ledger")
     error = refusal("DP801", lambda: one.sql(COUNT, epsilon=0.3, key="wards"))
@@ -385,11 +385,11 @@ def test_who_fails_while_another_answers_shows_the_answers(tmp_path):
 
     def lose():
         if not kept:
-            kept.append(other.release_all(BOTH))
+            kept.append(other.release_batch(BOTH))
         raise RuntimeError
 
     one = session(data=watched(lose)[0], ledger=tmp_path / "visits.ledger")
-    answers = one.release_all(BOTH)
+    answers = one.release_batch(BOTH)
     assert {key: answer.rows() for key, answer in answers.items()} == {
         key: answer.rows() for key, answer in kept[0].items()
     }
@@ -402,18 +402,18 @@ def test_a_progress_bar_that_breaks_loses_nothing():
         raise BrokenPipeError
 
     with pytest.raises(BrokenPipeError):
-        one.release_all(BOTH, after_each=broken)
+        one.release_batch(BOTH, after_each=broken)
     paid = spent(one)
-    assert len(one.release_all(BOTH)) == len(BOTH)
+    assert len(one.release_batch(BOTH)) == len(BOTH)
     assert spent(one) == paid
 
 
 def test_of_two_sessions_that_release_the_same_both_show_what_was_kept_first(tmp_path):
     other = session(ledger=tmp_path / "visits.ledger")
     shown = []
-    described, _ = watched(lambda: shown or shown.append(other.release_all(BOTH)))
+    described, _ = watched(lambda: shown or shown.append(other.release_batch(BOTH)))
     one = session(data=described, ledger=tmp_path / "visits.ledger")
-    answers = one.release_all(BOTH)
+    answers = one.release_batch(BOTH)
     assert [answer.rows() for answer in answers.values()] == [answer.rows() for answer in shown[0].values()]
     assert len(one.ledger) == 5
 
@@ -421,10 +421,10 @@ def test_of_two_sessions_that_release_the_same_both_show_what_was_kept_first(tmp
 def test_many_with_a_cap_to_choose_are_begun_only_if_all_fit():
     described = data(protect=dp.each("patient_id", at_most="auto"))
     tight = session(epsilon=0.51, data=described)
-    refusal("DP601", lambda: tight.release_all(BOTH))
+    refusal("DP601", lambda: tight.release_batch(BOTH))
     assert len(tight.ledger) == 1
     fits = session(epsilon=0.54, data=described)
-    assert len(fits.release_all(BOTH)["wards"]) == 3
+    assert len(fits.release_batch(BOTH)["wards"]) == 3
     charged = [entry.mechanism for entry in fits.ledger.entries() if entry.kind == "reserved"]
     assert charged == ["CapMechanism", "TableMechanism", "TableMechanism"]
 
@@ -432,7 +432,7 @@ def test_many_with_a_cap_to_choose_are_begun_only_if_all_fit():
 def test_a_seeded_source_releases_nothing_together():
     one = session()
     with testing.seeded(1):
-        assert refusal("DP605", lambda: one.release_all(BOTH))
+        assert refusal("DP605", lambda: one.release_batch(BOTH))
     assert len(one.ledger) == 1
 
 
@@ -444,11 +444,34 @@ def test_a_preview_touches_no_data_and_spends_nothing():
     one = session(data=described)
     shown = [
         one.preview(COUNT, epsilon=0.1),
-        one.sql(f"EXPLAIN PRIVACY {COUNT}", epsilon=0.1),
+        one.preview(f"EXPLAIN PRIVACY {COUNT}", epsilon=0.1),
         one.preview(described.group_by("ward").count(), epsilon=0.1),
     ]
     assert len({str(preview.cost) for preview in shown}) == 1
     assert engine.asked == 0
+    assert len(one.ledger) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "amounts", "fix"),
+    [
+        (f"EXPLAIN PRIVACY {COUNT}", {"epsilon": 0.1}, f'session.preview("{COUNT}", epsilon=0.1)'),
+        (f"explain  privacy {COUNT};", {}, f'session.preview("{COUNT}", epsilon=0.1)'),
+        (f"EXPLAIN PRIVACY {COUNT} WITH (rho = 0.01)", {}, f'session.preview("{COUNT}", rho=0.01)'),
+        (
+            "EXPLAIN PRIVACY SELECT COUNT(*) FROM visits WHERE ward = 'a'",
+            {"epsilon": 0.5, "delta": 1e-6},
+            "session.preview(\"SELECT COUNT(*) FROM visits WHERE ward = 'a'\", epsilon=0.5, delta=1e-6)",
+        ),
+        (f"EXPLAIN PRIVACY {COUNT}", {"error": "±50"}, f"session.preview(\"{COUNT}\", error='±50')"),
+    ],
+)
+def test_a_preview_is_not_an_answer_and_the_fix_shows_it(text, amounts, fix):
+    one = session(delta=1e-5)
+    refused = refusal("DP107", lambda: one.sql(text, **amounts))
+    assert (refused.fix, refused.spent) == (fix, "nothing")
+    preview = eval(refused.fix, {"session": one})
+    assert str(preview) == str(one.preview(text, **(amounts or ({} if "WITH" in text else {"epsilon": 0.1}))))
     assert len(one.ledger) == 1
 
 
@@ -496,7 +519,7 @@ def test_a_guarantee_about_somebody_else_is_refused():
 def test_what_is_left_is_said_in_numbers_and_words():
     one = session()
     one.sql(COUNT, epsilon=0.25)
-    assert one.left().spent_fraction == pytest.approx(0.25)
+    assert one.budget().spent_fraction == pytest.approx(0.25)
     said = one.describe()
     assert "one patient_id added or removed" in said
     assert "in memory" in said

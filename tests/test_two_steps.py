@@ -100,7 +100,7 @@ def test_both_steps_cost_no_more_than_is_allowed_and_who_allows_more_goes_on():
 def test_a_cap_that_is_not_stated_is_said_in_the_preview_and_kept():
     one = session()
     said = str(one.preview(MEAN, error="±0.1"))
-    assert "ε = 1 at most" in said
+    assert "at most ε = 1" in said
     with pytest.raises(RefusedQuestion) as refused:
         one.sql(MEAN, error="±0.1", pilot=Spend(epsilon=0.2))
     assert refused.value.code == "DP707"
@@ -155,7 +155,7 @@ def test_nobody_takes_a_key_of_the_session(key):
     one = session(opened("auto"))
     for work in (
         lambda: one.sql(TOTAL, epsilon=1, key=key),
-        lambda: one.release_all({key: (TOTAL, {"epsilon": 1})}),
+        lambda: one.release_batch({key: (TOTAL, {"epsilon": 1})}),
         lambda: one.charge(dp.Laplace(epsilon=1, sensitivity=1).guarantee, question="q", key=key),
         lambda: one.release(dp.Laplace(epsilon=1, sensitivity=1), 3, key=key),
     ):

@@ -32,13 +32,13 @@ def main() -> None:
         )
         for wheel in sorted(Path(wheels).glob("*.whl")):
             with zipfile.ZipFile(wheel) as package:
-                package.extractall(HOME, list(filter(_wanted, package.namelist())))
+                package.extractall(HOME, list(filter(_is_wanted, package.namelist())))
     print(
         f"{HOME.name}: {sum(one.stat().st_size for one in HOME.rglob('*') if one.is_file()) / 2**20:.1f} MiB"
     )
 
 
-def _wanted(name: str) -> bool:
+def _is_wanted(name: str) -> bool:
     return "/tests/" not in name and not name.startswith(("benchmarks/", "examples/"))  # of opacus
 
 

@@ -62,7 +62,7 @@ class Outcome:
 Data = tuple[Tensor, Tensor]  # rows and their classes
 
 
-def trained(records: Data, recipe: Recipe, scored: Data) -> Outcome:
+def train(records: Data, recipe: Recipe, scored: Data) -> Outcome:
     """Train on some records and score on others."""
     start, (rows, classes) = time.perf_counter(), records
     model = recipe.model(rows.shape[1]).to(rows.device)
@@ -99,11 +99,11 @@ def main(name: str, data: Callable[[str, str], Data], recipes: dict[str, Recipe]
     records = data("train", options.device)
     print(f"features of {len(records[0])} images: {time.perf_counter() - start:.0f} s", flush=True)
     if options.choose:
-        recipe = _chosen(records, recipe)
+        recipe = _choose_recipe(records, recipe)
     scored = data("test", options.device)
     outcomes = []
     for _ in range(options.runs):
-        outcomes.append(trained(records, recipe, scored))
+        outcomes.append(train(records, recipe, scored))
         print(outcomes[-1], flush=True)
     command = f"python benchmarks/training/{Path(sys.argv[0]).name} {shlex.join(sys.argv[1:])}".strip()
     lines = [*report.heading(command), "", *_page(recipe, outcomes, least)]
@@ -114,7 +114,7 @@ def main(name: str, data: Callable[[str, str], Data], recipes: dict[str, Recipe]
         )
 
 
-def _chosen(records: Data, recipe: Recipe) -> Recipe:
+def _choose_recipe(records: Data, recipe: Recipe) -> Recipe:
     """The recipe with the rate that is best on held-out training images; the test images are not looked at."""
     rows, classes = records
     kept = len(rows) - HELD_OUT
@@ -122,7 +122,7 @@ def _chosen(records: Data, recipe: Recipe) -> Recipe:
     scores = {}
     for rate in recipe.rates:
         tried = replace(smaller, rate=rate)
-        scores[rate] = trained((rows[:kept], classes[:kept]), tried, (rows[kept:], classes[kept:])).accuracy
+        scores[rate] = train((rows[:kept], classes[:kept]), tried, (rows[kept:], classes[kept:])).accuracy
         print(f"rate {rate:g}: {scores[rate]:.2%} of the images held out", flush=True)
     return replace(recipe, rate=max(scores, key=scores.__getitem__))
 

@@ -28,7 +28,7 @@ def features(images: Tensor, groups: int = 27) -> Tensor:
 
     Every operation is on one image alone, so that features cost no privacy.
     """
-    rows = torch.cat([_normalised(scattering(chunk / 255), groups) for chunk in images.split(_CHUNK)])
+    rows = torch.cat([_normalise(scattering(chunk / 255), groups) for chunk in images.split(_CHUNK)])
     return functional.pad(rows, (0, 1), value=0.1)
 
 
@@ -43,9 +43,9 @@ def scattering(images: Tensor) -> Tensor:
 
     spectrum = torch.fft.fft2(planes).unsqueeze(2)
     first_fine = torch.fft.ifft2(spectrum * fine).abs()
-    first_coarse = torch.fft.ifft2(_halved(spectrum * coarse)).abs()
+    first_coarse = torch.fft.ifft2(_halve(spectrum * coarse)).abs()
     spectra = torch.fft.fft2(first_fine).unsqueeze(3)
-    second = torch.fft.ifft2(_halved(spectra * coarse)).abs().flatten(2, 3)
+    second = torch.fft.ifft2(_halve(spectra * coarse)).abs().flatten(2, 3)
     maps = [planes.unsqueeze(2), first_fine, first_coarse, second]
     averaged = [means[one.shape[-1]] @ one @ means[one.shape[-1]].T for one in maps]
     return torch.cat(averaged, dim=2).reshape(batch, channels * PATHS, side // STRIDE, side // STRIDE)
@@ -86,12 +86,12 @@ def _morlet(size: int, scale: int, angle: float) -> Tensor:
     return torch.fft.fft2(wave - bell * (wave.sum() / bell.sum())).real.float()
 
 
-def _halved(spectrum: Tensor) -> Tensor:
+def _halve(spectrum: Tensor) -> Tensor:
     """The transform of every second sample in both directions."""
     *front, size, _ = spectrum.shape
     return spectrum.reshape(*front, 2, size // 2, 2, size // 2).mean((-4, -2))
 
 
-def _normalised(planes: Tensor, groups: int) -> Tensor:
+def _normalise(planes: Tensor, groups: int) -> Tensor:
     rows = functional.group_norm(planes, groups).flatten(1)
     return rows / rows.norm(dim=1, keepdim=True).clamp_min(1e-6)

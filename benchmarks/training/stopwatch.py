@@ -91,7 +91,7 @@ def _of_device(task: Task, name: str, precision: str) -> float | str:
     torch.cuda.empty_cache()
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
-    trouble = _stepped(task, name, "cuda", precision)
+    trouble = _take_steps(task, name, "cuda", precision)
     return trouble or (torch.cuda.max_memory_allocated() - before) / _MEGABYTE
 
 
@@ -99,18 +99,18 @@ def _of_process(task_name: str, name: str, precision: str) -> float | str:
     (task,) = [
         task for task in SMALL if task.name == task_name
     ]  # a task holds functions, which do not travel
-    _stepped(SMALL[0], PLAIN, "cpu", precision)  # what any first step loads
+    _take_steps(SMALL[0], PLAIN, "cpu", precision)  # what any first step loads
     gc.collect()
     with suppress(OSError, AttributeError):  # else what is free, but not given back, is used unseen
         ctypes.CDLL(None).malloc_trim(0)
     with suppress(OSError):  # then the peak of that step is the floor
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     before = _high_water()
-    trouble = _stepped(task, name, "cpu", precision)
+    trouble = _take_steps(task, name, "cpu", precision)
     return trouble or _high_water() - before
 
 
-def _stepped(task: Task, name: str, device: str, precision: str) -> str:
+def _take_steps(task: Task, name: str, device: str, precision: str) -> str:
     """Take the steps of the warm-up; what a library raises is its answer, and is reported as such."""
     try:
         step = WAYS[name](task, device, precision)

@@ -22,7 +22,7 @@ class Task:
     model: Callable[[], nn.Module]
     records: Callable[[int], tuple[Tensor, Tensor]]
 
-    def built(self, device: str) -> nn.Module:
+    def build(self, device: str) -> nn.Module:
         """The model with the same weights every time."""
         torch.manual_seed(7)
         with torch.device(device):

@@ -24,7 +24,7 @@ Step = Callable[[], None]
 
 def plain(task: Task, device: str, precision: str) -> Step:
     """Training as it is without privacy."""
-    model, (inputs, targets) = task.built(device), task.data(device)
+    model, (inputs, targets) = task.build(device), task.data(device)
     optimizer, loss_of = _optimizer(model), PerRecord()
 
     def step() -> None:
@@ -41,7 +41,7 @@ def discreet(task: Task, device: str, precision: str) -> Step:
     """The loop of discreet's documentation; every record is in every batch, so that all batches are of one size."""
     from discreet.learn.torch import private
 
-    model, records = task.built(device), TensorDataset(*task.data(device))
+    model, records = task.build(device), TensorDataset(*task.data(device))
     optimizer, loss_of = _optimizer(model), PerRecord("none")
     run = private(
         model, optimizer, records, size=task.batch, batch=task.batch, sampling="full",
@@ -63,11 +63,11 @@ def discreet(task: Task, device: str, precision: str) -> Step:
 def opacus(mode: str) -> Callable[[Task, str, str], Step]:
     """Opacus by its own entrance, without Poisson sampling, for the same reason."""
 
-    def built(task: Task, device: str, precision: str) -> Step:
+    def build(task: Task, device: str, precision: str) -> Step:
         from opacus import PrivacyEngine
 
         warnings.simplefilter("ignore")
-        model, (inputs, targets) = task.built(device), task.data(device)
+        model, (inputs, targets) = task.build(device), task.data(device)
         loader = DataLoader(TensorDataset(inputs, targets), batch_size=task.batch)
         criterion = PerRecord()
         found = PrivacyEngine().make_private(
@@ -86,7 +86,7 @@ def opacus(mode: str) -> Callable[[Task, str, str], Step]:
 
         return step
 
-    return built
+    return build
 
 
 WAYS: dict[str, Callable[[Task, str, str], Step]] = {

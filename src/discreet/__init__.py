@@ -1,25 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""discreet: differential privacy from the description of the data to the promise that is kept.
+"""discreet: differential privacy from the description of the data to the released answer.
 
 A map of the library, in the order in which a newcomer meets it:
 
-    open        a private table, with what is publicly known of it; `each`, `each_row`, `column` and `col` help
-    Session     the one door to it: SQL and expressions, charged first and then answered
-    Limit       how much may be spent in all; Ledger, the file that remembers what was
+    open        a private table and what is publicly known of it; `each`, `each_row`, `column` and `col` help
+    Session     asks questions in SQL or expressions: charges the budget first, then answers
+    Limit       the budget: a cap on all answers together; Ledger, the file that stores what was spent
+    data        data sets that come with the library: dp.open(dp.data.path("adult.toml"))
+    tables      data sets, questions, previews and answers
+    ledger      limits, ledgers, receipts and privacy statements
+    learn       scikit-learn estimators with a budget; discreet.learn.torch, DP-SGD around your training loop
+
     Laplace     noise on a number or a vector; likewise Gaussian, Geometric, DiscreteGaussian
     noisy_max   a choice among candidates; likewise exponential_mechanism and permute_and_flip
     mechanisms  all mechanisms: queries, choices, thresholds, quantiles, local reports, how to combine them
-    privacy     what is promised: Guarantee, its primitives, composition and every view of it
     smooth      noise in proportion to a smooth bound: medians, trimmed means, and functions of yours
     ptr         propose-test-release, and values that need no noise where they are stable
     graphs      triangles, stars and degrees of graphs
-    audit       what outputs on two neighbouring inputs prove against a promise
-    plot        pictures of all this
+    noise       exact noise from the system's random bits
+
+    privacy     the accountant: Guarantee, its primitives, composition and every view of it; Unit, who is protected
     calibrate   the least noise (or the most steps) whose guarantee still implies a target
-    errors      the tree of everything that discreet refuses, each with a code and a fix
+    audit       what outputs on two neighbouring inputs prove against a claimed guarantee
+    plot        figures of all this
+    testing     repeatable draws for tests, which are never private
+    errors      every error that discreet raises on purpose, each with a code and a fix
 
     import discreet as dp
-    from discreet import privacy
 
     data = dp.open("visits.parquet", protect=dp.each("patient_id", at_most=20))
     session = dp.Session(data, limit=dp.Limit.filter(epsilon=1, delta=1e-6), ledger="visits.ledger")
@@ -27,29 +34,35 @@ A map of the library, in the order in which a newcomer meets it:
 
     dp.Laplace(epsilon=1, sensitivity=1)(42).value
 
-    step = privacy.gaussian(noise=1.0).sampled(rate=0.01)
-    train = 1_000 * step + privacy.laplace(scale=10)
+    step = dp.privacy.gaussian(noise=1.0).sampled(rate=0.01)
+    train = 1_000 * step + dp.privacy.laplace(scale=10)
     train.epsilon(delta=1e-6)
 
-Read `discreet.privacy.guarantee` first: a Guarantee is an immutable tree that says what was run, and
-every number is a view of it.
+To read the code, start at `discreet.privacy.guarantee`: a Guarantee is an immutable tree that says what was run, and
+every number is a view of it. docs/explain/architecture.md is the map of the code.
 
-Names are loaded when they are first used, so `import discreet` costs next to nothing and an optional
-dependency is asked for only by the part that needs it.
+Names are loaded when they are first used (PEP 562). So `import discreet` costs next to nothing, and only the part that
+needs an optional dependency asks for it.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from discreet import audit as audit
+    from discreet import data as data
     from discreet import errors as errors
     from discreet import graphs as graphs
+    from discreet import learn as learn
+    from discreet import ledger as ledger
     from discreet import mechanisms as mechanisms
+    from discreet import noise as noise
     from discreet import plot as plot
     from discreet import privacy as privacy
+    from discreet import tables as tables
+    from discreet import testing as testing
     from discreet.ledger.ledger import Ledger as Ledger
     from discreet.ledger.limit import Limit as Limit
     from discreet.mechanisms import ptr as ptr
@@ -88,12 +101,16 @@ __all__ = [
     "calibrate",
     "col",
     "column",
+    "data",
     "each",
     "each_row",
     "errors",
     "exponential_mechanism",
     "graphs",
+    "learn",
+    "ledger",
     "mechanisms",
+    "noise",
     "noisy_max",
     "open",
     "permute_and_flip",
@@ -101,6 +118,8 @@ __all__ = [
     "privacy",
     "ptr",
     "smooth",
+    "tables",
+    "testing",
 ]
 
 _HOMES = {
@@ -127,16 +146,19 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
+# Type checkers see the imports above only, so that they report a misspelt name.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module 'discreet' has no attribute {name!r}")
         from discreet.extras import naming_extras
 
         with naming_extras():
+            if name not in _HOMES:
+                return import_module(f"discreet.{name}")
             value = globals()[name] = getattr(import_module(_HOMES[name]), name)
         return value
-    if name in __all__:
-        return import_module(f"discreet.{name}")
-    raise AttributeError(f"module 'discreet' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

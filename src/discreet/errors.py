@@ -77,6 +77,7 @@ CODES = {
     "DP916": "an optimizer does not fit its run",
     "DP917": "training runs in several processes or copies",
     "DP918": "a generator was seeded within a batch",
+    "DP919": "a version of PyTorch lacks what training needs",
     "DP921": "a gradient cannot be clipped record by record",
     "DP922": "a model mixes its records",
 }

@@ -97,7 +97,7 @@ def test_b_01_an_epsilon_beyond_all_bounds_is_refused_or_counts(door):
         except DiscreetError:
             continue
         if isinstance(made, Limit):
-            assert made.claim is not None
+            assert made.guarantee is not None
         else:
             guarantee = made if isinstance(made, privacy.Guarantee) else made.guarantee
             assert guarantee.epsilon(delta=1e-9) > 0
@@ -158,7 +158,7 @@ def test_b_04_many_tiny_charges_add_up(ledger):
     for _ in range(3):
         ledger.charge(tiny)
     assert ledger.spent["epsilon"] == 1 - Fraction(1, 10**15) + Fraction(3, 10**17)
-    assert ledger.left().like(tiny) == 97
+    assert ledger.budget().like(tiny) == 97
     ledger.charge(97 * tiny)
     for last in (tiny, privacy.pure(1e-90)):
         with pytest.raises(OverBudget):

@@ -18,7 +18,7 @@ from discreet import privacy
 from discreet.audit import audit, batched, exact
 from discreet.mechanisms import ptr, smooth
 from discreet.mechanisms.mechanism import Refusal
-from discreet.mechanisms.query import Between
+from discreet.mechanisms.query import ClippingBounds
 from tests.attacks.broken import FAULTS, generator, laplace
 from tests.statistical.constants import ALPHA
 
@@ -120,7 +120,7 @@ def test_light_tails_that_are_claimed_to_be_pure_are_caught(family):
 
 
 def _statistics():
-    bounds = Between.of((-1, 1))
+    bounds = ClippingBounds.of((-1, 1))
     budget = smooth.SmoothBudget(epsilon=1.0)
     yield smooth.SmoothMechanism(smooth.TrimmedMean(bounds, 2), budget, size=5), BOTH
     yield smooth.SmoothMechanism(smooth.InterquantileRange(bounds), budget, size=5), BOTH
@@ -135,9 +135,12 @@ def _statistics():
 
 #: The faults that are known to be caught on a pair, and the release that is right on the same pair.
 SAME_PAIRS = [
-    (Between.of((0, 1)), next(fault for fault in FAULTS if fault.name == "noise from local sensitivity")),
     (
-        Between.of((0, 100)),
+        ClippingBounds.of((0, 1)),
+        next(fault for fault in FAULTS if fault.name == "noise from local sensitivity"),
+    ),
+    (
+        ClippingBounds.of((0, 100)),
         next(fault for fault in FAULTS if fault.name == "smooth sensitivity, wrong noise"),
     ),
 ]

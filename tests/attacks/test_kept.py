@@ -25,7 +25,7 @@ def many(mechanism, cast=np.float64):
 
     def draw(data, count):
         cells = np.tile(np.atleast_1d(mechanism.grid.cells(np.atleast_1d(data), instead=0)), (count, 1))
-        noisy = mechanism.noisy(cells)
+        noisy = mechanism.add_noise(cells)
         reals = noisy if isinstance(mechanism, Geometric | DiscreteGaussian) else mechanism.grid.reals(noisy)
         return np.asarray(reals).astype(cast)
 

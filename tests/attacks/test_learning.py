@@ -23,7 +23,7 @@ from discreet.errors import DiscreetError, UnsupportedGuarantee
 from discreet.learn.torch import Training, plan_of, private
 from discreet.mechanisms.combine import select_best
 from tests.learn.torch.broken import ClippedAfterAveraging, NotClipped, with_noise_for_the_mean, without_noise
-from tests.learn.torch.reference import data, loop, small, started
+from tests.learn.torch.reference import data, loop, small, start_run
 from tests.statistical.constants import ALPHA
 
 TRIALS, MANY = 300, 5_000
@@ -118,7 +118,7 @@ def test_m_01_a_loader_gains_nothing_from_its_shuffling(shuffle):
 
 def test_m_01_batches_are_drawn_afresh_and_do_not_take_turns():
     """In an epoch of shuffled batches everybody comes once; in Poisson batches some come twice, and some never."""
-    run, optimizer = started(None, data(200), size=200, batch=20, epochs=1, steps=None)
+    run, optimizer = start_run(None, data(200), size=200, batch=20, epochs=1, steps=None)
     seen = torch.zeros(200)
     x = data(200)[0]
     for batch, y in run:
@@ -135,7 +135,7 @@ def test_m_01_batches_are_drawn_afresh_and_do_not_take_turns():
 def test_m_02_one_more_record_changes_no_number_of_the_run():
     plans = []
     for count in (99, 100, 101):
-        run, _ = started(None, data(count), size=100, batch=7, epochs=2, steps=None)
+        run, _ = start_run(None, data(count), size=100, batch=7, epochs=2, steps=None)
         plans.append(run.plan)
         run.close()
     assert plans[0] == plans[1] == plans[2]
@@ -181,7 +181,7 @@ class Centred(torch.nn.Module):
     ids=["BatchNorm", "by hand", "by hand, detached"],
 )
 def test_m_05_a_model_that_mixes_records_is_refused_before_its_first_step(model, exact):
-    run, optimizer = started(model, exact=exact)
+    run, optimizer = start_run(model, exact=exact)
     with pytest.raises(DiscreetError) as caught:
         loop(run, optimizer)
     assert caught.value.code.startswith("DP92")
@@ -263,7 +263,7 @@ def test_torch_seeds_repeat_nothing(exact):
         torch.manual_seed(0)
         np.random.seed(0)  # noqa: NPY002 - the seed that must have no say
         model = small()
-        run, optimizer = started(model, exact=exact, sampling="full", size=60, batch=60)
+        run, optimizer = start_run(model, exact=exact, sampling="full", size=60, batch=60)
         loop(run, optimizer)
         assert run.private
         run.close()

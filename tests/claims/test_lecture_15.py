@@ -16,11 +16,11 @@ from scipy import integrate, stats
 
 from discreet import privacy
 from discreet.mechanisms import Laplace, smooth
-from discreet.mechanisms.query import Between
+from discreet.mechanisms.query import ClippingBounds
 from discreet.mechanisms.sensitivity import LocalAtDistance, Universe, check_smooth_bound
 from discreet.mechanisms.smooth import OrderStatistic, SmoothBudget, SmoothMechanism, TrimmedMean, hockey
 
-TEN = Between.of((0, 10))
+TEN = ClippingBounds.of((0, 10))
 WORLD = Universe([0, 2, 3, 10], 3)
 
 
@@ -164,9 +164,8 @@ def renyi(order: float, sigma: float, u: float, v: float) -> float:
 
 @pytest.mark.parametrize(("sigma", "s", "t"), [(0.5, 0.2, 0.1), (0.8, 0.3, 0.2)])
 def test_laplace_log_normal_noise_is_concentrated(sigma: float, s: float, t: float) -> None:
-    """Row 3.13: ε²/2-concentrated with ε = t/σ + e^(3σ²/2) s: never exceeded, in both directions of
-    t, and loose."""
-    rho = smooth.SmoothLaplaceLogNormal(sigma).concentrated(s, t)
+    """Row 3.13: ε²/2-concentrated with ε = t/σ + e^(3σ²/2) s: never exceeded, in both directions of t, and loose."""
+    rho = smooth.SmoothLaplaceLogNormal(sigma).rho(s, t)
     assert rho == pytest.approx((t / sigma + math.exp(1.5 * sigma**2) * s) ** 2 / 2)
     for order in (1.5, 4.0, 16.0):
         for u in (-t, t):
@@ -225,7 +224,7 @@ def test_a_stretch_costs_no_more_than_a_shift_of_the_logarithm(sigma: float) -> 
 
 def test_by_post_processing() -> None:
     """Row 3.19: The bound is that of σY against σY + t, which the mixture cannot exceed."""
-    assert smooth.SmoothLaplaceLogNormal(0.5).stretched(0.1) ** 2 / 2 == pytest.approx(
+    assert smooth.SmoothLaplaceLogNormal(0.5).stretch_cost(0.1) ** 2 / 2 == pytest.approx(
         privacy.gaussian(5).concentrated()
     )
 

@@ -78,7 +78,7 @@ def test_the_answer_says_all_that_a_report_needs(discreet):
 
 
 def test_the_least_noise_for_a_target(discreet):
-    done = discreet(f"{RUN} --epochs 10 --for-epsilon 1 --delta 1e-5 --json")
+    done = discreet(f"{RUN} --epochs 10 --epsilon 1 --delta 1e-5 --json")
     noise = done.object["calibrated"]["value"]
     train = lambda z: 977 * privacy.gaussian(z).sampled(0.01024)  # noqa: E731
     assert train(noise).implies(privacy.approximate(1.0, 1e-5))
@@ -87,7 +87,7 @@ def test_the_least_noise_for_a_target(discreet):
 
 
 def test_the_most_steps_for_a_target(discreet):
-    done = discreet(f"{RUN} --noise 1.0 --for-epsilon 1 --delta 1e-5")
+    done = discreet(f"{RUN} --noise 1.0 --epsilon 1 --delta 1e-5")
     most = int(done.words.partition("steps ")[2].split()[0].replace(",", ""))
     step = privacy.gaussian(1.0).sampled(0.01024)
     assert (most * step).implies(privacy.approximate(1.0, 1e-5))

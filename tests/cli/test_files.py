@@ -19,7 +19,7 @@ def test_whoever_stops_in_the_middle_finds_the_old_file(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        files.whole(place, half)
+        files.write_whole(place, half)
     assert place.read_text(encoding="utf-8") == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["wards.csv"]
 
@@ -83,11 +83,11 @@ def test_files_that_belong_together_appear_together(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        files.together(
+        files.write_together(
             {places[0]: files.text_writer("new"), places[1]: files.text_writer("new"), places[2]: stops}
         )
     assert [path.name for path in tmp_path.iterdir()] == ["b.csv"]
     assert places[1].read_text(encoding="utf-8") == "old"
-    files.together({place: files.text_writer("new") for place in places})
+    files.write_together({place: files.text_writer("new") for place in places})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "b.csv", "c.csv"]
     assert {place.read_text(encoding="utf-8") for place in places} == {"new"}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from discreet import privacy
-from discreet.ledger import Ledger, Limit
+from discreet.ledger import Asker, Ledger, Limit
 from tests.cli import visits
 
 ANSWER = '{"rows": [41.75]}'
@@ -22,8 +22,10 @@ def book(tmp_path, monkeypatch):
     limit = Limit.filter(epsilon=1, analysts={"ana": 0.5, "bo": 0.25})
     ledger = Ledger("a.ledger", limit=limit, unit="patient", dataset="visits")
     small = privacy.pure(0.1, unit="patient")
-    ledger.commit(ledger.charge(small, question="SELECT 1", analyst="ana", mechanism="count"), ANSWER)
-    ledger.charge(small, question="SELECT 2", analyst="ana", mechanism="count")
+    ledger.commit(
+        ledger.charge(small, question="SELECT 1", asker=Asker(analyst="ana"), mechanism="count"), ANSWER
+    )
+    ledger.charge(small, question="SELECT 2", asker=Asker(analyst="ana"), mechanism="count")
     before = ledger.anchor()
     yield ledger
     assert ledger.anchor() == before
@@ -115,7 +117,12 @@ def test_a_ledger_that_is_not_there_is_not_made(discreet, tmp_path, monkeypatch,
 def test_budget_shows_lanes_and_shares(discreet, book):
     done = discreet("budget --ledger a.ledger")
     assert done.code == 0, done.err
-    for word in ("one patient added or removed", "pure lane (ε)", "20.0%", "analyst ana: a share of 50%"):
+    for word in (
+        "one patient added or removed",
+        "pure track (ε)",
+        "20.0%",
+        "analyst ana: an allocation of 50%",
+    ):
         assert word in done.words
     found = discreet("budget --ledger a.ledger --json").object
     assert found["lanes"][0]["left"] == pytest.approx(0.8)
@@ -125,7 +132,7 @@ def test_budget_shows_lanes_and_shares(discreet, book):
 def test_budget_of_a_description(discreet, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     visits.make(tmp_path)
-    assert "not made yet" in discreet("budget --data visits.toml").out
+    assert "does not exist yet" in discreet("budget --data visits.toml").out
     assert not (tmp_path / "visits.ledger").exists()
     discreet(f"query {visits.COUNTS} --data visits.toml --epsilon 0.25")
     assert discreet("budget --data visits.toml --json").object["rows"] == 3
@@ -137,7 +144,7 @@ def test_budget_shows_window_and_lifetime(discreet, tmp_path, monkeypatch):
     limit = Limit.filter(epsilon=1, window="month", lifetime=Limit.filter(epsilon=5))
     Ledger("w.ledger", limit=limit).charge(privacy.pure(0.1))
     done = discreet("budget --ledger w.ledger")
-    assert "lifetime: pure lane (ε)" in done.out
+    assert "lifetime: pure track (ε)" in done.out
     assert "1 windows begun" in done.out
 
 

@@ -55,7 +55,7 @@ def test_a_plan_without_any_limit_still_tells_the_cost(discreet, here):
     visits.make(here, budget=False)
     found = discreet(f"{ASK} --epsilon 3 --json").object
     assert found["budget"]["fits"] is None
-    assert "none is known" in discreet(f"{ASK} --epsilon 3").out
+    assert "none is stated" in discreet(f"{ASK} --epsilon 3").out
     assert discreet(f"{ASK} --epsilon 3 --limit eps=1").code == 3
 
 

@@ -91,9 +91,9 @@ def test_a_refusal_has_its_exit_code_and_costs_nothing(discreet, line, code, err
 
 def test_without_a_ledger_or_a_limit_nothing_is_asked(discreet, here):
     visits.make(here, budget=False)
-    assert discreet(f"{ASK} --epsilon 0.1").err.startswith("DP107  there is no ledger to write")
+    assert discreet(f"{ASK} --epsilon 0.1").err.startswith("DP107  no ledger is named")
     refused = discreet(f"{ASK} --epsilon 0.1 --ledger mine.ledger")
-    assert refused.err.startswith("DP107  there is no ledger mine.ledger yet, and no limit")
+    assert refused.err.startswith("DP107  the ledger mine.ledger does not exist yet")
     assert not (here / "mine.ledger").exists()
     assert discreet(f"{ASK} --epsilon 0.1 --ledger mine.ledger --limit eps=1,delta=1e-6").code == 0
     assert discreet(f"{ASK} --epsilon 0.1 --ledger mine.ledger").code == 0

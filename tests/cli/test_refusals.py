@@ -14,62 +14,42 @@ from discreet.cli import app, terminal
 from discreet.errors import CannotCertify
 
 BAD_INPUT = {
-    "account --gaussian nan": "DP101",
-    "account --gaussian inf": "DP101",
-    "account --gaussian -1": "DP102",
-    "account --gaussian 0": "DP102",
-    "account --gaussian 1 --sampled 0": "DP102",
-    "account --gaussian 1 --sampled 1.5": "DP102",
-    "account --gaussian 1 --times 0": "DP102",
-    "account --gaussian 1 --times -3": "DP102",
-    "account --renyi 1,0.5": "DP102",
-    "account --approximate 1,2": "DP102",
-    "account --leaky 1": "DP102",
-    "account --gaussian 1 --delta 1": "DP102",
-    "account --gaussian 1 --epsilon -1": "DP102",
-    "account --gaussian ? --for-epsilon 0": "DP102",
-    "account --gaussian 1 --times 2.5": "DP103",
-    "account --gaussian 1 --times inf": "DP103",
-    "account --gaussian 1 --group 1.5": "DP103",
-    "account --discrete-laplace 3,1.5": "DP103",
-    "account --gaussian one": "DP104",
-    "account --gaussian 1 --times many": "DP104",
-    "account --gaussian 1 --delta small": "DP104",
-    "account --renyi ?,1 --for-epsilon 1": "DP104",
-    "account --pure 1 --unit ' '": "DP104",
-    "account --gausian 1": "DP105",
+    "account gaussian(1e999)": "DP101",
+    "account gaussian(-1)": "DP102",
+    "account gaussian(0)": "DP102",
+    "account gaussian(1).sampled(1.5)": "DP102",
+    "account 0*gaussian(1)": "DP102",
+    "account gaussian(1) --delta 1": "DP102",
+    "account gaussian(1) --epsilon -1": "DP102",
+    "account gaussian(?) --epsilon 0": "DP102",
+    "account gaussian(1) --plot nowhere/curve.svg": "DP102",
+    "account 2.5*gaussian(1)": "DP103",
+    "account gaussian(1) --delta small": "DP104",
+    "account gaussian(1) --unit ' '": "DP104",
+    "account gausian(1)": "DP105",
+    "account gaussian(1) --gaussian 1": "DP105",
+    "account --gaussian 1": "DP105",
     "account 5": "DP105",
     "acount": "DP105",
-    "account --gaussian 1 --sampled .1 --scheme shuffle": "DP105",
-    "account --gaussian 1 --relation swap": "DP105",
-    "account --gaussian 1 --route magic": "DP105",
-    "account --gaussian 1 --plot curve.gif": "DP105",
-    "account --gaussian 1 --plot nowhere/curve.svg": "DP102",
+    "account gaussian(1) --relation swap": "DP105",
+    "account gaussian(1) --route magic": "DP105",
+    "account gaussian(1) --plot curve.gif": "DP105",
     "account --delta 1e-6": "DP107",
-    "account --gaussian": "DP107",
-    "account --gaussian --times 3": "DP107",
-    "account --gaussian= --times 3": "DP107",
-    "account --gaussian 1 --delta": "DP107",
-    "account --times 3 --gaussian 1": "DP107",
-    "account --scheme poisson --gaussian 1": "DP107",
-    "account --gaussian 1 --times 3 --scheme poisson": "DP107",
-    "account --approximate 1": "DP107",
-    "account --gaussian 1,2": "DP107",
-    "account --gaussian 1 --delta 1e-6 --epsilon 1": "DP107",
-    "account --gaussian 1 --epsilon 1 --compare": "DP107",
-    "account --gaussian 1 --epsilon 1 --route gdp": "DP107",
-    "account --gaussian ?": "DP107",
-    "account --gaussian 1 --for-epsilon 1": "DP107",
-    "account --gaussian ? --times ? --for-epsilon 1": "DP107",
-    "account --gaussian ? --for-epsilon 1 --epsilon 1": "DP107",
-    "account --gaussian 1 dpsgd --n 100 --batch 10 --noise 1 --steps 1": "DP107",
+    "account ''": "DP107",
+    "account gaussian(1": "DP107",
+    "account gaussian(1) --delta": "DP107",
+    "account gaussian(1) --delta 1e-6 --epsilon 1": "DP107",
+    "account gaussian(1) --epsilon 1 --compare": "DP107",
+    "account gaussian(1) --epsilon 1 --route gdp": "DP107",
+    "account gaussian(?)": "DP107",
+    "account ?*gaussian(?) --epsilon 1": "DP107",
     "account dpsgd": "DP107",
     "account dpsgd --n 100 --batch 200 --noise 1 --epochs 1": "DP107",
     "account dpsgd --n 100 --batch 10 --noise 1": "DP107",
     "account dpsgd --n 100 --batch 10 --epochs 1": "DP107",
     "account dpsgd --n 100 --batch 10 --noise 1 --epochs 1 --steps 10": "DP107",
-    "account dpsgd --n 100 --batch 10 --noise 1 --epochs 1 --for-epsilon 1": "DP107",
-    "account dpsgd --n 100 --batch 10 --for-epsilon 1": "DP107",
+    "account dpsgd --n 100 --batch 10 --noise 1 --epochs 1 --epsilon 1": "DP107",
+    "account dpsgd --n 100 --batch 10 --epsilon 1": "DP107",
     "account dpsgd --n 100 --batch": "DP107",
     "account dpsgd --n 100 --batch 10 --noise 1 --epochs 0": "DP102",
     "account dpsgd --n 100 --batch 10 --noise 1 --epochs ten": "DP104",
@@ -78,11 +58,11 @@ BAD_INPUT = {
     "account dpsgd --n 100 --batch 10 --noise 1 --epochs 1 --scheme shuffle": "DP105",
 }
 REFUSED = {
-    "account --approximate 1,0.1 --group 9": "DP203",
-    "account --laplace 1 --route gdp": "DP204",
-    "account --gaussian ? --pure 3 --for-epsilon 1": "DP302",
-    "account --gaussian 1 --times ? --pure 3 --for-epsilon 1": "DP302",
-    "account dpsgd --n 100 --batch 100 --noise 0.01 --for-epsilon 1": "DP302",
+    "account approximate(1,0.1).group(9)": "DP203",
+    "account laplace(1) --route gdp": "DP204",
+    "account gaussian(?)+pure(3) --epsilon 1": "DP302",
+    "account ?*gaussian(1)+pure(3) --epsilon 1": "DP302",
+    "account dpsgd --n 100 --batch 100 --noise 0.01 --epsilon 1": "DP302",
 }
 
 
@@ -110,11 +90,11 @@ def test_a_refusal_is_one_object_with_json(discreet, line):
 @pytest.mark.parametrize(
     ("line", "hint"),
     [
-        ("account --gausian 1", "--gaussian"),
+        ("account gausian(1)", "gaussian(1)"),
         ("acount", "account"),
-        ("account --gaussian", "--gaussian 1.0"),
-        ("account --times 3", "--gaussian 1.0 --times 1000"),
-        ("account --gaussian 1 --route magic", "loss distribution"),
+        ("account gaussian", "gaussian(1.0)"),
+        ("account 3", "gaussian(1.0)"),
+        ("account gaussian(1) --route magic", "loss distribution"),
         ("account dpsgd --n 100 --batch 10 --epochs 1", "--noise"),
     ],
 )
@@ -124,7 +104,7 @@ def test_a_refusal_says_what_to_write_instead(discreet, line, hint):
 
 def test_a_missing_dependency_is_named_with_the_line_that_installs_it(discreet, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    done = discreet(f"account --gaussian 1 --plot {tmp_path / 'curve.png'}")
+    done = discreet(f"account 'gaussian(1)' --plot {tmp_path / 'curve.png'}")
     assert done.code == 3
     assert done.err.startswith("DP501")
     assert "pip install 'discreet[plot]'" in done.err
@@ -132,7 +112,7 @@ def test_a_missing_dependency_is_named_with_the_line_that_installs_it(discreet, 
 
 def test_a_bracket_travels_with_the_error(capsys):
     error = CannotCertify("DP301", "no bound.", why="numerics.", fix="wait", bracket=(1.0, float("inf")))
-    assert app._refuse(error, ["--json"]) == 3
+    assert app._print_refusal(error, ["--json"]) == 3
     assert json.loads(capsys.readouterr().out)["error"]["bracket"] == [1.0, "Infinity"]
 
 

@@ -115,7 +115,7 @@ main(["release", "release.toml", "--out", "tables"])
         ("discreet.tables.plan.compile TableMechanism.draw 1", 2, 0),
         ("discreet.tables.plan.compile TableMechanism.draw 2", 2, 0),
         ("discreet.ledger.ledger Ledger.commit_all 1", 2, 0),
-        ("discreet.cli.release together 1", 2, 2),
+        ("discreet.cli.release write_together 1", 2, 2),
         ("pathlib Path.replace 2", 2, 2),
     ],
 )

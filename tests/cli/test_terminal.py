@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from discreet.cli import terminal
-from discreet.cli.terminal import at_least_percent, at_most_percent, down, rounded, up
+from discreet.cli.terminal import at_least_percent, at_most_percent, down, round_to_side, up
 
 #: The width of what is dropped before rounding.
 MARGIN = 1e-10
@@ -23,8 +23,8 @@ numbers = st.floats(min_value=1e-300, max_value=1e300)
 def test_a_bound_is_rounded_to_its_own_side_and_not_far(x):
     assert x * (1 - MARGIN) <= float(up(x)) <= x * (1 + 1.1e-5)
     assert x * (1 - 1.1e-5) <= float(down(x)) <= x * (1 + MARGIN)
-    assert x * (1 - MARGIN) <= rounded(x, upwards=True) <= x * (1 + 1.1e-6)
-    assert x * (1 - 1.1e-6) <= rounded(x, upwards=False) <= x * (1 + MARGIN)
+    assert x * (1 - MARGIN) <= round_to_side(x, upwards=True) <= x * (1 + 1.1e-6)
+    assert x * (1 - 1.1e-6) <= round_to_side(x, upwards=False) <= x * (1 + MARGIN)
 
 
 @given(st.floats(min_value=0, max_value=1))

@@ -10,7 +10,7 @@ import pytest
 from discreet import privacy
 from discreet.cli.pictures import KINDS
 
-LINE = "account --laplace 2 --times 5"
+LINE = "account '5 * laplace(2)'"
 GUARANTEE = 5 * privacy.laplace(2)
 
 
@@ -49,7 +49,7 @@ def test_every_kind_of_picture_is_drawn(discreet, tmp_path, kind):
 
 def test_what_ran_once_races_against_itself(discreet, tmp_path):
     pytest.importorskip("matplotlib")
-    done = discreet(f"account --gaussian 9 --delta 0 --plot {tmp_path}/race.svg --plot-kind race")
+    done = discreet(f"account 'gaussian(9)' --delta 0 --plot {tmp_path}/race.svg --plot-kind race")
     assert done.code == 0
     assert "run 100 times, at δ = 1e-06" in (tmp_path / "race.svg").read_text(encoding="utf-8")
 

@@ -12,7 +12,7 @@ import pytest
 from discreet import testing
 from discreet.errors import BadParameter
 from discreet.graphs import CumulativeDegrees, DegreeHistogram, DegreeSequence, EdgeCount, Graph
-from discreet.graphs.degrees import grown
+from discreet.graphs.degrees import isotonic_fit
 from discreet.graphs.project import projected_degrees
 from discreet.mechanisms import check_mechanism
 from tests.graphs import small
@@ -117,7 +117,7 @@ def test_a_graph_that_is_within_the_bound_stays_as_it_is():
 
 def test_growing_again_takes_no_number_further_away():
     for noisy in itertools.product(range(-2, 5), repeat=4):
-        found = grown(np.array(noisy), 3)
+        found = isotonic_fit(np.array(noisy), 3)
         assert (np.diff(found) >= 0).all()
         for exact in ([0, 0, 1, 3], [1, 1, 1, 1], [0, 1, 2, 3]):
             assert np.abs(found - exact).max() <= np.abs(np.array(noisy) - exact).max() + 1e-12

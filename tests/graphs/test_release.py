@@ -56,7 +56,7 @@ def joint_law(mechanism, count: int, measure: int, margin: int) -> np.ndarray:
     answers = np.arange(-400, 401)
     rows = []
     for bound in sorted(set(bounds.tolist())):
-        scale = guided._run(float(bound)).distribution.scale
+        scale = guided._mechanism_for(float(bound)).distribution.scale
         rows.append(chances[bounds == bound].sum() * discrete_laplace(answers - count, scale))
     missing = mechanism.count.cap - len(rows)
     return np.array([*rows, *[np.zeros(answers.size)] * missing])

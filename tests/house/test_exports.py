@@ -14,7 +14,7 @@ import discreet
 from tests.chance import no_chance
 from tests.house.project import module_name, source_files, tree_of
 
-MOST_NAMES = 30
+MOST_NAMES = 36
 
 
 def exports(tree: ast.Module) -> list[str] | None:

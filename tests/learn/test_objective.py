@@ -85,7 +85,7 @@ def test_limits_charge_what_is_not_lost_by_its_own_curve(relation: str, kind: st
     plain = limit.cost(guarantee).ways[0][0]
     assert plain.name == "plain"
     assert float(plain.amounts["delta"]) < 1e-15
-    assert limit.left(limit.start()).like(guarantee) >= fits
+    assert limit.budget(limit.start()).like(guarantee) >= fits
 
 
 def test_without_noise_it_is_the_regularised_minimiser(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from functools import cache
 
 from discreet import privacy
 from discreet.errors import OverBudget
+from discreet.ledger import Asker
 from discreet.privacy.guarantee import Guarantee
 
 
@@ -58,7 +59,7 @@ def table(p: Sequence[float], q: Sequence[float]) -> Small:
     return Small(privacy.pair(p, q), tuple(p), tuple(q))
 
 
-def worst(limit, mechanisms: Sequence[Small], epsilon: float, questions: int, **whose: str) -> float:
+def worst(limit, mechanisms: Sequence[Small], epsilon: float, questions: int, **whose: Asker) -> float:
     """The greatest δ at ε that any adaptive analyst reaches within so many questions, in both directions."""
     ways = (mechanisms, [mechanism.turned for mechanism in mechanisms])
     return max(_worst(limit, way, math.exp(epsilon), questions, whose) for way in ways)

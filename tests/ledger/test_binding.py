@@ -23,7 +23,7 @@ from discreet import privacy
 from discreet.cli import main
 from discreet.errors import DiscreetError
 from discreet.ledger import Ledger, Limit, Statement, chain
-from discreet.ledger.description import Description, changes
+from discreet.ledger.description import Description, list_changes
 from discreet.ledger.layers import ASSERTED, ENFORCED
 from tests.ledger.workers import writing
 from tests.postgres import schema
@@ -137,7 +137,7 @@ def by_question(session, folder):
 
 
 def by_many(session, folder):
-    session.release_all({f"k{len(session.ledger)}": (COUNT, {"epsilon": 0.1})})
+    session.release_batch({f"k{len(session.ledger)}": (COUNT, {"epsilon": 0.1})})
 
 
 def by_mechanism(session, folder):
@@ -385,20 +385,20 @@ def test_a_description_lies_in_the_chain(attack, folder, tmp_path):
     with writing(store):
         last = store.last()
         for row in rows[1:]:
-            body = chain.read(row)
+            body = chain.read_row(row)
             said = {name: body.get(name) for name in (*chain.SAID, *chain.SAID_BY_SOME)}
             if attack == "another text" and last.number == 0:
                 first = Description.of(data(FIRST, folder).public_description())
                 state = forged.limit.start().to_dict()
                 for one in (first, other):
-                    last = chain.following(
+                    last = chain.next_row(
                         last, "described", time=body["time"], state=state, describes=one.facts
                     )
                     store.append(last)
             said["description"] = other.digest
             said["settles"] = None if said["settles"] is None else last.number
             answer = chain.answer_of(row)
-            last = chain.following(
+            last = chain.next_row(
                 last, row.kind, time=body["time"], state=body["state"], answer=answer, **said
             )
             store.append(last)
@@ -420,11 +420,11 @@ def test_a_key_stands_for_one_meaning_of_its_question(name, folder, tmp_path):
     asked = session(other, folder, book)
     known = Description.of(data(FIRST, folder).public_description())
     now = Description.of(asked.data.public_description())
-    altered = any(change.alters for change in changes(known, now))
+    altered = any(change.alters for change in list_changes(known, now))
     assert altered is (name in {"bounds", "no bounds", "version"}), words
     if altered:
         assert refusal(asked.sql, total, epsilon=0.1, key="k").code == "DP604"
-        assert refusal(asked.release_all, {"k": (total, {"epsilon": 0.1})}).code == "DP604"
+        assert refusal(asked.release_batch, {"k": (total, {"epsilon": 0.1})}).code == "DP604"
     else:
         assert asked.sql(total, epsilon=0.1, key="k").to_json() == first.to_json()
 
@@ -440,7 +440,7 @@ def test_a_key_of_one_data_set_is_no_key_of_another(folder, tmp_path):
     sessions[0].sql("SELECT COUNT(*) FROM t", epsilon=0.1, key="k")
     assert refusal(sessions[1].sql, "SELECT COUNT(*) FROM t", epsilon=0.1, key="k").code == "DP604"
     both = {"k": ("SELECT COUNT(*) FROM t", {"epsilon": 0.1})}
-    assert refusal(sessions[1].release_all, both).code == "DP604"
+    assert refusal(sessions[1].release_batch, both).code == "DP604"
 
 
 @pytest.mark.parametrize("reserved", [True, False])
@@ -457,7 +457,7 @@ def test_a_kept_answer_belongs_to_whoever_asked(reserved, asking, folder, tmp_pa
     other = dp.Session(data(FIRST, folder), ledger=book, **asking)
     asked = {
         "k": lambda: other.sql(COUNT, epsilon=0.1, key="k"),
-        "all": lambda: other.release_all({"k": (COUNT, {"epsilon": 0.1})}),
+        "all": lambda: other.release_batch({"k": (COUNT, {"epsilon": 0.1})}),
         "e": lambda: other.sql(COUNT, error="±90", key="e"),
         "m": lambda: other.release(mechanism, 60, key="m"),
         "find": lambda: other.find("k", COUNT),
@@ -504,9 +504,9 @@ def test_every_field_of_a_description_is_compared(folder):
         for name in path[:-1]:
             inner = inner[name]
         inner[path[-1]] = "something else"
-        assert changes(Description.of(whole), Description.of(other)), path
-        assert changes(Description.of(other), Description.of(whole)), path
-    assert changes(Description.of(whole), Description.of(whole)) == []
+        assert list_changes(Description.of(whole), Description.of(other)), path
+        assert list_changes(Description.of(other), Description.of(whole)), path
+    assert list_changes(Description.of(whole), Description.of(whole)) == []
 
 
 def test_a_description_is_told_apart_by_its_text():
@@ -539,8 +539,8 @@ def test_the_rows_of_a_ledger_are_not_read_again_for_every_charge(folder, tmp_pa
     """What was looked through once for descriptions is not looked through again."""
     book = session(FIRST, folder, tmp_path / "visits.ledger")
     asked = []
-    looked = book.ledger._store.described
-    book.ledger._store.described = lambda after: asked.append(after) or looked(after)
+    looked = book.ledger._store.description_rows
+    book.ledger._store.description_rows = lambda after: asked.append(after) or looked(after)
     for _ in range(3):
         by_hand(book, folder)
     assert asked == [0, 0, 1]

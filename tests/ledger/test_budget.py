@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet import privacy
 from discreet.errors import OverBudget, UnsupportedGuarantee
-from discreet.ledger import Ledger, Limit
-from discreet.ledger.left import LaneLeft, percent
-from discreet.ledger.overview import budget as plain
+from discreet.ledger import Asker, Ledger, Limit
+from discreet.ledger.budget import TrackBudget, percent
+from discreet.ledger.overview import budget_facts as plain
 
 pa = pytest.importorskip("pyarrow")
 
@@ -43,7 +43,7 @@ COSTS = [
 
 
 def who(name: str) -> dict[str, str]:
-    return {"analyst": "ana"} if name == "shared" else {}
+    return {"asker": Asker("ana")} if name == "shared" else {}
 
 
 def charged(name: str, costs: list[privacy.Guarantee]):
@@ -62,16 +62,16 @@ def charged(name: str, costs: list[privacy.Guarantee]):
 @settings(max_examples=15, deadline=None)
 @given(costs=st.lists(st.sampled_from(COSTS), max_size=12))
 def test_the_fractions_add_up_and_only_ever_go_one_way(name, costs):
-    before = LIMITS[name].left(LIMITS[name].start(), now=NOW, **who(name))
+    before = LIMITS[name].budget(LIMITS[name].start(), now=NOW, **who(name))
     assert (before.spent_fraction, before.remaining_fraction) == (0, 1)
     limit, state = charged(name, costs)
-    left = limit.left(state, now=NOW, **who(name))
+    left = limit.budget(state, now=NOW, **who(name))
     assert left.spent_fraction + left.remaining_fraction == 1
     assert 0 <= left.spent_fraction <= 1
     _, more = charged(name, [*costs, *COSTS])
-    assert limit.left(more, now=NOW, **who(name)).spent_fraction >= left.spent_fraction
+    assert limit.budget(more, now=NOW, **who(name)).spent_fraction >= left.spent_fraction
     assert not hasattr(left, "share")
-    assert all(0 <= lane.spent_fraction <= 1 for lane in left.lanes)
+    assert all(0 <= track.spent_fraction <= 1 for track in left.tracks)
 
 
 @pytest.mark.parametrize("name", LIMITS)
@@ -79,7 +79,7 @@ def test_the_fractions_add_up_and_only_ever_go_one_way(name, costs):
 @given(costs=st.lists(st.sampled_from(COSTS), max_size=12))
 def test_what_remains_is_admitted_and_a_little_more_is_not(name, costs):
     limit, state = charged(name, costs)
-    remaining = limit.left(state, now=NOW, **who(name)).remaining
+    remaining = limit.budget(state, now=NOW, **who(name)).remaining
     assert {"epsilon", "rho"} & set(remaining)
     words = {"epsilon": privacy.pure, "rho": lambda rho: privacy.gaussian(1 / math.sqrt(2 * rho))}
     for word, made in words.items():
@@ -108,27 +108,26 @@ def test_a_session_tells_what_is_spent_and_what_remains():
     session.sql("SELECT COUNT(*) FROM visits", epsilon=budget.remaining["epsilon"])
     assert str(session.budget()).startswith("100 % spent, 0 % remaining")
     assert session.budget().remaining == {"epsilon": 0.0}
-    assert session.left() == session.budget()
 
 
 def test_plain_facts_say_which_way_a_fraction_goes():
     ledger = Ledger(":memory:", limit=Limit.filter(epsilon=1, delta=1e-6), unit="patient")
     ledger.charge(privacy.pure(0.25, unit="patient"))
-    facts = plain(ledger.left())
+    facts = plain(ledger.budget())
     assert facts["spent_fraction"] + facts["remaining_fraction"] == 1
     assert facts["remaining"]["epsilon"] == 0.75
     assert not {"used", "share", "left"} & set(facts)
-    assert all({"spent_fraction", "spent", "total"} <= set(lane) for lane in facts["lanes"])
+    assert all({"spent_fraction", "spent", "total"} <= set(track) for track in facts["lanes"])
 
 
 def test_of_a_limit_that_is_shared_out_nothing_remains_for_nobody():
     limit = LIMITS["shared"]
-    assert limit.left(limit.start()).remaining == {}
+    assert limit.budget(limit.start()).remaining == {}
 
 
 def test_an_odometer_does_not_say_that_its_loss_has_a_limit():
     limit, state = charged("odometer", [privacy.pure(0.31)])
-    assert limit.left(state).headline.endswith("remaining of δ, the rest has no limit")
+    assert limit.budget(state).headline.endswith("remaining of δ, the rest has no limit")
 
 
 @given(st.floats(0, 1))
@@ -141,6 +140,6 @@ def test_a_percentage_is_on_the_careful_side(fraction):
 
 
 def test_a_lane_beyond_its_total_is_all_spent():
-    assert LaneLeft("ε", Fraction(1), Fraction(2)).spent_fraction == 1
-    assert LaneLeft("ε", Fraction(0), Fraction(0)).spent_fraction == 0
-    assert LaneLeft("ε", math.inf, Fraction(2)).spent_fraction == 0
+    assert TrackBudget("ε", Fraction(1), Fraction(2)).spent_fraction == 1
+    assert TrackBudget("ε", Fraction(0), Fraction(0)).spent_fraction == 0
+    assert TrackBudget("ε", math.inf, Fraction(2)).spent_fraction == 0

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import discreet as dp
 from discreet import privacy
 from discreet.errors import DiscreetError
-from discreet.ledger import Ledger, Limit
+from discreet.ledger import Asker, Ledger, Limit
 
 COUNT = "SELECT COUNT(*) FROM visits"
 CHARGES = [
@@ -43,7 +43,7 @@ LIMITS = {
 
 
 def closed(left):
-    return {lane.name.split(" of order")[0] for lane in left.lanes if not lane.is_open}
+    return {track.name.split(" of order")[0] for track in left.tracks if not track.is_open}
 
 
 def opened(limit=None, **more):
@@ -56,13 +56,13 @@ def opened(limit=None, **more):
 def test_nothing_is_closed_without_a_word(name, asked):
     ledger = Ledger(":memory:", limit=LIMITS[name])
     for guarantee, whose in asked:
-        who = {"analyst": whose} if name in {"shared", "reserved"} else {}
-        before = closed(ledger.left(**who))
+        who = {"asker": Asker(whose)} if name in {"shared", "reserved"} else {}
+        before = closed(ledger.budget(**who))
         try:
             receipt = ledger.charge(guarantee, **who)
         except DiscreetError:
             continue
-        now = closed(ledger.left(**who)) - before
+        now = closed(ledger.budget(**who)) - before
         assert len(receipt.closes) >= len(now)
         assert bool(now) <= bool(receipt.closes)
         assert all(word in str(receipt) for word in receipt.closes)
@@ -86,15 +86,15 @@ def test_a_preview_warns_and_the_answer_says_it(asked):
 def test_the_numbers_of_the_warning_are_those_of_the_limit():
     session = opened()
     (warning,) = [note for note in session.preview(COUNT, rho=1e-9).notes if "closes" in note]
-    before = session.left().like(privacy.pure(0.1, unit="p"))
+    before = session.budget().like(privacy.pure(0.1, unit="p"))
     session.sql(COUNT, rho=1e-9)
-    after = session.left().like(privacy.pure(0.1, unit="p"))
+    after = session.budget().like(privacy.pure(0.1, unit="p"))
     assert f"before it {before:g} answers at ε = 0.1 fit, after it {after:g}." in warning
     assert after < before
 
 
 def test_a_batch_a_mechanism_and_a_training_run_say_it_too():
-    batch = opened().release_all({"a": (COUNT, {"rho": 1e-6}), "b": (COUNT, {"epsilon": 0.1})})
+    batch = opened().release_batch({"a": (COUNT, {"rho": 1e-6}), "b": (COUNT, {"epsilon": 0.1})})
     assert [answer.receipt.closes for answer in batch.values()] == [("pure track",), ()]
     noise = dp.Gaussian(scale=100.0, sensitivity=1, unit="p")
     assert opened().release(noise, 3).receipt.closes == ("pure track",)
@@ -112,13 +112,13 @@ def test_where_only_one_track_exists_nothing_is_closed():
 
 def test_reserved_allocations_are_not_closed_by_others():
     ledger = Ledger(":memory:", limit=LIMITS["reserved"])
-    before = str(ledger.left(analyst="ben"))
+    before = str(ledger.budget(asker=Asker(analyst="ben")))
     for guarantee in CHARGES:
         try:
-            ledger.charge(guarantee, analyst="ana")
+            ledger.charge(guarantee, asker=Asker(analyst="ana"))
         except DiscreetError:
             continue
-    assert str(ledger.left(analyst="ben")) == before
+    assert str(ledger.budget(asker=Asker(analyst="ben"))) == before
 
 
 def test_the_command_line_warns(tmp_path, monkeypatch):

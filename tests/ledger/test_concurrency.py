@@ -58,7 +58,7 @@ def test_processes_that_inherit_a_ledger_in_use_spend_the_limit_and_no_more(made
 def test_processes_that_all_make_the_first_charge_agree_on_one_choice(where):
     """Each of them would choose another split of δ; the first row that is written chooses, and all others follow it."""
     limit = Limit.filter(epsilon=1, delta=1e-6)
-    alone = {limit.kept(limit.admit(limit.start(), limit.cost(first))) for first in BEGINNINGS}
+    alone = {limit.chosen_filter(limit.admit(limit.start(), limit.cost(first))) for first in BEGINNINGS}
     assert len(alone) == len(BEGINNINGS)
     Ledger(where, limit=limit).close()
     said = run("begin", where=where, processes=8)
@@ -66,9 +66,9 @@ def test_processes_that_all_make_the_first_charge_agree_on_one_choice(where):
     with Ledger(where) as ledger:
         charged = [entry for entry in ledger.entries() if entry.kind == "reserved"]
         assert len(charged) + len([line for line in said if "refused" in line]) == 8
-        kept = {ledger.limit.kept(State.from_dict(entry.state)) for entry in charged}
+        kept = {ledger.limit.chosen_filter(State.from_dict(entry.state)) for entry in charged}
         first = limit.admit(limit.start(), limit.cost(from_json(charged[0].guarantee)))
-        assert kept == {limit.kept(first)}
+        assert kept == {limit.chosen_filter(first)}
         assert ledger.verify().intact
         assert not [finding for finding in ledger.verify().findings if finding.code in {"W4", "W5"}]
 

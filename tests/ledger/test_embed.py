@@ -12,13 +12,13 @@ import pytest
 
 from discreet import privacy
 from discreet.errors import UnsupportedGuarantee
-from discreet.ledger.embed import (
+from discreet.ledger.pricing import (
     NO_ACCOUNT,
-    Account,
-    Lane,
+    DeltaAccount,
+    Track,
+    cost_rows,
     failure,
-    is_last,
-    offers,
+    is_last_resort,
     pure_loss,
     slope_of_laplace,
     slope_of_pure,
@@ -28,12 +28,17 @@ from discreet.ledger.embed import (
 from discreet.privacy.guarantee import alternatives
 
 BIG = Fraction(10**9)
-EPSILON, RENYI, RHO, MU2 = Lane("epsilon", BIG), Lane("renyi", BIG, 22.18), Lane("rho", BIG), Lane("mu2", BIG)
-ROOM = Account(Fraction(1, 10**7), Fraction(1, 10**7))
+EPSILON, RENYI, RHO, MU2 = (
+    Track("epsilon", BIG),
+    Track("renyi", BIG, 22.18),
+    Track("rho", BIG),
+    Track("mu2", BIG),
+)
+ROOM = DeltaAccount(Fraction(1, 10**7), Fraction(1, 10**7))
 
 
-def plain(guarantee, *lanes):
-    row = offers(guarantee, lanes, ROOM)[0]
+def plain(guarantee, *tracks):
+    row = cost_rows(guarantee, tracks, ROOM)[0]
     assert row.name == "plain"
     return row.amounts
 
@@ -100,7 +105,7 @@ def test_a_pure_mechanism_in_a_renyi_lane_is_never_below_the_truth(epsilon, orde
     with mpmath.workdps(60):
         e, alpha = mpmath.mpf(epsilon), mpmath.mpf(order)
         truth = (mpmath.log(mpmath.cosh((alpha - 0.5) * e)) - mpmath.log(mpmath.cosh(e / 2))) / (alpha - 1)
-        amount = plain(privacy.pure(float(epsilon)), Lane("renyi", BIG, order))[f"renyi {order!r}"]
+        amount = plain(privacy.pure(float(epsilon)), Track("renyi", BIG, order))[f"renyi {order!r}"]
         found = mpmath.mpf(amount.numerator) / amount.denominator
         assert truth <= found
         assert found <= min(truth, e) * (1 + mpmath.mpf("1e-9")) + mpmath.mpf(2) ** -79
@@ -130,7 +135,7 @@ def test_pure_noise_in_the_concentrated_lane():
 
 
 def test_xi_is_not_rho():
-    rows = offers(privacy.concentrated(0.1, 0.1), (RHO,), ROOM)
+    rows = cost_rows(privacy.concentrated(0.1, 0.1), (RHO,), ROOM)
     assert {row.name for row in rows} == {"point"}
 
 
@@ -231,12 +236,12 @@ def test_only_gaussian_noise_and_pure_losses_have_a_slope():
     assert mixed == Fraction(1, 100) + slope_of_laplace(Fraction(1, 2)) ** 2
     for guarantee in (privacy.discrete_gaussian(10.0), privacy.approximate(0.1, 1e-9)):
         with pytest.raises(UnsupportedGuarantee, match="DP203"):
-            offers(guarantee, (MU2,), NO_ACCOUNT)
+            cost_rows(guarantee, (MU2,), NO_ACCOUNT)
 
 
 def test_points_are_points_of_the_curve():
     run = 100 * privacy.gaussian(2.0).sampled(0.01)
-    rows = [row for row in offers(run, (EPSILON, RENYI), ROOM) if row.name == "point"]
+    rows = [row for row in cost_rows(run, (EPSILON, RENYI), ROOM) if row.name == "point"]
     assert len(rows) == 3
     for row in rows:
         assert row.amounts["epsilon"] == Fraction(run.epsilon(float(row.amounts["delta"])))
@@ -245,36 +250,36 @@ def test_points_are_points_of_the_curve():
 
 def test_a_point_counts_the_mechanisms_own_failures():
     leaking = privacy.gaussian(20.0) + privacy.leaky(3e-9)
-    rows = [row for row in offers(leaking, (EPSILON, RENYI), ROOM) if row.name == "point"]
+    rows = [row for row in cost_rows(leaking, (EPSILON, RENYI), ROOM) if row.name == "point"]
     assert min(row.amounts["delta"] for row in rows) > Fraction(3, 10**9)
 
 
 def test_small_charges_are_not_truncated_and_dear_ones_are():
-    tight = (Lane("epsilon", Fraction(1)), Lane("renyi", Fraction(1, 2), 22.0))
+    tight = (Track("epsilon", Fraction(1)), Track("renyi", Fraction(1, 2), 22.0))
     cheap, dear = privacy.gaussian(30.0), 1_000 * privacy.gaussian(0.8).sampled(0.001)
-    assert {row.name for row in offers(cheap, tight, ROOM)} == {"plain", "point"}
-    assert {row.name for row in offers(dear, tight, ROOM)} == {"plain", "point", "truncated"}
+    assert {row.name for row in cost_rows(cheap, tight, ROOM)} == {"plain", "point"}
+    assert {row.name for row in cost_rows(dear, tight, ROOM)} == {"plain", "point", "truncated"}
     for blunt in (privacy.pure(0.1), privacy.pure(0.9), privacy.laplace(1), privacy.randomized_response(2.0)):
-        assert {row.name for row in offers(blunt, tight, ROOM)} == {"plain"}
+        assert {row.name for row in cost_rows(blunt, tight, ROOM)} == {"plain"}
 
 
 def test_a_row_of_last_resort_takes_most_of_the_account():
-    wide = Account(Fraction(3, 4 * 10**6), Fraction(1, 10**7), last=Fraction(6, 10**7))
-    tight = (Lane("epsilon", Fraction(1)), Lane("renyi", Fraction(1, 2), 22.0))
+    wide = DeltaAccount(Fraction(3, 4 * 10**6), Fraction(1, 10**7), last=Fraction(6, 10**7))
+    tight = (Track("epsilon", Fraction(1)), Track("renyi", Fraction(1, 2), 22.0))
     dear = 1_000 * privacy.gaussian(0.8).sampled(0.001)
-    rows = offers(dear, tight, wide)
-    assert [row.name for row in rows if is_last(row)] == ["last point", "last truncated"]
-    assert all(row.amounts["delta"] > Fraction(1, 10**7) for row in rows if is_last(row))
-    assert tuple(row for row in rows if not is_last(row)) == offers(dear, tight, ROOM), (
+    rows = cost_rows(dear, tight, wide)
+    assert [row.name for row in rows if is_last_resort(row)] == ["last point", "last truncated"]
+    assert all(row.amounts["delta"] > Fraction(1, 10**7) for row in rows if is_last_resort(row))
+    assert tuple(row for row in rows if not is_last_resort(row)) == cost_rows(dear, tight, ROOM), (
         "the others are as without it"
     )
 
 
 def test_without_room_for_failures_there_is_one_row():
-    assert len(offers(privacy.laplace(2), (EPSILON,), NO_ACCOUNT)) == 1
+    assert len(cost_rows(privacy.laplace(2), (EPSILON,), NO_ACCOUNT)) == 1
     for guarantee in (privacy.gaussian(5.0), privacy.leaky(1e-9) + privacy.laplace(2)):
         with pytest.raises(UnsupportedGuarantee, match="DP203"):
-            offers(guarantee, (EPSILON,), NO_ACCOUNT)
+            cost_rows(guarantee, (EPSILON,), NO_ACCOUNT)
 
 
 def test_every_part_knows_its_loss_and_failure_on_the_safe_side():

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.ledger import State
-from discreet.ledger.embed import Lane
+from discreet.ledger.costs import Amounts, CostRow, menu
 from discreet.ledger.filters import Filter
-from discreet.ledger.lanes import Amounts, Row, menu
-from discreet.ledger.limit import pay
+from discreet.ledger.limit import pay_row
+from discreet.ledger.pricing import Track
 
 laws = settings(max_examples=800, deadline=None)
 WHOLE = Fraction(1)
@@ -27,10 +27,10 @@ def exact(limit, state, cost, share=WHOLE):
         for row in cost.rows:
             if row.name.startswith("last") != is_last:
                 continue
-            paid = pay(state, row)
+            paid = pay_row(state, row)
             account = _free(paid["delta"], share * limit.leak)
-            lanes = [_free(paid[lane.name], share * lane.total) for lane in limit.lanes]
-            rooms = sorted((account * lane for lane in lanes if account >= 0 and lane >= 0), reverse=True)
+            tracks = [_free(paid[track.name], share * track.total) for track in limit.tracks]
+            rooms = sorted((account * track for track in tracks if account >= 0 and track >= 0), reverse=True)
             if rooms and (best is None or rooms > best[0]):
                 best = rooms, paid, row
         if best:
@@ -47,11 +47,11 @@ def _free(spent, total):
 def made(leak, totals):
     """A filter with any totals, whether they prove something or not."""
     limit = object.__new__(Filter)
-    lanes = tuple(
-        Lane("epsilon" if at == 0 else "renyi", total, 1.0 if at == 0 else 1.0 + at)
+    tracks = tuple(
+        Track("epsilon" if at == 0 else "renyi", total, 1.0 if at == 0 else 1.0 + at)
         for at, total in enumerate(totals)
     )
-    vars(limit).update(sort="lanes", epsilon=WHOLE, delta=leak, leak=leak, lanes=lanes)
+    vars(limit).update(sort="lanes", epsilon=WHOLE, delta=leak, leak=leak, lanes=tracks)
     return limit
 
 
@@ -106,17 +106,17 @@ def situations(draw):
     leak, sums = draw(totals), draw(st.lists(totals, min_size=1, max_size=3))
     share = draw(st.sampled_from([WHOLE, WHOLE, Fraction(1), Fraction(1, 3), Fraction(1, 10**9)]))
     limit = made(leak, sums)
-    total = {"delta": share * leak} | {lane.name: share * lane.total for lane in limit.lanes}
+    total = {"delta": share * leak} | {track.name: share * track.total for track in limit.tracks}
     state = {name: draw(_amount(total[name], Fraction(0))) for name in total}
     rows = []
     for at in range(draw(st.integers(1, 6))):
         amounts = {name: draw(_amount(total[name], state[name])) for name in total}
         rows.append(
-            Row(draw(st.sampled_from(["plain", "truncated", "last point"])) + f" {at}", Amounts(amounts))
+            CostRow(draw(st.sampled_from(["plain", "truncated", "last point"])) + f" {at}", Amounts(amounts))
         )
         if draw(st.booleans()):  # its twin, or nearly so
             twin = {name: _moved(of, total[name] * draw(nudges)) for name, of in amounts.items()}
-            rows.append(Row(f"twin {at}", Amounts(twin)))
+            rows.append(CostRow(f"twin {at}", Amounts(twin)))
     return limit, State(state), menu(draw(st.permutations(rows))), share
 
 
@@ -144,7 +144,7 @@ def test_what_floats_leave_out_is_closed_or_beaten(situation):
     limit, state, cost, share = situation
     rows = list(cost.rows)
     kept = limit._contenders(state, rows, share)
-    rooms = {row: limit._room(pay(state, row), share) for row in rows}
+    rooms = {row: limit._room(pay_row(state, row), share) for row in rows}
     best = max(rooms.values())
     assert all(not rooms[row] or rooms[row] < best for row in rows if row not in kept)
     assert not best or any(rooms[row] == best for row in kept)
@@ -155,8 +155,8 @@ def test_a_total_at_the_end_of_floats_is_told_by_fractions():
     half = GREATEST / 2
     limit = made(WHOLE, [GREATEST])
     state = State({"delta": Fraction(0), "epsilon": half + Fraction(2) ** 969})
-    full = Row("full", Amounts({"delta": Fraction(0), "epsilon": half - Fraction(2) ** 969}))
-    over = Row("over", Amounts({"delta": Fraction(0), "epsilon": half}))
+    full = CostRow("full", Amounts({"delta": Fraction(0), "epsilon": half - Fraction(2) ** 969}))
+    over = CostRow("over", Amounts({"delta": Fraction(0), "epsilon": half}))
     limit_beyond = made(WHOLE, [2 * GREATEST])
     assert limit.after(state, menu([over, full])) == exact(limit, state, menu([over, full]))
     assert limit_beyond.after(state, menu([over, full]))[1] is full
@@ -166,7 +166,7 @@ def test_one_part_in_a_billion_of_a_billion_is_told():
     limit = made(Fraction(0), [WHOLE])
     state = State({"delta": Fraction(0), "epsilon": Fraction(1, 3)})
     rows = [
-        Row(name, Amounts({"delta": Fraction(0), "epsilon": Fraction(2, 3) + by}))
+        CostRow(name, Amounts({"delta": Fraction(0), "epsilon": Fraction(2, 3) + by}))
         for name, by in (("over", Fraction(1, 10**18)), ("just", Fraction(0)), ("less", Fraction(-1, 10**18)))
     ]
     assert limit.after(state, menu(rows))[1].name == "less"
@@ -180,13 +180,13 @@ def test_products_that_floats_would_order_wrongly():
     nothing = State({"delta": Fraction(0), "epsilon": Fraction(0)})
     for one in range(1, 997, 41):
         for other in range(2, 1009, 47):
-            free, lane = Fraction(one, 997), Fraction(other, 1009)
+            free, track = Fraction(one, 997), Fraction(other, 1009)
             # the same product the other way round, and a little more of it
             rows = [
-                Row(name, Amounts({"delta": leak * (1 - account), "epsilon": total * (1 - open_ - more)}))
+                CostRow(name, Amounts({"delta": leak * (1 - account), "epsilon": total * (1 - open_ - more)}))
                 for name, account, open_, more in (
-                    ("less", free, lane, Fraction(0)),
-                    ("more", lane, free, Fraction(1, 10**20)),
+                    ("less", free, track, Fraction(0)),
+                    ("more", track, free, Fraction(1, 10**20)),
                 )
             ]
             assert limit.after(nothing, menu(rows))[1].name == "more"
@@ -202,7 +202,7 @@ def test_a_total_that_is_rounded_up_counts_as_rounded():
     # one third to the power of 400 is nothing, but as a total it is rounded up to 2⁻¹²⁸, a sixteenth of this limit
     limit, dust = made(WHOLE, [Fraction(5, 10**38)]), Fraction(1, 3**400)
     state = State({"delta": Fraction(0), "epsilon": dust})
-    stays = Row("stays", Amounts({"delta": Fraction(0), "epsilon": Fraction(0)}))
-    rounds = Row("rounds", Amounts({"delta": Fraction(0), "epsilon": Fraction(1, 10**39) - dust}))
+    stays = CostRow("stays", Amounts({"delta": Fraction(0), "epsilon": Fraction(0)}))
+    rounds = CostRow("rounds", Amounts({"delta": Fraction(0), "epsilon": Fraction(1, 10**39) - dust}))
     assert limit.after(state, menu([stays, rounds])) == exact(limit, state, menu([stays, rounds]))
     assert limit.after(state, menu([stays, rounds]))[1] is rounds

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from discreet import privacy
-from discreet.ledger import Ledger, Limit, Receipt, Wanted, sqlite
+from discreet.ledger import Charge, Ledger, Limit, Receipt, sqlite
 from discreet.ledger.opening import store_at
 from tests.ledger.events import Happening
 
@@ -136,7 +136,7 @@ def test_a_commit_keeps_the_answer_or_not_and_then_asking_again_shows_one(book, 
 
 def test_what_is_charged_together_is_never_charged_twice(book, others):
     def ask(number):
-        wanted = [Wanted(PIECE, f"q{part}", key=f"{number}/{part}") for part in range(2)]
+        wanted = [Charge(PIECE, f"q{part}", key=f"{number}/{part}") for part in range(2)]
         found = book.charge_all(wanted)
         due = [(one, f"answer {one.number}") for one in found if isinstance(one, Receipt)]
         shown = iter(book.commit_all(due))
@@ -176,7 +176,7 @@ def test_a_look_that_is_interrupted_keeps_nobody_out(book, others):
 
     def look(_):
         book.close()
-        return book.find("k").answer, book.left(), len(book), book.anchor(), list(book.entries())
+        return book.find("k").answer, book.budget(), len(book), book.anchor(), list(book.entries())
 
     known = 1
     for _ in at_every_event(look):

@@ -13,8 +13,8 @@ import pytest
 
 from discreet import privacy, testing
 from discreet.errors import BadParameter, LedgerDamaged, LedgerError, OverBudget, UnitMismatch
-from discreet.ledger import Ledger, Limit, Receipt
-from discreet.ledger.overview import budget
+from discreet.ledger import Asker, Ledger, Limit, Receipt
+from discreet.ledger.overview import budget_facts
 from discreet.ledger.sqlite import SQLite
 from discreet.noise.source import is_private
 from discreet.privacy.unit import Unit
@@ -35,7 +35,7 @@ def test_ten_tenths_fit_and_the_eleventh_is_refused_and_leaves_no_trace(ledger, 
     assert [receipt.number for receipt in receipts] == list(range(1, 11))
     assert len(ledger) == rows == 11
     assert ledger.spent["epsilon"] == 1
-    assert ledger.left().spent_fraction == 1
+    assert ledger.budget().spent_fraction == 1
     with Ledger(where) as again:
         assert again.spent == ledger.spent
 
@@ -67,7 +67,7 @@ def test_every_kind_of_limit_can_be_kept(limit, tmp_path):
     analyst = "ana" if "shares" in limit.to_dict() else None
     with Ledger(path, limit=limit) as ledger:
         for _ in range(2):
-            ledger.commit(ledger.charge(asked, analyst=analyst), "[1]")
+            ledger.commit(ledger.charge(asked, asker=Asker(analyst=analyst)), "[1]")
     with Ledger(path, limit=limit) as again:
         found = again.verify()
         assert (found.intact, found.findings) == (True, ())
@@ -82,9 +82,7 @@ def test_what_was_charged_is_there_for_whoever_opens_it_next(ledger, where):
         TENTH,
         question="how many?",
         key="k",
-        analyst="ana",
-        project="p",
-        purpose="health",
+        asker=Asker(analyst="ana", project="p", purpose="health"),
         mechanism="Laplace",
     )
     with Ledger(where) as again:
@@ -118,11 +116,11 @@ def test_each_analyst_is_charged_to_their_share(where):
     limit = Limit.filter(epsilon=1, analysts={"ana": 0.3, "bob": 0.7})
     with Ledger(where, limit=limit) as ledger:
         for _ in range(3):
-            ledger.charge(TENTH, analyst="ana")
-        assert refusal(ledger.charge, TENTH, analyst="ana").code == "DP601"
-        ledger.charge(TENTH, analyst="bob")
-        assert ledger.left(analyst="ana").like(TENTH) == 0
-        assert ledger.left(analyst="bob").like(TENTH) == 6
+            ledger.charge(TENTH, asker=Asker(analyst="ana"))
+        assert refusal(ledger.charge, TENTH, asker=Asker(analyst="ana")).code == "DP601"
+        ledger.charge(TENTH, asker=Asker(analyst="bob"))
+        assert ledger.budget(asker=Asker(analyst="ana")).like(TENTH) == 0
+        assert ledger.budget(asker=Asker(analyst="bob")).like(TENTH) == 6
 
 
 def test_a_window_renews_and_a_clock_that_goes_back_does_not(where, monkeypatch):
@@ -189,13 +187,16 @@ def test_a_guarantee_that_cannot_be_written_down_is_refused(ledger):
     ],
 )
 def test_words_are_words(ledger, field, value, code):
-    assert refusal(ledger.charge, TENTH, **{field: value}).code == code
+    named = {field: value}
+    if field in {"analyst", "project", "purpose"}:
+        named = {"asker": Asker(**named)}
+    assert refusal(ledger.charge, TENTH, **named).code == code
     assert len(ledger) == 1
 
 
 def test_any_text_comes_back_as_it_was(ledger):
     odd = "ε\0\ud800'; DROP TABLE ledger_entries; -- %s ? 🦉"
-    receipt = ledger.charge(TENTH, question=odd, purpose=odd, key="k'; --%s?")
+    receipt = ledger.charge(TENTH, question=odd, asker=Asker(purpose=odd), key="k'; --%s?")
     ledger.commit(receipt, odd)
     entry = ledger.find("k'; --%s?", odd)
     assert (entry.question, entry.purpose, entry.answer) == (odd, odd, odd)
@@ -246,7 +247,13 @@ def test_a_charge_without_an_answer_stays_spent_and_a_retry_pays_again(ledger, w
 
 
 @pytest.mark.parametrize(
-    "other", [{"question": "p"}, {"guarantee": privacy.pure(0.2)}, {"analyst": "ana"}, {"project": "p"}]
+    "other",
+    [
+        {"question": "p"},
+        {"guarantee": privacy.pure(0.2)},
+        {"asker": Asker("ana")},
+        {"asker": Asker(project="p")},
+    ],
 )
 @pytest.mark.parametrize("committed", [True, False])
 def test_a_key_stands_for_one_question(ledger, other, committed):
@@ -384,7 +391,7 @@ def test_what_a_process_has_seen_cannot_be_taken_back_from_it(tmp_path):
         with pytest.raises(LedgerDamaged):
             ledger.charge(TENTH)
         with pytest.raises(LedgerDamaged):
-            ledger.left()
+            ledger.budget()
 
 
 def test_a_store_may_be_handed_over(tmp_path):
@@ -398,13 +405,13 @@ def test_what_is_left_is_said_in_answers_like_the_last_one(where):
     question = privacy.leaky(1e-7) + privacy.laplace(10)
     limit = Limit.filter(epsilon=1, delta=1e-6, leaks=0.75, analysts={"ana": 1, "bo": 1})
     with Ledger(where, limit=limit) as ledger:
-        assert ledger.left().fits == ()
-        ledger.charge(question, analyst="ana")
-        ledger.charge(privacy.pure(0.2), analyst="bo")
-        assert ledger.left().fits == (), "nobody asks for all of them"
-        assert ledger.left(analyst="bo").fits == ("3 more answers like the last one fit",)
-        found, declared = ledger.left(analyst="ana").fits
-        assert found == "6 more answers like the last one fit, with keys found privately"
-        assert declared == "7 more answers like the last one fit, with keys that are declared (no δ)"
-        assert declared in str(ledger.left(analyst="ana"))
-        assert declared in budget(ledger.left(analyst="ana"))["notes"]
+        assert ledger.budget().fits == ()
+        ledger.charge(question, asker=Asker(analyst="ana"))
+        ledger.charge(privacy.pure(0.2), asker=Asker(analyst="bo"))
+        assert ledger.budget().fits == (), "nobody asks for all of them"
+        assert ledger.budget(asker=Asker(analyst="bo")).fits == ("3 more answers like the last one fit",)
+        found, declared = ledger.budget(asker=Asker(analyst="ana")).fits
+        assert found == "6 more answers like the last one fit, with keys found by key selection"
+        assert declared == "7 more answers like the last one fit, with declared keys (no δ)"
+        assert declared in str(ledger.budget(asker=Asker(analyst="ana")))
+        assert declared in budget_facts(ledger.budget(asker=Asker(analyst="ana")))["notes"]

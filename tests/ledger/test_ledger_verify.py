@@ -8,7 +8,7 @@ import pytest
 from discreet import privacy
 from discreet.errors import LedgerDamaged
 from discreet.ledger import Cost, Ledger, Limit, State, chain
-from discreet.ledger.lanes import Row
+from discreet.ledger.costs import CostRow
 from discreet.ledger.sqlite import _SCHEMA
 from tests.ledger.workers import writing
 
@@ -35,7 +35,7 @@ def forge(ledger, kind="reserved", *, charged=TENTH, spent=None, **said):
     with writing(ledger._store):
         last = ledger._store.last()
         ledger._store.append(
-            chain.following(last, kind, **{"time": chain.now(), "state": state, "question": "", **said})
+            chain.next_row(last, kind, **{"time": chain.now(), "state": state, "question": "", **said})
         )
 
 
@@ -44,7 +44,7 @@ def test_a_sound_book_has_no_findings(ledger):
         ledger.commit(ledger.charge(TENTH, key=f"k{number}"), "[1]")
     found = ledger.verify(anchor=ledger.anchor())
     assert (found.intact, found.entries, found.findings) == (True, 7, ())
-    assert found.spent == found.recomputed == LIMIT.left(ledger.spent)
+    assert found.spent == found.recomputed == LIMIT.budget(ledger.spent)
     assert found.anchor == ledger.anchor()
     assert found
     assert "7 entries · hash chain intact" in str(found)
@@ -169,8 +169,8 @@ def test_w4_and_w5_a_cost_that_today_is_lower_or_greater(ledger, monkeypatch, st
     found = ledger.verify()
     assert found.intact
     assert codes(found) == [code]
-    assert found.spent == LIMIT.left(State.from_dict({"delta": "0", "epsilon": stored}))
-    assert found.recomputed == LIMIT.left(State.from_dict({"delta": "0", "epsilon": "1/10"}))
+    assert found.spent == LIMIT.budget(State.from_dict({"delta": "0", "epsilon": stored}))
+    assert found.recomputed == LIMIT.budget(State.from_dict({"delta": "0", "epsilon": "1/10"}))
 
 
 def test_w5_that_does_not_fit_any_more(ledger, monkeypatch):
@@ -257,7 +257,7 @@ def test_costs_are_compared_way_by_way():
         return Cost(tuple(amounts), lifetime)
 
     plain, dearer = cost(("plain", {"a": "1", "b": "2"})), cost(("plain", {"a": "1", "b": "3"}))
-    assert isinstance(plain.rows[0], Row)
+    assert isinstance(plain.rows[0], CostRow)
     assert _not_above(plain, dearer)
     assert not _not_above(dearer, plain)
     assert not _not_above(cost(("other", {"a": "0"})), plain)

@@ -14,8 +14,8 @@ import pytest
 
 from discreet import privacy
 from discreet.errors import BadDescription, BadParameter, OverBudget, UnsupportedGuarantee
-from discreet.ledger import Cost, Limit, State
-from discreet.ledger.embed import Lane
+from discreet.ledger import Asker, Cost, Limit, State
+from discreet.ledger.pricing import Track
 from discreet.privacy.unit import Unit
 
 
@@ -29,7 +29,7 @@ def spend(limit, *guarantees, state=None):
 LIMITS = [
     Limit.filter(epsilon=1),
     Limit.filter(epsilon=1, delta=1e-6),
-    Limit.filter(epsilon=1, delta=1e-6, kind="lanes"),
+    Limit.filter(epsilon=1, delta=1e-6, kind="tracks"),
     Limit.filter(epsilon=1, delta=1e-6, kind="basic"),
     Limit.filter(epsilon=1, delta=1e-6, leaks=0.1),
     Limit.filter(epsilon=1, delta=1e-6, expects=[privacy.gaussian(20.0), privacy.approximate(0.1, 1e-8)]),
@@ -64,14 +64,14 @@ def test_tiny_amounts_do_not_vanish():
 
 
 @pytest.mark.parametrize(
-    "limit", [Limit.filter(epsilon=1, delta=1e-6, kind="lanes"), Limit.filter(rho=1), Limit.filter(mu=1)]
+    "limit", [Limit.filter(epsilon=1, delta=1e-6, kind="tracks"), Limit.filter(rho=1), Limit.filter(mu=1)]
 )
 def test_nothing_is_free(limit):
     """Not even what is far below the last digit of a double."""
     tiny = (privacy.pure(1e-90), 3 * privacy.pure(1e-60), privacy.pure(1e-90).sampled(1e-90))
     for guarantee in (privacy.gaussian(1e90), *tiny):
         after = spend(limit, guarantee)
-        assert all(after[lane.name] > 0 for lane in limit.lanes)
+        assert all(after[track.name] > 0 for track in limit.tracks)
 
 
 def test_noise_with_a_ratio_costs_exactly_that():
@@ -85,13 +85,13 @@ def test_the_constants_are_those_of_the_theorem():
     """α and ρ = B/α at the full δ, and what is left of ρ when three quarters of δ, or a tenth, pay for leaks."""
     former = Limit.filter(epsilon=1, delta=1e-6, leaks=0.1)
     assert former.leak == Fraction(1, 10**7)
-    assert former.lanes[1].order == pytest.approx(22.18, abs=0.1)
+    assert former.tracks[1].order == pytest.approx(22.18, abs=0.1)
     assert float(former.shown_rho) == pytest.approx(0.991 * 0.02436, rel=1e-3)
-    limit = Limit.filter(epsilon=1, delta=1e-6, kind="lanes")
+    limit = Limit.filter(epsilon=1, delta=1e-6, kind="tracks")
     assert limit.leak == Fraction(3, 4 * 10**6)
-    assert limit.lanes[0] == Lane("epsilon", Fraction(1))
+    assert limit.tracks[0] == Track("epsilon", Fraction(1))
     assert float(limit.shown_rho) == pytest.approx(0.890 * 0.02436, rel=1e-3)
-    assert float(Limit.filter(epsilon=1, delta=1e-6, kind="zcdp").lanes[0].total) == pytest.approx(
+    assert float(Limit.filter(epsilon=1, delta=1e-6, kind="zcdp").tracks[0].total) == pytest.approx(
         float(limit.shown_rho), rel=1e-12
     )
 
@@ -103,35 +103,35 @@ def renyi_of_pure(epsilon, order):
 
 
 def test_how_many_questions_fit():
-    """Under (1, 1e-6), a tenth of δ for leaks: 5 of ε = 0.2 and 10 of 0.1 by the pure lane, 124 of 0.02 by the Rényi lane,
+    """Under (1, 1e-6), a tenth of δ for leaks: 5 of ε = 0.2 and 10 of 0.1 by the pure track, 124 of 0.02 by the Rényi track,
     where a concentrated filter of the full δ would admit 1, 4 and 121; for Gaussian noise both are the same."""
-    lanes, single = (Limit.filter(epsilon=1, delta=1e-6, kind=kind, leaks=0.1) for kind in ("lanes", "zcdp"))
+    tracks, single = (Limit.filter(epsilon=1, delta=1e-6, kind=kind, leaks=0.1) for kind in ("lanes", "zcdp"))
 
     def fits(limit, guarantee):
-        return limit.left(limit.start()).like(guarantee)
+        return limit.budget(limit.start()).like(guarantee)
 
-    order, budget = lanes.lanes[1].order, float(lanes.lanes[1].total)
+    order, budget = tracks.tracks[1].order, float(tracks.tracks[1].total)
     for epsilon, pure in (("0.2", 5), ("0.1", 10), ("0.05", 20), ("0.02", 50)):
         by_renyi = int(budget / renyi_of_pure(epsilon, order))
-        assert fits(lanes, privacy.pure(float(epsilon))) == max(pure, by_renyi)
-        by_rho = int(float(single.lanes[0].total) / (float(epsilon) * math.tanh(float(epsilon) / 2)))
+        assert fits(tracks, privacy.pure(float(epsilon))) == max(pure, by_renyi)
+        by_rho = int(float(single.tracks[0].total) / (float(epsilon) * math.tanh(float(epsilon) / 2)))
         assert fits(single, privacy.pure(float(epsilon))) == by_rho
-    assert fits(lanes, privacy.pure(0.02)) == 124
+    assert fits(tracks, privacy.pure(0.02)) == 124
     assert [fits(single, privacy.pure(e)) for e in (0.2, 0.1, 0.05)] == [1, 4, 19]
-    assert fits(lanes, privacy.gaussian(20.0)) == fits(single, privacy.gaussian(20.0)) == 19
+    assert fits(tracks, privacy.gaussian(20.0)) == fits(single, privacy.gaussian(20.0)) == 19
 
 
 def test_how_many_is_what_is_admitted():
     limit = Limit.filter(epsilon=1, delta=1e-6)
     state = spend(limit, privacy.pure(0.3), privacy.approximate(0.1, 1e-9))
     for guarantee in (privacy.gaussian(15.0), privacy.pure(0.07), privacy.approximate(0.01, 2e-8)):
-        many = limit.left(state).like(guarantee)
+        many = limit.budget(state).like(guarantee)
         full = spend(limit, *[guarantee] * many, state=state)
         with pytest.raises(OverBudget):
             spend(limit, guarantee, state=full)
     assert (
         Limit.filter(epsilon=1)
-        .left(State({"delta": Fraction(0), "epsilon": Fraction(2, 5)}))
+        .budget(State({"delta": Fraction(0), "epsilon": Fraction(2, 5)}))
         .like(privacy.pure(1e-7))
         == 6_000_000
     )
@@ -141,15 +141,15 @@ def test_a_lane_that_is_closed_stays_closed_and_the_other_goes_on():
     limit = Limit.filter(epsilon=1, delta=1e-6)
     state = spend(limit, privacy.gaussian(30.0))
     assert state["epsilon"] == math.inf
-    assert "pure lane (ε): closed" in str(limit.left(state))
+    assert "pure track (ε): closed" in str(limit.budget(state))
     state = spend(limit, *[privacy.pure(0.01)] * 50, state=state)
-    assert 0 < limit.left(state).spent_fraction < 1
+    assert 0 < limit.budget(state).spent_fraction < 1
 
 
 def test_when_the_renyi_lane_is_closed_gaussian_noise_still_fits_as_a_point_of_its_curve():
-    limit = Limit.filter(epsilon=1, delta=1e-6, kind="lanes")
+    limit = Limit.filter(epsilon=1, delta=1e-6, kind="tracks")
     state = spend(limit, *[privacy.pure(0.2)] * 4)
-    assert state[limit.lanes[1].name] > limit.lanes[1].total
+    assert state[limit.tracks[1].name] > limit.tracks[1].total
     after = spend(limit, privacy.gaussian(40.0), state=state)
     assert after["delta"] > 0
     assert after["epsilon"] < 1
@@ -166,11 +166,11 @@ def test_leaks_are_paid_from_their_own_account():
 
 
 def test_a_whole_training_run_is_truncated_once():
-    """Shares of the Rényi lane with a δ of 8e-8: 39 % and 1.1 % of it, where the plain curve would not fit at all."""
+    """Shares of the Rényi track with a δ of 8e-8: 39 % and 1.1 % of it, where the plain curve would not fit at all."""
     run = 1_000 * privacy.gaussian(noise=0.8).sampled(rate=0.001)
     for epsilon, share in ((1, 0.389), (3, 0.0110)):
         limit = Limit.filter(epsilon=epsilon, delta=1e-6, leaks=0.1)
-        name, total = limit.lanes[1].name, limit.lanes[1].total
+        name, total = limit.tracks[1].name, limit.tracks[1].total
         rows = {row.name: row.amounts for row in reversed(limit.cost(run).rows)}
         if epsilon == 1:
             assert rows["plain"][name] > 1000 * total
@@ -185,14 +185,14 @@ def test_the_row_is_the_one_after_which_most_is_left():
     """A tenth of a lane is not worth a half of the δ account: the rows are weighed by the product of what is left."""
     limit = Limit.filter(epsilon=1, delta=1e-6, leaks=0.1)
     run = 1_000 * privacy.gaussian(noise=0.8).sampled(rate=0.001)
-    lane = limit.lanes[1]
+    track = limit.tracks[1]
     left = [
-        (1 - row.amounts["delta"] / limit.leak, 1 - row.amounts[lane.name] / lane.total)
+        (1 - row.amounts["delta"] / limit.leak, 1 - row.amounts[track.name] / track.total)
         for row in limit.cost(run).rows
     ]
     best = max(delta * loss for delta, loss in left if min(delta, loss) >= 0)
     after = spend(limit, run)
-    assert (1 - after["delta"] / limit.leak) * (1 - after[lane.name] / lane.total) == best
+    assert (1 - after["delta"] / limit.leak) * (1 - after[track.name] / track.total) == best
     assert spend(limit, privacy.pure(0.3))["delta"] == 0
 
 
@@ -207,7 +207,7 @@ def test_a_limit_says_what_it_is_and_survives_storage(limit):
 
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.kind)
 def test_states_and_costs_survive_storage(limit):
-    whose = {"analyst": "ana", "project": "flu", "now": "2030-05-01T10:00:00+00:00"}
+    whose = {"asker": Asker("ana", "flu"), "now": "2030-05-01T10:00:00+00:00"}
     for guarantee in (privacy.gaussian(20.0), privacy.pure(0.1)):
         try:
             cost = limit.cost(guarantee)
@@ -218,21 +218,21 @@ def test_states_and_costs_survive_storage(limit):
         read = Cost.from_dict(json.loads(json.dumps(cost.to_dict(), sort_keys=True)))
         assert read == cost
         assert limit.admit(limit.start(), read, **whose) == state
-        assert "%" in limit.left(state)._repr_html_()
+        assert "%" in limit.budget(state)._repr_html_()
 
 
 def test_claims():
-    assert Limit.filter(epsilon=1).claim == privacy.pure(1.0)
-    assert Limit.filter(epsilon=1, delta=1e-6).claim == privacy.approximate(1.0, 1e-6)
-    assert Limit.filter(rho=0.5).claim == privacy.concentrated(0.5)
-    assert Limit.filter(rho=0.5, delta=1e-9).claim == privacy.approximate_concentrated(1e-9, 0.5)
-    assert Limit.filter(mu=0.5).claim == privacy.gaussian(2.0)
-    assert Limit.filter(epsilon=1, delta=1e-6, kind="gdp").claim.implies(privacy.approximate(1, 1e-6))
+    assert Limit.filter(epsilon=1).guarantee == privacy.pure(1.0)
+    assert Limit.filter(epsilon=1, delta=1e-6).guarantee == privacy.approximate(1.0, 1e-6)
+    assert Limit.filter(rho=0.5).guarantee == privacy.concentrated(0.5)
+    assert Limit.filter(rho=0.5, delta=1e-9).guarantee == privacy.approximate_concentrated(1e-9, 0.5)
+    assert Limit.filter(mu=0.5).guarantee == privacy.gaussian(2.0)
+    assert Limit.filter(epsilon=1, delta=1e-6, kind="gdp").guarantee.implies(privacy.approximate(1, 1e-6))
     assert Limit.filter(epsilon=1).guarantee_for(Unit("patient", "replace")) == privacy.pure(
         1.0, relation="replace", unit="patient"
     )
-    assert Limit.filter(epsilon=Fraction(1, 3)).claim.epsilon(0) >= 1 / 3
-    assert Limit.odometer(delta=1e-6).claim is None
+    assert Limit.filter(epsilon=Fraction(1, 3)).guarantee.epsilon(0) >= 1 / 3
+    assert Limit.odometer(delta=1e-6).guarantee is None
 
 
 BAD_NUMBERS = [0, -1, math.nan, math.inf, -math.inf, 5e-324, True, "1", None, 10**400, 1j]
@@ -315,14 +315,14 @@ def test_a_limit_can_be_made_for_any_target_of_use(epsilon, delta):
     for kind in ("lanes", "zcdp", "gdp"):
         limit = Limit.filter(epsilon=epsilon, delta=delta, kind=kind)
         assert Limit.from_dict(limit.to_dict()) == limit
-        assert all(lane.total > 0 for lane in limit.lanes)
+        assert all(track.total > 0 for track in limit.tracks)
 
 
 @pytest.mark.parametrize("epsilon", [1e-10, 1e-90, 1e10, 1e90])
 def test_beyond_that_a_limit_with_delta_is_refused(epsilon):
     with pytest.raises(BadParameter, match="DP102"):
         Limit.filter(epsilon=epsilon, delta=1e-6)
-    assert Limit.filter(epsilon=epsilon).claim == privacy.pure(epsilon)
+    assert Limit.filter(epsilon=epsilon).guarantee == privacy.pure(epsilon)
 
 
 def test_delta_zero_is_the_pure_filter():
@@ -358,7 +358,7 @@ def test_states_and_costs_of_another_limit_are_refused():
 
 def test_a_stored_limit_is_proved_again():
     """Constants that promise more than they keep are not read back."""
-    data = Limit.filter(epsilon=1, delta=1e-6, kind="lanes").to_dict()
+    data = Limit.filter(epsilon=1, delta=1e-6, kind="tracks").to_dict()
     pure, renyi = data["lanes"]
     wide = {**renyi, "total": str(Fraction(renyi["total"]) + Fraction(1, 1 << 70))}
     other = {**renyi, "order": 20.0}
@@ -396,9 +396,9 @@ def test_damaged_states_and_costs_are_not_read():
 
 def test_a_gaussian_filter_that_is_too_wide_is_refused():
     limit = Limit.filter(epsilon=1, delta=1e-6, kind="gdp")
-    (lane,) = limit.lanes
+    (track,) = limit.tracks
     with pytest.raises(BadParameter, match="DP107"):
-        replace(limit, lanes=(replace(lane, total=lane.total * Fraction(1001, 1000)),))
+        replace(limit, tracks=(replace(track, total=track.total * Fraction(1001, 1000)),))
 
 
 def test_totals_stay_short_however_odd_the_amounts():

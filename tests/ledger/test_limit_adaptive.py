@@ -13,8 +13,8 @@ import pytest
 
 from discreet import privacy
 from discreet.errors import OverBudget
-from discreet.ledger import Limit
-from discreet.ledger.lanes import State
+from discreet.ledger import Asker, Limit
+from discreet.ledger.costs import State
 from tests.ledger.adversary import laplace, leaky_response, response, table, worst
 
 #: What the search itself may be off.
@@ -38,7 +38,7 @@ def test_a_filter_keeps_its_claim(kind, delta):
 
 
 def test_lanes_may_be_mixed_along_a_path():
-    """Some answers fill the pure lane and others the Rényi lane; the claim holds for every mixture."""
+    """Some answers fill the pure track and others the Rényi track; the claim holds for every mixture."""
     mechanisms = [response(0.9), response(0.35), response(0.1), leaky_response(0.0001, 0.005)]
     limit = Limit.filter(epsilon=1, delta=0.1)
     assert 0.003 < worst(limit, mechanisms, 1.0, 7) <= 0.1
@@ -48,7 +48,7 @@ def test_the_gaussian_filter_keeps_the_whole_curve():
     mechanisms = [response(0.5), response(0.3), response(0.1)]
     limit = Limit.filter(mu=0.8)
     for epsilon in (0.0, 0.3, 0.8, 1.5):
-        assert worst(limit, mechanisms, epsilon, 6) <= limit.claim.delta(epsilon) + ROUNDING
+        assert worst(limit, mechanisms, epsilon, 6) <= limit.guarantee.delta(epsilon) + ROUNDING
 
 
 def random_tables(seed):
@@ -70,11 +70,11 @@ def test_truncated_pairs_keep_the_claim(seed):
 
 
 def test_the_search_finds_a_filter_that_is_too_generous():
-    """The same search against a Rényi lane three times too wide, which `Filter` itself would refuse to be."""
+    """The same search against a Rényi track three times too wide, which `Filter` itself would refuse to be."""
     mechanisms = [response(0.7), response(0.3)]
-    limit = Limit.filter(epsilon=1, delta=0.02, kind="lanes")
-    pure, renyi = limit.lanes
-    wide = replace_unproved(limit, lanes=(pure, replace(renyi, total=3 * renyi.total)))
+    limit = Limit.filter(epsilon=1, delta=0.02, kind="tracks")
+    pure, renyi = limit.tracks
+    wide = replace_unproved(limit, tracks=(pure, replace(renyi, total=3 * renyi.total)))
     assert worst(limit, mechanisms, 1.0, 6) <= 0.02 < worst(wide, mechanisms, 1.0, 6)
 
 
@@ -139,15 +139,15 @@ def test_a_plan_in_any_order_keeps_its_composition():
     weaker = [response(0.3), response(0.7)]
     for epsilon in (0.2, 0.6, 1.1):
         reached = worst(limit, [*slots, *weaker], epsilon, 4)
-        assert reached == pytest.approx(limit.claim.delta(epsilon), rel=1e-6)
-        assert reached <= limit.claim.delta(epsilon) + ROUNDING
+        assert reached == pytest.approx(limit.guarantee.delta(epsilon), rel=1e-6)
+        assert reached <= limit.guarantee.delta(epsilon) + ROUNDING
 
 
 def test_a_reserved_share_keeps_its_own_promise():
     limit = Limit.filter(epsilon=1, delta=0.1, analysts={"ana": 0.5, "bo": 0.5}, reserved=True)
     mechanisms = [response(0.3), response(0.15), leaky_response(0.1, 0.002)]
-    guarantee = limit.promise_to("ana")
-    reached = worst(limit, mechanisms, guarantee.epsilon_, 6, analyst="ana")
+    guarantee = limit.guarantee_to("ana")
+    reached = worst(limit, mechanisms, guarantee.epsilon_, 6, asker=Asker(analyst="ana"))
     assert reached <= guarantee.delta_ + ROUNDING
     assert guarantee.epsilon_ < 1
 
@@ -207,7 +207,7 @@ def test_the_loss_itself_exceeds_an_odometers_bound_far_more_often_than_delta():
     assert odometer.bound(state) == 0.5
     assert math.log(p[0] / q[0]) > 0.5
     assert p[0] > 0.6, "and not with probability δ"
-    said = " ".join([*odometer.describe(), str(odometer.left(state))])
+    said = " ".join([*odometer.describe(), str(odometer.budget(state))])
     assert "except with probability" not in said
 
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet import privacy
 from discreet.errors import BadDescription, BadParameter, OverBudget
-from discreet.ledger import Limit, State, pinned
-from discreet.ledger.asked import SPLITS
-from discreet.ledger.lanes import Cost
+from discreet.ledger import Asker, Limit, State, pinned
+from discreet.ledger.costs import Cost
+from discreet.ledger.filter_choice import SPLITS
 from tests.ledger.adversary import leaky_response, response, table, worst
 
 ROUNDING = 1e-10
@@ -65,7 +65,7 @@ def test_how_many_questions_fit(name):
     splits = [Limit.filter(epsilon=epsilon, delta=1e-6, leaks=leaks) for leaks in (0.1, 0.5, 0.75, 0.9)]
     assert [fit(limit, *questions) for limit in splits] == by_split
     limit = Limit.filter(epsilon=epsilon, delta=1e-6)
-    assert fit(limit, *questions) == limit.left(limit.start()).like(questions[0]) == now >= basic
+    assert fit(limit, *questions) == limit.budget(limit.start()).like(questions[0]) == now >= basic
 
 
 def test_what_is_expected_chooses_the_split():
@@ -84,7 +84,7 @@ def test_an_answer_that_is_all_of_the_budget_fits():
     for whole in (privacy.approximate(1, 1e-6), with_keys(1, 1e-6, 0.1), dp_gaussian(1, 1e-6)):
         limit = Limit.filter(epsilon=1, delta=1e-6)
         state = limit.admit(limit.start(), limit.cost(whole))
-        assert limit.kept(state).sort == "basic"
+        assert limit.chosen_filter(state).sort == "basic"
         for more in (privacy.pure(1e-9), privacy.leaky(1e-15), privacy.gaussian(1e6)):
             with pytest.raises(OverBudget):
                 limit.admit(state, limit.cost(more))
@@ -151,7 +151,7 @@ def test_any_mix_is_never_shorter_than_by_basic_composition_within_the_share_tha
     guarantees = [privacy.approximate(*question) for question in questions]
     limit = Limit.filter(*budget)
     try:
-        kept = limit.kept(limit.admit(limit.start(), limit.cost(guarantees[0])))
+        kept = limit.chosen_filter(limit.admit(limit.start(), limit.cost(guarantees[0])))
     except OverBudget:
         assert by_basic(*budget, questions[:1]) == 0
         return
@@ -179,7 +179,9 @@ def test_the_worst_analyst_keeps_the_claim_whatever_she_asks_first():
         table(*RARE),
     ]
     limit = Limit.filter(epsilon=1, delta=0.1)
-    first = {limit.kept(limit.admit(limit.start(), limit.cost(one.guarantee))).leak for one in mechanisms}
+    first = {
+        limit.chosen_filter(limit.admit(limit.start(), limit.cost(one.guarantee))).leak for one in mechanisms
+    }
     assert len(first) >= 2, "different beginnings choose different splits"
     assert 0.09 < worst(limit, mechanisms, 1.0, 5) <= 0.1 + ROUNDING
 
@@ -241,9 +243,9 @@ class Both:
     def __new__(cls, epsilon, delta):
         from tests.ledger.test_limit_adaptive import replace_unproved
 
-        made = Limit.filter(epsilon=epsilon, delta=delta, kind="lanes")
+        made = Limit.filter(epsilon=epsilon, delta=delta, kind="tracks")
         wide = Limit.filter(epsilon=epsilon, delta=delta, leaks=Fraction(1, 10**9))
-        return replace_unproved(made, leak=delta, lanes=wide.lanes)
+        return replace_unproved(made, leak=delta, tracks=wide.tracks)
 
 
 class Undecided:
@@ -255,7 +257,7 @@ class Undecided:
     def start(self):
         state = State({})
         for number, one in enumerate(self.filters):
-            state = state.replaced(f"{number}/", one.start())
+            state = state.replace_under(f"{number}/", one.start())
         return state
 
     def cost(self, guarantee):
@@ -265,8 +267,8 @@ class Undecided:
         after = State({})
         for number, (one, cost) in enumerate(zip(self.filters, costs, strict=True)):
             inner = state.under(f"{number}/")
-            found = one.after(inner, cost) if inner else None
-            after = after.replaced(f"{number}/", {} if found is None else found[0])
+            found = one.pay_best(inner, cost) if inner else None
+            after = after.replace_under(f"{number}/", {} if found is None else found[0])
         if not after:
             raise OverBudget("DP601", "none", why="", fix="")
         return after
@@ -290,10 +292,10 @@ def test_the_choice_depends_on_the_first_cost_alone_and_is_made_once():
     leaking, quiet = privacy.approximate(0.1, 1e-7), privacy.concentrated(0.001)
     one = limit.admit(limit.start(), limit.cost(leaking))
     two = limit.admit(limit.start(), limit.cost(quiet))
-    assert (limit.kept(one).sort, limit.kept(two).leak) == ("basic", Fraction(1, 2 * 10**6))
+    assert (limit.chosen_filter(one).sort, limit.chosen_filter(two).leak) == ("basic", Fraction(1, 2 * 10**6))
     for state, more in ((one, quiet), (two, leaking)):
         after = limit.admit(state, limit.cost(more))
-        assert limit.kept(after) == limit.kept(state)
+        assert limit.chosen_filter(after) == limit.chosen_filter(state)
 
 
 def test_a_refusal_chooses_nothing():
@@ -301,7 +303,7 @@ def test_a_refusal_chooses_nothing():
     start = limit.start()
     with pytest.raises(OverBudget):
         limit.admit(start, limit.cost(privacy.pure(2)))
-    assert limit.kept(start) is None
+    assert limit.chosen_filter(start) is None
     with pytest.raises(OverBudget, match="needs δ = 2e-06, but only 1e-06 of the budget's δ remains"):
         limit.admit(start, limit.cost(privacy.approximate(0.1, 2e-6)))
     assert fit(limit, privacy.pure(0.5)) == 2
@@ -359,7 +361,7 @@ def test_only_guarantees_are_expected(bad):
 def test_candidates_exist_for_any_target_of_use(epsilon, delta):
     limit = Limit.filter(epsilon=epsilon, delta=delta)
     assert Limit.from_dict(limit.to_dict()) == limit
-    assert limit.claim == privacy.approximate(epsilon, delta)
+    assert limit.guarantee == privacy.approximate(epsilon, delta)
 
 
 # --- shares and windows --------------------------------------------------------------------------------------
@@ -368,31 +370,34 @@ def test_candidates_exist_for_any_target_of_use(epsilon, delta):
 def test_shares_choose_together():
     """The first charge of all chooses for everybody; a share that is small counts."""
     limit = Limit.filter(epsilon=1, delta=1e-6, analysts={"ana": 0.5, "bo": 0.5})
-    state = limit.admit(limit.start(), limit.cost(privacy.concentrated(0.001)), analyst="ana")
-    assert limit.whole.kept(state.under("all/")) == limit.whole.kept(state.under("analyst bo/"))
+    state = limit.admit(limit.start(), limit.cost(privacy.concentrated(0.001)), asker=Asker(analyst="ana"))
+    assert limit.whole.chosen_filter(state.under("all/")) == limit.whole.chosen_filter(
+        state.under("analyst bo/")
+    )
     assert limit.knows(state)
     assert limit.knows(limit.start())
-    after = limit.admit(state, limit.cost(privacy.approximate(0.1, 1e-8)), analyst="bo")
+    after = limit.admit(state, limit.cost(privacy.approximate(0.1, 1e-8)), asker=Asker(analyst="bo"))
     assert after.under("all/")["delta"] == after.under("analyst bo/")["delta"] == Fraction(1, 10**8)
     with pytest.raises(OverBudget):
-        limit.admit(limit.start(), limit.cost(privacy.approximate(0.6, 1e-8)), analyst="ana")
+        limit.admit(limit.start(), limit.cost(privacy.approximate(0.6, 1e-8)), asker=Asker(analyst="ana"))
 
 
 def test_reserved_shares_of_basic_composition_promise_their_delta():
     limit = Limit.filter(epsilon=1, delta=1e-6, kind="basic", analysts={"ana": 0.5}, reserved=True)
-    assert limit.promise_to("ana") == privacy.approximate(0.5, 5e-7)
+    assert limit.guarantee_to("ana") == privacy.approximate(0.5, 5e-7)
 
 
 def test_each_window_chooses_anew():
     limit = Limit.filter(epsilon=1, delta=1e-6, window="month", lifetime=Limit.filter(epsilon=9, delta=1e-5))
     state = limit.admit(limit.start(), limit.cost(privacy.approximate(0.1, 1e-7)), now="2030-01-01")
     first, life = (
-        part.kept(state.under(at)) for part, at in ((limit.each, "window/"), (limit.lifetime, "lifetime/"))
+        part.chosen_filter(state.under(at))
+        for part, at in ((limit.each, "window/"), (limit.lifetime, "lifetime/"))
     )
     state = limit.admit(state, limit.cost(privacy.concentrated(0.001)), now="2030-02-01")
     assert limit.knows(state)
-    assert limit.each.kept(state.under("window/")) != first
-    assert limit.lifetime.kept(state.under("lifetime/")) == life
+    assert limit.each.chosen_filter(state.under("window/")) != first
+    assert limit.lifetime.chosen_filter(state.under("lifetime/")) == life
 
 
 @pytest.mark.parametrize(
@@ -401,16 +406,16 @@ def test_each_window_chooses_anew():
 def test_recomputing_does_not_choose_again(more):
     """Today's costs might choose another split; only the ways of the one that was chosen are open."""
     limit = Limit.filter(epsilon=1, delta=1e-6, **more)
-    whose = {"analyst": "ana", "now": "2030-01-01"}
+    whose = {"asker": Asker("ana"), "now": "2030-01-01"}
     cost = limit.cost(privacy.concentrated(0.001))
     basic = limit.admit(limit.start(), limit.cost(privacy.approximate(0.1, 1e-7)), **whose)
     assert limit.admit(limit.start(), cost, **whose).keys() != basic.keys()
-    assert limit.admit(limit.start(), limit.along(cost, basic), **whose).keys() == basic.keys()
-    assert limit.along(cost, limit.start()) == cost
+    assert limit.admit(limit.start(), limit.open_ways(cost, basic), **whose).keys() == basic.keys()
+    assert limit.open_ways(cost, limit.start()) == cost
 
 
 def test_a_stored_cost_proves_the_choice():
     limit = Limit.filter(epsilon=1, delta=1e-6)
     cost = limit.cost(with_keys(0.2, 1e-6, 0.1))
     read = Cost.from_dict(json.loads(json.dumps(cost.to_dict())))
-    assert limit.chosen(read) == limit.chosen(cost)
+    assert limit.best_filter(read) == limit.best_filter(cost)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from discreet import privacy
 from discreet.errors import OverBudget
 from discreet.ledger import Ledger, Limit, chain
-from discreet.ledger.window import _begin, _number
+from discreet.ledger.window import _window_number, _window_start
 
 TENTH = privacy.pure(0.1)
 EACH, LIFE = Fraction(1), Fraction(3)
@@ -118,8 +118,8 @@ def test_no_true_window_after_the_way_out_spends_more_than_its_limit(before, aft
 )
 @pytest.mark.parametrize("moment", ["0001-01-02", "2030-01-31T13:00", "9000-12-31T23:00"])
 def test_a_window_begins_where_it_says(length, moment):
-    number = _number(length, datetime.fromisoformat(moment)) + 1
-    text = _begin(length, number).replace(" at ", "T").removesuffix(" UTC")
+    number = _window_number(length, datetime.fromisoformat(moment)) + 1
+    text = _window_start(length, number).replace(" at ", "T").removesuffix(" UTC")
     first = datetime.fromisoformat(text)
-    assert _number(length, first) == number
-    assert _number(length, first - timedelta(hours=1)) == number - 1
+    assert _window_number(length, first) == number
+    assert _window_number(length, first - timedelta(hours=1)) == number - 1

@@ -14,7 +14,7 @@ import pytest
 
 from discreet import privacy
 from discreet.errors import LedgerError
-from discreet.ledger import Cost, Ledger, Limit, State
+from discreet.ledger import Asker, Cost, Ledger, Limit, State
 from discreet.privacy.wire import from_json
 
 FORMER = json.loads(Path(__file__).with_name("former.json").read_text())
@@ -27,7 +27,7 @@ def test_the_constants_stay_what_they_were():
     assert Limit.filter(epsilon=1, delta=1e-6, leaks=0.1) == LIMIT
     odometer = Limit.from_dict(FORMER["odometer"])
     assert odometer.to_dict() == FORMER["odometer"]
-    assert odometer == Limit.odometer(delta=1e-6).former
+    assert odometer == Limit.odometer(delta=1e-6).former_limit
 
 
 def _is_no_worse(today: Cost, stored: Cost) -> bool:
@@ -71,7 +71,7 @@ SAME = [
     ({"epsilon": 1, "delta": 1e-6, "window": "month"}, {"leaks": 0.1}),
     (
         {"epsilon": 1, "delta": 1e-6, "window": "month", "lifetime": Limit.odometer(delta=1e-6)},
-        {"leaks": 0.1, "lifetime": Limit.odometer(delta=1e-6).former},
+        {"leaks": 0.1, "lifetime": Limit.odometer(delta=1e-6).former_limit},
     ),
 ]
 
@@ -82,7 +82,7 @@ def test_the_same_call_opens_a_ledger_that_it_made_before(where, call, former):
     Ledger(where, limit=made).close()
     with Ledger(where, limit=Limit.filter(**call)) as ledger:
         assert ledger.limit == made
-        ledger.charge(privacy.pure(0.1), analyst="ana")
+        ledger.charge(privacy.pure(0.1), asker=Asker(analyst="ana"))
         assert ledger.verify().intact
         ledger.check_belongs(limit=Limit.filter(**call), dataset="")
 

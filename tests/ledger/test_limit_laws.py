@@ -15,8 +15,8 @@ from discreet.ledger import Cost, Limit, State
 
 laws = settings(max_examples=40)
 
-LANES = Limit.filter(epsilon=1, delta=1e-6, kind="lanes")
-WIDE = Limit.filter(epsilon=1000, delta=1e-6, kind="lanes")
+LANES = Limit.filter(epsilon=1, delta=1e-6, kind="tracks")
+WIDE = Limit.filter(epsilon=1000, delta=1e-6, kind="tracks")
 LIMITS = [
     LANES,
     Limit.filter(epsilon=1, delta=1e-6),
@@ -62,7 +62,7 @@ def test_totals_only_grow_and_some_lane_stays_open(guarantees):
         assert all(after[name] >= state[name] for name in state)
         assert after != state
         assert after["delta"] <= LANES.leak
-        assert any(after[lane.name] <= lane.total for lane in LANES.lanes)
+        assert any(after[track.name] <= track.total for track in LANES.tracks)
         state = after
 
 
@@ -85,7 +85,7 @@ def test_the_order_of_charges_does_not_matter(guarantees, random, limit):
 def test_what_costs_less_fits_wherever_the_dearer_fits(guarantees, one, two):
     less, more = sorted((one, two))
     state, _ = run(LANES, guarantees)
-    fits = [LANES.after(state, LANES.cost(privacy.pure(epsilon))) is not None for epsilon in (less, more)]
+    fits = [LANES.pay_best(state, LANES.cost(privacy.pure(epsilon))) is not None for epsilon in (less, more)]
     assert fits[0] >= fits[1]
 
 
@@ -131,5 +131,5 @@ def test_a_bundle_costs_no_more_than_its_parts(guarantee, count):
 def test_any_limit_survives_storage_and_keeps_its_claim(epsilon, delta):
     limit = Limit.filter(epsilon=epsilon, delta=delta)
     assert Limit.from_dict(json.loads(json.dumps(limit.to_dict()))) == limit
-    assert Fraction(repr(limit.claim.epsilon_)) >= epsilon
-    assert limit.claim.epsilon_ <= float(epsilon) * (1 + 1e-15)
+    assert Fraction(repr(limit.guarantee.epsilon_)) >= epsilon
+    assert limit.guarantee.epsilon_ <= float(epsilon) * (1 + 1e-15)

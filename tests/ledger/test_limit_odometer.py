@@ -48,8 +48,8 @@ def test_the_rate_is_fixed_when_it_is_made():
 def test_only_leaks_are_ever_refused():
     limit = Limit.odometer(delta=1e-6)
     state = spend(limit, privacy.pure(1000.0), privacy.gaussian(0.01), privacy.leaky(6.5e-7))
-    assert limit.left(state).like(privacy.gaussian(1.0)) == math.inf
-    assert limit.left(state).like(privacy.leaky(4e-8)) == 2
+    assert limit.budget(state).like(privacy.gaussian(1.0)) == math.inf
+    assert limit.budget(state).like(privacy.leaky(4e-8)) == 2
     with pytest.raises(OverBudget, match="DP601"):
         limit.admit(state, limit.cost(privacy.leaky(1.1e-7)))
 
@@ -63,5 +63,5 @@ def test_the_account_is_kept_for_those_that_need_it():
 def test_what_it_says():
     limit = Limit.odometer(delta=1e-6)
     state = spend(limit, privacy.pure(0.5))
-    assert "all answers so far: ε = 0.5 at δ = 1e-06" in str(limit.left(state))
-    assert limit.left(state).lanes[1].spent == Fraction(1, 2)
+    assert "all answers so far: ε = 0.5 at δ = 1e-06" in str(limit.budget(state))
+    assert limit.budget(state).tracks[1].spent == Fraction(1, 2)

@@ -10,7 +10,7 @@ import pytest
 
 from discreet import privacy
 from discreet.errors import BadDescription, BadParameter, OverBudget
-from discreet.ledger import Limit
+from discreet.ledger import Asker, Limit
 
 HALVES = {"ana": 0.5, "bo": 0.5}
 BUDGETS = [
@@ -36,12 +36,12 @@ def exhaust(limit, state, guarantee, **whose):
 def test_a_reserved_share_does_not_depend_on_the_others(budget):
     limit = Limit.filter(**budget, analysts=HALVES, reserved=True)
     guarantee = privacy.pure(0.013)
-    fresh = limit.left(limit.start(), analyst="bo").like(guarantee)
-    used = exhaust(limit, limit.start(), guarantee, analyst="ana")
-    assert limit.left(used, analyst="bo").like(guarantee) == fresh > 0
-    assert str(limit.left(used, analyst="bo")) == str(limit.left(limit.start(), analyst="bo")), (
-        "nor does what is shown"
-    )
+    fresh = limit.budget(limit.start(), asker=Asker(analyst="bo")).like(guarantee)
+    used = exhaust(limit, limit.start(), guarantee, asker=Asker(analyst="ana"))
+    assert limit.budget(used, asker=Asker(analyst="bo")).like(guarantee) == fresh > 0
+    assert str(limit.budget(used, asker=Asker(analyst="bo"))) == str(
+        limit.budget(limit.start(), asker=Asker(analyst="bo"))
+    ), "nor does what is shown"
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
@@ -53,59 +53,59 @@ def test_reserved_shares_together_stay_within_the_whole(budget):
         ("bo", privacy.pure(0.007)),
         ("cy", privacy.pure(0.011)),
     ):
-        state = exhaust(limit, state, guarantee, analyst=name)
+        state = exhaust(limit, state, guarantee, asker=Asker(analyst=name))
     assert limit.whole.fullness(state.under("all/")) <= 1
 
 
 def test_a_reserved_limit_has_one_lane():
-    """One in the pure lane and one in the Rényi lane would leave no lane that holds for both."""
+    """One in the pure track and one in the Rényi track would leave no lane that holds for both."""
     limit = Limit.filter(epsilon=1, delta=1e-6, analysts=HALVES, reserved=True)
-    assert [lane.kind for lane in limit.whole.lanes] == ["renyi"]
+    assert [track.kind for track in limit.whole.tracks] == ["renyi"]
     shared = Limit.filter(epsilon=1, delta=1e-6, analysts=HALVES)
-    assert [lane.kind for lane in shared.whole.first.lanes] == ["epsilon", "renyi"]
+    assert [track.kind for track in shared.whole.first.tracks] == ["epsilon", "renyi"]
 
 
 def test_shares_that_are_not_reserved_are_bounded_by_the_whole():
     limit = Limit.filter(epsilon=1, analysts={"ana": 0.8, "bo": 0.8})
     tenth = privacy.pure(0.1)
-    state = exhaust(limit, limit.start(), tenth, analyst="ana")
-    assert limit.left(state, analyst="ana").like(tenth) == 0
-    assert limit.left(state, analyst="bo").like(tenth) == 2
-    assert [lane.name for lane in limit.left(state, analyst="bo").lanes] == [
-        "all: pure lane (ε)",
-        "bo: pure lane (ε)",
+    state = exhaust(limit, limit.start(), tenth, asker=Asker(analyst="ana"))
+    assert limit.budget(state, asker=Asker(analyst="ana")).like(tenth) == 0
+    assert limit.budget(state, asker=Asker(analyst="bo")).like(tenth) == 2
+    assert [track.name for track in limit.budget(state, asker=Asker(analyst="bo")).tracks] == [
+        "all: pure track (ε)",
+        "bo: pure track (ε)",
     ]
-    assert limit.left(state).lanes[0].left == Fraction(1, 5)
+    assert limit.budget(state).tracks[0].remaining == Fraction(1, 5)
 
 
 def test_analysts_and_projects_both_count():
     limit = Limit.filter(epsilon=1, analysts={"ana": 1, "bo": 1}, projects={"flu": 0.3, "pox": 1})
     tenth = privacy.pure(0.1)
-    state = exhaust(limit, limit.start(), tenth, analyst="ana", project="flu")
-    assert limit.left(state, analyst="bo", project="flu").like(tenth) == 0
-    assert limit.left(state, analyst="bo", project="pox").like(tenth) == 7
-    assert limit.left(state, project="flu").spent_fraction == 1
+    state = exhaust(limit, limit.start(), tenth, asker=Asker(analyst="ana", project="flu"))
+    assert limit.budget(state, asker=Asker(analyst="bo", project="flu")).like(tenth) == 0
+    assert limit.budget(state, asker=Asker(analyst="bo", project="pox")).like(tenth) == 7
+    assert limit.budget(state, asker=Asker(project="flu")).spent_fraction == 1
 
 
 def test_a_refusal_changes_nothing_and_names_what_is_left():
     limit = Limit.filter(epsilon=1, analysts=HALVES)
-    with pytest.raises(OverBudget, match=r"ana: pure lane \(ε\): 0.5 of 0.5 remaining"):
-        limit.admit(limit.start(), limit.cost(privacy.pure(0.6)), analyst="ana")
+    with pytest.raises(OverBudget, match=r"ana: pure track \(ε\): 0.5 of 0.5 remaining"):
+        limit.admit(limit.start(), limit.cost(privacy.pure(0.6)), asker=Asker(analyst="ana"))
 
 
 def test_what_is_promised_to_one():
     pure = Limit.filter(epsilon=1, analysts={"ana": 0.3}, reserved=True)
-    assert pure.promise_to("ana") == privacy.pure(0.3)
+    assert pure.guarantee_to("ana") == privacy.pure(0.3)
     rho = Limit.filter(rho=0.5, analysts={"ana": 0.5}, reserved=True)
-    assert rho.promise_to("ana") == privacy.concentrated(0.25)
+    assert rho.guarantee_to("ana") == privacy.concentrated(0.25)
     mu = Limit.filter(mu=1, analysts={"ana": 0.25}, reserved=True)
-    assert mu.promise_to("ana") == privacy.gaussian(2.0)
+    assert mu.guarantee_to("ana") == privacy.gaussian(2.0)
     mixed = Limit.filter(epsilon=1, delta=1e-6, analysts={"ana": 0.5}, reserved=True)
-    guarantee = mixed.promise_to("ana", privacy.Unit("patient"))
+    guarantee = mixed.guarantee_to("ana", privacy.Unit("patient"))
     assert guarantee.unit.protects == "patient"
     assert 0.6 < guarantee.epsilon_ < 0.8, "at the same δ half of ρ is worth about √½ of ε"
     with pytest.raises(BadParameter, match="DP107"):
-        Limit.filter(epsilon=1, analysts={"ana": 0.5}).promise_to("ana")
+        Limit.filter(epsilon=1, analysts={"ana": 0.5}).guarantee_to("ana")
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_ten_tenths_may_be_reserved():
 def test_who_has_no_share_is_refused(name):
     limit = Limit.filter(epsilon=1, analysts=HALVES)
     with pytest.raises(BadParameter, match="DP105"):
-        limit.admit(limit.start(), limit.cost(privacy.pure(0.1)), analyst=name)
+        limit.admit(limit.start(), limit.cost(privacy.pure(0.1)), asker=Asker(analyst=name))
 
 
 def test_a_stored_limit_with_too_many_reserved_shares_is_refused():

@@ -11,7 +11,7 @@ import pytest
 
 from discreet import privacy
 from discreet.errors import BadParameter, OverBudget
-from discreet.ledger import Limit
+from discreet.ledger import Asker, Limit
 
 TENTH = privacy.pure(0.1)
 
@@ -34,7 +34,7 @@ def test_a_window_renews_and_the_lifetime_does_not():
         state, count = admitted(limit, state, TENTH, f"{month}-15")
         counts.append(count)
     assert counts == [10, 10, 5, 0]
-    assert limit.claim == privacy.pure(2.5)
+    assert limit.guarantee == privacy.pure(2.5)
 
 
 def test_a_clock_that_goes_backwards_stays_in_the_later_window():
@@ -59,8 +59,8 @@ def test_a_clock_that_goes_backwards_stays_in_the_later_window():
 def test_windows_follow_the_calendar(window, same, next_one):
     limit = Limit.filter(epsilon=1, window=window)
     start = limit.admit(limit.start(), limit.cost(TENTH), now=same[0])
-    assert limit.left(start, now=same[1]).lanes[0].spent == Fraction(1, 10)
-    assert limit.left(start, now=next_one).lanes[0].spent == 0
+    assert limit.budget(start, now=same[1]).tracks[0].spent == Fraction(1, 10)
+    assert limit.budget(start, now=next_one).tracks[0].spent == 0
 
 
 def test_thirty_days_are_thirty_days():
@@ -68,7 +68,7 @@ def test_thirty_days_are_thirty_days():
     begin, state, begun = datetime(2030, 1, 1, tzinfo=UTC), limit.start(), []
     for day in range(95):
         before = state
-        state = limit.entered(state, begin + timedelta(days=day))
+        state = limit.enter(state, begin + timedelta(days=day))
         begun += [day] if state != before else []
     assert len(begun) == 4
     assert {later - earlier for earlier, later in pairwise(begun[1:])} == {30}
@@ -78,19 +78,19 @@ def test_time_zones_are_read_and_a_time_without_one_is_utc():
     limit = Limit.filter(epsilon=1, window="day")
     east = datetime(2030, 1, 2, 1, 0, tzinfo=timezone(timedelta(hours=3)))
     state = limit.admit(limit.start(), limit.cost(TENTH), now=east)
-    assert limit.left(state, now="2030-01-01T23:00").lanes[0].spent == Fraction(1, 10)
-    assert limit.left(state, now="2030-01-02T00:00:00Z").lanes[0].spent == 0
+    assert limit.budget(state, now="2030-01-01T23:00").tracks[0].spent == Fraction(1, 10)
+    assert limit.budget(state, now="2030-01-02T00:00:00Z").tracks[0].spent == 0
 
 
 def test_left_shows_both_and_counts_the_windows():
     limit = Limit.filter(epsilon=1, delta=1e-6, window="month", lifetime=Limit.filter(epsilon=3, delta=1e-6))
     state = limit.admit(limit.start(), limit.cost(privacy.gaussian(20.0)), now="2030-01-01")
     state = limit.admit(state, limit.cost(privacy.gaussian(20.0)), now="2030-04-01")
-    text = str(limit.left(state, now="2030-04-02"))
+    text = str(limit.budget(state, now="2030-04-02"))
     assert "4 windows begun" in text
-    assert "lifetime: Rényi lane of order" in text
-    assert limit.left(limit.start()).notes[0] == "0 windows begun"
-    orders = {limit.each.first.lanes[1].order, limit.lifetime.first.lanes[1].order}
+    assert "lifetime: Rényi track of order" in text
+    assert limit.budget(limit.start()).notes[0] == "0 windows begun"
+    orders = {limit.each.first.tracks[1].order, limit.lifetime.first.tracks[1].order}
     assert len(orders) == 2, "the lifetime has an order of its own"
 
 
@@ -98,33 +98,33 @@ def test_each_limit_is_charged_at_its_own_order():
     limit = Limit.filter(epsilon=1, delta=1e-6, window="month", lifetime=Limit.filter(epsilon=3, delta=1e-6))
     state = limit.admit(limit.start(), limit.cost(privacy.gaussian(20.0)), now="2030-01-01")
     for prefix, part in (("window/", limit.each), ("lifetime/", limit.lifetime)):
-        lane = part.kept(state.under(prefix)).lanes[1]
-        assert float(state.under(prefix)[lane.name]) == pytest.approx(lane.order / 800)
+        track = part.chosen_filter(state.under(prefix)).tracks[1]
+        assert float(state.under(prefix)[track.name]) == pytest.approx(track.order / 800)
 
 
 def test_without_a_lifetime_nothing_is_promised_for_life():
     limit = Limit.filter(epsilon=1, delta=1e-6, window="month")
-    assert limit.claim is None
-    assert any("no promise" in line for line in limit.describe())
-    assert limit.after(12) == 12 * privacy.approximate(1, 1e-6)
+    assert limit.guarantee is None
+    assert any("no guarantee" in line for line in limit.describe())
+    assert limit.guarantee_after(12) == 12 * privacy.approximate(1, 1e-6)
 
 
 def test_a_refusal_by_the_lifetime_charges_nothing():
     limit = Limit.filter(epsilon=1, window="month", lifetime=Limit.filter(epsilon=0.25))
     state, count = admitted(limit, limit.start(), TENTH, "2030-01-01")
     assert count == 2
-    assert limit.left(state, now="2030-01-01").like(TENTH) == 0
-    assert limit.left(state, now="2030-01-01").like(privacy.pure(0.05)) == 1
+    assert limit.budget(state, now="2030-01-01").like(TENTH) == 0
+    assert limit.budget(state, now="2030-01-01").like(privacy.pure(0.05)) == 1
 
 
 def test_shares_renew_with_the_window():
     limit = Limit.filter(
         epsilon=1, analysts={"ana": 0.3}, window="month", lifetime=Limit.odometer(delta=1e-6)
     )
-    state, first = admitted(limit, limit.start(), TENTH, "2030-01-01", analyst="ana")
-    state, second = admitted(limit, state, TENTH, "2030-02-01", analyst="ana")
+    state, first = admitted(limit, limit.start(), TENTH, "2030-01-01", asker=Asker(analyst="ana"))
+    state, second = admitted(limit, state, TENTH, "2030-02-01", asker=Asker(analyst="ana"))
     assert (first, second) == (3, 3)
-    assert "all answers so far: ε = 0.6" in str(limit.left(state, analyst="ana"))
+    assert "all answers so far: ε = 0.6" in str(limit.budget(state, asker=Asker(analyst="ana")))
 
 
 @pytest.mark.parametrize(

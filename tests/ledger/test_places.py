@@ -78,7 +78,7 @@ def test_an_empty_file_is_never_a_new_ledger_and_the_fix_forgets_nothing(tmp_pat
     error = refusal(Ledger, empty, limit=LIMIT)
     assert (error.code, error.spent) == ("DP602", "nothing")
     assert "empty" in error.what
-    assert "whole limit for spent" in error.fix
+    assert "whole budget as spent" in error.fix
     assert empty.stat().st_size == 0
 
 
@@ -368,7 +368,7 @@ def test_the_wait_behind_a_stopped_writer_is_what_the_documentation_says(path, m
         clock = Clock(monkeypatch)
         began = clock.now
         if in_line:
-            error = queue.in_line(path.parent, 30, lambda: refusal(waits.charge, TENTH))
+            error = queue.wait_in_line(path.parent, 30, lambda: refusal(waits.charge, TENTH))
         else:
             error = refusal(waits.charge, TENTH)
         waited = clock.now - began

@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from discreet.ledger import queue
-from discreet.ledger.queue import in_line
+from discreet.ledger.queue import wait_in_line
 
 LONG = 60.0  # never reached, unless something is wrong
 
@@ -31,7 +31,7 @@ def waiting(folder, patience=LONG):
     happened = []
 
     def wait():
-        in_line(folder, patience, lambda: happened.append("turn"))
+        wait_in_line(folder, patience, lambda: happened.append("turn"))
         happened.append("left")
 
     thread = threading.Thread(target=wait)
@@ -46,7 +46,7 @@ def test_the_next_gets_their_turn_when_the_first_has_left(tmp_path):
         assert happened == []
         return happened, thread
 
-    happened, thread = in_line(tmp_path, LONG, first)
+    happened, thread = wait_in_line(tmp_path, LONG, first)
     thread.join(LONG)
     assert happened == ["turn", "left"]
     assert not is_taken(tmp_path)
@@ -73,12 +73,12 @@ def nobody_waits(monkeypatch):
 
 def test_who_waited_too_long_goes_on_and_leaves_the_line(tmp_path, nobody_waits):
     def first():
-        assert in_line(tmp_path, 0, lambda: is_taken(tmp_path))  # still by the first
+        assert wait_in_line(tmp_path, 0, lambda: is_taken(tmp_path))  # still by the first
         assert is_taken(tmp_path)
 
-    in_line(tmp_path, LONG, first)
+    wait_in_line(tmp_path, LONG, first)
     # the next gets its turn although somebody gave up before
-    assert in_line(tmp_path, LONG, lambda: is_taken(tmp_path))
+    assert wait_in_line(tmp_path, LONG, lambda: is_taken(tmp_path))
     assert nobody_waits()
     assert not is_taken(tmp_path)
 
@@ -99,20 +99,20 @@ def test_who_is_interrupted_leaves_the_line(tmp_path, monkeypatch, nobody_waits,
     with monkeypatch.context() as interrupted:
         interrupted.setattr(queue, "Event", Interrupted)
         with pytest.raises(KeyboardInterrupt):
-            in_line(tmp_path, LONG, lambda: pytest.fail("it was interrupted"))
+            wait_in_line(tmp_path, LONG, lambda: pytest.fail("it was interrupted"))
     os.close(first)
-    assert in_line(tmp_path, LONG, lambda: is_taken(tmp_path))
+    assert wait_in_line(tmp_path, LONG, lambda: is_taken(tmp_path))
     assert nobody_waits()
     assert not is_taken(tmp_path)
 
 
 def test_where_there_is_no_line_everybody_goes_on(tmp_path, monkeypatch):
-    assert not in_line(tmp_path / "nowhere", LONG, lambda: is_taken(tmp_path))
+    assert not wait_in_line(tmp_path / "nowhere", LONG, lambda: is_taken(tmp_path))
     monkeypatch.setattr(queue, "_HAS_LINE", False)
-    assert not in_line(tmp_path, LONG, lambda: is_taken(tmp_path))
+    assert not wait_in_line(tmp_path, LONG, lambda: is_taken(tmp_path))
     monkeypatch.undo()
     monkeypatch.setattr(queue.fcntl, "flock", _without_locks)
-    assert in_line(tmp_path, LONG, lambda: "went on") == "went on"
+    assert wait_in_line(tmp_path, LONG, lambda: "went on") == "went on"
 
 
 def _without_locks(*_):
@@ -133,6 +133,6 @@ def test_a_handle_that_was_copied_does_not_keep_the_turn(tmp_path, monkeypatch):
         return is_taken(tmp_path)
 
     monkeypatch.setattr(os, "open", copied)
-    assert in_line(tmp_path, LONG, work)
+    assert wait_in_line(tmp_path, LONG, work)
     assert not is_taken(tmp_path)
     os.close(copies[0])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from discreet import privacy
 from discreet.errors import DiscreetError
-from discreet.ledger import Ledger, Limit, State, chain
+from discreet.ledger import Asker, Ledger, Limit, State, chain
 from tests.ledger.workers import writing
 
 LIMITS = [
@@ -37,7 +37,7 @@ def write(ledger, state, charge, time):
     cost = limit.cost(other or guarantee)
     analyst = "ana" if limit is LIMITS[-1] else None
     try:
-        right = limit.admit(state, cost, analyst=analyst, now=time)
+        right = limit.admit(state, cost, asker=Asker(analyst=analyst), now=time)
     except DiscreetError:
         right = None
     carried = {"right": right or state, "unchanged": state, "more": right or state}[total]
@@ -46,7 +46,7 @@ def write(ledger, state, charge, time):
     said = {"guarantee": guarantee.to_json(), "cost": cost.to_dict(), "analyst": analyst, "question": ""}
     with writing(ledger._store):
         last = ledger._store.last()
-        row = chain.following(last, "reserved", **said, time=time, state=carried.to_dict())
+        row = chain.next_row(last, "reserved", **said, time=time, state=carried.to_dict())
         ledger._store.append(row)
     return carried, right is not None and carried == right
 
@@ -57,9 +57,9 @@ def recomputed(ledger):
     for entry in ledger.entries():
         if entry.kind == "reserved" and state is not None:
             today = ledger.limit.cost(privacy.from_json(entry.guarantee))
-            along = ledger.limit.along(today, State.from_dict(entry.state))
+            along = ledger.limit.open_ways(today, State.from_dict(entry.state))
             try:
-                state = ledger.limit.admit(state, along, analyst=entry.analyst, now=entry.time)
+                state = ledger.limit.admit(state, along, asker=Asker(analyst=entry.analyst), now=entry.time)
             except DiscreetError:
                 state = None
     return state
@@ -79,8 +79,8 @@ def test_every_total_is_what_computing_it_anew_gives(limit, book):
         found = ledger.verify()
         assert found.intact == sound
         again = recomputed(ledger)
-        assert found.recomputed == (None if again is None else limit.left(again))
-        assert found.spent == limit.left(state)
+        assert found.recomputed == (None if again is None else limit.budget(again))
+        assert found.spent == limit.budget(state)
         told = [one.text for one in found.findings if one.code in {"W4", "W5"}]
         assert all(any(f"#{number}" in text for text in told) for number in others)
         assert bool(told) == bool(others)

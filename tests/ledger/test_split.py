@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from discreet import privacy
 from discreet.errors import LedgerDamaged
-from discreet.ledger import Ledger, Limit, chain
-from discreet.ledger.split import split
+from discreet.ledger import Asker, Ledger, Limit, chain
+from discreet.ledger.split import split_body
 
 laws = settings(max_examples=400, deadline=None)
 HASH = "0123456789abcdef" * 4
@@ -97,7 +97,7 @@ bodies = st.fixed_dictionaries(
 
 def check_against_json(text):
     """Whether the fast way was taken; and if so, that it found what the slow way finds."""
-    found = split(text)
+    found = split_body(text)
     if found is None:
         return False
     slow = json.loads(text)
@@ -179,7 +179,7 @@ def test_a_key_that_comes_twice_goes_the_slow_way(data):
     parts.sort()
     again = data.draw(st.sampled_from(parts))
     parts.insert(data.draw(st.integers(0, len(parts))), again)
-    assert split("{" + ",".join(parts) + "}") is None
+    assert split_body("{" + ",".join(parts) + "}") is None
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_another_way_to_write_it_goes_the_slow_way(changed):
     name = changed.split(":")[0]
     old = f"{name}:{chain.canonical(PLAIN[name.strip(chr(34))])}"
     assert old in text
-    assert split(text.replace(old, changed)) is None
+    assert split_body(text.replace(old, changed)) is None
 
 
 def rows_of(ledger):
@@ -222,7 +222,10 @@ def rows():
     with Ledger(":memory:", limit=Limit.filter(epsilon=1)) as ledger:
         for number, text in enumerate(STRANGE[:8]):
             ledger.commit(
-                ledger.charge(privacy.pure(0.01), question=text, purpose=text, key=f"{number}{text}"), "[1]"
+                ledger.charge(
+                    privacy.pure(0.01), question=text, asker=Asker(purpose=text), key=f"{number}{text}"
+                ),
+                "[1]",
             )
         yield rows_of(ledger)
 
@@ -237,7 +240,7 @@ def test_a_letter_that_was_changed_is_found(rows):
         for at in range(0, len(row.body), 7):
             letter = "x" if row.body[at] != "x" else "y"
             with pytest.raises(LedgerDamaged):
-                chain.read(row._replace(body=row.body[:at] + letter + row.body[at + 1 :]))
+                chain.read_row(row._replace(body=row.body[:at] + letter + row.body[at + 1 :]))
 
 
 @laws
@@ -245,11 +248,11 @@ def test_a_letter_that_was_changed_is_found(rows):
 @example(PLAIN)
 def test_a_row_with_a_right_hash_is_read_or_refused_as_by_json_alone(body):
     text = chain.canonical(body)
-    row = chain.Row(
+    row = chain.LedgerRow(
         body["number"], body["kind"], body["key"], body["settles"], text, chain.digest(text), None
     )
     assume(body["answer"] is None)
-    assert chain.read(row) == json.loads(text)
+    assert chain.read_row(row) == json.loads(text)
 
 
 def test_whoever_is_given_an_entry_may_change_it():

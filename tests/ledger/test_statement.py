@@ -12,7 +12,7 @@ import pytest
 
 from discreet import privacy
 from discreet.errors import BadParameter, LedgerDamaged
-from discreet.ledger import Ledger, Limit, chain
+from discreet.ledger import Asker, Ledger, Limit, chain
 from discreet.ledger.layers import ASSERTED, ENFORCED, NOT_COVERED
 from discreet.ledger.statement import Statement
 
@@ -47,13 +47,16 @@ def book(limit=None, where=":memory:"):
         small(),
         question="SELECT COUNT(*) FROM visits",
         mechanism="count",
-        analyst="ana",
-        purpose="a report",
+        asker=Asker(analyst="ana", purpose="a report"),
         in_session=True,
     )
     ledger.commit(receipt, SECRET)
     ledger.charge(
-        small(), question="SELECT AVG(days) FROM visits", mechanism="mean", analyst="ana", in_session=True
+        small(),
+        question="SELECT AVG(days) FROM visits",
+        mechanism="mean",
+        asker=Asker(analyst="ana"),
+        in_session=True,
     )
     return ledger
 
@@ -104,7 +107,7 @@ def test_windows_without_a_lifetime_add_up(monkeypatch):
 
 def test_an_odometer_claims_no_end():
     statement = Statement.of(book(Limit.odometer(delta=1e-6)))
-    assert statement.claim.guarantee is None
+    assert statement.guarantee is None
     assert statement.headline.startswith("No limit; ")
     assert statement.to_dict()["claim"]["epsilon"] == pytest.approx(0.2)
     assert all(forms(statement))
@@ -119,7 +122,7 @@ def test_every_charge_is_listed_and_they_add_up_to_what_was_spent():
     ]
     assert [line["status"] for line in lines] == ["answered", "charged; no answer was kept"]
     assert sum(line["added"]["epsilon"] for line in lines) == pytest.approx(float(ledger.spent["epsilon"]))
-    assert lines[-1]["spent_fraction_after"] == ledger.left().spent_fraction == pytest.approx(0.2)
+    assert lines[-1]["spent_fraction_after"] == ledger.budget().spent_fraction == pytest.approx(0.2)
 
 
 def test_no_answer_is_shown_unless_it_is_asked_for():
@@ -131,7 +134,7 @@ def test_no_answer_is_shown_unless_it_is_asked_for():
 def test_what_stands_in_the_ledger_never_becomes_markup():
     ledger = book()
     evil = "`</style><script>alert('x')</script><img src=x onerror=alert(1)> | a"
-    ledger.charge(small(), question=evil, analyst=evil, purpose=evil, mechanism=evil)
+    ledger.charge(small(), question=evil, asker=Asker(analyst=evil, purpose=evil), mechanism=evil)
     described = {"name": evil, "tables": {evil: {"columns": {evil: {"kind": evil, "source": evil}}}}}
     page, text, _ = forms(Statement.of(ledger, described))
     assert "<script" not in page

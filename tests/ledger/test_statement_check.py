@@ -12,7 +12,7 @@ import pytest
 
 from discreet import privacy
 from discreet.errors import BadDescription, BadParameter, LedgerDamaged
-from discreet.ledger import Ledger, Limit, Statement, chain, statement_check, verify_statement
+from discreet.ledger import Asker, Ledger, Limit, Statement, chain, statement_check, verify_statement
 from tests.ledger.test_statement import DESCRIPTION, book, small
 
 FORMS = {
@@ -47,7 +47,7 @@ def made_once(monkeypatch):
 @pytest.fixture(scope="module")
 def ledger():
     made = book(Limit.filter(epsilon=1, delta=1e-6))
-    made.charge(small(), question="drawn elsewhere", analyst="bo")
+    made.charge(small(), question="drawn elsewhere", asker=Asker(analyst="bo"))
     return made
 
 
@@ -91,8 +91,8 @@ def test_a_statement_holds_whatever_the_limit_and_however_it_was_made(limit, for
 def test_later_entries_make_it_no_less_true(form, limit):
     ledger = book(limit)
     text = written(ledger, form)
-    ledger.charge(small(), question="a later one", analyst="ana")
-    ledger.commit(ledger.charge(small(0.05), question="and another", analyst="ana"), "{}")
+    ledger.charge(small(), question="a later one", asker=Asker(analyst="ana"))
+    ledger.commit(ledger.charge(small(0.05), question="and another", asker=Asker(analyst="ana")), "{}")
     found = verify_statement(text, ledger)
     assert (found.holds, found.later, found.rows) == (True, 3, len(ledger) - 3)
     assert "true as of entry" in found.verdict
@@ -288,17 +288,16 @@ def test_words_that_could_end_the_hidden_block_do_not(ledger):
 @pytest.mark.parametrize("form", FORMS)
 def test_a_question_that_looks_like_the_hidden_block_is_only_a_question(form, tmp_path):
     ledger = book()
-    lookalike = Statement.of(book()).making.block()
+    lookalike = Statement.of(book()).provenance.block()
     ledger.charge(
         small(),
         question=lookalike,
-        analyst="a -->",
-        purpose="line\n# a heading\n\n<!-- discreet statement {} -->",
+        asker=Asker(analyst="a -->", purpose="line\n# a heading\n\n<!-- discreet statement {} -->"),
     )
     text = written(ledger, form)
     assert verify_statement(text, ledger).holds
     assert form != "md" or "\n# a heading" not in text
-    ledger.charge(small(), question="SELECT 1\r\nFROM a\rWHERE\n\n\u2028 b  \n", purpose="\r\n")
+    ledger.charge(small(), question="SELECT 1\r\nFROM a\rWHERE\n\n\u2028 b  \n", asker=Asker(purpose="\r\n"))
     kept = tmp_path / "told"
     kept.write_text(written(ledger, form), encoding="utf-8")
     assert verify_statement(kept.read_text(encoding="utf-8"), ledger).holds

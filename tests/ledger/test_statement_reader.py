@@ -16,7 +16,7 @@ from discreet import privacy
 from discreet.errors import BadParameter
 from discreet.ledger import Ledger, Limit, Statement
 from discreet.ledger.layers import ASSERTED, ENFORCED, NOT_COVERED
-from discreet.ledger.registry import DECLARED, declared
+from discreet.ledger.registry import DECLARED, validate_declared
 from tests.house.project import read, relative, source_files
 from tests.ledger.test_statement import DESCRIPTION, book, forms, small
 from tests.ledger.test_statement_check import LIMITS
@@ -72,7 +72,7 @@ def test_nothing_is_hidden_on_paper(limit):
     assert re.findall(r"@media (?!screen and )\(prefers-color-scheme:\s*dark", page) == []
     shown = seen(page)
     assert [text for text in sentences(statement.to_dict()) if " ".join(text.split()) not in shown] == []
-    assert ("What is not protected" in shown) == (statement.claim.guarantee is not None)
+    assert ("What is not protected" in shown) == (statement.guarantee is not None)
 
 
 def test_no_page_of_the_library_folds_anything_away():
@@ -153,7 +153,7 @@ def test_only_what_a_session_drew_is_enforced(tmp_path):
     where = tmp_path / "v.ledger"
     session = dp.Session(visits(tmp_path), limit=Limit.filter(epsilon=1), ledger=where)
     session.sql("SELECT COUNT(*) FROM visits", epsilon=0.1)
-    session.release_all({"a": ("SELECT COUNT(*) FROM visits", {"epsilon": 0.1})})
+    session.release_batch({"a": ("SELECT COUNT(*) FROM visits", {"epsilon": 0.1})})
     session.release(dp.Laplace(epsilon=0.1, sensitivity=1, unit="patient"), 3.0)
     before = lines(session.statement())
     assert (
@@ -261,7 +261,7 @@ def test_what_a_person_says_is_theirs():
 )
 def test_a_field_that_is_not_one_is_refused(said, code):
     with pytest.raises(BadParameter, match=code):
-        declared(said)
+        validate_declared(said)
 
 
 # --- what else a reader asks ---------------------------------------------------------------------------

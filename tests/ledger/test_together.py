@@ -9,8 +9,8 @@ from fractions import Fraction
 import pytest
 
 from discreet import privacy
-from discreet.ledger import Entry, Ledger, Limit, Receipt, Wanted
-from discreet.ledger.released import released
+from discreet.ledger import Asker, Charge, Entry, Ledger, Limit, Receipt
+from discreet.ledger.released import release_lines
 from tests.chance import no_chance
 from tests.ledger.conftest import refusal
 from tests.ledger.workers import run
@@ -21,7 +21,7 @@ TENTH = privacy.pure(0.1)
 
 
 def wanted(*amounts, name="r"):
-    return [Wanted(privacy.pure(one), f"q{n}", key=f"{name}{n}") for n, one in enumerate(amounts)]
+    return [Charge(privacy.pure(one), f"q{n}", key=f"{name}{n}") for n, one in enumerate(amounts)]
 
 
 def worth_knowing(ledger):
@@ -35,7 +35,7 @@ def worth_knowing(ledger):
 
 
 def test_together_they_are_rows_like_others(ledger, where):
-    receipts = ledger.charge_all(wanted(0.2, 0.3), analyst="ana", purpose="health")
+    receipts = ledger.charge_all(wanted(0.2, 0.3), asker=Asker(analyst="ana", purpose="health"))
     assert [(one.number, one.key, one.cost is not None) for one in receipts] == [
         (1, "r0", True),
         (2, "r1", True),
@@ -60,8 +60,8 @@ def test_what_does_not_fit_together_leaves_no_trace_and_says_what_is_left(ledger
     ledger.charge(privacy.pure(0.3))
     error = refusal(ledger.charge_all, wanted(0.4, 0.4))
     assert (error.code, error.spent) == ("DP601", "nothing")
-    assert "these answers together do not fit" in error.what
-    assert "these answers together" in error.what
+    assert "these queries together do not fit" in error.what
+    assert "these queries together" in error.what
     assert "0.7" in error.what  # of everything that is left, not of what the first of them would leave
     assert len(ledger) == 2
     assert ledger.spent["epsilon"] == Fraction(3, 10)
@@ -70,16 +70,16 @@ def test_what_does_not_fit_together_leaves_no_trace_and_says_what_is_left(ledger
 @pytest.mark.parametrize(
     ("last", "code"),
     [
-        (Wanted(privacy.pure(0.1, unit="patient"), key="r1"), "DP201"),
-        (Wanted(TENTH, "another", key="taken"), "DP604"),
-        (Wanted(TENTH, 7), "DP104"),
-        (Wanted("pure(0.1)"), "DP104"),
+        (Charge(privacy.pure(0.1, unit="patient"), key="r1"), "DP201"),
+        (Charge(TENTH, "another", key="taken"), "DP604"),
+        (Charge(TENTH, 7), "DP104"),
+        (Charge("pure(0.1)"), "DP104"),
         (TENTH, "DP104"),
     ],
 )
 def test_if_the_last_one_is_refused_none_is_charged(ledger, last, code):
     ledger.charge(TENTH, question="one", key="taken")
-    assert refusal(ledger.charge_all, [Wanted(TENTH, key="r0"), last]).code == code
+    assert refusal(ledger.charge_all, [Charge(TENTH, key="r0"), last]).code == code
     assert len(ledger) == 2
 
 
@@ -124,32 +124,32 @@ def test_the_same_key_twice_is_one_charge(ledger):
 
 def test_without_a_key_every_call_pays(ledger):
     for _ in range(2):
-        ledger.charge_all([Wanted(TENTH)])
+        ledger.charge_all([Charge(TENTH)])
     assert ledger.spent["epsilon"] == Fraction(2, 10)
 
 
 def test_a_charge_that_may_have_been_shown_is_never_drawn_under_again(ledger):
     """What `charge` has charged is not held: its draw may have been seen before it was committed."""
     ledger.charge(TENTH, question="q0", key="r0")
-    assert ledger.waiting("r0") is None
+    assert ledger.find_pending("r0") is None
     (receipt,) = ledger.charge_all(wanted(0.1))
     assert receipt.cost is not None
-    assert ledger.waiting("r0") == Receipt(receipt.number, receipt.hash, receipt.time, TENTH, None, "r0")
+    assert ledger.find_pending("r0") == Receipt(receipt.number, receipt.hash, receipt.time, TENTH, None, "r0")
     assert ledger.spent["epsilon"] == Fraction(2, 10)
 
 
 def test_what_somebody_else_has_paid_for_is_not_shown(where):
     limit = Limit.filter(epsilon=1, analysts={"ana": 0.5, "bob": 0.5}, reserved=True)
     with Ledger(where, limit=limit) as ledger:
-        ledger.charge_all(wanted(0.1), analyst="ana")
-        assert refusal(ledger.charge_all, wanted(0.1), analyst="bob").code == "DP604"
+        ledger.charge_all(wanted(0.1), asker=Asker(analyst="ana"))
+        assert refusal(ledger.charge_all, wanted(0.1), asker=Asker(analyst="bob")).code == "DP604"
 
 
 def test_what_waits_for_an_answer_is_said(ledger):
     ledger.charge_all(wanted(0.2, 0.3))
     (finding,) = worth_knowing(ledger)
     assert "answers it for nothing" in finding
-    lines = released(list(ledger.entries()), ledger.limit)
+    lines = release_lines(list(ledger.entries()), ledger.limit)
     assert [line["status"] for line in lines] == ["charged; not answered yet"] * 2
 
 
@@ -226,8 +226,8 @@ def test_killed_before_and_after_every_statement(where):
 
 def test_several_that_need_more_delta_than_is_left_are_told_so(where):
     with Ledger(where, limit=Limit.filter(epsilon=1, delta=1e-6, leaks=0.1)) as ledger:
-        wanted = [Wanted(privacy.approximate(0.1, 4e-8), f"question {number}") for number in range(3)]
+        wanted = [Charge(privacy.approximate(0.1, 4e-8), f"question {number}") for number in range(3)]
         error = refusal(ledger.charge_all, wanted)
-    assert "these answers together need more δ than is left" in error.what
+    assert "these queries together need more δ than remains" in error.what
     assert "smaller delta" in error.fix
     assert "epsilon" not in error.fix

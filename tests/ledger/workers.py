@@ -23,7 +23,7 @@ from typing import Any
 
 from discreet import privacy
 from discreet.errors import DiscreetError, OverBudget
-from discreet.ledger import Ledger, Receipt, Wanted
+from discreet.ledger import Charge, Ledger, Receipt
 from discreet.ledger.opening import store_at
 from discreet.ledger.postgres import PostgreSQL
 from discreet.ledger.receipt import entry_of
@@ -133,9 +133,9 @@ def begin(where: str, processes: int) -> None:
     say(ended=wait(*children))
 
 
-def triple(name: str) -> list[Wanted]:
+def triple(name: str) -> list[Charge]:
     """Three pieces that belong together."""
-    return [Wanted(PIECE, f"question {part}", key=f"{name}, part {part}") for part in range(3)]
+    return [Charge(PIECE, f"question {part}", key=f"{name}, part {part}") for part in range(3)]
 
 
 def answered_together(ledger: Ledger, name: str) -> list[str | None]:

@@ -136,7 +136,7 @@ def test_what_is_drawn_has_the_promised_law(mechanism, law_of) -> None:
     scale = mechanism.distribution.scale
 
     def sampler(_, count):
-        return mechanism.noisy(np.full(count, 7 * block)) // block - 7
+        return mechanism.add_noise(np.full(count, 7 * block)) // block - 7
 
     def law(k, wide):
         starts = np.arange(k[0] * block, (k[-1] + 1) * block)
@@ -149,8 +149,8 @@ def test_a_long_vector_is_answered_in_one_go() -> None:
     values = np.arange(50_000) / 7
     for mechanism in (Laplace(epsilon=1, sensitivity=1), Gaussian(rho=0.5, sensitivity=1)):
         release = mechanism(values)
-        assert np.abs(release.value - values).max() <= mechanism.on(50_000).error(1 - 1e-12)
-        assert mechanism.on(50_000).scale == pytest.approx(1.0, rel=2**-5)
+        assert np.abs(release.value - values).max() <= mechanism.with_dimension(50_000).error(1 - 1e-12)
+        assert mechanism.with_dimension(50_000).scale == pytest.approx(1.0, rel=2**-5)
 
 
 @pytest.mark.parametrize("mechanism", ALL)
@@ -379,7 +379,7 @@ def test_the_type_of_an_answer_does_not_tell_its_size(kind, edge) -> None:
         found = mechanism(row).value
         assert (found.dtype, found.shape) == (kinds[0], (2,))
         assert (found.max() if edge > 0 else -found.min()) >= 2.0**61
-        many = mechanism.on(2).draw_many(row, 3)
+        many = mechanism.with_dimension(2).draw_many(row, 3)
         assert (many.dtype, many.shape) == (kinds[0], (3, 2))
     assert type(mechanism(edge).value) is kinds[1]
     many = mechanism.draw_many(edge, 50)

@@ -11,7 +11,7 @@ import warnings
 import pytest
 
 from discreet.mechanisms import queries
-from discreet.mechanisms.callbacks import guarded, quietly
+from discreet.mechanisms.callbacks import call_quietly, callback_guard
 from tests.mechanisms.odd import ERRORS, SECRET
 
 
@@ -46,16 +46,16 @@ def swallowing(record):
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_nothing_that_a_function_raises_comes_back(error):
-    assert quietly(raising(error), 7) is None
-    assert quietly(raising(error), 7, instead=0) == 0
-    with guarded():
-        assert quietly(raising(error), 7) is None
+    assert call_quietly(raising(error), 7) is None
+    assert call_quietly(raising(error), 7, instead=0) == 0
+    with callback_guard():
+        assert call_quietly(raising(error), 7) is None
 
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_nothing_comes_back_in_another_thread(error):
     found = []
-    thread = threading.Thread(target=lambda: found.append(quietly(raising(error), 7, instead="nothing")))
+    thread = threading.Thread(target=lambda: found.append(call_quietly(raising(error), 7, instead="nothing")))
     thread.start()
     thread.join()
     assert found == ["nothing"]
@@ -74,9 +74,9 @@ def interruptible():
 def test_a_real_interruption_ends_the_call_without_the_record(function, nested):
     def call():
         if not nested:
-            return quietly(function, SECRET)
-        with guarded():
-            return [quietly(function, SECRET) for _ in range(3)]
+            return call_quietly(function, SECRET)
+        with callback_guard():
+            return [call_quietly(function, SECRET) for _ in range(3)]
 
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt) as stopped:
@@ -86,7 +86,7 @@ def test_a_real_interruption_ends_the_call_without_the_record(function, nested):
     frames = [frame.name for frame in traceback.extract_tb(stopped.value.__traceback__)]
     assert function.__name__ not in frames
     assert signal.getsignal(signal.SIGINT) is before
-    assert quietly(len, "abc") == 3
+    assert call_quietly(len, "abc") == 3
 
 
 def test_the_handler_of_a_program_decides_how_it_stops():
@@ -96,7 +96,7 @@ def test_the_handler_of_a_program_decides_how_it_stops():
     before = signal.signal(signal.SIGTERM, leave)
     try:
         with pytest.raises(SystemExit) as stopped:
-            quietly(lambda: signal.raise_signal(signal.SIGTERM))
+            call_quietly(lambda: signal.raise_signal(signal.SIGTERM))
         assert stopped.value.code == 143
         assert signal.getsignal(signal.SIGTERM) is leave
     finally:
@@ -107,16 +107,16 @@ def test_a_handler_that_only_takes_note_stops_nothing():
     noted = []
     before = signal.signal(signal.SIGTERM, lambda number, _: noted.append(number))
     try:
-        assert quietly(lambda: signal.raise_signal(signal.SIGTERM) or 5) == 5
+        assert call_quietly(lambda: signal.raise_signal(signal.SIGTERM) or 5) == 5
         assert noted == [signal.SIGTERM]
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
 def test_an_interruption_between_calls_ends_them_too():
-    with pytest.raises(KeyboardInterrupt), guarded():
+    with pytest.raises(KeyboardInterrupt), callback_guard():
         signal.raise_signal(signal.SIGINT)
-    assert quietly(len, "abc") == 3
+    assert call_quietly(len, "abc") == 3
 
 
 def test_warnings_are_not_shown():
@@ -126,7 +126,7 @@ def test_warnings_are_not_shown():
 
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always")
-        assert quietly(warning, 3) == 3
+        assert call_quietly(warning, 3) == 3
         warnings.warn("outside", stacklevel=1)
     assert [str(one.message) for one in shown] == ["outside"]
 

@@ -264,13 +264,13 @@ def test_a_broken_mechanism_is_caught(kind, capsys):
 @pytest.mark.parametrize("rule", rules.RULES, ids=lambda rule: rule.__name__)
 def test_every_rule_is_broken_by_somebody_and_kept_by_the_honest(rule, capsys):
     honest = rules.MechanismUnderTest(Honest(), ([1, 1, 0], [1, 1, 1]))
-    assert rules._broken(rule, honest) == []
+    assert rules._violations(rule, honest) == []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         caught = [
             kind
             for kind in BROKEN
-            if rules._broken(rule, rules.MechanismUnderTest(kind(), ([1, 1, 0], [1, 1, 1])))
+            if rules._violations(rule, rules.MechanismUnderTest(kind(), ([1, 1, 0], [1, 1, 1])))
         ]
     assert caught
     capsys.readouterr()
@@ -312,7 +312,7 @@ def test_a_refusal_is_an_outcome_and_may_come_and_go():
         def error(self, confidence=0.95):
             return Mechanism.error(self, confidence)
 
-    problem = rules._broken(
+    problem = rules._violations(
         rules.keeps_its_shape, rules.MechanismUnderTest(Declines(), ([1, 1, 0], [1, 1, 1]))
     )
     assert problem == []

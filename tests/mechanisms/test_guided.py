@@ -34,7 +34,7 @@ def worst_delta(mechanism, data_pairs, margin=None, epsilon=EPSILON):
     margin = mechanism.margin if margin is None else margin
     gamma, scale, worst, seen = math.exp(epsilon), mechanism.distribution.scale, 0.0, set()
     for one, other in data_pairs:
-        m, n = mechanism._measured(one), mechanism._measured(other)
+        m, n = mechanism._rounded_measure(one), mechanism._rounded_measure(other)
         a, b = mechanism.query(one), mechanism.query(other)
         if (m, n, a, b) in seen:
             continue
@@ -42,11 +42,11 @@ def worst_delta(mechanism, data_pairs, margin=None, epsilon=EPSILON):
         found = 0.0
         for theta in range(min(m, n) - 60, max(m, n) + 61):
             p, q = pmf(theta - m, scale), pmf(theta - n, scale)
-            bound = mechanism._bound(theta + mechanism._sign * margin)
+            bound = mechanism._bound_for(theta + mechanism._sign * margin)
             if bound is None:
                 found += max(0.0, p - gamma * q)
             else:
-                run = mechanism._run(bound)
+                run = mechanism._mechanism_for(bound)
                 found += stick(p, gamma * q, run.grid.cells(a) - run.grid.cells(b), run.distribution.scale)
         worst = max(worst, found)
     return worst
@@ -151,8 +151,8 @@ def test_a_posterior_over_finitely_many_candidates():
     )
     found = 0.0
     for theta in range(-60, 62):
-        bound = made._bound(theta + made.margin)
-        scale = float(made._run(bound).scale)
+        bound = made._bound_for(theta + made.margin)
+        scale = float(made._mechanism_for(bound).scale)
         laws = [np.exp(np.array(scores) / scale) for scores in (one, other)]
         p, q = (pmf(theta - 2, made.distribution.scale) * law / law.sum() for law in laws)
         found += float(np.maximum(0, p - gamma * q).sum())
@@ -208,8 +208,8 @@ def test_measures_and_bounds_that_are_no_numbers():
 def test_fractions_are_rounded_to_the_safe_side():
     up = HighProbabilityBound(sum, lambda _: 2.25, **AMOUNTS)
     down = HighProbabilityBound(sum, lambda _: 2.25, upper=False, **AMOUNTS)
-    assert (up._measured([]), down._measured([])) == (3, 2)
-    bound = HighProbabilityBound(sum, len, sensitivity=lambda _: Fraction(1, 3), **AMOUNTS)._bound(4)
+    assert (up._rounded_measure([]), down._rounded_measure([])) == (3, 2)
+    bound = HighProbabilityBound(sum, len, sensitivity=lambda _: Fraction(1, 3), **AMOUNTS)._bound_for(4)
     assert Fraction(bound) >= Fraction(1, 3) or Fraction(repr(bound)) >= Fraction(1, 3)
 
 

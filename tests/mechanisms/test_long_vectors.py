@@ -52,7 +52,7 @@ def vectors():
 @pytest.mark.parametrize("case", range(len(list(vectors()))))
 def test_every_number_is_rounded_as_by_itself(kind, case, silent):
     data = list(vectors())[case]
-    mechanism = kind(scale=3.7, sensitivity=0.3).on(np.size(finite_numbers(data)))
+    mechanism = kind(scale=3.7, sensitivity=0.3).with_dimension(np.size(finite_numbers(data)))
     released = mechanism.draw(data)
     one_by_one = mechanism.grid.reals(mechanism.grid.cells(finite_numbers(data)))
     assert released.dtype == np.float64

@@ -398,9 +398,9 @@ def test_keys_of_one_form_count_as_the_larger_number():
 
 
 def keys_of(pairs, at_most):
-    from discreet.mechanisms.partition import _bounded
+    from discreet.mechanisms.partition import _bound_contributions
 
-    return _bounded(pairs, at_most)
+    return _bound_contributions(pairs, at_most)
 
 
 def test_each_user_counts_once_for_a_key_and_in_few_of_them():
@@ -506,9 +506,9 @@ def test_noise_that_cannot_be_drawn_exactly_is_refused_at_once():
 
 
 def counted(data):
-    from discreet.mechanisms.partition import _counted
+    from discreet.mechanisms.partition import _count_users
 
-    return _counted(data)
+    return _count_users(data)
 
 
 def test_what_is_no_number_of_users_counts_as_none():

@@ -142,10 +142,10 @@ def test_the_stated_answers_are_the_textbook_ones():
     query = queries.variance((0, 120), size=8)
     assert float(query.exact(ages) / query.per) == pytest.approx(np.var(clipped), rel=1e-12)
     shares = queries.variance((0, 120))
-    assert float(shares.read(shares.exact(ages))) == pytest.approx(np.var(clipped), rel=1e-12)
+    assert float(shares.answer_from(shares.exact(ages))) == pytest.approx(np.var(clipped), rel=1e-12)
     shares = queries.mean((0, 120))
-    assert float(shares.read(shares.exact(ages))) == pytest.approx(np.mean(clipped), rel=1e-12)
-    assert shares.read(shares.exact(ages)).size == pytest.approx(8)
+    assert float(shares.answer_from(shares.exact(ages))) == pytest.approx(np.mean(clipped), rel=1e-12)
+    assert shares.answer_from(shares.exact(ages)).size == pytest.approx(8)
 
 
 def test_only_the_first_conditions_count_where_a_record_satisfies_too_many():
@@ -380,12 +380,12 @@ def test_the_interval_of_a_protected_mean_holds_whenever_its_sums_are_as_wrong_a
     for data in DATA:
         sums, truth = query.exact(data), np.mean(data)
         for off in itertools.product(GRID, repeat=2):
-            value = query.read([float(s) + error * o for s, o in zip(sums, off, strict=True)])
+            value = query.answer_from([float(s) + error * o for s, o in zip(sums, off, strict=True)])
             low, high = query.interval(Noise(error), value, 0.95)
             assert low - 1e-12 <= truth <= high + 1e-12
             assert low - 1e-12 <= value <= high + 1e-12
             assert abs(value - truth) <= error / len(data) + 1e-12
-    tight = query.read([25.0 + error, 75.0 - error])
+    tight = query.answer_from([25.0 + error, 75.0 - error])
     assert tight - 0.25 == pytest.approx(error / 100)
 
 
@@ -395,7 +395,7 @@ def test_the_interval_of_a_protected_variance_holds_whenever_its_sums_are_as_wro
     for data in DATA:
         sums, truth, n = query.exact(data), np.var(data), len(data)
         for off in itertools.product(GRID[::2], repeat=3):
-            value = query.read([float(s) + error * o for s, o in zip(sums, off, strict=True)])
+            value = query.answer_from([float(s) + error * o for s, o in zip(sums, off, strict=True)])
             low, high = query.interval(Noise(error), value, 0.95)
             assert low - 1e-12 <= truth <= high + 1e-12
             if n > 3 * error:
@@ -433,7 +433,7 @@ def test_so_many_records_suffice(amount):
         assert size > query.sample_size(error=2 * goal, confidence=0.9, **amount) > 1
         made = query.laplace(**amount) if set(amount) == {"epsilon"} else query.gaussian(**amount)
         half = [share * size / 4 for share in ((2, 2) if query.dimension == 2 else (1, 2, 1))]
-        low, high = made.interval(query.read(half), 0.9)
+        low, high = made.interval(query.answer_from(half), 0.9)
         assert (high - low) / 2 <= goal * 1.05
 
 

@@ -17,7 +17,7 @@ from discreet.ledger.description import Description
 from discreet.mechanisms import queries
 from discreet.mechanisms.combine import both
 from discreet.mechanisms.mechanism import Mechanism
-from discreet.session.account import Account
+from discreet.session.account import SessionAccount
 from tests.mechanisms.examples import EXAMPLES
 
 SOURCES = sorted(Path(discreet.__file__).parent.rglob("*.py"))
@@ -30,11 +30,11 @@ SIZED = {
 }
 
 
-def account(mechanism: Mechanism) -> Account:
+def account(mechanism: Mechanism) -> SessionAccount:
     """A fresh ledger for whoever the mechanism protects."""
     limit = Limit.filter(epsilon=1e4, delta=0.5)
     ledger = Ledger(":memory:", limit=limit, unit=mechanism.unit, dataset="d")
-    return Account(ledger, None, None, None, Description.of({"name": "d"}))
+    return SessionAccount(ledger, None, None, None, Description.of({"name": "d"}))
 
 
 def test_only_the_mechanism_itself_builds_a_release():

@@ -14,7 +14,7 @@ import pytest
 from discreet import testing
 from discreet.errors import BadParameter, CannotCertify, DiscreetError
 from discreet.mechanisms import Laplace, check_mechanism, smooth
-from discreet.mechanisms.query import Between
+from discreet.mechanisms.query import ClippingBounds
 from discreet.mechanisms.sensitivity import LocalAtDistance, SmoothBound, Universe
 from discreet.mechanisms.smooth import (
     Custom,
@@ -26,7 +26,7 @@ from discreet.mechanisms.smooth import (
 )
 from discreet.noise import heavy
 
-TEN = Between.of((0, 10))
+TEN = ClippingBounds.of((0, 10))
 MEDIAN = OrderStatistic(TEN, q=0.5)
 LETTERS = [0, 1, 3, 10]
 CELL = Fraction(1, 2)

@@ -195,7 +195,7 @@ def renyi(family, order, u, v):
 @pytest.mark.parametrize("family", CONCENTRATED, ids=ids)
 @pytest.mark.parametrize(("s", "t"), [(0.2, 0.1), (0.05, 0.3), (0.5, 0.02)])
 def test_every_order_is_below_the_concentrated_bound(family, s, t):
-    rho = family.concentrated(s, t)
+    rho = family.rho(s, t)
     for order in (1.05, 1.5, 2, 4, 8, 24):
         for u in (-t, 0.0, t):
             for sign in (1, -1):
@@ -208,7 +208,7 @@ def test_a_stretch_alone_is_below_its_bound(family):
     for t in (0.05, 0.4):
         for order in (1.1, 2, 8):
             for u in (-t, t):
-                assert renyi(family, order, u, 0.0) <= order * family.stretched(t) ** 2 / 2 + 1e-6
+                assert renyi(family, order, u, 0.0) <= order * family.stretch_cost(t) ** 2 / 2 + 1e-6
 
 
 def test_the_check_of_orders_can_fail():
@@ -231,7 +231,7 @@ def test_a_concentrated_budget_is_kept(rho):
     assert privacy.pure(budget.pure).concentrated() <= rho
     for family in CONCENTRATED:
         s = family.most(0.01, budget)
-        assert s == 0 or family.concentrated(s, 0.01) <= rho
+        assert s == 0 or family.rho(s, 0.01) <= rho
 
 
 ADMISSIBLE = [

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.mechanisms.query import Between
+from discreet.mechanisms.query import ClippingBounds
 from discreet.mechanisms.sensitivity import FLOOR, SLACK, Universe
 from discreet.mechanisms.smooth import (
     InterquantileRange,
@@ -19,10 +19,10 @@ from discreet.mechanisms.smooth import (
     Reciprocal,
     TrimmedMean,
 )
-from discreet.mechanisms.smooth.windows import widest
+from discreet.mechanisms.smooth.windows import widest_window
 
 DATA = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5]
-TEN = Between.of((0, 10))
+TEN = ClippingBounds.of((0, 10))
 LETTERS = [0, 1, 4, 9, 10]
 MEDIAN = OrderStatistic(TEN, q=0.5)
 
@@ -178,16 +178,20 @@ def test_the_fast_search_finds_what_the_slow_one_finds(t):
             for first in {0, 1, size // 2, size, size + 1}:
                 last = min(size + 1, first + int(rng.integers(0, 3)))
                 truth = slow_widest(y.tolist(), first, last, t)
-                assert truth * (1 - 1e-13) <= widest(y, first, last, t) <= truth * (1 + 2 * SLACK) + 2 * FLOOR
+                assert (
+                    truth * (1 - 1e-13)
+                    <= widest_window(y, first, last, t)
+                    <= truth * (1 + 2 * SLACK) + 2 * FLOOR
+                )
 
 
 def test_windows_that_are_far_are_left_out_and_nothing_else():
     """With a million equal records every window nearby is empty: the bound is the floor, and never zero."""
     y = np.concatenate(([0.0], np.full(10**6, 0.5), [1.0]))
-    assert widest(y, 500_000, 500_000, 0.01) == pytest.approx(FLOOR, rel=1e-9)
+    assert widest_window(y, 500_000, 500_000, 0.01) == pytest.approx(FLOOR, rel=1e-9)
     y[400_000:] = 0.75
     truth = math.exp(-0.001 * 100_000) * 0.25
-    assert widest(y, 500_000, 500_000, 0.001) == pytest.approx(truth, rel=1e-3)
+    assert widest_window(y, 500_000, 500_000, 0.001) == pytest.approx(truth, rel=1e-3)
 
 
 @pytest.mark.parametrize("statistic", [MEDIAN, EXACT["trimmed 1"], QUARTILES], ids=str)

@@ -231,7 +231,7 @@ def test_it_stops_after_its_positives_and_spends_nothing_more():
 
 def test_leaving_the_block_ends_the_conversation():
     with SparseVector(**CLEAR, positives=5).open() as questions:
-        assert questions.left == 5
+        assert questions.remaining == 5
     with pytest.raises(UnsupportedGuarantee):
         questions.ask(LOW)
 
@@ -419,7 +419,7 @@ def test_a_question_has_one_number_for_an_answer(bad):
     questions = SparseVector(**CLEAR).open()
     with testing.using(testing.ScriptedSource(())), pytest.raises(BadParameter):
         questions.ask(bad)
-    assert questions.left == 1
+    assert questions.remaining == 1
 
 
 @pytest.mark.parametrize("bad", [7, "77", None, {1: 2}, iter([1])])

@@ -279,7 +279,7 @@ COMMANDS = {
     "ledger verify": lambda path: ["ledger", "verify", "--", path],
     "ledger export": lambda path: ["ledger", "export", "--", path],
     "statement": lambda path: ["statement", "--", path],
-    "account --plot": lambda path: ["account", "--gaussian=1", f"--plot={path}"],
+    "account --plot": lambda path: ["account", "gaussian(1)", f"--plot={path}"],
 }
 OF_A_COMMAND = [
     *(

@@ -182,12 +182,17 @@ TWO = (
         "release.toml",
         "discreet release release.toml --out tables",
     ),
-    Mistake("discreet account --gaussian -1", "DP102", "--gaussian 1.0", "discreet account --gaussian 1.0"),
     Mistake(
-        "discreet account --sampled 0.01 --times 10",
-        "DP107",
-        "--gaussian 1.0 --sampled 0.01",
-        "discreet account --gaussian 1.0 --sampled 0.01 --times 10",
+        "discreet account 'gaussian(-1)'",
+        "DP102",
+        'discreet account "gaussian(1.0)"',
+        'discreet account "gaussian(1.0)"',
+    ),
+    Mistake(
+        "discreet account '10 * gausian(1).sampled(0.01)'",
+        "DP105",
+        'discreet account "10 * gaussian(1).sampled(0.01)"',
+        'discreet account "10 * gaussian(1).sampled(0.01)"',
     ),
 )
 THREE = (

@@ -63,7 +63,8 @@ CALLS = {
         "--delta",
         "1e-6",
     ),
-    ("account",): ("--gaussian", "1", "--delta", "1e-6"),
+    ("account", "of"): ("gaussian(1)", "--delta", "1e-6"),
+    ("account",): ("gaussian(1)", "--delta", "1e-6"),
     (): (),
 }
 #: Commands that run for a while if nothing is wrong with them.

@@ -33,7 +33,10 @@ def here(visits, folder):
     Mistake("Limit.filter(epsilon='1')", "DP104", "epsilon=1.0", "Limit.filter(epsilon=1.0)"),
     Mistake("Limit.filter(epsilon=1, delta=1)", "DP102", "delta=1e-6", FILTER),
     Mistake(
-        "Limit.filter(1, 1e-6, kind='renyi')", "DP105", "kind='lanes'", "Limit.filter(1, 1e-6, kind='lanes')"
+        "Limit.filter(1, 1e-6, kind='renyi')",
+        "DP105",
+        "kind='tracks'",
+        "Limit.filter(1, 1e-6, kind='tracks')",
     ),
     Mistake(
         "Limit.filter(1, 1e-6, window=30)",

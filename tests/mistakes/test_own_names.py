@@ -174,10 +174,10 @@ def counted(question: str) -> str:
 
 PYTHON = (
     Mistake(
-        f"session.release_all({{'a': '{COUNT}'}})",
+        f"session.release_batch({{'a': '{COUNT}'}})",
         "DP104",
-        f"session.release_all({{'a': ('{COUNT}', {{'epsilon': 0.1}})}})",
-        f"session.release_all({{'a': ('{COUNT}', {{'epsilon': 0.1}})}})",
+        f"session.release_batch({{'a': ('{COUNT}', {{'epsilon': 0.1}})}})",
+        f"session.release_batch({{'a': ('{COUNT}', {{'epsilon': 0.1}})}})",
     ),
     Mistake("dp.Session(data, dp.Limit.filter(epsilon=1), response_time='soon')", "DP102", 'response_time="2s"', 'dp.Session(data, dp.Limit.filter(epsilon=1), response_time="2s")'),
     Mistake(counted('data.mode("notes", values=["a"])'), "DP107", "data.mode(\"note\", values=['a'])", counted("data.mode(\"note\", values=['a'])")),

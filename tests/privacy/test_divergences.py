@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from discreet import privacy
-from discreet.ledger.embed import Account, Lane, offers
+from discreet.ledger.pricing import DeltaAccount, Track, cost_rows
 from discreet.privacy import divergences
 from discreet.privacy.bag import Bag
 
-ROOM = Account(Fraction(1, 10**7), Fraction(1, 10**7))
+ROOM = DeltaAccount(Fraction(1, 10**7), Fraction(1, 10**7))
 
 
 def losing(p, q, lost):
@@ -154,8 +154,8 @@ def test_a_group_of_what_may_be_lost_does_not_use_the_curve_of_the_rest():
 
 def test_what_may_be_lost_is_charged_to_delta_and_the_rest_to_the_lane():
     p, q = laws(1)
-    lanes = (Lane("renyi", 1, 8.0),)
-    plain = offers(privacy.pair(*losing(p, q, 1e-12)), lanes, ROOM)[0]
+    lanes = (Track("renyi", 1, 8.0),)
+    plain = cost_rows(privacy.pair(*losing(p, q, 1e-12)), lanes, ROOM)[0]
     assert plain.name == "plain"
     assert float(plain.amounts["delta"]) == pytest.approx(1e-12, rel=1e-9)
     exact = max(exact_divergence(p, q, 8.0), exact_divergence(q, p, 8.0))

@@ -114,7 +114,7 @@ def test_a_file_that_has_changed_is_refused_before_the_charge(tmp_path, name, ch
     refused(session, UNITS)
     assert asked(session, key="k") == first, "what was paid for is shown, whatever became of the file"
     with pytest.raises(EngineFailed):
-        session.release_all({"a": (UNITS, {"epsilon": 0.1}), "b": (TOTAL, {"epsilon": 0.1})})
+        session.release_batch({"a": (UNITS, {"epsilon": 0.1}), "b": (TOTAL, {"epsilon": 0.1})})
     assert len(session.ledger) == 3
     if change is replaced:  # the fix
         asked(dp.Session(opened(place, engine=engine), ledger=tmp_path / "a.ledger"))

@@ -165,7 +165,7 @@ def test_a_session_and_sql_preview_at_the_delta_that_was_asked_for():
     text = "SELECT ward, COUNT(*) FROM visits GROUP BY ward"
     for preview in (
         session.preview(text, epsilon=0.5, delta=1e-7),
-        session.sql(f"EXPLAIN PRIVACY {text}", epsilon=0.5, delta=1e-7),
+        session.preview(f"EXPLAIN PRIVACY {text}", epsilon=0.5, delta=1e-7),
         session.preview(data.count(), error="±50", delta=1e-7),
     ):
         assert dict(preview.lines())["epsilon"].endswith("at δ = 1e-07")

@@ -167,7 +167,7 @@ def _fit_dimension(mechanism: Mechanism, data: Any) -> Mechanism:
     """
     size = int(np.size(data))
     if isinstance(mechanism, Additive) and mechanism.dimension == 1 and size > 1:
-        return mechanism.on(size)
+        return mechanism.with_dimension(size)
     return mechanism
 
 

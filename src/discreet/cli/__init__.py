@@ -1,30 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `discreet` command.
 
-    app.py        the commands together; errors, exit codes            ◄ read this first
-    demo.py       discreet demo              a private table, five questions, what they cost
-    tour.py       discreet demo --accountant one page of what the accountant can do
-    describe.py   discreet describe          a first description of a data file
-    plan.py       discreet plan              cost and error, before anything is spent
-    query.py      discreet query             one question in SQL: charged, then answered
-    release.py    discreet release           many tables, all or none; releases.py reads the file
-    budget.py     discreet budget            what is left
-    ledger.py     discreet ledger            show, verify, export
-    statement.py  discreet statement         what was promised, for those who answer for it
-    account.py    discreet account           mechanisms composed in the order of their flags
-    dpsgd.py      discreet account dpsgd     the same in the words of a training run
-    audit.py      discreet audit             is the promise of a mechanism kept?
-    version.py    discreet version
-    places.py     data sets, ledgers and limits by name; files.py, whole files or none
-    previews.py   whether costs fit what is left
-    asking.py     what the commands take that ask; options.py, what several others take
-    flags.py      every flag of `account`, in one table
-    numbers.py    words to numbers, with errors that name the flag
-    terms.py      flags in their order, to a guarantee
-    search.py     the one number written as `?`
-    pictures.py   pictures of a guarantee
-    report.py     the answer as JSON, and the same for the eye
-    terminal.py   numbers rounded to the safe side, tables, a spinner
+    app.py         the commands together; errors, exit statuses         ◄ read this first
+    demo.py        discreet demo              a private table, five questions, their cost
+    tour.py        discreet demo --accountant one page of what the accountant can do
+    describe.py    discreet describe          drafts the description of a data file
+    plan.py        discreet plan              cost and margin of error, before anything is spent
+    query.py       discreet query             one question in SQL: charged, then answered
+    release.py     discreet release           many tables, all or none; releases.py reads the file
+    budget.py      discreet budget            what is spent and what remains
+    ledger.py      discreet ledger            show, verify, export
+    statement.py   discreet statement         a privacy statement, and its verification
+    account.py     discreet account           the guarantee of an expression; expression.py reads it
+    dpsgd.py       discreet account dpsgd     the guarantee of a training run
+    audit.py       discreet audit             tests a claimed guarantee
+    version.py     discreet version
+    places.py      data sets, ledgers and limits by name; files.py, files that appear whole or not at all
+    previews.py    whether costs fit the budget
+    asking.py      options of the commands that ask a question; options.py, options of several others
+    numbers.py     words to numbers, with errors that name the flag
+    search.py      the search for the one number written as `?`
+    pictures.py    figures of a guarantee
+    report.py      facts about a guarantee as JSON and as text
+    terminal.py    numbers rounded to the safe side, tables, a spinner
 
 Nothing here computes: every number is a view of a `Guarantee`. Loading this package loads no numerics.
 """

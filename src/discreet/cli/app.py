@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All commands together, and what they have in common: errors with a code, and exit codes.
+"""All commands together, and what they have in common: errors with a code, and exit statuses.
 
 0  done
 2  bad input: an argument is wrong, missing or contradicts another            DP1xx, DP4xx, DP603, DP604, DP802
 3  refused: over the limit; no theorem, no certified bound, a part is missing DP601, DP2xx, DP3xx, DP5xx, DP6xx, DP801
-4  refused: the question is not one that can be proved private                DP7xx
+4  refused: the question cannot be proved private                             DP7xx
 5  an audit refuted a claim, a statement is not true, or a ledger is damaged  DP602
 """
 
@@ -17,18 +17,19 @@ from typing import Annotated, cast
 
 import typer
 
-from discreet.cli.account import Ordered, account
+from discreet.cli.account import account
 from discreet.cli.audit import audit
 from discreet.cli.budget import budget
 from discreet.cli.demo import demo
 from discreet.cli.describe import describe
 from discreet.cli.dpsgd import dpsgd
 from discreet.cli.ledger import export, show, verify
+from discreet.cli.options import DEFAULT, DefaultCommand
 from discreet.cli.plan import plan
 from discreet.cli.query import query
 from discreet.cli.release import release
 from discreet.cli.report import error_object, print_json
-from discreet.cli.statement import OrVerify, statement
+from discreet.cli.statement import statement
 from discreet.cli.statement import verify as verify_statement
 from discreet.cli.terminal import print_error
 from discreet.cli.version import version
@@ -51,16 +52,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 _account = typer.Typer(
-    cls=Ordered,
-    subcommand_metavar="[dpsgd …]",
-    callback=account,
-    invoke_without_command=True,
+    cls=DefaultCommand,
+    help="Compute the guarantee of mechanisms that run together.",
+    no_args_is_help=True,
     context_settings=_SETTINGS,
     add_completion=False,
 )
+_account.command(DEFAULT)(account)
 _account.command("dpsgd")(dpsgd)
 _ledger = typer.Typer(
-    help="Read a ledger: what was charged, whether it is intact, every row.",
+    help="Read a ledger: its charges, whether it is intact, every row.",
     no_args_is_help=True,
     context_settings=_SETTINGS,
     add_completion=False,
@@ -70,12 +71,12 @@ _ledger.command("verify")(verify)
 _ledger.command("export")(export)
 
 _statement = typer.Typer(
-    cls=OrVerify,
-    help="What was promised and what was released, for those who must answer for it.",
+    cls=DefaultCommand,
+    help="A privacy statement: what was guaranteed and what was released.",
     context_settings=_SETTINGS,
     add_completion=False,
 )
-_statement.command("of")(statement)
+_statement.command(DEFAULT)(statement)
 _statement.command("verify")(verify_statement)
 
 app.command("demo")(demo)
@@ -95,9 +96,9 @@ app.command("version")(version)
 def _root(
     ctx: typer.Context,
     *,
-    show_version: Annotated[bool, typer.Option("--version", help="Show the version and stop.")] = False,
+    show_version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
-    """Differential privacy from the description to the promise.
+    """Differential privacy from the description of the data to the released answer.
 
     Start with  discreet demo  or  discreet describe visits.parquet.
     """
@@ -109,7 +110,7 @@ def _root(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command and leave with its exit code."""
+    """Run the command and exit with its status."""
     words = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -117,38 +118,38 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         code = app(words, prog_name="discreet", standalone_mode=False)
     except DiscreetError as error:
-        code = _refuse(error, words)
+        code = _print_refusal(error, words)
     except _UsageError as error:
-        code = _refuse(_unreadable(error), words)
+        code = _print_refusal(_usage_error(error), words)
     except typer.Abort:
         code = 130
     sys.exit(code or 0)
 
 
-def _unreadable(error: Exception) -> BadParameter:
-    """Words that are no command, in the voice of every other error."""
+def _usage_error(error: Exception) -> BadParameter:
+    """The error of words that are no command."""
     missing = type(error).__name__ in {"BadOptionUsage", "MissingParameter", "NoArgsIsHelpError"}
     message = " ".join(str(getattr(error, "format_message", error.__str__)()).split()).rstrip(".?")
     message = message or "the command is not complete"
     command = " ".join(getattr(getattr(error, "ctx", None), "command_path", "discreet").split())
-    meant = f"{word}   or   " if (word := _meant(error)) else ""
+    meant = f"{word}   or   " if (word := _nearest_word(error)) else ""
     return BadParameter(
         "DP107" if missing else "DP105",
         f"{message[:1].lower()}{message[1:]}{'?' if 'Did you mean' in message else '.'}",
-        why="a flag that is dropped in silence would describe something else than what was run.",
-        fix=f"{meant}{command} --help  lists what there is",
+        why="discreet never ignores a word of a command.",
+        fix=f"{meant}{command} --help  lists the commands and flags",
     )
 
 
-def _meant(error: Exception) -> str:
+def _nearest_word(error: Exception) -> str:
     """The flag or the command that was probably meant: one that begins like it, or is close to it."""
     word = str(getattr(error, "option_name", "") or getattr(error, "cmd_name", "") or "")
-    known = [str(one) for one in getattr(error, "possibilities", None) or ()]
-    begins = [one for one in known if word and one.startswith(word)]
-    return (begins or get_close_matches(word, known, n=1, cutoff=0.0) or [""])[0]
+    known = [str(name) for name in getattr(error, "possibilities", None) or ()]
+    same_start = [name for name in known if word and name.startswith(word)]
+    return (same_start or get_close_matches(word, known, n=1, cutoff=0.0) or [""])[0]
 
 
-def _refuse(error: DiscreetError, words: list[str]) -> int:
+def _print_refusal(error: DiscreetError, words: list[str]) -> int:
     if "--json" in words:
         print_json({"error": error_object(error)})
     else:

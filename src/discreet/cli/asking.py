@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands share that ask a question: whose data, at what cost, on whose account."""
+"""Options of the commands that ask a question: the data set, the cost, the ledger and its analyst."""
 
 from __future__ import annotations
 
@@ -10,35 +10,43 @@ import typer
 from discreet import check
 from discreet.cli.numbers import number
 
-_COST, _ACCOUNT, _OUT = "What it may cost", "Whose account", "Output"
+_COST, _ACCOUNT, _OUT = "Cost", "Ledger", "Output"
 
 Data = Annotated[
     str,
-    typer.Option("--data", metavar="FILE.toml", help="The description of the data set; adult is shipped."),
+    typer.Option(
+        "--data", metavar="FILE.toml", help="The description of the data set; adult comes with the library."
+    ),
 ]
 MaybeData = Annotated[
     str | None,
-    typer.Option("--data", metavar="FILE.toml", help="The description of the data set; adult is shipped."),
+    typer.Option(
+        "--data", metavar="FILE.toml", help="The description of the data set; adult comes with the library."
+    ),
 ]
 Epsilon = Annotated[
-    str | None, typer.Option("--epsilon", metavar="EPS", help="At most this ε.", rich_help_panel=_COST)
+    str | None,
+    typer.Option("--epsilon", metavar="EPS", help="At most this ε (Laplace noise).", rich_help_panel=_COST),
 ]
 Delta = Annotated[
     str | None,
     typer.Option(
-        "--delta", metavar="DELTA", help="With this δ: Gaussian noise, unknown keys.", rich_help_panel=_COST
+        "--delta", metavar="DELTA", help="With this δ: Gaussian noise, private keys.", rich_help_panel=_COST
     ),
 ]
 Rho = Annotated[
     str | None,
     typer.Option(
-        "--rho", metavar="RHO", help="Or at most this ρ (zero-concentrated).", rich_help_panel=_COST
+        "--rho", metavar="RHO", help="Or at most this ρ of zero-concentrated DP.", rich_help_panel=_COST
     ),
 ]
 Error = Annotated[
     str | None,
     typer.Option(
-        "--error", metavar="ERROR", help="Or the least that keeps an error: ±50, ±2%.", rich_help_panel=_COST
+        "--error",
+        metavar="ERROR",
+        help="Or the least cost for a margin of error: ±50, ±2%.",
+        rich_help_panel=_COST,
     ),
 ]
 LedgerFile = Annotated[
@@ -46,7 +54,7 @@ LedgerFile = Annotated[
     typer.Option(
         "--ledger",
         metavar="LEDGER",
-        help="A file, or postgresql://…; else what [budget] names.",
+        help="A file, or postgresql://…; by default the one in [budget].",
         rich_help_panel=_ACCOUNT,
     ),
 ]
@@ -60,14 +68,22 @@ LimitWords = Annotated[
     ),
 ]
 Analyst = Annotated[
-    str | None, typer.Option("--analyst", metavar="NAME", help="Who asks.", rich_help_panel=_ACCOUNT)
+    str | None,
+    typer.Option(
+        "--analyst", metavar="NAME", help="Who asks; charged to their allocation.", rich_help_panel=_ACCOUNT
+    ),
 ]
 Project = Annotated[
-    str | None, typer.Option("--project", metavar="NAME", help="For what.", rich_help_panel=_ACCOUNT)
+    str | None,
+    typer.Option(
+        "--project", metavar="NAME", help="The project; charged to its allocation.", rich_help_panel=_ACCOUNT
+    ),
 ]
 Purpose = Annotated[
     str | None,
-    typer.Option("--purpose", metavar="WORDS", help="Why, for the ledger.", rich_help_panel=_ACCOUNT),
+    typer.Option(
+        "--purpose", metavar="WORDS", help="Why; written into the ledger.", rich_help_panel=_ACCOUNT
+    ),
 ]
 Key = Annotated[
     str | None,
@@ -80,22 +96,24 @@ Key = Annotated[
 ]
 Answers = Annotated[
     bool,
-    typer.Option("--answers", help="Show the answers too; without it none is shown.", rich_help_panel=_OUT),
+    typer.Option("--answers", help="Show the answers too.", rich_help_panel=_OUT),
 ]
 Anchor = Annotated[
     str | None,
-    typer.Option("--anchor", metavar="HASH", help="The hash that you wrote down; a roll-back is found."),
+    typer.Option(
+        "--anchor", metavar="HASH", help="A hash that you wrote down, to detect a rolled-back ledger."
+    ),
 ]
 
 _CHECKS = {"epsilon": check.positive, "delta": check.delta, "rho": check.positive}
 
 
-def amounts(epsilon: str | None, delta: str | None, rho: str | None, error: str | None) -> dict[str, Any]:
-    """What was stated of the cost, as numbers; an error stays in words."""
-    given = {"epsilon": epsilon, "delta": delta, "rho": rho}
+def stated_cost(epsilon: str | None, delta: str | None, rho: str | None, error: str | None) -> dict[str, Any]:
+    """The cost that was stated, as numbers; an error stays a text."""
+    words = {"epsilon": epsilon, "delta": delta, "rho": rho}
     stated: dict[str, Any] = {
         name: number(f"--{name}", word, _CHECKS[name], f"--{name} {_EXAMPLES[name]}")
-        for name, word in given.items()
+        for name, word in words.items()
         if word is not None
     }
     return stated | ({"error": error} if error is not None else {})

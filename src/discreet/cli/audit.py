@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`discreet audit`: is the promise of a mechanism, or of any function, kept? Exits with status 5 if it is not."""
+"""`discreet audit`: tests the claimed guarantee of a mechanism or function. Exits with status 5 if it is refuted."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ Inputs = Annotated[
     typer.Option(
         "--inputs",
         metavar="MODULE:NAME|JSON",
-        help="Two neighbouring inputs; by default the worst pair known.",
+        help="Two neighbouring inputs; by default the worst known pair.",
     ),
 ]
 Trials = Annotated[str, typer.Option("--trials", metavar="N", help="Runs on each input.")]
 Confidence = Annotated[
-    str, typer.Option("--confidence", metavar="P", help="Of everything in the report at once.")
+    str, typer.Option("--confidence", metavar="P", help="The confidence of the whole report.")
 ]
 LookAt = Annotated[str, typer.Option("--look-at", metavar="WHAT", help="everything, values or bits.")]
 Workers = Annotated[str | None, typer.Option("--workers", metavar="N", help="Processes.")]
@@ -62,18 +62,18 @@ def audit(
     workers: Workers = None,
     json: options.Json = False,
 ) -> None:
-    """Tell the outputs on two neighbouring inputs apart, and compare with what is claimed.
+    """Test a claimed guarantee: run the mechanism on two neighbouring inputs and compare how well the outputs can be told apart.
 
     discreet audit mine.py:noisy_mean --inputs mine:pair --claim eps=1
 
-    Exit code 5: a claim is refuted. 0: none is, which proves nothing.
+    Exits with status 5 if a claim is refuted. Status 0 means that none was, which proves nothing.
     """
-    from discreet.audit import audit as play
+    from discreet.audit import audit as run_audit
 
     claims = [read_claim(text) for text in claim or []]
     mechanism = load(subject)
     with progress_bar("drawing", visible=not json) as progress:
-        report = play(
+        report = run_audit(
             mechanism,
             *_pair(mechanism, inputs),
             claim=claims[0] if claims else None,
@@ -84,11 +84,13 @@ def audit(
             progress=progress,
         )
     claims = claims or ([report.claim] if report.claim is not None else [])
-    refuted = [stated for stated in claims if report.refutes(stated)]
+    refuted = [claimed for claimed in claims if report.refutes(claimed)]
     if json:
-        print_json(_facts(report, claims))
+        print_json(_report_facts(report, claims))
     else:
-        others = [row for stated in claims[1:] for row in (("claim", f"{stated!r}"), *report.verdict(stated))]
+        others = [
+            row for claimed in claims[1:] for row in (("claim", f"{claimed!r}"), *report.verdict(claimed))
+        ]
         print_rows([*report.rows(), *others])
     if refuted:
         raise typer.Exit(REFUTED)
@@ -99,21 +101,21 @@ def read_claim(text: str) -> Guarantee:
     from discreet.privacy import constructors
 
     parts = dict(part.strip().partition("=")[::2] for part in text.split(","))
-    given = {
+    amounts = {
         name: number(name, word, _CLAIMS[name], _EXAMPLE) for name, word in parts.items() if name in _CLAIMS
     }
-    match sorted(given), len(given) == len(parts):
+    match sorted(amounts), len(amounts) == len(parts):
         case ["eps"], True:
-            return constructors.pure(check.positive(eps=given["eps"]))
+            return constructors.pure(check.positive(eps=amounts["eps"]))
         case ["delta", "eps"], True:
-            return constructors.approximate(given["eps"], given["delta"])
+            return constructors.approximate(amounts["eps"], amounts["delta"])
         case ["rho"], True:
-            return constructors.concentrated(given["rho"])
+            return constructors.concentrated(amounts["rho"])
         case ["mu"], True:
-            return constructors.gaussian(1 / given["mu"])
+            return constructors.gaussian(1 / amounts["mu"])
     raise BadParameter(
         "DP105",
-        f"{text!r} is no claim.",
+        f"{text!r} is not a claim.",
         why="a claim is eps, eps with delta, rho (zero-concentrated) or mu (Gaussian).",
         fix=f"{_EXAMPLE}   --claim eps=1,delta=1e-6   --claim rho=0.5   --claim mu=1",
     )
@@ -126,17 +128,17 @@ def load(name: str) -> Any:
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        found = import_module(module.removesuffix(".py").replace("/", "."))
+        target = import_module(module.removesuffix(".py").replace("/", "."))
         for part in attribute.split("."):
-            found = getattr(found, part)
+            target = getattr(target, part)
     except (ImportError, AttributeError, ValueError) as error:
         raise BadParameter(
             "DP105",
             f"{name} cannot be loaded: {error}.",
-            why="the audit runs what it names.",
+            why="the audit runs the mechanism that is named.",
             fix="module:name of something that  python -c 'import module'  finds from this folder",
         ) from None
-    return found
+    return target
 
 
 def _pair(mechanism: Any, inputs: str | None) -> tuple[Any, Any]:
@@ -145,21 +147,21 @@ def _pair(mechanism: Any, inputs: str | None) -> tuple[Any, Any]:
     if inputs is None:
         return worst_pair(mechanism)
     try:
-        found = json_module.loads(inputs) if inputs.lstrip().startswith("[") else load(inputs)
-        first, second = found
+        values = json_module.loads(inputs) if inputs.lstrip().startswith("[") else load(inputs)
+        first, second = values
     except (TypeError, ValueError) as error:
         if isinstance(error, BadParameter):
             raise
         raise BadParameter(
             "DP107",
             f"--inputs {inputs} are not two inputs.",
-            why="the outputs on one are compared with those on the other.",
+            why="an audit compares the outputs on two neighbouring inputs.",
             fix="--inputs '[0, 1]'   or   --inputs module:pair",
         ) from None
     return first, second
 
 
-def _facts(report: AuditReport, claims: list[Guarantee]) -> dict[str, Any]:
+def _report_facts(report: AuditReport, claims: list[Guarantee]) -> dict[str, Any]:
     verdicts = [_verdict(report, claim) for claim in claims]
     return {"command": "audit", **json_module.loads(report.to_json()), "claims": verdicts}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`discreet budget`: what is spent and what remains, by lane, by allocation, in the window and for life."""
+"""`discreet budget`: what is spent and what remains, by accounting track and allocation, in the window and for life."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from discreet.cli.terminal import print_rows, print_table
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
-    from discreet.ledger import Left
+    from discreet.ledger import Budget
 
 
 def budget(
@@ -23,35 +23,35 @@ def budget(
     data: asking.MaybeData = None,
     json: options.Json = False,
 ) -> None:
-    """What is spent of the limit and what remains: of every lane and allocation, in this window and for life. Spends nothing.
+    """Show what is spent and what remains: in all, of every allocation, in this window and for life. Spends nothing.
 
     discreet budget --ledger visits.ledger
 
     discreet budget --data visits.toml
     """
-    book, begun = _book(ledger, data)
-    from discreet.ledger.overview import budget as view
-    from discreet.ledger.overview import shares
+    book, exists_already = _ledger_and_existence(ledger, data)
+    from discreet.ledger.overview import allocation_facts
+    from discreet.ledger.overview import budget_facts as view
 
-    left = book.left()
-    found = {
+    left = book.budget()
+    facts = {
         "command": "budget",
-        "ledger": book.where if begun else None,
+        "ledger": book.where if exists_already else None,
         "dataset": book.dataset,
         "protects": str(book.unit),
         "limit": book.limit.describe(),
         "theorem": book.limit.theorem,
-        "rows": len(book) if begun else 0,
+        "rows": len(book) if exists_already else 0,
         **view(left),
-        "shares": shares(book.limit, book.left),
+        "shares": allocation_facts(book.limit, book.budget),
     }
     if json:
-        print_json(found)
+        print_json(facts)
     else:
-        _show(found, left)
+        _print_budget(facts, left)
 
 
-def _book(ledger: str | None, data: str | None) -> tuple[Any, bool]:
+def _ledger_and_existence(ledger: str | None, data: str | None) -> tuple[Any, bool]:
     """The ledger, and whether it has been made yet."""
     if ledger is not None:
         return ledger_at(ledger), True
@@ -59,35 +59,35 @@ def _book(ledger: str | None, data: str | None) -> tuple[Any, bool]:
         raise BadParameter(
             "DP107",
             "--ledger or --data is missing.",
-            why="what is left is known from the ledger alone.",
+            why="the remaining budget is known from the ledger alone.",
             fix="discreet budget --ledger visits.ledger",
         )
     opened = data_at(data)
     place = opened.budget.get("ledger")
-    session = session_for(opened, None, None, {}, only_looking=True)
+    session = session_for(opened, None, None, {}, read_only=True)
     return session.ledger, place is not None and exists(place)
 
 
-def _show(found: dict[str, Any], left: Left) -> None:
-    place = found["ledger"] or "not made yet: the first answer makes it"
+def _print_budget(facts: dict[str, Any], left: Budget) -> None:
+    place = facts["ledger"] or "does not exist yet; the first answer creates it"
     print_rows(
         [
             ("ledger", place),
-            ("protects", found["protects"] + (f" in {found['dataset']}" if found["dataset"] else "")),
-            *(("limit" if at == 0 else "", line) for at, line in enumerate(found["limit"])),
+            ("protects", facts["protects"] + (f" in {facts['dataset']}" if facts["dataset"] else "")),
+            *(("limit" if at == 0 else "", line) for at, line in enumerate(facts["limit"])),
             ("budget", left.headline),
-            *(("next question", words) for words in _next(left)),
-            *(("", note) for note in found["notes"]),
+            *(("next question", words) for words in _next_question_rows(left)),
+            *(("", note) for note in facts["notes"]),
         ]
     )
     print()
-    print_lanes(found["lanes"])
-    for who in found["shares"]:
-        print(f"\n{who['group']} {who['name']}: a share of {who['share']:.0%}")
-        print_lanes([lane for lane in who["lanes"] if lane["name"].startswith(f"{who['name']}: ")])
+    print_lanes(facts["lanes"])
+    for owner in facts["shares"]:
+        print(f"\n{owner['group']} {owner['name']}: an allocation of {owner['share']:.0%}")
+        print_lanes([lane for lane in owner["lanes"] if lane["name"].startswith(f"{owner['name']}: ")])
 
 
-def _next(left: Left) -> list[str]:
+def _next_question_rows(left: Budget) -> list[str]:
     """The most that the next question may cost, as it is asked."""
     most = {name: amount for name, amount in left.remaining.items() if name != "delta" and amount < inf}
     return (
@@ -97,7 +97,7 @@ def _next(left: Left) -> list[str]:
 
 def print_lanes(lanes: list[Mapping[str, Any]]) -> None:
     """Running totals as a table."""
-    from discreet.ledger.statement_markdown import lane_words
+    from discreet.ledger.statement_markdown import track_words
 
-    rows = [(*lane_words(lane), f"{lane['spent_fraction']:.1%}") for lane in lanes]
+    rows = [(*track_words(lane), f"{lane['spent_fraction']:.1%}") for lane in lanes]
     print_table(["account", "total", "spent", "remaining", "in %"], rows, numbers={1, 2, 3, 4})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`discreet demo`: a private table, five questions, what they cost, and a refusal."""
+"""`discreet demo`: a private table, five questions, their cost, and a refusal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from discreet.cli.files import folder, whole, write_text
+from discreet.cli.files import folder, write_text, write_whole
 from discreet.cli.terminal import console, print_rows, working
 from discreet.errors import OverBudget
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from discreet.tables.answer.answer import Answer
 
 _FOLDER = "discreet-demo"
-#: What is asked: in words, in SQL, and at what cost.
+#: The questions: in words, in SQL, and their cost.
 QUESTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("How many people?", "SELECT sex, COUNT(*) FROM adult GROUP BY sex", {"epsilon": 0.05}),
     (
@@ -40,7 +40,7 @@ QUESTIONS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ),
     ("What is the median age?", "SELECT MEDIAN(age) AS age FROM adult", {"epsilon": 0.05}),
     (
-        "Which gains do many report? Groups are found privately; those of few stay hidden.",
+        "Which gains do many people report? The groups are selected privately; small ones stay hidden.",
         (
             "SELECT capital_gain, COUNT(*) FROM adult WHERE capital_gain > 0 GROUP BY capital_gain"
             " ORDER BY count DESC LIMIT 5"
@@ -53,74 +53,77 @@ _SIGNS = {"epsilon": "ε", "delta": "δ"}
 _SHOWN = 5
 
 Accountant = Annotated[
-    bool, typer.Option("--accountant", help="Instead: one page of what the accountant can do.")
+    bool, typer.Option("--accountant", help="Show what the accountant can do instead, on one page.")
 ]
-Out = Annotated[str, typer.Option("--out", metavar="FOLDER", help="Where ledger, statement and picture go.")]
+Out = Annotated[
+    str,
+    typer.Option("--out", metavar="FOLDER", help="The folder for the ledger, the statement and the figure."),
+]
 
 
 def demo(*, accountant: Accountant = False, out: Out = _FOLDER) -> None:
-    """Open a private table, ask it five questions in SQL, and see what that costs. Under a minute."""
+    """Open a private table, ask five questions in SQL, and see what they cost. Takes under a minute."""
     if accountant:
         from discreet.cli.tour import tour
 
         tour()
         return
     place = folder(out)
-    ledger = next(path for path in _fresh(place) if not path.exists())
+    ledger = next(path for path in _ledger_names(place) if not path.exists())
     session = _session(ledger)
     answers = [_ask(number, session) for number in range(len(QUESTIONS))]
     _overspend(session)
-    _hand_out(session, answers[1], place, ledger)
+    _print_next_steps(session, answers[1], place, ledger)
 
 
 def _session(ledger: Path) -> Session:
     from discreet import data
     from discreet.ledger import Limit
     from discreet.session import Session
-    from discreet.tables.open import open as opened
+    from discreet.tables.open import open as open_data
 
-    people = opened(data.path("adult.toml"))
+    people = open_data(data.path("adult.toml"))
     session = Session(
         people, limit=Limit.filter(epsilon=1, delta=1e-6), ledger=ledger, purpose="demonstration"
     )
-    _title("A census extract of 48,842 people (UCI Adult). Each person is protected.")
+    _print_title("A census extract of 48,842 people (UCI Adult). Each person is protected.")
     print_rows(
         [
-            ("limit", "ε = 1 at δ = 1e-06 for all answers together, whatever is asked"),
-            ("ledger", f"{ledger}: what is spent is in this file before an answer is drawn."),
-            ("", "A new one for every demonstration; real data have one for good."),
+            ("limit", "ε = 1 at δ = 1e-06 for all answers together"),
+            ("ledger", f"{ledger}: every cost is written here before the answer is drawn."),
+            ("", "The demo makes a new one each time; real data keep one ledger for good."),
         ]
     )
     return session
 
 
-def _fresh(place: Path) -> Iterator[Path]:
+def _ledger_names(place: Path) -> Iterator[Path]:
     """Names for a ledger."""
     return (place / f"adult-{number}.ledger" for number in count(1))
 
 
 def _ask(number: int, session: Session) -> Answer:
     words, sql, spend = QUESTIONS[number]
-    _title(f"{number + 1}. {words}")
-    _say(sql, style="dim")
+    _print_title(f"{number + 1}. {words}")
+    _print_line(sql, style="dim")
     with working("asking"):
         answer: Answer = session.sql(sql, **spend)
     _print_table(answer)
     cost = ", ".join(f"{_SIGNS[name]} = {value:g}" for name, value in spend.items())
-    _say(f"cost {cost}; {session.budget().remaining_fraction:.0%} of the limit remains", style="dim")
+    _print_line(f"cost {cost}; {session.budget().remaining_fraction:.0%} of the limit remains", style="dim")
     return answer
 
 
 def _print_table(answer: Answer) -> None:
-    """Keys, and each noisy number with the interval that holds the exact one, 95 times in 100."""
+    """Keys, and each noisy number with its 95% confidence interval."""
     for row in list(answer)[:_SHOWN]:
         keys = "".join(f"{row[key]!s:<20}" for key in answer.keys)
-        _say(keys + "".join(_with_error(row, name) for name in answer.columns))
+        _print_line(keys + "".join(_with_interval(row, name) for name in answer.columns))
     if answer.suppressed:
-        _say(answer.suppressed)
+        _print_line(answer.suppressed)
 
 
-def _with_error(row: dict[str, Any], name: str) -> str:
+def _with_interval(row: dict[str, Any], name: str) -> str:
     value, low, high = (row[f"{name}{end}"] for end in ("", "_lo", "_hi"))
     if value is None:
         return "–"
@@ -129,34 +132,34 @@ def _with_error(row: dict[str, Any], name: str) -> str:
 
 
 def _overspend(session: Session) -> None:
-    _title("6. One question too many")
-    _say(_TOO_MUCH, style="dim")
+    _print_title("6. One question too many")
+    _print_line(_TOO_MUCH, style="dim")
     try:
         session.sql(_TOO_MUCH, epsilon=1.0)
     except OverBudget as refusal:
         for line in str(refusal).splitlines():
-            _say(line)
+            _print_line(line)
 
 
-def _hand_out(session: Session, answer: Answer, place: Path, ledger: Path) -> None:
+def _print_next_steps(session: Session, answer: Answer, place: Path, ledger: Path) -> None:
     from importlib.util import find_spec
 
-    _title("To keep, and to try next")
+    _print_title("To keep, and to try next")
     page = place / "statement.html"
     write_text(page, session.statement().to_html())
-    rows = [("statement", f"{page}: what was promised, to whom, and on what it rests")]
+    rows = [("statement", f"{page}: what is guaranteed, to whom, and under which assumptions")]
     if find_spec("matplotlib") is not None:
         from discreet import plot
 
         picture = place / "hours.svg"
-        whole(picture, lambda path: plot.save(answer.plot(), path))
-        rows.append(("picture", f"{picture}: working hours, with error bars"))
+        write_whole(picture, lambda path: plot.save(answer.plot(), path))
+        rows.append(("figure", f"{picture}: working hours, with error bars"))
     command = _command()
     question = '"SELECT race, COUNT(*) FROM adult GROUP BY race"'
     print_rows(
         [
             *rows,
-            ("what is left", f"{command} budget --ledger {ledger}"),
+            ("the budget", f"{command} budget --ledger {ledger}"),
             ("check it", f"{command} ledger verify {ledger}"),
             ("ask more", f"{command} query {question} --data adult --epsilon 0.05 --ledger {ledger}"),
             ("your data", f"{command} describe visits.parquet --out visits.toml"),
@@ -173,11 +176,11 @@ def _command() -> str:
     return os.path.relpath(own)
 
 
-def _title(words: str) -> None:
+def _print_title(words: str) -> None:
     console().print(f"\n[bold]{words}[/bold]")
 
 
-def _say(words: str, style: str = "") -> None:
+def _print_line(words: str, style: str = "") -> None:
     """A line under a title; a long one continues under itself."""
     from rich.padding import Padding
     from rich.text import Text

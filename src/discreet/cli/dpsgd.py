@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`discreet account dpsgd`: the promise of a training run, in the words of a training run.
+"""`discreet account dpsgd`: the guarantee of a training run, in the words of a training run.
 
 Noise is measured in clipping norms, whichever the relation: the mechanism adds N(0, (noise·C)²) to a sum of gradients of
 norm at most C, so a record that is added moves the sum by C, and one that is replaced by 2C.
@@ -16,11 +16,10 @@ import typer
 
 from discreet import check
 from discreet.cli import options, report
-from discreet.cli.flags import Safer
 from discreet.cli.numbers import number, whole
-from discreet.cli.pictures import plotted
-from discreet.cli.search import edge
-from discreet.cli.terminal import whole_of
+from discreet.cli.pictures import draw_picture
+from discreet.cli.search import Safer, edge
+from discreet.cli.terminal import all_digits
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ Scheme = Annotated[
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainingRun:
     """A training run."""
 
     n: int
@@ -87,7 +86,7 @@ def dpsgd(
     steps: Steps = None,
     scheme: Scheme = "poisson",
     delta: options.Delta = None,
-    for_epsilon: options.ForEpsilon = None,
+    epsilon: options.TargetEpsilon = None,
     compare: options.Compare = False,
     relation: options.Relation = "add-remove",
     unit: options.UnitName = "record",
@@ -96,40 +95,40 @@ def dpsgd(
     plot: options.Plot = None,
     plot_kind: options.PlotKind = None,
 ) -> None:
-    """What a training run with DP-SGD promises.
+    """Compute the guarantee of a training run with DP-SGD.
 
     discreet account dpsgd --n 50000 --batch 512 --noise 1.0 --epochs 10 --delta 1e-6
 
-    With --for-epsilon leave out --noise to find the least noise, or --epochs to find the most steps.
+    With --epsilon leave out --noise to find the least noise, or --epochs to find the most steps.
     """
     records, size = _whole("--n", n, "50000"), _whole("--batch", batch, "512")
     if size > records:
-        raise _contradiction(
+        raise _contradiction_error(
             f"a batch of {size} cannot be drawn from {records} records", "--batch 512 --n 50000"
         )
     at = (
         number("--delta", delta, check.delta, "--delta 1e-6") if delta is not None else default_delta(records)
     )
     known = None if noise is None else number("--noise", noise, check.positive, "--noise 1.0")
-    run = Run(records, size, known or 0.0, _steps(epochs, steps, records, size), scheme, relation, unit)
-    run, sought = _complete(run, at, for_epsilon)
-    found = report.facts("account dpsgd", run.guarantee, report.Question(at, compare=compare))
-    found["calibrated"] = sought and {
+    run = TrainingRun(
+        records, size, known or 0.0, _steps(epochs, steps, records, size), scheme, relation, unit
+    )
+    run, sought = _complete(run, at, epsilon)
+    facts = report.facts("account dpsgd", run.guarantee, report.AccountQuestion(at, compare=compare))
+    facts["calibrated"] = sought and {
         "flag": f"--{sought}",
         "parameter": sought,
         "value": getattr(run, sought),
     }
-    found["training"] = {
+    facts["training"] = {
         name: getattr(run, name) for name in ("n", "batch", "rate", "steps", "noise", "scheme")
     }
-    found["explanation"] = report.explained(run.guarantee, asked=explain)
-    found["plot"] = plotted(run.guarantee, plot, plot_kind, at)
+    facts["explanation"] = report.explanation(run.guarantee) if explain else None
+    facts["plot"] = draw_picture(run.guarantee, plot, plot_kind, at)
     if json:
-        report.print_json(found)
+        report.print_json(facts)
     else:
-        report.print_answer(
-            found, _description(run, sought, chosen=at if delta is None else None), bracket=True
-        )
+        report.print_answer(facts, _run_rows(run, sought, chosen=at if delta is None else None), bracket=True)
 
 
 def default_delta(records: int) -> float:
@@ -144,7 +143,7 @@ def default_delta(records: int) -> float:
 def _steps(epochs: str | None, steps: str | None, records: int, size: int) -> int:
     """The number of steps, rounded up to cover the epochs; 0 if neither is given."""
     if epochs is not None and steps is not None:
-        raise _contradiction("--epochs and --steps say the same thing twice", "--epochs 10")
+        raise _contradiction_error("--epochs and --steps state the same thing twice", "--epochs 10")
     if steps is not None:
         return _whole("--steps", steps, "1000")
     if epochs is None:
@@ -153,24 +152,24 @@ def _steps(epochs: str | None, steps: str | None, records: int, size: int) -> in
     return math.ceil(Fraction(epochs) * records / size)
 
 
-def _complete(run: Run, delta: float, for_epsilon: str | None) -> tuple[Run, str | None]:
-    """The run with nothing open, and the name of what was found, if something was."""
+def _complete(run: TrainingRun, delta: float, target: str | None) -> tuple[TrainingRun, str | None]:
+    """The run with its noise and its steps, and the name of the one that was searched, if one was."""
     missing = [name for name in ("noise", "steps") if not getattr(run, name)]
-    if for_epsilon is None and missing:
+    if target is None and missing:
         named = "--noise" if "noise" in missing else "--epochs"
-        raise _contradiction(f"{named} is missing (or --for-epsilon, to find it)", _EXAMPLE)
-    if for_epsilon is None:
+        raise _contradiction_error(f"{named} is missing (or --epsilon, to find it)", _EXAMPLE)
+    if target is None:
         return run, None
     if len(missing) != 1:
-        words = "leave out one of --noise and --epochs; it is what --for-epsilon finds"
-        raise _contradiction(
-            words, "discreet account dpsgd --n 50000 --batch 512 --epochs 10 --for-epsilon 1"
+        words = "with --epsilon, leave out one of --noise and --epochs; it is the one that is found"
+        raise _contradiction_error(
+            words, "discreet account dpsgd --n 50000 --batch 512 --epochs 10 --epsilon 1"
         )
-    epsilon = number("--for-epsilon", for_epsilon, check.positive, "--for-epsilon 1")
-    return _found(run, missing[0], epsilon, delta), missing[0]
+    epsilon = number("--epsilon", target, check.positive, "--epsilon 1")
+    return _searched_run(run, missing[0], epsilon, delta), missing[0]
 
 
-def _found(run: Run, name: str, epsilon: float, delta: float) -> Run:
+def _searched_run(run: TrainingRun, name: str, epsilon: float, delta: float) -> TrainingRun:
     from discreet.privacy.constructors import approximate
 
     target = approximate(epsilon, delta, relation=run.relation, unit=run.unit)
@@ -179,22 +178,22 @@ def _found(run: Run, name: str, epsilon: float, delta: float) -> Run:
     return _with(run, name, value)
 
 
-def _with(run: Run, name: str, value: float) -> Run:
+def _with(run: TrainingRun, name: str, value: float) -> TrainingRun:
     return replace(run, noise=value) if name == "noise" else replace(run, steps=int(value))
 
 
-def _description(run: Run, sought: str | None, *, chosen: float | None) -> list[tuple[str, str]]:
+def _run_rows(run: TrainingRun, sought: str | None, *, chosen: float | None) -> list[tuple[str, str]]:
     epochs = run.steps * run.batch / run.n
-    noise = f"{whole_of(run.noise)} × the clipping norm, on the sum of the gradients of a batch"
+    noise = f"{all_digits(run.noise)} × the clipping norm, on the sum of the gradients of a batch"
     steps = f"{run.steps:,} (about {epochs:.3g} epochs)"
     return [
         ("data", f"{run.n:,} {run.unit}s, batches of {run.batch:,}: rate {run.rate:.6g}"),
-        ("noise", f"{noise}; the least that will do" if sought == "noise" else noise),
-        ("steps", f"{steps}; the most that will do" if sought == "steps" else steps),
+        ("noise", f"{noise}; the least that reaches the target" if sought == "noise" else noise),
+        ("steps", f"{steps}; the most that reach the target" if sought == "steps" else steps),
         ("in Python", repr(run.guarantee)),
         ("sampling", options.sampling_words(run.scheme, run.rate, run.unit)),
         *(
-            [("δ", f"{whole_of(chosen)}, at most a tenth of 1/n; choose it with --delta")]
+            [("δ", f"{all_digits(chosen)}, at most a tenth of 1/n; choose it with --delta")]
             if chosen is not None
             else []
         ),
@@ -205,10 +204,10 @@ def _whole(name: str, text: str, example: str) -> int:
     return whole(name, text, check.whole, f"{name} {example}")
 
 
-def _contradiction(what: str, fix: str) -> BadParameter:
+def _contradiction_error(what: str, fix: str) -> BadParameter:
     return BadParameter(
         "DP107",
         f"{what}.",
-        why="the promise of a run follows from its rate, its noise and its steps, and from nothing less.",
+        why="the guarantee of a run is computed from its rate, its noise and its steps.",
         fix=fix,
     )

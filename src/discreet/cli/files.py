@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are whole or not there.
+"""Files that appear whole or not at all.
 
-**Guarantee.** A place is checked before anything is paid for. What is written appears under its name all at once: whoever
-stops the command in the middle finds the old file, or none. Files that belong together appear when all of them are
-written; only a process that is killed while they get their names leaves some of them.
+**Guarantee.** A path is checked before anything is paid for. A file appears under its name all at once: a command that is
+stopped in the middle leaves the old file, or none. Files that belong together appear when all of them are written; only a
+process that is killed while they get their names leaves some of them.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 Write: TypeAlias = Callable[[Path], object]
 
-#: The endings of tables, and what writes them.
+#: The endings of tables and of figures.
 TABLES = ("csv", "parquet", "json")
 PICTURES = ("svg", "png", "pdf")
-_TOO_LATE = "the file would be missed only after the answer was paid for."
+_TOO_LATE = "otherwise the command would fail after the answer was paid for."
 
 
-def checked(path: str, endings: Iterable[str], flag: str) -> Path:
-    """A place for a file of one of these kinds, in a folder that exists."""
+def check_path(path: str, endings: Iterable[str], flag: str) -> Path:
+    """The path of a file with one of these endings, in a folder that exists."""
     place, known = Path(path), tuple(endings)
     if place.suffix.removeprefix(".").lower() not in known:
         raise BadParameter(
@@ -69,12 +69,12 @@ def writer(answer: Answer, place: Path) -> Write:
 
 def write_answer(answer: Answer, place: Path) -> None:
     """A table in the format that its ending says."""
-    whole(place, writer(answer, place))
+    write_whole(place, writer(answer, place))
 
 
 def write_text(place: Path, words: str) -> None:
     """A text, all at once."""
-    whole(place, text_writer(words))
+    write_whole(place, text_writer(words))
 
 
 def text_writer(words: str) -> Write:
@@ -82,17 +82,17 @@ def text_writer(words: str) -> Write:
     return lambda path: path.write_text(words, encoding="utf-8")
 
 
-def whole(place: Path, write: Write) -> None:
-    """Let something write a file beside the place, and move it there when it is done."""
-    together({place: write})
+def write_whole(place: Path, write: Write) -> None:
+    """Let `write` write a file beside the path, and move it there when it is done."""
+    write_together({place: write})
 
 
-def together(files: Mapping[Path, Write]) -> None:
-    """Write each file beside its place, and move all of them there when all are done."""
+def write_together(files: Mapping[Path, Write]) -> None:
+    """Write each file beside its path, and move all of them there when all are done."""
     beside: dict[Path, Path] = {}
     try:
         for place, write in files.items():
-            with _written_at(place):
+            with _naming_path(place):
                 handle, name = tempfile.mkstemp(
                     prefix=f".{place.stem}.", suffix=place.suffix, dir=place.parent
                 )
@@ -101,34 +101,34 @@ def together(files: Mapping[Path, Write]) -> None:
                 write(beside[place])
                 beside[place].chmod(0o644)
         for place, ready in beside.items():
-            with _written_at(place):
+            with _naming_path(place):
                 ready.replace(place)
     finally:
-        for left in beside.values():
-            left.unlink(missing_ok=True)
+        for unfinished in beside.values():
+            unfinished.unlink(missing_ok=True)
 
 
 @contextmanager
-def _written_at(place: Path) -> Iterator[None]:
-    """What the system refuses is said of the place."""
+def _naming_path(place: Path) -> Iterator[None]:
+    """An error of the operating system names the path."""
     try:
         yield
     except OSError as error:
         raise unwritable(place, error.strerror or "the system refuses") from None
     except ValueError:
-        raise unwritable(place, "that is no name of a file") from None
+        raise unwritable(place, "that is not a valid file name") from None
 
 
 def can_make(path: str) -> Path:
-    """Refuse a folder that could not be written into, or not be made, before an answer is paid for; makes nothing."""
+    """Refuse a folder that cannot be made or written into, before an answer is paid for; makes nothing."""
     place = Path(path)
-    with _written_at(place):
+    with _naming_path(place):
         there = next((near for near in (place, *place.absolute().parents) if near.exists()), place)
         if not there.is_dir():
             raise unwritable(place, "there is a file in its place")
         if not os.access(there, os.W_OK | os.X_OK):
-            raise unwritable(place, "it is not yours")
-        # the name of a folder that is not there yet has to be one that a folder can have
+            raise unwritable(place, "you may not write there")
+        # The name of a folder that does not exist yet has to be one that a folder can have.
         place.exists()
         os.fsencode(place)
     return place
@@ -137,13 +137,13 @@ def can_make(path: str) -> Path:
 def folder(path: str) -> Path:
     """A folder to write into, made if need be."""
     place = can_make(path)
-    with _written_at(place):
+    with _naming_path(place):
         place.mkdir(parents=True, exist_ok=True)
     return place
 
 
-def paid(error: DiscreetError, spent: str) -> DiscreetError:
-    """The same error, for something that went wrong after an answer was paid for."""
-    late = copy(error)
-    late.spent = spent
-    return late
+def after_payment(error: DiscreetError, spent: str) -> DiscreetError:
+    """The same error, for a failure after an answer was paid for."""
+    same_error = copy(error)
+    same_error.spent = spent
+    return same_error

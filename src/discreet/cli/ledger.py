@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`discreet ledger show|verify|export`: reading a ledger. Nothing here writes into one."""
+"""`discreet ledger show|verify|export`: reads a ledger. Nothing here writes into one."""
 
 from __future__ import annotations
 
 import json as text
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,30 +18,33 @@ from discreet.cli.report import print_json
 from discreet.cli.terminal import print_rows, print_table, progress_bar
 from discreet.paths import place_for
 
-#: A damaged ledger is what an audit would call a violation.
+if TYPE_CHECKING:
+    from discreet.ledger.verify import Verification
+
+#: The exit status for a damaged ledger, the same as for a refuted claim.
 DAMAGED = 5
 
 Book = Annotated[str, typer.Argument(metavar="LEDGER", help="A file, or postgresql://….")]
-Last = Annotated[str | None, typer.Option("--last", metavar="N", help="Only the last N charges.")]
-Out = Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write it there.")]
+Last = Annotated[str | None, typer.Option("--last", metavar="N", help="Show only the last N charges.")]
+Out = Annotated[str | None, typer.Option("--out", metavar="FILE", help="Write to this file.")]
 
 
 def show(
     ledger: Book, *, last: Last = None, answers: asking.Answers = False, json: options.Json = False
 ) -> None:
-    """What was charged, when, by whom and for what; answers only with --answers.
+    """List the charges: when, by whom, for what and at what cost. Answers are shown only with --answers.
 
     discreet ledger show visits.ledger --last 20
     """
-    from discreet.ledger.released import released
+    from discreet.ledger.released import release_lines
 
     book = ledger_at(ledger)
-    lines = released(list(book.entries()), book.limit, answers=answers)
+    lines = release_lines(list(book.entries()), book.limit, answers=answers)
     if last is not None:
         lines = lines[-whole("--last", last, check.whole, "--last 20") :]
     if json:
-        found: dict[str, Any] = {"command": "ledger show", "ledger": book.where, "protects": str(book.unit)}
-        print_json(found | {"charges": lines, "anchor": book.anchor()})
+        facts: dict[str, Any] = {"command": "ledger show", "ledger": book.where, "protects": str(book.unit)}
+        print_json(facts | {"charges": lines, "anchor": book.anchor()})
         return
     heads = ["#", "time (UTC)", "who", "question", "cost", "spent"]
     rows = [
@@ -68,52 +71,60 @@ def verify(ledger: Book, *, anchor: asking.Anchor = None, json: options.Json = F
     """
     book = ledger_at(ledger)
     with progress_bar("verifying", visible=not json) as progress:
-        found = book.verify(anchor=anchor, progress=progress)
+        verification = book.verify(anchor=anchor, progress=progress)
     if json:
-        from discreet.ledger.overview import budget
+        from discreet.ledger.overview import budget_facts
 
         print_json(
             {
                 "command": "ledger verify",
                 "ledger": book.where,
-                "entries": found.entries,
-                "intact": found.intact,
-                "anchor": found.anchor,
-                "findings": [{"code": one.code, "text": one.text} for one in found.findings],
-                "spent": budget(found.spent),
-                "recomputed": None if found.recomputed is None else budget(found.recomputed),
+                "entries": verification.entries,
+                "intact": verification.intact,
+                "anchor": verification.anchor,
+                "findings": [
+                    {"code": finding.code, "text": finding.text} for finding in verification.findings
+                ],
+                "spent": budget_facts(verification.spent),
+                "recomputed": None
+                if verification.recomputed is None
+                else budget_facts(verification.recomputed),
             }
         )
     else:
-        _print_checked(found)
-    if not found.intact:
+        _print_verification(verification)
+    if not verification.intact:
         raise typer.Exit(DAMAGED)
 
 
-def _print_checked(found: Any) -> None:
-    again = "beyond the limit" if found.recomputed is None else "; ".join(map(str, found.recomputed.lanes))
+def _print_verification(verification: Verification) -> None:
+    recomputed = (
+        "beyond the limit"
+        if verification.recomputed is None
+        else "; ".join(map(str, verification.recomputed.tracks))
+    )
     print_rows(
         [
-            ("rows", f"{found.entries}, {'hash chain intact' if found.intact else 'DAMAGED'}"),
-            ("ledger says", "; ".join(map(str, found.spent.lanes))),
-            ("recomputed", again),
-            ("anchor", found.anchor),
-            *((one.code, one.text) for one in found.findings),
+            ("rows", f"{verification.entries}, {'hash chain intact' if verification.intact else 'DAMAGED'}"),
+            ("ledger says", "; ".join(map(str, verification.spent.tracks))),
+            ("recomputed", recomputed),
+            ("anchor", verification.anchor),
+            *((finding.code, finding.text) for finding in verification.findings),
         ]
     )
 
 
 def export(ledger: Book, *, out: Out = None, json: options.Json = False) -> None:
-    """Every row with its hash, as lines of JSON, answers included; one document with --json.
+    """Print every row with its hash, as lines of JSON, answers included; with --json as one document.
 
     discreet ledger export visits.ledger --out visits.jsonl
     """
     lines = list(ledger_at(ledger).export())
     if json:
         lines = [text.dumps([text.loads(line) for line in lines], ensure_ascii=False, indent=2)]
-    written = "".join(f"{line}\n" for line in lines)
+    text_of_rows = "".join(f"{line}\n" for line in lines)
     if out is None:
-        sys.stdout.write(written)
+        sys.stdout.write(text_of_rows)
         return
-    write_text(place_for(out), written)
+    write_text(place_for(out), text_of_rows)
     print(out)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`--plot` and `--plot-kind`: a picture of the guarantee in a file."""
+"""`--plot` and `--plot-kind`: a figure of the guarantee in a file."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee
 
 KINDS = ("tradeoff", "roc", "epsilon-delta", "loss", "race")
-#: A picture that needs a δ takes this one where none (or zero) was asked about.
+#: The δ of a figure that needs one, where none (or zero) was asked for.
 _DELTA = 1e-6
-#: A guarantee that was not repeated races up to so many runs of itself.
+#: How many runs a race shows of a guarantee that ran once.
 _RUNS = 100
 
 
-def plotted(guarantee: Guarantee, path: str | None, kind: str | None, delta: float | None) -> str | None:
-    """Draw the picture into the file, if one is named; its name."""
+def draw_picture(guarantee: Guarantee, path: str | None, kind: str | None, delta: float | None) -> str | None:
+    """Draw the figure into the file, if one is named; return its name."""
     if path is None and kind is None:
         return None
-    kind = _known(kind or "tradeoff")
+    kind = _check_kind(kind or "tradeoff")
     if path is None:
         raise BadParameter(
             "DP107",
-            "--plot-kind says what to draw, and --plot, which says where, is missing.",
-            why="a picture goes into a file.",
+            "--plot-kind is given without --plot, which names the file.",
+            why="a figure is written into a file.",
             fix=f"--plot {kind}.svg --plot-kind {kind}",
         )
     with working("drawing"):
@@ -35,13 +35,13 @@ def plotted(guarantee: Guarantee, path: str | None, kind: str | None, delta: flo
     return path
 
 
-def _known(kind: str) -> str:
+def _check_kind(kind: str) -> str:
     if kind in KINDS:
         return kind
     raise BadParameter(
         "DP105",
         f"--plot-kind must be one of {', '.join(KINDS)}.",
-        why="each of them is a picture of its own.",
+        why="these are the figures that can be drawn.",
         fix=f"--plot-kind {KINDS[0]}",
     )
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where things lie: a data set by its description, a ledger by its file, a limit in words.
+"""What the words of a command name: a data set by its description, a ledger by its file, a limit.
 
-**Guarantee.** A ledger is never made by a command that only looks, and never without a limit that somebody stated.
+**Guarantee.** A command that only reads never makes a ledger, and no ledger is made without a stated limit.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _EXAMPLE = "--limit eps=1,delta=1e-6"
 def data_at(word: str) -> Dataset:
     """The data set that a description names; `adult` is the one that comes with the library."""
     from discreet import data
-    from discreet.tables.open import open as opened
+    from discreet.tables.open import open as open_data
 
     if is_shipped(word):
-        return opened(data.path(f"{word}.toml"))
+        return open_data(data.path(f"{word}.toml"))
     check_address(word)
     if Path(word).suffix.lower() == ".toml":
-        return opened(word)
+        return open_data(word)
     stem = stem_of(word, "visits")
     raise BadParameter(
         "DP105",
-        f"--data names the description of a data set, a .toml file, and not {shown(word)!r}.",
-        why="whom the rows belong to, and between which bounds values lie, is not read off the rows.",
+        f"--data must name the description of a data set, a .toml file, not {shown(word)!r}.",
+        why="the privacy unit and the bounds of values must not be read off the rows.",
         fix=f"discreet describe {shown(word)} --out {stem}.toml   and complete it; or  --data adult",
     )
 
@@ -57,14 +57,14 @@ def ledger_at(word: str) -> Ledger:
         raise LedgerError(
             "DP603",
             f"there is no ledger {shown(word)}.",
-            why="a new one would look as if nothing had been spent.",
+            why="a new ledger would show that nothing was spent.",
             fix=f"discreet query 'SELECT …' --data visits.toml --epsilon 0.1 --ledger {shown(word)} {_EXAMPLE}   makes one",
         )
     return Ledger(word)
 
 
 def exists(word: str) -> bool:
-    """Whether a ledger can be there: a file that is, or a server, which will say itself."""
+    """Whether the ledger may exist: a file that does, or a server, which is asked later."""
     if "://" in word:
         return True
     try:
@@ -79,39 +79,39 @@ def session_for(
     limit: str | None,
     who: dict[str, Any],
     *,
-    only_looking: bool = False,
+    read_only: bool = False,
 ) -> Session:
     """A session on the ledger that was named, or that the description names.
 
-    A command that only looks gets one in memory where there is none yet; every other needs a place and a limit.
+    A command that only reads gets one in memory where none exists yet; every other command needs a ledger and a limit.
     """
     from discreet.ledger import Limit
     from discreet.session import Session, limit_of
 
     place = ledger if ledger is not None else data.budget.get("ledger")
-    stated = None if limit is None else read_limit(limit)
-    if only_looking and (place is None or not exists(place)):
-        chosen = stated or limit_of(data.budget) or Limit.odometer(delta=1e-6)
+    stated_limit = None if limit is None else read_limit(limit)
+    if read_only and (place is None or not exists(place)):
+        chosen = stated_limit or limit_of(data.budget) or Limit.odometer(delta=1e-6)
         return Session(data, limit=chosen, ledger=":memory:", **who)
     if place is None:
         raise BadParameter(
             "DP107",
-            "there is no ledger to write the cost into.",
-            why="what was spent has to outlive the command, or the next one would spend it again.",
+            "no ledger is named.",
+            why="the cost must outlive the command, or the next one would spend it again.",
             fix=f'--ledger {data.name}.ledger, or in the description:  [budget]  ledger = "{data.name}.ledger"',
         )
-    if stated is None and not exists(place) and limit_of(data.budget) is None:
+    if stated_limit is None and not exists(place) and limit_of(data.budget) is None:
         raise BadParameter(
             "DP107",
-            f"there is no ledger {place} yet, and no limit to make it with.",
-            why="a ledger without a limit could not refuse anything.",
+            f"the ledger {place} does not exist yet, and no limit is stated.",
+            why="a ledger without a limit would refuse nothing.",
             fix=f"{_EXAMPLE}, or in the description:  [budget]  epsilon = 1.0  delta = 1e-6",
         )
-    return Session(data, limit=stated, ledger=place, **who)
+    return Session(data, limit=stated_limit, ledger=place, **who)
 
 
 def has_limit(session: Session) -> bool:
-    """Whether there is a limit that a share can be a share of."""
+    """Whether the ledger has a limit, of which a fraction can be spent."""
     return session.ledger.limit.kind != "odometer"
 
 
@@ -123,13 +123,13 @@ def read_limit(text: str) -> Limit:
     if not parts or set(parts) - set(_AMOUNTS):
         raise BadParameter(
             "DP105",
-            f"{text!r} is no limit.",
+            f"{text!r} is not a limit.",
             why="a limit is eps, eps with delta, rho (zero-concentrated) or mu (Gaussian).",
             fix=f"{_EXAMPLE}   --limit rho=0.5   --limit mu=1",
         )
     checks = {"delta": check.delta}
-    given: dict[str, Any] = {
+    amounts: dict[str, Any] = {
         _AMOUNTS[name]: number(f"--limit {name}", word, checks.get(name, check.positive), _EXAMPLE)
         for name, word in parts.items()
     }
-    return Limit.filter(**given)
+    return Limit.filter(**amounts)

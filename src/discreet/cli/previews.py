@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What questions would cost, and whether all of them fit what is left; nothing is charged and no row is read.
+"""What questions would cost, and whether all of them fit the budget; nothing is charged and no row is read.
 
 **Guarantee.** The check is the ledger's own: every cost is admitted to a copy of its running total, one after another. What
 is true of the copy is true of the ledger as long as nobody else charges it meanwhile.
@@ -7,83 +7,84 @@ is true of the copy is true of the ledger as long as nobody else charges it mean
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from discreet.cli.places import has_limit
 from discreet.cli.terminal import at_most_percent
 from discreet.errors import OverBudget
 
 if TYPE_CHECKING:
-    from discreet.ledger import Left
+    from discreet.ledger import Budget
     from discreet.privacy.guarantee import Guarantee
-    from discreet.session import Session
+    from discreet.session import QuestionCost, Session
+    from discreet.tables.ask.question import Question
 
 
 @dataclass(frozen=True)
-class Fit:
-    """What is left after some charges, or the refusal of the first that does not fit."""
+class BudgetFit:
+    """The budget after some charges, and the refusal of the first that does not fit."""
 
-    left: Left
+    left: Budget
     refusal: OverBudget | None
 
 
-def fits(session: Session, costs: Iterable[Guarantee], analyst: str | None, project: str | None) -> Fit:
+def fits(session: Session, costs: Iterable[Guarantee], analyst: str | None, project: str | None) -> BudgetFit:
     """Whether these costs fit, one after another, for whoever asks."""
-    from discreet.ledger import chain
+    from discreet.ledger import Asker, chain
 
     book, now = session.ledger, chain.now()
-    who = {"analyst": analyst, "project": project}
+    asker = Asker(analyst, project)
     state, refusal = book.spent, None
     try:
         for cost in costs:
-            state = book.limit.admit(state, book.limit.cost(cost), now=now, **who)
+            state = book.limit.admit(state, book.limit.cost(cost), asker=asker, now=now)
     except OverBudget as error:
         refusal = error
-    return Fit(book.limit.left(state, now=now, **who), refusal)
+    return BudgetFit(book.limit.budget(state, asker=asker, now=now), refusal)
 
 
-def first_choice(session: Session, spend: dict[str, Any]) -> list[Guarantee]:
-    """What the private choice of at_most="auto" will cost, if it has not been made."""
+def first_choice(session: Session, spend: Mapping[str, Any]) -> list[Guarantee]:
+    """The guarantee of the private choice of at_most="auto", if it has not been made."""
     if session.data.protect.at_most != "auto":
         return []
-    cost = session.choice(**spend)
+    cost = session.bound_guarantee(**spend)
     return [] if cost is None else [cost]
 
 
-def resolved(session: Session, question: Any, spend: dict[str, Any]) -> dict[str, Any] | None:
-    """The cost that an error asks for; None if it depends on a first, small answer."""
+def known_cost(session: Session, question: Question, spend: QuestionCost) -> QuestionCost | None:
+    """The cost for a stated error; None if it depends on a first, small answer."""
     if "error" not in spend:
         return spend
     from discreet.tables.plan.accuracy import least_spend
     from discreet.tables.plan.spend import Spend
 
-    error, more = spend["error"], {name: value for name, value in spend.items() if name != "error"}
-    found = least_spend(question, session.data, error, **more)
-    if not isinstance(found, Spend):
+    options: dict[str, Any] = {name: value for name, value in spend.items() if name != "error"}
+    least = least_spend(question, session.data, spend["error"], **options)
+    if not isinstance(least, Spend):
         return None
-    stated = {"epsilon": found.epsilon, "delta": found.delta, "rho": found.rho}
-    return {name: value for name, value in stated.items() if value is not None}
+    stated = {"epsilon": least.epsilon, "delta": least.delta, "rho": least.rho}
+    return cast("QuestionCost", {name: value for name, value in stated.items() if value is not None})
 
 
-def budget_rows(session: Session, fit: Fit, costs: list[Guarantee]) -> list[tuple[str, str]]:
-    """What these costs mean for what is left, and for an attacker."""
-    from discreet.ledger.left import closing_notes
+def budget_rows(session: Session, fit: BudgetFit, costs: list[Guarantee]) -> list[tuple[str, str]]:
+    """What these costs mean for the budget, and for an attacker."""
+    from discreet.ledger.budget import closing_notes
     from discreet.privacy.guarantee import compose
 
-    together = compose([(cost, 1) for cost in costs])
-    guess = at_most_percent(together.explain().right)
-    rows = [("an attacker", f"from this alone guesses right at most {guess} of the time; a coin 50 %")]
+    total = compose([(cost, 1) for cost in costs])
+    guess = at_most_percent(total.explain().right)
+    rows = [("an attacker", f"guesses right at most {guess} of the time from this alone; a coin, 50 %")]
     if not has_limit(session):
-        return [*rows, ("limit", "none is known: name a --ledger, or a --limit to compare with")]
+        return [*rows, ("limit", "none is stated: add --ledger or --limit to compare with one")]
     before = session.budget()
     spent = (
         f"{before.spent_fraction:.1%} now, {fit.left.spent_fraction:.1%} after it"
         if fit.refusal is None
         else "it does not fit"
     )
-    rows.append(("limit spent", spent))
+    rows.append(("budget spent", spent))
     rows += [("closes", note) for note in closing_notes(before, fit.left) if fit.refusal is None]
     claim = session.ledger.limit.guarantee_for(session.ledger.unit)
     if claim is not None:
@@ -92,20 +93,20 @@ def budget_rows(session: Session, fit: Fit, costs: list[Guarantee]) -> list[tupl
     return rows
 
 
-def budget_facts(session: Session, fit: Fit, costs: list[Guarantee]) -> dict[str, Any]:
+def budget_facts(session: Session, fit: BudgetFit, costs: list[Guarantee]) -> dict[str, Any]:
     """The same for JSON."""
-    from discreet.ledger.left import closed_tracks
-    from discreet.ledger.overview import budget
+    from discreet.ledger.budget import closed_tracks
+    from discreet.ledger.overview import budget_facts
     from discreet.privacy.guarantee import compose
 
-    together = compose([(cost, 1) for cost in costs])
+    total = compose([(cost, 1) for cost in costs])
     known = has_limit(session)
     return {
-        "cost": repr(together),
-        "guess": together.explain().right,
+        "cost": repr(total),
+        "guess": total.explain().right,
         "fits": fit.refusal is None if known else None,
         "closes": list(closed_tracks(session.budget(), fit.left)) if known and fit.refusal is None else [],
         "spent_fraction": session.budget().spent_fraction if known else None,
         "spent_fraction_after": fit.left.spent_fraction if known and fit.refusal is None else None,
-        "now": budget(session.budget()) if known else None,
+        "now": budget_facts(session.budget()) if known else None,
     }

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`discreet release`: many tables at once, all or none, with a statement.
 
-**Guarantee.** All tables are charged in one transaction, before the first is drawn, or nothing is: whoever else spends the
-limit meanwhile, no half of a release is ever paid for. Each table has a key that is made of the release's name and its
-own: running the same release again, after a crash or a Ctrl-C, writes the same answers, or draws those that nobody has
-seen, and pays nothing more. Files appear when all of them are written.
+**Guarantee.** All tables are charged in one transaction, before the first is drawn, or nothing is charged, even if others
+spend from the same limit meanwhile. Each table has a key made of the name of the release and its own name. Running the same
+release again, after a crash or Ctrl-C, writes the same answers, or draws those that nobody has seen, and pays nothing
+more. Files appear when all of them are written.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from discreet.cli import asking, options
-from discreet.cli.files import can_make, can_write, folder, paid, together, writer
+from discreet.cli.files import after_payment, can_make, can_write, folder, write_together, writer
 from discreet.cli.places import data_at, session_for
 from discreet.cli.report import print_json
 from discreet.cli.statement import FORMATS, pages
@@ -25,15 +25,15 @@ from discreet.cli.terminal import console, print_rows, print_table, working
 from discreet.errors import BadParameter
 
 if TYPE_CHECKING:
-    from discreet.cli.releases import Job, Release
+    from discreet.cli.releases import ReleaseFile, TableJob
     from discreet.ledger.statement import Statement
     from discreet.session import Session
     from discreet.tables.answer.answer import Answer
 
 File = Annotated[
-    str, typer.Argument(metavar="RELEASE.toml", help="What is released; see  discreet plan  too.")
+    str, typer.Argument(metavar="RELEASE.toml", help="The release file; discreet plan shows its cost.")
 ]
-Out = Annotated[str, typer.Option("--out", metavar="FOLDER", help="Where tables and statement go.")]
+Out = Annotated[str, typer.Option("--out", metavar="FOLDER", help="The folder for tables and statement.")]
 
 
 def release(
@@ -44,40 +44,42 @@ def release(
     limit: asking.LimitWords = None,
     json: options.Json = False,
 ) -> None:
-    """Many tables at once: CSV and Parquet with intervals, and a statement. All are paid for together, or nothing is charged.
+    """Release many tables at once, as CSV and Parquet with intervals, and a statement. All are paid for, or nothing is charged.
 
     discreet release release.toml --out tables
 
-    Run it again after it was stopped: what was paid for is not paid for again. Exit code 3: it does not fit the limit.
+    If it was stopped, run it again: nothing is paid for twice. Exits with status 3 if the budget is too small.
     """
-    from discreet.cli.releases import read
+    from discreet.cli.releases import read_release
 
-    told = read(Path(file))
-    session = session_for(data_at(told.data), ledger or told.ledger, limit, told.who)
+    release_file = read_release(Path(file))
+    session = session_for(data_at(release_file.data), ledger or release_file.ledger, limit, release_file.who)
     with working("planning"):
-        jobs = told.jobs(session)
+        jobs = release_file.jobs(session)
     place = can_make(out)
     can_write(path for job in jobs for path in _files(place, job))
     with _bar(len(jobs), visible=not json) as step:
-        answers = session.release_all({job.key: (job.sql, job.spend) for job in jobs}, after_each=step)
+        answers = session.release_batch({job.key: (job.sql, job.spend) for job in jobs}, after_each=step)
     try:
-        statements = _written(session.statement(declared=told.declared), jobs, answers, place)
+        statements = _write_all(session.statement(declared=release_file.declared), jobs, answers, place)
     except BadParameter as error:
-        raise paid(error, "what the release costs; running it again costs nothing more") from None
-    tables = [_facts(job, answers[job.key], _files(place, job)) for job in jobs]
-    _tell(told, session, tables, statements, json=json)
+        raise after_payment(error, "what the release costs; running it again costs nothing more") from None
+    tables = [_table_facts(job, answers[job.key], _files(place, job)) for job in jobs]
+    _print_release(release_file, session, tables, statements, json=json)
 
 
-def _written(statement: Statement, jobs: list[Job], answers: dict[str, Answer], place: Path) -> list[Path]:
+def _write_all(
+    statement: Statement, jobs: list[TableJob], answers: dict[str, Answer], place: Path
+) -> list[Path]:
     """All tables and the statement, in files that appear together; the places of the statement."""
     folder(str(place))
     statements = pages(statement, place / "statement", FORMATS)
     tables = {path: writer(answers[job.key], path) for job in jobs for path in _files(place, job)}
-    together(tables | statements)
+    write_together(tables | statements)
     return list(statements)
 
 
-def _facts(job: Job, answer: Answer, files: list[Path]) -> dict[str, Any]:
+def _table_facts(job: TableJob, answer: Answer, files: list[Path]) -> dict[str, Any]:
     return {
         "name": job.name,
         "rows": len(answer),
@@ -87,19 +89,25 @@ def _facts(job: Job, answer: Answer, files: list[Path]) -> dict[str, Any]:
     }
 
 
-def _files(place: Path, job: Job) -> list[Path]:
+def _files(place: Path, job: TableJob) -> list[Path]:
     return [place / f"{job.name}.{form}" for form in job.formats]
 
 
-def _tell(
-    told: Release, session: Session, tables: list[dict[str, Any]], statements: list[Path], *, json: bool
+def _print_release(
+    release_file: ReleaseFile,
+    session: Session,
+    tables: list[dict[str, Any]],
+    statements: list[Path],
+    *,
+    json: bool,
 ) -> None:
     if json:
-        from discreet.ledger.overview import budget
+        from discreet.ledger.overview import budget_facts
 
-        found = {"command": "release", "release": told.name, "tables": tables}
+        facts = {"command": "release", "release": release_file.name, "tables": tables}
         print_json(
-            found | {"statement": [str(path) for path in statements], "budget": budget(session.budget())}
+            facts
+            | {"statement": [str(path) for path in statements], "budget": budget_facts(session.budget())}
         )
         return
     rows = [

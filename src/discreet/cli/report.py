@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer as one JSON object with stable keys, and the same object for the eye.
+"""The facts about a guarantee as one JSON object with stable keys, and the same object as text.
 
 **Guarantee.** The keys of the object are the same for every question; a key that was not asked for is null. An infinite
 number is the string "Infinity", because JSON has none.
@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.terminal import at_least_percent, down, print_rows, print_table, up, whole_of, working
+from discreet.cli.terminal import all_digits, at_least_percent, down, print_rows, print_table, up, working
 from discreet.errors import CannotCertify, DiscreetError
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ _FALSE_ALARM = 0.01
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is asked of a guarantee: ε at a δ, or δ at an ε."""
+class AccountQuestion:
+    """Which point of a guarantee is asked for: ε at a δ, or δ at an ε."""
 
     delta: float | None
     epsilon: float | None = None
@@ -33,8 +34,8 @@ class Question:
     compare: bool = False
 
 
-def facts(command: str, guarantee: Guarantee, question: Question) -> dict[str, Any]:
-    """Everything that is said about a guarantee, ready for JSON."""
+def facts(command: str, guarantee: Guarantee, question: AccountQuestion) -> dict[str, Any]:
+    """Everything that is reported about a guarantee, ready for JSON."""
     with working("computing"):
         bound = guarantee.bound(question.delta, question.epsilon, question.route)
         routes = (
@@ -74,83 +75,83 @@ def _bound(bound: Bound) -> dict[str, Any]:
     }
 
 
-def explained(guarantee: Guarantee, *, asked: bool) -> dict[str, Any] | None:
-    """The guarantee in plain sentences, if they were asked for."""
-    if not asked:
-        return None
+def explanation(guarantee: Guarantee) -> dict[str, Any]:
+    """The guarantee in plain sentences."""
     with working("explaining"):
         return guarantee.explain().to_dict()
 
 
-def print_json(found: dict[str, Any]) -> None:
+def print_json(facts: Mapping[str, Any]) -> None:
     """One JSON object on stdout."""
-    print(json.dumps(_finite(found), ensure_ascii=False, allow_nan=False, indent=2))
+    print(json.dumps(_without_infinity(facts), ensure_ascii=False, allow_nan=False, indent=2))
 
 
 def error_object(error: DiscreetError) -> dict[str, object]:
     """An error for JSON."""
     bracket = error.bracket if isinstance(error, CannotCertify) else None
-    said = {name: getattr(error, name) for name in ("code", "what", "why", "fix", "spent")}
-    return said | {"bracket": list(bracket) if bracket else None}
+    fields = {name: getattr(error, name) for name in ("code", "what", "why", "fix", "spent")}
+    return fields | {"bracket": list(bracket) if bracket else None}
 
 
-def _finite(value: Any) -> Any:
+def _without_infinity(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _finite(inner) for key, inner in value.items()}
+        return {key: _without_infinity(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_finite(inner) for inner in value]
+        return [_without_infinity(inner) for inner in value]
     return "Infinity" if isinstance(value, float) and math.isinf(value) else value
 
 
-def rows(found: dict[str, Any], *, bracket: bool) -> list[tuple[str, str]]:
-    """What a reader wants to know first: whom it protects, the number, who proved it, what an attacker can do."""
-    bound = found["bound"]
-    sign = "ε" if found["asked"] == "epsilon" else "δ"
-    given = f"δ = {whole_of(found['delta'])}" if sign == "ε" else f"ε = {whole_of(found['epsilon'])}"
-    change = "added or removed" if found["relation"] == "add-remove" else "replaced"
+def guarantee_rows(facts: dict[str, Any], *, bracket: bool) -> list[tuple[str, str]]:
+    """What a reader wants to know first: who is protected, the number, the theorem, what an attacker can do."""
+    bound = facts["bound"]
+    sign = "ε" if facts["asked"] == "epsilon" else "δ"
+    at = f"δ = {all_digits(facts['delta'])}" if sign == "ε" else f"ε = {all_digits(facts['epsilon'])}"
+    change = "added or removed" if facts["relation"] == "add-remove" else "replaced"
     certified = f"{down(bound['lower'])} ≤ {sign} ≤ {up(bound['upper'])}"
     return [
-        ("protects", f"one {found['unit']} {change}"),
-        (f"{sign} at {given}", up(bound["upper"])),
+        ("protects", f"one {facts['unit']} {change}"),
+        (f"{sign} at {at}", up(bound["upper"])),
         *([("certified", certified)] if bracket else []),
         ("by", f"{bound['route']} ({bound['theorem']})"),
         *([("assumes", "; ".join(bound["assumes"]))] if bound["assumes"] else []),
-        ("an attacker", _attacker(found["attacker"])),
+        ("an attacker", _attacker(facts["attacker"])),
     ]
 
 
-def _attacker(found: dict[str, float]) -> str:
-    misses, advantage = at_least_percent(found["miss"]), up(found["advantage"], 4)
-    return f"with {100 * found['false_alarm']:g} % false alarms misses at least {misses}; advantage at most {advantage}"
+def _attacker(facts: dict[str, float]) -> str:
+    misses, advantage = at_least_percent(facts["miss"]), up(facts["advantage"], 4)
+    return f"with {100 * facts['false_alarm']:g} % false alarms misses at least {misses}; advantage at most {advantage}"
 
 
-def print_routes(found: dict[str, Any]) -> None:
+def print_routes(facts: dict[str, Any]) -> None:
     """Every route that applies, the tightest first."""
-    if not found["routes"]:
+    if not facts["routes"]:
         return
     print()
-    lines = [(row["route"], up(row["upper"]), row["theorem"]) for row in found["routes"]]
-    print_table(["route", f"ε at δ = {whole_of(found['delta'])}", "theorem"], lines, numbers={1})
+    lines = [(row["route"], up(row["upper"]), row["theorem"]) for row in facts["routes"]]
+    print_table(["route", f"ε at δ = {all_digits(facts['delta'])}", "theorem"], lines, numbers={1})
 
 
-def print_answer(found: dict[str, Any], first: list[tuple[str, str]], *, bracket: bool) -> None:
-    """The whole answer for the eye: `first` says what was run, in the words of the command."""
-    plot = [("plot", found["plot"])] if found["plot"] else []
-    print_rows([*first, *rows(found, bracket=bracket), *plot])
-    print_routes(found)
-    print_explanation(found)
+def print_answer(facts: dict[str, Any], first: Sequence[tuple[str, str]], *, bracket: bool) -> None:
+    """The facts as text; `first` says what was run, in the words of the command."""
+    plot = [("plot", facts["plot"])] if facts["plot"] else []
+    print_rows([*first, *guarantee_rows(facts, bracket=bracket), *plot])
+    print_routes(facts)
+    print_explanation(facts)
 
 
-def print_explanation(found: dict[str, Any]) -> None:
+def print_explanation(facts: dict[str, Any]) -> None:
     """What it means for one protected unit, in sentences."""
-    told = found["explanation"]
-    if told is None:
+    explanation = facts["explanation"]
+    if explanation is None:
         return
     print()
-    warned = [f"Caution: {text}" for text in told["cautions"]]
-    said, limits = [*warned, *told["sentences"], told["conditions"]], told["not_protected"]
-    print_rows([*_listed("in words", said), *_listed("not protected", limits)])
+    cautions = [f"Caution: {text}" for text in explanation["cautions"]]
+    sentences = [*cautions, *explanation["sentences"], explanation["conditions"]]
+    print_rows(
+        [*_list_rows("in words", sentences), *_list_rows("not protected", explanation["not_protected"])]
+    )
 
 
-def _listed(name: str, lines: list[str]) -> list[tuple[str, str]]:
+def _list_rows(name: str, lines: list[str]) -> list[tuple[str, str]]:
     return [(name if number == 0 else "", f"- {text}") for number, text in enumerate(lines)]

@@ -1,49 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one number written as `?`: the least noise, the greatest rate, the most runs.
+"""The search for one open number: the least noise, the greatest rate, the most runs.
 
-**Guarantee.** The number found keeps the target exactly as it is printed, so it can be typed again.
+**Guarantee.** The number that is found keeps the target exactly as it is printed, so it can be typed again.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from discreet.cli.flags import HOLE, Flag, Safer, Slot
-from discreet.cli.terminal import rounded, whole_of, working
-from discreet.cli.terms import Recipe
-from discreet.errors import BadParameter, CannotCertify
+from discreet.cli.terminal import round_to_side, working
+from discreet.errors import CannotCertify
 
 if TYPE_CHECKING:
+    from discreet.cli.expression import Expression, OpenNumber
     from discreet.privacy.guarantee import Guarantee
 
-_WORDS = {Safer.MORE: "the least", Safer.LESS: "the greatest", Safer.FEWER: "the most"}
+
+class Safer(Enum):
+    """Which way a number has to move to protect more."""
+
+    MORE = "more"
+    LESS = "less"
+    FEWER = "fewer"
+
+
+EXTREMES = {Safer.MORE: "the least", Safer.LESS: "the greatest", Safer.FEWER: "the most"}
 #: How near the edge the search ends, relatively.
 _TOLERANCE = 1e-6
 
 
-@dataclass(frozen=True)
-class Found:
-    """The number, and where it belongs."""
-
-    flag: str
-    parameter: str
-    value: float | int
-
-
-def search(recipe: Recipe, target: Guarantee) -> tuple[Recipe, Found, str]:
-    """The recipe with its open number filled in on the safe side of the target, the number, and words for it."""
-    flag, slot, safer = _only_hole(recipe)
-    name = flag.name if len(flag.slots) == 1 else f"{slot.name} of {flag.name}"
-    turn = _falling(slot) if safer is Safer.LESS else float
-    value = edge(lambda number: recipe.filled(number).guarantee, target, safer, name, turn)
-    return (
-        recipe.filled(value),
-        Found(flag.name, slot.name, value),
-        f"{_WORDS[safer]} {name} is {whole_of(value)}",
-    )
+def find_number(expression: Expression, number: OpenNumber, target: Guarantee) -> float | int:
+    """The open number of an expression, on the safe side of the target."""
+    turn = _falling(number.parameter) if number.safer is Safer.LESS else float
+    return edge(expression.guarantee, target, number.safer, number.name, turn)
 
 
 def edge(
@@ -57,7 +49,7 @@ def edge(
     from discreet.privacy.calibrate import calibrate
 
     try:
-        with working(f"searching {_WORDS[safer]} {name}"):
+        with working(f"searching {EXTREMES[safer]} {name}"):
             if safer is Safer.FEWER:
                 return int(calibrate(family, to=target, integer=True))
             exact = float(turn(calibrate(lambda z: family(turn(z)), to=target, tolerance=_TOLERANCE)))
@@ -67,7 +59,7 @@ def edge(
             error.code,
             f"no {name} was proved to keep {target!r}.",
             why=error.why,
-            fix="raise --for-epsilon or --delta, or spend less on what is not searched",
+            fix="raise --epsilon or --delta, or spend less on the rest",
             bracket=error.bracket,
         ) from None
 
@@ -76,25 +68,13 @@ def _typed(exact: float, safer: Safer) -> list[float]:
     """Numbers at the edge, the shortest first; the exact one, which is proved, is the last resort."""
     short = float(f"{exact:.4e}")
     near = [short] if math.isclose(short, exact, rel_tol=2 * _TOLERANCE) else []
-    return [*near, rounded(exact, upwards=safer is Safer.MORE), exact]
+    return [*near, round_to_side(exact, upwards=safer is Safer.MORE), exact]
 
 
-def _falling(slot: Slot) -> Callable[[float], float]:
+def _falling(parameter: str) -> Callable[[float], float]:
     """Where less is safer the search walks along a falling map that stays in range."""
-    if slot.name == "DELTA":
+    if parameter == "delta":
         return lambda z: max(math.exp(-z), 1e-300)
-    if slot.name == "RATE":
+    if parameter == "rate":
         return lambda z: min(1.0, 1 / z)
     return lambda z: 1 / z
-
-
-def _only_hole(recipe: Recipe) -> tuple[Flag, Slot, Safer]:
-    holes = recipe.holes()
-    if len(holes) != 1:
-        raise BadParameter(
-            "DP107",
-            f"--for-epsilon looks for one number, and {len(holes)} are written as '{HOLE}'.",
-            why="with none open there is nothing to find, with several there are many answers.",
-            fix=f"--gaussian '{HOLE}' --sampled 0.01 --times 1000 --for-epsilon 1 --delta 1e-6",
-        )
-    return holes[0]

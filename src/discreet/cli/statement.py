@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`discreet statement`: what was promised and what was released, for those who must answer for it.
+"""`discreet statement`: a privacy statement of what was guaranteed and what was released.
 
-`discreet statement verify` says whether a page says what its ledger says, and exits with status 5 if it does not.
+`discreet statement verify` compares a statement with its ledger, and exits with status 5 if they differ.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from discreet.cli import asking, options
-from discreet.cli.files import Write, text_writer, together
+from discreet.cli.files import Write, text_writer, write_together
 from discreet.cli.places import data_at, ledger_at
 from discreet.cli.report import print_json
 from discreet.cli.terminal import print_rows
@@ -26,9 +25,8 @@ if TYPE_CHECKING:
     from discreet.ledger.statement import Statement
 
 FORMATS = ("html", "md", "json")
-#: A statement that is not true is what an audit would call a violation.
+#: The exit status for a statement that does not match its ledger.
 REFUTED = 5
-_MAKE = "of"
 STATEMENT_EXAMPLE = (
     '[statement]\n       intended_use = "planning of wards"\n       publication_date = 2026-11-01'
 )
@@ -39,7 +37,8 @@ Format = Annotated[
     str | None, typer.Option("--format", metavar="FORMATS", help="html, md, json; several with commas.")
 ]
 Out = Annotated[
-    str | None, typer.Option("--out", metavar="FILE", help="Write there; without an ending one per format.")
+    str | None,
+    typer.Option("--out", metavar="FILE", help="Write to this file; without an ending, one file per format."),
 ]
 About = Annotated[
     str | None,
@@ -49,18 +48,6 @@ About = Annotated[
         help="What only a person knows, in a table named statement: intended_use, publication_date, units, ….",
     ),
 ]
-
-
-class OrVerify(TyperGroup):
-    """`discreet statement LEDGER` makes a statement; `verify` is the only other word that is understood there."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        known = bool(args) and args[0] in self.commands and args[0] != _MAKE
-        return super().parse_args(ctx, args if known else [_MAKE, *args])
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name, command, rest = super().resolve_command(ctx, args)
-        return "" if name == _MAKE else name, command, rest
 
 
 def statement(
@@ -74,7 +61,7 @@ def statement(
     anchor: asking.Anchor = None,
     json: options.Json = False,
 ) -> None:
-    """The promise, what it rests on and what was released, recomputed from the ledger alone. No answer is shown.
+    """Show the guarantee, its assumptions and what was released, recomputed from the ledger alone. No answer is shown.
 
     discreet statement visits.ledger --about about.toml --format html,json --out statement
 
@@ -85,16 +72,16 @@ def statement(
     """
     from discreet.ledger.statement import Statement
 
-    asked = _formats(formats, out, json=json)
-    said = None if about is None else read_about(Path(about))
+    wanted = _formats(formats, out, json=json)
+    declared = None if about is None else read_about(Path(about))
     book = ledger_at(ledger)
     description = None if data is None else _described(data, ledger)
-    found = Statement.of(book, description, answers=answers, anchor=anchor, declared=said)
+    page = Statement.of(book, description, answers=answers, anchor=anchor, declared=declared)
     if out is None:
-        for form in asked:
-            print(written(found, form).rstrip())
+        for form in wanted:
+            print(render(page, form).rstrip())
         return
-    for place in save(found, Path(out), asked):
+    for place in save(page, Path(out), wanted):
         print(place)
 
 
@@ -108,90 +95,90 @@ def _described(data: str, ledger: str) -> dict[str, Any]:
 
 
 def verify(file: Page, ledger: Book, *, json: options.Json = False) -> None:
-    """Make a statement again from its ledger, as of the entry that it was made at, and compare every figure and sentence.
+    """Recompute a statement from its ledger, as of its last entry, and compare every figure and sentence.
 
     discreet statement verify statement.html visits.ledger
 
-    Exits with status 0 if it holds (also if the ledger has later entries), and with status 5 if it does not.
+    Exits with status 0 if they agree (also if the ledger has later entries), and with status 5 if they do not.
     """
     from discreet.ledger.statement_check import verify_statement
 
-    found = verify_statement(_text(Path(file)), ledger_at(ledger))
+    check = verify_statement(_text(Path(file)), ledger_at(ledger))
     if json:
-        told = {"command": "statement verify", "file": file, "holds": found.holds, "verdict": found.verdict}
-        told |= {"form": found.form, "rows": found.rows, "later": found.later}
-        told |= {"differences": [one.to_dict() for one in found.differences]}
-        print_json(told | {"not_verified": list(found.asserted)})
+        facts = {"command": "statement verify", "file": file, "holds": check.holds, "verdict": check.verdict}
+        facts |= {"form": check.form, "rows": check.rows, "later": check.later}
+        facts |= {"differences": [one.to_dict() for one in check.differences]}
+        print_json(facts | {"not_verified": list(check.asserted)})
     else:
-        listed = [(one.kind, str(one).partition(": ")[2]) for one in found.differences]
+        listed = [(one.kind, str(one).partition(": ")[2]) for one in check.differences]
         print_rows(
-            [("statement", found.verdict), *listed, *(("not verified", one) for one in found.asserted)]
+            [("statement", check.verdict), *listed, *(("not verified", one) for one in check.asserted)]
         )
-    if not found.holds:
+    if not check.holds:
         raise typer.Exit(REFUTED)
 
 
 def read_about(file: Path) -> dict[str, Any]:
     """What a person declares about a deployment, from the table [statement] of a TOML file."""
-    from discreet.ledger.registry import declared
+    from discreet.ledger.registry import validate_declared
 
     try:
-        told = tomllib.loads(_text(file))
+        document = tomllib.loads(_text(file))
     except tomllib.TOMLDecodeError as error:
-        raise _wrong(file, f"{error}.") from None
-    if set(told) != {"statement"} or not isinstance(told["statement"], dict):
-        raise _wrong(file, "it has one table, [statement].")
+        raise _about_file_error(file, f"{error}.") from None
+    if set(document) != {"statement"} or not isinstance(document["statement"], dict):
+        raise _about_file_error(file, "it must have one table, [statement].")
     try:
-        return declared(told["statement"])
+        return validate_declared(document["statement"])
     except BadParameter as slip:
-        raise _wrong(file, slip.what) from None
+        raise _about_file_error(file, slip.what) from None
 
 
 def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise _unread(file, "there is no such file.") from None
+        raise _unreadable_file_error(file, "there is no such file.") from None
     except (OSError, UnicodeDecodeError):
-        raise _unread(file, "it cannot be read as UTF-8 text.") from None
+        raise _unreadable_file_error(file, "it cannot be read as UTF-8 text.") from None
 
 
-def _unread(file: Path, what: str) -> BadParameter:
+def _unreadable_file_error(file: Path, what: str) -> BadParameter:
     return BadParameter(
         "DP105",
         f"{file}: {what}",
-        why="what it says is read before anything else is done.",
+        why="the file is read before anything else is done.",
         fix="name a file that is there",
     )
 
 
-def _wrong(file: Path, what: str) -> BadDescription:
+def _about_file_error(file: Path, what: str) -> BadDescription:
     return BadDescription(
         "DP403",
         f"{file}: {what}",
-        why="what a person says about a deployment is shown as theirs, so it must be read as they meant it.",
+        why="declared facts are shown as yours, so nothing in them is guessed.",
         fix=STATEMENT_EXAMPLE,
     )
 
 
-def written(found: Statement, form: str) -> str:
+def render(statement: Statement, form: str) -> str:
     """The statement in one of its formats."""
-    return {"html": found.to_html, "md": found.to_markdown, "json": found.to_json}[form]()
+    return {"html": statement.to_html, "md": statement.to_markdown, "json": statement.to_json}[form]()
 
 
-def save(found: Statement, place: Path, forms: Iterable[str]) -> list[Path]:
+def save(statement: Statement, place: Path, forms: Iterable[str]) -> list[Path]:
     """One file for each format, all of them or none."""
     place_for(place if place.suffix or not place.name else place.with_name(f"{place.name}.md"))
-    files = pages(found, place, forms)
-    together(files)
+    files = pages(statement, place, forms)
+    write_together(files)
     return list(files)
 
 
-def pages(found: Statement, place: Path, forms: Iterable[str]) -> dict[Path, Write]:
+def pages(statement: Statement, place: Path, forms: Iterable[str]) -> dict[Path, Write]:
     """What writes one file for each format."""
     plain = place.with_suffix("") if place.suffix.removeprefix(".") in FORMATS else place
     return {
-        plain.with_name(f"{plain.name}.{form}"): text_writer(written(found, form).rstrip() + "\n")
+        plain.with_name(f"{plain.name}.{form}"): text_writer(render(statement, form).rstrip() + "\n")
         for form in forms
     }
 
@@ -205,7 +192,7 @@ def _formats(given: str | None, out: str | None, *, json: bool) -> list[str]:
         raise BadParameter(
             "DP105",
             f"there is no format {wrong[0]!r}." if wrong else "several formats need a file each.",
-            why="a statement is a page, a text, or an object.",
+            why="a statement is written as HTML, Markdown or JSON.",
             fix="--format html,md,json --out statement",
         )
     return asked

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the commands share when they speak: numbers on the safe side, aligned rows, a spinner for long work.
+"""Output that the commands share: numbers rounded to the safe side, aligned rows, a spinner for long work.
 
-**Guarantee.** Upper bounds are rounded up, lower bounds down. What is beyond the eleventh digit is the margin that the
-numerics add against floating point, and is dropped first: 0.30000000000000004 is shown as 0.3, not as 0.300001.
+**Guarantee.** Upper bounds are rounded up, lower bounds down. Digits beyond the eleventh are the margin that the numerics
+add against floating point. They are dropped first: 0.30000000000000004 is shown as 0.3, not as 0.300001.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def up(value: float, digits: int = _DIGITS) -> str:
     >>> up(0.46211715), up(0.1), up(math.inf)
     ('0.462118', '0.1', '∞')
     """
-    return _shown(value, digits, ROUND_CEILING)
+    return _digits(value, digits, ROUND_CEILING)
 
 
 def down(value: float, digits: int = _DIGITS) -> str:
@@ -37,46 +37,46 @@ def down(value: float, digits: int = _DIGITS) -> str:
     >>> down(0.46211795)
     '0.462117'
     """
-    return _shown(value, digits, ROUND_FLOOR)
+    return _digits(value, digits, ROUND_FLOOR)
 
 
-def whole_of(value: float) -> str:
-    """A number that somebody typed or is to type, with every digit.
+def all_digits(value: float) -> str:
+    """A number to be typed again, with every digit.
 
-    >>> whole_of(1.0), whole_of(1e-6), whole_of(1.23456789e-6)
+    >>> all_digits(1.0), all_digits(1e-6), all_digits(1.23456789e-6)
     ('1', '1e-06', '1.23456789e-06')
     """
     return repr(value).removesuffix(".0")
 
 
-def at_least_percent(share: float) -> str:
-    """A share that is at least this, rounded down.
+def at_least_percent(fraction: float) -> str:
+    """A fraction as a percentage, rounded down.
 
     >>> at_least_percent(0.970199)
     '97.01 %'
     """
-    return f"{math.floor(_plain(share) * 10_000) / 100:.2f} %"
+    return f"{math.floor(_plain(fraction) * 10_000) / 100:.2f} %"
 
 
-def at_most_percent(share: float) -> str:
-    """A share that is at most this, rounded up.
+def at_most_percent(fraction: float) -> str:
+    """A fraction as a percentage, rounded up.
 
     >>> at_most_percent(0.970101)
     '97.02 %'
     """
-    return f"{math.ceil(_plain(share) * 10_000) / 100:.2f} %"
+    return f"{math.ceil(_plain(fraction) * 10_000) / 100:.2f} %"
 
 
-def rounded(value: float, *, upwards: bool) -> float:
+def round_to_side(value: float, *, upwards: bool) -> float:
     """The nearest number of seven digits on the given side, so that it can be typed.
 
-    >>> rounded(1.56266644, upwards=True), rounded(1.56266644, upwards=False)
+    >>> round_to_side(1.56266644, upwards=True), round_to_side(1.56266644, upwards=False)
     (1.562667, 1.562666)
     """
-    return float(_shown(value, 7, ROUND_CEILING if upwards else ROUND_FLOOR))
+    return float(_digits(value, 7, ROUND_CEILING if upwards else ROUND_FLOOR))
 
 
-def _shown(value: float, digits: int, rounding: str) -> str:
+def _digits(value: float, digits: int, rounding: str) -> str:
     if math.isinf(value):
         return "∞"
     exact = Context(prec=digits, rounding=rounding).create_decimal(_plain(value))
@@ -88,7 +88,7 @@ def _plain(value: float) -> Decimal:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A terminal without guesses: no highlighting, and no colour where nobody looks."""
+    """A console without highlighting, and without colour where output is not a terminal."""
     return Console(stderr=stderr, highlight=False)
 
 
@@ -114,7 +114,7 @@ def print_table(columns: list[str], rows: Iterable[Iterable[str]], *, numbers: s
 
 @contextmanager
 def working(words: str) -> Iterator[None]:
-    """A spinner on stderr while something is computed, if somebody is looking."""
+    """A spinner on stderr while something is computed, if stderr is a terminal."""
     screen = console(stderr=True)
     if not screen.is_terminal:
         yield
@@ -143,7 +143,7 @@ def print_error(error: DiscreetError) -> None:
 
 @contextmanager
 def progress_bar(words: str, *, visible: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar on stderr, if somebody is looking: called with how much is done, and of how much."""
+    """A progress bar on stderr, if that is a terminal: call it with how much is done, and of how much."""
     screen = console(stderr=True)
     if not visible or not screen.is_terminal:
         yield None

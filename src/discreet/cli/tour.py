@@ -12,7 +12,7 @@ from discreet.cli.terminal import (
     down,
     print_rows,
     print_table,
-    rounded,
+    round_to_side,
     up,
     working,
 )
@@ -103,7 +103,7 @@ def _calibration() -> None:
 
     target = approximate(1.0, 1e-6)
     with working("searching"):
-        noise = rounded(calibrate(lambda z: _train(z, 977), to=target), upwards=True)
+        noise = round_to_side(calibrate(lambda z: _train(z, 977), to=target), upwards=True)
         steps = calibrate(lambda k: _train(1.0, k), to=target, integer=True)
     print_rows(
         [

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data that come with the library, to try it out: the Adult data set of the UCI repository.
+"""A data set that comes with the library, to try it out: Adult, of the UCI repository.
 
-    data = dp.open(discreet.data.path("adult.toml"))
+    adult = dp.open(dp.data.path("adult.toml"))
 
 `README.md` in this folder says who made it, under which licence it is shared, and what was changed.
 """
@@ -19,7 +19,7 @@ _FILES = ("adult.toml", "adult.parquet", "README.md")
 
 
 def path(name: str) -> Path:
-    """Where a file of this folder lies.
+    """The path of a file that comes with the library.
 
     >>> path("adult.toml").name
     'adult.toml'

@@ -55,14 +55,14 @@ class _Degrees(Mechanism):
     def guarantee(self) -> Guarantee:
         return self.noise.guarantee
 
-    def draw(self, data: Any) -> Any:
+    def draw(self, data: object) -> object:
         return self.noise.draw(self.exact(graph_of(data)))
 
     def error(self, confidence: float = CONFIDENCE) -> float:
         """How far any of the numbers is from its exact one, at most, with this confidence."""
         return self.noise.error(confidence)
 
-    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[Any, Any]:
+    def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[Any, Any]:
         return self.noise.interval(value, confidence)
 
     @abstractmethod
@@ -84,7 +84,7 @@ class EdgeCount(_Degrees):
     def __init__(self, *, epsilon: float, unit: str = "edge", at_most: int | None = None) -> None:
         by_node = check.choice(UNITS, unit=unit) == "node"
         if by_node != (at_most is not None):
-            raise _projection()
+            raise _projection_error()
         self.at_most = None if at_most is None else check.whole(at_most=at_most)
         self.noise = Geometric(epsilon=epsilon, sensitivity=self.at_most or 1, unit=unit)
 
@@ -113,9 +113,9 @@ class DegreeSequence(_Degrees):
         self.order = check.choice(("size", "node"), order=order)
         self.noise = Geometric(epsilon=epsilon, sensitivity=2, dimension=self.nodes, unit="edge")
 
-    def draw(self, data: Any) -> Any:
-        noisy = self.noise.draw(self.exact(graph_of(data, self.nodes)))
-        return noisy if self.order == "node" else grown(noisy, self.nodes - 1)
+    def draw(self, data: object) -> Floats | Integers:
+        noisy = np.asarray(self.noise.draw(self.exact(graph_of(data, self.nodes))))
+        return noisy if self.order == "node" else isotonic_fit(noisy, self.nodes - 1)
 
     def exact(self, graph: Graph) -> Integers:
         return graph.degrees if self.order == "node" else np.sort(graph.degrees)
@@ -158,28 +158,28 @@ class CumulativeDegrees(_Degrees):
         self.most = check.whole(most=most)
         self.noise = Geometric(epsilon=epsilon, sensitivity=most + 1, dimension=most + 1, unit="node")
 
-    def draw(self, data: Any) -> Floats:
-        return grown(super().draw(data))
+    def draw(self, data: object) -> Floats:
+        return isotonic_fit(np.asarray(super().draw(data)))
 
     def exact(self, graph: Graph) -> Integers:
         degrees = projected_degrees(graph, self.most)
         return np.bincount(degrees, minlength=self.most + 1).cumsum().astype(np.int64)
 
 
-def grown(noisy: Integers, most: int | None = None) -> Floats:
+def isotonic_fit(noisy: Integers, most: int | None = None) -> Floats:
     """The nearest numbers that do not fall, in least squares, and lie between 0 and `most`.
 
     If exact numbers that do not fall are within e of the noisy ones, they are within e of the result
     (graphs.proof.md §6).
 
-    >>> grown(np.array([3, 1, 5])).tolist()
+    >>> isotonic_fit(np.array([3, 1, 5])).tolist()
     [2.0, 2.0, 5.0]
     """
     fitted: Floats = isotonic_regression(noisy.astype(np.float64)).x
     return np.clip(fitted, 0, most)
 
 
-def _projection() -> BadParameter:
+def _projection_error() -> BadParameter:
     return BadParameter(
         "DP107",
         "unit='node' needs at_most, and unit='edge' takes none.",

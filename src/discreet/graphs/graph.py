@@ -17,7 +17,7 @@ whoever was its only neighbour. Printing a graph shows nothing of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -29,7 +29,7 @@ from discreet import check
 from discreet.errors import BadParameter
 from discreet.graphs import read
 
-__all__ = ["Graph", "graph_of", "remembered"]
+__all__ = ["Graph", "graph_of", "remember"]
 
 Integers = npt.NDArray[np.int64]
 Parameters = ParamSpec("Parameters")
@@ -51,11 +51,11 @@ class Graph:
     Graph(…)
     """
 
-    def __init__(self, edges: Any, *, nodes: Any = None) -> None:
+    def __init__(self, edges: object, *, nodes: int | Iterable[Hashable] | None = None) -> None:
         source = read.source_of(edges)
         self.labels = _labels(source.nodes if nodes is None else nodes)
         self.nodes = len(self.labels)
-        places = read.Places(self.labels, as_text=source.is_text)
+        places = read.NodeIndex(self.labels, as_text=source.is_text)
         one, other = (places.of(column) for column in source.ends)
         self.edges = _edges(one, other, self.nodes)
         self.edges.flags.writeable = False
@@ -86,7 +86,7 @@ class Graph:
         self.edges.flags.writeable = False
 
 
-def remembered(
+def remember(
     function: Callable[Concatenate[Graph, Parameters], Result],
 ) -> Callable[Concatenate[Graph, Parameters], Result]:
     """A function of a graph that is computed once for each: a graph does not change."""
@@ -110,7 +110,7 @@ def graph_of(data: Any, nodes: int | None = None) -> Graph:
     raise BadParameter(
         "DP107",
         f"this mechanism is made for graphs of {nodes} nodes, and was given one with another number of them.",
-        why="the promise is for graphs on one public set of nodes, and the noise depends on how many there are.",
+        why="the guarantee is for graphs on one public set of nodes, and the noise depends on how many there are.",
         fix="nodes=graph.nodes",
     )
 
@@ -119,15 +119,15 @@ def _labels(nodes: Any) -> Sequence[Hashable]:
     if isinstance(nodes, int | np.integer) and not isinstance(nodes, bool):
         count = check.whole(at_least=0, nodes=nodes)
         if count > _MOST_NODES:
-            raise _bad_nodes("DP102", f"there can be at most {_MOST_NODES} nodes.")
+            raise _bad_nodes_error("DP102", f"there can be at most {_MOST_NODES} nodes.")
         return range(count)
     if nodes is None or isinstance(nodes, str | bytes | bool | float) or not hasattr(nodes, "__iter__"):
-        raise _bad_nodes("DP104", "nodes must be the number of nodes, or a list of their labels.")
+        raise _bad_nodes_error("DP104", "nodes must be the number of nodes, or a list of their labels.")
     labels = tuple(label.item() if isinstance(label, np.generic) else label for label in nodes)
     if not all(isinstance(label, Hashable) for label in labels):
-        raise _bad_nodes("DP104", "the label of a node must be hashable.")
+        raise _bad_nodes_error("DP104", "the label of a node must be hashable.")
     if len(set(labels)) < len(labels):
-        raise _bad_nodes("DP107", "every label must be there once.")
+        raise _bad_nodes_error("DP107", "every label must be there once.")
     return labels
 
 
@@ -140,7 +140,7 @@ def _edges(one: Integers, other: Integers, nodes: int) -> Integers:
     return np.stack([keys // wide, keys % wide], axis=1)
 
 
-def _bad_nodes(code: str, what: str) -> BadParameter:
+def _bad_nodes_error(code: str, what: str) -> BadParameter:
     return BadParameter(
         code,
         what,

@@ -18,7 +18,6 @@ What would break it: a floor that was read off the graph.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -45,7 +44,7 @@ class Ladder(Mechanism):
         epsilon = check.moderate(epsilon=epsilon)
         self._guarantee = privacy.pure(epsilon, unit="edge")
         if count.cap > LARGEST:
-            raise _too_wide()
+            raise _too_wide_error()
         usual = math.ceil(min(_RUNGS * count.growth / epsilon, count.cap))
         self.floor = min(usual if floor is None else check.whole(floor=floor), count.cap)
         growth = min(count.growth, count.cap - self.floor)  # every width lies between the floor and the cap
@@ -56,7 +55,7 @@ class Ladder(Mechanism):
     def guarantee(self) -> Guarantee:
         return self._guarantee
 
-    def draw(self, data: Any) -> int:
+    def draw(self, data: object) -> int:
         graph = self.count.graph(data)
         return self.count.exact(graph) + self.noise(self.count.sensitivity(graph))
 
@@ -96,7 +95,7 @@ def scale_for(epsilon: float, growth: int, floor: int) -> float:
     return scale
 
 
-def _too_wide() -> BadParameter:
+def _too_wide_error() -> BadParameter:
     return BadParameter(
         "DP108",
         "one edge can move this count by more than 2**46.",

@@ -24,12 +24,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from discreet.graphs.graph import Graph, remembered
+from discreet.graphs.graph import Graph, remember
 
 Integers = npt.NDArray[np.int64]
 
 
-@remembered
+@remember
 def projected_degrees(graph: Graph, at_most: int) -> Integers:
     """How many edges each node keeps."""
     kept = [0] * graph.nodes

@@ -29,7 +29,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from discreet.errors import BadParameter, MissingExtra
-from discreet.mechanisms.callbacks import guarded, quietly
+from discreet.mechanisms.callbacks import call_quietly, callback_guard
 
 Integers = npt.NDArray[np.int64]
 
@@ -63,10 +63,10 @@ def source_of(edges: Any) -> EdgeSource:
         return EdgeSource(_first_two([_arrow_labels(column) for column in list(edges.itercolumns())[:2]]))
     if isinstance(edges, list | tuple | set | frozenset):
         return EdgeSource(_pairs(edges))
-    raise _no_edge_list()
+    raise _no_edge_list_error()
 
 
-class Places:
+class NodeIndex:
     """Where labels stand among the nodes."""
 
     def __init__(self, labels: Sequence[Hashable], *, as_text: bool) -> None:
@@ -90,8 +90,8 @@ class Places:
                 fits = (column >= 0) & (column < self._count) & (column == np.floor(column))
                 return np.where(fits, np.where(fits, column, 0).astype(np.int64), -1)
         labels = list(column.astype(object)) if isinstance(column, np.ndarray) else column
-        with guarded():  # what cannot be hashed or compared names no node
-            places = [quietly(self._place, label, instead=-1) for label in labels]
+        with callback_guard():  # what cannot be hashed or compared names no node
+            places = [call_quietly(self._place, label, instead=-1) for label in labels]
         return np.array(places, np.int64)
 
     def _place(self, label: Any) -> int:
@@ -111,9 +111,9 @@ def _file(path: Path) -> EdgeSource:
     is_table = path.suffix == ".parquet"
     read = _parquet_reader() if is_table else _fields
     # a pipe would be waited for, for ever
-    content = quietly(read, path) if quietly(path.is_file) else None
+    content = call_quietly(read, path) if call_quietly(path.is_file) else None
     if content is None:  # what the reader said may quote a row
-        raise _no_file()
+        raise _unreadable_file_error()
     return source_of(content) if is_table else EdgeSource(_pairs(content), is_text=True)
 
 
@@ -130,24 +130,24 @@ def _field(text: str) -> str:
 
 def _parquet_reader() -> Callable[[Path], Any]:
     """Text is asked for in the one form that pyarrow does not look into: it would refuse a file for one invalid text."""
-    pyarrow, parquet = _imported("pyarrow"), _imported("pyarrow.parquet")
+    pyarrow, parquet = _import_extra("pyarrow"), _import_extra("pyarrow.parquet")
     return lambda path: parquet.ParquetFile(path, binary_type=pyarrow.large_binary()).read()
 
 
 def _arrow_labels(column: Any) -> Any:
     """The labels in a column of pyarrow, each by itself: a text that is no UTF-8, or a far date, is None."""
-    types = _imported("pyarrow").types
+    types = _import_extra("pyarrow").types
     if types.is_dictionary(column.type):
         return _arrow_labels(column.cast(column.type.value_type))
     if types.is_integer(column.type):
         return column.to_pylist() if column.null_count else column.to_numpy()
     if types.is_string(column.type) or types.is_large_string(column.type):
-        found = column.cast(_imported("pyarrow").large_binary()).to_pylist()
+        found = column.cast(_import_extra("pyarrow").large_binary()).to_pylist()
         read: Any = _text
     else:
         found, read = column, _as_python
-    with guarded():
-        return [quietly(read, label) for label in found]
+    with callback_guard():
+        return [call_quietly(read, label) for label in found]
 
 
 def _text(label: bytes | None) -> str | None:
@@ -158,7 +158,7 @@ def _as_python(label: Any) -> Any:
     return label.as_py()
 
 
-def _imported(name: str) -> Any:
+def _import_extra(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
@@ -168,7 +168,7 @@ def _imported(name: str) -> Any:
 
 def _matrix(matrix: Any) -> EdgeSource:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise _no_edge_list()
+        raise _no_edge_list_error()
     entries = matrix.tocoo(copy=True)
     with np.errstate(all="ignore"):  # a warning would tell of an entry
         entries.sum_duplicates()
@@ -183,18 +183,18 @@ def _two_columns(array: npt.NDArray[Any]) -> tuple[Any, Any]:
         return array[:, 0], array[:, 1]
     if array.size == 0 and array.dtype.kind in "iufOUS":
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    raise _no_edge_list()
+    raise _no_edge_list_error()
 
 
 def _first_two(columns: Sequence[Any]) -> tuple[Any, Any]:
     if len(columns) < 2:
-        raise _no_edge_list()
+        raise _no_edge_list_error()
     return columns[0], columns[1]
 
 
 def _pairs(rows: Iterable[Any]) -> tuple[list[Any], list[Any]]:
-    with guarded():
-        found = [quietly(_pair, row) for row in rows]
+    with callback_guard():
+        found = [call_quietly(_pair, row) for row in rows]
     pairs = [pair for pair in found if pair is not None]
     return [one for one, _ in pairs], [other for _, other in pairs]
 
@@ -209,7 +209,7 @@ def _by_label(label: Any) -> tuple[str, Any]:
     return (type(label).__name__, label if isinstance(label, int | float | str) else repr(label))
 
 
-def _no_file() -> BadParameter:
+def _unreadable_file_error() -> BadParameter:
     return BadParameter(
         "DP104",
         "edges is the path of a file that cannot be read.",
@@ -218,7 +218,7 @@ def _no_file() -> BadParameter:
     )
 
 
-def _no_edge_list() -> BadParameter:
+def _no_edge_list_error() -> BadParameter:
     return BadParameter(
         "DP104",
         "edges must be an edge list: two columns of nodes, a square matrix, a network, or the path of a file.",

@@ -4,7 +4,7 @@
     Triangles(nodes=22_470, epsilon=0.5)(edges).value
     KStars(k=2, nodes=22_470, epsilon=0.5, method="smooth")(edges).value
 
-| method | promise | noise for | interval |
+| method | guarantee | noise for | interval |
 |---|---|---|---|
 | "ladder" | ε | the local sensitivities at every distance; whole numbers | no |
 | "smooth" | ε, or (ε, δ) if δ is stated | the smooth sensitivity; heavy tails | no |
@@ -62,9 +62,9 @@ class CountRelease(Mechanism):
         given = {name: value for name, value in stated.items() if value is not None}
         needed, allowed = _TAKES[self.method]
         if not set(needed) <= set(given) <= {*needed, *allowed}:
-            raise _other_words(self.method, needed, allowed)
+            raise _wrong_arguments_error(self.method, needed, allowed)
         if count.most > _MOST_COUNT:
-            raise _too_many()
+            raise _too_many_error()
         self.release: Mechanism = _RELEASES[self.method](count, check.moderate(epsilon=epsilon), **given)
         self.error_unit = self.release.error_unit
 
@@ -72,13 +72,13 @@ class CountRelease(Mechanism):
     def guarantee(self) -> Guarantee:
         return self.release.guarantee
 
-    def draw(self, data: Any) -> Any:
+    def draw(self, data: object) -> object:
         return self.release.draw(self.count.graph(data))
 
-    def error(self, confidence: float = CONFIDENCE) -> Any:
+    def error(self, confidence: float = CONFIDENCE) -> object:
         return self.release.error(confidence)
 
-    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[Any, Any] | None:
+    def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[Any, Any] | None:
         return self.release.interval(value, confidence)
 
 
@@ -160,7 +160,7 @@ class _Global(Mechanism):
     def error(self, confidence: float = CONFIDENCE) -> float:
         return self._noise.error(confidence)
 
-    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[Any, Any]:
+    def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[Any, Any]:
         return self._noise.interval(value, confidence)
 
 
@@ -181,7 +181,7 @@ class _Smoothly(Statistic):
             return Fraction(0), records.smooth(exactly(t))
         return Fraction(self._count.exact(records)), self._count.sensitivity(records).smooth(exactly(t))
 
-    def typical(self, size: int) -> Any:
+    def typical(self, size: int) -> object:
         return self._count.typical()
 
 
@@ -191,7 +191,7 @@ class _Smooth(SmoothMechanism):
     def __init__(self, count: SubgraphCount, epsilon: float, delta: float | None = None) -> None:
         super().__init__(_Smoothly(count), SmoothBudget(epsilon=epsilon, delta=delta), unit="edge")
 
-    def draw(self, data: Any) -> int:
+    def draw(self, data: object) -> int:
         return round(super().draw(data))
 
 
@@ -259,7 +259,7 @@ def _split(epsilon: float, share: float) -> tuple[float, float]:
     return first, second
 
 
-def _other_words(method: str, needed: tuple[str, ...], allowed: tuple[str, ...]) -> BadParameter:
+def _wrong_arguments_error(method: str, needed: tuple[str, ...], allowed: tuple[str, ...]) -> BadParameter:
     must = " and ".join(needed) or "nothing"
     may = f", and takes {' and '.join(allowed)}" if allowed else ""
     return BadParameter(
@@ -270,7 +270,7 @@ def _other_words(method: str, needed: tuple[str, ...], allowed: tuple[str, ...])
     )
 
 
-def _too_many() -> BadParameter:
+def _too_many_error() -> BadParameter:
     return BadParameter(
         "DP108",
         "so many nodes can have more stars of so many points than there are numbers to count them with.",

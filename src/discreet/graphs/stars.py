@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.graphs.graph import Graph, remembered
+from discreet.graphs.graph import Graph, remember
 from discreet.graphs.local import LocalSensitivity
 from discreet.graphs.pairs import widest_pairs
 
 
-@remembered
+@remember
 def count(graph: Graph, k: int) -> int:
     """The number of stars with k points.
 
@@ -43,7 +43,7 @@ def growth(nodes: int, k: int) -> int:
     return comb(max(0, nodes - 3), k - 2)
 
 
-@remembered
+@remember
 def sensitivity(graph: Graph, k: int) -> LocalSensitivity:
     """How far one edge moves the number of stars, on the graph and at every distance from it; exactly.
 

@@ -17,14 +17,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from discreet.graphs.graph import Graph, remembered
+from discreet.graphs.graph import Graph, remember
 from discreet.graphs.local import LocalSensitivity
 from discreet.graphs.pairs import by_degree, reaches, row_blocks
 
 Integers = npt.NDArray[np.int64]
 
 
-@remembered
+@remember
 def count(graph: Graph) -> int:
     """The number of triangles.
 
@@ -51,7 +51,7 @@ def global_sensitivity(nodes: int) -> int:
     return max(0, nodes - 2)
 
 
-@remembered
+@remember
 def sensitivity(graph: Graph) -> LocalSensitivity:
     """How far one edge moves the number of triangles, on the graph and at every distance from it; exactly.
 

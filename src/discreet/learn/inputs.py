@@ -47,7 +47,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from discreet.errors import BadParameter
-from discreet.mechanisms.callbacks import guarded, quietly
+from discreet.mechanisms.callbacks import call_quietly, callback_guard
 from discreet.mechanisms.exact import number
 
 __all__ = [
@@ -144,9 +144,9 @@ def class_membership(y: Target, classes: npt.NDArray[Any], rows: int) -> Bools:
     # a NaN among the classes equals no label, not even itself
     index_of = {label: at for at, label in enumerate(classes.tolist()) if label == label}  # noqa: PLR0124
     # a label that cannot be hashed or compared equals no class
-    with guarded():
+    with callback_guard():
         indices = np.array(
-            [quietly(_class_index, label, index_of, instead=-1) for label in labels.tolist()], np.int64
+            [call_quietly(_class_index, label, index_of, instead=-1) for label in labels.tolist()], np.int64
         )
     return np.asarray(indices[:, None] == np.arange(len(classes)))
 
@@ -282,8 +282,8 @@ def _row_array(values: object) -> npt.NDArray[Any]:
     """An array unchanged; a list of rows as an array of its elements."""
     if not _is_list(values):
         return np.asarray(values)
-    with guarded():
-        rows = [quietly(_row_values, row) for row in values]
+    with callback_guard():
+        rows = [call_quietly(_row_values, row) for row in values]
     width = next((len(row) for row in rows if row is not None), None)
     if width is None:
         return _objects(list(values))
@@ -309,8 +309,8 @@ def _column_array(values: Any) -> npt.NDArray[Any]:
             return _objects(values.tolist())
     if not _is_list(values):
         return np.asarray(values)
-    with guarded():
-        return _objects([quietly(_unwrap, value) for value in values])
+    with callback_guard():
+        return _objects([call_quietly(_unwrap, value) for value in values])
 
 
 def _unwrap(value: object) -> object:
@@ -354,7 +354,7 @@ def _as_numbers(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if array.dtype.kind != "O":
         return np.asarray(_require_numeric_type(array))
     # a warning would tell of a value
-    with np.errstate(all="ignore"), guarded():
+    with np.errstate(all="ignore"), callback_guard():
         return np.array([number(value) for value in array.ravel()], np.float64).reshape(array.shape)
 
 

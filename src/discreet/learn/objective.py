@@ -172,7 +172,9 @@ class ObjectivePerturbation(Solver):
         step = 2.0 ** (math.frexp(finest / math.sqrt(width * scores))[1] - 3)
         pushes = exact.rounded_gaussian(exactly(plan.sigma) / Fraction(step), (width, scores))
         rows = CellRows.of(problem.cells(), size=2.0**-BITS, width=width)
-        found = RegularisedLoss(rows, problem.loss, plan.ridge, pushes * step).minimiser(within)
+        found = RegularisedLoss(
+            rows, problem.loss, plan.ridge, np.asarray(pushes * step, np.float64)
+        ).minimiser(within)
         off = Fraction(within) + Fraction(finest) / 4  # the gradient, and the rounding of the push
         return FittedWeights(noisy_point(found, 2 * off / Fraction(plan.ridge), plan.blur))
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +44,7 @@ from discreet.learn.inputs import (
     class_membership,
     target_interval,
 )
-from discreet.mechanisms.combine import select_best
+from discreet.mechanisms.combine import Chosen, select_best
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import Guarantee
 
@@ -96,7 +96,7 @@ def tune(
     trials = [Trial.of(candidate, matrix.shape[1], fraction) for candidate in candidates]
     search = select_best(candidates=trials, score=lambda judged: judged.score, mean_runs=mean_runs)
     receipt = None if payer is None else payer.charge(search.guarantee, question="learn.tune")
-    best: E = search.draw((matrix, column)).value.model
+    best: E = cast(Chosen, search.draw((matrix, column))).value.model
     best.guarantee_, best.receipt_, best.session = search.guarantee, receipt, payer
     best._search_ = (
         "The model is the best of a secret number of trials, each judged by records that it was not fitted to.",
@@ -135,7 +135,7 @@ class Trial(Mechanism):
     def guarantee(self) -> Guarantee:
         return privacy.parallel(self.fitting, self.budget.gaussian(self.budget.noise))
 
-    def draw(self, data: tuple[RowTable, npt.NDArray[Any]]) -> JudgedModel:
+    def draw(self, data: Any) -> JudgedModel:
         matrix, column = data
         judging = np.asarray(noise.bernoulli(self.held_out, size=len(column)), bool)
         model = _silent_copy(self.estimator).fit(matrix[~judging], column[~judging])

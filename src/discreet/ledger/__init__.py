@@ -1,46 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
 """Spending: how much may be asked of a data set, and a record of what was.
 
-ledger.py     Ledger: charge, then draw, then commit; what is left, and checks        ◄ then this
 limit.py      Limit: filter, plan, odometer                                ◄ read this first
-filters.py    the filters, each with its theorem; asked.py makes them, pinned.py fixes their constants
+ledger.py     Ledger: charge, then draw, then commit; budgets, and checks        ◄ then this
+filters.py    the filters, each with its theorem; filter_choice.py makes them, pinned.py fixes their constants;
+              candidates.py, filters among which the first charge chooses; kinds.py, every kind of limit
 plan.py       slots fixed in advance; odometer.py, a bound at all times
-shares.py     limits inside a limit, for analysts and projects; window.py, limits that renew by the calendar
+allocations.py  the parts of a limit for analysts and projects; window.py, limits that renew by the calendar
+asker.py      who asks: analyst, project and purpose
+pricing.py    from a guarantee to what it costs; costs.py, exact totals; budget.py, what is spent and what remains, for people
 opening.py    what a ledger is refused for when it is opened; verify.py, everything recomputed
 description.py  for which data it is charged, and what of a description may change
 turn.py       what one writer does at a time: charges and answers that belong together are written together
 receipt.py    what is handed out; chain.py, rows that carry each other's hashes
 store.py      one writer at a time: sqlite.py, a file, with queue.py for those who wait; postgres.py, a server,
               with address.py for where on it
-statement.py  what was promised and released, for others: claim.py, layers.py, released.py, versions.py, registry.py, overview.py,
-              reading.py, making.py, and statement_html.py, statement_markdown.py for the eye; statement_check.py verifies one
-embed.py      from a guarantee to what it costs; lanes.py, exact totals; left.py, what is left, for people
+statement.py  what is guaranteed and what was released, for others: stated_guarantee.py, layers.py, released.py, versions.py,
+              registry.py, overview.py, reading.py, provenance.py; statement_html.py and statement_markdown.py render it;
+              statement_check.py verifies one, former_words.py one with the former sentences
 """
 
 from __future__ import annotations
 
-from discreet.ledger.lanes import Cost, State
+from discreet.ledger.asker import Asker
+from discreet.ledger.budget import Budget
+from discreet.ledger.costs import Cost, State
 from discreet.ledger.ledger import Ledger
-from discreet.ledger.left import Left
 from discreet.ledger.limit import Limit
 from discreet.ledger.receipt import Entry, Receipt
 from discreet.ledger.statement import Statement
 from discreet.ledger.statement_check import StatementCheck, verify_statement
-from discreet.ledger.turn import Wanted
+from discreet.ledger.turn import Charge
 from discreet.ledger.verify import Finding, Verification
 
 __all__ = [
+    "Asker",
+    "Budget",
+    "Charge",
     "Cost",
     "Entry",
     "Finding",
     "Ledger",
-    "Left",
     "Limit",
     "Receipt",
     "State",
     "Statement",
     "StatementCheck",
     "Verification",
-    "Wanted",
     "verify_statement",
 ]

@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from discreet.errors import LedgerError
 
-__all__ = ["Address", "ambiguous"]
+__all__ = ["Address", "ambiguous_address_error"]
 
 #: The one schema of a search path that was set in the address.
 _ONE_PATH = re.compile(r"""(?:-c\s*|--)search_path=(?:"(?P<exact>[^"]+)"|(?P<folded>\w+))(?=\s|$)""")
@@ -48,11 +48,13 @@ class Address:
         dsn = f"{parts.scheme}://{parts.netloc}{parts.path}" + (f"?{rest}" if rest else "")
         told = conninfo(dsn)
         _check_says_it_all(text, told)
-        named = unquote(own[-1].removeprefix("schema=")) if own else _in_path(str(told.get("options", "")))
+        named = (
+            unquote(own[-1].removeprefix("schema=")) if own else _schema_in_path(str(told.get("options", "")))
+        )
         return cls(dsn, named)
 
 
-def _in_path(options: str) -> str | None:
+def _schema_in_path(options: str) -> str | None:
     """The schema that a search path in the address names, if it names one and no other."""
     found = list(_ONE_PATH.finditer(options))
     if len(found) != 1 or len(_ANY_PATH.findall(options)) != 1:
@@ -62,19 +64,19 @@ def _in_path(options: str) -> str | None:
 
 def _check_says_it_all(text: str, told: Mapping[str, Any]) -> None:
     if not {"dbname", "service"} & set(told):
-        raise ambiguous(
+        raise ambiguous_address_error(
             "the address names no database, so the name of the user or PGDATABASE decides which one it is.",
-            with_schema(text, None, database=os.environ.get("PGDATABASE") or "visits"),
+            address_with_schema(text, None, database=os.environ.get("PGDATABASE") or "visits"),
         )
     outside = [name for name in _SERVERS if os.environ.get(name)]
     if outside and not {"host", "hostaddr", "service"} & set(told):
-        raise ambiguous(
+        raise ambiguous_address_error(
             f"the address names no host, so the environment ({outside[0]}) decides which server it is.",
-            with_schema(text, None, host=os.environ.get("PGHOST") or "localhost"),
+            address_with_schema(text, None, host=os.environ.get("PGHOST") or "localhost"),
         )
 
 
-def with_schema(text: str, schema: str | None, *, database: str = "", host: str = "") -> str:
+def address_with_schema(text: str, schema: str | None, *, database: str = "", host: str = "") -> str:
     """The address to write instead, without a password."""
     parts = urlsplit(text)
     user, at, place = parts.netloc.rpartition("@")
@@ -86,16 +88,16 @@ def with_schema(text: str, schema: str | None, *, database: str = "", host: str 
     return f"postgresql://{user.partition(':')[0]}{at}{place}{path}" + (f"?{'&'.join(kept)}" if kept else "")
 
 
-def several(text: str, found: Sequence[str], here: str | None) -> LedgerError:
+def several_ledgers_error(text: str, found: Sequence[str], here: str | None) -> LedgerError:
     """The error for an address without a schema, in a database that holds a ledger elsewhere than it would look now."""
     where = " and ".join(found[:3])
-    return ambiguous(
+    return ambiguous_address_error(
         f"its database holds a ledger in the schema {where}, and the search path leads to {here or 'none'}.",
-        with_schema(text, found[0]),
+        address_with_schema(text, found[0]),
     )
 
 
-def ambiguous(what: str, address: str) -> LedgerError:
+def ambiguous_address_error(what: str, address: str) -> LedgerError:
     """The error for an address that could mean several ledgers."""
     return LedgerError(
         "DP609",

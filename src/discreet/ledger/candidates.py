@@ -34,10 +34,11 @@ from functools import partial
 from typing import Any
 
 from discreet.errors import BadParameter, OverBudget
+from discreet.ledger.asker import NOBODY, Asker
+from discreet.ledger.budget import Budget
+from discreet.ledger.costs import Cost, State, menu
 from discreet.ledger.filters import Filter
-from discreet.ledger.lanes import Cost, State, menu
-from discreet.ledger.left import Left
-from discreet.ledger.limit import Limit, another_limit, as_guarantee, how_many_like
+from discreet.ledger.limit import Limit, another_limit_error, as_guarantee, how_many_like
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Unit
 
@@ -80,20 +81,20 @@ class Candidates(Limit):
 
     def describe(self) -> list[str]:
         splits = " or ".join(f"{float(one.leak / one.delta):.0%}" for one in self.filters)
-        total = float(self.first.lanes[0].total)
+        total = float(self.first.tracks[0].total)
         return [
             self.first.describe()[0],
-            "How much of δ pays for mechanisms that may fail is decided by the first question: so that most like it fit.",
-            f"It is {splits} of δ, is stored with that charge, and never changes.",
-            f"Either greatest losses add up to {total:g} at most, or, if some of δ is left for them, Rényi divergences do.",
+            "The first question decides how much of δ pays for mechanisms that may fail, so that most questions like it fit.",
+            f"The choice is among {splits} of δ; it is stored with that charge and never changes.",
+            f"Either the greatest losses add up to at most {total:g}, or, if part of δ is left for them, the Rényi divergences do.",
             f"Why it holds: {self.theorem}.",
         ]
 
     @property
-    def former(self) -> Limit | None:
-        from discreet.ledger.asked import former_split
+    def former_limit(self) -> Limit | None:
+        from discreet.ledger.filter_choice import former_filter
 
-        return former_split(self.first)
+        return former_filter(self.first)
 
     # --- before and after the first charge -------------------------------------------------------------
 
@@ -101,39 +102,39 @@ class Candidates(Limit):
         return State({_OPEN: Fraction(0)})
 
     def knows(self, state: State) -> bool:
-        return state == self.start() or self.kept(state) is not None
+        return state == self.start() or self.chosen_filter(state) is not None
 
-    def kept(self, state: State) -> Filter | None:
+    def chosen_filter(self, state: State) -> Filter | None:
         """The filter that the first charge chose; None before it."""
         return next((one for one in self.filters if one.names == state.keys()), None)
 
-    def chosen(self, cost: Cost, share: Fraction = Fraction(1)) -> Filter:
+    def best_filter(self, cost: Cost, fraction: Fraction = Fraction(1)) -> Filter:
         """The filter that admits most answers at this cost; a function of the cost alone."""
-        best = max(self.filters, key=lambda one: one.capacity(self._own(cost), share))
+        best = max(self.filters, key=lambda one: one.capacity(self._require_own(cost), fraction))
         widest = max(self.filters, key=lambda one: one.leak)
         if (
-            best.capacity(cost, share) >= 1
-            or widest.shortage(widest.start(), cost, share).loss_part is not None
+            best.capacity(cost, fraction) >= 1
+            or widest.shortage(widest.start(), cost, fraction).loss_part is not None
         ):
             return best
         # all refuse it, and this one for want of δ alone: it says how much would do
         return widest
 
-    def along(self, cost: Cost, state: State) -> Cost:
-        kept = self.kept(state)
+    def open_ways(self, cost: Cost, state: State) -> Cost:
+        kept = self.chosen_filter(state)
         if kept is None:
             return cost
         return replace(cost, ways=tuple(way for way in cost.ways if way[0].amounts.keys() == state.keys()))
 
-    def _own(self, cost: Cost) -> Cost:
+    def _require_own(self, cost: Cost) -> Cost:
         """A cost all of whose rows one of our filters has made."""
-        if not cost.by_names.keys() <= {one.names for one in self.filters}:
-            raise another_limit()
+        if not cost.rows_by_names.keys() <= {one.names for one in self.filters}:
+            raise another_limit_error()
         return cost
 
     def view(self, state: State) -> tuple[Filter, State]:
         """The filter that was chosen, or is preferred, and the state as it sees it."""
-        kept = self.kept(state)
+        kept = self.chosen_filter(state)
         return (self.first, self.first.start()) if kept is None else (kept, state)
 
     def cost(self, guarantee: Guarantee) -> Cost:
@@ -145,45 +146,47 @@ class Candidates(Limit):
         state: State,
         cost: Cost,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> State:
-        kept = self.kept(state)
+        kept = self.chosen_filter(state)
         if kept is None and state != self.start():
-            raise another_limit()
-        chosen = kept or self.chosen(cost)
-        return chosen.admit(chosen.start() if kept is None else state, self._own(cost))
+            raise another_limit_error()
+        chosen = kept or self.best_filter(cost)
+        return chosen.admit(chosen.start() if kept is None else state, self._require_own(cost))
 
-    def left(
+    def budget(
         self,
         state: State,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
-    ) -> Left:
+    ) -> Budget:
         kept, seen = self.view(state)
-        split = f"{float(kept.leak / kept.delta):.0%} of δ for mechanisms that may fail"
+        part = f"{float(kept.leak / kept.delta):.0%} of δ is for mechanisms that may fail"
         chosen = (
-            "as the first question chose" if self.kept(state) else "as usual: the first question will choose"
+            "the first question chose this"
+            if self.chosen_filter(state)
+            else "as usual; the first question will choose"
         )
-        notes = (f"{split}, {chosen}",)
+        notes = (f"{part}{'; ' if self.chosen_filter(state) else ', '}{chosen}",)
         used = min(1.0, float(kept.fullness(seen)))
-        return Left(kept.shown(seen), used, partial(how_many_like, self.admit, state, self.cost), notes)
+        return Budget(
+            kept.track_budgets(seen), used, partial(how_many_like, self.admit, state, self.cost), notes
+        )
 
     def fields(self) -> dict[str, Any]:
         return {"filters": [one.to_dict() for one in self.filters]}
 
     @classmethod
-    def read(cls, fields: Mapping[str, Any]) -> Candidates:
+    def from_fields(cls, fields: Mapping[str, Any]) -> Candidates:
         filters = tuple(Limit.from_dict(one) for one in fields["filters"])
         if not all(isinstance(one, Filter) for one in filters):
             raise ValueError("filters")
         return cls(tuple(one for one in filters if isinstance(one, Filter)))
 
 
-def expecting(limit: Candidates, expects: Iterable[Guarantee]) -> Filter:
+def choose_expected(limit: Candidates, expects: Iterable[Guarantee]) -> Filter:
     """The candidate that admits most rounds of what is expected, asked in turn."""
     listed = list(expects) if isinstance(expects, Iterable) else [as_guarantee(expects)]
     if not listed:
@@ -194,10 +197,10 @@ def expecting(limit: Candidates, expects: Iterable[Guarantee]) -> Filter:
             fix="expects=[privacy.gaussian(noise=10.0), privacy.approximate(0.1, 1e-8)]",
         )
     costs = [limit.cost(guarantee) for guarantee in listed]
-    return max(limit.filters, key=lambda one: _admitted(one, costs))
+    return max(limit.filters, key=lambda one: _count_admitted(one, costs))
 
 
-def _admitted(one: Filter, costs: list[Cost]) -> int:
+def _count_admitted(one: Filter, costs: list[Cost]) -> int:
     """How many questions of a list, asked again and again, are admitted before the first refusal."""
     state = one.start()
     for done in range(_ROUNDS):

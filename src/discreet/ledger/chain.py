@@ -21,7 +21,7 @@ from importlib import metadata
 from typing import Any, NamedTuple
 
 from discreet.errors import LedgerDamaged
-from discreet.ledger.split import canonical_value, split
+from discreet.ledger.split import canonical_value, split_body
 
 #: What the first row names as the hash of the row before it.
 NOTHING = "0" * 64
@@ -33,7 +33,7 @@ SAID = (
 SAID_BY_SOME = ("compiled", "describes", "description", "held", "in_session")
 
 
-class Row(NamedTuple):
+class LedgerRow(NamedTuple):
     """A row as it is stored. The columns beside `body` repeat what is in it, so that it can be found."""
 
     number: int
@@ -45,7 +45,7 @@ class Row(NamedTuple):
     answer: str | None
 
 
-def canonical(value: Any) -> str:
+def canonical(value: object) -> str:
     r"""The one way to write a value as JSON, in ASCII.
 
     >>> canonical({"b": [1, None], "a": "ε"})
@@ -70,15 +70,15 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
-def following(
-    last: Row | None,
+def next_row(
+    last: LedgerRow | None,
     kind: str,
     *,
     time: str,
     state: Mapping[str, Any],
     answer: str | None = None,
     **said: Any,
-) -> Row:
+) -> LedgerRow:
     """The row that comes after `last` (the first one, if that is None) and says this."""
     beside = None if answer is None else canonical(answer)
     number = 0 if last is None else last.number + 1
@@ -96,16 +96,18 @@ def following(
         | {name: said[name] for name in SAID_BY_SOME if said.get(name)}
     )
     line = canonical(body)
-    return Row(number, kind, body["key"], body["settles"], line, digest(line), beside)
+    return LedgerRow(number, kind, body["key"], body["settles"], line, digest(line), beside)
 
 
-def read(row: Row, *, whole: bool = True, value: Callable[[str], Any] = canonical_value) -> dict[str, Any]:
+def read_row(
+    row: LedgerRow, *, whole: bool = True, value: Callable[[str], Any] = canonical_value
+) -> dict[str, Any]:
     """What the body of a row says, after everything was checked that one row can tell; `whole` includes its answer.
 
     `value` reads costs and guarantees; one that remembers them gives the same object again, which nobody may change.
     """
     try:
-        known = split(row.body, value)
+        known = split_body(row.body, value)
         body: dict[str, Any] = json.loads(row.body) if known is None else known
         columns = (body["number"], body["kind"], body["key"], body["settles"])
         intact = (
@@ -118,29 +120,29 @@ def read(row: Row, *, whole: bool = True, value: Callable[[str], Any] = canonica
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         intact = False
     if not intact:
-        raise damaged(f"row {_shown(row.number)} is not what was written.")
+        raise damaged_error(f"row {_number_text(row.number)} is not what was written.")
     return body
 
 
-def answer_of(row: Row) -> str | None:
-    """The answer of a row that `read` has found intact."""
+def answer_of(row: LedgerRow) -> str | None:
+    """The answer of a row that `read_row` has found intact."""
     if row.answer is None:
         return None
     answer: str = json.loads(row.answer)
     return answer
 
 
-def damaged(what: str) -> LedgerDamaged:
+def damaged_error(what: str) -> LedgerDamaged:
     """The error for a ledger that is not what was written."""
     return LedgerDamaged(
         "DP602",
         f"the ledger is damaged: {what}",
-        why="what was spent is known only from its rows; with one of them changed or missing, nothing more can be promised.",
+        why="what was spent is known only from its rows; with one of them changed or missing, nothing more can be guaranteed.",
         fix="keep the file, and charge nothing more. A copy forgets what was charged after it was made: go on with one only if "
         "it holds the last anchor that you wrote down, and nothing was charged since:  Ledger('copy.ledger', anchor='…'). "
-        "Else take the whole limit for spent.",
+        "Otherwise treat the whole budget as spent.",
     )
 
 
-def _shown(number: Any) -> str:
+def _number_text(number: Any) -> str:
     return str(number) if isinstance(number, int) else "?"

@@ -8,7 +8,7 @@ import time
 from discreet import check
 
 
-def name_of_its_own() -> str:
+def random_name() -> str:
     """A name that nobody else has taken: 128 random bits, in hexadecimal."""
     return check.random_bytes(16).hex()
 

@@ -24,7 +24,7 @@ from typing import Any
 from discreet.errors import BadParameter, LedgerError
 from discreet.ledger import chain
 
-__all__ = ["Change", "Description", "changes", "refuse_another"]
+__all__ = ["Change", "Description", "list_changes", "refuse_another"]
 
 #: What is the same in every version of a data set, and what a person calls it.
 _FIXED = {
@@ -36,6 +36,10 @@ _FIXED = {
 }
 #: What may change, and says nothing about what a question means: where knowledge and rows come from.
 _ORIGIN = ("source", "within")
+
+
+#: What `Dataset.public_description` returns, or a description that was made of it already.
+Facts = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -59,12 +63,12 @@ class Description:
     facts: Mapping[str, Any]
 
     @classmethod
-    def of(cls, facts: Any) -> Description:
+    def of(cls, facts: object) -> Description:
         """From a mapping, or from a description that was made already."""
         if isinstance(facts, Description):
             return facts
         if not isinstance(facts, Mapping):
-            raise _no_mapping(facts)
+            raise _no_mapping_error(facts)
         plain = _plain(facts)
         return cls(chain.canonical(plain), plain)
 
@@ -108,26 +112,26 @@ def refuse_another(known: Iterable[Description], new: Description) -> None:
     discreet.errors.LedgerError: DP608 ...
     """
     for old in known:
-        refused = [change for change in changes(old, new) if change.refused]
+        refused = [change for change in list_changes(old, new) if change.refused]
         if refused:
-            raise _another(old, refused)
+            raise _other_description_error(old, refused)
 
 
-def changes(old: Description, new: Description) -> list[Change]:
+def list_changes(old: Description, new: Description) -> list[Change]:
     """How the new description differs from the old one; between different data sets only what may not be."""
-    found = list(_exposed(old, new))
+    found = list(_exposed_tables(old, new))
     if old.is_about_the_data_of(new):
-        found += _of_the_unit(old, new)
+        found += _unit_changes(old, new)
     if old.name != new.name:
         return [*found, Change(f"the data set is {new.name}, not {old.name}")]
-    return [*found, *_of_the_words(old, new), *_of_the_tables(old, new)]
+    return [*found, *_word_changes(old, new), *_table_changes(old, new)]
 
 
-def _of_the_unit(old: Description, new: Description) -> Iterator[Change]:
+def _unit_changes(old: Description, new: Description) -> Iterator[Change]:
     for name, words in _FIXED.items():
         was, is_now = old.facts.get(name), new.facts.get(name)
         if was != is_now:
-            yield Change(f"{words} is {_shown(is_now)}, not {_shown(was)}", refused=True)
+            yield Change(f"{words} is {_text_of(is_now)}, not {_text_of(was)}", refused=True)
     kinds = {_unit_kind(one) for one in (old, new)} - {None}
     if len(kinds) > 1:
         yield Change("the unit column has another type", refused=True)
@@ -141,7 +145,7 @@ def _unit_kind(one: Description) -> str | None:
     return next((str(kind) for kind in found if kind), None)
 
 
-def _exposed(old: Description, new: Description) -> Iterator[Change]:
+def _exposed_tables(old: Description, new: Description) -> Iterator[Change]:
     """Tables that were private, and are public now: their rows would be shown as they are."""
     places = old.lies(private=True)
     for name, table in new.tables.items():
@@ -151,14 +155,14 @@ def _exposed(old: Description, new: Description) -> Iterator[Change]:
             yield Change(f"table {name} is public, and its rows were private", refused=True)
 
 
-def _of_the_words(old: Description, new: Description) -> Iterator[Change]:
+def _word_changes(old: Description, new: Description) -> Iterator[Change]:
     for name in sorted({*old.facts, *new.facts} - {*_FIXED, "tables", "name"}):
         was, is_now = old.facts.get(name), new.facts.get(name)
         if was != is_now:
-            yield Change(f"{name} is {_shown(is_now)}, not {_shown(was)}")
+            yield Change(f"{name} is {_text_of(is_now)}, not {_text_of(was)}")
 
 
-def _of_the_tables(old: Description, new: Description) -> Iterator[Change]:
+def _table_changes(old: Description, new: Description) -> Iterator[Change]:
     for name in sorted({*old.tables, *new.tables}):
         was, is_now = old.tables.get(name), new.tables.get(name)
         if was is None:
@@ -166,10 +170,10 @@ def _of_the_tables(old: Description, new: Description) -> Iterator[Change]:
         elif is_now is None:
             yield Change(f"table {name} is gone")
         elif was != is_now:
-            yield from _of_a_table(name, was, is_now)
+            yield from _changes_of_table(name, was, is_now)
 
 
-def _of_a_table(name: str, was: Mapping[str, Any], is_now: Mapping[str, Any]) -> Iterator[Change]:
+def _changes_of_table(name: str, was: Mapping[str, Any], is_now: Mapping[str, Any]) -> Iterator[Change]:
     for key in sorted({*was, *is_now} - {"columns"}):
         if was.get(key) != is_now.get(key):
             moved = f"table {name} lies elsewhere" if key in _ORIGIN else f"table {name}: {key} has changed"
@@ -182,18 +186,18 @@ def _of_a_table(name: str, was: Mapping[str, Any], is_now: Mapping[str, Any]) ->
         elif after is None:
             yield Change(f"column {name}.{column} is gone")
         elif before != after:
-            yield from _of_a_column(f"{name}.{column}", before, after)
+            yield from _changes_of_column(f"{name}.{column}", before, after)
 
 
-def _of_a_column(where: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
+def _changes_of_column(where: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
     for key in sorted({*before, *after}):
         was, is_now = before.get(key), after.get(key)
         if was != is_now:
-            words = "its categories are others" if key == "categories" else f"{key} is {_shown(is_now)}"
+            words = "its categories are others" if key == "categories" else f"{key} is {_text_of(is_now)}"
             yield Change(f"column {where}: {words}", alters=key not in _ORIGIN)
 
 
-def _shown(value: Any) -> str:
+def _text_of(value: Any) -> str:
     return "none" if value is None or value == "" else str(value)
 
 
@@ -207,17 +211,17 @@ def _plain(value: Any) -> Any:
     return value if finite and (value is None or isinstance(value, bool | int | float | str)) else str(value)
 
 
-def _another(old: Description, refused: list[Change]) -> LedgerError:
+def _other_description_error(old: Description, refused: list[Change]) -> LedgerError:
     said = "; ".join(change.words for change in refused)
     return LedgerError(
         "DP608",
         f"this ledger was charged for another description of {old.name or 'its data'}: {said}.",
-        why="its limit bounds the loss of those who were protected before; answers that protect others add up to no promise.",
-        fix=f"go on with what this ledger protects:  {_as_before(old)}",
+        why="its limit bounds the loss of those who were protected before; answers that protect others do not add up to one guarantee.",
+        fix=f"go on with what this ledger protects:  {_protect_argument(old)}",
     )
 
 
-def _as_before(old: Description) -> str:
+def _protect_argument(old: Description) -> str:
     """The arguments of `dp.open` that state whom the ledger protects."""
     facts = old.facts
     more = [f'relation="{facts["relation"]}"'] if facts.get("relation") == "replace" else []
@@ -235,7 +239,7 @@ def _as_before(old: Description) -> str:
     return f"protect={unit}" + (f"   with {', '.join(private)} private" if private else "")
 
 
-def _no_mapping(given: Any) -> BadParameter:
+def _no_mapping_error(given: object) -> BadParameter:
     return BadParameter(
         "DP104",
         f"a description is a mapping, not {type(given).__name__}.",

@@ -36,19 +36,20 @@ from typing import Any
 
 from discreet.errors import BadParameter
 from discreet.exact import exactly, float_above, float_below
-from discreet.ledger import embed, pinned
-from discreet.ledger.embed import Lane
-from discreet.ledger.lanes import Amount, Cost, Row, State, about, menu, read_amount
-from discreet.ledger.left import LaneLeft, Left
-from discreet.ledger.limit import Limit, Shortage, as_guarantee, how_many_like, over_budget, pay
+from discreet.ledger import pinned, pricing
+from discreet.ledger.asker import NOBODY, Asker
+from discreet.ledger.budget import Budget, TrackBudget
+from discreet.ledger.costs import Amount, Cost, CostRow, State, menu, near_float, read_amount
+from discreet.ledger.limit import Limit, Shortage, as_guarantee, how_many_like, over_budget_error, pay_row
+from discreet.ledger.pricing import Track
 from discreet.privacy import constructors as make
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Unit
 
 _THEOREMS = {
-    "lanes": "one δ account, a free pure lane and one Rényi lane of fixed order (Feldman, Zrnic 2021; Lécuyer 2021)",
+    "lanes": "one δ account, a free pure track and one Rényi track of fixed order (Feldman, Zrnic 2021; Lécuyer 2021)",
     "basic": "basic composition: ε and δ add under any adaptivity (Rogers et al. 2016, Lemma 3.5)",
-    "renyi": "one δ account and one Rényi lane of fixed order (Feldman, Zrnic 2021; Whitehouse et al. 2023)",
+    "renyi": "one δ account and one Rényi track of fixed order (Feldman, Zrnic 2021; Whitehouse et al. 2023)",
     "pure": "greatest losses add under any adaptivity",
     "zcdp": "approximate zCDP filter (Feldman, Zrnic 2021; Whitehouse et al. 2023)",
     "gdp": "Gaussian filter (Smith, Thakurta 2022; Koskela et al. 2023)",
@@ -77,7 +78,7 @@ class Filter(Limit):
     epsilon: Fraction | None
     delta: Fraction
     leak: Fraction
-    lanes: tuple[Lane, ...]
+    tracks: tuple[Track, ...]
 
     def __post_init__(self) -> None:
         if not _is_proved(self):
@@ -94,7 +95,7 @@ class Filter(Limit):
 
     def guarantee_for(self, unit: Unit) -> Guarantee:
         words = {"unit": unit.protects, "relation": unit.relation}
-        (first, *_) = self.lanes
+        (first, *_) = self.tracks
         if first.kind == "mu2":
             return make.gaussian(noise_below(first.total), **words)
         if self.epsilon is not None:
@@ -102,40 +103,42 @@ class Filter(Limit):
         return make.approximate_concentrated(float_above(self.leak), float_above(first.total), **words)
 
     def describe(self) -> list[str]:
-        lines = [f"All answers together keep {self._said}, whatever is asked next and however it is chosen."]
+        lines = [
+            f"All answers together keep {self._amount_words}, whatever is asked next and however it is chosen."
+        ]
         if self.leak:
             lines.append(f"Mechanisms may fail with probability {float(self.leak):g} in all.")
-        lines += [f"{_words(lane)}: up to {float(lane.total):.6g}." for lane in self.lanes]
-        if len(self.lanes) > 1:
+        lines += [f"{_track_words(track)}: up to {float(track.total):.6g}." for track in self.tracks]
+        if len(self.tracks) > 1:
             lines.append(
-                "One of these lanes has to stay open; a lane that is overdrawn once is closed for good."
+                "At least one of these tracks has to stay within its total; a track that has exceeded it is closed for good."
             )
-        if any(lane.kind == "renyi" for lane in self.lanes):
+        if any(track.kind == "renyi" for track in self.tracks):
             lines.append(f"For Gaussian noise that is ρ = {float(self.shown_rho):.4g} in all.")
         return [*lines, f"Why it holds: {self.theorem}."]
 
     @property
-    def _said(self) -> str:
+    def _amount_words(self) -> str:
         if self.epsilon is None:
-            (lane,) = self.lanes
-            size = math.sqrt(lane.total) if lane.kind == "mu2" else float(lane.total)
-            return f"{'μ' if lane.kind == 'mu2' else 'ρ'} = {size:g}"
+            (track,) = self.tracks
+            size = math.sqrt(track.total) if track.kind == "mu2" else float(track.total)
+            return f"{'μ' if track.kind == 'mu2' else 'ρ'} = {size:g}"
         return f"ε = {float(self.epsilon):g}" + (f" at δ = {float(self.delta):g}" if self.delta else "")
 
     @property
-    def former(self) -> Limit | None:
-        from discreet.ledger.asked import former_split
+    def former_limit(self) -> Limit | None:
+        from discreet.ledger.filter_choice import former_filter
 
-        return former_split(self)
+        return former_filter(self)
 
     @property
     def shown_rho(self) -> Fraction:
         """The budget of the Rényi lane as a ρ, the measure in which Gaussian noise is priced: B/α."""
-        (lane,) = [lane for lane in self.lanes if lane.kind == "renyi"]
-        return lane.total / Fraction(lane.order)
+        (track,) = [track for track in self.tracks if track.kind == "renyi"]
+        return track.total / Fraction(track.order)
 
     def start(self) -> State:
-        return State(dict.fromkeys(("delta", *(lane.name for lane in self.lanes)), Fraction(0)))
+        return State(dict.fromkeys(("delta", *(track.name for track in self.tracks)), Fraction(0)))
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -143,70 +146,75 @@ class Filter(Limit):
         return frozenset(self.start())
 
     @property
-    def account(self) -> embed.Account:
+    def account(self) -> pricing.DeltaAccount:
         """The δ account, and how much of it one answer may take beyond what it needs."""
         if self.epsilon is None:
-            return embed.Account(self.leak, self.leak)
+            return pricing.DeltaAccount(self.leak, self.leak)
         step = min(_STEP * self.delta, self.leak)
         if self.sort == "basic":
-            return embed.Account(self.leak, step, whole=True)
+            return pricing.DeltaAccount(self.leak, step, whole=True)
         last = _LAST * self.leak
-        return embed.Account(self.leak, step, last if last > _LAST * step else Fraction(0))
+        return pricing.DeltaAccount(self.leak, step, last if last > _LAST * step else Fraction(0))
 
     def cost(self, guarantee: Guarantee) -> Cost:
-        return menu(list(embed.offers(as_guarantee(guarantee), self.lanes, self.account)))
+        return menu(list(pricing.cost_rows(as_guarantee(guarantee), self.tracks, self.account)))
 
-    def capacity(self, cost: Cost, share: Fraction = _WHOLE) -> Amount:
+    def capacity(self, cost: Cost, fraction: Fraction = _WHOLE) -> Amount:
         """How many answers at that cost an untouched filter, or that share of it, admits if all are paid in one way."""
-        return max((self._copies(row, share) for row in self._rows(cost)), default=Fraction(0))
+        return max((self._copies(row, fraction) for row in self._rows(cost)), default=Fraction(0))
 
-    def _copies(self, row: Row, share: Fraction) -> Amount:
-        leaks = _times(row.amounts["delta"], share * self.leak)
-        return min(leaks, max(_times(row.amounts[lane.name], share * lane.total) for lane in self.lanes))
+    def _copies(self, row: CostRow, fraction: Fraction) -> Amount:
+        leaks = _how_often(row.amounts["delta"], fraction * self.leak)
+        return min(
+            leaks, max(_how_often(row.amounts[track.name], fraction * track.total) for track in self.tracks)
+        )
 
-    def _rows(self, cost: Cost) -> list[Row]:
+    def _rows(self, cost: Cost) -> list[CostRow]:
         """The rows in our own measures, of those that several filters may be paid with."""
-        return list(cost.by_names.get(self.names, ()))
+        return list(cost.rows_by_names.get(self.names, ()))
 
     def admit(
         self,
         state: State,
         cost: Cost,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> State:
-        found = self.after(state, cost)
+        found = self.pay_best(state, cost)
         if found is None:
-            raise over_budget(self.left(state), self.shortage(state, cost))
+            raise over_budget_error(self.budget(state), self.shortage(state, cost))
         return found[0]
 
-    def after(self, state: State, cost: Cost, share: Fraction = _WHOLE) -> tuple[State, Row] | None:
+    def pay_best(self, state: State, cost: Cost, fraction: Fraction = _WHOLE) -> tuple[State, CostRow] | None:
         """The state after the best row that fits into that share of every lane, and the row; None if none fits."""
-        usual, rest = cost.parted.get(self.names) or self._parted(cost)
-        return self._roomiest(state, usual, share) or self._roomiest(state, rest, share)
+        usual, rest = cost.split_rows.get(self.names) or self._split_rows(cost)
+        return self._pay_roomiest(state, usual, fraction) or self._pay_roomiest(state, rest, fraction)
 
-    def _parted(self, cost: Cost) -> tuple[list[Row], list[Row]]:
+    def _split_rows(self, cost: Cost) -> tuple[list[CostRow], list[CostRow]]:
         """The rows to pay with, and those of last resort."""
         rows = self._rows(cost) or list(cost.rows)
-        usual = [row for row in rows if not embed.is_last(row)]
-        return cost.parted.setdefault(self.names, (usual, [row for row in rows if embed.is_last(row)]))
+        usual = [row for row in rows if not pricing.is_last_resort(row)]
+        return cost.split_rows.setdefault(
+            self.names, (usual, [row for row in rows if pricing.is_last_resort(row)])
+        )
 
-    def _roomiest(self, state: State, rows: list[Row], share: Fraction) -> tuple[State, Row] | None:
-        best: tuple[list[Amount], State, Row] | None = None
-        contenders = rows if len(rows) == 1 else self._contenders(state, rows, share)
+    def _pay_roomiest(
+        self, state: State, rows: list[CostRow], fraction: Fraction
+    ) -> tuple[State, CostRow] | None:
+        best: tuple[list[Amount], State, CostRow] | None = None
+        contenders = rows if len(rows) == 1 else self._contenders(state, rows, fraction)
         if len(contenders) == 1:
-            paid = pay(state, contenders[0])
-            return (paid, contenders[0]) if self._is_open(paid, share) else None
+            paid = pay_row(state, contenders[0])
+            return (paid, contenders[0]) if self._is_open(paid, fraction) else None
         for row in contenders:
-            paid = pay(state, row)
-            room = self._room(paid, share)
+            paid = pay_row(state, row)
+            room = self._room(paid, fraction)
             if room and (best is None or room > best[0]):
                 best = room, paid, row
         return (best[1], best[2]) if best else None
 
-    def _contenders(self, state: State, rows: list[Row], share: Fraction) -> list[Row]:
+    def _contenders(self, state: State, rows: list[CostRow], fraction: Fraction) -> list[CostRow]:
         """The rows without those that are so clearly beaten that floats can tell; who decides among these decides among all.
 
         Why it holds: floats are right to 2⁻⁵³ of themselves, and what is spent is rounded up by at most 2⁻¹²⁸, which is 3e-14
@@ -214,87 +222,98 @@ class Filter(Limit):
         more, the path is closed by far more than 1e-9. A row that is closed looks no roomier than 1e-13, an open one
         no less roomy than -1e-13. What is left out is closed for sure, or less roomy than another open row.
         """
-        leak, totals = self._about_totals if share is _WHOLE else self._about(share)
+        leak, totals = self._about_totals if fraction is _WHOLE else self._about(fraction)
         sizes = [total for _, total in totals] + ([leak] if leak else [])
         if min(sizes) < _SMALLEST or max(sizes) > _GREATEST:
             return rows
-        spent = {name: about(of) for name, of in state.items()}
+        spent = {name: near_float(of) for name, of in state.items()}
         rooms = [_about_room(spent, row, leak, totals) for row in rows]
         sure = max((room for room in rooms if room is not None), default=-math.inf) - _CLEARLY
         return [row for row, room in zip(rows, rooms, strict=True) if room is None or room >= sure]
 
-    def _about(self, share: Fraction) -> tuple[float, list[tuple[str, float]]]:
+    def _about(self, fraction: Fraction) -> tuple[float, list[tuple[str, float]]]:
         """The account and every lane, as floats."""
-        return about(share * self.leak), [(lane.name, about(share * lane.total)) for lane in self.lanes]
+        return near_float(fraction * self.leak), [
+            (track.name, near_float(fraction * track.total)) for track in self.tracks
+        ]
 
     @cached_property
     def _about_totals(self) -> tuple[float, list[tuple[str, float]]]:
         return self._about(_WHOLE)
 
-    def _is_open(self, state: State, share: Fraction) -> bool:
+    def _is_open(self, state: State, fraction: Fraction) -> bool:
         """Whether the account and some lane are not overdrawn."""
-        if share is _WHOLE:
+        if fraction is _WHOLE:
             leaked = state["delta"]
             return (not leaked or leaked <= self.leak) and any(
-                state[one.name] <= one.total for one in self.lanes
+                state[one.name] <= one.total for one in self.tracks
             )
-        return bool(self._room(state, share))
+        return bool(self._room(state, fraction))
 
-    def shortage(self, state: State, cost: Cost, share: Fraction = _WHOLE) -> Shortage:
+    def shortage(self, state: State, cost: Cost, fraction: Fraction = _WHOLE) -> Shortage:
         """What an answer lacks that does not fit: δ, if no row fits the account; loss, if none fits a lane."""
-        rows, room = self._rows(cost), share * self.leak - state["delta"]
+        rows, room = self._rows(cost), fraction * self.leak - state["delta"]
         parts = [
-            _part(lane, row, share * lane.total - state[lane.name]) for row in rows for lane in self.lanes
+            _part(track, row, fraction * track.total - state[track.name])
+            for row in rows
+            for track in self.tracks
         ]
         part = max(parts, default=0.0)
         return Shortage(
             needed=min((row.amounts["delta"] for row in rows), default=Fraction(0)),
-            left=max(Fraction(0), room),
+            remaining=max(Fraction(0), room),
             loss_part=part if part < 1 else None,
         )
 
-    def _room(self, state: State, share: Fraction) -> list[Amount]:
+    def _room(self, state: State, fraction: Fraction) -> list[Amount]:
         """What is left of each open path, the roomiest first; none if all are closed.
 
         A path is the δ account with one lane. Its room is the product of what is left of both, as shares: so much δ
         is given for a smaller loss as that loss is worth, and no more.
         """
-        leaked = 1 - _ratio(state["delta"], share * self.leak)
-        lanes = (1 - _ratio(state[lane.name], share * lane.total) for lane in self.lanes)
-        return sorted((leaked * lane for lane in lanes if leaked >= 0 and lane >= 0), reverse=True)
+        leaked = 1 - _ratio(state["delta"], fraction * self.leak)
+        tracks = (1 - _ratio(state[track.name], fraction * track.total) for track in self.tracks)
+        return sorted((leaked * track for track in tracks if leaked >= 0 and track >= 0), reverse=True)
 
-    def fullness(self, state: State, share: Fraction = _WHOLE) -> Amount:
+    def fullness(self, state: State, fraction: Fraction = _WHOLE) -> Amount:
         """How full the emptiest path is: 0 untouched, 1 just full, more if all are closed."""
-        leaked = _ratio(state["delta"], share * self.leak)
-        return max(leaked, min(_ratio(state[lane.name], share * lane.total) for lane in self.lanes))
+        leaked = _ratio(state["delta"], fraction * self.leak)
+        return max(leaked, min(_ratio(state[track.name], fraction * track.total) for track in self.tracks))
 
-    def left(
+    def budget(
         self,
         state: State,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
-    ) -> Left:
+    ) -> Budget:
         used = min(1.0, float(self.fullness(state)))
-        return Left(self.shown(state), used, partial(how_many_like, self.admit, state, self.cost))
+        return Budget(self.track_budgets(state), used, partial(how_many_like, self.admit, state, self.cost))
 
-    def shown(self, state: State, share: Fraction = _WHOLE, whose: str = "") -> tuple[LaneLeft, ...]:
+    def track_budgets(
+        self, state: State, fraction: Fraction = _WHOLE, whose: str = ""
+    ) -> tuple[TrackBudget, ...]:
         """The running totals against that share of every lane."""
-        account = [LaneLeft(f"{whose}δ", share * self.leak, state["delta"])] if self.leak else []
-        lanes = [LaneLeft(whose + _words(lane), share * lane.total, state[lane.name]) for lane in self.lanes]
-        return (*account, *lanes)
+        account = [TrackBudget(f"{whose}δ", fraction * self.leak, state["delta"])] if self.leak else []
+        tracks = [
+            TrackBudget(whose + _track_words(track), fraction * track.total, state[track.name])
+            for track in self.tracks
+        ]
+        return (*account, *tracks)
 
     def fields(self) -> dict[str, Any]:
-        lanes = [{"kind": lane.kind, "total": str(lane.total), "order": lane.order} for lane in self.lanes]
+        tracks = [
+            {"kind": track.kind, "total": str(track.total), "order": track.order} for track in self.tracks
+        ]
         asked = None if self.epsilon is None else str(self.epsilon)
         constants = {"sort": self.sort, "epsilon": asked, "delta": str(self.delta), "leak": str(self.leak)}
-        return {**constants, "lanes": lanes}
+        return {**constants, "lanes": tracks}
 
     @classmethod
-    def read(cls, fields: Mapping[str, Any]) -> Filter:
-        lanes = tuple(
-            Lane(lane["kind"], _ratio_of(lane["total"]), float(lane["order"])) for lane in fields["lanes"]
+    def from_fields(cls, fields: Mapping[str, Any]) -> Filter:
+        tracks = tuple(
+            Track(track["kind"], _ratio_of(track["total"]), float(track["order"]))
+            for track in fields["lanes"]
         )
         asked = fields["epsilon"]
         return cls(
@@ -302,7 +321,7 @@ class Filter(Limit):
             epsilon=None if asked is None else _ratio_of(asked),
             delta=_ratio_of(fields["delta"]),
             leak=_ratio_of(fields["leak"]),
-            lanes=lanes,
+            tracks=tracks,
         )
 
 
@@ -316,7 +335,7 @@ def noise_below(squared_mu: Fraction) -> float:
 
 def _is_proved(limit: Filter) -> bool:
     """Whether the budgets give what was asked for, by the theorem of the kind; computed afresh."""
-    kinds = tuple(lane.kind for lane in limit.lanes)
+    kinds = tuple(track.kind for track in limit.tracks)
     shapes = {
         "lanes": ("epsilon", "renyi"),
         "renyi": ("renyi",),
@@ -325,60 +344,60 @@ def _is_proved(limit: Filter) -> bool:
         "zcdp": ("rho",),
         "gdp": ("mu2",),
     }
-    if shapes.get(limit.sort) != kinds or any(lane.total <= 0 for lane in limit.lanes):
+    if shapes.get(limit.sort) != kinds or any(track.total <= 0 for track in limit.tracks):
         return False
     if not 0 <= limit.leak <= limit.delta < 1:
         return False
     if limit.epsilon is None:
         return limit.sort in ("zcdp", "gdp") and limit.delta == limit.leak
-    return limit.epsilon > 0 and all(_keeps(limit, lane, limit.epsilon) for lane in limit.lanes)
+    return limit.epsilon > 0 and all(_keeps(limit, track, limit.epsilon) for track in limit.tracks)
 
 
-def _keeps(limit: Filter, lane: Lane, epsilon: Fraction) -> bool:
+def _keeps(limit: Filter, track: Track, epsilon: Fraction) -> bool:
     """Whether a lane that is filled to the brim stays within (ε, δ)."""
-    if lane.kind == "epsilon":
-        return lane.total <= epsilon
+    if track.kind == "epsilon":
+        return track.total <= epsilon
     if limit.delta <= limit.leak:
         return False
-    if lane.kind == "mu2":
-        noise = make.gaussian(noise_below(lane.total))
+    if track.kind == "mu2":
+        noise = make.gaussian(noise_below(track.total))
         return not limit.leak and noise.implies(
             make.approximate(float_below(epsilon), float_below(limit.delta))
         )
     rest = (limit.delta - limit.leak) / (1 - limit.leak)
-    if lane.kind == "renyi":
-        return lane.order > 1 and pinned.holds(epsilon, rest, lane.order, lane.total)
+    if track.kind == "renyi":
+        return track.order > 1 and pinned.holds(epsilon, rest, track.order, track.total)
     order = pinned.best_order(epsilon, rest)
-    return pinned.holds(epsilon, rest, order, lane.total * Fraction(order))
+    return pinned.holds(epsilon, rest, order, track.total * Fraction(order))
 
 
 def _about_room(
-    spent: Mapping[str, float], row: Row, leak: float, totals: list[tuple[str, float]]
+    spent: Mapping[str, float], row: CostRow, leak: float, totals: list[tuple[str, float]]
 ) -> float | None:
     """The room of the roomiest path after a row, to nine digits; -inf if all are clearly closed, None if floats cannot say."""
-    more, lane = row.floats, -math.inf
+    more, track = row.floats, -math.inf
     if spent.keys() != more.keys():
         return None
     for name, total in totals:
         room = 1 - (spent[name] + more[name]) / total
-        lane = max(lane, room)
+        track = max(track, room)
     leaked = spent["delta"] + more["delta"]
     if not leak:
-        return None if leaked else lane
+        return None if leaked else track
     free = 1 - leaked / leak
-    return -math.inf if free < -_CLEARLY or lane < -_CLEARLY else free * lane
+    return -math.inf if free < -_CLEARLY or track < -_CLEARLY else free * track
 
 
-def _part(lane: Lane, row: Row, room: Amount) -> float:
+def _part(track: Track, row: CostRow, room: Amount) -> float:
     """How much of the ε of an answer would fit into a lane, about: losses are ε or, in the other measures, like ε²."""
-    needed = row.amounts[lane.name]
+    needed = row.amounts[track.name]
     if room <= 0 or needed == math.inf:
         return 0.0
     part = 1.0 if needed <= room else float(room / needed)
-    return part if lane.kind == "epsilon" else math.sqrt(part)
+    return part if track.kind == "epsilon" else math.sqrt(part)
 
 
-def _times(amount: Amount, total: Amount) -> Amount:
+def _how_often(amount: Amount, total: Amount) -> Amount:
     """How often an amount goes into a total."""
     if amount == 0:
         return math.inf
@@ -398,10 +417,10 @@ def _ratio_of(text: str) -> Fraction:
     return Fraction(amount)
 
 
-def _words(lane: Lane) -> str:
+def _track_words(track: Track) -> str:
     return {
-        "epsilon": "pure lane (ε)",
-        "renyi": f"Rényi lane of order {lane.order:g}",
-        "rho": "concentrated lane (ρ)",
-        "mu2": "Gaussian lane (μ²)",
-    }[lane.kind]
+        "epsilon": "pure track (ε)",
+        "renyi": f"Rényi track of order {track.order:g}",
+        "rho": "concentrated track (ρ)",
+        "mu2": "Gaussian track (μ²)",
+    }[track.kind]

@@ -5,7 +5,7 @@ A `KeyboardInterrupt` can come between any two steps of Python, also inside `fin
 manager that is written in Python: a generator that was interrupted while it was entered never ends. So what has to be
 undone here is a function that is called, and never a block that is left.
 
-**Guarantee.** After `holding` the lock is released, and after `settled` the ending has run whole, wherever one exception
+**Guarantee.** After `run_holding` the lock is released, and after `run_then_end` the ending has run whole, wherever one exception
 came in between.
 """
 
@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-def holding(lock: AbstractContextManager[Any], work: Callable[[], T]) -> T:
+def run_holding(lock: AbstractContextManager[Any], work: Callable[[], T]) -> T:
     """Do some work under a lock that is written in C.
 
     On one line: between the last line of a block and the release of its lock there would be a place for an interrupt.
@@ -26,7 +26,7 @@ def holding(lock: AbstractContextManager[Any], work: Callable[[], T]) -> T:
     with lock: return work()  # fmt: skip  # noqa: E701
 
 
-def settled(work: Callable[[], T], end: Callable[[], object]) -> T:
+def run_then_end(work: Callable[[], T], end: Callable[[], object]) -> T:
     """Do some work, and then end it, whatever happens; the ending is run twice, because the first may be interrupted."""
     try:
         try:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from discreet.ledger.allocations import AllocatedLimit
 from discreet.ledger.limit import Limit
 from discreet.ledger.odometer import Odometer
-from discreet.ledger.plan import Plan
-from discreet.ledger.shares import Shared
-from discreet.ledger.window import Windowed
+from discreet.ledger.plan import PlannedLimit
+from discreet.ledger.window import WindowedLimit
 
 __all__ = ["ASSERTED", "ENFORCED", "NOT_COVERED", "layers", "rows_words"]
 
@@ -34,14 +34,14 @@ def layers(
 ) -> list[dict[str, Any]]:
     """The five layers, the most visible one first; `forgets` says that the ledger is in memory only.
 
-    `description` is the one that is shown, `described` what `versions.described` found of it in the rows.
+    `description` is the one that is shown, `described` what `versions.describe_versions` found of it in the rows.
     """
     found: dict[str, Iterator[Line]] = {
-        "Privacy loss and unit": _loss(limit, description, described),
-        "Algorithms and correctness": _algorithms(description, described, released),
-        "Security and side channels": _security(forgets=forgets),
-        "Access control": _access(limit),
-        "Data collection": _collection(),
+        "Privacy loss and unit": _loss_lines(limit, description, described),
+        "Algorithms and correctness": _algorithm_lines(description, described, released),
+        "Security and side channels": _security_lines(forgets=forgets),
+        "Access control": _access_lines(limit),
+        "Data collection": _collection_lines(),
     }
     return [
         {"layer": name, "lines": [dict(zip(("what", "mark", "words"), line, strict=True)) for line in lines]}
@@ -49,14 +49,14 @@ def layers(
     ]
 
 
-def _loss(
+def _loss_lines(
     limit: Limit, description: Mapping[str, Any] | None, described: Mapping[str, Any]
 ) -> Iterator[Line]:
     if isinstance(limit, Odometer):
         yield "ε and δ", NOT_COVERED, "there is no limit; the ledger only says how far the loss has come."
     else:
         yield "ε and δ", ENFORCED, f"the ledger refuses what would exceed the limit ({limit.theorem})."
-    if isinstance(limit, Plan):
+    if isinstance(limit, PlannedLimit):
         yield (
             "adaptive questions",
             ENFORCED,
@@ -64,11 +64,11 @@ def _loss(
         )
     else:
         yield "adaptive questions", ENFORCED, "questions and their prices may depend on earlier answers."
-    if isinstance(limit, Windowed):
-        yield _lifetime(limit)
+    if isinstance(limit, WindowedLimit):
+        yield _lifetime_line(limit)
     yield "unit", ENFORCED, "every charge was stated for this unit and this relation; others are refused."
-    yield from _described(described)
-    yield from _units(description, described["versions"])
+    yield from _description_lines(described)
+    yield from _unit_lines(description, described["versions"])
     yield (
         "one ledger",
         ASSERTED,
@@ -76,7 +76,7 @@ def _loss(
     )
 
 
-def _lifetime(limit: Windowed) -> Line:
+def _lifetime_line(limit: WindowedLimit) -> Line:
     if limit.lifetime is None:
         return "lifetime", NOT_COVERED, f"the limit renews every {limit.length}; nothing bounds a lifetime."
     if isinstance(limit.lifetime, Odometer):
@@ -88,20 +88,20 @@ def _lifetime(limit: Windowed) -> Line:
     return "lifetime", ENFORCED, f"the limit renews every {limit.length}, and a second one bounds a lifetime."
 
 
-def _described(described: Mapping[str, Any]) -> Iterator[Line]:
+def _description_lines(described: Mapping[str, Any]) -> Iterator[Line]:
     """Whether the rows say for which data they were charged."""
     named = sum(version["charges"] for version in described["versions"])
     if named:
         yield (
             "description",
             ENFORCED,
-            f"{_charges(named)} made under a description in the ledger; another unit, bound or relation is refused.",
+            f"{_charges_were(named)} made under a description in the ledger; another unit, bound or relation is refused.",
         )
     if described["not_recorded"]:
         yield (
             "not recorded",
             ASSERTED,
-            f"{_charges(described['not_recorded'])} made without a description: the unit column is not recorded.",
+            f"{_charges_were(described['not_recorded'])} made without a description: the unit column is not recorded.",
         )
     if described["given"] == "not recorded":
         yield (
@@ -111,20 +111,22 @@ def _described(described: Mapping[str, Any]) -> Iterator[Line]:
         )
 
 
-def _charges(count: int) -> str:
+def _charges_were(count: int) -> str:
     return "1 charge was" if count == 1 else f"{count} charges were"
 
 
-def _units(description: Mapping[str, Any] | None, versions: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
+def _unit_lines(
+    description: Mapping[str, Any] | None, versions: Sequence[Mapping[str, Any]]
+) -> Iterator[Line]:
     """Who one unit is, for each data set."""
     used = {version["dataset"]: version for version in versions if version["charges"]}
     if not used:
-        yield _unit(description, "")
+        yield _unit_line(description, "")
     for name, version in used.items():
-        yield _unit(version, f" in {name}" if len(used) > 1 else "")
+        yield _unit_line(version, f" in {name}" if len(used) > 1 else "")
 
 
-def _unit(description: Mapping[str, Any] | None, where: str) -> Line:
+def _unit_line(description: Mapping[str, Any] | None, where: str) -> Line:
     if description is None or "column" not in description:
         words = "what one person adds to the data is what the charges were stated for."
     elif description["column"] is None:
@@ -134,20 +136,20 @@ def _unit(description: Mapping[str, Any] | None, where: str) -> Line:
     return f"who that is{where}", ASSERTED, words
 
 
-def _algorithms(
+def _algorithm_lines(
     description: Mapping[str, Any] | None,
     described: Mapping[str, Any],
     released: Sequence[Mapping[str, Any]],
 ) -> Iterator[Line]:
     inside = sum(1 for line in released if line["in_session"])
     outside = len(released) - inside
-    yield from _drawn(inside, outside)
+    yield from _noise_lines(inside, outside)
     yield (
         "accounting",
         ENFORCED,
         "exact ratios, rounded against the curator; recomputed for this statement from the stored mechanisms.",
     )
-    yield from _stated(outside, released)
+    yield from _outside_lines(outside, released)
     if description is None:
         yield (
             "bounds",
@@ -155,11 +157,11 @@ def _algorithms(
             "no description was given: how much one unit can change an answer is taken from the charges.",
         )
         return
-    yield from _contribution(description, described)
-    yield from _bounds(description, described)
+    yield from _contribution_lines(description, described)
+    yield from _bound_lines(description, described)
 
 
-def _drawn(inside: int, outside: int) -> Iterator[Line]:
+def _noise_lines(inside: int, outside: int) -> Iterator[Line]:
     """Who drew the noise, and when: enforced only of what a session charged and drew itself."""
     if not inside:
         nothing = "no charge was drawn in a session." if outside else "nothing was charged yet."
@@ -183,10 +185,10 @@ def _drawn(inside: int, outside: int) -> Iterator[Line]:
     )
 
 
-def _stated(outside: int, released: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
+def _outside_lines(outside: int, released: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
     """Charges whose guarantee was not computed from a description."""
     if outside:
-        what = _charges(outside)
+        what = _charges_were(outside)
         yield (
             "drawn elsewhere",
             ASSERTED,
@@ -206,7 +208,7 @@ def _stated(outside: int, released: Sequence[Mapping[str, Any]]) -> Iterator[Lin
         )
 
 
-def _contribution(description: Mapping[str, Any], described: Mapping[str, Any]) -> Iterator[Line]:
+def _contribution_lines(description: Mapping[str, Any], described: Mapping[str, Any]) -> Iterator[Line]:
     """How many rows of one unit count: enforced where answers were computed from it, else a word of whoever gave it."""
     words = "each contributes {}; extra rows are down-weighted."
     used = {version["dataset"]: version for version in described["versions"] if version["compiled"]}
@@ -219,14 +221,14 @@ def _contribution(description: Mapping[str, Any], described: Mapping[str, Any]) 
         yield "rows of one unit", ASSERTED, told + words.format(rows_words(description["at_most"]))
 
 
-def rows_words(most: Any) -> str:
+def rows_words(most: object) -> str:
     """How many rows of one unit count."""
     if not isinstance(most, int):
         return "at most a number of rows that was found privately"
     return "at most 1 row" if most == 1 else f"at most {most} rows"
 
 
-def _bounds(description: Mapping[str, Any], described: Mapping[str, Any]) -> Iterator[Line]:
+def _bound_lines(description: Mapping[str, Any], described: Mapping[str, Any]) -> Iterator[Line]:
     columns = [
         (name, column)
         for table in description.get("tables", {}).values()
@@ -238,7 +240,11 @@ def _bounds(description: Mapping[str, Any], described: Mapping[str, Any]) -> Ite
     words = "values are clipped to the stated bounds before they are added up; nothing is read off the rows."
     compiled = sum(version["compiled"] for version in described["versions"])
     if compiled:
-        yield "clipping", ENFORCED, f"{_charges(compiled)} computed from a description in the ledger: {words}"
+        yield (
+            "clipping",
+            ENFORCED,
+            f"{_charges_were(compiled)} computed from a description in the ledger: {words}",
+        )
     else:
         yield "clipping", ASSERTED, f"no charge was computed from a description in the ledger: {words}"
     if columns:
@@ -258,7 +264,7 @@ def _bounds(description: Mapping[str, Any], described: Mapping[str, Any]) -> Ite
         yield "public tables", ASSERTED, f"{', '.join(public)} would be the same whoever is in the data."
 
 
-def _security(*, forgets: bool) -> Iterator[Line]:
+def _security_lines(*, forgets: bool) -> Iterator[Line]:
     yield (
         "refusals",
         ENFORCED,
@@ -285,16 +291,16 @@ def _security(*, forgets: bool) -> Iterator[Line]:
     yield "machine", NOT_COVERED, "memory, disks, logs and backups of the machine that holds the data."
 
 
-def _access(limit: Limit) -> Iterator[Line]:
-    inner = limit.each if isinstance(limit, Windowed) else limit
-    if isinstance(inner, Shared):
+def _access_lines(limit: Limit) -> Iterator[Line]:
+    inner = limit.each if isinstance(limit, WindowedLimit) else limit
+    if isinstance(inner, AllocatedLimit):
         kind = "reserved" if inner.reserved else "not reserved"
-        yield "shares", ENFORCED, f"analysts or projects have shares of the limit ({kind})."
+        yield "allocations", ENFORCED, f"analysts or projects have allocations of the budget ({kind})."
     yield "names", ASSERTED, "analysts are who they say; the ledger writes down the name that it is given."
     yield "the data", NOT_COVERED, "who can read the rows themselves, without this software."
 
 
-def _collection() -> Iterator[Line]:
+def _collection_lines() -> Iterator[Line]:
     yield "trust", ASSERTED, "a trusted curator holds the data as they are (central model)."
     yield (
         "collection",

@@ -18,31 +18,32 @@ from typing import Any, NoReturn, Self, TypeVar
 from discreet import check
 from discreet.errors import BadParameter, LedgerError, OverBudget
 from discreet.ledger import chain
-from discreet.ledger.chain import Row
+from discreet.ledger.asker import NOBODY, Asker
+from discreet.ledger.budget import Budget
+from discreet.ledger.chain import LedgerRow
+from discreet.ledger.costs import State
 from discreet.ledger.description import Description, refuse_another
-from discreet.ledger.lanes import State
-from discreet.ledger.left import Left
-from discreet.ledger.limit import Limit, as_guarantee, over_budget_together
+from discreet.ledger.limit import Limit, as_guarantee, batch_over_budget_error
 from discreet.ledger.opening import (
     check_belongs,
     first_description,
-    label,
-    opened,
-    stated,
-    total,
-    versions_behind,
+    ledger_facts,
+    open_store,
+    running_total,
+    validate_label,
+    versions_after,
 )
 from discreet.ledger.receipt import Entry, Receipt, entry_of
 from discreet.ledger.store import Store
 from discreet.ledger.turn import (
     Bill,
-    Subject,
+    Charge,
+    ChargeSubject,
     Turn,
-    Wanted,
-    refuse_another_use,
-    waiting,
+    pending_charge,
+    refuse_other_use,
 )
-from discreet.ledger.verify import Progress, Verification, verified
+from discreet.ledger.verify import Progress, Verification, verify_store
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.privacy.unit import Unit
 from discreet.privacy.wire import from_json
@@ -94,7 +95,7 @@ class Ledger:
         anchor: str | None = None,
         description: Description | Mapping[str, Any] | None = None,
     ) -> None:
-        self._store, about, last = opened(where, stated(limit, unit, dataset, description), anchor)
+        self._store, about, last = open_store(where, ledger_facts(limit, unit, dataset, description), anchor)
         self.id: str = about["ledger"]
         self.limit: Limit = Limit.from_dict(about["limit"])
         self.unit = Unit(**about["unit"])
@@ -110,9 +111,7 @@ class Ledger:
         *,
         question: str = "",
         key: str | None = None,
-        analyst: str | None = None,
-        project: str | None = None,
-        purpose: str | None = None,
+        asker: Asker = NOBODY,
         mechanism: str | None = None,
         private: bool = True,
         description: Description | Mapping[str, Any] | None = None,
@@ -127,21 +126,18 @@ class Ledger:
         guarantee was computed from it. `in_session` is for a `Session`, which draws what it charges; of every other charge
         a statement says that its noise is asserted.
         """
-        who = {"analyst": analyst, "project": project, "purpose": purpose}
         wanted, subject = (
-            Wanted(guarantee, question, key, mechanism),
-            Subject.of(description, compiled, in_session),
+            Charge(guarantee, question, key, mechanism),
+            ChargeSubject.of(description, compiled=compiled, in_session=in_session),
         )
-        bill = Bill.of(wanted, self.limit, self.unit, subject, private=private, **who)
+        bill = Bill.of(wanted, self.limit, self.unit, subject, asker, private=private)
         return self._in_turn(lambda turn: turn.charge(bill))
 
     def charge_all(
         self,
-        wanted: Iterable[Wanted],
+        wanted: Iterable[Charge],
         *,
-        analyst: str | None = None,
-        project: str | None = None,
-        purpose: str | None = None,
+        asker: Asker = NOBODY,
         private: bool = True,
         description: Description | Mapping[str, Any] | None = None,
         compiled: bool = False,
@@ -152,17 +148,16 @@ class Ledger:
         For each of them, in their order: the entry with the answer, if its key has one, to be shown again; else a receipt,
         whose `cost` is None if it was paid by an earlier call that was never answered. Nothing is paid twice.
         """
-        who = {"analyst": analyst, "project": project, "purpose": purpose}
-        subject = Subject.of(description, compiled, in_session)
-        bills = [Bill.of(one, self.limit, self.unit, subject, private=private, **who) for one in wanted]
+        subject = ChargeSubject.of(description, compiled=compiled, in_session=in_session)
+        bills = [Bill.of(one, self.limit, self.unit, subject, asker, private=private) for one in wanted]
 
         def charge(turn: Turn) -> list[Receipt | Entry]:
             before = turn.total
             try:
-                return [turn.held(bill) for bill in bills]
+                return [turn.charge_or_find(bill) for bill in bills]
             except OverBudget as refused:
-                left = self.limit.left(before, analyst=analyst, project=project, now=turn.now)
-                raise over_budget_together(left, refused, len(bills)) from None
+                left = self.limit.budget(before, asker=asker, now=turn.now)
+                raise batch_over_budget_error(left, refused, len(bills)) from None
 
         return self._in_turn(charge)
 
@@ -173,7 +168,7 @@ class Ledger:
         and this one must be forgotten: two answers to one question would tell more than one.
         """
         if answer is not None and not isinstance(answer, str):
-            raise _not_text(answer)
+            raise _not_text_error(answer)
         return self._in_turn(lambda turn: turn.answer(receipt, answer))
 
     def commit_all(self, answers: Iterable[tuple[Receipt, str]]) -> list[str | None]:
@@ -181,7 +176,7 @@ class Ledger:
         kept = list(answers)
         for _, answer in kept:
             if not isinstance(answer, str):
-                raise _not_text(answer)
+                raise _not_text_error(answer)
         return self._in_turn(lambda turn: [turn.answer(receipt, answer) for receipt, answer in kept])
 
     def find(
@@ -190,8 +185,7 @@ class Ledger:
         question: str | None = None,
         *,
         guarantee: Guarantee | None = None,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         description: Description | Mapping[str, Any] | None = None,
     ) -> Entry | None:
         """The committed answer for a key, which may be shown again for nothing; None if there is none.
@@ -203,8 +197,13 @@ class Ledger:
         if entry is None:
             return None
         promised = None if guarantee is None else as_guarantee(guarantee).to_json()
-        asked = {"question": question, "guarantee": promised, "analyst": analyst, "project": project}
-        refuse_another_use(entry, asked, self.versions(), description)
+        asked = {
+            "question": question,
+            "guarantee": promised,
+            "analyst": asker.analyst,
+            "project": asker.project,
+        }
+        refuse_other_use(entry, asked, self.versions(), description)
         return entry if entry.kind == "committed" else None
 
     def find_for_all(self, key: str) -> Entry | None:
@@ -213,20 +212,20 @@ class Ledger:
         return entry if entry is not None and entry.kind == "committed" else None
 
     def _under(self, key: str) -> Entry | None:
-        row = self._store.answered(label(key=key)) or self._store.asked(key)
+        row = self._store.answer_for_key(validate_label("key", key)) or self._store.first_with_key(key)
         return None if row is None else entry_of(row)
 
-    def waiting(self, key: str) -> Receipt | None:
+    def find_pending(self, key: str) -> Receipt | None:
         """What `charge_all` has charged under a key and nobody has answered: asking again answers it for nothing."""
-        return waiting(self._store, label(key=key))
+        return pending_charge(self._store, validate_label("key", key))
 
     # --- looking -------------------------------------------------------------------------------------
 
-    def left(self, analyst: str | None = None, project: str | None = None) -> Left:
-        """What is left of the limit, or of somebody's share of it, and how many more answers like the last one fit."""
-        left = self.limit.left(self.spent, analyst=analyst, project=project, now=chain.now())
+    def budget(self, asker: Asker = NOBODY) -> Budget:
+        """What is spent and what remains of the budget, or of the asker's allocation, and how many more answers like the last one fit."""
+        left = self.limit.budget(self.spent, asker=asker, now=chain.now())
         last = len(self) - 1
-        return replace(left, last=_last_charge(self._store, last, analyst, project))
+        return replace(left, last=_last_charge(self._store, last, asker))
 
     @property
     def where(self) -> str:
@@ -235,7 +234,7 @@ class Ledger:
 
     @property
     def spent(self) -> State:
-        """The exact totals, by lane."""
+        """The exact totals, by accounting track."""
         return self._total(*self._store.alone(self._last))
 
     def entries(self) -> Iterator[Entry]:
@@ -254,7 +253,7 @@ class Ledger:
 
     def _look_for_versions(self) -> dict[str, Description]:
         last = self._store.last().number
-        self._versions |= versions_behind(self._store, self._about, self._looked)
+        self._versions |= versions_after(self._store, self._about, self._looked)
         self._looked = last
         return dict(self._versions)
 
@@ -263,7 +262,7 @@ class Ledger:
         """Everything that was charged, as one guarantee; None if nothing was.
 
         **Guarantee.** It describes what was run. Its views hold if the parameters of every charge were fixed in advance (as under
-        `Limit.plan`); where they were chosen in view of earlier answers, what holds is the limit's own claim.
+        `Limit.plan`); where they were chosen in view of earlier answers, what holds is the limit's own guarantee.
         """
         charged = Counter(entry.guarantee for entry in self.entries() if entry.kind == "reserved")
         parts = [(from_json(wire), count) for wire, count in charged.items() if wire is not None]
@@ -280,16 +279,16 @@ class Ledger:
 
         `progress(done, all)` is called now and then with numbers of rows.
         """
-        return verified(self._store, self.limit, anchor, rows, progress)
+        return verify_store(self._store, self.limit, anchor, rows, progress)
 
     def export(self) -> Iterator[str]:
         """The whole book as lines of JSON; `body` is the text whose SHA-256 is `hash`."""
         for row in self._store.rows():
-            chain.read(row)
+            chain.read_row(row)
             yield chain.canonical({"body": row.body, "hash": row.hash, "answer": chain.answer_of(row)})
 
     def describe(self) -> list[str]:
-        """What is promised, to whom, and what is left, in sentences."""
+        """What is guaranteed, to whom, and what remains, in sentences."""
         forgets = ["It is kept in memory, and forgets everything when this process ends."]
         return [
             f"The ledger {self.where} protects {self.unit}"
@@ -297,7 +296,7 @@ class Ledger:
             *(forgets if self.where == ":memory:" else []),
             *self.limit.describe(),
             f"It has {len(self)} rows.",
-            *str(self.left()).splitlines(),
+            *str(self.budget()).splitlines(),
         ]
 
     def __repr__(self) -> str:
@@ -325,7 +324,7 @@ class Ledger:
             refuse_another(self.versions().values(), Description.of(description))
         unit_of = {"protects": self.unit.protects, "relation": self.unit.relation}
         about = {"limit": self.limit.to_dict(), "unit": unit_of, "dataset": self.dataset or dataset}
-        check_belongs(about, stated(limit, unit, dataset))
+        check_belongs(about, ledger_facts(limit, unit, dataset))
 
     # --- a handle, not a value -------------------------------------------------------------------------
 
@@ -342,7 +341,7 @@ class Ledger:
     @staticmethod
     def no_copies() -> LedgerError:
         """The refusal to copy or pickle this, or whatever holds it."""
-        return _no_copies()
+        return _no_copies_error()
 
     def __reduce__(self) -> NoReturn:
         raise self.no_copies()
@@ -358,7 +357,7 @@ class Ledger:
     def _in_turn(self, work: Callable[[Turn], T]) -> T:
         """Do some work when it is our turn to write; what it wrote is on disk when this returns."""
 
-        def write() -> tuple[T, Row]:
+        def write() -> tuple[T, LedgerRow]:
             last, body = self._last()
             turn = Turn(self._store, self.limit, last, self._total(last, body), self.versions())
             turn.made_with = frozenset(first_description(self._about))
@@ -368,31 +367,35 @@ class Ledger:
         self._seen = max(self._seen, (last.number, last.hash))
         return found
 
-    def _last(self) -> tuple[Row, dict[str, Any]]:
+    def _last(self) -> tuple[LedgerRow, dict[str, Any]]:
         """The last row and what it says; refused if the book no longer holds what this process saw in it before."""
         row = self._store.last()
-        body = chain.read(row, whole=False)
+        body = chain.read_row(row, whole=False)
         number, known = self._seen
         seen = row if row.number == number else self._store.at(number)
         if row.number < number or seen is None or seen.hash != known:
-            raise chain.damaged("it was put back to an earlier state while it was in use.")
+            raise chain.damaged_error("it was put back to an earlier state while it was in use.")
         self._seen = row.number, row.hash
         return row, body
 
-    def _total(self, row: Row, body: Mapping[str, Any]) -> State:
-        return total(self.limit, row.number, body["state"])
+    def _total(self, row: LedgerRow, body: Mapping[str, Any]) -> State:
+        return running_total(self.limit, row.number, body["state"])
 
 
-def _last_charge(store: Store, last: int, analyst: str | None, project: str | None) -> Guarantee | None:
-    """The guarantee of the last charge, among the latest rows; of somebody with a share only their own."""
+def _last_charge(store: Store, last: int, asker: Asker) -> Guarantee | None:
+    """The guarantee of the last charge, among the latest rows; of somebody with an allocation only their own."""
     rows = (store.at(number) for number in range(last, max(0, last - _LATEST), -1))
     for entry in (entry_of(row) for row in rows if row is not None and row.kind == "reserved"):
-        if analyst in (None, entry.analyst) and project in (None, entry.project) and entry.guarantee:
+        if (
+            asker.analyst in (None, entry.analyst)
+            and asker.project in (None, entry.project)
+            and entry.guarantee
+        ):
             return from_json(entry.guarantee)
     return None
 
 
-def _not_text(answer: Any) -> BadParameter:
+def _not_text_error(answer: object) -> BadParameter:
     return BadParameter(
         "DP104",
         f"an answer is kept as text, not as {type(answer).__name__}.",
@@ -402,7 +405,7 @@ def _not_text(answer: Any) -> BadParameter:
     )
 
 
-def _no_copies() -> LedgerError:
+def _no_copies_error() -> LedgerError:
     return LedgerError(
         "DP607",
         "a ledger, or something that holds one, was about to be copied or pickled.",

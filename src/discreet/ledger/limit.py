@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A limit: how much may be spent on one data set, and which theorem makes the sum of it a promise.
+"""A limit: how much may be spent on one data set, and which theorem makes the sum of it a guarantee.
 
 A trade-off curve says what a mechanism reveals. It is not something to pay with: if the next question, and how much is
-spent on it, may depend on the answers so far, then "compose what was run and stop when the curve is crossed" promises
+spent on it, may depend on the answers so far, then "compose what was run and stop when the curve is crossed" claims
 more than it keeps (docs/explain/spending.md runs the counterexample). So spending has its own type:
 
 - `Limit.filter(epsilon, delta)`: what is asked, and at what price, may depend on all earlier answers.
@@ -26,8 +26,9 @@ from typing import Any, ClassVar, Self
 from discreet import check
 from discreet.errors import BadDescription, BadParameter, DiscreetError, OverBudget
 from discreet.exact import bisect_whole
-from discreet.ledger.lanes import Amount, Cost, Row, State, unreadable
-from discreet.ledger.left import Left
+from discreet.ledger.asker import NOBODY, Asker
+from discreet.ledger.budget import Budget
+from discreet.ledger.costs import Amount, Cost, CostRow, Number, State, unreadable_error
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Unit
 
@@ -43,7 +44,7 @@ class Limit(ABC):
     """How much may be spent; see the module docstring.
 
     **Guarantee.** Whatever an analyst asks, in whatever order and however it depends on earlier answers, as long as each
-    question was admitted before its noise was drawn, all answers together keep `claim` (by `theorem`). A refusal is a
+    question was admitted before its noise was drawn, all answers together keep `guarantee` (by `theorem`). A refusal is a
     function of what was charged before, never of the data, and costs nothing.
 
     What would break it: drawing before charging, giving back what was charged, or pricing a mechanism by anything
@@ -54,7 +55,7 @@ class Limit(ABC):
     >>> state = limit.start()
     >>> for _ in range(10):
     ...     state = limit.admit(state, limit.cost(privacy.pure(0.1)))
-    >>> limit.left(state).like(privacy.pure(0.1)), limit.claim
+    >>> limit.budget(state).like(privacy.pure(0.1)), limit.guarantee
     (0, pure(epsilon=1.0))
     """
 
@@ -65,7 +66,7 @@ class Limit(ABC):
     def __init_subclass__(cls) -> None:
         Limit.readers[cls.kind] = cls
 
-    def __new__(cls, *_: Any, **__: Any) -> Self:
+    def __new__(cls, *_: object, **__: object) -> Self:
         if cls is Limit:
             raise BadParameter(
                 "DP107",
@@ -78,20 +79,20 @@ class Limit(ABC):
     @property
     @abstractmethod
     def theorem(self) -> str:
-        """Why the promise holds."""
+        """Why the guarantee holds."""
 
     @abstractmethod
     def guarantee_for(self, unit: Unit) -> Guarantee | None:
-        """What holds at the end for one such unit; None if nothing is promised of the whole."""
+        """What holds at the end for one such unit; None if nothing is guaranteed for the whole."""
 
     @property
-    def claim(self) -> Guarantee | None:
+    def guarantee(self) -> Guarantee | None:
         """What holds at the end, for a record added or removed; the ledger states it for its own unit."""
         return self.guarantee_for(Unit())
 
     @abstractmethod
     def describe(self) -> list[str]:
-        """What is promised, in plain sentences."""
+        """What is guaranteed, in plain sentences."""
 
     @abstractmethod
     def start(self) -> State:
@@ -101,12 +102,12 @@ class Limit(ABC):
         """Whether a stored state has an amount for everything that this limit counts."""
         return state.keys() >= self.start().keys()
 
-    def along(self, cost: Cost, state: State) -> Cost:
+    def open_ways(self, cost: Cost, state: State) -> Cost:
         """A cost without the ways that are not open to whoever has come to that state."""
         return cost
 
     @property
-    def former(self) -> Limit | None:
+    def former_limit(self) -> Limit | None:
         """What earlier releases made of the same call, with the same claim; None if they made the same."""
         return None
 
@@ -120,33 +121,31 @@ class Limit(ABC):
         state: State,
         cost: Cost,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> State:
         """The state after paying, in the way after which most is left; `OverBudget` if none fits.
 
-        `analyst` and `project` name whose shares are charged; `now` is the public time, for limits with windows.
+        `asker` names whose allocations are charged; `now` is the public time, for limits with windows.
         """
 
     @abstractmethod
-    def left(
+    def budget(
         self,
         state: State,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
-    ) -> Left:
-        """What is left, for people."""
+    ) -> Budget:
+        """What is spent and what remains, for people."""
 
     @abstractmethod
     def fields(self) -> dict[str, Any]:
-        """The constants of the limit, as JSON; `read` takes them back."""
+        """The constants of the limit, as JSON; `from_fields` takes them back."""
 
     @classmethod
     @abstractmethod
-    def read(cls, fields: Mapping[str, Any]) -> Limit:
+    def from_fields(cls, fields: Mapping[str, Any]) -> Limit:
         """The limit with these constants, which are proved again before they are believed."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -166,46 +165,60 @@ class Limit(ABC):
             fields = dict(data)
             version, kind = fields.pop("discreet"), fields.pop("limit")
             if isinstance(version, int) and version > VERSION:
-                raise _from_the_future(version)
-            return Limit.readers[kind].read(fields)
+                raise _newer_version_error(version)
+            return Limit.readers[kind].from_fields(fields)
         except BadDescription:
             raise
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, DiscreetError) as error:
-            raise unreadable("a limit") from error
+            raise unreadable_error("a limit") from error
 
     # --- the three ways to make one ------------------------------------------------------------------
 
     @staticmethod
     @check.arguments
     def filter(
-        epsilon: Any = None,
-        delta: Any = None,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
         *,
-        rho: Any = None,
-        mu: Any = None,
+        rho: Number | None = None,
+        mu: Number | None = None,
         kind: str | None = None,
-        leaks: Any = None,
+        leaks: Number | None = None,
         expects: Iterable[Guarantee] | None = None,
-        analysts: Mapping[str, Any] | None = None,
-        projects: Mapping[str, Any] | None = None,
+        analysts: Mapping[str, Number] | None = None,
+        projects: Mapping[str, Number] | None = None,
         reserved: bool = False,
         window: str | None = None,
         lifetime: Limit | None = None,
     ) -> Limit:
-        """A limit on adaptive spending: (ε, δ), or ε alone, or ρ, or μ; see `discreet.ledger.filters`.
+        """A limit on adaptive spending: (ε, δ), or ε alone, or ρ, or μ.
 
-        Of (ε, δ) some δ pays for mechanisms that may fail, as key selection does, and the rest for Rényi accounting. The first
-        charge decides how much (`discreet.ledger.candidates`), or `expects`, a list of guarantees that you expect to
-        ask for in turn, or `leaks`, the share itself, as `leaks=0.75`. `kind="basic"` adds up ε and δ and nothing else.
+        Part of δ pays for mechanisms that may fail, as key selection does; the rest is for Rényi accounting.
+        The first charge decides how δ is split. `leaks=0.75` fixes the fraction for failures, and
+        `expects`, a list of guarantees that you will ask for in turn, chooses it. `kind="basic"` adds up ε
+        and δ and nothing else. `analysts` and `projects` map names to allocations, each a fraction of the
+        budget; with `reserved=True` nobody is refused because of what others spent. `window` ("month")
+        renews the limit by the calendar, under a `lifetime` limit.
 
-        `analysts` and `projects` give shares of it; `window` renews it by the calendar, under a `lifetime` limit.
+        **Guarantee.** All answers together keep the parameters that were given, even if every question and
+        its price depend on earlier answers.
+
+        Why it holds: costs add up in exact ratios, and each kind of filter has its theorem
+        (`discreet.ledger.filters`; Rogers et al. 2016; Feldman, Zrnic 2021; Whitehouse et al. 2023).
+        What would break it: answers about the same people that are not charged here.
+
+        >>> limit = Limit.filter(epsilon=1, delta=1e-6)
+        >>> limit.guarantee
+        approximate(epsilon=1.0, delta=1e-06)
         """
-        from discreet.ledger.kinds import assembled
+        from discreet.ledger.filter_choice import make_filter
+        from discreet.ledger.kinds import build_limit
 
-        return assembled(
-            {"epsilon": epsilon, "delta": delta, "rho": rho, "mu": mu, "kind": kind, "leaks": leaks},
-            expects=expects,
-            shares={"analyst": analysts, "project": projects},
+        return build_limit(
+            make_filter(
+                epsilon=epsilon, delta=delta, rho=rho, mu=mu, kind=kind, leaks=leaks, expects=expects
+            ),
+            allocations={"analyst": analysts, "project": projects},
             reserved=reserved,
             window=window,
             lifetime=lifetime,
@@ -214,40 +227,65 @@ class Limit(ABC):
     @staticmethod
     @check.arguments
     def plan(slots: Guarantee, within: Guarantee | None = None) -> Limit:
-        """Slots fixed in advance, used in any order; see `discreet.ledger.plan`."""
-        from discreet.ledger.plan import planned
+        """Slots fixed in advance, used in any order; `within` is a guarantee that they must keep together.
 
-        return planned(slots, within)
+        **Guarantee.** All answers together keep the composition of the slots, with its whole curve. Order
+        and use of the slots may depend on earlier answers.
+
+        Why it holds: products of dominating pairs dominate adaptive compositions (Zhu, Dong, Wang 2022,
+        Theorem 10). What would break it: a slot whose noise is chosen after an answer was seen.
+
+        >>> from discreet import privacy
+        >>> limit = Limit.plan(5 * privacy.gaussian(10.0), within=privacy.approximate(1, 1e-6))
+        >>> limit.budget(limit.start()).like(privacy.gaussian(12.0))
+        5
+        """
+        from discreet.ledger.plan import make_plan
+
+        return make_plan(slots, within)
 
     @staticmethod
     @check.arguments
-    def odometer(delta: Any, rho: Any = 0.1) -> Limit:
-        """No limit, and the (ε, δ) that was reached, at all times at once; see `discreet.ledger.odometer`."""
-        from discreet.ledger.odometer import odometer
+    def odometer(delta: Number, rho: Number = 0.1) -> Limit:
+        """No limit, but the (ε, δ) that was reached at any time; `rho` is the total at which ε is tight.
 
-        return odometer(delta, rho)
+        **Guarantee.** At whatever moment it is read, all answers so far are (ε, δ)-private with the ε that
+        `describe` and the budget of a ledger show. Only the δ of mechanisms that may fail is limited.
+
+        Why it holds: Ville's inequality for a supermartingale (`discreet.ledger.odometer`; Rogers et al.
+        2016). What would break it: to read ε as a bound on the loss itself.
+
+        >>> from discreet import privacy
+        >>> limit = Limit.odometer(delta=1e-6)
+        >>> state = limit.admit(limit.start(), limit.cost(privacy.gaussian(noise=20.0)))
+        >>> print(limit.budget(state).notes[0])
+        all answers so far: ε = 1.30429 at δ = 1e-06
+        """
+        from discreet.ledger.odometer import make_odometer
+
+        return make_odometer(delta, rho)
 
 
-def as_guarantee(guarantee: Any) -> Guarantee:
+def as_guarantee(guarantee: object) -> Guarantee:
     """A guarantee, and nothing that is only like one."""
     if isinstance(guarantee, Guarantee):
         return guarantee
     raise BadParameter(
         "DP104",
         f"a limit prices guarantees, not {type(guarantee).__name__}.",
-        why="what an answer costs follows from what its mechanism promises.",
+        why="what an answer costs follows from the guarantee of its mechanism.",
         fix="privacy.pure(0.1)   or  privacy.laplace(scale=10)",
     )
 
 
-def pay(state: State, row: Row) -> State:
+def pay_row(state: State, row: CostRow) -> State:
     """The state with the row's amounts added; both have to be of one limit."""
     if state.keys() == row.amounts.keys():
         return state.plus(row.amounts)
-    raise another_limit()
+    raise another_limit_error()
 
 
-def another_limit() -> BadParameter:
+def another_limit_error() -> BadParameter:
     """The error for amounts that do not belong together."""
     return BadParameter(
         "DP107",
@@ -259,67 +297,79 @@ def another_limit() -> BadParameter:
 
 @dataclass(frozen=True)
 class Shortage:
-    """What an answer lacks: the δ that it needs at least and the δ that is left; and, if its loss fits no lane, about how
-    much of its ε would.
+    """What an answer lacks: the δ that it needs at least, the δ that remains, and the fraction of its ε that
+    would fit about, if its loss fits no track.
     """
 
     needed: Amount
-    left: Amount
+    remaining: Amount
     loss_part: float | None = None
 
     @property
     def delta(self) -> bool:
         """Whether δ does not fit."""
-        return self.needed > self.left
+        return self.needed > self.remaining
 
 
-def over_budget_together(left: Left, refused: OverBudget, many: int) -> OverBudget:
-    """The refusal of several answers of which one, after those before it, was refused; of one answer its own."""
-    if many == 1:
+def over_budget_error(budget: Budget, short: Shortage | None = None) -> OverBudget:
+    """The refusal of one query: it names what does not fit, and its fix changes that."""
+    details = "; ".join(map(str, budget.tracks))
+    if short is not None and short.delta:
+        needed, remaining = (
+            round_digits(short.needed, ROUND_CEILING),
+            round_digits(short.remaining, ROUND_FLOOR),
+        )
+        what = f"this query needs δ = {needed}, but only {remaining} of the budget's δ remains (details: {details})."
+        error = _over_limit_error(what, _delta_fix(short))
+    else:
+        error = _over_limit_error(
+            f"this query does not fit the remaining budget (details: {details}).", _EPSILON_FIX
+        )
+    if short is not None:
+        error.delta_part = float(short.remaining / short.needed) if short.delta else None
+        error.loss_part = short.loss_part
+    return error
+
+
+def batch_over_budget_error(budget: Budget, refused: OverBudget, count: int) -> OverBudget:
+    """The refusal of a batch of queries of which one, after those before it, was refused; of one query its own."""
+    if count == 1:
         return refused
-    error = over_budget(left, subject="these answers together")
-    if refused.delta_part is not None:
-        error.what = error.what.replace("do not fit what is left", "need more δ than is left")
-        error.fix = (
-            "ask with a smaller delta, or for fewer of them together:  session.budget()  says what remains."
+    details = "; ".join(map(str, budget.tracks))
+    if refused.delta_part is None:
+        error = _over_limit_error(
+            f"these queries together do not fit the remaining budget (details: {details}).", _EPSILON_FIX
+        )
+    else:
+        error = _over_limit_error(
+            f"these queries together need more δ than remains of the budget's δ (details: {details}).",
+            _BATCH_FIX,
         )
     error.delta_part, error.loss_part = refused.delta_part, refused.loss_part
     return error
 
 
-def over_budget(left: Left, short: Shortage | None = None, subject: str = "this answer") -> OverBudget:
-    """The refusal: it names what does not fit, and its fix changes that."""
-    details = "; ".join(map(str, left.lanes))
-    does = f"{subject} {'do' if subject.endswith('together') else 'does'}"
-    what = f"{does} not fit what is left ({details})."
-    fix = "ask with a smaller epsilon (more noise), or less often:  session.budget()  and  discreet budget  say what remains."
-    if short is not None and short.delta:
-        need = "need" if subject.endswith("together") else "needs"
-        what = (
-            f"{subject} {need} δ = {rounded(short.needed, ROUND_CEILING)}, but only "
-            f"{rounded(short.left, ROUND_FLOOR)} of the budget's δ remains ({details})."
-        )
-        fix = _less_delta(short)
-    refused = OverBudget(
+_EPSILON_FIX = "ask with a smaller epsilon (more noise), or less often:  session.budget()  and  discreet budget  say what remains."
+_BATCH_FIX = "ask with a smaller delta, or for fewer of them together:  session.budget()  says what remains."
+
+
+def _over_limit_error(what: str, fix: str) -> OverBudget:
+    return OverBudget(
         "DP601",
         what,
-        why="with it, all answers together would reveal more than the limit promises.",
+        why="with it, all answers together would reveal more than the limit guarantees.",
         fix=fix,
     )
-    if short is not None:
-        refused.delta_part = float(short.left / short.needed) if short.delta else None
-        refused.loss_part = short.loss_part
-    return refused
 
 
-def _less_delta(short: Shortage) -> str:
+def _delta_fix(short: Shortage) -> str:
     smaller = ", and a smaller epsilon" if short.loss_part is not None else ""
-    if short.left * _HARDLY < short.needed:
+    if short.remaining * _HARDLY < short.needed:
         return f"ask without delta, with the keys declared in the description or listed in the question{smaller}."
-    return f"ask with  delta={rounded(short.left, ROUND_FLOOR)}  or less{smaller}."
+    return f"ask with  delta={round_digits(short.remaining, ROUND_FLOOR)}  or less{smaller}."
 
 
-def rounded(amount: Amount, towards: str) -> str:
+def round_digits(amount: Amount, towards: str) -> str:
     """Three digits of an amount, rounded up or down."""
     exact = (
         Decimal(amount.numerator) / Decimal(amount.denominator)
@@ -363,7 +413,7 @@ def _fits(admit: Callable[[State, Cost], State], state: State, cost: Cost) -> bo
     return True
 
 
-def _from_the_future(version: int) -> BadDescription:
+def _newer_version_error(version: int) -> BadDescription:
     return BadDescription(
         "DP402",
         f"this limit has version {version}, and this release reads up to {VERSION}.",

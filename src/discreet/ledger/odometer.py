@@ -32,17 +32,18 @@ from typing import Any
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.exact import binary_above, exactly
-from discreet.ledger import embed
-from discreet.ledger.embed import Lane
-from discreet.ledger.lanes import GRID, Amount, Cost, Row, State, ceiling, menu, read_amount
-from discreet.ledger.left import LaneLeft, Left
-from discreet.ledger.limit import Limit, Shortage, as_guarantee, over_budget, pay
+from discreet.ledger import pricing
+from discreet.ledger.asker import NOBODY, Asker
+from discreet.ledger.budget import Budget, TrackBudget
+from discreet.ledger.costs import GRID, Amount, Cost, CostRow, Number, State, ceiling, menu, read_amount
+from discreet.ledger.limit import Limit, Shortage, as_guarantee, over_budget_error, pay_row
+from discreet.ledger.pricing import Track
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Unit
 
-#: The lanes have no end; these totals only say what counts as dear.
-_LANES = (Lane("epsilon", Fraction(1)), Lane("rho", Fraction(1)))
-#: The share of δ that pays for mechanisms which may fail, and what it was in earlier releases.
+#: The tracks have no end; these totals only say what counts as dear.
+_LANES = (Track("epsilon", Fraction(1)), Track("rho", Fraction(1)))
+#: The fraction of δ that pays for mechanisms which may fail, and what it was in earlier releases.
 _LEAK, _FORMER_LEAK = Fraction(3, 4), Fraction(1, 10)
 #: In shares of this part of δ answers take δ on themselves; a last resort takes that part of the account.
 _STEP, _LAST = Fraction(1, 10), Fraction(4, 5)
@@ -50,7 +51,7 @@ _STEP, _LAST = Fraction(1, 10), Fraction(4, 5)
 
 @dataclass(frozen=True)
 class Odometer(Limit):
-    """Sums without a limit; `rate` is λ, `leaks` the share of δ for mechanisms that may fail."""
+    """Sums without a limit; `rate` is λ, `leaks` the fraction of δ for mechanisms that may fail."""
 
     kind = "odometer"
 
@@ -72,13 +73,13 @@ class Odometer(Limit):
         return "Ville's inequality for e^{λL - λ(λ+1)R}; greatest losses add"
 
     def guarantee_for(self, unit: Unit) -> None:
-        """Nothing is promised of the whole: it has no end."""
+        """None: the whole has no end, so nothing is guaranteed for it."""
 
     def describe(self) -> list[str]:
         line = f"{float(1 + self.rate):.4g}·Σρ + {float(self.constant):.4g}"
         return [
-            f"At every moment all answers so far together are (ε, δ)-private at δ = {float(self.delta):g}, with the less of Σε and",
-            f"{line} as ε. That holds whenever somebody looks. Nothing is too dear.",
+            f"At every moment all answers so far together are (ε, δ)-private at δ = {float(self.delta):g}, where ε is the smaller of Σε and",
+            f"{line}. This holds at whatever moment it is read. No question is refused for its ε.",
             f"Mechanisms may fail with probability {float(self.leak):g} in all.",
             f"Why it holds: {self.theorem}.",
         ]
@@ -89,12 +90,12 @@ class Odometer(Limit):
         return self.leaks * self.delta
 
     @property
-    def _account(self) -> embed.Account:
+    def _account(self) -> pricing.DeltaAccount:
         step, last = min(_STEP * self.delta, self.leak), _LAST * self.leak
-        return embed.Account(self.leak, step, last if last > _LAST * step else Fraction(0))
+        return pricing.DeltaAccount(self.leak, step, last if last > _LAST * step else Fraction(0))
 
     @property
-    def former(self) -> Limit:
+    def former_limit(self) -> Limit:
         return replace(self, leaks=_FORMER_LEAK)
 
     @cached_property
@@ -105,31 +106,30 @@ class Odometer(Limit):
             return ceiling(Fraction(log + Decimal("1e-28")), GRID)
 
     def start(self) -> State:
-        return State(dict.fromkeys(("delta", *(lane.name for lane in _LANES)), Fraction(0)))
+        return State(dict.fromkeys(("delta", *(track.name for track in _LANES)), Fraction(0)))
 
     def cost(self, guarantee: Guarantee) -> Cost:
-        return menu(list(embed.offers(as_guarantee(guarantee), _LANES, self._account)))
+        return menu(list(pricing.cost_rows(as_guarantee(guarantee), _LANES, self._account)))
 
     def admit(
         self,
         state: State,
         cost: Cost,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> State:
-        usual = [row for row in cost.rows if not embed.is_last(row)]
+        usual = [row for row in cost.rows if not pricing.is_last_resort(row)]
         after = self._within(state, usual) or self._within(state, cost.rows)
         if not after:
             needed = min(row.amounts["delta"] for row in cost.rows)
             short = Shortage(needed, self.leak - state["delta"])
-            raise over_budget(self.left(state), short)
+            raise over_budget_error(self.budget(state), short)
         # the account is finite, so it is kept for those that need it
         return min(after, key=lambda paid: (paid["delta"] > state["delta"], self._least(paid)))
 
-    def _within(self, state: State, rows: Sequence[Row]) -> list[State]:
-        return [paid for row in rows if (paid := pay(state, row))["delta"] <= self.leak]
+    def _within(self, state: State, rows: Sequence[CostRow]) -> list[State]:
+        return [paid for row in rows if (paid := pay_row(state, row))["delta"] <= self.leak]
 
     def _least(self, state: State) -> Amount:
         line = state["rho"] * (1 + self.rate) + self.constant
@@ -139,21 +139,20 @@ class Odometer(Limit):
         """The ε at δ of everything so far, at all times at once; rounded up."""
         return binary_above(self._least(state))
 
-    def left(
+    def budget(
         self,
         state: State,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
-    ) -> Left:
-        lanes = (
-            LaneLeft("δ", self.leak, state["delta"]),
-            LaneLeft("ε", math.inf, state["epsilon"]),
-            LaneLeft("ρ", math.inf, state["rho"]),
+    ) -> Budget:
+        tracks = (
+            TrackBudget("δ", self.leak, state["delta"]),
+            TrackBudget("ε", math.inf, state["epsilon"]),
+            TrackBudget("ρ", math.inf, state["rho"]),
         )
         note = f"all answers so far: ε = {self.bound(state):.6g} at δ = {float(self.delta):g}"
-        return Left(lanes, lanes[0].spent_fraction, partial(self._count, state), (note,))
+        return Budget(tracks, tracks[0].spent_fraction, partial(self._count, state), (note,))
 
     def _count(self, state: State, guarantee: Guarantee) -> float:
         room = self.leak - state["delta"]
@@ -165,13 +164,13 @@ class Odometer(Limit):
         return {"delta": str(self.delta), "rate": str(self.rate), **split}
 
     @classmethod
-    def read(cls, fields: Mapping[str, Any]) -> Odometer:
+    def from_fields(cls, fields: Mapping[str, Any]) -> Odometer:
         stated = {"leaks": str(_FORMER_LEAK), **fields}
         delta, rate, leaks = (read_amount(stated[name]) for name in ("delta", "rate", "leaks"))
         return cls(Fraction(delta), Fraction(rate), Fraction(leaks))
 
 
-def odometer(delta: Any, rho: Any) -> Odometer:
+def make_odometer(delta: Number, rho: Number) -> Odometer:
     """See `Limit.odometer`; `rho` is where the line is to be tight.
 
     >>> from discreet import privacy

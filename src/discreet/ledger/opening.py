@@ -19,10 +19,10 @@ from typing import Any
 
 from discreet.errors import BadParameter, DiscreetError, LedgerError
 from discreet.ledger import chain
-from discreet.ledger.chain import Row
-from discreet.ledger.chance import name_of_its_own
+from discreet.ledger.chain import LedgerRow
+from discreet.ledger.chance import random_name
+from discreet.ledger.costs import State
 from discreet.ledger.description import Description, refuse_another
-from discreet.ledger.lanes import State
 from discreet.ledger.limit import Limit
 from discreet.ledger.receipt import entry_of
 from discreet.ledger.sqlite import SQLite
@@ -36,31 +36,35 @@ _LONGEST = 1_000_000
 _EXAMPLES = {"key": "monday", "analyst": "ana", "project": "wards", "question": "how many?"}
 
 
-def opened(where: Any, given: Mapping[str, Any], anchor: str | None) -> tuple[Store, dict[str, Any], Row]:
+def open_store(
+    where: Any, given: Mapping[str, Any], anchor: str | None
+) -> tuple[Store, dict[str, Any], LedgerRow]:
     """The store, what its first row says, and its last row; made first, if need be, with what was given."""
     if anchor is not None:
-        hexadecimal(anchor)
+        validate_anchor(anchor)
     store = store_at(where)
-    return store.alone(lambda: _opened(store, given, anchor, where))
+    return store.alone(lambda: _open_store(store, given, anchor, where))
 
 
-def _opened(
-    store: Store, given: Mapping[str, Any], anchor: str | None, where: Any
-) -> tuple[Store, dict[str, Any], Row]:
+def _open_store(
+    store: Store, given: Mapping[str, Any], anchor: str | None, where: object
+) -> tuple[Store, dict[str, Any], LedgerRow]:
     if not store.exists():
         if anchor is not None:
-            raise chain.damaged("there is none, and the anchor says that there was one.")
+            raise chain.damaged_error("there is none, and the anchor says that there was one.")
         store.make(_first_row(given, where))
         if not store.exists():
-            raise chain.damaged("it was removed as soon as it was made.")
+            raise chain.damaged_error("it was removed as soon as it was made.")
     store.check()
-    last = _unbroken(store)
-    about = _first(store)
-    total(Limit.from_dict(about["limit"]), last.number, chain.read(last, whole=False)["state"])
-    check_described(about, store, given)
+    last = _check_chain(store)
+    about = _read_first_row(store)
+    running_total(Limit.from_dict(about["limit"]), last.number, chain.read_row(last, whole=False)["state"])
+    check_description(about, store, given)
     check_belongs(about, given)
     if anchor is not None and not store.has(anchor):
-        raise chain.damaged("it does not hold the row of this anchor: it was put back, cut off or exchanged.")
+        raise chain.damaged_error(
+            "it does not hold the row of this anchor: it was put back, cut off or exchanged."
+        )
     return store, about, last
 
 
@@ -72,23 +76,23 @@ def check_belongs(about: Mapping[str, Any], given: Mapping[str, Any]) -> None:
             and about[name] != given[name]
             and not (name == "limit" and _is_former(about, given))
         ):
-            raise _belongs_elsewhere(name, about, given)
+            raise _other_ledger_error(name, about, given)
 
 
-def check_described(about: Mapping[str, Any], store: Store, given: Mapping[str, Any]) -> None:
+def check_description(about: Mapping[str, Any], store: Store, given: Mapping[str, Any]) -> None:
     """Refuse a description that protects somebody else than those that the ledger was charged under."""
     if "description" in given:
-        refuse_another(versions_behind(store, about, 0).values(), Description.of(given["description"]))
+        refuse_another(versions_after(store, about, 0).values(), Description.of(given["description"]))
 
 
-def versions_behind(store: Store, about: Mapping[str, Any], looked: int) -> dict[str, Description]:
+def versions_after(store: Store, about: Mapping[str, Any], looked: int) -> dict[str, Description]:
     """The descriptions that charges behind row `looked` were first made under, by their digests.
 
     The one that a ledger was made with binds nobody before the first charge: until then a slip can be corrected.
     """
     second = store.at(1) if looked == 0 else None
     found = {} if second is None or second.kind == "described" else first_description(about)
-    for row in store.described(looked):
+    for row in store.description_rows(looked):
         later = Description.of(entry_of(row).describes)
         found[later.digest] = later
     return found
@@ -104,11 +108,11 @@ def first_description(about: Mapping[str, Any]) -> dict[str, Description]:
 
 def _is_former(about: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
     """Whether earlier releases wrote this for the same call: a ledger of theirs keeps the constants that it was made with."""
-    former = Limit.from_dict(given["limit"]).former
-    return former is not None and about["limit"] == former.to_dict()
+    former_limit = Limit.from_dict(given["limit"]).former_limit
+    return former_limit is not None and about["limit"] == former_limit.to_dict()
 
 
-def store_at(where: Any) -> Store:
+def store_at(where: object) -> Store:
     """The store at a path or an address."""
     if isinstance(where, Store):
         return where
@@ -126,9 +130,8 @@ def store_at(where: Any) -> Store:
     )
 
 
-def text(**named: Any) -> str:
-    """Some words, within reason."""
-    ((name, value),) = named.items()
+def validate_text(name: str, value: object) -> str:
+    """Some words, up to a million characters; `name` is the parameter that an error names."""
     if not isinstance(value, str):
         raise BadParameter(
             "DP104",
@@ -136,19 +139,18 @@ def text(**named: Any) -> str:
             why="it is written into the ledger, for people.",
             fix=f"{name}='{_EXAMPLES.get(name, 'visits')}'",
         )
-    return _sized(name, value, fits=len(value) <= _LONGEST, words=f"{_LONGEST} characters at most")
+    return _validate_length(name, value, fits=len(value) <= _LONGEST, words=f"{_LONGEST} characters at most")
 
 
-def label(**named: Any) -> str:
+def validate_label(name: str, value: object) -> str:
     """A name or a key: a few characters that can be printed."""
-    ((name, _),) = named.items()
-    value = text(**named)
-    return _sized(
-        name, value, fits=0 < len(value) <= 200 and value.isprintable(), words="1 to 200 printable characters"
+    label = validate_text(name, value)
+    return _validate_length(
+        name, label, fits=0 < len(label) <= 200 and label.isprintable(), words="1 to 200 printable characters"
     )
 
 
-def _sized(name: str, value: str, *, fits: bool, words: str) -> str:
+def _validate_length(name: str, value: str, *, fits: bool, words: str) -> str:
     if fits:
         return value
     raise BadParameter(
@@ -159,7 +161,7 @@ def _sized(name: str, value: str, *, fits: bool, words: str) -> str:
     )
 
 
-def hexadecimal(anchor: Any) -> str:
+def validate_anchor(anchor: object) -> str:
     """An anchor: the hash that `Ledger.anchor` returned."""
     if isinstance(anchor, str) and re.fullmatch(r"[0-9a-f]{64}", anchor):
         return anchor
@@ -171,45 +173,47 @@ def hexadecimal(anchor: Any) -> str:
     )
 
 
-def stated(limit: Any, unit: Any, dataset: Any, description: Any = None) -> dict[str, Any]:
+def ledger_facts(
+    limit: object, unit: Unit | str | None, dataset: object, description: object = None
+) -> dict[str, Any]:
     """What the caller says about the ledger, as its first row says it."""
-    said: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     if limit is not None:
         if not isinstance(limit, Limit):
             raise BadParameter(
                 "DP104",
                 f"limit must be a Limit, not {type(limit).__name__}.",
-                why="each limit names the theorem that makes its sum a promise.",
+                why="each limit names the theorem that makes its sum a guarantee.",
                 fix="limit=Limit.filter(epsilon=1, delta=1e-6)",
             )
-        said["limit"] = limit.to_dict()
+        facts["limit"] = limit.to_dict()
     if unit is not None:
         whole = unit if isinstance(unit, Unit) else Unit(unit)
-        said["unit"] = {"protects": whole.protects, "relation": whole.relation}
+        facts["unit"] = {"protects": whole.protects, "relation": whole.relation}
     if dataset is not None:
-        said["dataset"] = text(dataset=dataset)
+        facts["dataset"] = validate_text("dataset", dataset)
     if description is not None:
-        said["description"] = Description.of(description).facts
-    return said
+        facts["description"] = Description.of(description).facts
+    return facts
 
 
-def _first_row(given: Mapping[str, Any], where: Any) -> Row:
+def _first_row(given: Mapping[str, Any], where: object) -> LedgerRow:
     """The row that a new ledger begins with."""
     if "limit" not in given:
         raise LedgerError(
             "DP603",
             "there is no ledger here, and no limit was given to make one.",
             why="a ledger without a limit could not refuse anything.",
-            fix=_with_a_limit(given, where),
+            fix=_limit_fix(given, where),
         )
     unit = {"protects": "record", "relation": "add-remove"}
-    about: dict[str, Any] = {"ledger": name_of_its_own(), "unit": unit}
+    about: dict[str, Any] = {"ledger": random_name(), "unit": unit}
     about |= {"dataset": None, **given}
     state = Limit.from_dict(given["limit"]).start().to_dict()
-    return chain.following(None, "open", time=chain.now(), state=state, about=about)
+    return chain.next_row(None, "open", time=chain.now(), state=state, about=about)
 
 
-def _with_a_limit(given: Mapping[str, Any], where: Any) -> str:
+def _limit_fix(given: Mapping[str, Any], where: object) -> str:
     """The same call with a limit; an address is not repeated, since it may hold a password."""
     limit = "dp.Limit.filter(epsilon=1, delta=1e-6)"
     named = isinstance(where, str | Path) and "://" not in str(where)
@@ -219,65 +223,65 @@ def _with_a_limit(given: Mapping[str, Any], where: Any) -> str:
     return f"dp.Ledger({str(where) if named else 'visits.ledger'!r}, limit={limit})"
 
 
-def _unbroken(store: Store) -> Row:
+def _check_chain(store: Store) -> LedgerRow:
     """The last row, after the chain that leads to it was checked."""
     last = store.last()
     before = store.at(last.number - CHECKED)
     for row in store.rows(max(0, last.number - CHECKED + 1)):
-        check_link(row, chain.read(row)["previous"], before)
+        check_link(row, chain.read_row(row)["previous"], before)
         before = row
     if store.count() < last.number + 1:  # further back
-        raise chain.damaged("rows are missing.")
+        raise chain.damaged_error("rows are missing.")
     return last
 
 
-def check_link(row: Row, previous: str, before: Row | None) -> None:
+def check_link(row: LedgerRow, previous: str, before: LedgerRow | None) -> None:
     """Refuse a row that does not come right after the one before it."""
     number, known = (-1, chain.NOTHING) if before is None else (before.number, before.hash)
     if row.number != number + 1 or previous != known:
-        raise chain.damaged(f"row {row.number} does not follow the one before it.")
+        raise chain.damaged_error(f"row {row.number} does not follow the one before it.")
 
 
-def total(limit: Limit, number: int, state: Mapping[str, Any]) -> State:
+def running_total(limit: Limit, number: int, state: Mapping[str, Any]) -> State:
     """The running total that row `number` carries, with an amount for everything that the limit counts."""
     try:
         known = State.from_dict(state)
     except DiscreetError:
         known = State({})
     if not limit.knows(known):
-        raise chain.damaged(f"row {number} carries a total that cannot be read.")
+        raise chain.damaged_error(f"row {number} carries a total that cannot be read.")
     return known
 
 
-def _first(store: Store) -> dict[str, Any]:
+def _read_first_row(store: Store) -> dict[str, Any]:
     """What the first row says about the ledger."""
     row = store.at(0)
     try:
-        about: dict[str, Any] = chain.read(row)["about"] if row is not None else {}
+        about: dict[str, Any] = chain.read_row(row)["about"] if row is not None else {}
         Limit.from_dict(about["limit"])
         Unit(**about["unit"])
-        text(ledger=about["ledger"])
+        validate_text("ledger", about["ledger"])
         if about["dataset"] is not None:
-            text(dataset=about["dataset"])
+            validate_text("dataset", about["dataset"])
         first_description(about)
     except (DiscreetError, KeyError, TypeError) as error:
         if isinstance(error, DiscreetError) and error.code == "DP402":
             raise
-        raise chain.damaged("its first row does not say what it is for.") from None
+        raise chain.damaged_error("its first row does not say what it is for.") from None
     return about
 
 
-def _belongs_elsewhere(name: str, about: Mapping[str, Any], given: Mapping[str, Any]) -> LedgerError:
+def _other_ledger_error(name: str, about: Mapping[str, Any], given: Mapping[str, Any]) -> LedgerError:
     words = {"limit": "another limit", "unit": "another unit", "dataset": "another data set"}[name]
     return LedgerError(
         "DP603",
         f"this ledger was made with {words}.",
         why="what was spent was counted against that; counted against something else it would mean nothing.",
-        fix=_where_it_belongs(name, about, given.get("dataset")),
+        fix=_belonging_fix(name, about, given.get("dataset")),
     )
 
 
-def _where_it_belongs(name: str, about: Mapping[str, Any], dataset: str | None) -> str:
+def _belonging_fix(name: str, about: Mapping[str, Any], dataset: str | None) -> str:
     """What to do instead; never to count the same people in a second ledger, or to call others by their name."""
     if name == "limit" or dataset is None:
         return f"leave out {name}=… (--{name})"

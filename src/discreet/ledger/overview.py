@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is left, as plain JSON types: decimals for people, exact ratios beside them; for all together and by share."""
+"""A budget as plain JSON types: decimals for people, exact ratios beside them; the whole and each allocation."""
 
 from __future__ import annotations
 
@@ -7,55 +7,57 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from discreet.ledger.left import Left
+from discreet.ledger.allocations import AllocatedLimit
+from discreet.ledger.asker import Asker
+from discreet.ledger.budget import Budget
 from discreet.ledger.limit import Limit
-from discreet.ledger.shares import Shared
-from discreet.ledger.window import Windowed
+from discreet.ledger.window import WindowedLimit
 
-__all__ = ["budget", "shares"]
+__all__ = ["allocation_facts", "budget_facts"]
 
 
-def budget(left: Left) -> dict[str, Any]:
+def budget_facts(budget: Budget) -> dict[str, Any]:
     """One view of a limit; what has no end is null."""
-    lanes = [
+    tracks = [
         {
-            "name": lane.name,
-            "total": _number(lane.total),
-            "spent": _number(lane.spent),
-            "left": _number(lane.left),
-            "spent_fraction": lane.spent_fraction,
-            "closed": lane.spent > lane.total,
-            "exactly": {"total": str(lane.total), "spent": str(lane.spent), "left": str(lane.left)},
+            "name": track.name,
+            "total": _number(track.total),
+            "spent": _number(track.spent),
+            "left": _number(track.remaining),
+            "spent_fraction": track.spent_fraction,
+            "closed": track.spent > track.total,
+            "exactly": {"total": str(track.total), "spent": str(track.spent), "left": str(track.remaining)},
         }
-        for lane in left.lanes
+        for track in budget.tracks
     ]
-    remaining = {name: _number(amount) for name, amount in left.remaining.items()}
+    remaining = {name: _number(amount) for name, amount in budget.remaining.items()}
     return {
-        "spent_fraction": left.spent_fraction,
-        "remaining_fraction": left.remaining_fraction,
+        "spent_fraction": budget.spent_fraction,
+        "remaining_fraction": budget.remaining_fraction,
         "remaining": remaining,
-        "lanes": lanes,
-        "notes": [*left.notes, *left.fits],
+        "lanes": tracks,
+        "notes": [*budget.notes, *budget.fits],
     }
 
 
-def shares(limit: Limit, left: Callable[..., Left]) -> list[dict[str, Any]]:
-    """The same for every analyst or project that has a share; `left(analyst=…)` says what is left of it.
+def allocation_facts(limit: Limit, budget_of: Callable[[Asker], Budget]) -> list[dict[str, Any]]:
+    """The same for every analyst or project that has an allocation; `budget_of(asker)` is their budget.
 
     For the curator: one of them alone sees only their own.
     """
     return [
-        {"group": group, "name": name, "share": share, **budget(left(**{group: name}))}
-        for group, name, share in members(limit)
+        {"group": group, "name": name, "share": fraction, **budget_facts(budget_of(asker))}
+        for group, name, fraction in members(limit)
+        for asker in [Asker(analyst=name) if group == "analyst" else Asker(project=name)]
     ]
 
 
 def members(limit: Limit) -> Iterator[tuple[str, str, float]]:
-    """Everybody with a share of a limit."""
-    inner = limit.each if isinstance(limit, Windowed) else limit
-    if isinstance(inner, Shared):
-        for group, people in inner.shares:
-            yield from ((group, name, float(share)) for name, share in people)
+    """Everybody with an allocation: the group, the name and the fraction of the limit."""
+    inner = limit.each if isinstance(limit, WindowedLimit) else limit
+    if isinstance(inner, AllocatedLimit):
+        for group, people in inner.allocations:
+            yield from ((group, name, float(fraction)) for name, fraction in people)
 
 
 def _number(amount: Any) -> float | None:

@@ -16,7 +16,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 
-from discreet.ledger.lanes import GRID, floor
+from discreet.ledger.costs import GRID, floor
 
 _DIGITS = 50
 #: B is lowered by this before it is rounded down: fifty digits lose less than a millionth of it at any order here.
@@ -27,14 +27,14 @@ _NEAREST, _FURTHEST = Decimal("1e-6"), Decimal("1e12")
 
 
 @lru_cache(maxsize=256)
-def best_order(epsilon: Fraction, share: Fraction) -> float:
+def best_order(epsilon: Fraction, delta: Fraction) -> float:
     """The order α, to four digits of α - 1, at which B/α is greatest for the target (ε, share)."""
     with localcontext(prec=30):
         low, high = _NEAREST.ln(), _FURTHEST.ln()
         for _ in range(60):
             third = (high - low) / 3
             left, right = low + third, high - third
-            if _slope(epsilon, share, left.exp()) < _slope(epsilon, share, right.exp()):
+            if _slope(epsilon, delta, left.exp()) < _slope(epsilon, delta, right.exp()):
                 low = left
             else:
                 high = right
@@ -42,36 +42,36 @@ def best_order(epsilon: Fraction, share: Fraction) -> float:
 
 
 @lru_cache(maxsize=256)
-def budget(epsilon: Fraction, share: Fraction, order: float) -> Fraction:
+def budget(epsilon: Fraction, delta: Fraction, order: float) -> Fraction:
     """The greatest B, rounded down, with CKS(order, B, ε) ≤ share; it may be negative, if the order is a bad one."""
     with localcontext(prec=_DIGITS):
-        exact = _budget(epsilon, share, Decimal(order) - 1)
+        exact = _budget(epsilon, delta, Decimal(order) - 1)
         return floor(Fraction(exact - _MARGIN), GRID)
 
 
-def holds(epsilon: Fraction, share: Fraction, order: float, divergence: Fraction) -> bool:
+def holds(epsilon: Fraction, delta: Fraction, order: float, divergence: Fraction) -> bool:
     """Whether D_order ≤ divergence is proved to give (ε, share)."""
     with localcontext(prec=_DIGITS):
         away = Decimal(order) - 1
         log_w = away * (_decimal(divergence) - _decimal(epsilon)) - _log_peak(away)
-        return log_w + _SLACK <= _decimal(share).ln()
+        return log_w + _SLACK <= _decimal(delta).ln()
 
 
-def least_epsilon(share: Fraction, order: float, divergence: Fraction) -> Fraction:
+def least_epsilon(delta: Fraction, order: float, divergence: Fraction) -> Fraction:
     """The least ε, rounded up, for which D_order ≤ divergence gives (ε, share)."""
     with localcontext(prec=_DIGITS):
         away = Decimal(order) - 1
-        exact = _decimal(divergence) - (_log_peak(away) + _decimal(share).ln()) / away
+        exact = _decimal(divergence) - (_log_peak(away) + _decimal(delta).ln()) / away
         return max(Fraction(0), -floor(-Fraction(exact + _MARGIN), GRID))
 
 
-def _budget(epsilon: Fraction, share: Fraction, away: Decimal) -> Decimal:
-    return _decimal(epsilon) + (_decimal(share).ln() + _log_peak(away)) / away
+def _budget(epsilon: Fraction, delta: Fraction, away: Decimal) -> Decimal:
+    return _decimal(epsilon) + (_decimal(delta).ln() + _log_peak(away)) / away
 
 
-def _slope(epsilon: Fraction, share: Fraction, away: Decimal) -> Decimal:
+def _slope(epsilon: Fraction, delta: Fraction, away: Decimal) -> Decimal:
     """ρ = B/α."""
-    return _budget(epsilon, share, away) / (1 + away)
+    return _budget(epsilon, delta, away) / (1 + away)
 
 
 def _log_peak(away: Decimal) -> Decimal:

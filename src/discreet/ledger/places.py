@@ -17,7 +17,7 @@ from pathlib import Path
 
 from discreet.errors import LedgerError
 from discreet.ledger import chain
-from discreet.ledger.store import out_of_reach
+from discreet.ledger.store import unreachable_error
 
 #: What SQLite keeps beside a file that is in use.
 _BESIDE = ("-journal", "-wal", "-shm")
@@ -31,9 +31,9 @@ def status_of(path: str) -> os.stat_result | None:
             return os.stat(path)  # noqa: PTH116 - a Path would hide some errors
         left = [name for name in (path, *(path + end for end in _BESIDE)) if os.path.lexists(name)]
     except (OSError, ValueError) as error:
-        raise refused_by_the_system(path, "its file cannot be opened.", error) from None
+        raise inaccessible_error(path, "its file cannot be opened.", error) from None
     if left:
-        raise chain.damaged(f"its file is gone, and {Path(left[0]).name} is still there.")
+        raise chain.damaged_error(f"its file is gone, and {Path(left[0]).name} is still there.")
     return None
 
 
@@ -80,7 +80,7 @@ def is_cut_short(path: Path) -> bool:
     return True
 
 
-def another_kind(path: Path) -> LedgerError:
+def not_a_ledger_error(path: Path) -> LedgerError:
     """The error for a file that never was a ledger."""
     return LedgerError(
         "DP603",
@@ -90,36 +90,38 @@ def another_kind(path: Path) -> LedgerError:
     )
 
 
-def refused_by_the_system(path: str, what: str, error: Exception | None = None) -> LedgerError:
+def inaccessible_error(path: str, what: str, error: Exception | None = None) -> LedgerError:
     """The error for a file that cannot be reached or may not be written, by what is in its way."""
     place = Path(path)
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        return out_of_reach("the disk is full.", fix="make room on the disk, and ask again.")
+        return unreachable_error("the disk is full.", fix="make room on the disk, and ask again.")
     if isinstance(error, ValueError) or (isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG):
-        return out_of_reach(
+        return unreachable_error(
             "its path cannot be used: it is too long, or is no text.", fix="ledger='visits.ledger'"
         )
     with suppress(OSError, ValueError):
         if place.is_dir():
-            return out_of_reach(
+            return unreachable_error(
                 "its path is a folder.", fix=f"name a file in it:  ledger='{place / 'visits.ledger'}'"
             )
         if not place.parent.is_dir():
-            return out_of_reach(
+            return unreachable_error(
                 f"there is no folder {place.parent}.",
                 fix=f"make the folder ({_make_folder(place.parent)}), or take one that there is:  ledger='visits.ledger'",
             )
         if not os.access(place.parent, os.W_OK | os.X_OK):
-            return out_of_reach(
+            return unreachable_error(
                 f"the folder {place.parent} may not be written, and a charge writes a journal beside the file.",
                 fix=f"let this user write there, and ask again:  chmod u+rwx '{place.parent}'",
             )
         if place.exists() and not os.access(place, os.W_OK):
-            return out_of_reach(
+            return unreachable_error(
                 "its file is read-only, so nothing can be charged to it.",
                 fix=f"let this user write to it, and ask again:  chmod u+w '{place}'",
             )
-    return out_of_reach(what, fix=f"let this user read and write '{place}' and its folder, and ask again.")
+    return unreachable_error(
+        what, fix=f"let this user read and write '{place}' and its folder, and ask again."
+    )
 
 
 def _make_folder(folder: Path) -> str:

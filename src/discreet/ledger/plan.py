@@ -23,16 +23,17 @@ from functools import cached_property, lru_cache, partial
 from typing import Any
 
 from discreet.errors import BadParameter, CannotCertify
-from discreet.ledger.lanes import Amounts, Cost, Row, State
-from discreet.ledger.left import LaneLeft, Left
-from discreet.ledger.limit import Limit, as_guarantee, how_many_like, over_budget
+from discreet.ledger.asker import NOBODY, Asker
+from discreet.ledger.budget import Budget, TrackBudget
+from discreet.ledger.costs import Amounts, Cost, CostRow, State
+from discreet.ledger.limit import Limit, as_guarantee, how_many_like, over_budget_error
 from discreet.privacy import wire
 from discreet.privacy.guarantee import ComposedGuarantee, Guarantee
 from discreet.privacy.unit import Unit, same_unit
 
 
 @dataclass(frozen=True)
-class Plan(Limit):
+class PlannedLimit(Limit):
     """A bag of slots; see the module docstring."""
 
     kind = "plan"
@@ -50,7 +51,7 @@ class Plan(Limit):
         return self.slots
 
     @property
-    def claim(self) -> Guarantee:
+    def guarantee(self) -> Guarantee:
         return self.slots
 
     def describe(self) -> list[str]:
@@ -64,7 +65,7 @@ class Plan(Limit):
     def _bag(self) -> tuple[tuple[Guarantee, int], ...]:
         """The slots, a more private one before those that it would also fit."""
         parts = _parts(self.slots)
-        fits = {slot: sum(_has(slot, other) for other, _ in parts) for slot, _ in parts}
+        fits = {slot: sum(_implies(slot, other) for other, _ in parts) for slot, _ in parts}
         return tuple(sorted(parts, key=lambda entry: (-fits[entry[0]], entry[0].to_json())))
 
     def start(self) -> State:
@@ -78,28 +79,27 @@ class Plan(Limit):
             ways.append([self._row(guarantee, 1)])
         return Cost(tuple(tuple(way) for way in ways if all(row.amounts for row in way)))
 
-    def _row(self, mechanism: Guarantee, count: int) -> Row:
+    def _row(self, mechanism: Guarantee, count: int) -> CostRow:
         fitting = {
-            _name(n): Fraction(count) for n, (slot, _) in enumerate(self._bag) if _has(mechanism, slot)
+            _name(n): Fraction(count) for n, (slot, _) in enumerate(self._bag) if _implies(mechanism, slot)
         }
-        return Row(repr(mechanism), Amounts(fitting))
+        return CostRow(repr(mechanism), Amounts(fitting))
 
     def admit(
         self,
         state: State,
         cost: Cost,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> State:
         for way in cost.ways:
-            paid = self._paid(state, way)
+            paid = self._pay(state, way)
             if paid is not None:
                 return paid
-        raise over_budget(self.left(state))
+        raise over_budget_error(self.budget(state))
 
-    def _paid(self, state: State, way: tuple[Row, ...]) -> State | None:
+    def _pay(self, state: State, way: tuple[CostRow, ...]) -> State | None:
         """Each mechanism takes the most private slots that it fits; those that fit few slots choose first."""
         for row in sorted(way, key=lambda row: len(row.amounts)):
             needed = max(row.amounts.values())
@@ -111,39 +111,41 @@ class Plan(Limit):
                 return None
         return state
 
-    def left(
+    def budget(
         self,
         state: State,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
-    ) -> Left:
-        lanes = tuple(self._shown(state))
-        used, total = (sum((lane.spent for lane in lanes), Fraction(0)), sum(count for _, count in self._bag))
-        return Left(lanes, float(used / total), partial(how_many_like, self.admit, state, self.cost))
+    ) -> Budget:
+        tracks = tuple(self._track_budgets(state))
+        used, total = (
+            sum((track.spent for track in tracks), Fraction(0)),
+            sum(count for _, count in self._bag),
+        )
+        return Budget(tracks, float(used / total), partial(how_many_like, self.admit, state, self.cost))
 
-    def _shown(self, state: State) -> Iterator[LaneLeft]:
+    def _track_budgets(self, state: State) -> Iterator[TrackBudget]:
         for number, (slot, count) in enumerate(self._bag):
-            yield LaneLeft(repr(slot), Fraction(count), state[_name(number)])
+            yield TrackBudget(repr(slot), Fraction(count), state[_name(number)])
 
     def fields(self) -> dict[str, Any]:
         within = None if self.within is None else self.within.to_json()
         return {"slots": self.slots.to_json(), "within": within}
 
     @classmethod
-    def read(cls, fields: Mapping[str, Any]) -> Limit:
+    def from_fields(cls, fields: Mapping[str, Any]) -> Limit:
         within = fields["within"]
-        return planned(wire.from_json(fields["slots"]), None if within is None else wire.from_json(within))
+        return make_plan(wire.from_json(fields["slots"]), None if within is None else wire.from_json(within))
 
 
-def planned(slots: Guarantee, within: Guarantee | None) -> Plan:
+def make_plan(slots: Guarantee, within: Guarantee | None) -> PlannedLimit:
     """See `Limit.plan`.
 
     >>> from discreet import privacy
     >>> limit = Limit.plan(5 * privacy.gaussian(10.0) + privacy.laplace(20), within=privacy.approximate(1, 1e-6))
     >>> state = limit.admit(limit.start(), limit.cost(privacy.laplace(25)))
-    >>> limit.left(state).like(privacy.laplace(20)), limit.left(state).like(privacy.gaussian(12.0))
+    >>> limit.budget(state).like(privacy.laplace(20)), limit.budget(state).like(privacy.gaussian(12.0))
     (0, 5)
     """
     slots = as_guarantee(slots)
@@ -154,11 +156,11 @@ def planned(slots: Guarantee, within: Guarantee | None) -> Plan:
             why="a plan that may exceed its target would be refused in the middle of the work.",
             fix="plan fewer slots, or slots with more noise.",
         )
-    return Plan(slots, within)
+    return PlannedLimit(slots, within)
 
 
 @lru_cache(maxsize=4096)
-def _has(mechanism: Guarantee, slot: Guarantee) -> bool:
+def _implies(mechanism: Guarantee, slot: Guarantee) -> bool:
     """Whether everything with the mechanism's guarantee provably has the slot's."""
     try:
         return mechanism == slot or mechanism.implies(slot)

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.errors import LedgerError, MissingExtra
 from discreet.ledger import chain
-from discreet.ledger.address import Address, several
-from discreet.ledger.chain import Row
-from discreet.ledger.store import PATIENCE, Store, lost, newer, out_of_reach
+from discreet.ledger.address import Address, several_ledgers_error
+from discreet.ledger.chain import LedgerRow
+from discreet.ledger.store import PATIENCE, Store, lost_error, newer_layout_error, unreachable_error
 
 if TYPE_CHECKING:
     import psycopg
@@ -134,7 +134,7 @@ class PostgreSQL(Store):
 
     def __init__(self, dsn: str, patience: float = PATIENCE) -> None:
         self._driver = _driver()
-        self._written, self._address = dsn, Address.of(dsn, self._told)
+        self._written, self._address = dsn, Address.of(dsn, self._connection_facts)
         self._schema: str | None = None
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         #: The connection with the transaction that is open; another one must not take its place.
@@ -149,11 +149,13 @@ class PostgreSQL(Store):
     @property
     def place(self) -> str:
         """Host, port, database and user."""
-        told = self._told(self._address.dsn) | ({} if self._schema is None else {"schema": self._schema})
+        told = self._connection_facts(self._address.dsn) | (
+            {} if self._schema is None else {"schema": self._schema}
+        )
         shown = ("host", "port", "dbname", "user", "schema")
         return " ".join(["postgresql", *(f"{k}={told[k]}" for k in shown if k in told)])
 
-    def _told(self, dsn: str) -> dict[str, Any]:
+    def _connection_facts(self, dsn: str) -> dict[str, Any]:
         """What an address says, by the driver's reading."""
         told: dict[str, Any] = {}
         with suppress(self._driver.Error):
@@ -168,29 +170,31 @@ class PostgreSQL(Store):
         return str(self._schema)
 
     def _look_up(self) -> None:
-        schema = self._named() if self._address.schema is not None else self._only_one()
-        place = _quoted(schema)
+        schema = (
+            self._schema_in_address() if self._address.schema is not None else self._schema_in_search_path()
+        )
+        place = _quote(schema)
         self.entries, self.head = f"{place}.ledger_entries", f"{place}.ledger_head"
         self._schema = schema  # last: an interrupt must not leave it without the names of its tables
 
-    def _named(self) -> str:
+    def _schema_in_address(self) -> str:
         """The schema that the address names."""
         name = str(self._address.schema)
         if not self.run("SELECT 1 FROM pg_namespace WHERE nspname = ?", name):
-            raise out_of_reach(
+            raise unreachable_error(
                 "its database has no schema of the name in the address.",
-                fix=f"look at the name; or, for a first ledger there, on the server:  CREATE SCHEMA {_quoted(name)}",
+                fix=f"look at the name; or, for a first ledger there, on the server:  CREATE SCHEMA {_quote(name)}",
             )
         return name
 
-    def _only_one(self) -> str:
+    def _schema_in_search_path(self) -> str:
         """The schema that the search path leads to, unless a ledger of this database is somewhere else."""
         here: str | None = self.run("SELECT current_schema()")[0][0]
         found = self._ledgers()
         if found not in ([], [here]):
-            raise several(self._written, found, here)
+            raise several_ledgers_error(self._written, found, here)
         if here is None:
-            raise out_of_reach("its database has no schema that the search path leads to.")
+            raise unreachable_error("its database has no schema that the search path leads to.")
         return here
 
     def _ledgers(self) -> list[str]:
@@ -199,10 +203,10 @@ class PostgreSQL(Store):
     def execute(self, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
         """Execute one statement; the server's own words are never passed on, because they may quote a row."""
         try:
-            found = self._connected().execute(sql.replace("?", "%s").encode(), values or None)
+            found = self._live_connection().execute(sql.replace("?", "%s").encode(), values or None)
             return found.fetchall() if found.description else []
         except self._driver.Error as error:
-            raise self._translated(error, sql) from None
+            raise self._ledger_error(error, sql) from None
 
     def begin(self) -> None:
         """Take the lock of the schema; on a new connection if the old one has died since it was last used."""
@@ -218,7 +222,7 @@ class PostgreSQL(Store):
     def _begin(self) -> None:
         self.run(f"""BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
             SET LOCAL lock_timeout = {max(1, round(1000 * self.remaining()))};
-            SET LOCAL search_path = {_quoted(self.schema)}, pg_temp;
+            SET LOCAL search_path = {_quote(self.schema)}, pg_temp;
             SET LOCAL idle_in_transaction_session_timeout = '{_SILENCE}s';
             SELECT set_config('synchronous_commit', CASE current_setting('synchronous_commit')
                 WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true);
@@ -259,20 +263,20 @@ class PostgreSQL(Store):
             return False
         layout = (found[-1][1] or "").removeprefix(_COMMENT)
         if len(found) != 2 or not layout.isdecimal():
-            raise chain.damaged("its tables are something else.")
+            raise chain.damaged_error("its tables are something else.")
         if int(layout) > LAYOUT:
-            raise newer(int(layout), LAYOUT)
+            raise newer_layout_error(int(layout), LAYOUT)
         return True
 
-    def make(self, first: Row) -> None:
+    def make(self, first: LedgerRow) -> None:
         """Make the tables in one transaction, unless somebody else was quicker."""
         self.write(lambda: None if self.exists() else self._fill(first))
 
-    def _fill(self, first: Row) -> None:
+    def _fill(self, first: LedgerRow) -> None:
         """Only in a schema that the address names, or where the database holds no ledger at all."""
         self.run("SELECT pg_advisory_xact_lock(hashtext('discreet ledger'), 0)")
         if self._address.schema is None and (found := self._ledgers()):
-            raise several(self._written, found, self.schema)
+            raise several_ledgers_error(self._written, found, self.schema)
         for statement in _SCHEMA:
             self.run(statement)
         self.run(f"INSERT INTO {self.head} VALUES (1, -1, ?)", chain.NOTHING)  # noqa: S608
@@ -281,7 +285,7 @@ class PostgreSQL(Store):
     def check(self) -> None:
         """Compare what the server says of columns, indexes, triggers and their functions."""
         if {line for (line,) in self.run(_CATALOGUE, self.schema, self.schema, self.schema)} != _EXPECTED:
-            raise chain.damaged("its tables, indexes or triggers are not those that were made.")
+            raise chain.damaged_error("its tables, indexes or triggers are not those that were made.")
 
     def weaknesses(self) -> list[str]:
         """Settings of the server that let a power failure undo a charge."""
@@ -293,13 +297,13 @@ class PostgreSQL(Store):
             for (name,) in found
         ]
 
-    def _connected(self) -> psycopg.Connection[tuple[Any, ...]]:
+    def _live_connection(self) -> psycopg.Connection[tuple[Any, ...]]:
         if self._process != os.getpid():  # psycopg leaves a connection alone that came from a parent
             self._connection, self._process = None, os.getpid()
         if self._connection is not None and not self._is_usable(self._connection):
             self.close()
         if self._begun is not None and self._begun is not self._connection:
-            raise lost()
+            raise lost_error()
         if self._connection is None or self._connection.closed:
             self._connection = self._driver.connect(
                 self._address.dsn,
@@ -310,21 +314,23 @@ class PostgreSQL(Store):
             )
         return self._connection
 
-    def _translated(self, error: psycopg.Error, sql: str) -> LedgerError:
+    def _ledger_error(self, error: psycopg.Error, sql: str) -> LedgerError:
         state = error.sqlstate or ""
         if state == "55P03":
-            return out_of_reach(f"others kept it busy for {self._patience:g} seconds.")
+            return unreachable_error(f"others kept it busy for {self._patience:g} seconds.")
         if state == "42501" or state.startswith("28"):
-            return out_of_reach("the server does not allow it.")
+            return unreachable_error("the server does not allow it.")
         if isinstance(error, self._driver.IntegrityError) or state[:2] in {"42", "P0", "XX", "22"}:
-            return chain.damaged("PostgreSQL refuses a row that follows from the others, or its tables.")
-        return out_of_reach("the PostgreSQL server does not answer.", during=sql)
+            return chain.damaged_error(
+                "PostgreSQL refuses a row that follows from the others, or its tables."
+            )
+        return unreachable_error("the PostgreSQL server does not answer.", during=sql)
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     """An identifier of SQL; what a placeholder begins with is none that a ledger's schema may have."""
     if not name or re.search("[?%\0]", name):
-        raise out_of_reach("its schema has a name that cannot be used.", fix="?schema=visits")
+        raise unreachable_error("its schema has a name that cannot be used.", fix="?schema=visits")
     return '"' + name.replace('"', '""') + '"'
 
 

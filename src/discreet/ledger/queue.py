@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TypeVar
 
-from discreet.ledger.interrupts import holding, settled
+from discreet.ledger.interrupts import run_holding, run_then_end
 
 T = TypeVar("T")
 
@@ -29,13 +29,13 @@ else:
     _HAS_LINE = True
 
 
-def in_line(folder: Path, patience: float, work: Callable[[], T]) -> T:
+def wait_in_line(folder: Path, patience: float, work: Callable[[], T]) -> T:
     """Do some work when it is our turn, or after `patience` seconds; the turn ends with it."""
     place = _Place(folder)
-    return settled(lambda: _after_waiting(place, patience, work), place.leave)
+    return run_then_end(lambda: _work_in_line(place, patience, work), place.leave)
 
 
-def _after_waiting(place: _Place, patience: float, work: Callable[[], T]) -> T:
+def _work_in_line(place: _Place, patience: float, work: Callable[[], T]) -> T:
     if not place.is_first(patience):
         place.leave()
     return work()
@@ -69,7 +69,7 @@ class _Place:
 
     def leave(self) -> None:
         """Give the lock back, now or as soon as it comes; as often as you like."""
-        holding(self._decided, self._leave)
+        run_holding(self._decided, self._leave)
 
     def _leave(self) -> None:
         self._given_up = True

@@ -35,7 +35,7 @@ def _accuracy(facts: Mapping[str, Any]) -> Iterator[str]:
             "(columns ending in _lo and _hi)."
         )
     yield "The ledger does not record margins of error, so this statement lists none."
-    yield from _said(facts, "utility", "Utility")
+    yield from _declared_sentence(facts, "utility", "Utility")
 
 
 def _bias(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -49,7 +49,7 @@ def _bias(facts: Mapping[str, Any]) -> Iterator[str]:
         yield "Values outside the stated bounds are clipped to them, so sums and means may be too high or too low."
         yield "Groups that are too small may be suppressed, where the groups were not declared."
     yield "Confidence intervals do not include this bias."
-    yield from _said(facts, "post_processing", "Post-processing")
+    yield from _declared_sentence(facts, "post_processing", "Post-processing")
 
 
 def _questions(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -61,13 +61,13 @@ def _questions(facts: Mapping[str, Any]) -> Iterator[str]:
     people = sorted({line["analyst"] or line["project"] for line in lines} - {None})
     asked = f"{len(lines)} charge{'' if len(lines) == 1 else 's'}"
     yield f"{asked}; named as having asked: {', '.join(people) or 'nobody'}."
-    yield from _said(
+    yield from _declared_sentence(
         facts,
         "access_type",
         "Access",
         "Whether people query the data or only see published tables is not stated.",
     )
-    yield from _said(
+    yield from _declared_sentence(
         facts, "model_name", "Model", "Whom the people in the data have to trust with it is not stated."
     )
 
@@ -99,7 +99,7 @@ def _verifying(facts: Mapping[str, Any]) -> Iterator[str]:
     yield f"Not in the ledger, and so not verified: {', '.join(asserted)}."
 
 
-def _said(facts: Mapping[str, Any], name: str, title: str, otherwise: str = "") -> Iterator[str]:
+def _declared_sentence(facts: Mapping[str, Any], name: str, title: str, otherwise: str = "") -> Iterator[str]:
     """What a person declared, marked as that."""
     said = facts["making"]["declared"].get(name)
     if said is not None:

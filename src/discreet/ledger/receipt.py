@@ -8,8 +8,8 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
 from discreet.ledger import chain
-from discreet.ledger.chain import Row
-from discreet.ledger.lanes import Cost
+from discreet.ledger.chain import LedgerRow
+from discreet.ledger.costs import Cost
 from discreet.ledger.split import canonical_value
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.wire import from_json
@@ -93,12 +93,12 @@ class Entry:
         return asdict(self)
 
 
-def entry_of(row: Row, value: Callable[[str], Any] = canonical_value) -> Entry:
-    """The entry that a row holds, after it was checked; `value` as in `chain.read`."""
-    body = chain.read(row, value=value)
+def entry_of(row: LedgerRow, value: Callable[[str], Any] = canonical_value) -> Entry:
+    """The entry that a row holds, after it was checked; `value` as in `chain.read_row`."""
+    body = chain.read_row(row, value=value)
     body["answer"], body["hash"] = chain.answer_of(row), row.hash
     if not _NEEDED <= body.keys() <= _KNOWN:
-        raise chain.damaged(f"row {row.number} has other fields than were written.")
+        raise chain.damaged_error(f"row {row.number} has other fields than were written.")
     # Without `__init__`, which would set each of them by itself: a long ledger is checked by a hundred thousand of these.
     entry = object.__new__(Entry)
     vars(entry).update(body)

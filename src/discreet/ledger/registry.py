@@ -19,7 +19,7 @@ from typing import Any
 from discreet import check
 from discreet.errors import BadParameter
 
-__all__ = ["DECLARED", "declared", "entry", "missing_words", "rows"]
+__all__ = ["DECLARED", "entry", "missing_words", "rows", "validate_declared"]
 
 #: What a person can declare, by the section of the registry that it belongs to.
 DECLARED: dict[str, tuple[str, ...]] = {
@@ -46,19 +46,19 @@ _TIERS = (1, 2, 3)
 _LONGEST = 20_000
 
 
-def declared(said: Mapping[str, Any] | None) -> dict[str, Any]:
+def validate_declared(said: Mapping[str, Any] | None) -> dict[str, Any]:
     """What a person declares about a deployment, checked; refused where a name or a type is wrong.
 
-    >>> declared({"intended_use": "planning of wards", "publication_date": "2026-11-01"})
+    >>> validate_declared({"intended_use": "planning of wards", "publication_date": "2026-11-01"})
     {'intended_use': 'planning of wards', 'publication_date': '2026-11-01'}
     """
     if said is None:
         return {}
     if not isinstance(said, Mapping):
-        raise _wrong("DP104", f"what is declared is a mapping, not {type(said).__name__}.")
+        raise _declared_error("DP104", f"what is declared is a mapping, not {type(said).__name__}.")
     unknown = [str(name) for name in said if name not in (*_NAMES, UNITS)]
     if unknown:
-        raise _wrong("DP105", f"{unknown[0]!r} is not a field that a statement knows.")
+        raise _declared_error("DP105", f"{unknown[0]!r} is not a field that a statement knows.")
     return {name: _value(name, value) for name, value in said.items()}
 
 
@@ -70,9 +70,9 @@ def _value(name: str, value: Any) -> Any:
     if name == "publication_date":
         return _day(value)
     if not isinstance(value, str) or not value.strip():
-        raise _wrong("DP104", f"{name} must be text that is not empty, not {type(value).__name__}.")
+        raise _declared_error("DP104", f"{name} must be text that is not empty, not {type(value).__name__}.")
     if len(value) > _LONGEST:
-        raise _wrong("DP102", f"{name} must have {_LONGEST:,} characters at most.")
+        raise _declared_error("DP102", f"{name} must have {_LONGEST:,} characters at most.")
     return value
 
 
@@ -80,12 +80,12 @@ def _day(value: Any) -> str:
     try:
         return (value if isinstance(value, date) else date.fromisoformat(value)).isoformat()[:10]
     except (TypeError, ValueError):
-        raise _wrong("DP104", "publication_date must be a day, as 2026-11-01.") from None
+        raise _declared_error("DP104", "publication_date must be a day, as 2026-11-01.") from None
 
 
 def entry(facts: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     """The registry's fields for a statement, and which of them a person has said or has still to say."""
-    known = _known(facts)
+    known = _fields_from_ledger(facts)
     sections = {
         section: {**{name: said.get(name) for name in names}, **known.get(section, {})}
         for section, names in DECLARED.items()
@@ -120,7 +120,7 @@ def _words(value: Any) -> str:
     return str(value)
 
 
-def _known(facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _fields_from_ledger(facts: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """What the ledger shows."""
     claim, unit = facts["claim"], facts["unit"]
     return {
@@ -147,7 +147,7 @@ def _mechanisms(facts: Mapping[str, Any]) -> str | None:
     return "; ".join(told) or None
 
 
-def _wrong(code: str, what: str) -> BadParameter:
+def _declared_error(code: str, what: str) -> BadParameter:
     return BadParameter(
         code,
         what,

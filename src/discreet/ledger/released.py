@@ -12,19 +12,19 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from discreet.ledger.lanes import State
+from discreet.ledger.costs import State
 from discreet.ledger.limit import Limit
 from discreet.ledger.receipt import NOT_DRAWN, Entry
 from discreet.privacy.show import least_epsilon
 from discreet.privacy.wire import from_json
 
-__all__ = ["ELSEWHERE", "IN_SESSION", "released"]
+__all__ = ["ELSEWHERE", "IN_SESSION", "release_lines"]
 
 #: Who drew the noise of a charge. Of what was drawn elsewhere the ledger knows only what it was told.
 IN_SESSION, ELSEWHERE = "drawn in a session", "asserted"
 
 
-def released(entries: Sequence[Entry], limit: Limit, *, answers: bool = False) -> list[dict[str, Any]]:
+def release_lines(entries: Sequence[Entry], limit: Limit, *, answers: bool = False) -> list[dict[str, Any]]:
     """Every charge as plain JSON types."""
     settled = {entry.settles: entry for entry in entries if entry.kind == "committed"}
     before, lines = State.from_dict(entries[0].state), []
@@ -33,7 +33,7 @@ def released(entries: Sequence[Entry], limit: Limit, *, answers: bool = False) -
         if entry.kind == "reserved":
             answer = settled.get(entry.number)
             line = _line(entry, answer, before, after) | {
-                "spent_fraction_after": limit.left(after).spent_fraction
+                "spent_fraction_after": limit.budget(after).spent_fraction
             }
             lines.append(line | ({"answer": answer.answer if answer else None} if answers else {}))
         before = after
@@ -48,8 +48,8 @@ def _line(entry: Entry, answer: Entry | None, before: State, after: State) -> di
         "mechanism": entry.mechanism,
         "in_session": entry.in_session or entry.compiled,
         "noise": IN_SESSION if entry.in_session or entry.compiled else ELSEWHERE,
-        **_promised(entry.guarantee),
-        "added": _added(before, after),
+        **_guarantee_words(entry.guarantee),
+        "added": _added_amounts(before, after),
         "analyst": entry.analyst,
         "project": entry.project,
         "purpose": entry.purpose,
@@ -67,7 +67,7 @@ def _status(entry: Entry, answer: Entry | None) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _promised(wire: str | None) -> Mapping[str, str]:
+def _guarantee_words(wire: str | None) -> Mapping[str, str]:
     """The guarantee that was charged, and its ε for the eye."""
     if wire is None:
         return {"guarantee": "–", "epsilon": "–"}
@@ -78,7 +78,7 @@ def _promised(wire: str | None) -> Mapping[str, str]:
     }
 
 
-def _added(before: State, after: State) -> dict[str, float | None]:
+def _added_amounts(before: State, after: State) -> dict[str, float | None]:
     """What a charge added to each running total; a total that a new window put back to zero counts from there."""
     grown = {}
     for name, total in after.items():

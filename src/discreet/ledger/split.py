@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The body of a row taken apart at its commas, for a ledger with a hundred thousand of them.
 
-**Guarantee.** `split(body)` is None, or what `json.loads` would give, and then the body is canonical: the one way to write it. Whoever
+**Guarantee.** `split_body(body)` is None, or what `json.loads` would give, and then the body is canonical: the one way to write it. Whoever
 gets None reads the body as JSON and writes it again, which takes ten times as long.
 
 Why it holds: a body is an object with its keys in order. Where every value, by itself, is canonical JSON of the expected type and
@@ -40,7 +40,7 @@ def canonical_value(written: str) -> Any:
     return found
 
 
-def split(body: str, read: Callable[[str], Any] = canonical_value) -> dict[str, Any] | None:
+def split_body(body: str, read: Callable[[str], Any] = canonical_value) -> dict[str, Any] | None:
     """What the body of a charge or of an answer says; None for any other, and for one that is written in another way."""
     head = _HEAD.match(body)
     if head is None:
@@ -51,12 +51,12 @@ def split(body: str, read: Callable[[str], Any] = canonical_value) -> dict[str, 
     if tail is None:
         return None
     try:
-        return _joined(head, tail, read, (body[head.end() : guarantee], body[guarantee + 13 : key]))
+        return _join_values(head, tail, read, (body[head.end() : guarantee], body[guarantee + 13 : key]))
     except (ValueError, RecursionError):
         return None
 
 
-def _joined(
+def _join_values(
     head: re.Match[str], tail: re.Match[str], read: Callable[[str], Any], between: tuple[str, str]
 ) -> dict[str, Any]:
     cost, guarantee = between

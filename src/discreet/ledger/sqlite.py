@@ -22,12 +22,12 @@ from typing import Any, TypeVar
 
 from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger import chain
-from discreet.ledger.chain import Row
-from discreet.ledger.chance import jitter, name_of_its_own
-from discreet.ledger.interrupts import settled
-from discreet.ledger.places import another_kind, is_cut_short, publish, refused_by_the_system, status_of
-from discreet.ledger.queue import in_line
-from discreet.ledger.store import PATIENCE, Store, lost, newer, out_of_reach
+from discreet.ledger.chain import LedgerRow
+from discreet.ledger.chance import jitter, random_name
+from discreet.ledger.interrupts import run_then_end
+from discreet.ledger.places import inaccessible_error, is_cut_short, not_a_ledger_error, publish, status_of
+from discreet.ledger.queue import wait_in_line
+from discreet.ledger.store import PATIENCE, Store, lost_error, newer_layout_error, unreachable_error
 from discreet.paths import shown
 
 T = TypeVar("T")
@@ -74,7 +74,7 @@ class SQLite(Store):
             self._path = str(path) if str(path) == MEMORY else str(Path(path).expanduser().resolve())
             os.fsencode(self._path)
         except (OSError, RuntimeError, ValueError) as error:
-            raise refused_by_the_system(shown(path), "its path leads nowhere.", error) from None
+            raise inaccessible_error(shown(path), "its path leads nowhere.", error) from None
         self._connection: sqlite3.Connection | None = None
         #: The connection with the transaction that is open; another one must not take its place.
         self._begun: sqlite3.Connection | None = None
@@ -96,16 +96,18 @@ class SQLite(Store):
         until = time.monotonic() + self.remaining()
         while True:
             try:
-                return self._connected().execute(sql, values).fetchall()
+                return self._live_connection().execute(sql, values).fetchall()
             except sqlite3.Error as error:
-                if not _busy(error) or time.monotonic() >= until:
-                    raise self._translated(error, sql) from None
+                if not _is_busy(error) or time.monotonic() >= until:
+                    raise self._ledger_error(error, sql) from None
             # at random, so that two who look at the same moments do not do so for ever
             time.sleep((0.5 + jitter()) / 1000)
 
     def in_turn(self, work: Callable[[], T]) -> T:
         """In line with the writers of other processes."""
-        return work() if self._path == MEMORY else in_line(Path(self._path).parent, self.remaining(), work)
+        return (
+            work() if self._path == MEMORY else wait_in_line(Path(self._path).parent, self.remaining(), work)
+        )
 
     def begin(self) -> None:
         """Take the only right to write, unless the file was replaced or removed while we had it open."""
@@ -113,7 +115,7 @@ class SQLite(Store):
         self._begun = self._connection
         if self._path != MEMORY and self._file != self._identity():
             self._drop()
-            raise chain.damaged("the file was replaced or removed while it was in use.")
+            raise chain.damaged_error("the file was replaced or removed while it was in use.")
 
     def abandon(self) -> None:
         """Undo the transaction, if there is one."""
@@ -137,12 +139,12 @@ class SQLite(Store):
         if status is None:
             return False
         if status.st_size == 0:
-            raise chain.damaged("its file is empty; a ledger never is.")
+            raise chain.damaged_error("its file is empty; a ledger never is.")
         _, application, layout = self._first_header()
         if application != APPLICATION:
-            raise chain.damaged("this file is something else.")
+            raise chain.damaged_error("this file is something else.")
         if layout > LAYOUT:
-            raise newer(layout, LAYOUT)
+            raise newer_layout_error(layout, LAYOUT)
         return True
 
     def _first_header(self) -> tuple[int, int, int]:
@@ -152,26 +154,26 @@ class SQLite(Store):
         except LedgerDamaged:
             if Path(self._path).suffix == ".ledger" or is_cut_short(Path(self._path)):
                 raise
-            raise another_kind(Path(self._path)) from None
+            raise not_a_ledger_error(Path(self._path)) from None
 
-    def make(self, first: Row) -> None:
+    def make(self, first: LedgerRow) -> None:
         """Make the file under another name, whole and on disk, and only then give it its own."""
         if self._path == MEMORY:
             self.write(lambda: self._fill(first))
             return
-        made = Path(self._path).with_name(f".discreet-{name_of_its_own()}")
+        made = Path(self._path).with_name(f".discreet-{random_name()}")
         new = _New(made, self._patience)
-        settled(lambda: self._published(new, made, first), lambda: _removed(new, made))
+        run_then_end(lambda: self._publish(new, made, first), lambda: _remove_made(new, made))
 
-    def _published(self, new: SQLite, made: Path, first: Row) -> None:
+    def _publish(self, new: SQLite, made: Path, first: LedgerRow) -> None:
         try:
             new.write(lambda: new._fill(first))
             new.close()
             publish(made, Path(self._path))
         except OSError as error:
-            raise refused_by_the_system(self._path, "its file cannot be made.", error) from None
+            raise inaccessible_error(self._path, "its file cannot be made.", error) from None
 
-    def _fill(self, first: Row) -> None:
+    def _fill(self, first: LedgerRow) -> None:
         for statement in _SCHEMA:
             self.run(statement)
         self.run("INSERT INTO ledger_head VALUES (1, -1, ?)", chain.NOTHING)
@@ -183,7 +185,7 @@ class SQLite(Store):
         """Compare what the file says of its tables, word by word."""
         found = self.run("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
         if {sql for (sql,) in found} != set(_SCHEMA):
-            raise chain.damaged("its tables are not those that were made.")
+            raise chain.damaged_error("its tables are not those that were made.")
 
     def is_consistent(self) -> bool:
         """An answer is found by its key: an index that was changed would hide it, and no hash covers an index."""
@@ -195,11 +197,11 @@ class SQLite(Store):
         tables, application, layout = (self.run(question)[0][0] for question in questions)
         return tables, application, layout
 
-    def _connected(self) -> sqlite3.Connection:
+    def _live_connection(self) -> sqlite3.Connection:
         if self._process != os.getpid():
-            self._inherited()
+            self._disown_inherited()
         if self._begun is not None and self._begun is not self._connection:
-            raise lost()
+            raise lost_error()
         if self._connection is None:
             connection = self._connect()
             self._file, self._connection = self._identity(), connection
@@ -218,7 +220,7 @@ class SQLite(Store):
             raise
         return connection
 
-    def _inherited(self) -> None:
+    def _disown_inherited(self) -> None:
         """In a child: what came from the parent is never used, and never closed."""
         if self._path == MEMORY:
             raise LedgerError(
@@ -244,17 +246,17 @@ class SQLite(Store):
                 with suppress(sqlite3.Error):
                     connection.close()
 
-    def _translated(self, error: sqlite3.Error, sql: str) -> LedgerError:
+    def _ledger_error(self, error: sqlite3.Error, sql: str) -> LedgerError:
         code = _code(error)
         if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
-            return out_of_reach(f"others kept it busy for {self._patience:g} seconds.")
+            return unreachable_error(f"others kept it busy for {self._patience:g} seconds.")
         if code in _MAY_NOT:
-            return refused_by_the_system(self._path, _MAY_NOT[code])
+            return inaccessible_error(self._path, _MAY_NOT[code])
         if code in _REFUSED_BY_THE_SYSTEM:
-            return out_of_reach(_REFUSED_BY_THE_SYSTEM[code], during=sql)
+            return unreachable_error(_REFUSED_BY_THE_SYSTEM[code], during=sql)
         if isinstance(error, sqlite3.ProgrammingError):
-            return out_of_reach("its connection was closed by something else.", during=sql)
-        return chain.damaged("SQLite cannot read it, or refuses a row that follows from the others.")
+            return unreachable_error("its connection was closed by something else.", during=sql)
+        return chain.damaged_error("SQLite cannot read it, or refuses a row that follows from the others.")
 
 
 class _New(SQLite):
@@ -266,14 +268,14 @@ class _New(SQLite):
 _NEVER_CLOSED: list[sqlite3.Connection] = []
 
 
-def _removed(new: SQLite, made: Path) -> None:
+def _remove_made(new: SQLite, made: Path) -> None:
     """What was made is there under its own name, or never was."""
     new.close()
     for left in (made, made.with_name(f"{made.name}-journal")):
         left.unlink(missing_ok=True)
 
 
-def _busy(error: sqlite3.Error) -> bool:
+def _is_busy(error: sqlite3.Error) -> bool:
     return _code(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 

@@ -25,19 +25,28 @@ from itertools import islice
 from typing import Any
 
 from discreet.ledger import chain, overview, reading, registry
-from discreet.ledger.claim import Claim, claim_of
+from discreet.ledger.asker import NOBODY, Asker
+from discreet.ledger.budget import Budget
+from discreet.ledger.costs import State
 from discreet.ledger.description import Description
-from discreet.ledger.lanes import State
+from discreet.ledger.former_words import former_facts
 from discreet.ledger.layers import layers
 from discreet.ledger.ledger import Ledger
-from discreet.ledger.left import Left
-from discreet.ledger.making import Making, software
+from discreet.ledger.provenance import Provenance, software_digest
 from discreet.ledger.receipt import Entry
-from discreet.ledger.released import released
+from discreet.ledger.released import release_lines
+from discreet.ledger.stated_guarantee import StatedGuarantee, state_guarantee
 from discreet.ledger.verify import Verification
-from discreet.ledger.versions import Given, described, latest, recorded, shown
+from discreet.ledger.versions import (
+    Given,
+    describe_versions,
+    latest_version,
+    publish_description,
+    recorded_by_digest,
+)
 from discreet.privacy.constructors import approximate
 from discreet.privacy.explain import cautions
+from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.wire import from_json
 
 __all__ = ["Statement"]
@@ -63,7 +72,7 @@ class Statement:
     """
 
     facts: Mapping[str, Any]
-    claim: Claim
+    stated: StatedGuarantee
 
     @classmethod
     def of(
@@ -84,39 +93,48 @@ class Statement:
         """
         given, said = (
             None if description is None else Description.of(description),
-            registry.declared(declared),
+            registry.validate_declared(declared),
         )
-        checked = _intact(ledger.verify(anchor=anchor))
-        known = given is not None and given.digest in recorded(islice(ledger.entries(), checked.entries))
-        making = Making(
+        checked = _require_intact(ledger.verify(anchor=anchor))
+        known = given is not None and given.digest in recorded_by_digest(
+            islice(ledger.entries(), checked.entries)
+        )
+        provenance = Provenance(
             ledger=ledger.id,
             rows=checked.entries,
             made=chain.now(),
             version=chain.version(),
-            software=software(),
+            software=software_digest(),
             answers=answers,
             in_memory=ledger.where == ":memory:",
             weaknesses=tuple(one.text for one in checked.findings if one.code == _MACHINE),
             declared=said,
             given=None if given is None else given.digest,
-            given_facts=None if given is None or known else shown(given),
+            given_facts=None if given is None or known else _in_order(publish_description(given)),
         )
-        return cls._of_rows(ledger, making, checked)
+        return cls._of_rows(ledger, provenance, checked)
 
     @classmethod
-    def made_with(cls, ledger: Ledger, making: Making) -> Statement:
+    def made_with(cls, ledger: Ledger, provenance: Provenance) -> Statement:
         """The statement of the first rows of a ledger: the same for the same rows and the same words, at any later time."""
-        return cls._of_rows(ledger, making, _intact(ledger.verify(rows=making.rows)))
+        return cls._of_rows(ledger, provenance, _require_intact(ledger.verify(rows=provenance.rows)))
 
     @classmethod
-    def _of_rows(cls, ledger: Ledger, making: Making, checked: Verification) -> Statement:
-        entries = list(islice(ledger.entries(), making.rows))
+    def _of_rows(cls, ledger: Ledger, provenance: Provenance, checked: Verification) -> Statement:
+        entries = list(islice(ledger.entries(), provenance.rows))
         state = State.from_dict(entries[-1].state)
-        claim = claim_of(ledger.limit, ledger.unit, state)
-        facts: dict[str, Any] = {"discreet": {"statement": VERSION, "version": making.version}}
-        facts |= {"made": making.made, "making": making.to_dict(), **_promised(ledger, claim, making)}
-        facts |= {"budget": _budget(ledger, entries, making), **_kept(ledger, checked, entries, making)}
-        facts["registry"] = registry.entry(facts, making.declared)
+        claim = state_guarantee(ledger.limit, ledger.unit, state)
+        facts: dict[str, Any] = {"discreet": {"statement": VERSION, "version": provenance.version}}
+        facts |= {
+            "made": provenance.made,
+            "making": provenance.to_dict(),
+            **_guarantee_facts(ledger, claim, provenance),
+        }
+        facts |= {
+            "budget": _budget_facts(ledger, entries, provenance),
+            **_record_facts(ledger, checked, entries, provenance),
+        }
+        facts["registry"] = registry.entry(facts, provenance.declared)
         facts["reading"] = reading.sections(facts)
         return cls(facts, claim)
 
@@ -138,18 +156,27 @@ class Statement:
         """For a repository, a ticket, or pandoc."""
         from discreet.ledger.statement_markdown import page
 
-        return page(self.facts, self.making.block())
+        return page(self.facts, self.provenance.block())
 
     def to_html(self) -> str:
         """One page that needs nothing else: it prints whole, follows a dark screen, and can be read aloud."""
         from discreet.ledger.statement_html import page
 
-        return page(self.facts, self.claim, self.making.block())
+        return page(self.facts, self.stated, self.provenance.block())
 
     @property
-    def making(self) -> Making:
+    def guarantee(self) -> Guarantee | None:
+        """What is guaranteed at the end and at every moment before; None if there is no limit."""
+        return self.stated.guarantee
+
+    def in_former_words(self) -> Statement:
+        """The same facts with the library's sentences as earlier software of this version worded them."""
+        return replace(self, facts=former_facts(self.facts))
+
+    @property
+    def provenance(self) -> Provenance:
         """What it was made with besides the rows of the ledger."""
-        return Making.from_dict(self.facts["making"])
+        return Provenance.from_dict(self.facts["making"])
 
     def __str__(self) -> str:
         return self.to_markdown()
@@ -157,16 +184,24 @@ class Statement:
     def _repr_html_(self) -> str:
         from discreet.ledger.statement_html import body
 
-        return body(self.facts, self.claim)
+        return body(self.facts, self.stated)
 
 
-def _intact(checked: Verification) -> Verification:
+def _in_order(facts: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """A description as the page of a statement keeps it, names in order, so that it is shown the same when it is verified."""
+    if facts is None:
+        return None
+    ordered: dict[str, Any] = json.loads(chain.canonical(facts))
+    return ordered
+
+
+def _require_intact(checked: Verification) -> Verification:
     if not checked.intact:
-        raise chain.damaged(checked.findings[0].text.removeprefix("the ledger is damaged: "))
+        raise chain.damaged_error(checked.findings[0].text.removeprefix("the ledger is damaged: "))
     return checked
 
 
-def _promised(ledger: Ledger, claim: Claim, making: Making) -> dict[str, Any]:
+def _guarantee_facts(ledger: Ledger, claim: StatedGuarantee, provenance: Provenance) -> dict[str, Any]:
     """What is claimed, to whom, and why it holds."""
     unit, limit = ledger.unit, ledger.limit
     return {
@@ -176,66 +211,76 @@ def _promised(ledger: Ledger, claim: Claim, making: Making) -> dict[str, Any]:
             "protects": unit.protects,
             "relation": unit.relation,
             "words": str(unit),
-            "number": making.declared.get(registry.UNITS),
+            "number": provenance.declared.get(registry.UNITS),
         },
         "claim": claim.to_dict(),
         "curve": _curve(claim),
         "words": _words(claim),
-        "cautions": _cautions(claim, making.declared.get(registry.UNITS)),
+        "cautions": _cautions(claim, provenance.declared.get(registry.UNITS)),
         "limit": {"kind": limit.kind, "theorem": limit.theorem, "says": limit.describe()},
     }
 
 
-def _budget(ledger: Ledger, entries: Sequence[Entry], making: Making) -> dict[str, Any]:
-    """What is spent and what remains, for all together and by share."""
+def _budget_facts(ledger: Ledger, entries: Sequence[Entry], provenance: Provenance) -> dict[str, Any]:
+    """What is spent and what remains, of the whole budget and of each allocation."""
 
-    def left(**who: str) -> Left:
+    def budget(asker: Asker) -> Budget:
         state = State.from_dict(entries[-1].state)
         charges = [entry for entry in entries if entry.kind == "reserved" and entry.guarantee]
-        own = [entry for entry in charges if all(getattr(entry, name) == word for name, word in who.items())]
+        own = [
+            entry
+            for entry in charges
+            if asker.analyst in (None, entry.analyst) and asker.project in (None, entry.project)
+        ]
         last = from_json(str(own[-1].guarantee)) if own else None
-        return replace(ledger.limit.left(state, now=making.made, **who), last=last)
+        return replace(ledger.limit.budget(state, asker=asker, now=provenance.made), last=last)
 
-    return overview.budget(left()) | {"shares": overview.shares(ledger.limit, left)}
+    return overview.budget_facts(budget(NOBODY)) | {"shares": overview.allocation_facts(ledger.limit, budget)}
 
 
-def _kept(ledger: Ledger, checked: Verification, entries: Sequence[Entry], making: Making) -> dict[str, Any]:
+def _record_facts(
+    ledger: Ledger, checked: Verification, entries: Sequence[Entry], provenance: Provenance
+) -> dict[str, Any]:
     """What the rows hold, on what the promise rests, and what the check of the ledger found."""
-    rows = released(entries, ledger.limit, answers=making.answers)
-    given = None if making.given is None else Given(making.given, making.given_facts)
-    versions = described(entries, given)
-    description = _shown(entries, given)
+    rows = release_lines(entries, ledger.limit, answers=provenance.answers)
+    given = None if provenance.given is None else Given(provenance.given, provenance.given_facts)
+    versions = describe_versions(entries, given)
+    description = _visible_description(entries, given)
     findings = [{"code": one.code, "text": one.text} for one in checked.findings if one.code != _MACHINE]
     return {
         "released": rows,
         "description": description,
         "described": versions,
-        "layers": layers(ledger.limit, description, versions, rows, forgets=making.in_memory),
+        "layers": layers(ledger.limit, description, versions, rows, forgets=provenance.in_memory),
         "ledger": {
             "id": ledger.id,
             "opened": entries[0].time,
             "rows": checked.entries,
             "anchor": checked.anchor,
             "intact": checked.intact,
-            "findings": [*findings, *({"code": _MACHINE, "text": text} for text in making.weaknesses)],
+            "findings": [*findings, *({"code": _MACHINE, "text": text} for text in provenance.weaknesses)],
         },
     }
 
 
-def _shown(entries: Sequence[Entry], given: Given | None) -> Mapping[str, Any] | None:
+def _visible_description(entries: Sequence[Entry], given: Given | None) -> Mapping[str, Any] | None:
     """The description that is shown: a given one if there is one, else the last one that was charged under."""
     if given is None:
-        return shown(latest(entries))
-    return given.facts if given.facts is not None else shown(recorded(entries).get(given.digest))
+        return publish_description(latest_version(entries))
+    return (
+        given.facts
+        if given.facts is not None
+        else publish_description(recorded_by_digest(entries).get(given.digest))
+    )
 
 
-def _curve(claim: Claim) -> list[dict[str, float]] | None:
+def _curve(claim: StatedGuarantee) -> list[dict[str, float]] | None:
     if claim.guarantee is None:
         return None
     return [{"false_alarm": alarm, "misses_at_least": claim.guarantee.tradeoff(alarm)} for alarm in _ALARMS]
 
 
-def _words(claim: Claim) -> dict[str, Any] | None:
+def _words(claim: StatedGuarantee) -> dict[str, Any] | None:
     """What the claim means for one protected unit. It holds under adaptive questions, so the caveat on those is left out."""
     if claim.guarantee is None:
         return None
@@ -243,7 +288,7 @@ def _words(claim: Claim) -> dict[str, Any] | None:
     return {name: told[name] for name in ("guess", "odds", "certainty", "sentences", "not_protected")}
 
 
-def _cautions(claim: Claim, units: int | None) -> list[str]:
+def _cautions(claim: StatedGuarantee, units: int | None) -> list[str]:
     """Where the claim protects little or nothing; without a limit, at the ε that was reached."""
     unit, reached = claim.unit, min(claim.epsilon, _MOST)
     guarantee = claim.guarantee
@@ -253,5 +298,5 @@ def _cautions(claim: Claim, units: int | None) -> list[str]:
     return [*said, *cautions(guarantee.explain().right, claim.delta, claim.unit, units)]
 
 
-_NO_LIMIT = "There is no limit: the loss grows with every answer, and nothing is promised of the whole."
+_NO_LIMIT = "There is no limit: the loss grows with every answer, and there is no guarantee for the whole."
 _MOST = 1e4

@@ -22,8 +22,9 @@ from typing import Any
 
 from discreet.errors import BadDescription, BadParameter
 from discreet.ledger import chain, registry
+from discreet.ledger.former_words import former_page
 from discreet.ledger.ledger import Ledger
-from discreet.ledger.making import Making, no_statement
+from discreet.ledger.provenance import Provenance, not_a_statement_error
 from discreet.ledger.statement import Statement
 
 __all__ = ["Difference", "StatementCheck", "verify_statement"]
@@ -107,40 +108,59 @@ def verify_statement(text: str, ledger: Ledger) -> StatementCheck:
         )
     plain = _plain(text)
     form = "json" if plain.startswith("{") else "html" if plain.startswith("<!doctype") else "md"
-    told = _object(plain) if form == "json" else None
-    making = Making.in_text(plain) if told is None else Making.from_dict(told.get("making"))
-    _same_version(making)
+    told = _parse_json(plain) if form == "json" else None
+    provenance = Provenance.in_text(plain) if told is None else Provenance.from_dict(told.get("making"))
+    _require_same_version(provenance)
     whole = ledger.verify()
     if not whole.intact:
-        raise chain.damaged(whole.findings[0].text.removeprefix("the ledger is damaged: "))
-    differences = list(_of_the_ledger(making, ledger, whole.entries))
+        raise chain.damaged_error(whole.findings[0].text.removeprefix("the ledger is damaged: "))
+    differences = list(_ledger_differences(provenance, ledger, whole.entries))
     if not differences:
-        again = _made_again(ledger, making)
-        found = _of_objects(told, again.to_dict()) if told is not None else _of_texts(plain, again, form)
-        differences = list(found)
-    later = max(0, whole.entries - making.rows)
-    return StatementCheck(form, making.rows, later, tuple(differences[:_LISTED]), tuple(_asserted(making)))
+        differences = _wording_differences(plain, told, _remake(ledger, provenance), form)
+    later = max(0, whole.entries - provenance.rows)
+    return StatementCheck(
+        form, provenance.rows, later, tuple(differences[:_LISTED]), tuple(_list_unverified(provenance))
+    )
 
 
-def _made_again(ledger: Ledger, making: Making) -> Statement:
+def _remake(ledger: Ledger, provenance: Provenance) -> Statement:
     """The statement that these words give; words that give none are not those of a statement."""
     try:
-        registry.declared(making.declared)
-        return Statement.made_with(ledger, making)
+        registry.validate_declared(provenance.declared)
+        return Statement.made_with(ledger, provenance)
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise no_statement() from None
+        raise not_a_statement_error() from None
 
 
-def _of_the_ledger(making: Making, ledger: Ledger, rows: int) -> Iterator[Difference]:
+def _ledger_differences(provenance: Provenance, ledger: Ledger, rows: int) -> Iterator[Difference]:
     """Whether it can be a statement of this ledger at all."""
-    if making.ledger != ledger.id:
-        yield Difference(CHANGED, f"made of the ledger {making.ledger}", f"this is the ledger {ledger.id}")
-    elif making.rows > rows:
-        yield Difference(ADDED, f"{making.rows} rows", f"{rows} rows: it was put back or cut off")
+    if provenance.ledger != ledger.id:
+        yield Difference(
+            CHANGED, f"made of the ledger {provenance.ledger}", f"this is the ledger {ledger.id}"
+        )
+    elif provenance.rows > rows:
+        yield Difference(ADDED, f"{provenance.rows} rows", f"{rows} rows: it was put back or cut off")
 
 
-def _of_texts(text: str, again: Statement, form: str) -> Iterator[Difference]:
-    expected = _plain(again.to_html() if form == "html" else again.to_markdown())
+def _wording_differences(
+    text: str, told: dict[str, Any] | None, remade: Statement, form: str
+) -> list[Difference]:
+    """What differs from today's words and, if anything does, from the former ones: whichever differ less."""
+    wordings = []
+    for statement, reword in ((remade, str), (remade.in_former_words(), former_page)):
+        if told is not None:
+            differences = list(_value_differences(told, statement.to_dict()))
+        else:
+            page = statement.to_html() if form == "html" else statement.to_markdown()
+            differences = list(_text_differences(text, reword(page), form))
+        if not differences:
+            return []
+        wordings.append(differences)
+    return min(wordings, key=len)
+
+
+def _text_differences(text: str, page: str, form: str) -> Iterator[Difference]:
+    expected = _plain(page)
     if text == expected:
         return
     ours, theirs = _where_they_differ(_pieces(expected, form), _pieces(text, form))
@@ -166,7 +186,7 @@ def _pieces(page: str, form: str) -> list[str]:
     return _TAGS.split(page) if form == "html" else page.splitlines(keepends=True)
 
 
-def _of_objects(told: Any, ours: Any, where: str = "") -> Iterator[Difference]:
+def _value_differences(told: Any, ours: Any, where: str = "") -> Iterator[Difference]:
     if isinstance(told, Mapping) and isinstance(ours, Mapping):
         for name in [*ours, *(name for name in told if name not in ours)]:
             place = f"{where}.{name}" if where else str(name)
@@ -175,14 +195,14 @@ def _of_objects(told: Any, ours: Any, where: str = "") -> Iterator[Difference]:
             elif name not in ours:
                 yield Difference(ADDED, _short(f"{place}: {told[name]}"), None)
             else:
-                yield from _of_objects(told[name], ours[name], place)
+                yield from _value_differences(told[name], ours[name], place)
     elif isinstance(told, list) and isinstance(ours, list) and where == "released":
-        yield from _of_entries(told, ours)
+        yield from _entry_differences(told, ours)
     elif told != ours or type(told) is not type(ours):
         yield Difference(CHANGED, _short(f"{where}: {told}"), _short(f"{where}: {ours}"))
 
 
-def _of_entries(told: list[Any], ours: list[Any]) -> Iterator[Difference]:
+def _entry_differences(told: list[Any], ours: list[Any]) -> Iterator[Difference]:
     """Charges are compared by their number, so that one that was dropped is named."""
     by_number = {line.get("number"): line for line in told if isinstance(line, Mapping)}
     known = [line["number"] for line in ours]
@@ -190,7 +210,7 @@ def _of_entries(told: list[Any], ours: list[Any]) -> Iterator[Difference]:
         if line["number"] not in by_number:
             yield Difference(MISSING, None, _short(f"entry {line['number']}: {line['question']}"))
         else:
-            yield from _of_objects(by_number[line["number"]], line, f"entry {line['number']}")
+            yield from _value_differences(by_number[line["number"]], line, f"entry {line['number']}")
     if [line.get("number") for line in told if isinstance(line, Mapping)] != [
         n for n in known if n in by_number
     ]:
@@ -202,16 +222,16 @@ def _difference(theirs: str, ours: str) -> Difference:
     return Difference(kind, theirs or None, ours or None)
 
 
-def _asserted(making: Making) -> Iterator[str]:
-    yield f"made {making.made}, by discreet {making.version} with source files sha256 {making.software}"
-    if making.in_memory or making.weaknesses:
+def _list_unverified(provenance: Provenance) -> Iterator[str]:
+    yield f"made {provenance.made}, by discreet {provenance.version} with source files sha256 {provenance.software}"
+    if provenance.in_memory or provenance.weaknesses:
         yield "where the ledger was kept"
-    if making.given_facts is not None:
+    if provenance.given_facts is not None:
         yield "the description of the data that was given with it"
-    yield from (f"{name}: {_short(str(value))}" for name, value in making.declared.items())
+    yield from (f"{name}: {_short(str(value))}" for name, value in provenance.declared.items())
 
 
-def _object(text: str) -> dict[str, Any]:
+def _parse_json(text: str) -> dict[str, Any]:
     """JSON, in which no name may stand twice: a reader would see one value, and we another."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -223,17 +243,17 @@ def _object(text: str) -> dict[str, Any]:
     try:
         told = json.loads(text, object_pairs_hook=once)
     except (ValueError, RecursionError):
-        raise no_statement() from None
+        raise not_a_statement_error() from None
     return told if isinstance(told, dict) else {}
 
 
-def _same_version(making: Making) -> None:
-    if making.version != chain.version():
+def _require_same_version(provenance: Provenance) -> None:
+    if provenance.version != chain.version():
         raise BadDescription(
             "DP402",
-            f"this statement was made by discreet {making.version}, and this is discreet {chain.version()}.",
+            f"this statement was made by discreet {provenance.version}, and this is discreet {chain.version()}.",
             why="every letter is compared, and another version may word the same facts otherwise.",
-            fix=f"pip install discreet=={making.version}   in an environment of its own, and verify it there",
+            fix=f"pip install discreet=={provenance.version}   in an environment of its own, and verify it there",
         )
 
 

@@ -13,18 +13,18 @@ from fractions import Fraction
 from html import escape
 from typing import Any
 
-from discreet.ledger.claim import Claim
 from discreet.ledger.layers import ASSERTED, ENFORCED, NOT_COVERED
 from discreet.ledger.registry import missing_words
 from discreet.ledger.registry import rows as registry_rows
+from discreet.ledger.stated_guarantee import StatedGuarantee
 from discreet.ledger.statement_markdown import (
     LISTED,
     RELEASED_HEADS,
     VERSION_HEADS,
     bounds,
     charges,
-    lane_words,
     percent,
+    track_words,
     unit_words,
     version_words,
     who_words,
@@ -76,7 +76,7 @@ padding:.1rem 0}.statement .layer tr{display:block;border-bottom:1px solid var(-
 """
 
 
-def page(facts: Mapping[str, Any], claim: Claim, block: str = "") -> str:
+def page(facts: Mapping[str, Any], claim: StatedGuarantee, block: str = "") -> str:
     """A whole document; `block` is what it was made with, for whoever verifies it."""
     name = escape(f"Privacy statement: {facts['dataset']}" if facts["dataset"] else "Privacy statement")
     return (
@@ -86,14 +86,14 @@ def page(facts: Mapping[str, Any], claim: Claim, block: str = "") -> str:
     )
 
 
-def body(facts: Mapping[str, Any], claim: Claim) -> str:
+def body(facts: Mapping[str, Any], claim: StatedGuarantee) -> str:
     """The statement without the document around it, for a notebook or another page."""
     parts = [
         _top(facts, claim),
-        _section("What is claimed", _claim(facts, claim)),
+        _section("What is guaranteed", _claim(facts, claim)),
         _section("The budget and what remains", _budget(facts)),
         _section("On what it rests", _layers(facts)),
-        _section("What was released", _released(facts)),
+        _section("What was released", _release_table(facts)),
         _section("What is known of the data", _description(facts)),
         *(_section(part["title"], _list(part["sentences"])) for part in facts["reading"]),
         _section("For the registry of deployments", _registry(facts)),
@@ -106,16 +106,16 @@ def _section(title: str, inside: str) -> str:
     return f"<section><h2>{escape(title)}</h2>{inside}</section>"
 
 
-def _top(facts: Mapping[str, Any], claim: Claim) -> str:
+def _top(facts: Mapping[str, Any], claim: StatedGuarantee) -> str:
     name = escape(f": {facts['dataset']}" if facts["dataset"] else "")
     made = f"<p class='soft'>Made {escape(facts['made'][:16].replace('T', ' '))} UTC by discreet {escape(facts['making']['version'])}.</p>"
     warned = "".join(
         f"<p class='caution'><strong>Caution.</strong> {escape(text)}</p>" for text in facts["cautions"]
     )
-    head = f"<header><h1>Privacy statement{name}</h1><p class='promise'>{escape(facts['headline'])}</p>{warned}{made}</header>"
+    head = f"<header><h1>Privacy statement{name}</h1><p class='guarantee'>{escape(facts['headline'])}</p>{warned}{made}</header>"
     told = facts["words"]
     if told is None or claim.guarantee is None:
-        return head + "<p>There is no limit, so there is no promise about the whole to put into words.</p>"
+        return head + "<p>There is no limit, so there is no guarantee for the whole to put into words.</p>"
     counted = math.ceil(100 * Fraction(told["guess"]["right"]))
     words = f"At most {counted} of 100 guesses are right. A coin toss gets 50 right, above the line."
     squares = f"<figure style='margin:0'>{hundred_squares_svg(counted, words)}<figcaption class='soft'>{escape(words)}</figcaption></figure>"
@@ -124,9 +124,9 @@ def _top(facts: Mapping[str, Any], claim: Claim) -> str:
     return f"{head}<section class='side'><div style='flex:0 1 12rem'>{squares}</div><div>{said}{limits}</div></section>"
 
 
-def _claim(facts: Mapping[str, Any], claim: Claim) -> str:
+def _claim(facts: Mapping[str, Any], claim: StatedGuarantee) -> str:
     rows = [
-        ("claim", facts["claim"]["what"] or "–"),
+        ("guarantee", facts["claim"]["what"] or "–"),
         ("flavour", facts["claim"]["flavour"]),
         ("protects", unit_words(facts["unit"])),
         ("theorem", facts["limit"]["theorem"]),
@@ -149,8 +149,8 @@ def _budget(facts: Mapping[str, Any]) -> str:
     spent = facts["budget"]["spent_fraction"]
     words = f"{percent(spent)} of the budget is spent"
     bar = f"<p>{words}.</p><div class='bar' role='img' aria-label='{words}'><span style='width:{100 * spent:.1f}%'></span></div>"
-    lanes = [lane_words(lane) for lane in facts["budget"]["lanes"]]
-    table = _table("Running totals", ("account", "total", "spent", "remaining"), lanes, numbers={1, 2, 3})
+    tracks = [track_words(track) for track in facts["budget"]["lanes"]]
+    table = _table("Running totals", ("account", "total", "spent", "remaining"), tracks, numbers={1, 2, 3})
     people = facts["budget"]["shares"]
     if people:
         rows = [
@@ -186,7 +186,7 @@ def _layer_row(line: Mapping[str, str]) -> str:
     )
 
 
-def _released(facts: Mapping[str, Any]) -> str:
+def _release_table(facts: Mapping[str, Any]) -> str:
     lines = facts["released"]
     if not lines:
         return "<p>Nothing yet.</p>"

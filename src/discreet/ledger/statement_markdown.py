@@ -10,7 +10,17 @@ from discreet.ledger.registry import missing_words
 from discreet.ledger.registry import rows as registry_rows
 
 __all__ = [
-    "LISTED", "RELEASED_HEADS", "VERSION_HEADS", "bounds", "charges", "lane_words", "page", "percent", "unit_words", "version_words", "who_words",
+    "LISTED",
+    "RELEASED_HEADS",
+    "VERSION_HEADS",
+    "bounds",
+    "charges",
+    "page",
+    "percent",
+    "track_words",
+    "unit_words",
+    "version_words",
+    "who_words",
 ]  # fmt: skip
 
 #: Releases that are listed; all of them are in the JSON.
@@ -21,10 +31,10 @@ def page(facts: Mapping[str, Any], block: str = "") -> str:
     """The whole statement; `block` is what it was made with, for whoever verifies it."""
     sections: dict[str, Iterable[str]] = {
         "In plain words": _words(facts),
-        "What is claimed": _claim(facts),
+        "What is guaranteed": _claim(facts),
         "The budget and what remains": _budget(facts),
         "On what it rests": _layers(facts),
-        "What was released": _released(facts),
+        "What was released": _release_lines(facts),
         "What is known of the data": _description(facts),
     }
     sections |= {
@@ -55,12 +65,12 @@ def unit_words(unit: Mapping[str, Any]) -> str:
     return str(unit["words"]) + (f" (number of {unit['protects']}s, asserted: {many})" if many else "")
 
 
-def lane_words(lane: Mapping[str, Any]) -> tuple[str, str, str, str]:
+def track_words(track: Mapping[str, Any]) -> tuple[str, str, str, str]:
     """Name, total, spent and left of one running total."""
-    total = "no limit" if lane["total"] is None else f"{lane['total']:.6g}"
-    spent = "∞" if lane["spent"] is None else f"{lane['spent']:.6g}"
-    left = "closed" if lane["closed"] else ("–" if lane["left"] is None else f"{lane['left']:.6g}")
-    return lane["name"], total, spent, left
+    total = "no limit" if track["total"] is None else f"{track['total']:.6g}"
+    spent = "∞" if track["spent"] is None else f"{track['spent']:.6g}"
+    left = "closed" if track["closed"] else ("–" if track["left"] is None else f"{track['left']:.6g}")
+    return track["name"], total, spent, left
 
 
 def bounds(column: Mapping[str, Any]) -> str:
@@ -77,7 +87,7 @@ def bounds(column: Mapping[str, Any]) -> str:
 def _words(facts: Mapping[str, Any]) -> Iterator[str]:
     told = facts["words"]
     if told is None:
-        yield "There is no limit, so there is no promise about the whole to put into words."
+        yield "There is no limit, so there is no guarantee for the whole to put into words."
         return
     yield from (f"- {_safe(sentence)}" for sentence in told["sentences"])
     yield from ("", "What is not protected:", "")
@@ -86,22 +96,22 @@ def _words(facts: Mapping[str, Any]) -> Iterator[str]:
 
 def _claim(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from (facts["claim"]["why"], "")
-    rows = [("claim", facts["claim"]["what"] or "–"), ("protects", unit_words(facts["unit"]))]
+    rows = [("guarantee", facts["claim"]["what"] or "–"), ("protects", unit_words(facts["unit"]))]
     yield from _table(("", ""), [*rows, ("theorem", facts["limit"]["theorem"])])
     if facts["curve"]:
         yield from ("", "The best attacker, at every false-alarm rate:", "")
-        points = [(percent(at["false_alarm"]), _missed(at)) for at in facts["curve"]]
+        points = [(percent(at["false_alarm"]), _miss_rate(at)) for at in facts["curve"]]
         yield from _table(("false alarms", "misses at least"), points)
 
 
-def _missed(at: Mapping[str, float]) -> str:
+def _miss_rate(at: Mapping[str, float]) -> str:
     return f"{int(at['misses_at_least'] * 10_000) / 100:.2f} %"
 
 
 def _budget(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"- {_safe(sentence)}" for sentence in facts["limit"]["says"])
     yield from ("", f"{percent(facts['budget']['spent_fraction'])} of the budget is spent.", "")
-    yield from _table(("account", "total", "spent", "remaining"), map(lane_words, facts["budget"]["lanes"]))
+    yield from _table(("account", "total", "spent", "remaining"), map(track_words, facts["budget"]["lanes"]))
     people = facts["budget"]["shares"]
     if people:
         rows = [
@@ -121,7 +131,7 @@ def _layers(facts: Mapping[str, Any]) -> Iterator[str]:
     yield from _table(("layer", "", "", ""), rows)
 
 
-def _released(facts: Mapping[str, Any]) -> Iterator[str]:
+def _release_lines(facts: Mapping[str, Any]) -> Iterator[str]:
     lines = facts["released"]
     if not lines:
         yield "Nothing yet."

@@ -25,8 +25,8 @@ from typing import Any, TypeVar
 from discreet.errors import BadDescription, LedgerError
 from discreet.forks import quiet_at_forks
 from discreet.ledger import chain
-from discreet.ledger.chain import Row
-from discreet.ledger.interrupts import holding, settled
+from discreet.ledger.chain import LedgerRow
+from discreet.ledger.interrupts import run_holding, run_then_end
 
 T = TypeVar("T")
 
@@ -82,7 +82,7 @@ class Store(ABC):
         """Whether there is a ledger here; refused if there is something else."""
 
     @abstractmethod
-    def make(self, first: Row) -> None:
+    def make(self, first: LedgerRow) -> None:
         """Make the tables with their first row, at once and for good; leave alone what somebody else has made meanwhile."""
 
     @abstractmethod
@@ -114,17 +114,17 @@ class Store(ABC):
 
     def alone(self, work: Callable[[], T]) -> T:
         """Do some work while no other thread of this process uses the store."""
-        return holding(self.lock, work)
+        return run_holding(self.lock, work)
 
     def write(self, work: Callable[[], T]) -> T:
         """Do some work as the only writer; when this returns, what it wrote is on disk."""
         until = time.monotonic() + self._patience
-        return self.alone(lambda: settled(lambda: self._write(work, until), self._end))
+        return self.alone(lambda: run_then_end(lambda: self._write(work, until), self._end))
 
     def _write(self, work: Callable[[], T], until: float) -> T:
         self._end()  # what an earlier interrupt may have left
         self._until = until
-        return self.in_turn(lambda: settled(lambda: self._transaction(work), self.abandon))
+        return self.in_turn(lambda: run_then_end(lambda: self._transaction(work), self.abandon))
 
     def _transaction(self, work: Callable[[], T]) -> T:
         self.begin()
@@ -141,39 +141,39 @@ class Store(ABC):
         """For how many seconds the transaction, or a statement that begins now, may still wait for others."""
         return self._patience if self._until is None else max(0.0, self._until - time.monotonic())
 
-    def append(self, row: Row) -> None:
+    def append(self, row: LedgerRow) -> None:
         """Add a row behind the last one."""
         self.run(f"INSERT INTO {self.entries} ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", *row)  # noqa: S608
         self.run(f"UPDATE {self.head} SET number = ?, hash = ?", row.number, row.hash)  # noqa: S608
 
-    def last(self) -> Row:
+    def last(self) -> LedgerRow:
         """The last row, without its answer."""
         found = self.run(_LAST.format(entries=self.entries, head=self.head))
         if len(found) != 1:
-            raise chain.damaged("its last row is not the one that its head names.")
-        return Row(*found[0])
+            raise chain.damaged_error("its last row is not the one that its head names.")
+        return LedgerRow(*found[0])
 
-    def at(self, number: int) -> Row | None:
+    def at(self, number: int) -> LedgerRow | None:
         """The row with that number."""
         return self._first("number = ?", number)
 
-    def settled(self, number: int) -> Row | None:
+    def answer_of_charge(self, number: int) -> LedgerRow | None:
         """The row that holds the answer of the reserved row `number`."""
         return self._first("settles = ?", number)
 
-    def answered(self, key: str) -> Row | None:
+    def answer_for_key(self, key: str) -> LedgerRow | None:
         """The row that holds the answer for a key."""
         return self._first("kind = 'committed' AND key = ?", key)
 
-    def asked(self, key: str) -> Row | None:
+    def first_with_key(self, key: str) -> LedgerRow | None:
         """The first row with that key."""
         return self._first("key = ?", key)
 
-    def reserved(self, key: str) -> list[Row]:
+    def charges_with_key(self, key: str) -> list[LedgerRow]:
         """Every charge with that key, the first one first."""
         return self._select("kind = 'reserved' AND key = ? ORDER BY number", key)
 
-    def described(self, after: int) -> list[Row]:
+    def description_rows(self, after: int) -> list[LedgerRow]:
         """The rows behind that one which describe the data, the first one first."""
         return self._select("kind = 'described' AND number > ? ORDER BY number", after)
 
@@ -186,7 +186,7 @@ class Store(ABC):
         found: int = self.run(f"SELECT count(*) FROM {self.entries}")[0][0]  # noqa: S608
         return found
 
-    def rows(self, start: int = 0) -> Iterator[Row]:
+    def rows(self, start: int = 0) -> Iterator[LedgerRow]:
         """All rows from `start` on, in order, a page at a time."""
         while True:
             page = self._select("number >= ? ORDER BY number LIMIT ?", start, _PAGE)
@@ -195,16 +195,16 @@ class Store(ABC):
                 return
             start = page[-1].number + 1
 
-    def _first(self, condition: str, *values: Any) -> Row | None:
+    def _first(self, condition: str, *values: Any) -> LedgerRow | None:
         found = self._select(f"{condition} ORDER BY number LIMIT 1", *values)
         return found[0] if found else None
 
-    def _select(self, condition: str, *values: Any) -> list[Row]:
+    def _select(self, condition: str, *values: Any) -> list[LedgerRow]:
         found = self.run(f"SELECT {_COLUMNS} FROM {self.entries} WHERE {condition}", *values)  # noqa: S608
-        return [Row(*row) for row in found]
+        return [LedgerRow(*row) for row in found]
 
 
-def out_of_reach(what: str, *, during: str = "", fix: str = "") -> LedgerError:
+def unreachable_error(what: str, *, during: str = "", fix: str = "") -> LedgerError:
     """The error for a database that does not do what it was asked, during this statement."""
     spent = "nothing, or what was to be charged if it was written" if during == "COMMIT" else "nothing"
     return LedgerError(
@@ -216,12 +216,12 @@ def out_of_reach(what: str, *, during: str = "", fix: str = "") -> LedgerError:
     )
 
 
-def lost() -> LedgerError:
+def lost_error() -> LedgerError:
     """The error for a transaction that ended while it was used: a fork inside of it, or a connection that was lost."""
-    return out_of_reach("its transaction was ended by something else.")
+    return unreachable_error("its transaction was ended by something else.")
 
 
-def newer(layout: int, known: int) -> BadDescription:
+def newer_layout_error(layout: int, known: int) -> BadDescription:
     """The error for tables that a later release made."""
     return BadDescription(
         "DP402",

@@ -28,16 +28,17 @@ from typing import Any
 from discreet import check
 from discreet.errors import DiscreetError, LedgerDamaged, LedgerError
 from discreet.ledger import chain
-from discreet.ledger.chain import Row
+from discreet.ledger.asker import Asker
+from discreet.ledger.budget import Budget
+from discreet.ledger.chain import LedgerRow
+from discreet.ledger.costs import Cost, State
 from discreet.ledger.description import Description, refuse_another
-from discreet.ledger.lanes import Cost, State
-from discreet.ledger.left import Left
 from discreet.ledger.limit import Limit
-from discreet.ledger.opening import check_link, first_description, hexadecimal, total
+from discreet.ledger.opening import check_link, first_description, running_total, validate_anchor
 from discreet.ledger.receipt import Entry, entry_of
 from discreet.ledger.split import canonical_value
 from discreet.ledger.store import Store
-from discreet.ledger.window import Windowed
+from discreet.ledger.window import WindowedLimit
 from discreet.privacy.wire import from_json
 
 __all__ = ["Finding", "Verification"]
@@ -76,8 +77,8 @@ class Verification:
     entries: int
     intact: bool
     findings: tuple[Finding, ...]
-    spent: Left
-    recomputed: Left | None
+    spent: Budget
+    recomputed: Budget | None
     anchor: str
 
     def __bool__(self) -> bool:
@@ -95,7 +96,7 @@ class Verification:
         )
 
 
-def verified(
+def verify_store(
     store: Store,
     limit: Limit,
     anchor: str | None = None,
@@ -104,7 +105,7 @@ def verified(
 ) -> Verification:
     """Check every row of a store, or its first rows, against the limit."""
     if anchor is not None:
-        hexadecimal(anchor)
+        validate_anchor(anchor)
     walk = _Walk(limit)
     last = store.last()
     end = last.number if rows is None else min(last.number, check.whole(rows=rows) - 1)
@@ -121,8 +122,8 @@ def verified(
         walk.rows,
         not walk.damages,
         tuple(sorted(findings, key=lambda finding: finding.code)),
-        limit.left(walk.state),
-        None if walk.recomputed is None else limit.left(walk.recomputed),
+        limit.budget(walk.state),
+        None if walk.recomputed is None else limit.budget(walk.recomputed),
         last.hash if walk.before is None else walk.before.hash,
     )
 
@@ -134,7 +135,7 @@ class _Walk:
     limit: Limit
     rows: int = 0
     anchored: bool = False
-    before: Row | None = None
+    before: LedgerRow | None = None
     damages: list[str] = field(default_factory=list)
     remarks: dict[str, list[int]] = field(default_factory=dict)
     versions: dict[str, list[int]] = field(default_factory=dict)
@@ -147,14 +148,14 @@ class _Walk:
     def __post_init__(self) -> None:
         self.state = self.limit.start()
         self.recomputed: State | None = self.state
-        self.said: Mapping[str, Any] = self.state.to_dict()
+        self.stated_totals: Mapping[str, Any] = self.state.to_dict()
         # for this walk alone: whoever is given an entry may do with it as he likes
         self.value = lru_cache(maxsize=_KEPT)(canonical_value)
         self.costs: dict[int, tuple[Any, Cost | None]] = {}
         self.compared: tuple[Cost, Cost, bool] | None = None
         self.cost_today = cache(lambda wire: self.limit.cost(from_json(wire)))
 
-    def see(self, row: Row, *, is_anchor: bool) -> None:
+    def see(self, row: LedgerRow, *, is_anchor: bool) -> None:
         """Check the next row."""
         self.rows += 1
         self.anchored |= is_anchor
@@ -173,14 +174,14 @@ class _Walk:
             self.damage(f"row {self.rows - 1} says something that cannot be read.")
         self.before = row
 
-    def _link(self, row: Row, entry: Entry) -> None:
+    def _link(self, row: LedgerRow, entry: Entry) -> None:
         try:
             check_link(row, entry.previous, self.before)
         except LedgerDamaged as error:  # what the row says is followed all the same
             self.damages.append(error.what)
 
     def damage(self, what: str) -> None:
-        self.damages.append(chain.damaged(what).what)
+        self.damages.append(chain.damaged_error(what).what)
 
     def findings(self) -> list[Finding]:
         """Everything found, each kind once."""
@@ -202,19 +203,19 @@ class _Walk:
 
     def _follow(self, entry: Entry) -> None:
         """The total after this row, from the total before it."""
-        after = self._charge(entry) if entry.kind == "reserved" else self._unchanged(entry)
+        after = self._charge(entry) if entry.kind == "reserved" else self._check_uncharged(entry)
         if entry.kind == "committed":
             self._settle(entry)
         self._describe(entry)
-        self.state, self.said = after, entry.state
+        self.state, self.stated_totals = after, entry.state
 
-    def _unchanged(self, entry: Entry) -> State:
+    def _check_uncharged(self, entry: Entry) -> State:
         """The total that a row carries which is no charge: that of the row before it."""
         if (entry.kind == "open") != (entry.number == 0) or entry.kind not in _NO_CHARGE:
             self.damage(f"row {entry.number} is of a kind that has no place there.")
-        if entry.state == self.said:
+        if entry.state == self.stated_totals:
             return self.state
-        after = total(self.limit, entry.number, entry.state)
+        after = running_total(self.limit, entry.number, entry.state)
         if after != self.state:
             self.damage(f"row {entry.number} changes the total without a charge.")
         return after
@@ -238,11 +239,11 @@ class _Walk:
     def _charge(self, entry: Entry) -> State:
         """The total after a charge, from its cost by the rules of the limit; what the row says is compared with it."""
         stored, today = self._cost(entry), self.cost_today(entry.guarantee)
-        about: dict[str, Any] = {"analyst": entry.analyst, "project": entry.project, "now": entry.time}
-        after = self._admitted(self.state, stored, about)
+        asker = Asker(entry.analyst, entry.project)
+        after = self._admit(self.state, stored, entry.time, asker)
         follows = after is not None and after.to_dict() == entry.state
         if after is None or not follows:
-            after = total(self.limit, entry.number, entry.state)
+            after = running_total(self.limit, entry.number, entry.state)
             self.damage(
                 f"row {entry.number} has a total that does not follow from its cost, or exceeds the limit."
             )
@@ -254,11 +255,13 @@ class _Walk:
             self.recomputed = after
         elif self.recomputed is not None:
             # with the split that was chosen then: choosing again, by today's costs, would be covered by no proof
-            self.recomputed = self._admitted(self.recomputed, self.limit.along(today, after), about)
+            self.recomputed = self._admit(
+                self.recomputed, self.limit.open_ways(today, after), entry.time, asker
+            )
         if (
-            isinstance(self.limit, Windowed)
+            isinstance(self.limit, WindowedLimit)
             and self.state != self.limit.start()
-            and self.limit.entered(self.state, entry.time) != self.state
+            and self.limit.enter(self.state, entry.time) != self.state
         ):
             self._remark("W2", entry.number)
         self.unsettled[entry.number] = entry.key, entry.held
@@ -279,9 +282,9 @@ class _Walk:
             self.compared = today, stored, today == stored
         return self.compared[2]
 
-    def _admitted(self, state: State, cost: Cost, about: dict[str, Any]) -> State | None:
+    def _admit(self, state: State, cost: Cost, time: str, asker: Asker) -> State | None:
         try:
-            return self.limit.admit(state, cost, **about)
+            return self.limit.admit(state, cost, asker=asker, now=time)
         except DiscreetError:
             return None
 
@@ -307,7 +310,7 @@ _REMARKS = {
 }
 
 
-def _up_to(number: int, rows: Iterator[Row]) -> Iterable[Row]:
+def _up_to(number: int, rows: Iterator[LedgerRow]) -> Iterable[LedgerRow]:
     """The rows up to that number: those that are added while we read are left for the next time."""
     for row in rows:
         if row.number > number:
@@ -321,9 +324,9 @@ def _not_above(today: Cost, stored: Cost) -> bool:
     for way in stored.ways:
         again = ways.get(tuple(row.name for row in way))
         if again is None or any(
-            new.amounts.get(lane, 0) > old.amounts.get(lane, 0)
+            new.amounts.get(track, 0) > old.amounts.get(track, 0)
             for new, old in zip(again, way, strict=True)
-            for lane in {*new.amounts, *old.amounts}
+            for track in {*new.amounts, *old.amounts}
         ):
             return False
     if today.lifetime is None or stored.lifetime is None:
@@ -336,5 +339,5 @@ def _numbers(rows: list[int]) -> str:
     return shown if len(rows) <= _LISTED else f"{shown} and {len(rows) - _LISTED} more"
 
 
-def _line(left: Left) -> str:
-    return "; ".join(map(str, left.lanes))
+def _line(left: Budget) -> str:
+    return "; ".join(map(str, left.tracks))

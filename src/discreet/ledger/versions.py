@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from discreet.ledger.description import Description, changes
+from discreet.ledger.description import Description, list_changes
 from discreet.ledger.receipt import Entry
 
-__all__ = ["Given", "described", "latest", "recorded", "shown"]
+__all__ = ["Given", "describe_versions", "latest_version", "publish_description", "recorded_by_digest"]
 
 
 class Given(NamedTuple):
@@ -23,9 +23,11 @@ class Given(NamedTuple):
     facts: Mapping[str, Any] | None
 
 
-def described(entries: Sequence[Entry], given: Given | None) -> dict[str, Any]:
+def describe_versions(entries: Sequence[Entry], given: Given | None) -> dict[str, Any]:
     """Every version with its period, how many charges name none, and whether a given description is one of them."""
-    versions = list({version.digest: (number, version) for number, version in _recorded(entries)}.values())
+    versions = list(
+        {version.digest: (number, version) for number, version in _version_rows(entries)}.values()
+    )
     charges = [entry for entry in entries if entry.kind == "reserved"]
     lines = []
     for at, (number, version) in enumerate(versions):
@@ -41,7 +43,7 @@ def described(entries: Sequence[Entry], given: Given | None) -> dict[str, Any]:
                 "compiled": sum(entry.compiled for entry in own),
                 "first": own[0].time if own else None,
                 "last": own[-1].time if own else None,
-                "changed": [change.words for change in changes(before[-1], version)] if before else [],
+                "changed": [change.words for change in list_changes(before[-1], version)] if before else [],
             }
         )
     known = {version.digest for _, version in versions}
@@ -55,33 +57,33 @@ def described(entries: Sequence[Entry], given: Given | None) -> dict[str, Any]:
 _WHO = ("protects", "relation", "column", "at_most", "groups")
 
 
-def latest(entries: Sequence[Entry]) -> Description | None:
+def latest_version(entries: Sequence[Entry]) -> Description | None:
     """The version that the last charge was made under; else the last one that was recorded."""
-    versions = recorded(entries)
+    versions = recorded_by_digest(entries)
     used = [entry.description for entry in entries if entry.kind == "reserved" and entry.description]
     last = used[-1] if used else next(reversed(versions), "")
     return versions.get(last)
 
 
-def recorded(entries: Iterable[Entry]) -> dict[str, Description]:
+def recorded_by_digest(entries: Iterable[Entry]) -> dict[str, Description]:
     """Every version that a row holds, by its digest."""
-    return {version.digest: version for _, version in _recorded(entries)}
+    return {version.digest: version for _, version in _version_rows(entries)}
 
 
-def shown(description: Description | None) -> dict[str, Any] | None:
+def publish_description(description: Description | None) -> dict[str, Any] | None:
     """A description for readers elsewhere: of where a table lies, only the last name."""
     if description is None:
         return None
-    tables = {name: {**table, **_place(table)} for name, table in description.tables.items()}
+    tables = {name: {**table, **_last_name(table)} for name, table in description.tables.items()}
     return {**description.facts, **({"tables": tables} if tables else {})}
 
 
-def _place(table: Mapping[str, Any]) -> dict[str, str]:
+def _last_name(table: Mapping[str, Any]) -> dict[str, str]:
     source = table.get("source")
     return {"source": source.partition("?")[0].rpartition("/")[2]} if isinstance(source, str) else {}
 
 
-def _recorded(entries: Iterable[Entry]) -> list[tuple[int, Description]]:
+def _version_rows(entries: Iterable[Entry]) -> list[tuple[int, Description]]:
     """The rows that describe the data, and what they say."""
     told = [
         (

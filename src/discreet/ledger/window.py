@@ -3,7 +3,7 @@
 
 **Guarantee.** In each window all answers together keep the window's limit. Over a lifetime they keep the `lifetime` limit, to
 which every answer is charged as well, in lanes with orders of their own. Without a lifetime limit nothing is promised
-of more than one window but what `after(windows)` states: the windows composed, each as its (ε, δ).
+of more than one window but what `guarantee_after(windows)` states: the windows composed, each as its (ε, δ).
 
 Why. Each limit is a filter of its own over all charges that reach it. The windows are fixed in advance by a public
 calendar (UTC), so how many there are says nothing about the data; K windows are K slots of a plan. A sum at the order
@@ -35,13 +35,14 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter, OverBudget
+from discreet.ledger.allocations import AllocatedLimit
+from discreet.ledger.asker import NOBODY, Asker
+from discreet.ledger.budget import Budget, TrackBudget
 from discreet.ledger.candidates import Candidates
+from discreet.ledger.costs import Cost, State
 from discreet.ledger.filters import Filter
-from discreet.ledger.lanes import Cost, State
-from discreet.ledger.left import LaneLeft, Left
 from discreet.ledger.limit import Limit, how_many_like
 from discreet.ledger.odometer import Odometer
-from discreet.ledger.shares import Shared
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Unit
 
@@ -51,21 +52,21 @@ _HOURS = {"hour": 1, "day": 24, "week": 168}
 
 
 @dataclass(frozen=True)
-class Windowed(Limit):
+class WindowedLimit(Limit):
     """One limit for each window, and one for all of them."""
 
     kind = "windowed"
 
-    each: Filter | Candidates | Shared
+    each: Filter | Candidates | AllocatedLimit
     length: str
     lifetime: Filter | Candidates | Odometer | None = None
 
     def __post_init__(self) -> None:
         _period(self.length)
-        if self.lifetime is not None and isinstance(self.each, Shared) and self.each.reserved:
-            raise _wrong(
-                "reserved shares and a lifetime limit exclude each other.",
-                "reserve shares of a limit for life, or do not reserve them",
+        if self.lifetime is not None and isinstance(self.each, AllocatedLimit) and self.each.reserved:
+            raise _window_error(
+                "reserved allocations and a lifetime limit exclude each other.",
+                "reserve allocations of a limit for life, or do not reserve them",
             )
 
     @property
@@ -76,35 +77,35 @@ class Windowed(Limit):
         """What holds for life; None without a lifetime limit."""
         return None if self.lifetime is None else self.lifetime.guarantee_for(unit)
 
-    def after(self, windows: int, unit: Unit | None = None) -> Guarantee:
+    def guarantee_after(self, windows: int, unit: Unit | None = None) -> Guarantee:
         """What holds for somebody whose data were there for that many windows, by the windows' limits alone."""
         return check.whole(windows=windows) * self.each.guarantee_for(unit or Unit())
 
     def describe(self) -> list[str]:
         lines = [f"In each window ({self.length}): {line}" for line in self.each.describe()]
         if self.lifetime is None:
-            return [*lines, "Over a lifetime: no promise, but what so many windows add up to."]
+            return [*lines, "Over a lifetime: no guarantee beyond what so many windows add up to."]
         return [*lines, *(f"Over a lifetime: {line}" for line in self.lifetime.describe())]
 
     @property
-    def former(self) -> Limit | None:
-        each = self.each.former or self.each
-        lifetime = None if self.lifetime is None else self.lifetime.former or self.lifetime
-        return windowed(each, self.length, lifetime)
+    def former_limit(self) -> Limit | None:
+        each = self.each.former_limit or self.each
+        lifetime = None if self.lifetime is None else self.lifetime.former_limit or self.lifetime
+        return make_windowed(each, self.length, lifetime)
 
-    def along(self, cost: Cost, state: State) -> Cost:
-        ways = self.each.along(Cost(cost.ways), state.under(_WINDOW)).ways
+    def open_ways(self, cost: Cost, state: State) -> Cost:
+        ways = self.each.open_ways(Cost(cost.ways), state.under(_WINDOW)).ways
         if self.lifetime is None or cost.lifetime is None:
             return Cost(ways)
-        return Cost(ways, self.lifetime.along(cost.lifetime, state.under(_LIFETIME)))
+        return Cost(ways, self.lifetime.open_ways(cost.lifetime, state.under(_LIFETIME)))
 
     def knows(self, state: State) -> bool:
         lifetime = self.lifetime is None or self.lifetime.knows(state.under(_LIFETIME))
         return lifetime and self.each.knows(state.under(_WINDOW))
 
     def start(self) -> State:
-        state = State({}).replaced(_WINDOW, self.each.start())
-        return state if self.lifetime is None else state.replaced(_LIFETIME, self.lifetime.start())
+        state = State({}).replace_under(_WINDOW, self.each.start())
+        return state if self.lifetime is None else state.replace_under(_LIFETIME, self.lifetime.start())
 
     def cost(self, guarantee: Guarantee) -> Cost:
         inner = self.each.cost(guarantee)
@@ -115,41 +116,39 @@ class Windowed(Limit):
         state: State,
         cost: Cost,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
     ) -> State:
-        return self._charged(self.entered(state, now), cost, analyst=analyst, project=project, now=now)
+        return self._charge(self.enter(state, now), cost, asker=asker, now=now)
 
-    def _charged(
+    def _charge(
         self,
         state: State,
         cost: Cost,
         *,
-        analyst: str | None,
-        project: str | None,
+        asker: Asker,
         now: datetime | str | None = None,
     ) -> State:
         """To the window and to the lifetime; whichever refuses, nothing is charged to either."""
         try:
-            inside = self.each.admit(state.under(_WINDOW), Cost(cost.ways), analyst=analyst, project=project)
+            inside = self.each.admit(state.under(_WINDOW), Cost(cost.ways), asker=asker)
         except OverBudget as refused:
             self._say_if_ahead(refused, state, now)
             raise
-        state = state.replaced(_WINDOW, inside)
+        state = state.replace_under(_WINDOW, inside)
         if self.lifetime is None:
             return state
         if cost.lifetime is None:
-            raise _wrong("this cost was made by a limit without a lifetime.", "limit.cost(guarantee)")
-        return state.replaced(_LIFETIME, self.lifetime.admit(state.under(_LIFETIME), cost.lifetime))
+            raise _window_error("this cost was made by a limit without a lifetime.", "limit.cost(guarantee)")
+        return state.replace_under(_LIFETIME, self.lifetime.admit(state.under(_LIFETIME), cost.lifetime))
 
     def _say_if_ahead(self, refused: OverBudget, state: State, now: datetime | str | None) -> None:
         """What to do about a window that is full and lies ahead of the clock; see above. Times are public."""
-        number = -1 if now is None else _number(self.length, _moment(now))
+        number = -1 if now is None else _window_number(self.length, _moment(now))
         kept = int(state[_NUMBER])
         if not 0 <= number < kept:
             return
-        begins, following = _begin(self.length, kept), _begin(self.length, number + 1)
+        begins, following = _window_start(self.length, kept), _window_start(self.length, number + 1)
         refused.what += (
             f" The window of this ledger begins on {begins}: a charge was made while the clock was ahead."
         )
@@ -158,73 +157,74 @@ class Windowed(Limit):
             f"lifetime limit is what this one leaves: see 'Clocks' in the sharp edges of the ledger."
         )
 
-    def entered(self, state: State, now: datetime | str | None) -> State:
+    def enter(self, state: State, now: datetime | str | None) -> State:
         """The state in the window of that time, with nothing spent in it if it is a new one."""
-        number = Fraction(_number(self.length, _moment(now)))
+        number = Fraction(_window_number(self.length, _moment(now)))
         if number <= state.get(_NUMBER, Fraction(-1)):
             return state
         first = state.get(_FIRST, number)
-        return State({**state.replaced(_WINDOW, self.each.start()), _NUMBER: number, _FIRST: first})
+        return State({**state.replace_under(_WINDOW, self.each.start()), _NUMBER: number, _FIRST: first})
 
-    def left(
+    def budget(
         self,
         state: State,
         *,
-        analyst: str | None = None,
-        project: str | None = None,
+        asker: Asker = NOBODY,
         now: datetime | str | None = None,
-    ) -> Left:
+    ) -> Budget:
         """What is left in the window of that time (of the last charge, if none is given), and for life."""
-        entered = state if now is None else self.entered(state, now)
-        views = [self.each.left(entered.under(_WINDOW), analyst=analyst, project=project)]
-        lanes = list(views[0].lanes)
+        entered = state if now is None else self.enter(state, now)
+        views = [self.each.budget(entered.under(_WINDOW), asker=asker)]
+        tracks = list(views[0].tracks)
         if self.lifetime is not None:
-            views.append(self.lifetime.left(entered.under(_LIFETIME)))
-            lanes += [LaneLeft(f"lifetime: {lane.name}", lane.total, lane.spent) for lane in views[1].lanes]
+            views.append(self.lifetime.budget(entered.under(_LIFETIME)))
+            tracks += [
+                TrackBudget(f"lifetime: {track.name}", track.total, track.spent) for track in views[1].tracks
+            ]
         begun = int(entered[_NUMBER] - entered[_FIRST]) + 1 if _NUMBER in entered else 0
         notes = (f"{begun} windows begun", *(note for view in views for note in view.notes))
-        charge = partial(self._charged, analyst=analyst, project=project)
+        charge = partial(self._charge, asker=asker)
         spent = max(view.spent_fraction for view in views)
-        return Left(tuple(lanes), spent, partial(how_many_like, charge, entered, self.cost), notes)
+        return Budget(tuple(tracks), spent, partial(how_many_like, charge, entered, self.cost), notes)
 
     def fields(self) -> dict[str, Any]:
         lifetime = None if self.lifetime is None else self.lifetime.to_dict()
         return {"each": self.each.to_dict(), "length": self.length, "lifetime": lifetime}
 
     @classmethod
-    def read(cls, fields: Mapping[str, Any]) -> Windowed:
+    def from_fields(cls, fields: Mapping[str, Any]) -> WindowedLimit:
         inner, lifetime = Limit.from_dict(fields["each"]), fields["lifetime"]
-        return windowed(inner, fields["length"], None if lifetime is None else Limit.from_dict(lifetime))
+        return make_windowed(inner, fields["length"], None if lifetime is None else Limit.from_dict(lifetime))
 
 
-def windowed(each: Limit, length: Any, lifetime: Limit | None) -> Windowed:
+def make_windowed(each: Limit, length: Any, lifetime: Limit | None) -> WindowedLimit:
     """See `Limit.filter`.
 
     >>> from discreet import privacy
     >>> life = Limit.filter(epsilon=3)
     >>> limit = Limit.filter(epsilon=1, window="month", lifetime=life)
     >>> state = limit.admit(limit.start(), limit.cost(privacy.pure(0.9)), now="2030-01-31")
-    >>> [limit.left(state, now=day).like(privacy.pure(0.1)) for day in ("2030-01-31", "2030-02-01")]
+    >>> [limit.budget(state, now=day).like(privacy.pure(0.1)) for day in ("2030-01-31", "2030-02-01")]
     [1, 10]
     """
-    within, beyond = Filter | Candidates | Shared, Filter | Candidates | Odometer | None
+    within, beyond = Filter | Candidates | AllocatedLimit, Filter | Candidates | Odometer | None
     if not isinstance(each, within) or not isinstance(lifetime, beyond):
-        raise _wrong(
+        raise _window_error(
             "windows renew a filter, under a filter or an odometer for life.",
             "Limit.filter(epsilon=1, delta=1e-6, window='month', lifetime=Limit.filter(epsilon=5, delta=1e-5))",
         )
-    return Windowed(each, length, lifetime)
+    return WindowedLimit(each, length, lifetime)
 
 
 def _period(length: Any) -> tuple[int, str]:
     """How many of which unit of time."""
     found = _LENGTH.fullmatch(length) if isinstance(length, str) else None
     if found is None:
-        raise _wrong("a window is a length of time in words.", "window='30 days', window='month'")
+        raise _window_error("a window is a length of time in words.", "window='30 days', window='month'")
     return int(found[1] or 1), found[2]
 
 
-def _number(length: str, moment: datetime) -> int:
+def _window_number(length: str, moment: datetime) -> int:
     """The number of the window in which a moment lies, on a calendar that begins with the year 1."""
     count, unit = _period(length)
     if unit in _HOURS:
@@ -233,7 +233,7 @@ def _number(length: str, moment: datetime) -> int:
     return months // (count if unit == "month" else 12 * count)
 
 
-def _begin(length: str, number: int) -> str:
+def _window_start(length: str, number: int) -> str:
     """When a window begins, in UTC."""
     count, unit = _period(length)
     if unit in _HOURS:
@@ -249,11 +249,11 @@ def _moment(now: datetime | str | None) -> datetime:
         moment = datetime.fromisoformat(now) if isinstance(now, str) else now
         assert isinstance(moment, datetime)
     except (ValueError, AssertionError) as error:
-        raise _wrong("a limit with windows needs the time.", "now=datetime.now(UTC)") from error
+        raise _window_error("a limit with windows needs the time.", "now=datetime.now(UTC)") from error
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
-def _wrong(what: str, fix: str) -> BadParameter:
+def _window_error(what: str, fix: str) -> BadParameter:
     return BadParameter(
         "DP107",
         what,

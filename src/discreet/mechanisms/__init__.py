@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noise and privacy together: every mechanism says what it promises before it sees any data.
+"""Noise and privacy together: every mechanism states its guarantee before it sees any data.
 
 mechanism.py     Mechanism, Release, Refusal                               ◄ read this first
 digits.py        a released number and its interval as people read them
-distributions.py whole-number noise: its draw, its reach, its promise
+distributions.py whole-number noise: its draw, its tail bound, its guarantee
 additive.py      Laplace, Gaussian, Geometric, DiscreteGaussian on numbers and vectors
 queries.py       count, counts, histogram, sum, mean, variance, statistical: questions about records
                  query.py (base), counting.py, moments.py, shares.py, exact.py (what a record counts as)

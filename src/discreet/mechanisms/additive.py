@@ -28,14 +28,15 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import partial
-from typing import Any, Self, cast
+from typing import Any, Self, cast, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
 from discreet.exact import as_ratio, bisect, exactly, float_above, geometric_mean
-from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.callbacks import call_quietly
 from discreet.mechanisms.distributions import (
     DiscreteGaussianDistribution,
     GaussianDistribution,
@@ -45,7 +46,7 @@ from discreet.mechanisms.distributions import (
 from discreet.mechanisms.exact import finite_numbers
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.grid import Grid
-from discreet.noise.scales import is_many
+from discreet.noise.scales import Number, is_many
 from discreet.privacy.calibrate import calibrate
 from discreet.privacy.guarantee import Guarantee
 
@@ -60,30 +61,46 @@ _NUDGE, _CLOSE = 2.0**-52, 1e-9
 
 
 class Additive(Mechanism):
-    """Noise of one distribution on every coordinate, on a grid. Base of the four that follow."""
+    """Noise of one distribution on every coordinate, on a grid. Base of the four that follow.
+
+    **Guarantee.** That of `NoiseDistribution.guarantee_for` at the whole-number sensitivity: the `guarantee` is computed for
+    the noise that is drawn, after every rounding. Every subclass says which amounts it takes.
+
+    Why it holds: values are rounded to a grid before noise is added, and the sensitivity is enlarged by what rounding can add.
+    What would break it: a `sensitivity` that is below the true one.
+
+    >>> mechanism = Laplace(epsilon=1, sensitivity=1, dimension=2)
+    >>> isinstance(mechanism, Additive), mechanism.draw([3.0, 4.0]).shape
+    (True, (2,))
+    """
 
     _distribution: type[NoiseDistribution]
     _norm: int  # of the sensitivity: 1 or 2
     _whole = False  # whether values are whole numbers already, so that nothing is rounded
 
     def __init__(
-        self, amount: dict[str, Any], sensitivity: Any, dimension: int | None, relation: str, unit: str
+        self,
+        amount: dict[str, float | None],
+        sensitivity: Number | None,
+        dimension: int | None,
+        relation: str,
+        unit: str,
     ) -> None:
         if sensitivity is None:
-            raise _no_sensitivity()
-        self._stated = {**amount, "sensitivity": sensitivity, "dimension": dimension}
-        self._stated |= {"relation": relation, "unit": unit}
-        self._given = {name: _amount(name, value) for name, value in amount.items() if value is not None}
-        self.stated_delta = self._given.get("delta")
+            raise _missing_sensitivity_error()
+        self._arguments: dict[str, Any] = {**amount, "sensitivity": sensitivity, "dimension": dimension}
+        self._arguments |= {"relation": relation, "unit": unit}
+        self._amounts = {name: _amount(name, value) for name, value in amount.items() if value is not None}
+        self.stated_delta = self._amounts.get("delta")
         self.dimension = 1 if dimension is None else check.whole(dimension=dimension)
         self.sensitivity = check.moderate(sensitivity=sensitivity)
-        rough = self._given.get("scale") or self.sensitivity * self._multiplier()
+        rough = self._amounts.get("scale") or self.sensitivity * self._multiplier()
         fine = Grid.for_noise(rough, self.sensitivity, self.dimension, self._norm)
         self.grid = _WHOLE if self._whole else fine
         self._cells = self._sensitivity_in_cells(sensitivity)
         self._words = {"relation": relation, "unit": unit}
         self.distribution = self._distribution(self._scale_in_cells())
-        self._guarantee = self._promised(self.distribution)
+        self._guarantee = self._guarantee_of(self.distribution)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -94,46 +111,51 @@ class Additive(Mechanism):
         """The scale of the noise (the standard deviation of a Gaussian), in the unit of the values."""
         return float(exactly(self.distribution.scale) * self.grid.step)
 
-    def draw(self, data: Any) -> Any:
-        values = self.check_values(data)
+    @overload
+    def draw(self, data: Number) -> float: ...
+    @overload
+    def draw(self, data: object) -> float | npt.NDArray[Any]: ...
+    def draw(self, data: object) -> float | npt.NDArray[Any]:
+        """Each number plus fresh noise; a vector has to be as long as the mechanism was made for."""
+        values: Any = self.check_values(data)
         if not is_many(values) or values.size <= _CHUNK:
-            return self._released(values)
+            return self._release_values(values)
         # a part at a time, so that what lies between the values and the answer stays in the processor's cache
         flat, out = values.reshape(-1), np.empty(values.size, np.int64 if self._whole else np.float64)
         for start in range(0, flat.size, _CHUNK):
             part = slice(start, start + _CHUNK)
-            out[part] = self._released(flat[part])
+            out[part] = self._release_values(flat[part])
         return out.reshape(values.shape)
 
-    def draw_many(self, data: Any, count: int) -> Any:
+    def draw_many(self, data: object, count: int) -> npt.NDArray[Any]:
         """So many independent answers at once, along the first axis: for audits and simulations.
 
         Whole numbers come as int64: of one value too, what lies beyond 2**62 counts as that, as in a vector.
         """
-        cells = self.cells_of(data)
+        cells: Any = self.cells_of(data)
         if not is_many(cells):
             small = self._whole or abs(cells) < _MOST_CELLS
             cells = np.array(
                 max(-_MOST_CELLS, min(cells, _MOST_CELLS)) if small else cells, None if small else object
             )
-        noisy = _plus(cells, self.distribution.draw((check.whole(count=count), *cells.shape)))
-        return noisy if self._whole else self.grid.reals(noisy)
+        noisy = _add(cells, self.distribution.draw((check.whole(count=count), *cells.shape)))
+        return noisy if self._whole else np.asarray(self.grid.reals(noisy))
 
-    def noisy(self, cells: Any) -> Any:
+    def add_noise(self, cells: int | npt.NDArray[Any]) -> int | npt.NDArray[Any]:
         """Whole numbers of steps plus fresh noise, for whoever has exact sums on `grid` already."""
         if not is_many(cells):
-            return cells + self.distribution.draw()
-        return _plus(np.asarray(cells), self.distribution.draw(np.shape(cells)))
+            return int(cells) + int(self.distribution.draw())
+        return _add(np.asarray(cells), self.distribution.draw(np.shape(cells)))
 
-    def for_size_of(self, data: Any) -> Self:
+    def for_size_of(self, data: object) -> Self:
         size = np.size(_numbers(data)) if is_many(data) else 1
-        sized = self.on(size) if self._stated["dimension"] is None and size > 1 else self
+        sized = self.with_dimension(size) if self._arguments["dimension"] is None and size > 1 else self
         sized.check_values(data)
         return sized
 
-    def on(self, dimension: int) -> Self:
+    def with_dimension(self, dimension: int) -> Self:
         """The same mechanism for vectors of that length."""
-        return type(self)(**{**self._stated, "dimension": dimension})
+        return type(self)(**{**self._arguments, "dimension": dimension})
 
     def tail(self, distance: float) -> float:
         """The probability that any released number is further than this from its exact one, at most."""
@@ -147,14 +169,22 @@ class Additive(Mechanism):
         beta = -math.expm1(math.log(check.inner_probability(confidence=confidence)) / self.dimension)
         return float_above((self.distribution.tail_bound(beta) + self._rounding) * self.grid.step)
 
-    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[Any, Any]:
+    def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[Any, Any]:
         """Where the exact numbers lie, all of them, with this confidence."""
+        released: Any = value
         error = self.error(confidence)
-        return value - error, value + error
+        return released - error, released + error
 
     @classmethod
     def for_error(
-        cls, error: float, *, sensitivity: Any, confidence: float = CONFIDENCE, **words: Any
+        cls,
+        error: float,
+        *,
+        sensitivity: Number,
+        confidence: float = CONFIDENCE,
+        dimension: int | None = None,
+        relation: str = "add-remove",
+        unit: str = "record",
     ) -> Self:
         """The mechanism with the most noise whose error, at this confidence, is still at most `error`.
 
@@ -162,7 +192,7 @@ class Additive(Mechanism):
         >>> round(planned.guarantee.epsilon(delta=0), 3)
         0.3
         """
-        made: Any = partial(cls, sensitivity=sensitivity, **words)
+        made: Any = partial(cls, sensitivity=sensitivity, dimension=dimension, relation=relation, unit=unit)
         target = check.positive(error=error)
         low, high = target / 1e3, target * 1e3  # scales: errors are multiples of them, between those factors
         scale, _ = bisect(
@@ -174,25 +204,27 @@ class Additive(Mechanism):
         )
         return cast(Self, made(scale=scale))
 
-    def cells_of(self, data: Any) -> Any:
+    def cells_of(self, data: object) -> int | npt.NDArray[Any]:
         """The values as exact whole numbers of steps, by the rules above. Secret."""
-        return self._cells_at(self.check_values(data))
+        cells: int | npt.NDArray[Any] = self._cells_at(self.check_values(data))
+        return cells
 
-    def check_values(self, data: Any) -> Any:
+    def check_values(self, data: object) -> Number | npt.NDArray[Any]:
         """The values that were given, if there are as many as there should be."""
         if self._whole:
             _refuse_floats(data)
-        values = _numbers(data)
+        values: Any = _numbers(data)
         if np.size(values) != self.dimension:
-            raise _wrong_length(self.dimension, np.size(values))
-        return values
+            raise _wrong_length_error(self.dimension, np.size(values))
+        return cast(Number | npt.NDArray[Any], values)
 
     def _cells_at(self, values: Any) -> Any:
         return _integers(values) if self._whole else self.grid.cells(values, instead=0)
 
-    def _released(self, values: Any) -> Any:
-        noisy = self.noisy(self._cells_at(values))
-        return noisy if self._whole else self.grid.reals(noisy)
+    def _release_values(self, values: Any) -> float | npt.NDArray[Any]:
+        noisy = self.add_noise(self._cells_at(values))
+        released: float | npt.NDArray[Any] = noisy if self._whole else self.grid.reals(noisy)
+        return released
 
     @property
     def _rounding(self) -> Fraction:
@@ -209,30 +241,30 @@ class Additive(Mechanism):
 
     def _scale_in_cells(self) -> float:
         """The stated scale; or the least that keeps what was asked for, nudged up past every rounding."""
-        if "scale" in self._given:
-            return float(exactly(self._given["scale"]) / self.grid.step)
+        if "scale" in self._amounts:
+            return float(exactly(self._amounts["scale"]) / self.grid.step)
         few, enough, nudge = 0.0, self._cells * self._multiplier(), _NUDGE
-        while not self._keeps(self._promised(self._distribution(enough))):
+        while not self._keeps(self._guarantee_of(self._distribution(enough))):
             few, enough, nudge = enough, enough * (1 + nudge), 2 * nudge
         while enough - few > _CLOSE * enough and few > 0:
             middle = (few + enough) / 2
-            kept = self._keeps(self._promised(self._distribution(middle)))
+            kept = self._keeps(self._guarantee_of(self._distribution(middle)))
             few, enough = (few, middle) if kept else (middle, enough)
         return enough
 
-    def _promised(self, distribution: NoiseDistribution) -> Guarantee:
+    def _guarantee_of(self, distribution: NoiseDistribution) -> Guarantee:
         return distribution.guarantee_for(self._cells, self.dimension, **self._words)
 
     def _multiplier(self) -> float:
         """How many sensitivities of noise the amount that was asked for needs, about."""
-        asked = self._given
+        asked = self._amounts
         if "rho" in asked:
             return 1 / math.sqrt(2 * asked["rho"])
         target = privacy.approximate(asked["epsilon"], asked["delta"])
         return calibrate(privacy.gaussian, to=target, tolerance=1e-9)
 
     def _keeps(self, guarantee: Guarantee) -> bool:
-        asked = self._given
+        asked = self._amounts
         if "rho" in asked:
             return guarantee.concentrated() <= asked["rho"]
         return guarantee.delta(asked["epsilon"]) <= asked["delta"]
@@ -260,7 +292,7 @@ class Laplace(Additive):
     def __init__(
         self,
         *,
-        sensitivity: Any = None,
+        sensitivity: Number | None = None,
         epsilon: float | None = None,
         scale: float | None = None,
         dimension: int | None = None,
@@ -271,10 +303,10 @@ class Laplace(Additive):
         super().__init__(amount, sensitivity, dimension, relation, unit)
 
     def _multiplier(self) -> float:
-        return 1 / self._given["epsilon"]
+        return 1 / self._amounts["epsilon"]
 
     def _keeps(self, guarantee: Guarantee) -> bool:
-        return guarantee.epsilon(delta=0) <= self._given["epsilon"]
+        return guarantee.epsilon(delta=0) <= self._amounts["epsilon"]
 
 
 class Geometric(Laplace):
@@ -312,7 +344,7 @@ class Gaussian(Additive):
     def __init__(
         self,
         *,
-        sensitivity: Any = None,
+        sensitivity: Number | None = None,
         epsilon: float | None = None,
         delta: float | None = None,
         rho: float | None = None,
@@ -340,10 +372,9 @@ class DiscreteGaussian(Gaussian):
     _whole = True
 
     def _keeps(self, guarantee: Guarantee) -> bool:
-        if (
-            self.dimension > 1 and "epsilon" in self._given
-        ):  # one route is enough, and the fast one nearly the best
-            return guarantee.epsilon(self._given["delta"], route="zcdp tight") <= self._given["epsilon"]
+        # One route is enough, and the fast one is nearly the best.
+        if self.dimension > 1 and "epsilon" in self._amounts:
+            return guarantee.epsilon(self._amounts["delta"], route="zcdp tight") <= self._amounts["epsilon"]
         return super()._keeps(guarantee)
 
 
@@ -382,11 +413,11 @@ def _one_amount(amount: dict[str, Any], *ways: tuple[str, ...]) -> dict[str, Any
     )
 
 
-def _no_sensitivity() -> BadParameter:
+def _missing_sensitivity_error() -> BadParameter:
     return BadParameter(
         "DP107",
         "sensitivity is missing: how far can one protected unit move the value?",
-        why="the noise is in proportion to it; without it there is no promise.",
+        why="the noise is in proportion to it; without it there is no guarantee.",
         fix="sensitivity=1   for a count; of a sum the greatest value that one of them can add",
     )
 
@@ -403,7 +434,7 @@ def _numbers(data: Any) -> Any:
 
 def _refuse_floats(data: Any) -> None:
     """By the type that an array is declared to have: rounding all of its numbers would move them further apart."""
-    declared = None if isinstance(data, list | tuple) or not is_many(data) else quietly(np.asarray, data)
+    declared = None if isinstance(data, list | tuple) or not is_many(data) else call_quietly(np.asarray, data)
     if declared is not None and declared.ndim and declared.dtype.kind == "f":
         raise BadParameter(
             "DP103",
@@ -427,9 +458,9 @@ def _integers(values: Any) -> Any:
     return np.array(whole, np.int64).reshape(values.shape)
 
 
-def _plus(cells: Any, noise: Any) -> Any:
+def _add(cells: npt.NDArray[Any], noise: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The exact sums; in int64, a sum beyond the range is the end of the range, which is a function of the exact one."""
-    total = cells + noise
+    total: npt.NDArray[Any] = cells + noise
     if total.dtype != np.int64 or (_is_small(cells) and _is_small(noise)):
         return total
     wrapped = ((cells ^ total) & (noise ^ total)) < 0
@@ -441,10 +472,10 @@ def _is_small(numbers: Any) -> bool:
     return bool(numbers.size == 0 or (numbers.max() < _MOST_CELLS and numbers.min() > -_MOST_CELLS))
 
 
-def _wrong_length(dimension: int, size: int) -> BadParameter:
+def _wrong_length_error(dimension: int, size: int) -> BadParameter:
     return BadParameter(
         "DP107",
         f"this mechanism is made for {dimension} numbers, and was given {size}.",
-        why="the promise for a vector depends on its length.",
+        why="the guarantee for a vector depends on its length.",
         fix=f"dimension={size}",
     )

@@ -32,6 +32,8 @@ from fractions import Fraction
 from threading import Lock
 from typing import Any, NoReturn, Self
 
+import numpy as np
+
 from discreet import check, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.exact import exactly, float_above
@@ -55,7 +57,7 @@ _LEAST_BITS, _MOST_BITS = 10, 30  # of the fractions that a value in [0, 1] is r
 
 
 class _Analysis(ABC):
-    """What both rules have in common: a public number of records, a promise, errors."""
+    """What both rules have in common: a public number of records, a guarantee, errors."""
 
     def __init__(self, records: int, queries: int, unit: str) -> None:
         self.records = check.whole(records=records)
@@ -221,30 +223,30 @@ class Conversation(ABC):
     """
 
     def __init__(self, rule: _Analysis) -> None:
-        self.guarantee, self.private, self.left = rule.guarantee, is_private(), rule.queries
+        self.guarantee, self.private, self.remaining = rule.guarantee, is_private(), rule.queries
         self._lock, self._process = Lock(), os.getpid()
 
     @property
     def closed(self) -> bool:
         """Whether no more questions are answered."""
-        return self.left == 0
+        return self.remaining == 0
 
     def ask(self, question: Question) -> float:
         """About the mean of `question` over the records; refused when the conversation is over."""
         check.function(question=question)
         # before the lock, which a thread of the parent may have held at the fork: in a child it would be held for ever
         if self._process != os.getpid():
-            raise _over("this conversation belongs to another process")
+            raise _conversation_error("this conversation belongs to another process")
         with self._lock:
             if self.closed:
-                raise _over("this conversation is over")
-            self.left -= 1
+                raise _conversation_error("this conversation is over")
+            self.remaining -= 1
             self.private = self.private and is_private()
             return min(1.0, max(0.0, float(self._answer(question))))
 
     def close(self) -> None:
         """Answer nothing more."""
-        self.left = 0
+        self.remaining = 0
 
     def __enter__(self) -> Self:
         return self
@@ -253,7 +255,7 @@ class Conversation(ABC):
         self.close()
 
     def __reduce_ex__(self, _: Any) -> NoReturn:
-        raise _over("a conversation cannot be copied")
+        raise _conversation_error("a conversation cannot be copied")
 
     @abstractmethod
     def _answer(self, question: Question) -> Fraction:
@@ -301,7 +303,7 @@ class _HeldOut(Conversation):
 def _amount(
     epsilon: float | None, delta: float | None, rho: float | None, queries: int
 ) -> tuple[type[NoiseDistribution], float, Callable[[Guarantee], bool]]:
-    """The distribution, its scale in values for so many answers, and whether a promise is within what was asked for."""
+    """The distribution, its scale in values for so many answers, and whether a guarantee is within what was asked for."""
     given = [value is not None for value in (epsilon, delta, rho)]
     if given == [True, False, False]:
         total = check.moderate(epsilon=epsilon)
@@ -331,7 +333,7 @@ def _amount(
 
 def _total(question: Question, records: tuple[Any, ...], bits: int) -> int:
     """The sum of the values in whole cells; each is asked on its own, and nothing that happens there shows."""
-    return int(Grid(-bits).cells(numbers_within(records, 0.0, 1.0, question)).sum())
+    return int(np.sum(Grid(-bits).cells(numbers_within(records, 0.0, 1.0, question))))
 
 
 def _snapshot(name: str, data: Any, size: int | None) -> tuple[Any, ...]:
@@ -353,7 +355,7 @@ def _snapshot(name: str, data: Any, size: int | None) -> tuple[Any, ...]:
     return tuple(data)
 
 
-def _over(what: str) -> UnsupportedGuarantee:
+def _conversation_error(what: str) -> UnsupportedGuarantee:
     return UnsupportedGuarantee(
         "DP203",
         f"{what}.",

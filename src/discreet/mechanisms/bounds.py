@@ -82,11 +82,11 @@ class Bounds(Mechanism):
     def guarantee(self) -> Guarantee:
         return self._histogram.guarantee
 
-    def draw(self, data: Any) -> tuple[float, float] | Refusal:
+    def draw(self, data: object) -> tuple[float, float] | Refusal:
         most = 2.0 ** self.exponents[1]
         places = self._bins(numbers_within(data, -most, most)) + self._sides
         counts = np.bincount(places, minlength=2 * self._sides + 1)
-        remaining = np.flatnonzero(self._histogram.noisy(counts) >= self.threshold) - self._sides
+        remaining = np.flatnonzero(self._histogram.add_noise(counts) >= self.threshold) - self._sides
         if not remaining.size:
             return NOTHING
         lo, hi = 0.0 - self._edge(-int(remaining[0])), self._edge(int(remaining[-1]))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Code that is not ours, run on records: a caller's function, or the methods of a record itself.
 
-    quietly(predicate, record)                    # its value, or None where it raises
-    with guarded():                               # once around a loop: nested calls then cost next to nothing
-        found = [quietly(key, record) for record in records]
+    call_quietly(predicate, record)                    # its value, or None where it raises
+    with callback_guard():                               # once around a loop: nested calls then cost next to nothing
+        found = [call_quietly(key, record) for record in records]
 
 **Guarantee.** What comes back is the value, or `instead`. Nothing else does: no exception of any kind (`SystemExit`,
 `GeneratorExit` and a `KeyboardInterrupt` that the code raises itself included), no text, no warning. So no record
@@ -28,7 +28,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
-__all__ = ["guarded", "quietly"]
+__all__ = ["call_quietly", "callback_guard"]
 
 #: Signals that programs handle by raising: to stop, to reload, to limit the time.
 _SIGNALS = [
@@ -38,7 +38,7 @@ _SIGNALS = [
 ]
 
 
-class Guard:
+class CallbackGuard:
     """Remembers whether a signal told the program to stop; one for each thread at a time."""
 
     def __init__(self) -> None:
@@ -100,15 +100,15 @@ class Guard:
 _local = threading.local()
 
 
-def guarded() -> Guard:
-    """A context in which `quietly` is cheap; contexts may be nested."""
-    guard: Guard | None = getattr(_local, "guard", None)
-    return Guard() if guard is None else guard
+def callback_guard() -> CallbackGuard:
+    """A context in which `call_quietly` is cheap; contexts may be nested."""
+    guard: CallbackGuard | None = getattr(_local, "guard", None)
+    return CallbackGuard() if guard is None else guard
 
 
-def quietly(function: Callable[..., Any], *arguments: Any, instead: Any = None) -> Any:
+def call_quietly(function: Callable[..., Any], *arguments: Any, instead: Any = None) -> Any:
     """What the function returns; `instead` where it raises anything."""
-    with guarded() as guard:
+    with callback_guard() as guard:
         try:
             found = function(*arguments)
         except BaseException:  # noqa: BLE001 - whatever it is, its text and the fact itself would tell of a record

@@ -38,7 +38,7 @@ from uuid import UUID
 
 import numpy as np
 
-from discreet.mechanisms.callbacks import guarded, quietly
+from discreet.mechanisms.callbacks import call_quietly, callback_guard
 
 __all__ = ["NOTHING", "Nothing", "canonical", "canonical_each", "exact_ratio", "public_order"]
 
@@ -62,18 +62,18 @@ def canonical(value: Any) -> Any:
     >>> canonical((True, -0.0, Decimal("2.50"), "x")), canonical(float("nan"))
     ((1, 0, 2.5, 'x'), <Nothing.NOTHING: 'nothing'>)
     """
-    return quietly(_form, value, 0, instead=NOTHING)
+    return call_quietly(_form, value, 0, instead=NOTHING)
 
 
 def canonical_each(values: Iterable[Any]) -> list[Any]:
     """The canonical form of each value."""
-    with guarded():
+    with callback_guard():
         return [canonical(value) for value in values]
 
 
 def exact_ratio(value: Any) -> Fraction | float | None:
     """A real number of any type exactly; an infinity as a float, None for what is no number."""
-    ratio: Fraction | float | None = quietly(_ratio, value)
+    ratio: Fraction | float | None = call_quietly(_ratio, value)
     return ratio
 
 

@@ -26,20 +26,21 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.exact import exactly, float_below, widest
-from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.callbacks import call_quietly
 from discreet.mechanisms.exact import finite_numbers, results
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Release
 from discreet.noise.race import NOISES
-from discreet.noise.scales import is_many
+from discreet.noise.scales import Number, is_many
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = [
@@ -62,6 +63,14 @@ class Choice(Mechanism):
 
     The data are the scores, one for each candidate, in an order that does not depend on data. The value is the
     index of the chosen one, or the chosen one itself where `candidates` were given.
+
+    **Guarantee.** Every subclass states its own; all hold for scores of which one protected unit moves each by `sensitivity`
+    at most. `monotone=True` says that all scores move the same way, which halves the noise. A score that is no finite
+    number counts as 0.
+
+    >>> chooser = ExponentialMechanism(epsilon=1, sensitivity=1, candidates=["no", "yes"])
+    >>> isinstance(chooser, Choice), chooser([0, 1_000]).value
+    (True, 'yes')
     """
 
     error_unit = "below the best score"
@@ -70,7 +79,7 @@ class Choice(Mechanism):
         self,
         *,
         epsilon: float,
-        sensitivity: Any,
+        sensitivity: Number,
         monotone: bool = False,
         candidates: Sequence[Any] | None = None,
         relation: str = "add-remove",
@@ -78,11 +87,11 @@ class Choice(Mechanism):
     ) -> None:
         self.epsilon = check.moderate(epsilon=epsilon)
         self.sensitivity = check.moderate(sensitivity=sensitivity)
-        self.candidates = None if candidates is None else _listed(candidates)
+        self.candidates = None if candidates is None else _check_candidates(candidates)
         self._distance = widest(sensitivity)
         self.monotone = require_monotone(monotone, relation)
         self._words = {"relation": relation, "unit": unit}
-        self._guarantee = self._promised()
+        self._guarantee = self._total_guarantee()
 
     @property
     @abstractmethod
@@ -98,8 +107,8 @@ class Choice(Mechanism):
         """The scale of the noise on each score: 2Δ/ε, or Δ/ε where the scores are monotone."""
         return (1 if self.monotone else 2) * self._distance / exactly(self.epsilon)
 
-    def draw(self, data: Any) -> Any:
-        return self._named(noise.largest(self._scores(data), self.scale, noise=self.noise)[0])
+    def draw(self, data: object) -> object:
+        return self._candidate_at(noise.largest(self._scores(data), self.scale, noise=self.noise)[0])
 
     def error(self, confidence: float = CONFIDENCE, candidates: int | None = None) -> float | None:
         """How far the chosen score is below the best, at most, with this confidence.
@@ -114,10 +123,10 @@ class Choice(Mechanism):
         others = check.whole(candidates=candidates) - 1
         return max(0.0, float(self.scale) * self._behind(others, beta) * _UP) if others else 0.0
 
-    def _error_at_size(self, data: Any) -> float | None:
-        return self.error(candidates=len(data))
+    def _error_at_size(self, data: object) -> float | None:
+        return self.error(candidates=len(cast(Sized, data)))
 
-    def _promised(self) -> Guarantee:
+    def _total_guarantee(self) -> Guarantee:
         kind = privacy.exponential if self.noise == "gumbel" else privacy.pure
         return kind(self.epsilon, **self._words)
 
@@ -143,7 +152,7 @@ class Choice(Mechanism):
                 fix="give one finite number for each candidate",
             )
         if not scores.size:
-            raise _nobody()
+            raise _no_candidates_error()
         if self.candidates is not None and len(self.candidates) != scores.size:
             raise BadParameter(
                 "DP107",
@@ -153,7 +162,7 @@ class Choice(Mechanism):
             )
         return scores
 
-    def _named(self, index: Any) -> Any:
+    def _candidate_at(self, index: Any) -> Any:
         return int(index) if self.candidates is None else self.candidates[int(index)]
 
 
@@ -207,9 +216,26 @@ class NoisyMax(Choice):
 
     noise = ""
 
-    def __init__(self, *, epsilon: float, sensitivity: Any, noise: str = "laplace", **words: Any) -> None:
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        sensitivity: Number,
+        noise: str = "laplace",
+        monotone: bool = False,
+        candidates: Sequence[Any] | None = None,
+        relation: str = "add-remove",
+        unit: str = "record",
+    ) -> None:
         self.noise = check.choice(NOISES, noise=noise)
-        super().__init__(epsilon=epsilon, sensitivity=sensitivity, **words)
+        super().__init__(
+            epsilon=epsilon,
+            sensitivity=sensitivity,
+            monotone=monotone,
+            candidates=candidates,
+            relation=relation,
+            unit=unit,
+        )
 
 
 class TopK(Choice):
@@ -229,21 +255,38 @@ class TopK(Choice):
 
     noise = "gumbel"
 
-    def __init__(self, *, epsilon: float, sensitivity: Any, count: int, **words: Any) -> None:
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        sensitivity: Number,
+        count: int,
+        monotone: bool = False,
+        candidates: Sequence[Any] | None = None,
+        relation: str = "add-remove",
+        unit: str = "record",
+    ) -> None:
         self.count = check.whole(count=count)
         self._each = float_below(exactly(check.moderate(epsilon=epsilon)) / self.count)
-        super().__init__(epsilon=epsilon, sensitivity=sensitivity, **words)
+        super().__init__(
+            epsilon=epsilon,
+            sensitivity=sensitivity,
+            monotone=monotone,
+            candidates=candidates,
+            relation=relation,
+            unit=unit,
+        )
 
     @property
     def scale(self) -> Fraction:
         """The scale of the noise on each score: 2Δ/ε for the ε of one choice, or Δ/ε if monotone."""
         return (1 if self.monotone else 2) * self._distance / exactly(self._each)
 
-    def draw(self, data: Any) -> Any:
+    def draw(self, data: object) -> object:
         chosen = noise.largest(self._scores(data), self.scale, noise=self.noise, count=self.count)
-        return [self._named(index) for index in chosen]
+        return [self._candidate_at(index) for index in chosen]
 
-    def _promised(self) -> Guarantee:
+    def _total_guarantee(self) -> Guarantee:
         return self.count * privacy.exponential(self._each, **self._words)
 
     def _behind(self, others: int, beta: float) -> float:
@@ -252,51 +295,109 @@ class TopK(Choice):
 
 
 @check.arguments
-def exponential_mechanism(scores: Any, *, epsilon: float, sensitivity: Any, **words: Any) -> Release:
+def exponential_mechanism(
+    scores: npt.ArrayLike,
+    *,
+    epsilon: float,
+    sensitivity: Number,
+    monotone: bool = False,
+    candidates: Sequence[Any] | None = None,
+    relation: str = "add-remove",
+    unit: str = "record",
+) -> Release:
     """One run of `ExponentialMechanism`: which of the scores is the largest, about.
 
     >>> exponential_mechanism([0, 1_000], epsilon=1, sensitivity=1, candidates=["no", "yes"]).value
     'yes'
     """
-    return ExponentialMechanism(epsilon=epsilon, sensitivity=sensitivity, **words)(scores)
+    mechanism = ExponentialMechanism(
+        epsilon=epsilon,
+        sensitivity=sensitivity,
+        monotone=monotone,
+        candidates=candidates,
+        relation=relation,
+        unit=unit,
+    )
+    return mechanism(scores)
 
 
 @check.arguments
-def permute_and_flip(scores: Any, *, epsilon: float, sensitivity: Any, **words: Any) -> Release:
+def permute_and_flip(
+    scores: npt.ArrayLike,
+    *,
+    epsilon: float,
+    sensitivity: Number,
+    monotone: bool = False,
+    candidates: Sequence[Any] | None = None,
+    relation: str = "add-remove",
+    unit: str = "record",
+) -> Release:
     """One run of `PermuteAndFlip`: which of the scores is the largest, about.
 
     >>> permute_and_flip([0, 1_000], epsilon=1, sensitivity=1).value
     1
     """
-    return PermuteAndFlip(epsilon=epsilon, sensitivity=sensitivity, **words)(scores)
+    mechanism = PermuteAndFlip(
+        epsilon=epsilon,
+        sensitivity=sensitivity,
+        monotone=monotone,
+        candidates=candidates,
+        relation=relation,
+        unit=unit,
+    )
+    return mechanism(scores)
 
 
 @check.arguments
-def noisy_max(scores: Any, *, epsilon: float, sensitivity: Any, **words: Any) -> Release:
+def noisy_max(
+    scores: npt.ArrayLike,
+    *,
+    epsilon: float,
+    sensitivity: Number,
+    noise: str = "laplace",
+    monotone: bool = False,
+    candidates: Sequence[Any] | None = None,
+    relation: str = "add-remove",
+    unit: str = "record",
+) -> Release:
     """One run of `NoisyMax`: which of the scores is the largest, about.
 
     >>> noisy_max([0, 1_000], epsilon=1, sensitivity=1, noise="laplace").value
     1
     """
-    return NoisyMax(epsilon=epsilon, sensitivity=sensitivity, **words)(scores)
+    mechanism = NoisyMax(
+        epsilon=epsilon,
+        sensitivity=sensitivity,
+        noise=noise,
+        monotone=monotone,
+        candidates=candidates,
+        relation=relation,
+        unit=unit,
+    )
+    return mechanism(scores)
 
 
 @check.arguments
 def choose(
     utility: Callable[[Any, Any], Any],
     candidates: Sequence[Any],
-    data: Any,
+    data: object,
     *,
     epsilon: float,
-    sensitivity: Any,
-    mechanism: type[Choice] = ExponentialMechanism,
+    sensitivity: Number,
+    mechanism: Callable[..., Choice] = ExponentialMechanism,
     vectorised: bool = False,
-    **words: Any,
+    monotone: bool = False,
+    noise: str | None = None,
+    count: int | None = None,
+    relation: str = "add-remove",
+    unit: str = "record",
 ) -> Release:
     """The candidate with about the greatest utility(data, candidate); a million of them are no problem.
 
     **Guarantee.** That of `mechanism`, for a utility that moves by `sensitivity` at most, for every candidate. With
-    `vectorised=True` the utility is called once, with all candidates, and returns all scores.
+    `vectorised=True` the utility is called once, with all candidates, and returns all scores. `noise` is a parameter of
+    `NoisyMax`, and `count` of `TopK`.
 
     What a utility returns that is no finite number counts as 0, and so does a candidate for which it raises; so do all
     of them where a vectorised one raises, or does not return one score for each. An error would tell of the data. The
@@ -307,20 +408,29 @@ def choose(
     ...        epsilon=200, sensitivity=4).value
     1
     """
-    chooser = mechanism(epsilon=epsilon, sensitivity=sensitivity, candidates=candidates, **words)
+    own = {name: value for name, value in (("noise", noise), ("count", count)) if value is not None}
+    chooser = mechanism(
+        epsilon=epsilon,
+        sensitivity=sensitivity,
+        monotone=monotone,
+        candidates=candidates,
+        relation=relation,
+        unit=unit,
+        **own,
+    )
     ask = check.function(utility=utility)
     if check.flag(vectorised=vectorised):
-        return chooser(_one_each(quietly(ask, data, candidates), len(candidates)))
+        return chooser(_one_each(call_quietly(ask, data, candidates), len(candidates)))
     return chooser(results(lambda candidate: ask(data, candidate), list(candidates)))
 
 
 def _one_each(scores: Any, count: int) -> Any:
     """What a vectorised utility returned, as `count` finite numbers."""
-    found = quietly(finite_numbers, scores if is_many(scores) else quietly(list, scores))
+    found = call_quietly(finite_numbers, scores if is_many(scores) else call_quietly(list, scores))
     return found if np.shape(found) == (count,) else [0] * count
 
 
-def _listed(candidates: Any) -> Any:
+def _check_candidates(candidates: Any) -> Any:
     if isinstance(candidates, Mapping) or not (
         hasattr(candidates, "__len__") and hasattr(candidates, "__getitem__")
     ):
@@ -331,11 +441,11 @@ def _listed(candidates: Any) -> Any:
             fix="candidates=['a', 'b', 'c']",
         )
     if not len(candidates):
-        raise _nobody()
+        raise _no_candidates_error()
     return candidates
 
 
-def _nobody() -> BadParameter:
+def _no_candidates_error() -> BadParameter:
     return BadParameter(
         "DP102",
         "there are no candidates.",

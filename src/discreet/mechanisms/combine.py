@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
 from discreet.exact import exactly
-from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.callbacks import call_quietly
 from discreet.mechanisms.exact import number
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
 from discreet.privacy.guarantee import Guarantee
@@ -29,7 +29,14 @@ Score = Callable[[Any], float]
 
 
 class Then(Mechanism):
-    """A function of what another mechanism released. See `then`."""
+    """A function of what another mechanism released. See `then`.
+
+    **Guarantee.** That of the mechanism, unchanged: the function sees only what was released.
+
+    >>> from discreet.mechanisms import Geometric
+    >>> Then(Geometric(epsilon=1, sensitivity=1), abs, None).guarantee.epsilon(delta=0)
+    1.0
+    """
 
     def __init__(
         self, mechanism: Mechanism, function: Callable[[Any], Any], error: Callable[[float], Any] | None
@@ -44,18 +51,26 @@ class Then(Mechanism):
     def guarantee_at(self, distance: int) -> Guarantee:
         return self.mechanism.guarantee_at(distance)
 
-    def draw(self, data: Any) -> Any:
+    def draw(self, data: object) -> object:
         value = self.mechanism.draw(data)
         return value if isinstance(value, Refusal) else self.function(value)
 
-    def error(self, confidence: float = CONFIDENCE) -> Any:
+    def error(self, confidence: float = CONFIDENCE) -> object:
         """What the `error` function says of this confidence, or None."""
         confidence = check.inner_probability(confidence=confidence)
         return None if self._error is None else self._error(confidence)
 
 
 class Both(Mechanism):
-    """The answers of several mechanisms on the same data. See `both`."""
+    """The answers of several mechanisms on the same data. See `both`.
+
+    **Guarantee.** The sum of the guarantees of all mechanisms, by composition. Each draws noise of its own.
+
+    >>> from discreet.mechanisms import Geometric
+    >>> pair = Both(Geometric(epsilon=1, sensitivity=1), Geometric(epsilon=0.5, sensitivity=1))
+    >>> pair.guarantee.epsilon(delta=0)
+    1.5
+    """
 
     def __init__(self, *mechanisms: Mechanism) -> None:
         self.mechanisms = mechanisms
@@ -69,7 +84,7 @@ class Both(Mechanism):
     def guarantee_at(self, distance: int) -> Guarantee:
         return self._sum(check.whole(distance=distance))
 
-    def draw(self, data: Any) -> tuple[Any, ...]:
+    def draw(self, data: object) -> tuple[Any, ...]:
         return tuple(mechanism.draw(data) for mechanism in self.mechanisms)
 
     def error(self, confidence: float = CONFIDENCE) -> tuple[Any, ...]:
@@ -77,12 +92,12 @@ class Both(Mechanism):
         each = self._each(confidence)
         return tuple(mechanism.error(each) for mechanism in self.mechanisms)
 
-    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[Any, Any] | None:
+    def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[Any, Any] | None:
         """The lower ends and the upper ends, which hold together; None if some answer has no interval."""
         each = self._each(confidence)
         found = [
             None if isinstance(part, Refusal) else mechanism.interval(part, each)
-            for mechanism, part in zip(self.mechanisms, value, strict=True)
+            for mechanism, part in zip(self.mechanisms, cast(tuple[Any, ...], value), strict=True)
         ]
         ends = [pair for pair in found if pair is not None]
         if len(ends) < len(found):
@@ -99,14 +114,25 @@ class Both(Mechanism):
 
 
 class Chosen(NamedTuple):
-    """The winner among several candidates: which one it was, and what it released."""
+    """The winner among several candidates: which one it was, and what it released.
+
+    >>> Chosen(candidate=2, value=41.5).candidate
+    2
+    """
 
     candidate: int
     value: Any
 
 
 class Best(Mechanism):
-    """The best of a secret number of runs. See `select_best`."""
+    """The best of a secret number of runs. See `select_best`.
+
+    **Guarantee.** `privacy.selected` of the guarantee of one run: 2ε at most for runs that are ε-private.
+
+    >>> from discreet.mechanisms import Laplace
+    >>> Best([Laplace(epsilon=0.5, sensitivity=1)], float, 10, named=True)(3.0).value.candidate
+    0
+    """
 
     def __init__(
         self, candidates: Sequence[Mechanism], score: Score, mean_runs: float, *, named: bool
@@ -123,12 +149,12 @@ class Best(Mechanism):
     def guarantee_at(self, distance: int) -> Guarantee:
         return self._best(check.whole(distance=distance))
 
-    def draw(self, data: Any) -> Any:
+    def draw(self, data: object) -> object:
         best, highest = None, -math.inf
         for run in range(self._runs()):
             which = noise.uniform(len(self.candidates))
             value = self.candidates[which].draw(data)
-            reached = _scored(self.score, value)
+            reached = _score_of_run(self.score, value)
             if run == 0 or reached > highest:
                 best, highest = Chosen(which, value), reached
         assert best is not None
@@ -241,9 +267,9 @@ def _units(mechanisms: Sequence[Mechanism]) -> str:
     return f"({', '.join(unit or 'in the unit of the value' for unit in units)})"
 
 
-def _scored(score: Score, value: Any) -> float:
+def _score_of_run(score: Score, value: Any) -> float:
     """The score of a run; nothing that happens here may show, since the run may never be released."""
-    reached = math.nan if isinstance(value, Refusal) else number(quietly(score, value))
+    reached = math.nan if isinstance(value, Refusal) else number(call_quietly(score, value))
     return -math.inf if math.isnan(reached) else reached
 
 
@@ -259,6 +285,6 @@ def _mechanisms(given: Any) -> tuple[Mechanism, ...]:
     raise BadParameter(
         "DP104",
         "this combines mechanisms, and was given something else.",
-        why="what comes out has a promise only if everything that goes in has one.",
+        why="the combination has a guarantee only if every part has one.",
         fix="both(Laplace(epsilon=1, sensitivity=1), Laplace(epsilon=1, sensitivity=1))",
     )

@@ -3,9 +3,9 @@
 
     check_mechanism(MyMechanism(epsilon=1), data, neighbour=almost_the_same_data)
 
-It tests what a program can test: that the promise is stated before data are seen, stays what it is and can be stored;
+It tests what a program can test: that the guarantee is stated before data are seen, stays what it is and can be stored;
 that noise is fresh and comes from the library's source; that nothing leaks through types, shapes, prints, warnings
-or error texts. Whether the promise is *true* is a matter of proof, and `discreet.audit` looks for counterexamples.
+or error texts. Whether the guarantee is *true* is a matter of proof, and `discreet.audit` looks for counterexamples.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class MechanismUnderTest:
 
 
 @check.arguments
-def check_mechanism(mechanism: Mechanism, *inputs: Any, neighbour: Any = None) -> None:
+def check_mechanism(mechanism: Mechanism, *inputs: object, neighbour: object = None) -> None:
     """Run every rule on the mechanism; raise DP205 with all that it breaks, in words, or return nothing.
 
     **Guarantee.** A mechanism that keeps the rules always passes: no rule is left to chance. What is reported names rules,
     never data. `inputs` are data sets that it accepts, all of one public size; `neighbour` is one more, which differs
     from the first in one protected unit.
 
-    What it cannot see: a promise that is false. Prove it, and run `discreet.audit` against it.
+    What it cannot see: a guarantee that is false. Prove it, and run `discreet.audit` against it.
 
     >>> from discreet.mechanisms import Laplace
     >>> check_mechanism(Laplace(epsilon=1, sensitivity=1), 41.0, neighbour=42.0)
@@ -71,11 +71,11 @@ def check_mechanism(mechanism: Mechanism, *inputs: Any, neighbour: Any = None) -
         raise BadParameter(
             "DP104",
             "check_mechanism needs a Mechanism and at least one input that it accepts.",
-            why="the rules are about what it promises and what it releases.",
+            why="the rules are about its guarantee and its releases.",
             fix="check_mechanism(Laplace(epsilon=1, sensitivity=1), 41.0, neighbour=42.0)",
         )
     subject = MechanismUnderTest(mechanism, inputs if neighbour is None else (*inputs, neighbour))
-    broken = [found for rule in RULES for found in _broken(rule, subject)]
+    broken = [found for rule in RULES for found in _violations(rule, subject)]
     if broken:
         raise UnsupportedGuarantee(
             "DP205",
@@ -86,7 +86,9 @@ def check_mechanism(mechanism: Mechanism, *inputs: Any, neighbour: Any = None) -
         )
 
 
-def _broken(rule: Callable[[MechanismUnderTest], Iterator[str]], subject: MechanismUnderTest) -> list[str]:
+def _violations(
+    rule: Callable[[MechanismUnderTest], Iterator[str]], subject: MechanismUnderTest
+) -> list[str]:
     """What a rule finds; an exception is a finding too, and only its kind is told."""
     found: list[str] = []
     try:
@@ -152,11 +154,11 @@ def refuses_bad_confidences(subject: MechanismUnderTest) -> Iterator[str]:
         yield "a confidence outside (0, 1) must be refused with a coded error."
 
 
-def releases_what_it_promised(subject: MechanismUnderTest) -> Iterator[str]:
+def releases_with_its_guarantee(subject: MechanismUnderTest) -> Iterator[str]:
     """A call returns a Release with the guarantee that was stated, and leaves its input alone."""
     mechanism = subject.mechanism
     for data in subject.inputs:
-        kept = _kept(data)
+        kept = _copy_of_input(data)
         release = mechanism(data)
         if not isinstance(release, Release):
             yield "a call must return a Release."
@@ -215,7 +217,7 @@ def can_be_stored(subject: MechanismUnderTest) -> Iterator[str]:
     mechanism = subject.mechanism
     if from_json(mechanism.guarantee.to_json()) != mechanism.guarantee:
         yield "the guarantee must survive to_json and from_json."
-    again = _copied(mechanism)
+    again = _pickled_copy(mechanism)
     if again.guarantee != mechanism.guarantee or not isinstance(again(subject.inputs[0]), Release):
         yield "a pickled mechanism must be the same mechanism."
 
@@ -274,7 +276,7 @@ RULES: tuple[Callable[[MechanismUnderTest], Iterator[str]], ...] = (
     refuses_bad_distances,
     states_its_error,
     refuses_bad_confidences,
-    releases_what_it_promised,
+    releases_with_its_guarantee,
     draws_fresh_noise,
     repeats_under_a_seed,
     keeps_its_shape,
@@ -356,7 +358,7 @@ def _form(value: Any) -> Any:
     return type(value)
 
 
-def _kept(data: Any) -> Any:
+def _copy_of_input(data: Any) -> Any:
     """A copy to compare with later, or the input itself: a handle to private rows is not to be copied."""
     try:
         return copy.deepcopy(data)
@@ -371,7 +373,7 @@ def _same(a: Any, b: Any) -> bool:
     )
 
 
-def _copied(mechanism: Mechanism) -> Mechanism:
+def _pickled_copy(mechanism: Mechanism) -> Mechanism:
     """Through a pickle; a class that is in no module yet, as in a notebook's function, is copied without one."""
     kind = type(mechanism)
     if getattr(sys.modules.get(kind.__module__), kind.__qualname__, None) is not kind:

@@ -24,7 +24,7 @@ import numpy as np
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.mechanisms.callbacks import guarded, quietly
+from discreet.mechanisms.callbacks import call_quietly, callback_guard
 from discreet.mechanisms.exact import Function, Integers, is_true, results, rows
 from discreet.mechanisms.query import WholeNumberQuery, root_above
 from discreet.privacy.unit import RELATIONS
@@ -40,7 +40,7 @@ class Count(WholeNumberQuery):
     def relations(self) -> tuple[str, ...]:
         return RELATIONS if self.where else ("add-remove",)
 
-    def exact(self, records: Any) -> int:
+    def exact(self, records: object) -> int:
         if self.where is None:
             return len(rows(records))
         return sum(map(is_true, results(self.where, records)))
@@ -70,7 +70,7 @@ class Counts(_Several):
     def dimension(self) -> int:
         return len(self.conditions)
 
-    def exact(self, records: Any) -> Integers:
+    def exact(self, records: object) -> Integers:
         found = [list(map(is_true, results(condition, records))) for condition in self.conditions]
         holds = np.array(found, np.bool_).reshape(self.dimension, -1)
         first = np.cumsum(holds, axis=0, dtype=np.int64) <= self.at_most
@@ -88,11 +88,11 @@ class Histogram(_Several):
     def dimension(self) -> int:
         return len(self.categories) + self.other
 
-    def exact(self, records: Any) -> Integers:
+    def exact(self, records: object) -> Integers:
         counts = np.zeros(len(self.categories) + 1, np.int64)
         listed, nowhere = rows(records), len(self.categories)
-        with guarded():  # a record may be unhashable, or its comparison raise
-            places = [quietly(self._places.get, record, nowhere, instead=nowhere) for record in listed]
+        with callback_guard():  # a record may be unhashable, or its comparison raise
+            places = [call_quietly(self._places.get, record, nowhere, instead=nowhere) for record in listed]
         counts += np.bincount(np.array(places, np.int64), minlength=counts.size)
         return counts[: self.dimension]
 

@@ -12,38 +12,38 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from numbers import Real
 from typing import Any
 
-__all__ = ["cells", "word"]
+__all__ = ["cell_text", "number_cells"]
 
 _FIXED = 1e15  # a greater number is shown by its powers of ten
 _EXACT = Context(prec=400)  # quantize never runs out of digits
 
 
-def cells(number: Any, low: Any, high: Any) -> tuple[str, str, str]:
+def number_cells(number: Any, low: Any, high: Any) -> tuple[str, str, str]:
     """A number and the ends of its interval: so many decimals that half of the width has two digits.
 
-    >>> cells(505.39712, 475.4401, 535.3549), cells(12, 10, 14), cells(0.5, None, None)
+    >>> number_cells(505.39712, 475.4401, 535.3549), number_cells(12, 10, 14), number_cells(0.5, None, None)
     (('505', '475', '536'), ('12', '10', '14'), ('0.5', '–', '–'))
     """
     three = (number, low, high)
     if not all(isinstance(one, Real) and abs(float(one)) < _FIXED for one in three) or low >= high:
-        return word(number), word(low), word(high)
+        return cell_text(number), cell_text(low), cell_text(high)
     whole = all(float(one).is_integer() for one in three)
     places = 0 if whole else max(0, 1 - math.floor(math.log10((float(high) - float(low)) / 2)))
     return (
-        _fixed(float(number), places, ROUND_HALF_EVEN),
-        _fixed(float(low), places, ROUND_FLOOR),
-        _fixed(float(high), places, ROUND_CEILING),
+        _fixed_digits(float(number), places, ROUND_HALF_EVEN),
+        _fixed_digits(float(low), places, ROUND_FLOOR),
+        _fixed_digits(float(high), places, ROUND_CEILING),
     )
 
 
-def word(cell: Any) -> str:
+def cell_text(cell: Any) -> str:
     """A cell that stands for itself."""
     if cell is None:
         return "–"
     return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
 
 
-def _fixed(number: float, places: int, rounding: str) -> str:
+def _fixed_digits(number: float, places: int, rounding: str) -> str:
     cell = Decimal(1).scaleb(-places)
     shown = Decimal(repr(number)).quantize(cell, rounding=rounding, context=_EXACT)
     return f"{abs(shown) if shown.is_zero() else shown:f}"

@@ -16,9 +16,10 @@ from typing import Any
 from discreet import check
 from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.exact import as_ratio, widest
-from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.callbacks import call_quietly
 from discreet.mechanisms.canonical import canonical
 from discreet.mechanisms.stability import answer_of, distance_of
+from discreet.noise.scales import Number
 from discreet.privacy.unit import RELATIONS
 
 __all__ = ["check_distance"]
@@ -34,7 +35,7 @@ def check_distance(
     distance: Callable[[list[Any]], Any],
     *,
     domain: Iterable[Any],
-    bound: Any = None,
+    bound: Number | None = None,
     most: int = 4,
     relation: str = "add-remove",
 ) -> int:
@@ -59,25 +60,25 @@ def check_distance(
     letters = list(domain)
     limit = None if bound is None else _limit(bound)
     if math.comb(len(letters) + check.whole(most=most), most) > _MOST_SETS:
-        raise _too_many()
+        raise _too_many_error()
     known: dict[Records, tuple[Any, int]] = {}
 
-    def seen(places: Records) -> tuple[Any, int]:
+    def look_up(places: Records) -> tuple[Any, int]:
         if places not in known:
             records = [letters[place] for place in places]
-            answer = canonical(quietly(query, records)) if limit is None else answer_of(query, records)
+            answer = canonical(call_quietly(query, records)) if limit is None else answer_of(query, records)
             known[places] = answer, distance_of(distance, records)
         return known[places]
 
     looked_at = 0
     for one, other in _neighbours(len(letters), most, relation):
-        (answer, near), (moved, far) = seen(one), seen(other)
+        (answer, near), (moved, far) = look_up(one), look_up(other)
         looked_at += 1
         if abs(near - far) > 1:
-            raise _wrong(letters, one, near, (other, f"is at distance {_shown(far)}"))
+            raise _wrong_distance_error(letters, one, near, (other, f"is at distance {_distance_text(far)}"))
         if (near or far) and _apart(answer, moved, limit):
             first, second, at = (one, other, near) if near else (other, one, far)
-            raise _wrong(letters, first, at, (second, "has an answer that is too different"))
+            raise _wrong_distance_error(letters, first, at, (second, "has an answer that is too different"))
     return looked_at
 
 
@@ -107,23 +108,23 @@ def _apart(answer: Any, other: Any, limit: Any) -> bool:
     return bool(answer != other) if limit is None else abs(as_ratio(answer) - as_ratio(other)) > limit
 
 
-def _shown(distance: int) -> str:
+def _distance_text(distance: int) -> str:
     return str(distance) if distance < 10**15 else "infinity"
 
 
-def _wrong(
+def _wrong_distance_error(
     letters: list[Any], places: Records, at: int, neighbour: tuple[Records, str]
 ) -> UnsupportedGuarantee:
     first, second = ([letters[place] for place in records] for records in (places, neighbour[0]))
     return UnsupportedGuarantee(
         "DP205",
-        f"the distance of {first} is {_shown(at)}, but its neighbour {second} {neighbour[1]}.",
+        f"the distance of {first} is {_distance_text(at)}, but its neighbour {second} {neighbour[1]}.",
         why="a distance moves by 1 at most, and is 0 on both of two neighbours whose answers are not safe.",
         fix="correct the distance; 0 is always safe",
     )
 
 
-def _too_many() -> BadParameter:
+def _too_many_error() -> BadParameter:
     return BadParameter(
         "DP102",
         f"there are more than {_MOST_SETS:,} data sets of that many records.",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The distributions of whole-number noise: how to draw them, how far they reach, and what they promise.
+"""The distributions of whole-number noise: how to draw them, their tail bounds, and their guarantees.
 
 A distribution has a scale in cells of a grid. It is a float that is read as the decimal that it prints as, here, in the
-guarantee and in the sampler alike, so that the noise that is drawn is the noise that is promised.
+guarantee and in the sampler alike, so that the guarantee is about the noise that is drawn.
 """
 
 from __future__ import annotations

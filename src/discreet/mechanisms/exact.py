@@ -34,9 +34,9 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import BadParameter
-from discreet.mechanisms.callbacks import guarded, quietly
+from discreet.mechanisms.callbacks import call_quietly, callback_guard
 from discreet.mechanisms.canonical import exact_ratio
-from discreet.noise.scales import is_many
+from discreet.noise.scales import Number, is_many
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -69,8 +69,8 @@ def rows(records: Any) -> list[Any]:
 def results(function: Function, records: Any) -> list[Any]:
     """The function of each record; None where it raises."""
     listed = rows(records)
-    with guarded():
-        return [quietly(function, record) for record in listed]
+    with callback_guard():
+        return [call_quietly(function, record) for record in listed]
 
 
 def numbers_within(records: Any, low: float, high: float, of: Function | None = None) -> Floats:
@@ -82,11 +82,11 @@ def numbers_within(records: Any, low: float, high: float, of: Function | None = 
 
 def number(value: Any) -> float:
     """The value as a float; an infinity where it is too large, NaN where it is no real number."""
-    found: float = value if type(value) is float else quietly(_float, value, instead=math.nan)
+    found: float = value if type(value) is float else call_quietly(_float, value, instead=math.nan)
     return found
 
 
-def finite(value: Any) -> Any:
+def finite(value: Any) -> Number:
     """The value as the number that it is, not rounded; 0 where it is no finite real number. True counts as 1."""
     if type(value) is int:
         return value
@@ -108,7 +108,7 @@ def finite_numbers(values: Any) -> Any:
     if not is_many(values):
         return finite(values)
     masked = isinstance(values, np.ma.MaskedArray)
-    array = np.ma.filled(values.astype(object), None) if masked else quietly(np.asarray, values)
+    array = np.ma.filled(values.astype(object), None) if masked else call_quietly(np.asarray, values)
     if array is None or not array.ndim:
         return finite(array)
     if array.dtype.kind in "iu":
@@ -144,7 +144,7 @@ def _finite_array(values: list[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]
         return np.where(np.isfinite(found), found, 0.0).reshape(shape)
     if kinds == {int} and -_SMALL < min(values) <= max(values) < _SMALL:
         return np.array(values, np.int64).reshape(shape)
-    with guarded():
+    with callback_guard():
         exact = [finite(value) for value in values]
     return np.fromiter(exact, object, len(exact)).reshape(shape)
 
@@ -157,12 +157,12 @@ def is_true(value: Any) -> bool:
 
 def total(values: Floats) -> Fraction:
     """Σ x, exactly."""
-    return _weighed(values, lambda m: [(m >> 27, 27), (m & (1 << 27) - 1, 0)], power=1)
+    return _weighted_sum(values, lambda m: [(m >> 27, 27), (m & (1 << 27) - 1, 0)], power=1)
 
 
 def total_of_squares(values: Floats) -> Fraction:
     """Σ x², exactly."""
-    return _weighed(values, _squares, power=2)
+    return _weighted_sum(values, _squares, power=2)
 
 
 def _squares(m: Integers) -> list[tuple[Integers, int]]:
@@ -171,7 +171,9 @@ def _squares(m: Integers) -> list[tuple[Integers, int]]:
     return [(a * a, 72), (2 * a * b, 54), (2 * a * c + b * b, 36), (2 * b * c, 18), (c * c, 0)]
 
 
-def _weighed(values: Floats, limbs: Callable[[Integers], list[tuple[Integers, int]]], power: int) -> Fraction:
+def _weighted_sum(
+    values: Floats, limbs: Callable[[Integers], list[tuple[Integers, int]]], power: int
+) -> Fraction:
     """Σ limb · 2**shift · 2**(power · exponent); limbs are below 2**38, so that a chunk's sum is below 2**58."""
     whole = 0
     for start in range(0, values.size, _CHUNK):
@@ -212,5 +214,5 @@ def _float(value: Any) -> float:
 
 
 def _each(values: Iterable[Any]) -> Floats:
-    with guarded():
+    with callback_guard():
         return np.array([number(value) for value in values], np.float64)

@@ -5,10 +5,10 @@ The records are n independent draws from a population. A question φ assigns eac
 over the records, φ(P) its mean over the population. An analyst sees private answers and chooses questions by them.
 
 **Guarantee.** Both functions hold for every population, every analyst and any number of adaptively chosen questions, if
-the promise is about one *replaced* record and the answers lie in [0, 1].
+the guarantee is about one *replaced* record and the answers lie in [0, 1].
 
-Why it holds: analysis.proof.md. What would break it: records that are not independent, a promise that covers only part of
-what the analyst saw, or a promise for records that are added or removed.
+Why it holds: analysis.proof.md. What would break it: records that are not independent, a guarantee that covers only part of
+what the analyst saw, or a guarantee for records that are added or removed.
 """
 
 from __future__ import annotations
@@ -57,6 +57,10 @@ def population_error(
     `sample_error(confidence)` bounds how far any answer is from φ(S). For any ε ≥ 0, c, d > 0 with sample error α at
     confidence 1 - β: save with probability β/c + δ(ε)/d no answer is off by more than
     α + c + (e^ε - 1 + 2d)/(e^ε + 1). The least over a grid of such choices is returned, and 1 is the most.
+
+    >>> from discreet import privacy
+    >>> population_error(privacy.pure(0.01, relation="replace"), lambda confidence: 0.02, confidence=0.95) < 0.06
+    True
     """
     beta = 1 - check.inner_probability(confidence=confidence)
     _replace(guarantee)
@@ -89,7 +93,7 @@ def _replace(guarantee: Guarantee) -> Guarantee:
         return guarantee
     raise UnsupportedGuarantee(
         "DP203",
-        "only a promise for one replaced record says something about the population.",
+        "only a guarantee for one replaced record says something about the population.",
         why="the proof exchanges one record for a fresh one, and the number of records stays what it is.",
-        fix="compute the promise for one replaced record:  privacy.pure(…, relation='replace')",
+        fix="compute the guarantee for one replaced record:  privacy.pure(…, relation='replace')",
     )

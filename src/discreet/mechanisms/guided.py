@@ -18,18 +18,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from discreet import check
 from discreet.errors import UnsupportedGuarantee
 from discreet.exact import exactly, float_above, widest
 from discreet.mechanisms.additive import Geometric, Laplace
-from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.callbacks import call_quietly
 from discreet.mechanisms.canonical import exact_ratio
 from discreet.mechanisms.choice import Choice, ExponentialMechanism, NoisyMax, PermuteAndFlip
 from discreet.mechanisms.distributions import LaplaceDistribution
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
-from discreet.mechanisms.stability import FAR, answer_of, clamped, scores_of, total_guarantee
+from discreet.mechanisms.stability import FAR, answer_of, clamp, scores_of, total_guarantee
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["HighProbabilityBound", "WithBound"]
@@ -40,7 +40,11 @@ _LEAST, _MOST = 1e-100, 1e100  # sensitivities that noise can be drawn for
 
 
 class WithBound(NamedTuple):
-    """An answer, and the bound on the sensitivity that its noise was made for. Both are released."""
+    """An answer, and the bound on the sensitivity that its noise was made for. Both are released.
+
+    >>> WithBound(value=12.5, bound=3.0).bound
+    3.0
+    """
 
     value: Any
     bound: float
@@ -77,7 +81,7 @@ class HighProbabilityBound(Mechanism):
         delta: float,
         sensitivity: Callable[[int], Any] | None = None,
         upper: bool = True,
-        mechanism: Any = Laplace,
+        mechanism: type[Mechanism] = Laplace,
         relation: str = "add-remove",
         unit: str = "record",
     ) -> None:
@@ -88,42 +92,44 @@ class HighProbabilityBound(Mechanism):
         self.distribution = LaplaceDistribution(
             float_above(1 / exactly(check.moderate(bound_epsilon=bound_epsilon)))
         )
-        self.margin = self.distribution.tail_bound(
-            min(1.0, 2 * self.delta)
-        )  # P(noise > margin) <= δ, by the exact tail
+        # P(noise > margin) <= δ, by the exact tail.
+        self.margin = self.distribution.tail_bound(min(1.0, 2 * self.delta))
         self._sign = _sign(upper)
-        self._mechanism, self._words = _run(mechanism), {"relation": relation, "unit": unit}
+        self._mechanism, self._words = _supported_mechanism(mechanism), {"relation": relation, "unit": unit}
         self._guarantee = total_guarantee((bound_epsilon, release_epsilon), self.delta, relation, unit)
 
     @property
     def guarantee(self) -> Guarantee:
         return self._guarantee
 
-    def draw(self, data: Any) -> WithBound | Refusal:
+    def draw(self, data: object) -> WithBound | Refusal:
         of = scores_of if issubclass(self._mechanism, Choice) else answer_of
         answer = of(self.query, data)
-        bound = self._bound(self._measured(data) + self.distribution.draw() + self._sign * self.margin)
+        bound = self._bound_for(
+            self._rounded_measure(data) + self.distribution.draw() + self._sign * self.margin
+        )
         if bound is None:
             return Refusal(_REFUSED)
-        return WithBound(self._run(bound).draw(answer), bound)
+        return WithBound(self._mechanism_for(bound).draw(answer), bound)
 
-    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[Any, Any] | None:
+    def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[Any, Any] | None:
         """Where the exact answer lies with this confidence, given the bound that was released."""
-        return self._run(value.bound).interval(value.value, confidence)
+        answer = cast(WithBound, value)
+        return self._mechanism_for(answer.bound).interval(answer.value, confidence)
 
-    def _measured(self, data: Any) -> int:
+    def _rounded_measure(self, data: Any) -> int:
         """The measure on the side where it still bounds what it is meant to bound."""
-        inside = clamped(quietly(self.measure, data), -FAR, FAR)
+        inside = clamp(call_quietly(self.measure, data), -FAR, FAR)
         return math.ceil(inside) if self._sign > 0 else math.floor(inside)
 
-    def _bound(self, measure: int) -> float | None:
+    def _bound_for(self, measure: int) -> float | None:
         found = self.sensitivity(measure)
         number = None if isinstance(found, bool) else exact_ratio(found)
         if number is None or not _LEAST <= number <= _MOST:
             return None
         return float_above(widest(found if isinstance(found, float) else number))
 
-    def _run(self, bound: float) -> Mechanism:
+    def _mechanism_for(self, bound: float) -> Mechanism:
         made: Mechanism = self._mechanism(
             epsilon=self.release_epsilon, sensitivity=widest(bound), **self._words
         )
@@ -139,7 +145,7 @@ def _sign(upper: Any) -> int:
     return 1 if check.flag(upper=upper) else -1
 
 
-def _run(mechanism: Any) -> Any:
+def _supported_mechanism(mechanism: Any) -> Any:
     if mechanism in _RUNS:
         return mechanism
     raise UnsupportedGuarantee(

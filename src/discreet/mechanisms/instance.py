@@ -6,7 +6,7 @@
     losses.reveal(because="the data are synthetic")     # array of ε, none above 1
 
 A mechanism's guarantee is the worst case over all data. Per-instance privacy (Wang 2019) asks about these data and this
-record, and is often far smaller; but it is a function of private data, so it is a `Secret`, and no promise.
+record, and is often far smaller; but it is a function of private data, so it is a `Secret`, and no guarantee.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ from discreet.errors import UnsupportedGuarantee
 from discreet.mechanisms.additive import Additive, Gaussian, Geometric, Laplace
 from discreet.mechanisms.secret import Secret
 from discreet.mechanisms.stability import answer_of
+from discreet.noise.scales import Number
 
 __all__ = ["per_instance_loss", "per_instance_losses"]
 
 _SHOWN = (Laplace, Geometric, Gaussian)
 
 
-def per_instance_loss(mechanism: Additive, answer: Any, other: Any, *, delta: float = 0.0) -> Secret[float]:
+def per_instance_loss(
+    mechanism: Additive, answer: Number, other: Number, *, delta: float = 0.0
+) -> Secret[float]:
     """The least ε at this δ for two data sets with these exact answers: 0 if they are the same.
 
     **Guarantee.** Rounded up, for the answers as they are on the mechanism's grid; the result is a `Secret`. For Laplace noise

@@ -28,9 +28,10 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import rel_entr
 
 from discreet import check, noise, privacy
@@ -55,6 +56,10 @@ class LocalEstimate:
 
     With this confidence all true shares lie between `low` and `high` at once: the shares among those who reported,
     and, if these were drawn at random and independently from a larger population, also the shares in that.
+
+    >>> estimate = RandomizedResponse(epsilon=1).estimate([0, 1, 1, 0, 1])
+    >>> estimate.size, bool((estimate.low <= estimate.high).all())
+    (5, True)
     """
 
     shares: Floats
@@ -65,12 +70,19 @@ class LocalEstimate:
 
 
 class LocalMechanism(Mechanism):
-    """Base of the three that follow. A report names its answer with chance `truth` and any other with chance `lie`."""
+    """Base of the three that follow. A report names its answer with chance `truth` and any other with chance `lie`.
+
+    **Guarantee.** Every subclass states its own. It is about the report of one person, and it holds against the collector too.
+
+    >>> device = RandomizedResponse(epsilon=1)
+    >>> isinstance(device, LocalMechanism), device.privatise(1) in (0, 1)
+    (True, True)
+    """
 
     truth: Fraction
     lie: Fraction
 
-    def __init__(self, outcomes: Any, unit: str) -> None:
+    def __init__(self, outcomes: int, unit: str) -> None:
         self.outcomes = _outcomes(outcomes)
         self._words: dict[str, Any] = {"relation": "replace", "unit": unit}
 
@@ -80,20 +92,20 @@ class LocalMechanism(Mechanism):
 
     _guarantee: Guarantee
 
-    def draw(self, data: Any) -> Any:
-        return self.privatise(data)
+    def draw(self, data: object) -> object:
+        return self.privatise(cast(npt.ArrayLike, data))
 
-    def privatise(self, values: Any) -> Any:
+    def privatise(self, values: npt.ArrayLike) -> int | npt.NDArray[Any]:
         """One report for each value; for one value one report."""
         if is_many(values) or isinstance(values, range):
-            return self._reports(self._answers(values))
+            return np.asarray(self._reports(self._answers(values)))
         (report,) = self._reports(self._answers([values]))
-        return int(report) if np.ndim(report) == 0 else report
+        return int(report) if np.ndim(report) == 0 else np.asarray(report)
 
-    def estimate(self, reports: Any, confidence: float = CONFIDENCE) -> LocalEstimate:
+    def estimate(self, reports: npt.ArrayLike, confidence: float = CONFIDENCE) -> LocalEstimate:
         """The shares of the answers, from reports made with these parameters."""
         beta = 1 - check.inner_probability(confidence=confidence)
-        named, size = self._counted(reports)
+        named, size = self._count_reports(reports)
         seen, reach = named / size, math.log(2 * self._separate / beta) / size
         low, high = self._share(_edge(seen, reach, 0.0)), self._share(_edge(seen, reach, 1.0))
         return LocalEstimate(self._share(seen), np.clip(low, 0, 1), np.clip(high, 0, 1), confidence, size)
@@ -123,7 +135,7 @@ class LocalMechanism(Mechanism):
         """Fresh reports, one for each answer."""
 
     @abstractmethod
-    def _counted(self, reports: Any) -> tuple[Floats, int]:
+    def _count_reports(self, reports: Any) -> tuple[Floats, int]:
         """How many reports name each answer, and how many reports there are."""
 
     def _answers(self, values: Any) -> Integers:
@@ -188,12 +200,12 @@ class RandomizedResponse(LocalMechanism):
         step = noise.uniform(self.outcomes - 1, answers.size) if self.outcomes > 2 else 0
         return np.where(honest, answers, (answers + 1 + step) % self.outcomes)
 
-    def _counted(self, reports: Any) -> tuple[Floats, int]:
+    def _count_reports(self, reports: Any) -> tuple[Floats, int]:
         array = np.asarray(reports)
         if array.ndim != 1 or not array.size or array.dtype.kind not in "biu":
-            raise _unfit_reports(f"a list of whole numbers below {self.outcomes}")
+            raise _unfit_reports_error(f"a list of whole numbers below {self.outcomes}")
         if int(array.min()) < 0 or int(array.max()) >= self.outcomes:
-            raise _unfit_reports(f"a list of whole numbers below {self.outcomes}")
+            raise _unfit_reports_error(f"a list of whole numbers below {self.outcomes}")
         return np.bincount(array.astype(np.int64), minlength=self.outcomes).astype(np.float64), array.size
 
 
@@ -210,7 +222,7 @@ class _Unary(LocalMechanism):
             part[np.arange(own.size), own] = noise.bernoulli(self.truth, own.size)
         return rows
 
-    def _counted(self, reports: Any) -> tuple[Floats, int]:
+    def _count_reports(self, reports: Any) -> tuple[Floats, int]:
         array = np.asarray(reports)
         if (
             array.ndim != 2
@@ -218,9 +230,9 @@ class _Unary(LocalMechanism):
             or not array.size
             or array.dtype.kind not in "biu"
         ):
-            raise _unfit_reports(f"rows of {self.outcomes} bits")
+            raise _unfit_reports_error(f"rows of {self.outcomes} bits")
         if int(array.min()) < 0 or int(array.max()) > 1:
-            raise _unfit_reports(f"rows of {self.outcomes} bits")
+            raise _unfit_reports_error(f"rows of {self.outcomes} bits")
         return array.sum(axis=0, dtype=np.int64).astype(np.float64), len(array)
 
 
@@ -239,7 +251,7 @@ class SymmetricUnary(_Unary):
 
     def __init__(self, *, epsilon: float, outcomes: int, unit: str = "record") -> None:
         super().__init__(outcomes, unit)
-        epsilon = _tabulated(epsilon)
+        epsilon = _table_epsilon(epsilon)
         odds = _exp_minus_above((exactly(epsilon) - 2 * exactly(_MARGIN)) / 2)
         self.truth, self.lie = 1 / (1 + odds), odds / (1 + odds)
         flip = math.exp(-(epsilon - _MARGIN) / 2)
@@ -261,7 +273,7 @@ class OptimisedUnary(_Unary):
 
     def __init__(self, *, epsilon: float, outcomes: int, unit: str = "record") -> None:
         super().__init__(outcomes, unit)
-        epsilon = _tabulated(epsilon)
+        epsilon = _table_epsilon(epsilon)
         odds = _exp_minus_above(exactly(epsilon) - 2 * exactly(_MARGIN))
         self.truth, self.lie = Fraction(1, 2), odds / (1 + odds)
         flip = math.exp(-(epsilon - _MARGIN))
@@ -323,7 +335,7 @@ def _outcomes(outcomes: Any) -> int:
     )
 
 
-def _tabulated(epsilon: Any) -> float:
+def _table_epsilon(epsilon: Any) -> float:
     number = check.positive(epsilon=epsilon)
     if 1e-9 <= number <= 700:
         return number
@@ -335,7 +347,7 @@ def _tabulated(epsilon: Any) -> float:
     )
 
 
-def _unfit_reports(what: str) -> BadParameter:
+def _unfit_reports_error(what: str) -> BadParameter:
     return BadParameter(
         "DP104",
         f"reports must be {what}, and not empty.",

@@ -30,17 +30,17 @@ from discreet.errors import BadParameter
 from discreet.exact import float_above
 from discreet.mechanisms.exact import Floats, Function, numbers_within, total, total_of_squares
 from discreet.mechanisms.mechanism import CONFIDENCE
-from discreet.mechanisms.query import Between, RecordQuery, needed, with_noise
+from discreet.mechanisms.query import ClippingBounds, RecordQuery, query_with_noise, records_needed
 
 
 @dataclass(frozen=True)
 class Sum(RecordQuery):
     """The sum of the records within bounds."""
 
-    bounds: Between
+    bounds: ClippingBounds
     of: Function | None = None
 
-    def exact(self, records: Any) -> Fraction:
+    def exact(self, records: object) -> Fraction:
         return total(numbers_within(records, self.bounds.low, self.bounds.high, self.of))
 
     def moves(self, relation: str, norm: int) -> Fraction:
@@ -51,7 +51,7 @@ class Sum(RecordQuery):
 class _Sized(RecordQuery):
     """A question about a public number of records, each within bounds."""
 
-    bounds: Between
+    bounds: ClippingBounds
     size: int
     of: Function | None = None
 
@@ -59,18 +59,38 @@ class _Sized(RecordQuery):
     def relations(self) -> tuple[str, ...]:
         return ("replace",)
 
-    def sample_size(self, *, error: float, confidence: float = CONFIDENCE, **amount: Any) -> int:
-        """So many records suffice for an error of at most that with this confidence, whatever they are.
+    def sample_size(
+        self,
+        *,
+        error: float,
+        confidence: float = CONFIDENCE,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        scale: float | None = None,
+        relation: str | None = None,
+    ) -> int:
+        """The number of records that suffice for this error, with this confidence, whatever the records are.
 
-        The amount of noise is stated as for `laplace` (epsilon) or `gaussian` (rho, or epsilon and delta).
+        State the noise as for `laplace` (epsilon) or `gaussian` (rho, scale, or epsilon and delta).
         """
-        size = needed(error, with_noise(replace(self, size=2), amount).noise.error(confidence))
-        while size > 2 and not self._reaches(error, confidence, size, amount):
+        amount = {"epsilon": epsilon, "delta": delta, "rho": rho, "scale": scale}
+        size = records_needed(
+            error, query_with_noise(replace(self, size=2), amount, relation).noise.error(confidence)
+        )
+        while size > 2 and not self._reaches(error, confidence, size, amount, relation):
             size += math.ceil(size / 1000)  # the grid of a variance depends on n a little
         return size
 
-    def _reaches(self, error: float, confidence: float, size: int, amount: dict[str, Any]) -> bool:
-        found = with_noise(replace(self, size=size), amount).error(confidence)
+    def _reaches(
+        self,
+        error: float,
+        confidence: float,
+        size: int,
+        amount: dict[str, float | None],
+        relation: str | None,
+    ) -> bool:
+        found = query_with_noise(replace(self, size=size), amount, relation).error(confidence)
         return found is not None and found <= error
 
     def _values(self, records: Any) -> Floats:
@@ -97,7 +117,7 @@ class Mean(_Sized):
     def range(self) -> tuple[float, float]:
         return self.bounds.low, self.bounds.high
 
-    def exact(self, records: Any) -> Fraction:
+    def exact(self, records: object) -> Fraction:
         return total(self._values(records))
 
     def moves(self, relation: str, norm: int) -> Fraction:
@@ -116,7 +136,7 @@ class Variance(_Sized):
     def range(self) -> tuple[float, float]:
         return 0.0, float_above(self.bounds.width**2 / 4)
 
-    def exact(self, records: Any) -> Fraction:
+    def exact(self, records: object) -> Fraction:
         values = self._values(records)
         return self.size * total_of_squares(values) - total(values) ** 2
 

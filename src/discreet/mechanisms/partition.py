@@ -30,14 +30,14 @@ from abc import abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.exact import bisect_whole, exactly, float_above
-from discreet.mechanisms.callbacks import guarded, quietly
+from discreet.mechanisms.callbacks import call_quietly, callback_guard
 from discreet.mechanisms.canonical import NOTHING, canonical_each, exact_ratio, public_order
 from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
@@ -75,12 +75,12 @@ class _Keys(Mechanism):
         """The probability that a key of so many users is named."""
 
     @abstractmethod
-    def _shown(self, counts: dict[Any, int]) -> dict[Any, Any]:
+    def _select_keys(self, counts: dict[Any, int]) -> dict[Any, Any]:
         """The keys that are named, with their noisy counts if they have any."""
 
-    def draw(self, data: Any) -> Any:
-        counts = _counted(data) if isinstance(data, Mapping) else _bounded(data, self.at_most)
-        shown = self._shown(counts)
+    def draw(self, data: object) -> dict[Any, Any] | list[Any]:
+        counts = _count_users(data) if isinstance(data, Mapping) else _bound_contributions(data, self.at_most)
+        shown = self._select_keys(counts)
         return {key: shown[key] for key in sorted(shown, key=public_order)}
 
     def users_needed(self, confidence: float = 0.5) -> int:
@@ -132,7 +132,7 @@ class StabilityHistogram(_Keys):
             self._guarantee = privacy.approximate_concentrated(leak, rho, relation=relation, unit=unit)
         else:
             epsilon = check.moderate(epsilon=epsilon)
-            self.distribution, leak = self._law_for(epsilon)
+            self.distribution, leak = self._noise_for(epsilon)
             self._guarantee = privacy.approximate(epsilon, self.delta, relation=relation, unit=unit)
         Scales(
             exactly(self.distribution.scale)
@@ -157,18 +157,20 @@ class StabilityHistogram(_Keys):
         """How far a count is off, at most: for each key, the chance that it is named and further off is the rest."""
         return float(self.distribution.tail_bound(1 - check.inner_probability(confidence=confidence)))
 
-    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[dict[Any, int], dict[Any, int]]:
+    def interval(
+        self, value: object, confidence: float = CONFIDENCE
+    ) -> tuple[dict[Any, int], dict[Any, int]]:
         """Between which whole numbers the users of each key that is named lie, each with this confidence."""
-        off = int(self.error(confidence))
-        low = {key: max(1, count - off) for key, count in value.items()}
-        return low, {key: max(1, count + off) for key, count in value.items()}
+        off, counts = int(self.error(confidence)), cast(Mapping[Any, int], value)
+        low = {key: max(1, count - off) for key, count in counts.items()}
+        return low, {key: max(1, count + off) for key, count in counts.items()}
 
-    def _shown(self, counts: dict[Any, int]) -> dict[Any, int]:
+    def _select_keys(self, counts: dict[Any, int]) -> dict[Any, int]:
         noises = self.distribution.draw(len(counts)).tolist()
         noisy = {key: count + extra for (key, count), extra in zip(counts.items(), noises, strict=True)}
         return {key: count for key, count in noisy.items() if count >= self.threshold}
 
-    def _law_for(
+    def _noise_for(
         self, epsilon: float
     ) -> tuple[TruncatedLaplace | LaplaceDistribution | GaussianDistribution, float]:
         """The noise, and how much of δ is left for keys that only one user has."""
@@ -222,13 +224,13 @@ class PartitionSelection(_Keys):
         """So many users a key can have and be withheld all the same; one more, and it is named with this confidence."""
         return float(self.users_needed(confidence) - 1)
 
-    def draw(self, data: Any) -> list[Any]:
+    def draw(self, data: object) -> list[Any]:
         return list(super().draw(data))
 
     def _chance(self, users: int) -> Fraction:
         return Fraction(self._chances[users], self._one) if users < len(self._chances) else Fraction(1)
 
-    def _shown(self, counts: dict[Any, int]) -> dict[Any, Any]:
+    def _select_keys(self, counts: dict[Any, int]) -> dict[Any, Any]:
         alike = defaultdict(list)
         for key, count in counts.items():
             alike[min(count, len(self._chances))].append(key)
@@ -295,7 +297,7 @@ def _best_chances(epsilon: Fraction, delta: float) -> tuple[list[int], int]:
     chances = [0]
     while chances[-1] < one:
         if len(chances) > _LONGEST:
-            raise _too_long()
+            raise _too_long_error()
         last = chances[-1]
         upper = one - -(-shrink * max(0, one - last - extra) >> bits)
         chances.append(min((grow * last >> bits) + extra, upper, one))
@@ -315,7 +317,7 @@ def _noise_of(epsilon: Any, rho: Any, noise: Any) -> str:
     return "truncated" if noise is None else check.choice(_NOISES, noise=noise)
 
 
-def _counted(data: Mapping[Any, Any]) -> dict[Any, int]:
+def _count_users(data: Mapping[Any, Any]) -> dict[Any, int]:
     """The keys that somebody has. Of keys with one form the greater number counts: a user moves that by one at most."""
     counts: dict[Any, int] = {}
     forms = canonical_each(data)
@@ -333,7 +335,7 @@ def _users(value: Any) -> int:
     return math.floor(min(max(number, 0), _MOST_USERS))
 
 
-def _bounded(data: Any, at_most: int) -> dict[Any, int]:
+def _bound_contributions(data: Any, at_most: int) -> dict[Any, int]:
     """How many users have each key, where no user has more than `at_most`: a choice of each user's own."""
     listed = _pairs(data)
     users, keys = canonical_each(user for user, _ in listed), canonical_each(key for _, key in listed)
@@ -345,7 +347,7 @@ def _bounded(data: Any, at_most: int) -> dict[Any, int]:
     kept: Counter[Any] = Counter()
     counts: Counter[Any] = Counter()
     # a random order of all pairs is a random order of each user's own, independent of the others
-    for user, key in _shuffled(held):
+    for user, key in _shuffle(held):
         if kept[user] < at_most:
             kept[user] += 1
             counts[key] += 1
@@ -361,8 +363,8 @@ def _pairs(data: Any) -> list[Any]:
             why="without knowing who has which key nobody's share can be bounded.",
             fix="[('ann', 'flu'), ('ben', 'gout')]",
         )
-    with guarded():
-        found = [quietly(_pair, row) for row in data]
+    with callback_guard():
+        found = [call_quietly(_pair, row) for row in data]
     return [pair for pair in found if pair is not None]
 
 
@@ -371,7 +373,7 @@ def _pair(row: Any) -> tuple[Any, Any] | None:
     return (user, key) if isinstance(row, tuple | list | np.ndarray) else None
 
 
-def _shuffled(keys: Iterable[Any]) -> list[Any]:
+def _shuffle(keys: Iterable[Any]) -> list[Any]:
     """All orders are equally likely: lots are drawn until no two are alike."""
     listed = list(keys)
     lots = noise.uniform(LARGEST, len(listed))
@@ -380,7 +382,7 @@ def _shuffled(keys: Iterable[Any]) -> list[Any]:
     return [listed[place] for place in np.argsort(lots).tolist()]
 
 
-def _too_long() -> BadParameter:
+def _too_long_error() -> BadParameter:
     return BadParameter(
         "DP102",
         "epsilon is too small, for this delta and at_most, to list the chances of all numbers of users.",

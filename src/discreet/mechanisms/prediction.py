@@ -30,7 +30,7 @@ import numpy.typing as npt
 from discreet import check
 from discreet.errors import BadParameter, UnsupportedGuarantee
 from discreet.exact import as_ratio, bisect_whole
-from discreet.mechanisms.callbacks import guarded, quietly
+from discreet.mechanisms.callbacks import call_quietly, callback_guard
 from discreet.mechanisms.exact import number, rows
 from discreet.mechanisms.guided import HighProbabilityBound
 from discreet.noise.scales import is_many
@@ -113,7 +113,7 @@ class LogVariance:
                 fix="point=[1.0, 0.5]",
             )
 
-    def value(self, design: Any) -> float:
+    def value(self, design: object) -> float:
         """The logarithm; it raises if X'X has no inverse."""
         gram = self._gram(design)
         ratios = [as_ratio(x) for x in self.point]
@@ -126,7 +126,7 @@ class LogVariance:
         variance = Fraction(-last, minors[-1]) * 4**_BITS / shared**2
         return math.log(variance.numerator) - math.log(variance.denominator)
 
-    def least_eigenvalue(self, design: Any) -> int:
+    def least_eigenvalue(self, design: object) -> int:
         """The greatest whole number that is less than every eigenvalue, or 0: it moves by 1 at most with one row."""
         gram = self._gram(design)
         # the least eigenvalue is no greater than any entry of the diagonal
@@ -150,8 +150,8 @@ def _entries(design: Any, width: int) -> Floats:
         entries = design.astype(np.float64)
     else:
         listed = rows(design)
-        with guarded():
-            listed = [quietly(_row, row, instead=[]) for row in listed]
+        with callback_guard():
+            listed = [call_quietly(_row, row, instead=[]) for row in listed]
         entries = np.array([row if len(row) == width else [0.0] * width for row in listed], np.float64)
     return np.where(np.isfinite(entries), entries, 0.0).reshape(-1, width)
 

@@ -34,6 +34,7 @@ from discreet.mechanisms.propose import ProposeTestRelease
 from discreet.mechanisms.quantile import Span, read_quantile
 from discreet.mechanisms.search import ProposeSearchRelease
 from discreet.mechanisms.stability import as_distance
+from discreet.noise.scales import Number
 
 __all__ = ["Proposal", "ProposedLogSpread", "ProposedOrderStatistic", "ProposedReciprocal"]
 
@@ -47,20 +48,58 @@ class Proposal(ABC):
     """
 
     @abstractmethod
-    def value(self, data: Any) -> Any:
+    def value(self, data: object) -> object:
         """The exact answer."""
 
     @abstractmethod
-    def distance(self, data: Any, bound: float) -> float:
+    def distance(self, data: object, bound: float) -> float:
         """How many protected units must change, at least, until a neighbour's answer is further away than the bound."""
 
-    def release(self, *, bound: float, **amounts: Any) -> ProposeTestRelease:
-        """Propose this bound: `ProposeTestRelease` with test_epsilon=, release_epsilon= and delta=."""
-        return ProposeTestRelease(self.value, partial(self.distance, bound=bound), bound=bound, **amounts)
+    def release(
+        self,
+        *,
+        bound: float,
+        test_epsilon: float,
+        release_epsilon: float,
+        delta: float,
+        test: str = "best",
+        relation: str = "add-remove",
+        unit: str = "record",
+    ) -> ProposeTestRelease:
+        """The mechanism that proposes this bound, tests it and releases: a `ProposeTestRelease`."""
+        return ProposeTestRelease(
+            self.value,
+            partial(self.distance, bound=bound),
+            bound=bound,
+            test_epsilon=test_epsilon,
+            release_epsilon=release_epsilon,
+            delta=delta,
+            test=test,
+            relation=relation,
+            unit=unit,
+        )
 
-    def search(self, *, bounds: Sequence[float], **amounts: Any) -> ProposeSearchRelease:
-        """Look for the least of these bounds that is safe: `ProposeSearchRelease` with search_epsilon= and so on."""
-        return ProposeSearchRelease(self.value, self.distance, bounds=bounds, **amounts)
+    def search(
+        self,
+        *,
+        bounds: Sequence[float],
+        search_epsilon: float,
+        release_epsilon: float,
+        delta: float,
+        relation: str = "add-remove",
+        unit: str = "record",
+    ) -> ProposeSearchRelease:
+        """The mechanism that looks for the least of these bounds that is safe: a `ProposeSearchRelease`."""
+        return ProposeSearchRelease(
+            self.value,
+            self.distance,
+            bounds=bounds,
+            search_epsilon=search_epsilon,
+            release_epsilon=release_epsilon,
+            delta=delta,
+            relation=relation,
+            unit=unit,
+        )
 
 
 class ProposedReciprocal(Proposal):
@@ -77,10 +116,10 @@ class ProposedReciprocal(Proposal):
     inf
     """
 
-    def value(self, data: Any) -> Fraction:
+    def value(self, data: object) -> Fraction:
         return Fraction(1, max(1, as_distance(data)))
 
-    def distance(self, data: Any, bound: float) -> float:
+    def distance(self, data: object, bound: float) -> float:
         pairs = math.ceil(1 / as_ratio(bound))
         safe = 2
         if pairs > 2:
@@ -101,7 +140,7 @@ class ProposedOrderStatistic(Proposal):
     (Fraction(33, 1), 1)
     """
 
-    q: Any
+    q: Number
     bounds: Sequence[float]
     step: float | None = None
     _span: Span = field(init=False, repr=False, compare=False)
@@ -111,12 +150,12 @@ class ProposedOrderStatistic(Proposal):
         object.__setattr__(self, "_span", Span.between(self.bounds, self.step))
         object.__setattr__(self, "_rank", read_quantile(self.q))
 
-    def value(self, data: Any) -> Fraction:
-        places = _padded(self._span, data)
+    def value(self, data: object) -> Fraction:
+        places = _padded_places(self._span, data)
         return _real(self._span, places[self._at(places)])
 
-    def distance(self, data: Any, bound: float) -> float:
-        places = _padded(self._span, data)
+    def distance(self, data: object, bound: float) -> float:
+        places = _padded_places(self._span, data)
         at, count = self._at(places), places.size
         # the least span that is too wide, in cells; there are far fewer than 2**40
         more = min(math.floor(as_ratio(bound) / self._span.grid.step) + 1, 1 << 40)
@@ -145,8 +184,8 @@ class ProposedLogSpread(Proposal):
     """
 
     bounds: Sequence[float]
-    low: Any = 0.25
-    high: Any = 0.75
+    low: Number = 0.25
+    high: Number = 0.75
     step: float | None = None
     _span: Span = field(init=False, repr=False, compare=False)
     _ranks: tuple[Fraction, Fraction] = field(init=False, repr=False, compare=False)
@@ -163,13 +202,13 @@ class ProposedLogSpread(Proposal):
         object.__setattr__(self, "_span", Span.between(self.bounds, self.step))
         object.__setattr__(self, "_ranks", ranks)
 
-    def value(self, data: Any) -> float:
-        places = _padded(self._span, data)
+    def value(self, data: object) -> float:
+        places = _padded_places(self._span, data)
         return math.log(self._spread(places, 0)) + math.log(self._span.grid.step)
 
-    def distance(self, data: Any, bound: float) -> float:
+    def distance(self, data: object, bound: float) -> float:
         check.moderate(bound=bound)
-        places = _padded(self._span, data)
+        places = _padded_places(self._span, data)
         near, far = 0, int(places.size)  # at `far` the quantiles have become the bounds, and one another
         if self._ratio(places, far) <= bound - _SLACK:
             return math.inf
@@ -191,7 +230,7 @@ class ProposedLogSpread(Proposal):
         return max(1, right - left)
 
 
-def _padded(span: Span, data: Any) -> npt.NDArray[np.int64]:
+def _padded_places(span: Span, data: Any) -> npt.NDArray[np.int64]:
     """The records in order, as cells, between the two bounds: rank i is at place i."""
     return np.concatenate([[0], np.sort(span.places(data)), [span.points - 1]]).astype(np.int64)
 

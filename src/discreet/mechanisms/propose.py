@@ -26,6 +26,7 @@ from discreet.exact import widest
 from discreet.mechanisms.additive import Laplace
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
 from discreet.mechanisms.stability import StabilityTest, answer_of, distance_of, total_guarantee
+from discreet.noise.scales import Number
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["ProposeTestRelease"]
@@ -56,7 +57,7 @@ class ProposeTestRelease(Mechanism):
         query: Callable[[Any], Any],
         distance: Callable[[Any], Any],
         *,
-        bound: Any,
+        bound: Number,
         test_epsilon: float,
         release_epsilon: float,
         delta: float,
@@ -75,7 +76,7 @@ class ProposeTestRelease(Mechanism):
     def guarantee(self) -> Guarantee:
         return self._guarantee
 
-    def draw(self, data: Any) -> float | Refusal:
+    def draw(self, data: object) -> float | Refusal:
         noisy = self.noise.draw(
             answer_of(self.query, data)
         )  # drawn always: the time says nothing of the test
@@ -86,6 +87,6 @@ class ProposeTestRelease(Mechanism):
         """How far the answer, if there is one, is from the exact one, at most, with this confidence."""
         return self.noise.error(confidence)
 
-    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[float, float]:
         """Where the exact answer lies with this confidence."""
         return self.noise.interval(value, confidence)

@@ -37,8 +37,9 @@ from discreet.errors import BadParameter
 from discreet.exact import as_ratio, exactly
 from discreet.mechanisms.exact import numbers_within
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Release
-from discreet.mechanisms.query import Between
+from discreet.mechanisms.query import ClippingBounds
 from discreet.noise.grid import Grid, log_two_floor
+from discreet.noise.scales import Number
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["Median", "Quantile", "private_median", "private_quantile"]
@@ -54,7 +55,7 @@ _MOST_POINTS = 2**34
 class Span:
     """The points of a dyadic grid between two public bounds, counted from 0."""
 
-    bounds: Between
+    bounds: ClippingBounds
     grid: Grid
     first: int
     points: int
@@ -62,7 +63,7 @@ class Span:
     @classmethod
     def between(cls, bounds: Any, step: Any = None) -> Span:
         """The grid with that step; without one, 2**32 points or more, unless their numbers need more than 60 bits."""
-        stated = Between.of(bounds)
+        stated = ClippingBounds.of(bounds)
         if step is None:
             grid = Grid(
                 max(log_two_floor(stated.width) - _POINT_BITS, log_two_floor(stated.max_abs) - _CELL_BITS)
@@ -71,7 +72,7 @@ class Span:
             grid = Grid(_power_of_two(step))
         first, last = grid.cells(stated.low), grid.cells(stated.high)
         if not 1 < last - first + 1 <= _MOST_POINTS:
-            raise _unfit_step()
+            raise _unfit_step_error()
         return cls(stated, grid, first, last - first + 1)
 
     def places(self, data: Any) -> Cells:
@@ -126,7 +127,7 @@ class Quantile(Mechanism):
 
     def __init__(
         self,
-        q: Any,
+        q: Number,
         bounds: Sequence[float] | None = None,
         *,
         epsilon: float,
@@ -144,7 +145,7 @@ class Quantile(Mechanism):
     def guarantee(self) -> Guarantee:
         return self._guarantee
 
-    def draw(self, data: Any) -> float:
+    def draw(self, data: object) -> float:
         places = np.sort(self._span.places(data))
         return self._span.real(draw_quantile(places, 0, self._span.points - 1, self.q, self._scale))
 
@@ -183,29 +184,42 @@ class Median(Quantile):
 
 @check.arguments
 def private_quantile(
-    data: Any, q: Any, bounds: Sequence[float] | None = None, *, epsilon: float, **words: Any
+    data: npt.ArrayLike,
+    q: Number,
+    bounds: Sequence[float] | None = None,
+    *,
+    epsilon: float,
+    step: float | None = None,
+    relation: str = "add-remove",
+    unit: str = "record",
 ) -> Release:
     """`Quantile(q, bounds, epsilon=…)(data)` in one call.
 
     >>> private_quantile([1.0, 2.0, 3.0], 0.5, bounds=(0, 10), epsilon=1.0).guarantee
     exponential(epsilon=1.0)
     """
-    return Quantile(q, bounds, epsilon=epsilon, **words)(data)
+    return Quantile(q, bounds, epsilon=epsilon, step=step, relation=relation, unit=unit)(data)
 
 
 @check.arguments
 def private_median(
-    data: Any, bounds: Sequence[float] | None = None, *, epsilon: float, **words: Any
+    data: npt.ArrayLike,
+    bounds: Sequence[float] | None = None,
+    *,
+    epsilon: float,
+    step: float | None = None,
+    relation: str = "add-remove",
+    unit: str = "record",
 ) -> Release:
     """`Median(bounds, epsilon=…)(data)` in one call.
 
     >>> private_median([1.0, 2.0, 3.0], bounds=(0, 10), epsilon=1.0).guarantee
     exponential(epsilon=1.0)
     """
-    return Median(bounds, epsilon=epsilon, **words)(data)
+    return Median(bounds, epsilon=epsilon, step=step, relation=relation, unit=unit)(data)
 
 
-def read_quantile(q: Any) -> Fraction:
+def read_quantile(q: Number) -> Fraction:
     """The nearest fraction whose denominator is at most a million."""
     check.probability(q=q)
     return exactly(q).limit_denominator(FINEST)
@@ -231,7 +245,7 @@ def _power_of_two(step: Any) -> int:
     return exponent
 
 
-def _unfit_step() -> BadParameter:
+def _unfit_step_error() -> BadParameter:
     return BadParameter(
         "DP107",
         "step does not fit the bounds: there must be 2 to 2**34 points.",

@@ -20,12 +20,14 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from discreet import check, noise, privacy
 from discreet.errors import BadParameter
 from discreet.exact import exactly, float_above
 from discreet.mechanisms.mechanism import Mechanism, Release
 from discreet.mechanisms.quantile import FINEST, Cells, Span, draw_quantile, read_quantile, spread
+from discreet.noise.scales import Number
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["Quantiles", "private_quantiles"]
@@ -53,7 +55,7 @@ class Quantiles(Mechanism):
 
     def __init__(
         self,
-        qs: Sequence[Any],
+        qs: Sequence[Number],
         bounds: Sequence[float] | None = None,
         *,
         epsilon: float | None = None,
@@ -74,7 +76,7 @@ class Quantiles(Mechanism):
     def guarantee(self) -> Guarantee:
         return self._guarantee
 
-    def draw(self, data: Any) -> Any:
+    def draw(self, data: object) -> npt.NDArray[np.float64]:
         places = self._span.places(data)
         fine = np.sort(places * LOTS + noise.uniform(LOTS, places.size))
         found = self._between(fine, (0, self._span.points * LOTS - 1), self.qs, (Fraction(0), Fraction(1)))
@@ -101,20 +103,22 @@ class Quantiles(Mechanism):
 
 @check.arguments
 def private_quantiles(
-    data: Any,
-    qs: Sequence[Any],
+    data: npt.ArrayLike,
+    qs: Sequence[Number],
     bounds: Sequence[float] | None = None,
     *,
     epsilon: float | None = None,
     rho: float | None = None,
-    **words: Any,
+    step: float | None = None,
+    relation: str = "add-remove",
+    unit: str = "record",
 ) -> Release:
     """`Quantiles(qs, bounds, epsilon=…)(data)` in one call.
 
     >>> len(private_quantiles([1.0, 2.0, 3.0], [0.1, 0.9], bounds=(0, 10), rho=0.1).value)
     2
     """
-    return Quantiles(qs, bounds, epsilon=epsilon, rho=rho, **words)(data)
+    return Quantiles(qs, bounds, epsilon=epsilon, rho=rho, step=step, relation=relation, unit=unit)(data)
 
 
 def _increasing(qs: Any) -> tuple[Fraction, ...]:

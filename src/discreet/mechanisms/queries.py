@@ -21,7 +21,7 @@ from discreet import check
 from discreet.mechanisms.counting import Count, Counts, Histogram, count, counts, histogram
 from discreet.mechanisms.exact import Function
 from discreet.mechanisms.moments import Mean, Sum, Variance
-from discreet.mechanisms.query import Between, QueryAnswer, RecordQuery
+from discreet.mechanisms.query import ClippingBounds, QueryAnswer, RecordQuery
 from discreet.mechanisms.shares import FromShares, ProtectedMean, ProtectedVariance
 
 __all__ = [
@@ -59,7 +59,7 @@ def sum(bounds: Any = None, *, of: Function | None = None) -> Sum:  # noqa: A001
     >>> sum((0, 100)).laplace(epsilon=1).scale
     100.0
     """
-    return Sum(Between.of(bounds), None if of is None else check.function(of=of))
+    return Sum(ClippingBounds.of(bounds), None if of is None else check.function(of=of))
 
 
 def mean(bounds: Any = None, *, size: int | None = None, of: Function | None = None) -> Mean | ProtectedMean:
@@ -80,7 +80,7 @@ def mean(bounds: Any = None, *, size: int | None = None, of: Function | None = N
     >>> answer.interval[0] <= answer.value <= answer.interval[1]
     True
     """
-    within, value = Between.of(bounds), None if of is None else check.function(of=of)
+    within, value = ClippingBounds.of(bounds), None if of is None else check.function(of=of)
     if size is None:
         return ProtectedMean(within, value)
     return Mean(within, check.whole(size=size), value)
@@ -101,7 +101,7 @@ def variance(
     >>> variance((0, 10)).sensitivity("add-remove"), variance((0, 10)).sensitivity("replace")
     (1.0, 2.0)
     """
-    within, value = Between.of(bounds), None if of is None else check.function(of=of)
+    within, value = ClippingBounds.of(bounds), None if of is None else check.function(of=of)
     if size is None:
         return ProtectedVariance(within, value)
     return Variance(within, check.whole(at_least=2, size=size), value)
@@ -121,4 +121,4 @@ def statistical(phi: Function, *, size: int) -> Mean:
     >>> round(answer.guarantee.advantage(), 7)
     0.0796557
     """
-    return Mean(Between(0.0, 1.0), check.whole(size=size), check.function(phi=phi))
+    return Mean(ClippingBounds(0.0, 1.0), check.whole(size=size), check.function(phi=phi))

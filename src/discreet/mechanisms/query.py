@@ -68,7 +68,7 @@ class RecordQuery(ABC):
         return None
 
     @abstractmethod
-    def exact(self, records: Any) -> Any:
+    def exact(self, records: object) -> Any:
         """The exact numbers that get noise: one, or a list."""
 
     @abstractmethod
@@ -88,7 +88,7 @@ class RecordQuery(ABC):
         unit: str = "record",
     ) -> QueryAnswer:
         """The answer with Laplace noise: ε-differential privacy. `scale` is in the unit of the answer."""
-        return self._answered(Laplace, 1, relation, unit, epsilon=epsilon, scale=scale)
+        return self._build_answer(Laplace, 1, relation, unit, epsilon=epsilon, scale=scale)
 
     def gaussian(
         self,
@@ -101,9 +101,11 @@ class RecordQuery(ABC):
         unit: str = "record",
     ) -> QueryAnswer:
         """The answer with Gaussian noise, for ρ or for (ε, δ); `scale` is the standard deviation."""
-        return self._answered(Gaussian, 2, relation, unit, rho=rho, epsilon=epsilon, delta=delta, scale=scale)
+        return self._build_answer(
+            Gaussian, 2, relation, unit, rho=rho, epsilon=epsilon, delta=delta, scale=scale
+        )
 
-    def read(self, noisy: Any) -> Any:
+    def answer_from(self, noisy: Any) -> Any:
         """The answer, from the noisy numbers."""
         if self.per == 1 and self.range is None:
             return noisy
@@ -132,7 +134,7 @@ class RecordQuery(ABC):
             fix=_ASK_INSTEAD[relation],
         )
 
-    def _answered(
+    def _build_answer(
         self, noise: type[Additive], norm: int, relation: str | None, unit: str, **amount: Any
     ) -> QueryAnswer:
         relation = self._relation(relation)
@@ -157,7 +159,7 @@ class WholeNumberQuery(RecordQuery):
         unit: str = "record",
     ) -> QueryAnswer:
         """The answer with whole-number Laplace noise, which is whole again: ε-differential privacy."""
-        return self._answered(Geometric, 1, relation, unit, epsilon=epsilon, scale=scale)
+        return self._build_answer(Geometric, 1, relation, unit, epsilon=epsilon, scale=scale)
 
 
 class QueryAnswer(Mechanism):
@@ -188,27 +190,27 @@ class QueryAnswer(Mechanism):
         """The scale of the noise (the standard deviation of a Gaussian), in the unit of the answer."""
         return self.noise.scale / self.query.per
 
-    def draw(self, data: Any) -> Any:
-        return self.query.read(self.noise.draw(self.query.exact(data)))
+    def draw(self, data: object) -> object:
+        return self.query.answer_from(self.noise.draw(self.query.exact(data)))
 
     def error(self, confidence: float = CONFIDENCE) -> float | None:
         return self.query.error(self.noise, confidence)
 
-    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[Any, Any]:
+    def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[Any, Any]:
         return self.query.interval(self.noise, value, confidence)
 
 
 @dataclass(frozen=True)
-class Between:
+class ClippingBounds:
     """Two public numbers that every record is moved between."""
 
     low: float
     high: float
 
     @classmethod
-    def of(cls, bounds: Any) -> Between:
+    def of(cls, bounds: Any) -> ClippingBounds:
         """The bounds that a caller stated as (low, high)."""
-        if isinstance(bounds, Between):
+        if isinstance(bounds, ClippingBounds):
             return bounds
         if not isinstance(bounds, tuple | list | np.ndarray) or np.shape(bounds) != (2,):
             raise BadParameter(
@@ -241,12 +243,17 @@ class Between:
         return max(abs(Fraction(self.low)), abs(Fraction(self.high)))
 
 
-def with_noise(query: RecordQuery, amount: dict[str, Any]) -> QueryAnswer:
-    """The query with the noise that the amount describes: ε alone is Laplace, ρ or (ε, δ) Gaussian."""
-    return query.laplace(**amount) if set(amount) <= {"epsilon"} else query.gaussian(**amount)
+def query_with_noise(
+    query: RecordQuery, amount: dict[str, float | None], relation: str | None
+) -> QueryAnswer:
+    """The query with the noise that the amount describes: ε alone is Laplace noise, ρ or (ε, δ) Gaussian noise."""
+    epsilon, delta, rho, scale = (amount[name] for name in ("epsilon", "delta", "rho", "scale"))
+    if delta is None and rho is None and scale is None:
+        return query.laplace(epsilon=epsilon, relation=relation)
+    return query.gaussian(epsilon=epsilon, delta=delta, rho=rho, scale=scale, relation=relation)
 
 
-def needed(error: float, parts: float) -> int:
+def records_needed(error: float, parts: float) -> int:
     """The least n for which parts / n is at most the error."""
     return max(1, math.ceil(as_ratio(parts) / exactly(check.positive(error=error))))
 

@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -70,7 +70,7 @@ class ProposeSearchRelease(Mechanism):
         unit: str = "record",
     ) -> None:
         self.query, self.distance = check.function(query=query), check.function(distance=distance)
-        self.bounds = _listed(bounds)
+        self.bounds = _sorted_bounds(bounds)
         self.delta = check.inner_probability(delta=check.moderate(delta=delta))
         words: dict[str, Any] = {"relation": relation, "unit": unit}
         search = partial(AboveThreshold, epsilon=search_epsilon, sensitivity=1, **words)
@@ -90,7 +90,7 @@ class ProposeSearchRelease(Mechanism):
         """The distance that passes about half the time."""
         return self.search.threshold
 
-    def draw(self, data: Any) -> WithBound | Refusal:
+    def draw(self, data: object) -> WithBound | Refusal:
         answer = answer_of(self.query, data)
         distances = [min(distance_of(self.distance, data, bound), _FURTHEST) for bound in self.bounds]
         answers = self.search.draw(distances)
@@ -99,9 +99,10 @@ class ProposeSearchRelease(Mechanism):
         bound = self.bounds[len(answers) - 1]
         return WithBound(self._noises[bound].draw(answer), bound)
 
-    def interval(self, value: Any, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    def interval(self, value: object, confidence: float = CONFIDENCE) -> tuple[float, float]:
         """Where the exact answer lies with this confidence, given the bound that was chosen."""
-        return self._noises[value.bound].interval(value.value, confidence)
+        answer = cast(WithBound, value)
+        return self._noises[answer.bound].interval(answer.value, confidence)
 
 
 def leak(search: AboveThreshold, count: int, threshold: int) -> float:
@@ -135,7 +136,7 @@ def _threshold(search: AboveThreshold, count: int, delta: float) -> Fraction:
     return bisect_whole(lambda far: leak(search, count, far) <= delta, yes=high, no=low) * search.grid.step
 
 
-def _listed(bounds: Any) -> list[float]:
+def _sorted_bounds(bounds: Any) -> list[float]:
     """The bounds in rising order, each once."""
     try:
         listed = sorted({check.moderate(bound=bound) for bound in bounds})

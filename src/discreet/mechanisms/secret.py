@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, Generic, NoReturn, TypeVar
 
 from discreet.errors import BadParameter, UnsupportedGuarantee
-from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.callbacks import call_quietly
 
 __all__ = ["Secret"]
 
@@ -70,7 +70,7 @@ class Secret(Generic[Value]):
     def apply(self, function: Callable[[Value], Any], meaning: str | None = None) -> Secret[Any]:
         """A function of the value, as a secret; of what the function raises only that it did is told."""
         failed = object()
-        found = quietly(function, self._open(), instead=failed)
+        found = call_quietly(function, self._open(), instead=failed)
         if found is failed:
             raise UnsupportedGuarantee(
                 "DP206",

@@ -29,7 +29,7 @@ from typing import Any
 
 from discreet import check
 from discreet.errors import BadParameter, UnsupportedGuarantee
-from discreet.mechanisms.callbacks import guarded, quietly
+from discreet.mechanisms.callbacks import call_quietly, callback_guard
 from discreet.mechanisms.exact import number
 from discreet.privacy.unit import RELATIONS
 
@@ -57,7 +57,11 @@ AtDistance = Callable[[Any, int], Any]
 @check.named_fields
 @dataclass(frozen=True)
 class GlobalSensitivity:
-    """How far one record moves the answer, whatever the data: a public number."""
+    """How far one record moves the answer, whatever the data: a public number.
+
+    >>> GlobalSensitivity(10).value
+    10
+    """
 
     value: float
     relation: str = "replace"
@@ -88,12 +92,12 @@ class LocalAtDistance:
     def __post_init__(self) -> None:
         check.moderate(at_most=self.at_most)
 
-    def at_distance(self, data: Any, distance: int) -> float:
+    def at_distance(self, data: object, distance: int) -> float:
         """The callback's value, or `at_most` where it has none."""
-        found = number(quietly(self.at, data, distance))
+        found = number(call_quietly(self.at, data, distance))
         return min(found, float(self.at_most)) if found >= 0 else float(self.at_most)
 
-    def local(self, data: Any) -> float:
+    def local(self, data: object) -> float:
         """The local sensitivity."""
         return self.at_distance(data, 0)
 
@@ -101,21 +105,28 @@ class LocalAtDistance:
         """max over j of e^(-smoothing · j) at(data, j), as far as j can matter."""
         t = read_smoothing(smoothing)
 
-        def bound(data: Any) -> float:
+        def smooth_bound(data: Any) -> float:
             best, most, j = FLOOR * float(self.at_most), float(self.at_most), 0
-            with guarded():
+            with callback_guard():
                 while math.exp(-t * j) * most > best:
                     best = max(best, math.exp(-t * j) * self.at_distance(data, j))
                     j += 1
-            return bounded(best, most)
+            return clamp_bound(best, most)
 
-        return SmoothBound(bound, t, self.at_most)
+        return SmoothBound(smooth_bound, t, self.at_most)
 
 
 @check.named_fields
 @dataclass(frozen=True)
 class SmoothBound:
-    """A function of the data that is at least the local sensitivity and changes by at most e^smoothing with one record."""
+    """A function of the data that is at least the local sensitivity and changes by at most e^smoothing with one record.
+
+    **Guarantee.** None of its own: whoever makes one states that `bound` is at least the local sensitivity and smooth.
+    `check_smooth_bound` tries it on small data. `at_most` is the global sensitivity, or anything above it.
+
+    >>> SmoothBound(lambda records: 1.0, smoothing=0.1, at_most=1.0).smoothing
+    0.1
+    """
 
     bound: Callable[[Any], float]
     smoothing: float
@@ -131,6 +142,12 @@ class Universe:
     """All data of a tiny world: `size` records of `domain` under "replace", up to `size` records under "add-remove".
 
     Data are tuples in sorted order: the answer is a function of a bag.
+
+    >>> tiny = Universe([0, 1], size=2)
+    >>> list(tiny.all())
+    [(0, 0), (0, 1), (1, 1)]
+    >>> tiny.local(sum)[(0, 1)]
+    1.0
     """
 
     domain: Sequence[Any]
@@ -204,36 +221,42 @@ def check_callback(
     claimed = {x: [_claim(ls_at_distance, x, j) for j in range(size + 2)] for x in local}
     for x in local:
         if not all(0 <= value < math.inf for value in claimed[x]):
-            raise _wrong("it is not a finite number that is zero or more", x)
+            raise _wrong_callback_error("it is not a finite number that is zero or more", x)
         if _exceeds(local[x], claimed[x][0]):
-            raise _wrong("at distance 0 it is below the local sensitivity", x)
+            raise _wrong_callback_error("at distance 0 it is below the local sensitivity", x)
         if any(_exceeds(a, b) for a, b in itertools.pairwise(claimed[x])):
-            raise _wrong("it falls as the distance grows", x)
+            raise _wrong_callback_error("it falls as the distance grows", x)
         for y in universe.neighbours(x):
             if any(_exceeds(a, b) for a, b in zip(claimed[x], claimed[y][1:], strict=False)):
-                raise _wrong("it exceeds a neighbour's value at one step more", x, y)
+                raise _wrong_callback_error("it exceeds a neighbour's value at one step more", x, y)
 
 
 @check.arguments
 def check_smooth_bound(
     f: Answer, bound: SmoothBound, domain: Sequence[Any], *, size: int = 3, relation: str = "replace"
 ) -> None:
-    """The same for a smooth bound: at least the local sensitivity, and within e^smoothing of every neighbour's."""
+    """The same for a smooth bound: at least the local sensitivity, and within e^smoothing of every neighbour's.
+
+    **Guarantee.** If it raises DP205, the bound is wrong on data of your domain. If it does not raise, the bound is right on all
+    data of that domain and size, and nothing is known about larger data.
+
+    >>> check_smooth_bound(sum, SmoothBound(lambda records: 1.0, 0.1, at_most=1.0), domain=[0, 1], size=3)
+    """
     universe = Universe(tuple(domain), size, relation)
     local = universe.local(f)
-    values = {x: number(quietly(bound.bound, list(x))) for x in local}
+    values = {x: number(call_quietly(bound.bound, list(x))) for x in local}
     factor = math.exp(bound.smoothing)
     for x, value in values.items():
         if not 0 < value < math.inf:
-            raise _wrong("it is not a finite number above zero", x)
+            raise _wrong_callback_error("it is not a finite number above zero", x)
         if _exceeds(local[x], value):
-            raise _wrong("it is below the local sensitivity", x)
+            raise _wrong_callback_error("it is below the local sensitivity", x)
         for y in universe.neighbours(x):
             if _exceeds(value, factor * values[y]):
-                raise _wrong("it changes by more than e^smoothing between neighbours", x, y)
+                raise _wrong_callback_error("it changes by more than e^smoothing between neighbours", x, y)
 
 
-def bounded(value: float, most: float) -> float:
+def clamp_bound(value: float, most: float) -> float:
     """The value in [FLOOR · most, most], rounded up past every rounding before it: a floor keeps a bound smooth."""
     return max(min(value, most), FLOOR * most) * UP
 
@@ -255,18 +278,18 @@ def _claim(callback: AtDistance, data: Data, distance: int) -> float:
     try:
         return number(callback(list(data), distance))
     except Exception as error:
-        raise _wrong("it raises an error", data) from error
+        raise _wrong_callback_error("it raises an error", data) from error
 
 
 def _exceeds(value: float, limit: float) -> bool:
     return value > limit * (1 + _CLOSE) + _CLOSE * 1e-6
 
 
-def _wrong(rule: str, data: Data, neighbour: Data | None = None) -> UnsupportedGuarantee:
+def _wrong_callback_error(rule: str, data: Data, neighbour: Data | None = None) -> UnsupportedGuarantee:
     where = f"on {list(data)!r}" + ("" if neighbour is None else f" and its neighbour {list(neighbour)!r}")
     return UnsupportedGuarantee(
         "DP205",
         f"the sensitivity is wrong {where} of the domain that was tried: {rule}.",
-        why="noise would be too small for some data, and the promise would not hold for anybody.",
+        why="noise would be too small for some data, and the guarantee would not hold for anybody.",
         fix="derive LS(x, j) = max of LS(y) over all y within j changes of x, or a bound above it",
     )

@@ -42,7 +42,13 @@ from discreet.exact import as_ratio
 from discreet.mechanisms.additive import Additive
 from discreet.mechanisms.exact import Function, numbers_within, total, total_of_squares
 from discreet.mechanisms.mechanism import CONFIDENCE
-from discreet.mechanisms.query import Between, RecordQuery, needed, root_above, with_noise
+from discreet.mechanisms.query import (
+    ClippingBounds,
+    RecordQuery,
+    query_with_noise,
+    records_needed,
+    root_above,
+)
 
 
 class FromShares(float):
@@ -70,7 +76,7 @@ class FromShares(float):
 class _Shares(RecordQuery):
     """Sums of shares, which each record has 1 of in all."""
 
-    bounds: Between
+    bounds: ClippingBounds
     of: Function | None = None
 
     def moves(self, relation: str, norm: int) -> Fraction:
@@ -104,11 +110,11 @@ class ProtectedMean(_Shares):
     def range(self) -> tuple[float, float]:
         return self.bounds.low, self.bounds.high
 
-    def exact(self, records: Any) -> list[Fraction]:
+    def exact(self, records: object) -> list[Fraction]:
         size, first = self._moments(records, 1)
         return [first, size - first]
 
-    def read(self, noisy: Any) -> FromShares:
+    def answer_from(self, noisy: Any) -> FromShares:
         upper, lower = (float(share) for share in noisy)
         return FromShares(self._between(upper, lower), (upper, lower))
 
@@ -124,13 +130,24 @@ class ProtectedMean(_Shares):
         most = self._between(highest, lower - error)
         return least, most
 
-    def sample_size(self, *, error: float, confidence: float = CONFIDENCE, **amount: Any) -> int:
-        """So many records suffice for an error of at most that with this confidence, whatever they are.
+    def sample_size(
+        self,
+        *,
+        error: float,
+        confidence: float = CONFIDENCE,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        scale: float | None = None,
+        relation: str | None = None,
+    ) -> int:
+        """The number of records that suffice for this error, with this confidence, whatever the records are.
 
-        The amount of noise is stated as for `laplace` (epsilon) or `gaussian` (rho, or epsilon and delta).
+        State the noise as for `laplace` (epsilon) or `gaussian` (rho, scale, or epsilon and delta).
         """
-        sums = as_ratio(with_noise(self, amount).noise.error(confidence))
-        return needed(error, float(sums * self.bounds.width * (1 + Fraction(1, 2**50))))
+        amount = {"epsilon": epsilon, "delta": delta, "rho": rho, "scale": scale}
+        sums = as_ratio(query_with_noise(self, amount, relation).noise.error(confidence))
+        return records_needed(error, float(sums * self.bounds.width * (1 + Fraction(1, 2**50))))
 
     def _between(self, upper: float, lower: float) -> float:
         """low + width · upper / (upper + lower), where negative sums count as zero; the middle of nothing."""
@@ -152,11 +169,11 @@ class ProtectedVariance(_Shares):
     def range(self) -> tuple[float, float]:
         return 0.0, float(self.bounds.width**2 / 4)
 
-    def exact(self, records: Any) -> list[Fraction]:
+    def exact(self, records: object) -> list[Fraction]:
         size, first, second = self._moments(records, 2)
         return [second, 2 * (first - second), size - 2 * first + second]
 
-    def read(self, noisy: Any) -> FromShares:
+    def answer_from(self, noisy: Any) -> FromShares:
         shares = tuple(float(share) for share in noisy)
         upper, both, lower = (max(share, 0.0) for share in shares)
         size = upper + both + lower
@@ -171,11 +188,22 @@ class ProtectedVariance(_Shares):
         off = 8 * most * error / size  # 2 error / size, times width²
         return max(float(value) - off, 0.0), min(float(value) + off, most)
 
-    def sample_size(self, *, error: float, confidence: float = CONFIDENCE, **amount: Any) -> int:
-        """So many records suffice for an error of at most that with this confidence, whatever they are.
+    def sample_size(
+        self,
+        *,
+        error: float,
+        confidence: float = CONFIDENCE,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        scale: float | None = None,
+        relation: str | None = None,
+    ) -> int:
+        """The number of records that suffice for this error, with this confidence, whatever the records are.
 
-        The amount of noise is stated as for `laplace` (epsilon) or `gaussian` (rho, or epsilon and delta).
+        State the noise as for `laplace` (epsilon) or `gaussian` (rho, scale, or epsilon and delta).
         """
-        sums = as_ratio(with_noise(self, amount).noise.error(confidence))
+        amount = {"epsilon": epsilon, "delta": delta, "rho": rho, "scale": scale}
+        sums = as_ratio(query_with_noise(self, amount, relation).noise.error(confidence))
         more = math.ceil(3 * sums)
-        return more + needed(error, float(2 * sums * self.bounds.width**2 * (1 + Fraction(1, 2**50))))
+        return more + records_needed(error, float(2 * sums * self.bounds.width**2 * (1 + Fraction(1, 2**50))))

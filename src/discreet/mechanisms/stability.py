@@ -13,7 +13,7 @@ number (NaN, None, a function that raises) counts as 0, because an error would r
 that differ by 1; with test="laplace" it is ε-private.
 
 Why it holds: "best" is partition selection of one key with distance + 1 users, and no (ε, δ)-private test with that
-promise passes any distance more often (Desfontaines, Voss, Gipson 2022; partition.proof.md, §4). "laplace" adds
+guarantee passes any distance more often (Desfontaines, Voss, Gipson 2022; partition.proof.md, §4). "laplace" adds
 whole-number Laplace noise and compares with the least threshold whose exact tail is δ at most; see propose.proof.md, §1.
 """
 
@@ -29,11 +29,12 @@ import numpy as np
 from discreet import check, privacy
 from discreet.errors import BadParameter
 from discreet.exact import bisect_whole, exactly, float_above
-from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.callbacks import call_quietly
 from discreet.mechanisms.canonical import exact_ratio
 from discreet.mechanisms.distributions import LaplaceDistribution
 from discreet.mechanisms.exact import finite, finite_numbers
 from discreet.mechanisms.partition import PartitionSelection
+from discreet.noise.scales import Number
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["StabilityTest", "answer_of", "distance_of", "scores_of", "total_guarantee"]
@@ -60,7 +61,7 @@ class StabilityTest:
     14
     """
 
-    def __init__(self, *, epsilon: Any, delta: Any, test: str = "best") -> None:
+    def __init__(self, *, epsilon: float, delta: float, test: str = "best") -> None:
         self.epsilon, self.delta = check.moderate(epsilon=epsilon), check.inner_probability(delta=delta)
         self.kind = check.choice(_TESTS, test=test)
         self._distribution = LaplaceDistribution(float_above(1 / exactly(self.epsilon)))
@@ -71,7 +72,7 @@ class StabilityTest:
         """The noisy distance that passes with test="laplace": the least k with P(noise >= k) <= δ, never a smaller one."""
         return self._distribution.tail_bound(min(1.0, 2 * self.delta)) + 1
 
-    def chance(self, distance: Any) -> float:
+    def chance(self, distance: object) -> float:
         """The probability that this distance passes."""
         far = min(as_distance(distance), _COUNTED - 1)
         if self._rule is not None:
@@ -91,7 +92,7 @@ class StabilityTest:
             near, far = far, 2 * far
         return bisect_whole(lambda distance: self.chance(distance) >= confidence, yes=far, no=near)
 
-    def passes(self, distance: Any) -> bool:
+    def passes(self, distance: object) -> bool:
         """Whether it passes: a fresh draw."""
         far = as_distance(distance)
         if self._rule is not None:
@@ -101,10 +102,10 @@ class StabilityTest:
 
 def as_distance(value: Any) -> int:
     """The whole number that a distance counts as."""
-    return math.floor(clamped(value, 0, FAR))
+    return math.floor(clamp(value, 0, FAR))
 
 
-def clamped(value: Any, low: int, high: int) -> Fraction:
+def clamp(value: Any, low: int, high: int) -> Fraction:
     """The nearest number between the two; of what is no number (nor is True) that nearest to 0."""
     number = None if isinstance(value, bool | np.bool_) else exact_ratio(value)
     return Fraction(min(max(0 if number is None else number, low), high))
@@ -112,17 +113,17 @@ def clamped(value: Any, low: int, high: int) -> Fraction:
 
 def distance_of(function: Callable[..., Any], *data: Any) -> int:
     """The distance of the data, by the rules above."""
-    return as_distance(quietly(function, *data))
+    return as_distance(call_quietly(function, *data))
 
 
-def answer_of(function: Callable[[Any], Any], data: Any) -> Any:
+def answer_of(function: Callable[[Any], Any], data: object) -> Number:
     """The number that a query answers; what is no finite number counts as 0."""
-    return finite(quietly(function, data))
+    return finite(call_quietly(function, data))
 
 
 def scores_of(function: Callable[[Any], Any], data: Any) -> Any:
     """The row of numbers that a query answers; what is no row counts as one score of 0. Its length is public."""
-    scores = quietly(finite_numbers, quietly(function, data))
+    scores = call_quietly(finite_numbers, call_quietly(function, data))
     return scores if np.ndim(scores) == 1 and np.size(scores) else np.zeros(1)
 
 

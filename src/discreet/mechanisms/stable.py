@@ -29,12 +29,13 @@ from typing import Any
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.exact import as_ratio, exactly, float_above, widest
-from discreet.mechanisms.callbacks import guarded, quietly
+from discreet.mechanisms.callbacks import call_quietly, callback_guard
 from discreet.mechanisms.canonical import NOTHING, canonical, canonical_each, public_order
 from discreet.mechanisms.choice import require_monotone
 from discreet.mechanisms.exact import finite, rows
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism, Refusal
 from discreet.mechanisms.stability import StabilityTest, distance_of, total_guarantee
+from discreet.noise.scales import Number
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["StableArgmax", "StableMode", "StableTopK", "StableValue", "StableVote"]
@@ -80,8 +81,8 @@ class StableValue(Mechanism):
     def guarantee(self) -> Guarantee:
         return self._guarantee
 
-    def draw(self, data: Any) -> Any:
-        form = canonical(quietly(self.function, data))
+    def draw(self, data: object) -> object:
+        form = canonical(call_quietly(self.function, data))
         value = None if form is NOTHING else form
         return value if self.test.passes(distance_of(self.distance, data)) else Refusal(_REFUSED)
 
@@ -118,7 +119,7 @@ class _Contest(Mechanism):
         last, next_ = (as_ratio(scores[place]) for place in best[-2:])
         return sorted(best[:-1]), self._distance(last - next_)
 
-    def _named(self, scores: Sequence[Any]) -> list[int] | Refusal:
+    def _name_winners(self, scores: Sequence[Any]) -> list[int] | Refusal:
         winners, distance = self._winners(scores)
         return winners if self.test.passes(distance) else Refusal(_REFUSED)
 
@@ -145,7 +146,7 @@ class StableTopK(_Contest):
         *,
         epsilon: float,
         delta: float,
-        sensitivity: Any,
+        sensitivity: Number,
         count: int,
         monotone: bool = False,
         candidates: Sequence[Any] | None = None,
@@ -160,16 +161,20 @@ class StableTopK(_Contest):
         self._count = check.whole(count=count)
         self.candidates = None if candidates is None else list(candidates)
 
-    def draw(self, data: Any) -> Any:
-        with guarded():
+    def draw(self, data: object) -> object:
+        with callback_guard():
             scores = [finite(score) for score in rows(data)]
         names = range(len(scores)) if self.candidates is None else self.candidates
         if len(names) != len(scores) or len(scores) <= self._count:
-            raise _wrong_number(self._count, len(names))
-        winners = self._named(scores)
-        return winners if isinstance(winners, Refusal) else self._shown([names[place] for place in winners])
+            raise _wrong_number_error(self._count, len(names))
+        winners = self._name_winners(scores)
+        return (
+            winners
+            if isinstance(winners, Refusal)
+            else self._winner_value([names[place] for place in winners])
+        )
 
-    def _shown(self, winners: list[Any]) -> Any:
+    def _winner_value(self, winners: list[Any]) -> Any:
         return winners
 
 
@@ -186,10 +191,31 @@ class StableArgmax(StableTopK):
     (1.0, True)
     """
 
-    def __init__(self, *, epsilon: float, delta: float, sensitivity: Any, **words: Any) -> None:
-        super().__init__(epsilon=epsilon, delta=delta, sensitivity=sensitivity, count=1, **words)
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        sensitivity: Number,
+        monotone: bool = False,
+        candidates: Sequence[Any] | None = None,
+        test: str = "best",
+        relation: str = "add-remove",
+        unit: str = "record",
+    ) -> None:
+        super().__init__(
+            epsilon=epsilon,
+            delta=delta,
+            sensitivity=sensitivity,
+            count=1,
+            monotone=monotone,
+            candidates=candidates,
+            test=test,
+            relation=relation,
+            unit=unit,
+        )
 
-    def _shown(self, winners: list[Any]) -> Any:
+    def _winner_value(self, winners: list[Any]) -> Any:
         return winners[0]
 
 
@@ -221,13 +247,13 @@ class StableVote(_Contest):
         self.candidates = list(candidates)
         self._forms = canonical_each(self.candidates)
         if NOTHING in self._forms:
-            raise _no_form()
+            raise _no_form_error()
         if len(set(self._forms)) != len(self._forms) or len(self._forms) < 2:
-            raise _wrong_number(1, len(self.candidates))
+            raise _wrong_number_error(1, len(self.candidates))
 
-    def draw(self, data: Any) -> Any:
+    def draw(self, data: object) -> object:
         counts = Counter(canonical_each(rows(data)))
-        winners = self._named([counts[form] for form in self._forms])
+        winners = self._name_winners([counts[form] for form in self._forms])
         return winners if isinstance(winners, Refusal) else self.candidates[winners[0]]
 
 
@@ -255,12 +281,12 @@ class StableMode(_Contest):
             _ballot(relation), StabilityTest(epsilon=epsilon, delta=delta, test=test), relation, unit
         )
 
-    def draw(self, data: Any) -> Any:
+    def draw(self, data: object) -> object:
         counts = Counter(
             form for form in canonical_each(rows(data)) if form is not None and form is not NOTHING
         )
         forms = [*sorted(counts, key=public_order), None, None]
-        winners = self._named([counts[form] for form in forms])
+        winners = self._name_winners([counts[form] for form in forms])
         return winners if isinstance(winners, Refusal) else forms[winners[0]]
 
 
@@ -269,7 +295,7 @@ def _ballot(relation: str) -> Fraction:
     return Fraction(2 if relation == "replace" else 1)
 
 
-def _no_form() -> BadParameter:
+def _no_form_error() -> BadParameter:
     return BadParameter(
         "DP104",
         "a candidate is a number, a text, bytes, a date, a UUID, or a tuple of them.",
@@ -278,7 +304,7 @@ def _no_form() -> BadParameter:
     )
 
 
-def _wrong_number(count: int, candidates: int) -> BadParameter:
+def _wrong_number_error(count: int, candidates: int) -> BadParameter:
     return BadParameter(
         "DP107",
         f"{count} of {candidates} candidates cannot be told by their scores.",

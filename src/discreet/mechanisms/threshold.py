@@ -24,10 +24,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from fractions import Fraction
 from threading import Lock
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Self, cast
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from discreet.mechanisms.distributions import LaplaceDistribution
 from discreet.mechanisms.exact import finite, finite_numbers
 from discreet.mechanisms.mechanism import CONFIDENCE, Mechanism
 from discreet.noise.grid import Grid
-from discreet.noise.scales import Scales, is_many
+from discreet.noise.scales import Number, Scales, is_many
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
 
@@ -66,8 +66,8 @@ class SparseVector(Mechanism):
         self,
         *,
         epsilon: float,
-        sensitivity: Any,
-        threshold: Any,
+        sensitivity: Number,
+        threshold: Number,
         positives: int = 1,
         monotone: bool = False,
         answer_epsilon: float | None = None,
@@ -112,10 +112,10 @@ class SparseVector(Mechanism):
         """A conversation: the noise of the line is drawn now, and the whole ε is spent."""
         return Questions(self)
 
-    def draw(self, data: Any) -> list[bool] | list[float | None]:
+    def draw(self, data: object) -> list[bool] | list[float | None]:
         values = finite_numbers(data)
         if np.ndim(values) != 1:
-            raise _not_a_row()
+            raise _not_a_row_error()
         with self.open() as questions:
             return _until_closed(questions, values.tolist(), numbers=self.answer_noise is not None)
 
@@ -139,8 +139,8 @@ class SparseVector(Mechanism):
             return None
         return float_above((self.answer_noise.tail_bound(beta) + Fraction(1, 2)) * self.grid.step)
 
-    def _error_at_size(self, data: Any) -> float | None:
-        return self.error(queries=max(1, len(data)))
+    def _error_at_size(self, data: object) -> float | None:
+        return self.error(queries=max(1, len(cast(Sized, data))))
 
 
 class AboveThreshold(SparseVector):
@@ -150,8 +150,27 @@ class AboveThreshold(SparseVector):
     [False, False, True]
     """
 
-    def __init__(self, *, epsilon: float, sensitivity: Any, threshold: Any, **words: Any) -> None:
-        super().__init__(epsilon=epsilon, sensitivity=sensitivity, threshold=threshold, positives=1, **words)
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        sensitivity: Number,
+        threshold: Number,
+        monotone: bool = False,
+        answer_epsilon: float | None = None,
+        relation: str = "add-remove",
+        unit: str = "record",
+    ) -> None:
+        super().__init__(
+            epsilon=epsilon,
+            sensitivity=sensitivity,
+            threshold=threshold,
+            positives=1,
+            monotone=monotone,
+            answer_epsilon=answer_epsilon,
+            relation=relation,
+            unit=unit,
+        )
 
 
 class Questions:
@@ -169,26 +188,26 @@ class Questions:
     def __init__(self, rule: SparseVector) -> None:
         self._rule, self._lock, self._process = rule, Lock(), os.getpid()
         self._line = rule.line + rule.line_noise.draw()
-        self._left = rule.positives
+        self._remaining = rule.positives
         self.guarantee, self.private = rule.guarantee, is_private()
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """How many times the answer can still be yes."""
-        return self._left
+        return self._remaining
 
     @property
     def closed(self) -> bool:
         """Whether no more questions are answered."""
-        return self._left == 0
+        return self._remaining == 0
 
-    def ask(self, value: Any) -> bool:
+    def ask(self, value: object) -> bool:
         """Whether the value is above the line, about."""
         self._refuse_a_child()
         with self._lock:
             return self._above(self._cell(value))
 
-    def measure(self, value: Any) -> float | None:
+    def measure(self, value: object) -> float | None:
         """The value with noise of its own if it is above the line, about; else None. Needs `answer_epsilon`."""
         noise = self._rule.answer_noise
         if noise is None:
@@ -205,7 +224,7 @@ class Questions:
 
     def close(self) -> None:
         """Answer nothing more."""
-        self._left = 0
+        self._remaining = 0
 
     def __enter__(self) -> Self:
         return self
@@ -214,20 +233,22 @@ class Questions:
         self.close()
 
     def __reduce_ex__(self, _: Any) -> NoReturn:
-        raise _over(
+        raise _conversation_error(
             "a conversation cannot be copied", "the copies would share one noisy line and both answer."
         )
 
     def _refuse_a_child(self) -> None:
         """Before the lock, which a thread of the parent may have held at the fork: in a child it would be held for ever."""
         if self._process != os.getpid():
-            raise _over(
+            raise _conversation_error(
                 "this conversation belongs to another process", "both would answer with one noisy line."
             )
 
     def _cell(self, value: Any) -> int:
         if self.closed:
-            raise _over("this conversation is over", "ε pays for so many positives, and they were given.")
+            raise _conversation_error(
+                "this conversation is over", "ε pays for so many positives, and they were given."
+            )
         if is_many(value) and not (isinstance(value, np.ndarray) and value.ndim == 0):
             raise BadParameter(
                 "DP104",
@@ -239,7 +260,7 @@ class Questions:
 
     def _above(self, cell: int) -> bool:
         above = bool(cell + self._rule.question_noise.draw() >= self._line)
-        self._left -= above
+        self._remaining -= above
         return above
 
 
@@ -252,13 +273,13 @@ def _until_closed(questions: Questions, values: Iterable[Any], *, numbers: bool)
     return answers
 
 
-def _over(what: str, why: str) -> UnsupportedGuarantee:
+def _conversation_error(what: str, why: str) -> UnsupportedGuarantee:
     return UnsupportedGuarantee(
         "DP203", f"{what}.", why=why, fix="questions = sparse.open()   # and pay again"
     )
 
 
-def _not_a_row() -> BadParameter:
+def _not_a_row_error() -> BadParameter:
     return BadParameter(
         "DP104",
         "the questions must be a list or an array of numbers.",

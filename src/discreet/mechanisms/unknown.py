@@ -56,7 +56,7 @@ class _Unbounded(Mechanism):
     def guarantee(self) -> Guarantee:
         return self._guarantee
 
-    def draw(self, data: Any) -> Any:
+    def draw(self, data: object) -> object:
         found = self.bounds.draw(data)
         if isinstance(found, Refusal):
             return found

@@ -12,9 +12,9 @@ Why it holds: a coin is `U < p` for a uniform real U. 64 bits of U settle it unl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,17 @@ from discreet.exact import as_ratio
 from discreet.noise import lazy
 from discreet.noise.enclosure import exp_minus, ratio
 from discreet.noise.lazy import Floats, Uniform
-from discreet.noise.scales import Size, as_floats, count_of, is_many, shape_of, shaped, spread
+from discreet.noise.scales import (
+    Number,
+    Numbers,
+    Size,
+    as_floats,
+    broadcast,
+    count_of,
+    in_shape,
+    is_many,
+    shape_of,
+)
 from discreet.noise.source import Source, Words, current
 
 Bools = npt.NDArray[np.bool_]
@@ -33,32 +43,58 @@ Bools = npt.NDArray[np.bool_]
 SLACK = 2.0**-34  # how wrong a floating-point exp(-x) may be
 
 
-def bernoulli(p: Any, size: Size = None) -> Any:
-    """True with probability p: a number in [0, 1], or an array of floats of which each is one."""
+@overload
+def bernoulli(p: Number, size: None = None) -> bool: ...
+@overload
+def bernoulli(p: Numbers, size: int | Sequence[int]) -> Bools: ...
+@overload
+def bernoulli(p: Numbers, size: Size = None) -> bool | Bools: ...
+def bernoulli(p: Numbers, size: Size = None) -> bool | Bools:
+    """True with probability p: a number in [0, 1], or an array of floats of which each is one.
+
+    **Guarantee.** Exactly that probability, to the last bit, and independent of every other coin.
+
+    >>> bernoulli(1), bernoulli(Fraction(1, 3), size=4).shape
+    (True, (4,))
+    """
     shape = shape_of(p, size)
     if not is_many(p):
         check.probability(p=p)
-        return shaped(_same_coins(as_ratio(p), count_of(shape), current()), shape)
-    chances = as_floats(spread(p, shape))
+        return cast("bool | Bools", in_shape(_same_coins(as_ratio(p), count_of(shape), current()), shape))
+    chances = as_floats(broadcast(p, shape))
     if not ((chances >= 0) & (chances <= 1)).all():
-        raise _not_probabilities()
-    return shaped(_coins(chances, current()), shape)
+        raise _not_probabilities_error()
+    return cast("bool | Bools", in_shape(_coins(chances, current()), shape))
 
 
-def bernoulli_exp_minus(x: Any, size: Size = None) -> Any:
-    """True with probability exp(-x): x a number that is zero or more, or an array of such floats."""
+@overload
+def bernoulli_exp_minus(x: Number, size: None = None) -> bool: ...
+@overload
+def bernoulli_exp_minus(x: Numbers, size: int | Sequence[int]) -> Bools: ...
+@overload
+def bernoulli_exp_minus(x: Numbers, size: Size = None) -> bool | Bools: ...
+def bernoulli_exp_minus(x: Numbers, size: Size = None) -> bool | Bools:
+    """True with probability exp(-x): x a number that is zero or more, or an array of such floats.
+
+    **Guarantee.** Exactly that probability, to the last bit, and independent of every other coin.
+
+    >>> bernoulli_exp_minus(0), bernoulli_exp_minus(0.5, size=4).dtype
+    (True, dtype('bool'))
+    """
     shape = shape_of(x, size)
     if not is_many(x):
         number, one = check.not_negative(x=x), as_ratio(x)
         if shape is None:
             return head_exp_minus(number, lambda: one, current())
         heads = heads_exp_minus(np.full(count_of(shape), number), lambda _: one, current())
-        return shaped(heads, shape)
-    many = as_floats(spread(x, shape))
+        return cast("bool | Bools", in_shape(heads, shape))
+    many = as_floats(broadcast(x, shape))
     if not (np.isfinite(many).all() and (many >= 0).all()):
-        raise _not_probabilities()
+        raise _not_probabilities_error()
     exact = many.copy()
-    return shaped(heads_exp_minus(many, lambda i: Fraction(float(exact[i])), current()), shape)
+    return cast(
+        "bool | Bools", in_shape(heads_exp_minus(many, lambda i: Fraction(float(exact[i])), current()), shape)
+    )
 
 
 def heads_exp_minus(x: Floats, exact: Callable[[int], Fraction], source: Source) -> Bools:
@@ -117,7 +153,7 @@ def _decide(heads: Bools, words: Words, first: Any, p: Callable[[int], Fraction]
         heads[place] = flip(p(int(place)), Uniform(source, int(words[place]), 64))
 
 
-def _not_probabilities() -> BadParameter:
+def _not_probabilities_error() -> BadParameter:
     return BadParameter(
         "DP102",
         "every probability must lie in [0, 1], and every exponent be finite and zero or more.",

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ import numpy.typing as npt
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.exact import as_ratio
-from discreet.noise.scales import is_many
+from discreet.noise.scales import Number, Numbers, is_many
 
 FINE_BITS = 10  # the step is at most scale / 2**10: rounding then adds less than 1e-7 of the variance
 COARSE_BITS = 6  # the share of a sensitivity that rounding may cost a very long vector
@@ -41,7 +41,15 @@ _INT64_BITS = 62
 
 @dataclass(frozen=True)
 class Grid:
-    """The multiples of 2**exponent."""
+    """The multiples of 2**exponent.
+
+    **Guarantee.** `cells` rounds every finite number to the nearest multiple of the step, exactly, ties upwards; `sensitivity` and
+    its kin are never too small for the rounded numbers.
+
+    >>> grid = Grid(-2)
+    >>> grid.step, grid.cells(0.6), grid.reals(2), grid.sensitivity(0.3)
+    (Fraction(1, 4), 2, 0.5, 2)
+    """
 
     exponent: int
 
@@ -55,7 +63,7 @@ class Grid:
             )
 
     @classmethod
-    def for_noise(cls, scale: Any, sensitivity: Any, dimension: int = 1, norm: int = 1) -> Grid:
+    def for_noise(cls, scale: Number, sensitivity: Number, dimension: int = 1, norm: int = 1) -> Grid:
         """The coarsest grid with step <= scale / 2**10 on which rounding enlarges the sensitivity little.
 
         Where the sensitivity is a multiple of the step, one number loses nothing; otherwise the step is so
@@ -77,7 +85,11 @@ class Grid:
         """The distance between neighbours, exactly."""
         return Fraction(2) ** self.exponent
 
-    def cells(self, values: Any, *, instead: Any = None) -> Any:
+    @overload
+    def cells(self, values: Number, *, instead: Number | None = None) -> int: ...
+    @overload
+    def cells(self, values: Numbers, *, instead: Number | None = None) -> int | npt.NDArray[Any]: ...
+    def cells(self, values: Numbers, *, instead: Number | None = None) -> int | npt.NDArray[Any]:
         """floor(x / step + 1/2) for each value: an int for a number, an array of int64 (or of ints) for many.
 
         NaN and the infinities are refused, or replaced by the number `instead`.
@@ -86,33 +98,37 @@ class Grid:
             return self._cell(_finite(values, instead))
         array = np.asarray(values)
         if np.can_cast(array.dtype, np.float64) and array.dtype.kind == "f":
-            return self._float_cells(_finite_array(array.astype(np.float64, copy=False), instead))
+            return np.asarray(self._float_cells(_finite_array(array.astype(np.float64, copy=False), instead)))
         if np.can_cast(array.dtype, np.int64) and array.dtype.kind != "b":
-            return self._integer_cells(array.astype(np.int64, copy=False))
+            return np.asarray(self._integer_cells(array.astype(np.int64, copy=False)))
         return _compact([self._cell(_finite(x, instead)) for x in array.ravel()], array.shape)
 
-    def in_cells(self, amount: Any) -> Fraction:
+    def in_cells(self, amount: Number) -> Fraction:
         """An amount, such as the scale of the noise, in steps, exactly."""
         return as_ratio(amount) / self.step
 
-    def sensitivity(self, distance: Any) -> int:
+    def sensitivity(self, distance: Number) -> int:
         """How many cells apart two numbers can be rounded whose distance is at most this."""
         check.not_negative(distance=distance)
         return math.ceil(self.in_cells(distance))
 
-    def sensitivity_l1(self, distance: Any, dimension: int) -> int:
+    def sensitivity_l1(self, distance: Number, dimension: int) -> int:
         """The same for two vectors whose l1 distance is at most this."""
         check.not_negative(distance=distance)
         return math.floor(self.in_cells(distance)) + check.whole(dimension=dimension)
 
-    def sensitivity_l2(self, distance: Any, dimension: int) -> float:
+    def sensitivity_l2(self, distance: Number, dimension: int) -> float:
         """The same for two vectors whose l2 distance is at most this; a float that is never too small."""
         check.not_negative(distance=distance)
         cells, bits = self.in_cells(distance), 64
         root = Fraction(math.isqrt(check.whole(dimension=dimension) << (2 * bits)) + 1, 1 << bits)
         return _float_above(cells + root)
 
-    def reals(self, cells: Any, dtype: npt.DTypeLike = np.float64) -> Any:
+    @overload
+    def reals(self, cells: int, dtype: npt.DTypeLike = np.float64) -> float: ...
+    @overload
+    def reals(self, cells: npt.ArrayLike, dtype: npt.DTypeLike = np.float64) -> float | npt.NDArray[Any]: ...
+    def reals(self, cells: npt.ArrayLike, dtype: npt.DTypeLike = np.float64) -> float | npt.NDArray[Any]:
         """cells * step as the nearest float64, then cast; a plain float for a plain int."""
         array = np.asarray(cells)
         if array.dtype.kind in "iu":  # integer to float64 rounds correctly, and the power of two is exact
@@ -122,7 +138,7 @@ class Grid:
             exact = np.array([self._real(int(cell)) for cell in array.ravel()]).reshape(array.shape)
         with np.errstate(over="ignore"):
             reals = exact.astype(dtype, copy=False)
-        return reals if is_many(cells) else reals.item()
+        return reals if is_many(cells) else float(reals.item())
 
     def _cell(self, value: Fraction) -> int:
         return math.floor(value / self.step + Fraction(1, 2))
@@ -157,10 +173,10 @@ def _finite(value: Any, instead: Any) -> Fraction:
         return as_ratio(value)
     except (OverflowError, ValueError):  # what a Fraction says of an infinity and of NaN
         if instead is None:
-            raise _not_numbers() from None
+            raise _not_numbers_error() from None
         return as_ratio(instead)
     except TypeError:
-        raise _not_numbers() from None
+        raise _not_numbers_error() from None
 
 
 def _finite_array(values: npt.NDArray[np.float64], instead: Any) -> npt.NDArray[np.float64]:
@@ -168,7 +184,7 @@ def _finite_array(values: npt.NDArray[np.float64], instead: Any) -> npt.NDArray[
     if finite.all():
         return values
     if instead is None:
-        raise _not_numbers()
+        raise _not_numbers_error()
     return np.where(finite, values, float(instead))
 
 
@@ -196,7 +212,7 @@ def _float_above(x: Fraction) -> float:
     return near if Fraction(near) >= x else math.nextafter(near, math.inf)
 
 
-def _not_numbers() -> BadParameter:
+def _not_numbers_error() -> BadParameter:
     return BadParameter(
         "DP101",
         "values must be finite numbers.",

@@ -15,11 +15,11 @@ tails on a coarser grid, so that a large scale takes no longer. What would break
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -32,15 +32,17 @@ from discreet.noise.enclosure import Interval, exp_minus, normal_tails
 from discreet.noise.lazy import Floats, Integers, LazyNoise, Real
 from discreet.noise.scales import (
     LARGEST,
+    Number,
+    Numbers,
     Scales,
     Size,
     as_floats,
+    broadcast,
     count_of,
+    in_shape,
     is_many,
-    out_of_range,
+    out_of_range_error,
     shape_of,
-    shaped,
-    spread,
 )
 from discreet.noise.source import Source, current
 from discreet.noise.wide import Wide, WideGaussian, WideGeometric, WideLaplace
@@ -51,11 +53,23 @@ _ROUND = 4 * lazy.CHUNK  # elements that are proposed and rejected together
 _WIDE_ALONE = 2**28  # below this one element by itself is left open so seldom that the plain way is faster
 
 
-def uniform(below: int, size: Size = None) -> Any:
-    """Whole numbers 0, 1, …, below - 1, all equally likely: the leading bits, drawn again if too large."""
+@overload
+def uniform(below: int, size: None = None) -> int: ...
+@overload
+def uniform(below: int, size: int | Sequence[int]) -> Integers: ...
+@overload
+def uniform(below: int, size: Size = None) -> int | Integers: ...
+def uniform(below: int, size: Size = None) -> int | Integers:
+    """Whole numbers 0, 1, …, below - 1, all equally likely: the leading bits, drawn again if too large.
+
+    **Guarantee.** Exactly this distribution, to the last bit; samples are independent.
+
+    >>> uniform(1), uniform(6, size=3).shape
+    (0, (3,))
+    """
     below = check.whole(below=below)
     if below > LARGEST:
-        raise out_of_range("below", below)
+        raise out_of_range_error("below", below)
     shape, source = shape_of(below, size), current()
     out = np.empty(count_of(shape), np.int64)
     pending = np.arange(out.size)
@@ -65,36 +79,83 @@ def uniform(below: int, size: Size = None) -> Any:
         fits = drawn < below
         out[pending[fits]] = drawn[fits]
         pending = pending[~fits]
-    return shaped(out, shape)
+    return cast("int | Integers", in_shape(out, shape))
 
 
-def geometric(scale: Any, size: Size = None) -> Any:
-    """P(k) proportional to exp(-k / scale) on 0, 1, 2, …: P(sample >= k) = exp(-k / scale)."""
-    return _draw(_GEOMETRIC, scale, size)
+@overload
+def geometric(scale: Number, size: None = None) -> int: ...
+@overload
+def geometric(scale: Numbers, size: int | Sequence[int]) -> Integers: ...
+@overload
+def geometric(scale: Numbers, size: Size = None) -> int | Integers: ...
+def geometric(scale: Numbers, size: Size = None) -> int | Integers:
+    """P(k) proportional to exp(-k / scale) on 0, 1, 2, …: P(sample >= k) = exp(-k / scale).
+
+    **Guarantee.** Exactly this distribution, to the last bit; samples are independent.
+
+    >>> geometric(2.5) >= 0, geometric(2.5, size=3).shape
+    (True, (3,))
+    """
+    return cast("int | Integers", _draw(_GEOMETRIC, scale, size))
 
 
-def discrete_laplace(scale: Any, size: Size = None) -> Any:
-    """P(z) proportional to exp(-|z| / scale) on all whole numbers."""
-    return _draw(_LAPLACE, scale, size)
+@overload
+def discrete_laplace(scale: Number, size: None = None) -> int: ...
+@overload
+def discrete_laplace(scale: Numbers, size: int | Sequence[int]) -> Integers: ...
+@overload
+def discrete_laplace(scale: Numbers, size: Size = None) -> int | Integers: ...
+def discrete_laplace(scale: Numbers, size: Size = None) -> int | Integers:
+    """P(z) proportional to exp(-|z| / scale) on all whole numbers.
+
+    **Guarantee.** Exactly this distribution, to the last bit; samples are independent.
+
+    >>> isinstance(discrete_laplace(10.0), int), discrete_laplace([1.0, 2.0]).shape
+    (True, (2,))
+    """
+    return cast("int | Integers", _draw(_LAPLACE, scale, size))
 
 
-def rounded_gaussian(scale: Any, size: Size = None) -> Any:
-    """floor(scale * N + 1/2), N standard normal: the continuous Gaussian rounded half up."""
-    return _draw(_GAUSSIAN, scale, size)
+@overload
+def rounded_gaussian(scale: Number, size: None = None) -> int: ...
+@overload
+def rounded_gaussian(scale: Numbers, size: int | Sequence[int]) -> Integers: ...
+@overload
+def rounded_gaussian(scale: Numbers, size: Size = None) -> int | Integers: ...
+def rounded_gaussian(scale: Numbers, size: Size = None) -> int | Integers:
+    """floor(scale * N + 1/2), N standard normal: the continuous Gaussian rounded half up.
+
+    **Guarantee.** Exactly this distribution, to the last bit; samples are independent.
+
+    >>> rounded_gaussian(Fraction(1, 3), size=5).dtype
+    dtype('int64')
+    """
+    return cast("int | Integers", _draw(_GAUSSIAN, scale, size))
 
 
-def discrete_gaussian(scale: Any, size: Size = None) -> Any:
+@overload
+def discrete_gaussian(scale: Number, size: None = None) -> int: ...
+@overload
+def discrete_gaussian(scale: Numbers, size: int | Sequence[int]) -> Integers: ...
+@overload
+def discrete_gaussian(scale: Numbers, size: Size = None) -> int | Integers: ...
+def discrete_gaussian(scale: Numbers, size: Size = None) -> int | Integers:
     """P(z) proportional to exp(-z² / (2 scale²)) on all whole numbers.
 
     Rejection from a discrete Laplace of scale t, kept with probability exp(-(|z| - scale²/t)² / (2 scale²))
     (Canonne, Kamath, Steinke 2020). The distribution is right for any t; with t = ceil(scale), of the scale as a float,
     about three in four are kept.
+
+    **Guarantee.** Exactly this distribution, to the last bit; samples are independent.
+
+    >>> isinstance(discrete_gaussian(3), int)
+    True
     """
     shape, source = shape_of(scale, size), current()
     if shape is None:
         check.positive(scale=scale)
-        return _one_discrete_gaussian(_scales_of_one(scale), source)
-    scales = Scales(spread(scale, shape))
+        return _one_discrete_gaussian(_scales_of_one(cast(Number, scale)), source)
+    scales = Scales(broadcast(scale, shape))
     out = np.empty(count_of(shape), np.int64)
     for start in range(0, out.size, _ROUND):
         chunk = out[start : start + _ROUND]
@@ -106,7 +167,7 @@ def discrete_gaussian(scale: Any, size: Size = None) -> Any:
             found = np.zeros(chunk.size, np.bool_)
             found[tries[kept]] = True
             pending = pending[~found[pending]]
-    return shaped(out, shape)
+    return cast("int | Integers", in_shape(out, shape))
 
 
 def _one_discrete_gaussian(scales: Scales, source: Source) -> int:
@@ -161,11 +222,11 @@ class _Noise:
 def _draw(noise: _Noise, scale: Any, size: Size) -> Any:
     shape, source = shape_of(scale, size), current()
     if is_many(scale):
-        return _draw_each(noise, as_floats(spread(scale, shape)), source).reshape(shape)
+        return _draw_each(noise, as_floats(broadcast(scale, shape)), source).reshape(shape)
     check.positive(scale=scale)
     if shape is None and scale < _WIDE_ALONE:
         return lazy.draw_one(_noise_of_one(noise.plain, scale), source, signed=noise.signed)
-    return shaped(_draw_alike(noise, scale, count_of(shape), source), shape)
+    return cast("int | Integers", in_shape(_draw_alike(noise, scale, count_of(shape), source), shape))
 
 
 def _draw_alike(noise: _Noise, scale: Any, count: int, source: Source) -> Integers:

@@ -18,6 +18,8 @@ from discreet.exact import as_ratio
 Floats = npt.NDArray[np.float64]
 Shape = tuple[int, ...] | None
 Size = int | Sequence[int] | None
+Number = float | Fraction  # read exactly, to the last bit
+Numbers = Number | npt.ArrayLike
 
 LARGEST = 2**46  # 45 times this is still a whole number in float64, and the tail beyond stays inside int64
 SMALLEST = 2.0**-46  # noise of a smaller scale is zero but with probability exp(-2**46)
@@ -37,7 +39,7 @@ class Scales:
             least = largest = self.floats = check.positive(scale=scale)
             self._exact = as_ratio(scale)
         if largest > LARGEST or least < SMALLEST:
-            raise out_of_range("scale", largest if largest > LARGEST else least)
+            raise out_of_range_error("scale", largest if largest > LARGEST else least)
 
     def part(self, part: slice | npt.NDArray[np.intp]) -> float | Floats:
         """The scales of some elements, as floats."""
@@ -79,7 +81,7 @@ def shape_of(value: Any, size: Size) -> Shape:
     return (check.whole(at_least=0, size=size),)
 
 
-def spread(value: Any, shape: Shape) -> Any:
+def broadcast(value: Any, shape: Shape) -> Any:
     """The value for each element of that shape; one number stays one number."""
     if not is_many(value):
         return value
@@ -94,7 +96,7 @@ def spread(value: Any, shape: Shape) -> Any:
         ) from None
 
 
-def shaped(samples: npt.NDArray[Any], shape: Shape) -> Any:
+def in_shape(samples: npt.NDArray[Any], shape: Shape) -> Any:
     """The samples in that shape; a plain number where there is none."""
     return samples.item() if shape is None else samples.reshape(shape)
 
@@ -104,7 +106,7 @@ def count_of(shape: Shape) -> int:
     return 1 if shape is None else math.prod(shape)
 
 
-def out_of_range(name: str, value: float) -> BadParameter:
+def out_of_range_error(name: str, value: float) -> BadParameter:
     """The refusal of a parameter whose samples would be no exact 64-bit integers, or all zero."""
     return BadParameter(
         "DP108",

@@ -39,7 +39,7 @@ def weights(values: Any, count: int) -> tuple[Floats, Exactly]:
     floats = _nearest_all(array)
     lost = not np.isfinite(floats).all() or ((floats == 0) != (array == 0)).any()
     if array.size != count or (floats < 0).any() or lost:
-        raise _refusal(
+        raise _bad_scores_error(
             "weights must be numbers that are zero or more, within the range of a float, one for each score."
         )
     return floats, lambda i: as_ratio(array[i])
@@ -50,11 +50,11 @@ def _row(values: Any, name: str) -> npt.NDArray[Any]:
     if array.dtype.kind == "f" and np.can_cast(array.dtype, np.float64):
         array = array.astype(np.float64)
     if array.ndim != 1 or not (array.dtype.kind in "iuO" or array.dtype == np.float64):
-        raise _refusal(f"{name} must be one row of numbers.")
+        raise _bad_scores_error(f"{name} must be one row of numbers.")
     if array.dtype.kind == "O":
         array = np.array([_ratio(value, name) for value in array], object)
     elif not np.isfinite(array).all():
-        raise _refusal(f"{name} must be finite numbers.")
+        raise _bad_scores_error(f"{name} must be finite numbers.")
     return array
 
 
@@ -62,7 +62,7 @@ def _ratio(value: Any, name: str) -> Fraction:
     try:
         return as_ratio(value)
     except (TypeError, ValueError, OverflowError):
-        raise _refusal(f"{name} must be finite numbers.") from None
+        raise _bad_scores_error(f"{name} must be finite numbers.") from None
 
 
 def _nearest_all(array: npt.NDArray[Any]) -> Floats:
@@ -79,7 +79,7 @@ def nearest(value: Fraction) -> float:
         return float("inf")
 
 
-def _refusal(what: str) -> BadParameter:
+def _bad_scores_error(what: str) -> BadParameter:
     return BadParameter(
         "DP101",
         what,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.mechanisms.digits import cells
+from discreet.mechanisms.digits import number_cells
 from discreet.plot.canvas import GREY, axes_for, finish, wrap_label
 from discreet.privacy.svg import COLOURS
 
@@ -85,5 +85,5 @@ def _words(
 
 
 def _number(value: Any, low: Any, high: Any) -> str:
-    number, least, most = cells(value, low, high)
+    number, least, most = number_cells(value, low, high)
     return number if low is None or high is None else f"{number} ({least} to {most})"

@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A session: the one door to private data. It charges, then draws.
+"""A session asks questions of private data: it charges the ledger, then draws the answer.
 
     session = dp.Session(data, limit=dp.Limit.filter(epsilon=1, delta=1e-6), ledger="visits.ledger")
     session.preview("SELECT ward, COUNT(*) FROM visits GROUP BY ward", epsilon=0.2)     # spends nothing
     session.sql("SELECT ward, COUNT(*) FROM visits GROUP BY ward", epsilon=0.2)
-    session.release_all({"wards": ("SELECT ward, COUNT(*) FROM visits GROUP BY ward", {"epsilon": 0.2})})
+    session.release_batch({"wards": ("SELECT ward, COUNT(*) FROM visits GROUP BY ward", {"epsilon": 0.2})})
     session.budget().remaining_fraction
 
 session.py    Session: what can be asked                                        ◄ read this first
-account.py    who asks, and the ledger that is charged; what was drawn is kept
-maker.py      questions to mechanisms; at_most="auto" is chosen once
-together.py   many questions, all or none
-stated.py     what was asked, checked
+account.py    who asks, and the ledger that is charged; drawn answers are stored
+compiler.py   questions to mechanisms; at_most="auto" is chosen once
+batch.py      many questions, all or none
+validate.py   questions, costs and keys, validated
+fitting.py    the Fix of a refusal for lack of budget: a cost that is admitted
 response.py   questions that all return at the same time after they were asked
 
 **Guarantee.** Every answer was charged to the ledger, and the charge was on disk, before anything was drawn. A charge is
-never given back: not for an error, a time-out or a refusal. Whatever the ledger admits in all keeps the promise of its
-limit, for whoever sees all answers, and however questions were chosen (`discreet.ledger.limit` names the theorem).
+never given back: not for an error, a time-out or a refusal. All answers that the ledger admits together keep the guarantee
+of its limit, for a reader of all of them, and however the questions were chosen (`discreet.ledger.limit` names the theorem).
 
 What would break it: a second session on the same people with another ledger; a description of the data set that is
 not true (a "public" table made from private data); sharing anything else that was computed from the rows.
@@ -25,6 +26,6 @@ not true (a "public" table made from private data); sharing anything else that w
 from __future__ import annotations
 
 from discreet.session.session import Session
-from discreet.session.stated import limit_of
+from discreet.session.validate import QuestionCost, limit_of
 
-__all__ = ["Session", "limit_of"]
+__all__ = ["QuestionCost", "Session", "limit_of"]

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who asks, and the ledger that is charged before anything is drawn; what was drawn is kept, and shown again for nothing.
+"""Who asks, and the ledger that is charged before anything is drawn. Drawn answers are stored and shown again at no cost.
 
-**Guarantee.** Nothing is shown before it was charged and kept, and only what the ledger keeps is shown. Whoever is stopped in between
-has seen nothing, and pays nothing more when they ask again with the same key. What cannot be counted now is refused
-before it is charged; an error after the charge is kept as its outcome, because it may depend on what was drawn.
+**Guarantee.** Nothing is shown before it was charged and stored, and only what the ledger stores is shown. A process that is
+stopped in between has shown nothing, and asking again with the same key costs nothing more. What cannot be counted now is
+refused before it is charged. An error after the charge is stored as the outcome, because it may depend on what was drawn.
 
-The order is what makes it hold: look for kept answers, ask whether the data are ready, charge everything in one transaction,
-draw everything, keep everything in one transaction, and only then show anything.
+Why it holds is the order: look for stored answers, ask whether the data are ready, charge everything in one transaction,
+draw everything, store everything in one transaction, and only then show anything.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from typing import Any
 import numpy as np
 
 from discreet.errors import STOPPED, BadParameter, DiscreetError, EngineFailed
-from discreet.ledger import Entry, Ledger, Left, Receipt, Wanted, chain
+from discreet.ledger import Asker, Budget, Charge, Entry, Ledger, Receipt, chain
+from discreet.ledger.budget import closing_notes
 from discreet.ledger.description import Description
-from discreet.ledger.left import closing_notes
 from discreet.ledger.receipt import NOT_DRAWN
 from discreet.mechanisms.mechanism import Mechanism, Refusal, Release
 from discreet.noise.source import is_private, reserve
 from discreet.privacy.guarantee import Guarantee
 
-COSTS = "what this answer costs"
-_NOT_KEPT = "not kept"
+COST_OF_ANSWER = "what this answer costs"
+_NOT_STORED = "not kept"
 
 
 @dataclass(frozen=True)
-class Due:
-    """An answer to be paid for: what is charged, how it is drawn, as the text that is kept, and what follows."""
+class PendingAnswer:
+    """An answer to be paid for: what is charged, how it is drawn, and how it is written for the ledger."""
 
-    wanted: Wanted
+    charge: Charge
     draw: Callable[[], Any]
-    written: Callable[[Any], str]
-    after: Callable[[], object] = lambda: None
+    serialize: Callable[[Any], str]
+    on_drawn: Callable[[], object] = lambda: None
 
 
 @dataclass(frozen=True)
-class Settled:
-    """What the ledger keeps of an answer, the receipt of its charge or of what is shown again, and what was drawn for it.
+class SettledAnswer:
+    """What the ledger stores of an answer, the receipt, and the value that was drawn for it.
 
-    `drawn` is None if what is kept was drawn earlier, or by somebody else.
+    `drawn` is None if the stored answer was drawn earlier, or by another process.
     """
 
     text: str | None
@@ -56,7 +56,7 @@ class Settled:
 
 
 @dataclass(frozen=True)
-class Account:
+class SessionAccount:
     """A ledger, and in whose name it is charged."""
 
     ledger: Ledger
@@ -66,28 +66,30 @@ class Account:
     description: Description
 
     @property
-    def who(self) -> dict[str, str | None]:
-        """Whose shares are charged."""
-        return {"analyst": self.analyst, "project": self.project}
+    def asker(self) -> Asker:
+        """In whose name it is charged, and for what."""
+        return Asker(self.analyst, self.project, self.purpose)
 
-    def left(self) -> Left:
-        """What is left of the limit, or of our share of it."""
-        return self.ledger.left(**self.who)
+    def budget(self) -> Budget:
+        """What is spent and what remains of the limit, or of our allocation."""
+        return self.ledger.budget(self.asker)
 
-    def closing(self, guarantee: Guarantee) -> tuple[str, ...]:
+    def closing_notes(self, guarantee: Guarantee) -> tuple[str, ...]:
         """What this charge would take from everybody, beyond its cost; nothing if it is not admitted."""
         limit, before, now = self.ledger.limit, self.ledger.spent, chain.now()
         try:
-            after = limit.admit(before, limit.cost(guarantee), now=now, **self.who)
+            after = limit.admit(before, limit.cost(guarantee), asker=self.asker, now=now)
         except DiscreetError:
             return ()
-        return closing_notes(*(limit.left(state, now=now, **self.who) for state in (before, after)))
+        return closing_notes(*(limit.budget(state, asker=self.asker, now=now) for state in (before, after)))
 
     def find(self, key: str | None, question: str, guarantee: Guarantee | None) -> Entry | None:
-        """The answer that is kept under a key, if that stands for this question."""
+        """The answer stored under a key, if the key stands for this question."""
         if key is None:
             return None
-        return self.ledger.find(key, question, guarantee=guarantee, description=self.description, **self.who)
+        return self.ledger.find(
+            key, question, guarantee=guarantee, asker=self.asker, description=self.description
+        )
 
     def charge(
         self,
@@ -109,101 +111,105 @@ class Account:
             key=key,
             mechanism=mechanism,
             private=is_private(),
-            purpose=self.purpose,
             description=self.description,
             compiled=compiled,
             in_session=mechanism is not None,
-            **self.who,
+            asker=self.asker,
         )
 
     def settle(
-        self, due: Sequence[Due], ready: Callable[[], object], *, compiled: bool, spent: str
-    ) -> list[Settled]:
-        """Charge, draw and keep several answers, all or none; those that are kept already cost nothing.
+        self, pending: Sequence[PendingAnswer], ready: Callable[[], object], *, compiled: bool, spent: str
+    ) -> list[SettledAnswer]:
+        """Charge, draw and store several answers, all or none; stored ones cost nothing.
 
-        `ready` refuses what could not be drawn; `spent` says in an error what was paid by then.
+        `ready` raises if the answers could not be drawn; `spent` tells in an error what was paid by then.
         """
-        kept = [self.find(each.wanted.key, each.wanted.question, each.wanted.guarantee) for each in due]
-        for entry in kept:
+        stored = [self.find(each.charge.key, each.charge.question, each.charge.guarantee) for each in pending]
+        for entry in stored:
             refuse_not_drawn(None if entry is None else entry.answer)
-        if None in kept:
+        if None in stored:
             ready()
             reserve()
-        found = self.ledger.charge_all(
-            [each.wanted for each in due],
+        charges = self.ledger.charge_all(
+            [each.charge for each in pending],
             private=is_private(),
-            purpose=self.purpose,
             description=self.description,
             compiled=compiled,
             in_session=True,
-            **self.who,
+            asker=self.asker,
         )
-        receipts = [one for one in found if isinstance(one, Receipt)]
+        receipts = [charge for charge in charges if isinstance(charge, Receipt)]
         try:
-            drawn, failure = _drawn(zip(found, due, strict=True))
-            new = iter(self._kept(receipts, drawn, failure))
+            drawn, failure = _draw_all(zip(charges, pending, strict=True))
+            new = iter(self._commit(receipts, drawn, failure))
         except DiscreetError as error:
             error.spent = spent if any(receipt.cost is not None for receipt in receipts) else "nothing"
             raise
-        return [next(new) if isinstance(one, Receipt) else Settled(one.answer, one.receipt) for one in found]
+        return [
+            next(new) if isinstance(charge, Receipt) else SettledAnswer(charge.answer, charge.receipt)
+            for charge in charges
+        ]
 
-    def _kept(
+    def _commit(
         self, receipts: list[Receipt], drawn: list[tuple[str, Any]], failure: BaseException | None
-    ) -> list[Settled]:
-        """What is kept from now on, ours or what somebody else has drawn for the same charge meanwhile."""
+    ) -> list[SettledAnswer]:
+        """What is stored from now on: ours, or what another process has drawn for the same charge meanwhile."""
         if failure is not None:
             drawn = [(NOT_DRAWN, None)] * len(receipts)
         texts = [text for text, _ in drawn]
-        now = self.ledger.commit_all(zip(receipts, texts, strict=True)) if receipts else []
-        if failure is not None and NOT_DRAWN in now:
+        stored = self.ledger.commit_all(zip(receipts, texts, strict=True)) if receipts else []
+        if failure is not None and NOT_DRAWN in stored:
             raise failure
-        for text in now:
+        for text in stored:
             refuse_not_drawn(text)
         return [
-            Settled(text, receipt, what if text == ours else None)
-            for text, receipt, (ours, what) in zip(now, receipts, drawn, strict=True)
+            SettledAnswer(text, receipt, value if text == ours else None)
+            for text, receipt, (ours, value) in zip(stored, receipts, drawn, strict=True)
         ]
 
     def release(
         self,
         mechanism: Mechanism,
-        data: Any,
+        data: object,
         key: str | None,
         *,
         ready: Callable[[], object] = lambda: None,
         compiled: bool = False,
     ) -> Release:
-        """A mechanism of any kind, charged, drawn and kept; an answer that is kept already is shown again."""
+        """A mechanism of any kind: charged, drawn and stored; a stored answer is shown again."""
         mechanism = mechanism.for_size_of(data)
-        named = type(mechanism).__name__
-        wanted = Wanted(mechanism.guarantee, named, key, named)
-        due = Due(wanted, lambda: mechanism.draw(data), _written)
-        (settled,) = self.settle([due], ready, compiled=compiled, spent=COSTS)
-        value = value_of(settled.text) if settled.drawn is None else settled.drawn
+        name = type(mechanism).__name__
+        charge = Charge(mechanism.guarantee, name, key, name)
+        pending = PendingAnswer(charge, lambda: mechanism.draw(data), _serialize)
+        (settled,) = self.settle([pending], ready, compiled=compiled, spent=COST_OF_ANSWER)
+        value = parse_value(settled.text) if settled.drawn is None else settled.drawn
         return mechanism.release_of(value, data, receipt=settled.receipt)
 
 
-def _drawn(
-    charged: Iterable[tuple[Receipt | Entry, Due]],
+def _draw_all(
+    charges: Iterable[tuple[Receipt | Entry, PendingAnswer]],
 ) -> tuple[list[tuple[str, Any]], BaseException | None]:
-    """What is due, and why it could not be drawn. An error of `after` is like a crash: nothing was shown or kept."""
+    """Every answer that was charged, or why one could not be drawn.
+
+    An error of `on_drawn` is like a crash: nothing was shown or stored.
+    """
     drawn = []
-    for charge, due in charged:
+    for charge, pending in charges:
         if isinstance(charge, Receipt):
             try:
-                what = due.draw()
-                drawn.append((due.written(what), what))
+                value = pending.draw()
+                drawn.append((pending.serialize(value), value))
             except STOPPED:
                 raise
             except BaseException as error:  # noqa: BLE001 - not every error of an engine is an Exception
                 return [], error
-        due.after()
+        pending.on_drawn()
     return drawn, None
 
 
 @contextmanager
-def having_spent(before: str) -> Iterator[None]:
-    """An error says what had been paid before it."""
+def adding_spent(before: str) -> Iterator[None]:
+    """Errors inside this block also tell what was paid before it."""
     try:
         yield
     except DiscreetError as error:
@@ -212,39 +218,39 @@ def having_spent(before: str) -> Iterator[None]:
         raise
 
 
-def refuse_not_drawn(kept: str | None) -> None:
+def refuse_not_drawn(stored: str | None) -> None:
     """That an answer could not be drawn is an outcome too, and stays one."""
-    if kept == NOT_DRAWN:
+    if stored == NOT_DRAWN:
         raise EngineFailed(
             "DP801",
-            "this answer was paid for, and could not be drawn.",
-            why="that it failed may depend on what was drawn, so it is not drawn again for the same payment.",
+            "this answer was paid for, but drawing it failed.",
+            why="the failure may depend on the data, so the same payment is not drawn twice.",
             fix="key='…' or a name of the release that is new, once the engine answers",
         )
 
 
-def value_of(written: str | None) -> Any:
-    """A released value from what was kept of it."""
-    kept = {} if written is None else json.loads(written)
-    if written is None or _NOT_KEPT in kept:
+def parse_value(stored: str | None) -> Any:
+    """A released value from what the ledger stores of it."""
+    fields = {} if stored is None else json.loads(stored)
+    if stored is None or _NOT_STORED in fields:
         raise BadParameter(
             "DP107",
-            "an answer of this kind is not kept, so it cannot be shown again.",
-            why="only numbers, texts and lists of them are written into the ledger.",
+            "an answer of this kind is not stored, so it cannot be shown again.",
+            why="the ledger stores only numbers, texts and lists of them.",
             fix="leave out key=, and pay for a fresh answer",
         )
-    if "refused" in kept:
-        return Refusal(kept["refused"])
-    value = kept["value"]
+    if "refused" in fields:
+        return Refusal(fields["refused"])
+    value = fields["value"]
     return np.array(value) if isinstance(value, list) else value
 
 
-def _written(value: Any) -> str:
-    """A released value as JSON; of what JSON does not know, only that it was drawn, told apart from any other draw."""
+def _serialize(value: object) -> str:
+    """A released value as JSON; where JSON has no form for it, a random mark that tells this draw from any other."""
     if isinstance(value, Refusal):
         return json.dumps({"refused": value.reason})
     plain = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
     try:
         return json.dumps({"value": plain})
     except (TypeError, ValueError):
-        return json.dumps({_NOT_KEPT: secrets.token_hex(16)})
+        return json.dumps({_NOT_STORED: secrets.token_hex(16)})

@@ -3,17 +3,17 @@
 
     dp.Session(data, limit=limit, ledger="visits.ledger", response_time="2s")
 
-**Guarantee.** How long `sql`, `release` and `release_all` take to return depends on data in one event at most, in the whole life of
-the session: that a question was not ready in time. An answer, an answer shown again, a refusal, and a failure of the engine all
-come `response_time` after the call. If one is not ready by then, the call raises DP804 at that very time, and so does every later
-call of this session, without looking at any data. So the clock tells at most which question was the first to be late.
+**Guarantee.** In the whole life of the session, the time that `sql`, `release` and `release_batch` take to return depends on the
+data in at most one event: that a question was not ready in time. An answer, an answer shown again, a refusal, and a failure of
+the engine all come `response_time` after the call. If one is not ready by then, the call raises DP804 at that very time, and so
+does every later call of this session, without looking at any data. So the clock tells at most which question was late first.
 
-Why it holds: the question runs in a thread of its own. The caller waits for it until the time is over, sleeps for what is left of
-it, and looks at the outcome only then. What is late is finished nevertheless: it was charged, and its answer is kept in the
-ledger under its key (one is made up where none was given), where a session with a longer response time shows it for nothing more.
+Why it holds: the question runs in a thread of its own. The caller waits for it until the time is over, sleeps for the rest of
+it, and looks at the outcome only then. A late question is finished nevertheless: it was charged, and its answer is stored in the
+ledger under its key (a random one where none was given). A session with a longer response time shows it at no further cost.
 
 What it does not hide: whether a question was late; what others see of this machine's processors, memory and disks meanwhile; the
-time until a file is opened or a session is made; and the few microseconds by which an operating system wakes a sleeper late.
+time to open a file or to make a session; and the few microseconds by which an operating system wakes a sleeper late.
 What would break it: a response time that was chosen after looking at how long questions take on these data; a new
 session after every late question, each of which tells one more event; after_each, which is not called here.
 """
@@ -29,18 +29,19 @@ from collections.abc import Callable
 from contextvars import ContextVar, copy_context
 from functools import partial, wraps
 from inspect import signature
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from discreet.errors import BadParameter, EngineFailed
 
 __all__ = ["Clock", "ResponseTime", "at_response_time"]
 
-R = TypeVar("R")
-Method = TypeVar("Method", bound=Callable[..., Any])
+Result = TypeVar("Result")
+Parameters = ParamSpec("Parameters")
 
 _UNITS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
+#: A day, in seconds.
 _LONGEST = 86_400.0
-_inside: ContextVar[bool] = ContextVar("discreet_inside_a_timed_question", default=False)
+_in_question: ContextVar[bool] = ContextVar("discreet_inside_a_timed_question", default=False)
 
 
 class Clock(Protocol):
@@ -69,21 +70,21 @@ class SystemClock:
         return done.wait(max(0.0, until - self.now()))
 
     def sleep(self, until: float) -> None:
-        while (left := until - self.now()) > 0:
-            time.sleep(left)
+        while (remaining := until - self.now()) > 0:
+            time.sleep(remaining)
 
 
 class ResponseTime:
-    """When questions return: at once when they are ready, or all of them so many seconds after they were asked."""
+    """When questions return: as soon as they are ready, or all of them a fixed time after they were asked."""
 
-    def __init__(self, stated: float | str | None, clock: Clock | None = None) -> None:
-        self.seconds = None if stated is None else _seconds(stated)
+    def __init__(self, value: float | str | None, clock: Clock | None = None) -> None:
+        self.seconds = None if value is None else _seconds(value)
         self._clock = clock or SystemClock()
         self._late = False
 
-    def run(self, work: Callable[..., R], key: str | None) -> R:
-        """What the work returns or raises, when it is time; `key` is that of the answer."""
-        if self.seconds is None or _inside.get():
+    def wait_for(self, work: Callable[..., Result], key: str | None) -> Result:
+        """What the work returns or raises, when the time is over; `key` is that of the answer."""
+        if self.seconds is None or _in_question.get():
             return work()
         until = self._clock.now() + self.seconds
         outcome = None if self._late else _Outcome(work)
@@ -91,49 +92,49 @@ class ResponseTime:
             self._late = True
         self._clock.sleep(until)
         if outcome is None or self._late:
-            raise self._late_error(key, begun=outcome is not None)
+            raise self._late_error(key, started=outcome is not None)
         return outcome.result()
 
-    def silent(self, callback: Callable[[], object]) -> Callable[[], object]:
-        """The callback, or one that does nothing: when it is called would tell how long each part takes."""
+    def silence(self, callback: Callable[[], object]) -> Callable[[], object]:
+        """The callback, or one that does nothing: the moments of its calls would tell how long each part takes."""
         return callback if self.seconds is None else (lambda: None)
 
     def describe(self) -> list[str]:
-        """A sentence for whoever reads what is promised."""
+        """A sentence about it for `Session.describe`."""
         if self.seconds is None:
             return []
         return [
             f"Every question returns {self.seconds:g} s after it was asked; if one is not ready by then, the session ends."
         ]
 
-    def _late_error(self, key: str | None, *, begun: bool) -> EngineFailed:
+    def _late_error(self, key: str | None, *, started: bool) -> EngineFailed:
         longer = (
             f"dp.Session(session.data, ledger=session.ledger, response_time={10 * (self.seconds or 0):g})"
         )
-        under = f"   and ask it the same again{f' with key={key!r}' if key else ''}" if begun else ""
+        retry = f"   and ask it the same again{f' with key={key!r}' if key else ''}" if started else ""
         return EngineFailed(
             "DP804",
             f"a question was not ready {self.seconds:g} s after it was asked, and this session has ended.",
-            why="when it is ready depends on the data; that it was late is all that the clock tells.",
-            fix=f"session = {longer}{under}",
+            why="the time until an answer is ready depends on the data; the clock tells only that it was late.",
+            fix=f"session = {longer}{retry}",
             spent="what this question costs; its answer is kept and costs nothing more"
-            if begun
+            if started
             else "nothing",
         )
 
 
-class _Outcome(Generic[R]):
-    """What becomes of some work, in a thread that nobody waits for."""
+class _Outcome(Generic[Result]):
+    """The outcome of some work, in a thread that nobody waits for."""
 
-    def __init__(self, work: Callable[..., R]) -> None:
+    def __init__(self, work: Callable[..., Result]) -> None:
         self.done, self._work = threading.Event(), work
-        self._value: R | None = None
+        self._value: Result | None = None
         self._error: BaseException | None = None
-        # the noise of a test stays that of the test
-        threading.Thread(target=copy_context().run, args=(self._run,), daemon=True).start()
+        # The thread draws from the noise source of its caller: a test draws the noise of the test.
+        threading.Thread(target=copy_context().run, args=(self._work_to_end,), daemon=True).start()
 
-    def _run(self) -> None:
-        _inside.set(True)
+    def _work_to_end(self) -> None:
+        _in_question.set(True)
         try:
             self._value = self._work()
         except BaseException as error:  # noqa: BLE001 - whatever it is, the caller gets it when it is time
@@ -141,34 +142,42 @@ class _Outcome(Generic[R]):
         finally:
             self.done.set()
 
-    def result(self) -> R:
+    def result(self) -> Result:
         if self._error is not None:
             raise self._error
-        return cast(R, self._value)
+        return cast(Result, self._value)
 
 
-def at_response_time(method: Method) -> Method:
-    """A method of a session that returns at its response time; an answer without a key gets one, so that it can be found again."""
+def at_response_time(method: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """A method of a session that returns at its response time.
+
+    An answer without a key gets a random one, so that it can be found again.
+    """
     takes_key = "key" in signature(method).parameters
 
     @wraps(method)
-    def timed(session: Any, *args: Any, **kwargs: Any) -> Any:
-        response: ResponseTime = session._response  # noqa: SLF001 - a part of the session in a file of its own
-        if response.seconds is not None and takes_key and kwargs.get("key") is None and not _inside.get():
+    def call_at_response_time(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        response: ResponseTime = cast(Any, args[0])._response  # noqa: SLF001 - a part of the session in its own file
+        if (
+            response.seconds is not None
+            and takes_key
+            and kwargs.get("key") is None
+            and not _in_question.get()
+        ):
             kwargs["key"] = f"answer-{secrets.token_hex(8)}"
         key = kwargs.get("key")
-        return response.run(partial(method, session, *args, **kwargs), key if isinstance(key, str) else None)
+        return response.wait_for(partial(method, *args, **kwargs), key if isinstance(key, str) else None)
 
-    return cast(Method, timed)
+    return call_at_response_time
 
 
-def _seconds(stated: float | str) -> float:
+def _seconds(value: float | str) -> float:
     number: float = math.nan
-    if isinstance(stated, str):
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min)\s*", stated)
-        number = float(found[1]) * _UNITS[found[2]] if found else math.nan
-    elif isinstance(stated, int | float) and not isinstance(stated, bool):
-        number = float(stated)
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min)\s*", value)
+        number = float(match[1]) * _UNITS[match[2]] if match else math.nan
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        number = float(value)
     if 0 < number <= _LONGEST:
         return number
     raise BadParameter(

@@ -1,32 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Session: questions to one data set, charged to one ledger; the package says what is promised."""
+"""Session: questions to one data set, charged to one ledger. The package docstring states the guarantee."""
 
 from __future__ import annotations
 
 import hashlib
 import html
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from discreet import check
 from discreet.errors import BadParameter, OverBudget, RefusedQuestion, UnsupportedGuarantee
 from discreet.extras import naming_extras
-from discreet.ledger import Entry, Ledger, Left, Limit, Receipt, Statement
+from discreet.ledger import Budget, Entry, Ledger, Limit, Receipt, Statement
 from discreet.ledger.description import Description
-from discreet.mechanisms.mechanism import Mechanism
+from discreet.mechanisms.mechanism import Mechanism, Release
 from discreet.privacy.guarantee import Guarantee
-from discreet.session.account import COSTS, Account, Settled, having_spent, refuse_not_drawn
-from discreet.session.fitting import affordable, with_fix
-from discreet.session.maker import Maker, answer_of
+from discreet.session.account import (
+    COST_OF_ANSWER,
+    SessionAccount,
+    SettledAnswer,
+    adding_spent,
+    refuse_not_drawn,
+)
+from discreet.session.compiler import QuestionCompiler, answer_from
+from discreet.session.fitting import propose_admitted_cost, propose_smaller_cost
 from discreet.session.response import ResponseTime, at_response_time
-from discreet.session.stated import OWN, check_mechanism, checked_key, limit_of, question_of, spend_of
+from discreet.session.validate import (
+    OWN_KEYS,
+    Askable,
+    QuestionCost,
+    check_key,
+    check_mechanism_call,
+    limit_of,
+    question_cost,
+    question_of,
+    spend_of,
+)
 from discreet.tables.answer.answer import Answer
 from discreet.tables.ask.question import Question
 from discreet.tables.data.dataset import Dataset
 from discreet.tables.open import how_to_open
+from discreet.tables.plan.preview import Preview
 from discreet.tables.plan.spend import Spend
 
 if TYPE_CHECKING:
@@ -34,18 +53,44 @@ if TYPE_CHECKING:
 
 __all__ = ["Session"]
 
-_FORGETS = ":memory:"
-_PILOT = 0.05  # the ε that at_most="auto" is chosen at a tenth of, for a question that is asked by its error
+_IN_MEMORY = ":memory:"
+#: What questions import when they are asked.
+_QUESTION_MODULES = (
+    "discreet.session.batch",
+    "discreet.tables.ask.sql",
+    "discreet.tables.plan.accuracy",
+    "discreet.tables.plan.cap",
+    "discreet.tables.plan.compile",
+)
+#: at_most="auto" is chosen at a tenth of this ε, for a question that is asked by its error.
+_PILOT_EPSILON = 0.05
 
 
 class Session:
     """Questions to one data set, charged to one ledger.
 
-    `limit` may be left out if the ledger exists or the description has a [budget]. Without a `ledger` the session keeps
-    its account in memory and forgets it when it ends: fit for trying things out, and `describe` says so.
+    `limit` may be left out if the ledger exists or the description has a [budget]. Without a `ledger` the session keeps its
+    account in memory and forgets it at the end: good for trying things out, and `describe` says so. `analyst`, `project` and
+    `purpose` are written into the ledger with every charge. With a `response_time`, such as "2s", every question returns that
+    long after it was asked; `discreet.session.response` states what this hides.
 
-    With a `response_time` every question returns so many seconds after it was asked, whatever becomes of it, and one that is late
-    ends the session: see `discreet.session.response` for what that hides and what it does not.
+    **Guarantee.** Every answer is charged to the ledger before anything is drawn, and nothing is given back. All answers that
+    the ledger admits together keep the guarantee of its limit, however the questions were chosen.
+
+    Why it holds: the limit is a privacy filter (Rogers et al. 2016; Whitehouse et al. 2023), and the order of the steps is
+    charge, draw, store, show.
+
+    What would break it: a second session on the same people with another ledger; a description that is not true; anything
+    else that was computed from the rows and shared.
+
+    >>> import discreet as dp
+    >>> adult = dp.open(dp.data.path("adult.toml"))
+    >>> session = dp.Session(adult, limit=dp.Limit.filter(epsilon=1, delta=1e-6))
+    >>> answer = session.sql("SELECT sex, COUNT(*) FROM adult GROUP BY sex", epsilon=0.25)
+    >>> answer.header
+    ['sex', 'count', 'count_lo', 'count_hi']
+    >>> round(session.budget().spent_fraction, 6)
+    0.25
     """
 
     @check.arguments
@@ -62,21 +107,21 @@ class Session:
     ) -> None:
         self._response = ResponseTime(response_time)
         if not isinstance(data, Dataset):
-            raise _not_a_data_set(data)
-        _load_all_that_questions_need()
+            raise _not_a_data_set_error(data)
+        _import_question_modules()
         self.data = data
-        place = ledger if ledger is not None else data.budget.get("ledger", _FORGETS)
+        place = ledger if ledger is not None else data.budget.get("ledger", _IN_MEMORY)
         chosen = limit if limit is not None or isinstance(place, Ledger) else limit_of(data.budget)
-        described = Description.of(data.public_description())
+        description = Description.of(data.public_description())
         if isinstance(place, Ledger):
-            place.check_belongs(limit=chosen, unit=data.unit, dataset=data.name, description=described)
+            place.check_belongs(limit=chosen, unit=data.unit, dataset=data.name, description=description)
             self.ledger = place
         else:
             self.ledger = Ledger(
-                place, limit=chosen, unit=data.unit, dataset=data.name, description=described
+                place, limit=chosen, unit=data.unit, dataset=data.name, description=description
             )
-        self._account = Account(self.ledger, analyst, project, purpose, described)
-        self._maker = Maker(data, self._account)
+        self._account = SessionAccount(self.ledger, analyst, project, purpose, description)
+        self._compiler = QuestionCompiler(data, self._account)
 
     # --- asking --------------------------------------------------------------------------------------
 
@@ -93,28 +138,41 @@ class Session:
         confidence: float | None = None,
         pilot: Spend | None = None,
         key: str | None = None,
-    ) -> Any:
-        """The answer to a question in SQL; `EXPLAIN PRIVACY SELECT …` gives the preview instead.
+    ) -> Answer:
+        """The answer to a question in SQL.
 
-        What it may cost is said by `epsilon`, by `epsilon` with `delta`, by `rho`, or by the `error` that you need
-        ("±50", "±2 %"); beside an error, `epsilon` is the most that it may cost. `key` makes a retry safe: the same key and
-        question give the same answer and cost nothing more.
+        State what it may cost as `epsilon`, as `epsilon` with `delta`, as `rho`, or by the `error` that you need ("±50",
+        "±2 %"); with an error, `epsilon` is the most that it may cost. `key` makes a retry safe: the same key and question
+        give the same answer at no further cost. `EXPLAIN PRIVACY SELECT …` is a question for `preview`.
+
+        **Guarantee.** The cost is in the ledger, on disk, before anything is drawn. A refused question costs nothing.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(epsilon=1))
+        >>> answer = session.sql("SELECT COUNT(*) FROM adult", epsilon=0.1, key="people")
+        >>> answer.interval is not None, session.budget().remaining
+        (True, {'epsilon': 0.9})
+        >>> again = session.sql("SELECT COUNT(*) FROM adult", epsilon=0.1, key="people")
+        >>> again.rows() == answer.rows(), session.budget().remaining
+        (True, {'epsilon': 0.9})
         """
-        asked = _parsed(text, self.data)
-        stated = {
-            **asked.options,
-            **_stated(epsilon=epsilon, delta=delta, rho=rho, error=error, confidence=confidence, pilot=pilot),
-        }
+        asked = _parse(text, self.data)
+        stated = question_cost(
+            epsilon=epsilon, delta=delta, rho=rho, error=error, confidence=confidence, pilot=pilot
+        )
+        cost: dict[str, Any] = {**asked.options, **stated}
         if asked.explain:
-            return self.preview(asked.question, **stated)
-        return self.release(asked.question, key=key, **stated)
+            raise _explain_error(asked.question, cost)
+        return self.release(asked.question, key=key, **cost)
 
-    @check.arguments
-    @at_response_time
+    @overload
+    def release(self, question: Mechanism, data: object, *, key: str | None = None) -> Release: ...
+
+    @overload
     def release(
         self,
-        question: Any,
-        data: Any = None,
+        question: Askable,
         *,
         epsilon: float | None = None,
         delta: float | None = None,
@@ -123,46 +181,14 @@ class Session:
         confidence: float | None = None,
         pilot: Spend | None = None,
         key: str | None = None,
-    ) -> Any:
-        """The answer to a question about the tables; or, for a mechanism, its release on `data`."""
-        spend = _stated(
-            epsilon=epsilon, delta=delta, rho=rho, error=error, confidence=confidence, pilot=pilot
-        )
-        key = checked_key(key)
-        if isinstance(question, Mechanism):
-            check_mechanism(data, spend)
-            return self._account.release(question, data, key)
-        asked = question_of(question)
-        if "error" in spend:
-            return self._exact_enough(asked, key, **spend)
-        return self._answer(asked, key, spend_of(spend))
+    ) -> Answer: ...
 
     @check.arguments
     @at_response_time
-    def release_all(
+    def release(
         self,
-        asked: Mapping[str, tuple[Any, Mapping[str, Any]]],
-        *,
-        after_each: Callable[[], object] = lambda: None,
-    ) -> dict[str, Answer]:
-        """The answers to many questions, all of them or none: `{key: (question or SQL, {"epsilon": 0.1}), …}`.
-
-        **Guarantee.** Every question is compiled, and all of them are charged in one transaction, before the first is drawn. If
-        one is refused, or they do not fit together, nothing is charged and nothing is drawn. All answers are kept before
-        any is shown. Asking again with the same keys, after a crash too, gives the same answers and costs nothing more.
-
-        Why a retry is free: a draw that was not kept was shown to nobody, so what is seen is one answer for each charge
-        (`discreet.ledger.turn`). Only where at_most="auto" is not chosen yet, that choice is charged and drawn before the rest,
-        which depends on it; it is not begun if the rest would not fit, and serves every later question.
-        """
-        from discreet.session.together import together
-
-        return together(self._maker, asked, self._response.silent(after_each))
-
-    @check.arguments
-    def preview(
-        self,
-        question: Any,
+        question: object,
+        data: object = None,
         *,
         epsilon: float | None = None,
         delta: float | None = None,
@@ -170,64 +196,198 @@ class Session:
         error: str | float | None = None,
         confidence: float | None = None,
         pilot: Spend | None = None,
-    ) -> Any:
-        """What a question would cost and how wrong its answer would be. Touches no data and spends nothing."""
-        spend = _stated(
+        key: str | None = None,
+    ) -> Answer | Release:
+        """The answer to a question about the tables; or the release of a mechanism on `data`.
+
+        The cost of a question is stated as in `sql`. A mechanism costs its own guarantee.
+
+        **Guarantee.** As for `sql`: charged first, then drawn. A mechanism must protect the unit of the data set.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(epsilon=1))
+        >>> session.release(adult.where(dp.col("age") >= 65).count(), epsilon=0.1).header
+        ['count', 'count_lo', 'count_hi']
+        >>> laplace = dp.Laplace(epsilon=0.5, sensitivity=1, unit="person")
+        >>> session.release(laplace, 42).guarantee.epsilon(delta=0)
+        0.5
+        """
+        cost = question_cost(
             epsilon=epsilon, delta=delta, rho=rho, error=error, confidence=confidence, pilot=pilot
         )
-        asked = _parsed(question, self.data).question if isinstance(question, str) else question_of(question)
-        cap, guessed = self._maker.cap_or_guess()
-        amount, first = self._at_first(asked, cap, **spend) if "error" in spend else (spend_of(spend), "")
-        mechanism = self._maker.compiled(asked, amount, cap)
-        shown = mechanism.preview()
-        notes = [note for note in (first, guessed, *self._account.closing(mechanism.guarantee)) if note]
-        return replace(shown, notes=(*notes, *shown.notes))
+        key = check_key(key)
+        if isinstance(question, Mechanism):
+            check_mechanism_call(data, cost)
+            return self._account.release(question, data, key)
+        asked = question_of(question)
+        if "error" in cost:
+            return self._answer_by_error(asked, key, **cost)
+        return self._answer(asked, key, spend_of(cost))
 
     @check.arguments
-    def choice(
+    @at_response_time
+    def release_batch(
+        self,
+        questions: Mapping[str, tuple[Askable | str, QuestionCost]],
+        *,
+        after_each: Callable[[], object] = lambda: None,
+    ) -> dict[str, Answer]:
+        """The answers to many questions, all of them or none: `{key: (question or SQL, {"epsilon": 0.1}), …}`.
+
+        `after_each` is called after each answer that was drawn, for a progress bar.
+
+        **Guarantee.** Every question is compiled, and all of them are charged in one transaction, before the first is drawn. If
+        one is refused, or the batch does not fit the limit, nothing is charged and nothing is drawn. All answers are stored before
+        any is shown. Asking again with the same keys, also after a crash, gives the same answers at no further cost.
+
+        Why a retry is free: a draw that was not stored was shown to nobody, so there is one visible answer for each charge
+        (`discreet.ledger.turn`). Only where at_most="auto" is not chosen yet, that choice is charged and drawn before the rest,
+        which depends on it. It does not start if the rest would not fit, and it serves every later question.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(epsilon=1))
+        >>> answers = session.release_batch({
+        ...     "people": ("SELECT COUNT(*) FROM adult", {"epsilon": 0.1}),
+        ...     "hours": ("SELECT AVG(hours_per_week) AS hours FROM adult", {"epsilon": 0.2}),
+        ... })
+        >>> list(answers)
+        ['people', 'hours']
+        """
+        from discreet.session.batch import release_batch
+
+        return release_batch(self._compiler, questions, self._response.silence(after_each))
+
+    @check.arguments
+    def preview(
+        self,
+        question: Askable | str,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        rho: float | None = None,
+        error: str | float | None = None,
+        confidence: float | None = None,
+        pilot: Spend | None = None,
+    ) -> Preview:
+        """The cost of a question and the margin of error of its answer.
+
+        The question is an expression or SQL, with or without `EXPLAIN PRIVACY` before it.
+
+        **Guarantee.** No row is read and nothing is spent. The preview is the same whatever the rows are.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(epsilon=1))
+        >>> preview = session.preview("SELECT COUNT(*) FROM adult", epsilon=0.1)
+        >>> preview.cost.epsilon(delta=0), session.budget().spent_fraction
+        (0.1, 0.0)
+        """
+        stated = question_cost(
+            epsilon=epsilon, delta=delta, rho=rho, error=error, confidence=confidence, pilot=pilot
+        )
+        cost: dict[str, Any] = {**stated}
+        if isinstance(question, str):
+            parsed = _parse(question, self.data)
+            asked, cost = parsed.question, {**parsed.options, **stated}
+        else:
+            asked = question_of(question)
+        bound, assumed = self._compiler.bound_or_assumed()
+        spend, first = (
+            self._spend_for_error(asked, bound, **cost) if "error" in cost else (spend_of(cost), "")
+        )
+        mechanism = self._compiler.compile(asked, spend, bound)
+        preview = mechanism.preview()
+        closing = self._account.closing_notes(mechanism.guarantee)
+        notes = [note for note in (first, assumed, *closing) if note]
+        return replace(preview, notes=(*notes, *preview.notes))
+
+    @check.arguments
+    def bound_guarantee(
         self, *, epsilon: float | None = None, delta: float | None = None, rho: float | None = None
     ) -> Guarantee | None:
-        """What the choice of at_most="auto" will cost besides a question at this cost; None if there is none to make."""
-        mechanism = self._maker.choice(Spend(epsilon, delta, rho))
+        """The guarantee of the private choice of at_most="auto", which the first question at this cost pays for.
+
+        None if there is no choice to make: the description states the bound, or it was chosen before.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(epsilon=1))
+        >>> session.bound_guarantee(epsilon=0.1) is None
+        True
+        """
+        mechanism = self._compiler.bound_mechanism(Spend(epsilon, delta, rho))
         return None if mechanism is None else mechanism.guarantee
 
     @check.arguments
     def charge(self, guarantee: Guarantee, *, question: str, key: str | None = None) -> Receipt:
-        """Pay for something that is drawn elsewhere: a training run, a mechanism of your own. Pay before you draw."""
-        return self._account.charge(guarantee, question, checked_key(key))
+        """Pay for something that is drawn elsewhere: a training run, or a mechanism of your own. Pay before you draw.
+
+        **Guarantee.** The charge is on disk when this returns. That the draw keeps the guarantee is your claim; statements
+        mark it as asserted.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(epsilon=1))
+        >>> session.charge(dp.privacy.pure(0.5, unit="person"), question="a survey by hand").number
+        1
+        """
+        return self._account.charge(guarantee, question, check_key(key))
 
     @check.arguments
     def find(self, key: str, question: str, guarantee: Guarantee | None = None) -> Entry | None:
-        """The answer that this session's analyst was given under a key; a key that stands for anything else is refused."""
+        """The answer stored under a key of this session's analyst, or None; a key of another question is refused.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(epsilon=1))
+        >>> session.find("people", "SELECT COUNT(*) FROM adult") is None
+        True
+        """
         return self._account.find(key, question, guarantee)
 
     # --- the account ---------------------------------------------------------------------------------
 
-    def budget(self) -> Left:
-        """What is spent and what remains of the limit, or of the allocation that this session's analyst or project has.
+    def budget(self) -> Budget:
+        """What is spent and what remains of the limit, or of the allocation of this session's analyst or project.
 
-        `budget().spent_fraction`, `budget().remaining_fraction`, and `budget().remaining`: the most that the next question may cost.
+        See `spent_fraction`, `remaining_fraction`, and `remaining`: the most that the next question may cost.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> session = dp.Session(adult, limit=dp.Limit.filter(epsilon=1, delta=1e-6))
+        >>> session.budget().remaining_fraction
+        1.0
         """
-        return self._account.left()
-
-    def left(self) -> Left:
-        """The former name of `budget`."""
-        return self.budget()
+        return self._account.budget()
 
     def describe(self) -> str:
-        """Who is protected, against what, and what is left, in numbered sentences."""
-        said = [
+        """Who is protected, against what, and how much budget remains, in numbered sentences.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> print(dp.Session(adult, limit=dp.Limit.filter(epsilon=1)).describe()[:2])
+        1.
+        """
+        sentences = [
             *self.ledger.describe(),
             "Every answer is charged before it is drawn, and nothing is given back.",
             *self._response.describe(),
-            "What the rows say outside of answers is not covered: who may read the source is decided elsewhere.",
+            "Only answers are covered: who may read the source of the rows is decided elsewhere.",
         ]
-        return "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(said, 1))
+        return "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1))
 
-    def statement(self, *, declared: Mapping[str, Any] | None = None) -> Statement:
-        """What was promised and what was released, for those who must answer for it.
+    def statement(self, *, declared: Mapping[str, object] | None = None) -> Statement:
+        """A privacy statement: what was guaranteed and what was released, for those who must answer for it.
 
         `declared` holds what only a person knows, by the fields of the registry of deployments: see `Statement.of`.
+
+        >>> import discreet as dp
+        >>> adult = dp.open(dp.data.path("adult.toml"))
+        >>> page = dp.Session(adult, limit=dp.Limit.filter(epsilon=1)).statement().to_html()
+        >>> page.startswith("<!DOCTYPE html>") or page.startswith("<!doctype html>")
+        True
         """
         return Statement.of(self.ledger, self.data.public_description(), declared=declared)
 
@@ -253,96 +413,112 @@ class Session:
 
     # --- charge, then draw ---------------------------------------------------------------------------
 
-    def _answer(self, question: Question, key: str | None, amount: Spend, named: str = "") -> Answer:
-        """Compiled, charged, drawn, kept; an answer that is kept already is shown again and costs nothing."""
-        less = partial(self._maker.compiled, question, cap=self._maker.cap_or_guess()[0])
+    def _answer(self, question: Question, key: str | None, spend: Spend, text: str = "") -> Answer:
+        """Compile, charge, draw, store; a stored answer is shown again and costs nothing."""
+        compile_at = partial(self._compiler.compile, question, bound=self._compiler.bound_or_assumed()[0])
         try:
-            mechanism = less(amount)
-        except RefusedQuestion as refused:
-            raise affordable(refused, self._account, amount, less) from None
-        before = "what choosing at_most cost" if self._maker.choice(amount) is not None else ""
-        if self._maker.is_auto:
-            mechanism = self._maker.compiled(question, amount, self._maker.cap(amount))
-        due = self._maker.due(mechanism, key, named=named)
-        with having_spent(before):
+            mechanism = compile_at(spend)
+        except RefusedQuestion as refusal:
+            raise propose_admitted_cost(refusal, self._account, spend, compile_at) from None
+        before = "what choosing at_most cost" if self._compiler.bound_mechanism(spend) is not None else ""
+        if self._compiler.is_auto:
+            mechanism = self._compiler.compile(question, spend, self._compiler.chosen_bound(spend))
+        pending = self._compiler.pending_answer(mechanism, key, text=text)
+        with adding_spent(before):
             try:
-                (settled,) = self._account.settle([due], self.data.ready, compiled=True, spent=COSTS)
-            except UnsupportedGuarantee as refused:
-                raise affordable(refused, self._account, amount, less) from None
-            except OverBudget as refused:
-                # by now at_most may have been chosen
-                less = partial(self._maker.compiled, question, cap=self._maker.cap_or_guess()[0])
-                raise with_fix(refused, self._account, amount, less) from None
-        return answer_of(settled)
+                (settled,) = self._account.settle(
+                    [pending], self.data.ready, compiled=True, spent=COST_OF_ANSWER
+                )
+            except UnsupportedGuarantee as refusal:
+                raise propose_admitted_cost(refusal, self._account, spend, compile_at) from None
+            except OverBudget as refusal:
+                # By now at_most may have been chosen.
+                compile_at = partial(
+                    self._compiler.compile, question, bound=self._compiler.bound_or_assumed()[0]
+                )
+                raise propose_smaller_cost(refusal, self._account, spend, compile_at) from None
+        return answer_from(settled)
 
-    def _exact_enough(self, question: Question, key: str | None, error: Any, **more: Any) -> Answer:
-        """The least loss that keeps an error: at once where it can be known in advance, else after a small question.
+    def _answer_by_error(
+        self, question: Question, key: str | None, error: str | float, **options: Any
+    ) -> Answer:
+        """The answer at the least cost for an error: at once where the cost is known in advance, else after a pilot.
 
-        Each of the two steps has a key of its own, if the question has one: then each is paid once, whoever is stopped
-        and asks again. Without a key everything that is asked is new, and is paid.
+        Each of the two steps has a key of its own if the question has one. Each step is then paid once, even if the process
+        is stopped and asks again. Without a key every step is new and is paid.
         """
-        # the most that it may cost is no part of the question: who allows more goes on from the same first step
-        stated = "".join(f", {name} {value}" for name, value in sorted(more.items()) if name != "epsilon")
-        named = f"{question.text} [error {error}{stated}]"
-        kept = self._account.find(key, named, None)
-        if kept is not None:
-            refuse_not_drawn(kept.answer)
-            return answer_of(Settled(kept.answer, kept.receipt))
-        plan = self._maker.least(
-            question, self._maker.cap_or_guess()[0], error, **more
-        )  # refused here, if it is
-        first = more.get("pilot") or Spend(epsilon=_PILOT)
-        with having_spent("what choosing at_most cost" if self._maker.choice(first) is not None else ""):
-            if self._maker.is_auto:
-                plan = self._maker.least(question, self._maker.cap(first), error, **more)
+        # The most that it may cost is no part of the question: a retry that allows more goes on from the same first step.
+        stated = "".join(f", {name} {value}" for name, value in sorted(options.items()) if name != "epsilon")
+        text = f"{question.text} [error {error}{stated}]"
+        entry = self._account.find(key, text, None)
+        if entry is not None:
+            refuse_not_drawn(entry.answer)
+            return answer_from(SettledAnswer(entry.answer, entry.receipt))
+        # A question that is refused is refused here, before anything is charged.
+        plan = self._compiler.least_spend(question, self._compiler.bound_or_assumed()[0], error, **options)
+        first = options.get("pilot") or Spend(epsilon=_PILOT_EPSILON)
+        chooses_bound = self._compiler.bound_mechanism(first) is not None
+        with adding_spent("what choosing at_most cost" if chooses_bound else ""):
+            if self._compiler.is_auto:
+                bound = self._compiler.chosen_bound(first)
+                plan = self._compiler.least_spend(question, bound, error, **options)
             if isinstance(plan, Spend):
-                return self._answer(question, key, plan, named)
-            pilot = self._answer(plan.question, _first_step(key), plan.pilot, f"{named}, first step")
+                return self._answer(question, key, plan, text)
+            pilot = self._answer(plan.question, _pilot_key(key), plan.pilot, f"{text}, first step")
             is_new = pilot.receipt.cost is not None
-            with having_spent("what the first step cost" if is_new else ""):
-                return self._answer(question, key, plan.then(pilot), named)
+            with adding_spent("what the first step cost" if is_new else ""):
+                return self._answer(question, key, plan.then(pilot), text)
 
-    def _at_first(self, question: Question, cap: int | None, error: Any, **more: Any) -> tuple[Spend, str]:
-        """What an error costs, as far as that is known without data."""
-        plan = self._maker.least(question, cap, error, **more)
+    def _spend_for_error(
+        self, question: Question, bound: int | None, error: str | float, **options: Any
+    ) -> tuple[Spend, str]:
+        """What an error costs, as far as that is known without data, and a note about it."""
+        plan = self._compiler.least_spend(question, bound, error, **options)
         if isinstance(plan, Spend):
-            return plan, f"The least cost that keeps an error of {error}."
+            return plan, f"The least cost for an error of {error}."
         return plan.pilot, (
-            f"An error of {error} needs two steps: a small question at this cost, whose noisy answer says what the"
-            f" second step has to cost. Both together cost ε = {plan.most:g} at most; epsilon=… allows more or less."
+            f"An error of {error} needs two steps. The first is a small question at this cost; its noisy answer determines"
+            f" the cost of the second. Together they cost at most ε = {plan.most:g}; epsilon=… allows more or less."
         )
 
 
-def _first_step(key: str | None) -> str | None:
+def _pilot_key(key: str | None) -> str | None:
     """The key of the first of two steps: no other question has it, and it is as short as any."""
-    return None if key is None else f"{OWN}first step {hashlib.sha256(key.encode()).hexdigest()}"
+    return None if key is None else f"{OWN_KEYS}first step {hashlib.sha256(key.encode()).hexdigest()}"
 
 
-def _load_all_that_questions_need() -> None:
-    """Import it when a session is made: a fork while another thread imports leaves the child waiting for that import for ever."""
+def _import_question_modules() -> None:
+    """Import what questions need when a session is made.
+
+    A fork while another thread imports leaves the child waiting for that import for ever.
+    """
     with naming_extras():
-        import discreet.session.together
-        import discreet.tables.ask.sql
-        import discreet.tables.plan.accuracy
-        import discreet.tables.plan.cap
-        import discreet.tables.plan.compile  # noqa: F401
+        for module in _QUESTION_MODULES:
+            import_module(module)
 
 
-def _stated(**given: Any) -> dict[str, Any]:
-    """What was stated of the cost, by name."""
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _parsed(text: Any, data: Dataset) -> ParsedQuestion:
+def _parse(text: object, data: Dataset) -> ParsedQuestion:
     with naming_extras():
         from discreet.tables.ask.sql import parse
     return parse(text, data)
 
 
-def _not_a_data_set(given: Any) -> BadParameter:
+def _explain_error(question: Question, cost: Mapping[str, object]) -> BadParameter:
+    """The refusal of EXPLAIN PRIVACY where an answer is asked for."""
+    amounts = {name: value for name, value in cost.items() if name != "pilot"} or {"epsilon": 0.1}
+    arguments = "".join(f", {name}={value!r}" for name, value in amounts.items()).replace("e-0", "e-")
+    return BadParameter(
+        "DP107",
+        "EXPLAIN PRIVACY asks for a preview, and sql() returns answers.",
+        why="a preview is free and an answer is charged, so each has its own method.",
+        fix=f"session.preview({json.dumps(question.text, ensure_ascii=False)}{arguments})",
+    )
+
+
+def _not_a_data_set_error(value: object) -> BadParameter:
     return BadParameter(
         "DP104",
-        "a session needs a data set, which says whom it protects.",
-        why="without that there is nothing to promise.",
-        fix=f"data = {how_to_open(given)}",
+        "a session needs a data set, which says who is protected.",
+        why="without a privacy unit there is no guarantee to give.",
+        fix=f"data = {how_to_open(value)}",
     )

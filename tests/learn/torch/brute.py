@@ -37,7 +37,7 @@ def clipped_by_hand(rows: list[list[Tensor]], clip: float) -> list[Tensor]:
 
 def clipped(model: nn.Module, x: Tensor, clip: float, loss=wavy, *, merged=False, **named) -> ClippedSum:
     clipper = Clipper(model)
-    with clipper.learning() if merged else nullcontext(), clipper.watch():
+    with clipper.learn() if merged else nullcontext(), clipper.watch():
         return clipper.clipped_sum(loss(model, x), clip=clip, **named)
 
 

@@ -24,7 +24,7 @@ class Reference:
     def close(self):
         pass
 
-    def paused(self):
+    def pause(self):
         return nullcontext()
 
     def clipped_sum(self, losses, *, clip, weights=None):
@@ -57,7 +57,7 @@ def data(count=60, inputs=3, classes=2):
     return x, torch.arange(count) % classes
 
 
-def started(model=None, records=None, optimizer=None, **settings):
+def start_run(model=None, records=None, optimizer=None, **settings):
     """A run on small data; what is not said is plain."""
     model = small() if model is None else model
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1) if optimizer is None else optimizer

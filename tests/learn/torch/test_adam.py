@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 from discreet.errors import BadParameter
 from discreet.learn.torch import Adaptive, CorrectedAdam
 from discreet.learn.torch.noise import normals
-from tests.learn.torch.reference import loop, small, started
+from tests.learn.torch.reference import loop, small, start_run
 
 
 def test_without_noise_it_is_adamw():
@@ -57,10 +57,10 @@ def test_noise_that_changes_is_averaged_like_the_squares():
 def test_the_run_tells_it_the_variance_of_every_step(adaptive):
     model = small()
     optimizer = CorrectedAdam(model.parameters(), lr=0.01)
-    run, _ = started(model, optimizer=optimizer, noise=2.0, clip=3.0, batch=12, adaptive=adaptive)
+    run, _ = start_run(model, optimizer=optimizer, noise=2.0, clip=3.0, batch=12, adaptive=adaptive)
     before = 3.0
     for _ in loop_once(run, optimizer):
-        noise = 2.0 if not adaptive else adaptive.split(2.0, 12)
+        noise = 2.0 if not adaptive else adaptive.sum_noise(2.0, 12)
         assert float(optimizer.noise_variance) == pytest.approx((noise * before / 12) ** 2, rel=1e-5)
         before = float(run.clip)
     assert run.steps == 3
@@ -76,7 +76,7 @@ def loop_once(run, optimizer):
 def test_it_keeps_its_state():
     model = small()
     optimizer = CorrectedAdam(model.parameters(), lr=0.01)
-    run, _ = started(model, optimizer=optimizer)
+    run, _ = start_run(model, optimizer=optimizer)
     loop(run, optimizer)
     run.close()
     other = CorrectedAdam(model.parameters(), lr=0.5)

@@ -11,7 +11,7 @@ import torch
 
 from discreet.errors import BadParameter
 from discreet.learn.torch import Adaptive, private
-from tests.learn.torch.reference import loop, started
+from tests.learn.torch.reference import loop, start_run
 
 LEVELS = pytest.mark.parametrize("exact", [False, True], ids=["float", "exact"])
 
@@ -22,22 +22,22 @@ def test_sum_and_count_together_cost_what_the_plan_says(noise, batch):
     """1/z_Δ² + (½)²/σ² ≤ 1/z², exactly, and not by much less."""
     adaptive = Adaptive()
     spent = (
-        1 / Fraction(adaptive.split(noise, batch)) ** 2
-        + Fraction(1, 4) / Fraction(adaptive.spread(noise, batch)) ** 2
+        1 / Fraction(adaptive.sum_noise(noise, batch)) ** 2
+        + Fraction(1, 4) / Fraction(adaptive.count_noise(noise, batch)) ** 2
     )
     assert spent <= 1 / Fraction(noise) ** 2
     assert spent > (1 - Fraction(1, 10**9)) / Fraction(noise) ** 2
 
 
 def test_the_price_that_is_known():
-    assert Adaptive().split(1.0, 512) == pytest.approx(1.000190785)
+    assert Adaptive().sum_noise(1.0, 512) == pytest.approx(1.000190785)
 
 
 def test_a_count_that_would_take_everything():
     with pytest.raises(BadParameter):
-        Adaptive(noise=0.4).split(1.0, 512)
+        Adaptive(noise=0.4).sum_noise(1.0, 512)
     with pytest.raises(BadParameter):
-        started(adaptive=Adaptive(noise=0.5))
+        start_run(adaptive=Adaptive(noise=0.5))
 
 
 @pytest.mark.parametrize("name", ["quantile", "rate", "noise", "least"])
@@ -60,29 +60,29 @@ def test_the_norm_goes_where_half_of_the_records_are_below_it(exact):
             run.backward(model(x).sum(1))
             optimizer.step()
         assert 30 < float(run.clip) < 75
-        assert run.privacy == run.plan.guarantee
+        assert run.guarantee == run.plan.guarantee
 
 
 @LEVELS
 def test_an_empty_batch_counts_nobody(exact, monkeypatch):
     """Blanks count neither as below nor as above: the norm is moved by noise alone."""
     nobody = torch.zeros(0, 3), torch.zeros(0).long()
-    run, optimizer = started(None, nobody, exact=exact, adaptive=True, batch=60)
-    moved, original = [], Adaptive.next
+    run, optimizer = start_run(None, nobody, exact=exact, adaptive=True, batch=60)
+    moved, original = [], Adaptive.next_clip
 
     def spy(self, clip, twice, **settings):
         moved.append(int(twice))
         return original(self, clip, twice, **settings)
 
-    monkeypatch.setattr(Adaptive, "next", spy)
+    monkeypatch.setattr(Adaptive, "next_clip", spy)
     loop(run, optimizer)
     assert moved == [0, 0, 0]
 
 
 def test_the_norm_has_a_floor():
     adaptive = Adaptive(rate=50.0, least=0.25)
-    assert adaptive.next(1.0, 10**6, noise=1.0, batch=100) == 0.25
-    assert float(adaptive.next(torch.tensor(1.0), torch.tensor(10**6), noise=1.0, batch=100)) == 0.25
+    assert adaptive.next_clip(1.0, 10**6, noise=1.0, batch=100) == 0.25
+    assert float(adaptive.next_clip(torch.tensor(1.0), torch.tensor(10**6), noise=1.0, batch=100)) == 0.25
 
 
 def test_the_noise_follows_the_norm():

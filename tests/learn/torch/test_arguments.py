@@ -28,7 +28,7 @@ def pair(kind: Any = torch.optim.SGD, **more: Any) -> tuple[Any, Any]:
 
 def entry_points() -> Iterator[tuple[str, Callable[..., Any]]]:
     with private(*pair(), X, **PLAN) as run:
-        instances = {"Run": run, "Plan": run.plan, "Adaptive": learn.Adaptive()}
+        instances = {"Run": run, "TrainingPlan": run.plan, "Adaptive": learn.Adaptive()}
         for name in learn.__all__:
             made = getattr(learn, name)
             yield name, made
@@ -79,7 +79,7 @@ def test_whatever_a_parameter_is_a_run_begins_or_is_refused_unpaid(word: str) ->
         ("Training", {"plan": learn.plan_of(size=40, batch=10, steps=2, noise=1.0), "train": print}),
         ("Canaries", {"count": 4, "clip": 1.0, "device": torch.device("cpu")}),
         (
-            "Plan",
+            "TrainingPlan",
             dict(
                 zip(
                     ("sampling", "relation", "unit", "size", "batch", "steps", "per_epoch", "noise"),

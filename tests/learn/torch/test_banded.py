@@ -17,10 +17,10 @@ from discreet.learn.torch import Adaptive, CorrectedAdam, plan_of
 from discreet.learn.torch.banded import BandedNoise, Cycle
 from discreet.learn.torch.bands import factor, prefix_error, variances
 from discreet.learn.torch.clip import Clipper
-from discreet.learn.torch.noise import Noise, scales_for
+from discreet.learn.torch.noise import StepNoise, scales_for
 from discreet.learn.torch.sums import FloatSums
 from tests.chance import may_fail
-from tests.learn.torch.reference import loop, small, started
+from tests.learn.torch.reference import loop, small, start_run
 from tests.statistical import fit
 from tests.statistical.constants import ALPHA
 
@@ -140,7 +140,7 @@ def released(bands, sums, seed=1):
 
 def fresh(steps, seed=1):
     """The independent normals of the same seed, in cells."""
-    rows, plain = torch.zeros(steps, 50, dtype=torch.float64), Noise()
+    rows, plain = torch.zeros(steps, 50, dtype=torch.float64), StepNoise()
     with testing.seeded(seed):
         for row in rows:
             plain.add_(row, SCALES, divide=1.0)
@@ -184,7 +184,7 @@ def test_several_parts_keep_their_own_past():
                 buffer = torch.zeros(size, dtype=torch.float64)
                 noise.add_(buffer, SCALES, divide=1.0, part=part)
                 shown[size].append(buffer / SCALES.cell)
-    plain = Noise()
+    plain = StepNoise()
     with testing.seeded(1):
         for turn in range(5):
             for size, rows in shown.items():
@@ -223,7 +223,7 @@ def test_groups_are_fair_and_have_their_turns():
     seen = []
     for turn in range(8):
         cycle.turn = turn
-        seen.append(set(cycle.kept(everybody).tolist()))
+        seen.append(set(cycle.select(everybody).tolist()))
     assert set().union(*seen[:4]) == set(range(20_000))
     assert sum(map(len, seen[:4])) == 20_000
     assert seen[:4] == seen[4:]
@@ -232,7 +232,7 @@ def test_groups_are_fair_and_have_their_turns():
 
 
 def test_a_run_goes_round_the_groups_and_waits_for_a_batch_that_was_left():
-    run, optimizer = started(steps=6, bands=3, batch=20, records=numbered())
+    run, optimizer = start_run(steps=6, bands=3, batch=20, records=numbered())
     assert run.plan.rate == 1.0  # so a batch is a whole group
     seen = [turn(run, optimizer) for _ in range(3)]
     assert sorted(itertools.chain(*seen)) == list(range(60))
@@ -308,7 +308,7 @@ def test_bands_that_are_none_are_refused(bad):
 )
 def test_what_is_not_proved_is_refused(settings):
     with pytest.raises(BadParameter, match="DP107"):
-        started(**settings)
+        start_run(**settings)
 
 
 # --- runs --------------------------------------------------------------------------------------------
@@ -316,27 +316,27 @@ def test_what_is_not_proved_is_refused(settings):
 
 @pytest.mark.parametrize("physical", [None, 4])
 def test_a_run_with_bands_counts_turns(physical):
-    run, optimizer = started(steps=7, bands=3, physical=physical)
-    assert run.privacy is None
+    run, optimizer = start_run(steps=7, bands=3, physical=physical)
+    assert run.guarantee is None
     loop(run, optimizer)
     assert run.steps == 7
-    assert run.privacy == run.plan.guarantee == 3 * privacy.gaussian(1.0).sampled(0.5)
+    assert run.guarantee == run.plan.guarantee == 3 * privacy.gaussian(1.0).sampled(0.5)
 
 
 def test_what_is_said():
-    run, _ = started(bands=3)
+    run, _ = start_run(bands=3)
     assert "3 bands: the noise of 2 steps is kept, 416 bytes" in run.report()
     assert "one of 3 groups" in run.explain()
     assert "probability 0.5" in run.explain()
     assert "takes back" in run.explain()
-    plain, _ = started()
+    plain, _ = start_run()
     assert "bands" not in plain.report()
     assert "groups" not in plain.explain()
 
 
 def test_released_gradients_are_those_of_the_noise():
     """Without gradients, the factor times what is released is fresh noise."""
-    run, optimizer = started(steps=400, bands=4, batch=10, model=torch.nn.Linear(3, 20))
+    run, optimizer = start_run(steps=400, bands=4, batch=10, model=torch.nn.Linear(3, 20))
     shown = []
     for x, _ in run:
         run.backward(run.model(x).sum(1) * 0)
@@ -350,13 +350,13 @@ def test_released_gradients_are_those_of_the_noise():
 
 
 def test_a_run_with_bands_is_not_resumed():
-    banded, optimizer = started(steps=4, bands=2)
+    banded, optimizer = start_run(steps=4, bands=2)
     turn_once(banded, optimizer)
-    plain, optimizer = started(steps=4)
+    plain, optimizer = start_run(steps=4)
     turn_once(plain, optimizer)
     for state, bands in ((banded.state_dict(), 2), (banded.state_dict(), 1), (plain.state_dict(), 2)):
         with pytest.raises(RefusedTraining, match="DP914"):
-            started(steps=4, bands=bands, resume=state)
+            start_run(steps=4, bands=bands, resume=state)
 
 
 def turn_once(run, optimizer):
@@ -366,7 +366,7 @@ def turn_once(run, optimizer):
 
 
 def test_another_clipping_norm_in_the_middle_is_refused():
-    run, optimizer = started(bands=2)
+    run, optimizer = start_run(bands=2)
     turn_once(run, optimizer)
     run.clip = 2.0
     with pytest.raises(RefusedTraining, match="DP911"):
@@ -374,7 +374,7 @@ def test_another_clipping_norm_in_the_middle_is_refused():
 
 
 def test_canaries_have_groups_too():
-    run, optimizer = started(steps=8, bands=2, canaries=10, noise=0.01, batch=30)
+    run, optimizer = start_run(steps=8, bands=2, canaries=10, noise=0.01, batch=30)
     loop(run, optimizer)
     assert run.canaries.scores[run.canaries.included].min() > 0.5 / 30
     assert abs(run.canaries.scores[~run.canaries.included]).max() < 0.5 / 30
@@ -382,7 +382,7 @@ def test_canaries_have_groups_too():
 
 def test_adam_knows_how_wide_the_noise_is():
     model = small()
-    run, optimizer = started(model, optimizer=CorrectedAdam(model.parameters()), bands=3, batch=20)
+    run, optimizer = start_run(model, optimizer=CorrectedAdam(model.parameters()), bands=3, batch=20)
     seen = []
     for x, _ in run:
         run.backward(model(x).sum(1))

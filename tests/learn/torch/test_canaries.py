@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 
 from discreet.audit import one_run
 from tests.learn.torch.broken import ClippedAfterAveraging, NotClipped, with_noise_for_the_mean, without_noise
-from tests.learn.torch.reference import Reference, data, loop, small, started
+from tests.learn.torch.reference import Reference, data, loop, small, start_run
 from tests.statistical.constants import ALPHA
 
 COUNT = 400
@@ -20,7 +20,7 @@ COUNT = 400
 def audited(**settings):
     """A run of four full batches; for one record that is a Gaussian mechanism of μ = 0.2."""
     plain = {"noise": 10.0, "steps": 4, "sampling": "full", "batch": 20, "size": 20, "canaries": COUNT}
-    run, optimizer = started(None, data(20), **(plain | settings))
+    run, optimizer = start_run(None, data(20), **(plain | settings))
     loop(run, optimizer)
     return run, one_run(run.canaries.included, run.canaries.scores, delta=1e-9, confidence=1 - ALPHA)
 
@@ -32,8 +32,8 @@ def audited(**settings):
 )
 def test_right_training_is_not_accused(settings):
     run, report = audited(**settings)
-    assert not report.refutes(run.privacy)
-    assert run.privacy == run.plan.guarantee
+    assert not report.refutes(run.guarantee)
+    assert run.guarantee == run.plan.guarantee
 
 
 def test_right_training_on_drawn_batches_is_not_accused():
@@ -44,24 +44,24 @@ def test_right_training_on_drawn_batches_is_not_accused():
 def test_noise_that_is_missing_is_found(monkeypatch):
     without_noise(monkeypatch)
     run, report = audited()
-    assert report.refutes(run.privacy)
+    assert report.refutes(run.guarantee)
 
 
 def test_a_divisor_that_takes_noise_away_is_found(monkeypatch):
     with_noise_for_the_mean(monkeypatch)
     run, report = audited()
-    assert report.refutes(run.privacy)
+    assert report.refutes(run.guarantee)
 
 
 @pytest.mark.parametrize("clipper", [ClippedAfterAveraging, NotClipped])
 def test_records_that_are_not_clipped_each_are_found(clipper):
     run, report = audited(clipper=clipper)
-    assert report.refutes(run.privacy)
+    assert report.refutes(run.guarantee)
 
 
 def test_records_that_are_clipped_to_another_norm_than_the_noise_is_for_are_found():
     run, report = audited(clipper=_Wider, canaries=200)
-    assert report.refutes(run.privacy)
+    assert report.refutes(run.guarantee)
 
 
 class _Wider(Reference):
@@ -86,7 +86,7 @@ def test_canaries_change_nothing_for_the_records():
     moved = []
     for one, canaries in ((model, None), (copy, 50)):
         settings = {"noise": 0.001, "steps": 1, "sampling": "full", "size": 20, "batch": 20, "clip": 0.1}
-        run, optimizer = started(one, data(20), canaries=canaries, **settings)
+        run, optimizer = start_run(one, data(20), canaries=canaries, **settings)
         loop(run, optimizer)
         run.close()
         moved.append(torch.cat([p.detach().flatten() for p in one.parameters()]))
@@ -94,7 +94,7 @@ def test_canaries_change_nothing_for_the_records():
 
 
 def test_the_losses_of_records_stay_with_them_when_canaries_are_there():
-    run, optimizer = started(None, data(20), sampling="full", size=20, batch=20, canaries=30)
+    run, optimizer = start_run(None, data(20), sampling="full", size=20, batch=20, canaries=30)
     for x, y in run:
         assert len(x) == 20 + run.canaries.included.sum()
         run.backward(cross_entropy(run.model(x), y, reduction="none"))

@@ -12,14 +12,14 @@ import torch
 from discreet import privacy
 from discreet.errors import DiscreetError
 from discreet.ledger import Ledger, Limit
-from tests.learn.torch.reference import loop, small, started
+from tests.learn.torch.reference import loop, small, start_run
 
 ASKED = {"noise": None, "epsilon": 2, "delta": 1e-5, "steps": 6}
 
 
 def half(**settings):
     """A run that stopped after three of six steps."""
-    run, optimizer = started(**(ASKED | settings))
+    run, optimizer = start_run(**(ASKED | settings))
     for turn, (x, y) in enumerate(run, 1):
         run.backward(torch.nn.functional.cross_entropy(run.model(x), y, reduction="none"))
         optimizer.step()
@@ -30,7 +30,7 @@ def half(**settings):
 
 def refused(**settings):
     with pytest.raises(DiscreetError) as caught:
-        started(**settings)
+        start_run(**settings)
     return caught.value.code
 
 
@@ -47,35 +47,35 @@ def test_a_checkpoint_is_plain_and_holds_no_key():
 
 def test_what_is_left_is_run_and_all_of_it_is_counted():
     first = half()
-    resumed, optimizer = started(**ASKED, resume=first.state_dict())
+    resumed, optimizer = start_run(**ASKED, resume=first.state_dict())
     assert resumed.plan.noise == first.plan.noise
-    assert resumed.privacy == first.privacy
+    assert resumed.guarantee == first.guarantee
     loop(resumed, optimizer)
     assert resumed.steps == 3
-    assert resumed.privacy == first.plan.guarantee
+    assert resumed.guarantee == first.plan.guarantee
     assert resumed.epsilon() <= 2
     assert "6 steps" in resumed.explain()
 
 
 def test_resuming_twice_goes_on_counting():
     first = half()
-    second, optimizer = started(**ASKED, resume=first.state_dict())
+    second, optimizer = start_run(**ASKED, resume=first.state_dict())
     batches = iter(second)
     x, y = next(batches)
     second.backward(torch.nn.functional.cross_entropy(second.model(x), y, reduction="none"))
     optimizer.step()
-    third, last = started(**ASKED, resume=second.state_dict())
+    third, last = start_run(**ASKED, resume=second.state_dict())
     loop(third, last)
     assert third.steps == 2
-    assert third.privacy == first.plan.guarantee
+    assert third.guarantee == first.plan.guarantee
 
 
 def test_another_batch_or_other_noise_is_added_up_as_what_it_was():
     first = half(noise=1.5, epsilon=None, delta=None)
-    resumed, optimizer = started(noise=1.0, batch=20, steps=6, resume=first.state_dict())
+    resumed, optimizer = start_run(noise=1.0, batch=20, steps=6, resume=first.state_dict())
     loop(resumed, optimizer)
     wanted = 3 * privacy.gaussian(1.5).sampled(10 / 60) + 3 * privacy.gaussian(1.0).sampled(20 / 60)
-    assert resumed.privacy == wanted
+    assert resumed.guarantee == wanted
 
 
 def test_what_would_exceed_the_target_is_refused():
@@ -107,9 +107,9 @@ def test_what_is_no_checkpoint(state):
 
 def test_a_norm_that_moves_goes_on_where_it_was():
     first = half(adaptive=True)
-    resumed, _ = started(**ASKED, adaptive=True, resume=first.state_dict())
+    resumed, _ = start_run(**ASKED, adaptive=True, resume=first.state_dict())
     assert float(resumed.clip) == pytest.approx(float(first.clip))
-    fixed, _ = started(**ASKED, clip=7.0, resume=half().state_dict())
+    fixed, _ = start_run(**ASKED, clip=7.0, resume=half().state_dict())
     assert fixed.clip == 7.0
 
 
@@ -119,6 +119,6 @@ def test_what_is_left_is_charged_anew():
     first = half(session=ledger)
     before = len(ledger)
     for _ in range(2):
-        resumed, _ = started(small(), **ASKED, resume=first.state_dict(), session=ledger)
+        resumed, _ = start_run(small(), **ASKED, resume=first.state_dict(), session=ledger)
         assert resumed.receipt.guarantee == 3 * first.plan.one_round()
     assert len(ledger) == before + 2

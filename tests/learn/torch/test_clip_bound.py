@@ -11,9 +11,10 @@ from torch import nn
 
 from discreet.errors import BadParameter, RefusedTraining
 from discreet.learn.torch.clip import Clipper, _norms, _shares
-from discreet.learn.torch.rules.convolution import Patched, _window
-from discreet.learn.torch.rules.outer import Outer, Signal, measured_together
-from discreet.learn.torch.rules.piece import Measure, Share, unit_of
+from discreet.learn.torch.pieces.base import Measure, Share, unit_of
+from discreet.learn.torch.pieces.outer import Outer, Signal, measure_together
+from discreet.learn.torch.pieces.patches import PatchProducts
+from discreet.learn.torch.rules.convolution import _window
 from tests.learn.torch.brute import clipped, wavy
 
 
@@ -70,7 +71,7 @@ def test_what_cancels_to_nothing_is_measured_by_its_mass():
 
 def test_a_tiny_signal_on_a_huge_input_is_not_lost():
     outer = Outer(torch.full((1, 3), 1e18), Signal(torch.full((1, 2), 1e-23)))
-    for measure in (outer.measure(), measured_together([outer])):
+    for measure in (outer.measure(), measure_together([outer])):
         assert float(measure.norms) >= 1e-5 * math.sqrt(6)  # though 1e-46 is 0 in float32
 
 
@@ -82,19 +83,19 @@ def test_the_mass_of_a_convolution_is_no_less_than_that_of_its_patches(groups, s
     x, weight = torch.randn(4, 6, 11, 11), torch.randn(6, 6 // groups, 3, 2)
     out = nn.functional.conv2d(x, weight, None, stride, padding, gap, groups)
     window, g = _window((3, 2), stride, padding, gap, groups), torch.randn_like(out)
-    assert (Patched(x, g, window)._masses() >= _mass_of_patches(x, g, window)).all()
+    assert (PatchProducts(x, g, window)._masses() >= _mass_of_patches(x, g, window)).all()
     x = torch.zeros_like(x)
     x[:, 0, 6 - padding, 6 - padding] = 3.0
-    seen = window.patches(window.padded(x)).norm(dim=1).view(4, groups, *out.shape[2:]) > 0
+    seen = window.patches(window.pad(x)).norm(dim=1).view(4, groups, *out.shape[2:]) > 0
     g = torch.zeros_like(out)
     g[:, 0] = seen[:, 0]
-    torch.testing.assert_close(Patched(x, g, window)._masses(), _mass_of_patches(x, g, window))
+    torch.testing.assert_close(PatchProducts(x, g, window)._masses(), _mass_of_patches(x, g, window))
 
 
 def _mass_of_patches(x, g, window):
     """Σ_t ‖g_t‖‖u_t‖, by group."""
     groups = window.groups
-    patches = window.patches(window.padded(x)).norm(dim=1)
+    patches = window.patches(window.pad(x)).norm(dim=1)
     each = patches * g.reshape(len(x) * groups, g.shape[1] // groups, -1).norm(dim=1)
     return each.sum(1).view(len(x), groups).norm(dim=1)
 

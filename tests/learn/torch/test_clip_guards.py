@@ -65,7 +65,7 @@ class Odd(nn.Module):
 
 def refusal_of(model, *inputs, **named):
     with pytest.raises(RefusedTraining) as refusal:
-        Clipper(model).check(*inputs, **named)
+        guards.check(Clipper(model), inputs, **named)
     return refusal.value
 
 
@@ -112,7 +112,7 @@ def test_batch_norm_is_refused_without_a_test_too():
 def test_a_model_that_keeps_records_apart_passes_and_is_left_as_it_was(model, inputs):
     before = {name: value.clone() for name, value in model.state_dict().items()}
     state = torch.random.get_rng_state()
-    Clipper(model).check(inputs)
+    guards.check(Clipper(model), (inputs,))
     assert torch.equal(torch.random.get_rng_state(), state)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert all(p.grad is None and p.requires_grad for p in model.parameters())
@@ -136,7 +136,7 @@ class Merged(nn.Module):
 def test_positions_behind_their_record_pass_and_records_behind_positions_do_not():
     x = torch.randn(3, 6, 4)
     clipper = Clipper(Merged(positions_first=False))
-    clipper.check(x)
+    guards.check(clipper, (x,))
     with clipper.watch():
         clipper.clipped_sum(clipper.model(x).sum((1, 2)), clip=1.0)
     assert refusal_of(Merged(positions_first=True), x).code == "DP921"
@@ -159,13 +159,13 @@ def test_a_loss_is_tested_with_the_model():
     x = torch.randn(3, 4)
     assert refusal_of(nn.Linear(4, 2), x, loss=lambda m, x: m(x).mean()).code == "DP912"
     assert refusal_of(nn.Linear(4, 2), x, loss=lambda m, x: m(x).sum(1) - m(x).mean()).code == "DP922"
-    Clipper(nn.Linear(4, 2)).check(x, loss=lambda m, x: m(x).square().sum(1))
+    guards.check(Clipper(nn.Linear(4, 2)), (x,), lambda m, x: m(x).square().sum(1))
 
 
 @pytest.mark.parametrize("inputs", [(), (torch.zeros(2, 4),), (torch.zeros(()),), ("x",)])
 def test_an_example_must_have_three_records(inputs):
     with pytest.raises(BadParameter) as refusal:
-        Clipper(nn.Linear(4, 2)).check(*inputs)
+        guards.check(Clipper(nn.Linear(4, 2)), inputs)
     assert refusal.value.code == "DP104"
 
 

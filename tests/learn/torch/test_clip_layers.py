@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from discreet.learn.torch.rules import outer
+from discreet.learn.torch.pieces import outer
 from tests.learn.torch.brute import check_equal, clipped, record_gradients
 
 RECORDS = 5
@@ -203,8 +203,8 @@ def test_the_oracle_sees_a_wrong_norm(monkeypatch):
     def without_biases(pieces):
         return tape_measured([piece for piece in pieces if isinstance(piece, tape.Outer)])
 
-    tape_measured = tape.measured_together
-    monkeypatch.setattr(tape, "measured_together", without_biases)
+    tape_measured = tape.measure_together
+    monkeypatch.setattr(tape, "measure_together", without_biases)
     with pytest.raises(AssertionError):
         check_equal(nn.Sequential(nn.Linear(4, 7), nn.Tanh()), numbers(4))
 
@@ -216,7 +216,7 @@ def test_layers_with_one_position_are_measured_together_as_they_are_one_by_one(f
         signal = outer.Signal(numbers(width))
         weight, bias = outer.Outer(numbers(4), signal), outer.OuterBias(signal)
         pieces += [piece for piece, name in ((weight, "weight"), (bias, "bias")) if name != frozen]
-    together = outer.measured_together(pieces)
+    together = outer.measure_together(pieces)
     alone = torch.stack([piece.measure().rooted for piece in pieces]).norm(dim=0)
     torch.testing.assert_close(together.norms, alone)
 

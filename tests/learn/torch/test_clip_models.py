@@ -95,7 +95,7 @@ def test_positions_in_the_first_axis_need_the_guards():
 
 
 def test_the_cross_term_of_tied_weights_matters(monkeypatch):
-    from discreet.learn.torch.rules.tied import Tied
+    from discreet.learn.torch.pieces.tied import Tied
 
     monkeypatch.setattr(Tied, "_cross", lambda _: torch.zeros(RECORDS))
     monkeypatch.setattr(Tied, "_cross_with", lambda *_: torch.zeros(RECORDS))
@@ -206,7 +206,7 @@ def test_a_watched_model_is_still_a_model():
         assert all(type(p) is nn.Parameter and p.requires_grad for p in twin.parameters())
         torch.testing.assert_close(twin(x), plain)
     assert all(type(value) is torch.Tensor for value in model.state_dict().values())
-    with clipper.paused():
+    with clipper.pause():
         assert all(type(p) is nn.Parameter for p in model.parameters())
     assert model[0].weight.shape == (3, 4)
     clipper.close()

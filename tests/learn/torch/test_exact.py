@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 
-from discreet.learn.torch.exact import ExactSums, _cell, _longest, whole
+from discreet.learn.torch.exact import ExactSums, _cell, _longest, whole_cells
 from tests.chance import may_fail
 from tests.learn.torch.reference import Reference, data, small
 from tests.statistical import fit
@@ -34,7 +34,7 @@ def test_no_row_is_longer_than_the_bound(rows, clip, noise):
     """Rows that were not clipped at all come out short, or as nothing."""
     bound = Fraction(clip) / _cell(clip, noise)
     for row in rows:
-        cells = whole(torch.tensor(row, dtype=torch.float64), _longest(clip, noise))
+        cells = whole_cells(torch.tensor(row, dtype=torch.float64), _longest(clip, noise))
         assert squared(cells.tolist()) <= bound * bound
 
 
@@ -44,7 +44,7 @@ def test_a_row_that_fits_is_cut_towards_zero_by_less_than_a_cell(row, noise):
     size = math.sqrt(sum(x * x for x in row))
     row = [x / max(1.0, size) * (1 - 1e-9) for x in row]
     per_cell, _ = _longest(1.0, noise)
-    cells = whole(torch.tensor(row, dtype=torch.float64), _longest(1.0, noise)).tolist()
+    cells = whole_cells(torch.tensor(row, dtype=torch.float64), _longest(1.0, noise)).tolist()
     for x, cell in zip(row, cells, strict=True):
         assert abs(cell) <= abs(x) * per_cell
         assert abs(cell - x * per_cell) < 1
@@ -55,7 +55,7 @@ def test_a_row_just_too_long_is_shortened_and_one_far_too_long_is_nothing():
     per_cell, square = longest
     assert per_cell == 2.0**20
     cells = [
-        whole(torch.tensor([size, 0.0]).double(), longest).tolist()
+        whole_cells(torch.tensor([size, 0.0]).double(), longest).tolist()
         for size in (1.0, 1.0 + 2.0**-18, 2.0, 1e300)
     ]
     assert cells[0] == [2**20, 0]
@@ -68,7 +68,7 @@ def test_rounding_to_the_nearest_would_break_the_bound():
     longest = _longest(1.0, 1.0)
     row = torch.full((1000,), 0.6 / longest[0], dtype=torch.float64)
     assert squared(torch.round(row * longest[0]).tolist()) > (0.6**2) * 1000
-    assert squared(whole(row, longest).tolist()) == 0
+    assert squared(whole_cells(row, longest).tolist()) == 0
 
 
 @pytest.mark.parametrize("kind", ["linear", "conv", "norm", "embedding"])

@@ -9,8 +9,8 @@ from torch import nn
 
 from discreet.learn.torch import grams, windows
 from discreet.learn.torch.clip import Clipper, _norms, _shares
-from discreet.learn.torch.rules.outer import Outer, Signal
-from discreet.learn.torch.rules.piece import Share
+from discreet.learn.torch.pieces.base import Share
+from discreet.learn.torch.pieces.outer import Outer, Signal
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 KINDS = pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
@@ -29,7 +29,7 @@ def example(shape, kind, records=6):
 @KINDS
 def test_squares_and_masses_are_those_of_the_gradients(kind, shape):
     a, g, gradients = example(shape, kind)
-    squares, masses = grams.measured(a, g)
+    squares, masses = grams.squares_and_masses(a, g)
     torch.testing.assert_close(squares.double(), gradients.flatten(1).square().sum(1), rtol=5e-3, atol=0.0)
     wanted = (a.double().norm(dim=2) * g.double().norm(dim=2)).sum(1)
     assert (masses >= wanted).all()
@@ -68,7 +68,7 @@ def test_a_record_that_is_not_finite_has_no_finite_norm_and_leaves_the_others_al
     for bad in (float("nan"), float("inf")):
         a, g, gradients = example((40, 100, 90), torch.float32)
         a[1, 3, 5] = bad
-        squares, masses = grams.measured(a, g)
+        squares, masses = grams.squares_and_masses(a, g)
         assert not bool((squares + masses)[1].isfinite())
         others = [0, 2, 3, 4, 5]
         wanted = gradients[others].flatten(1).square().sum(1)

@@ -16,7 +16,7 @@ from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorD
 
 from discreet.errors import RefusedTraining
 from discreet.learn.torch import private
-from tests.learn.torch.reference import data, loop, small, started
+from tests.learn.torch.reference import data, loop, small, start_run
 
 # --- losses -------------------------------------------------------------------------------------------------------------
 
@@ -114,7 +114,7 @@ MIXING = [
 
 @pytest.mark.parametrize("loss", MIXING, ids=lambda loss: loss.__name__)
 def test_losses_that_mix_records_are_refused(loss):
-    run, optimizer = started(steps=60, batch=20)
+    run, optimizer = start_run(steps=60, batch=20)
     with pytest.raises(RefusedTraining) as refusal:
         loop(run, optimizer, lambda x, y: loss(run.model, x, y))
     run.close()
@@ -197,7 +197,7 @@ APART = [
 @pytest.mark.parametrize("loss", APART, ids=lambda loss: loss.__name__)
 @pytest.mark.parametrize("physical", [None, 7])
 def test_losses_of_one_record_each_are_not(loss, physical):
-    run, optimizer = started(steps=12, batch=20, physical=physical)
+    run, optimizer = start_run(steps=12, batch=20, physical=physical)
     loop(run, optimizer, lambda x, y: loss(run.model, x, y))
     assert run.steps == 12
     assert run.losses_tested
@@ -207,13 +207,13 @@ def test_losses_of_one_record_each_are_not(loss, physical):
 def test_no_record_makes_a_loop_that_keeps_records_apart_fail(bad):
     x, y = data()
     x[::2] = bad
-    run, optimizer = started(None, (x, y), steps=12, batch=20)
+    run, optimizer = start_run(None, (x, y), steps=12, batch=20)
     loop(run, optimizer)
     assert run.losses_tested
 
 
 def test_what_is_not_torch_is_not_tried_and_the_run_says_so():
-    run, optimizer = started(steps=2)
+    run, optimizer = start_run(steps=2)
     loop(run, optimizer, lambda x, y: plain(run.model, torch.tensor(x.tolist()), torch.tensor(y.tolist())))
     assert run.losses_tested is False
     assert "could not be tried" in run.explain()
@@ -224,12 +224,12 @@ def test_a_mode_of_the_loop_is_left_as_it_is():
         def __torch_function__(self, func, types, args=(), kwargs=None):
             return func(*args, **(kwargs or {}))
 
-    run, optimizer = started(steps=3)
+    run, optimizer = start_run(steps=3)
     with Other():
         loop(run, optimizer)
     assert _get_current_dispatch_mode_stack() == []
     next(run.batches(0), None)
-    other, _ = started(steps=3)
+    other, _ = start_run(steps=3)
     batches = iter(other)
     next(batches)
     assert len(_get_current_dispatch_mode_stack()) == 2
@@ -306,14 +306,14 @@ MODELS = {
 @pytest.mark.parametrize("exact", [False, True], ids=["float", "exact"])
 @pytest.mark.parametrize("kind", MODELS)
 def test_models_that_keep_records_apart_train(kind, exact):
-    run, optimizer = started(MODELS[kind](), steps=3, exact=exact)
+    run, optimizer = start_run(MODELS[kind](), steps=3, exact=exact)
     loop(run, optimizer)
     assert run.steps == 3
     assert run.tested
 
 
 def test_an_autoencoder_with_chance_in_its_middle_trains():
-    run, optimizer = started(Autoencoder(), steps=3)
+    run, optimizer = start_run(Autoencoder(), steps=3)
 
     def loss(x, _):
         again, mean, log = run.model(x)
@@ -327,7 +327,7 @@ def test_an_autoencoder_with_chance_in_its_middle_trains():
 # --- batches ---------------------------------------------------------------------------------------------------------
 
 
-class Rows(Dataset):
+class TableRows(Dataset):
     """Records of different lengths."""
 
     def __init__(self, count=12):
@@ -358,7 +358,7 @@ def centred(records):
 def start_with(collate, *, loader):
     model = nn.Linear(1, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    records, settings = Rows(), {"steps": 3, "batch": 6, "size": 12, "collate": collate}
+    records, settings = TableRows(), {"steps": 3, "batch": 6, "size": 12, "collate": collate}
     if loader:
         records, settings = DataLoader(records, batch_size=6, collate_fn=collate), {"epochs": 1}
     return private(model, optimizer, records, noise=1.0, **settings), optimizer
@@ -385,7 +385,7 @@ def test_padding_is_not_mixing(loader, side):
 
 TWICE = {
     "concatenated": lambda one: ConcatDataset([one, one]),
-    "within": lambda one: ConcatDataset([one, ConcatDataset([Rows(), one])]),
+    "within": lambda one: ConcatDataset([one, ConcatDataset([TableRows(), one])]),
     "bootstrap": lambda one: Subset(one, [0, 1, 1, 2]),
     "overlap": lambda one: ConcatDataset([Subset(one, [0, 1, 2]), Subset(one, [2, 3])]),
     "whole and part": lambda one: ConcatDataset([Subset(one, [0, 1, 2]), one]),
@@ -406,6 +406,6 @@ def test_data_that_have_a_record_twice_are_refused(kind, loader):
 def test_parts_that_share_no_record_may_be_put_together():
     one = TensorDataset(*data(12))
     records = ConcatDataset([Subset(one, [0, 1, 2]), Subset(one, [3, 4, 5, 6]), TensorDataset(*data(4))])
-    run, optimizer = started(None, records, size=11, batch=5)
+    run, optimizer = start_run(None, records, size=11, batch=5)
     loop(run, optimizer)
     assert run.steps == 3

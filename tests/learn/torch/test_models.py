@@ -39,7 +39,7 @@ def test_the_sum_is_that_of_gradients_taken_one_by_one(
 ) -> None:
     tasks = parts["tasks"]
     task, loss = tasks.TINY[index], tasks.PerRecord("none")
-    model, (inputs, targets) = task.built("cpu").double(), task.data("cpu")
+    model, (inputs, targets) = task.build("cpu").double(), task.data("cpu")
     inputs = inputs.double() if inputs.is_floating_point() else inputs
     expected = {parameter: torch.zeros_like(parameter) for parameter in model.parameters()}
     for record in range(task.batch):
@@ -61,7 +61,7 @@ def test_the_sum_is_that_of_gradients_taken_one_by_one(
 @pytest.mark.parametrize("index", range(len(NAMES)), ids=NAMES)
 def test_a_private_step_moves_every_parameter(parts: dict[str, ModuleType], index: int) -> None:
     task = parts["tasks"].TINY[index]
-    model = task.built("cpu")
+    model = task.build("cpu")
     before = [parameter.detach().clone() for parameter in model.parameters()]
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     run = private(model, optimizer, task.data("cpu"), noise=1.0, steps=1, sampling="full", size=task.batch)
@@ -101,6 +101,6 @@ def test_a_training_of_the_accuracy_benchmark_costs_what_it_says(parts: dict[str
     rows, classes = torch.eye(20).repeat(3, 1), torch.arange(60) % 10
     for model in (models.linear, lambda _: torch.nn.Linear(20, 10)):
         recipe = fit.Recipe(model, 12, 4, clip=0.1, rate=1.0, rates=(1.0, 2.0))
-        outcome = fit.trained((rows, classes), recipe, (rows, classes))
+        outcome = fit.train((rows, classes), recipe, (rows, classes))
         assert 2.9 < outcome.epsilon <= fit.EPSILON
         assert 0.0 <= outcome.accuracy <= 1.0

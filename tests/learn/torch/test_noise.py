@@ -14,7 +14,7 @@ from scipy import stats
 
 from discreet import testing
 from discreet.learn.torch.chacha import blocks, fresh_key, reference_normals
-from discreet.learn.torch.noise import Noise, normals, scales_for
+from discreet.learn.torch.noise import StepNoise, normals, scales_for
 from discreet.noise.source import current
 from tests.chance import may_fail, risk
 from tests.statistical import fit
@@ -101,7 +101,7 @@ def test_what_is_released_lies_on_the_grid_whatever_the_sum(dtype):
     buffer = torch.full((1000,), 1 / 3, dtype=dtype)
     scales = scales_for(noise=1.0, clip=1.0, dimension=1000)
     assert scales.cell == 2.0**-30
-    Noise().add_(buffer, scales, divide=1.0)
+    StepNoise().add_(buffer, scales, divide=1.0)
     cells = buffer.double() / scales.cell
     assert torch.equal(cells, cells.round())
     assert buffer.unique().numel() > 990
@@ -127,14 +127,14 @@ def test_a_clipping_norm_on_a_device_makes_the_same_grid(clip):
 @may_fail(2 * ALPHA, "one law fits, one does not")
 def test_the_noise_has_the_width_that_was_asked_for():
     buffer = torch.zeros(COUNT)
-    Noise().add_(buffer, scales_for(noise=2.0, clip=3.0, dimension=COUNT), divide=6.0)
+    StepNoise().add_(buffer, scales_for(noise=2.0, clip=3.0, dimension=COUNT), divide=6.0)
     cells = np.rint(buffer.numpy() * 10).astype(np.int64)
     fit.accepts(cells, lambda k: fit.rounded_gaussian(k, 10.0), lambda k: fit.rounded_gaussian(k, 8.0))
 
 
 def test_what_is_not_a_number_does_not_come_through():
     buffer = torch.tensor([math.nan, math.inf, -math.inf, 0.0])
-    Noise().add_(buffer, scales_for(noise=1.0, clip=1.0, dimension=4), divide=1.0)
+    StepNoise().add_(buffer, scales_for(noise=1.0, clip=1.0, dimension=4), divide=1.0)
     assert bool(torch.isfinite(buffer).all())
     assert float(buffer.abs().max()) < 40
 
@@ -164,7 +164,7 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is n
 @needs_gpu
 @pytest.mark.parametrize("count", [1, 7, 8, 1000, 1_000_003])
 def test_the_kernel_adds_what_the_reference_says(count):
-    noise, scales = Noise(), scales_for(noise=1.0, clip=1.0, dimension=count)
+    noise, scales = StepNoise(), scales_for(noise=1.0, clip=1.0, dimension=count)
     for turn in (1, 2):
         buffer = torch.zeros(count, device="cuda", dtype=torch.float64)
         noise.add_(buffer, scales, divide=4.0)
@@ -177,7 +177,7 @@ def test_the_kernel_adds_what_the_reference_says(count):
 def test_the_kernel_keeps_the_sum_and_the_grid():
     buffer = torch.full((4097,), 1 / 3, device="cuda")
     scales = scales_for(noise=1.0, clip=torch.tensor(1.0, device="cuda"), dimension=4097)
-    Noise().add_(buffer, scales, divide=1.0)
+    StepNoise().add_(buffer, scales, divide=1.0)
     cells = buffer.double() / float(scales.cell)
     assert torch.equal(cells, cells.round())
     assert abs(float(buffer.mean()) - 1 / 3) < 0.2

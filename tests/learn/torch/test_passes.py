@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from discreet.learn.torch.passes import affine_sums, large
-from discreet.learn.torch.rules.piece import Share
+from discreet.learn.torch.pieces.base import Share
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 KINDS = [torch.float32, torch.bfloat16, torch.float64]
@@ -36,7 +36,7 @@ def test_scaled(kind):
     assert large(values)
     before = values.clone()
     wanted = (values.double() * share.factors.double()[:, None, None]).nan_to_num(0.0, 0.0, 0.0).to(kind)
-    torch.testing.assert_close(share.scaled(values), wanted)
+    torch.testing.assert_close(share.scale(values), wanted)
     assert torch.equal(values.nan_to_num(), before.nan_to_num())
 
 
@@ -46,14 +46,14 @@ def test_cleared(kind):
     values, share = spoilt(kind)
     wanted = values.clone()
     wanted[[1, 4]] = 0
-    assert torch.equal(share.cleared(values), wanted)
+    assert torch.equal(share.clear(values), wanted)
 
 
 @needs_gpu
 def test_what_lies_in_another_order_is_left_to_torch():
     values, share = spoilt(torch.float32)
     assert not large(values.mT)
-    assert torch.equal(share.cleared(values.mT), values.mT.nan_to_num(0.0, 0.0, 0.0))
+    assert torch.equal(share.clear(values.mT), values.mT.nan_to_num(0.0, 0.0, 0.0))
 
 
 @needs_gpu
@@ -66,9 +66,9 @@ def test_both_operands_in_one_pass_are_what_two_passes_make_of_them(kind, short)
     inputs = torch.randn(5, 3, 300_001, device="cuda").to(kind)
     inputs[1, 1, 5] = math.inf
     before = signal.clone()
-    scaled, cleared = share.prepared(inputs, signal, short=short)
-    assert torch.equal(scaled, share.scaled(inputs, short=short))
-    assert torch.equal(cleared, share.cleared(before.clone(), short=short))
+    scaled, cleared = share.prepare(inputs, signal, short=short)
+    assert torch.equal(scaled, share.scale(inputs, short=short))
+    assert torch.equal(cleared, share.clear(before.clone(), short=short))
     assert torch.equal(signal.nan_to_num(), before.nan_to_num() if short else cleared.nan_to_num())
 
 

@@ -13,7 +13,7 @@ from discreet.errors import RefusedTraining
 from discreet.learn.torch import private
 from discreet.learn.torch.processes import refuse_copies
 from discreet.ledger import Ledger, Limit
-from tests.learn.torch.reference import data, small, started
+from tests.learn.torch.reference import data, small, start_run
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_optimizers_of_several_processes_by_name(name):
 
 def test_a_process_of_a_group(group, monkeypatch):
     """A group of one is none; one that grows while a run is open stops it at the next batch."""
-    run, optimizer = started(steps=2)
+    run, optimizer = start_run(steps=2)
     batches = iter(run)
     x, y = next(batches)
     run.backward(cross_entropy(run.model(x), y, reduction="none"))
@@ -74,5 +74,5 @@ def test_a_process_of_a_group(group, monkeypatch):
 def test_what_is_one_process_is_not_refused(group):
     model = small()
     refuse_copies(model, [torch.optim.Adam(model.parameters())])
-    run, _ = started(model)
+    run, _ = start_run(model)
     assert run.plan.steps == 3

@@ -20,7 +20,7 @@ from discreet.learn.torch import generators, private
 from discreet.privacy import gaussian
 from discreet.testing import seeded
 from tests.chance import may_fail
-from tests.learn.torch.reference import data, started
+from tests.learn.torch.reference import data, start_run
 
 SIZES = (5, 6)
 
@@ -107,8 +107,8 @@ def test_workers_of_a_loader_have_secret_states(tmp_path):
 
 def test_a_mask_has_more_than_the_32_bits_that_torch_keeps_of_a_seed():
     """Whoever knows a mask and the 64 bits that mark the state still cannot compute the mask."""
-    around = generators.Generators().around(iter([_Batch()]))
-    next(around)
+    wrapped = generators.Generators().wrap(iter([_Batch()]))
+    next(wrapped)
     drawn = torch.rand(64)
     torch.manual_seed(torch.initial_seed())
     assert not torch.equal(torch.rand(64), drawn)
@@ -132,7 +132,7 @@ def test_afterwards_no_generator_tells_how_many_records_there_were(physical, exa
         random.seed(5)
         model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Dropout(), torch.nn.Linear(4, 2))
         torch.manual_seed(5)
-        run, optimizer = started(
+        run, optimizer = start_run(
             model,
             data(count),
             steps=3,
@@ -161,7 +161,7 @@ def test_a_state_that_is_stored_after_a_step_tells_nothing_of_the_batch():
     for count in SIZES:
         with seeded(1):
             model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Dropout(), torch.nn.Linear(4, 2))
-            run, optimizer = started(model, data(count), steps=1, sampling="full", size=count, batch=None)
+            run, optimizer = start_run(model, data(count), steps=1, sampling="full", size=count, batch=None)
             for x, y in run:
                 run.backward(cross_entropy(model(x), y, reduction="none"))
                 found.append(states())
@@ -170,7 +170,7 @@ def test_a_state_that_is_stored_after_a_step_tells_nothing_of_the_batch():
 
 
 def test_a_loop_that_seeds_torch_within_a_batch_is_refused():
-    run, _ = started()
+    run, _ = start_run()
     x, y = next(iter(run))
     torch.manual_seed(0)
     with pytest.raises(RefusedTraining) as refusal:
@@ -182,7 +182,7 @@ def test_a_loop_that_seeds_torch_within_a_batch_is_refused():
 def test_a_loop_that_seeds_elsewhere_is_not_refused():
     """Before the loop, behind the step, in a data set, and in a block that puts the state back."""
     torch.manual_seed(0)
-    run, optimizer = started(steps=3)
+    run, optimizer = start_run(steps=3)
     for x, y in run:
         with torch.random.fork_rng():
             torch.manual_seed(1)
@@ -193,7 +193,7 @@ def test_a_loop_that_seeds_elsewhere_is_not_refused():
 
 
 def test_a_batch_that_is_taken_by_hand_puts_the_states_back_at_its_step():
-    run, optimizer = started()
+    run, optimizer = start_run()
     before = states()
     x, y = next(iter(run))
     assert states() != before
@@ -206,7 +206,7 @@ def test_numpy_with_another_generator_gets_it_back():
     own, before = np.random.PCG64(3), np.random.get_bit_generator()
     np.random.set_bit_generator(own)
     try:
-        run, optimizer = started(steps=1)
+        run, optimizer = start_run(steps=1)
         for x, y in run:
             np.random.rand()
             run.backward(cross_entropy(run.model(x), y, reduction="none"))
@@ -248,5 +248,5 @@ def test_secret_masks_cost_nothing_and_known_ones_do():
 
 
 def test_the_run_says_what_masks_rest_on():
-    run, _ = started()
+    run, _ = start_run()
     assert any(re.search("generator", words) for words in run.assumes)

@@ -39,7 +39,7 @@ def check_refused(code, model=None, loss=losses, **named):
         trained(model, optimizer, run, loss)
 
 
-class Rows(nn.Module):
+class TableRows(nn.Module):
     """Sees records and positions as one axis, which is right."""
 
     def __init__(self):
@@ -50,22 +50,22 @@ class Rows(nn.Module):
         return self.two(self.one(x.reshape(-1, 2)).tanh()).view(len(x), -1, 2).mean(1)
 
 
-@pytest.mark.parametrize("model", [lambda: nn.Linear(4, 2), Rows])
+@pytest.mark.parametrize("model", [lambda: nn.Linear(4, 2), TableRows])
 @pytest.mark.parametrize("views", [2, 4])
 def test_views_that_are_joined_are_refused(model, views):
-    def joined(model, x, y):
+    def join_pieces(model, x, y):
         return (
             cross_entropy(model(torch.cat([x] * views)), torch.cat([y] * views), reduction="none")
             .view(views, -1)
             .mean(0)
         )
 
-    check_refused("DP92", model(), joined)
+    check_refused("DP92", model(), join_pieces)
 
 
 def test_views_that_are_joined_are_refused_by_their_rows_alone(monkeypatch):
     monkeypatch.setattr("discreet.learn.torch.clip.Clipper.probe", lambda *_: None)
-    for model in (nn.Linear(4, 2), Rows()):
+    for model in (nn.Linear(4, 2), TableRows()):
         check_refused(
             "DP921",
             model,
@@ -75,7 +75,7 @@ def test_views_that_are_joined_are_refused_by_their_rows_alone(monkeypatch):
 
 def test_positions_behind_their_record_are_allowed_also_with_canaries():
     for more in ({}, {"canaries": 5, "sampling": "poisson"}):
-        run = trained(*begun(Rows(), **more))
+        run = trained(*begun(TableRows(), **more))
         assert (run.steps, run.tested) == (3, True)
 
 

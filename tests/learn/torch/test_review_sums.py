@@ -10,12 +10,12 @@ from torch import nn
 
 from discreet.errors import RefusedTraining
 from discreet.learn.torch.clip import Clipper, _norms, _shares
-from discreet.learn.torch.noise import Noise
-from discreet.learn.torch.rules.outer import Outer, Signal
-from discreet.learn.torch.rules.rows import Rows
-from discreet.learn.torch.rules.tied import Tied
+from discreet.learn.torch.noise import StepNoise
+from discreet.learn.torch.pieces.outer import Outer, Signal
+from discreet.learn.torch.pieces.rows import TableRows
+from discreet.learn.torch.pieces.tied import Tied
 from discreet.learn.torch.sums import FloatSums
-from tests.learn.torch.reference import data, small, started
+from tests.learn.torch.reference import data, small, start_run
 
 
 def clipped(model, losses, x, clip, **named):
@@ -76,7 +76,7 @@ def test_a_table_that_equals_the_rounding_of_a_tied_layer():
     a, g = 1000 * torch.randn(1, 8, 8), 1000 * torch.randn(1, 8, 4)
     a, g = torch.cat([a, a.flip(1)], 1), torch.cat([g, -g.flip(1)], 1)
     rounding = Outer(a, Signal(g)).dense()
-    tied = Tied(Rows(torch.arange(4)[None], rounding.clone(), 4), Outer(a, Signal(g)))
+    tied = Tied(TableRows(torch.arange(4)[None], rounding.clone(), 4), Outer(a, Signal(g)))
     clip = float(rounding.norm())
     found = tied.total(_shares(_norms([tied.measure()], torch.zeros(1)), clip, None))
     assert 0.9 * clip < float(found.norm()) <= clip
@@ -141,7 +141,7 @@ def test_group_norm_in_half_precision_and_with_a_frozen_weight():
 
 def test_a_release_of_nothing_is_noise_alone():
     model = small()
-    sums = FloatSums(Clipper(model), list(model.parameters()), Noise())
+    sums = FloatSums(Clipper(model), list(model.parameters()), StepNoise())
     for each in sums._flats:
         each.add({p: torch.full_like(p, 1e9) for p in model.parameters()})
     sums.begin()
@@ -152,7 +152,7 @@ def test_a_release_of_nothing_is_noise_alone():
 
 def test_a_hook_that_takes_the_place_of_another_is_tested():
     model = small()
-    run, optimizer = started(model, data())
+    run, optimizer = start_run(model, data())
     handle = model[0].register_forward_hook(lambda *given: None)
     batches = iter(run)
     x, y = next(batches)
@@ -214,7 +214,7 @@ def test_a_wide_layer_behind_a_narrow_one_with_positions_is_summed():
 
 
 def test_a_release_that_fails_keeps_no_sum():
-    class Failing(Noise):
+    class Failing(StepNoise):
         def add_(self, *given, **named):
             raise RuntimeError
 

@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from discreet import privacy, testing
 from discreet.learn.torch import CorrectedAdam, private
-from tests.learn.torch.reference import Reference, data, loop, small, started
+from tests.learn.torch.reference import Reference, data, loop, small, start_run
 from tests.statistical.constants import ALPHA
 
 CLIPPERS = pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def textbook(model, x, y, clip):
 @pytest.mark.parametrize("physical", [None, 7])
 def test_a_step_is_the_clipped_sum_over_the_public_divisor(settings, physical):
     """With next to no noise the released gradient is the textbook's, whatever the micro-batches."""
-    run, optimizer = started(noise=0.001, clip=0.05, batch=20, steps=2, physical=physical, **settings)
+    run, optimizer = start_run(noise=0.001, clip=0.05, batch=20, steps=2, physical=physical, **settings)
     seen = []
     for x, y in run:
         seen.append((x, y))
@@ -99,27 +99,27 @@ def test_an_empty_batch_is_a_step_of_noise(settings):
 
 
 def test_the_count_is_of_what_was_drawn():
-    run, optimizer = started(steps=5)
-    assert run.privacy is None
+    run, optimizer = start_run(steps=5)
+    assert run.guarantee is None
     assert run.epsilon(1e-5) == 0.0
     batches = iter(run)
     for taken in range(1, 4):
         x, y = next(batches)
         run.backward(cross_entropy(run.model(x), y, reduction="none"))
         optimizer.step()
-        assert run.privacy == (taken * privacy.gaussian(1.0).sampled(run.plan.rate))
-    assert run.epsilon(1e-5) == run.privacy.epsilon(1e-5)
+        assert run.guarantee == (taken * privacy.gaussian(1.0).sampled(run.plan.rate))
+    assert run.epsilon(1e-5) == run.guarantee.epsilon(1e-5)
 
 
 def test_the_whole_run_keeps_what_was_asked_for():
-    run, optimizer = started(noise=None, epsilon=2, delta=1e-5, steps=4)
+    run, optimizer = start_run(noise=None, epsilon=2, delta=1e-5, steps=4)
     loop(run, optimizer)
     assert 1.9 < run.epsilon() <= 2
-    assert run.privacy == run.plan.guarantee
+    assert run.guarantee == run.plan.guarantee
 
 
 def test_epochs_one_after_the_other():
-    run, optimizer = started(steps=None, epochs=2)
+    run, optimizer = start_run(steps=None, epochs=2)
     assert run.plan.per_epoch == 6
     for _ in range(3):  # the third has nothing left
         for x, y in run.batches(run.plan.per_epoch):
@@ -129,7 +129,7 @@ def test_epochs_one_after_the_other():
 
 
 def test_records_in_memory_are_bounded_and_none_is_left_out():
-    run, optimizer = started(batch=30, physical=4, steps=3)
+    run, optimizer = start_run(batch=30, physical=4, steps=3)
     sizes, totals = [], [0]
     for x, y in run:
         sizes.append(len(x))
@@ -169,12 +169,12 @@ def test_a_data_set_of_any_kind():
 @pytest.mark.parametrize("sampling", ["fixed", "full"])
 def test_other_ways_to_draw(sampling):
     settings = {"sampling": sampling, "size": None} | ({"batch": None} if sampling == "full" else {})
-    run, optimizer = started(**settings)
+    run, optimizer = start_run(**settings)
     for x, y in run:
         assert len(x) == (10 if sampling == "fixed" else 60)
         run.backward(cross_entropy(run.model(x), y, reduction="none"))
         optimizer.step()
-    assert run.privacy == run.plan.guarantee
+    assert run.guarantee == run.plan.guarantee
 
 
 def test_a_loader_pays_for_the_epochs_that_were_begun():
@@ -188,7 +188,7 @@ def test_a_loader_pays_for_the_epochs_that_were_begun():
         x, y = next(batches)
         run.backward(cross_entropy(model(x), y, reduction="none"))
         optimizer.step()
-    assert run.privacy == 2 * privacy.gaussian(2.0, relation="replace")
+    assert run.guarantee == 2 * privacy.gaussian(2.0, relation="replace")
     assert any("at most once" in words for words in run.assumes)
 
 
@@ -198,7 +198,7 @@ def test_a_loader_pays_for_the_epochs_that_were_begun():
 @pytest.mark.parametrize("exact", [False, True])
 def test_any_optimizer_steps(make, exact):
     model = small()
-    run, optimizer = started(model, optimizer=make(model.parameters(), lr=0.01), exact=exact)
+    run, optimizer = start_run(model, optimizer=make(model.parameters(), lr=0.01), exact=exact)
     loop(run, optimizer)
     assert run.steps == 3
 
@@ -209,7 +209,7 @@ def test_several_optimizers_and_groups():
         [{"params": [model[0].weight], "lr": 0.1}, {"params": [model[0].bias], "lr": 0.2}]
     )
     second = torch.optim.Adam(model[2].parameters(), lr=0.1)
-    run, _ = started(model, optimizer=[first, second], physical=6)
+    run, _ = start_run(model, optimizer=[first, second], physical=6)
     before = [parameter.detach().clone() for parameter in model.parameters()]
     for x, y in run:
         run.backward(cross_entropy(model(x), y, reduction="none"))
@@ -222,7 +222,7 @@ def test_several_optimizers_and_groups():
 def test_what_is_frozen_stays():
     model = small()
     model[0].requires_grad_(False)
-    run, optimizer = started(model)
+    run, optimizer = start_run(model)
     before = model[0].weight.clone()
     loop(run, optimizer)
     assert torch.equal(model[0].weight, before)
@@ -234,18 +234,18 @@ def test_a_closed_run_gives_everything_back(exact):
     model = small()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     real = optimizer.step
-    with started(model, optimizer=optimizer, exact=exact)[0] as run:
+    with start_run(model, optimizer=optimizer, exact=exact)[0] as run:
         loop(run, optimizer)
     assert optimizer.step == real
     assert all(type(p) is torch.nn.Parameter and p.requires_grad for p in model.parameters())
     model(data()[0]).sum().backward()  # an ordinary step again
     optimizer.step()
-    loop(*started(model, optimizer=optimizer, exact=exact))  # and another run
+    loop(*start_run(model, optimizer=optimizer, exact=exact))  # and another run
 
 
 def test_evaluation_in_between_and_eval_mode_change_nothing():
     model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Dropout(0.5), torch.nn.Linear(4, 2))
-    run, optimizer = started(model)
+    run, optimizer = start_run(model)
     model.eval()
     for x, y in run:
         with torch.no_grad():
@@ -258,7 +258,7 @@ def test_evaluation_in_between_and_eval_mode_change_nothing():
 
 def test_progress_is_told_after_every_step_and_not_of_micro_batches():
     told = []
-    run, optimizer = started(physical=3, progress=lambda run: told.append(run.steps))
+    run, optimizer = start_run(physical=3, progress=lambda run: told.append(run.steps))
     loop(run, optimizer)
     assert told == [1, 2, 3]
 
@@ -269,7 +269,7 @@ def test_schedulers_keep_the_time_of_private_steps(before):
     model = small()
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5) if before else None
-    run, _ = started(model, optimizer=optimizer, physical=3)
+    run, _ = start_run(model, optimizer=optimizer, physical=3)
     scheduler = scheduler or torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
     run.follow(scheduler)
     for x, y in run:
@@ -288,7 +288,7 @@ def test_a_seeded_run_repeats_itself_and_says_that_it_is_not_private(settings):
         torch.manual_seed(3)
         model = small()
         with testing.seeded(5):
-            run = loop(*started(model, **settings))
+            run = loop(*start_run(model, **settings))
         assert not run.private
         assert "NOT PRIVATE" in run.explain()
         weights.append(model[0].weight.detach().clone())
@@ -298,19 +298,19 @@ def test_a_seeded_run_repeats_itself_and_says_that_it_is_not_private(settings):
 def test_half_precision_weights_get_noise_before_they_are_rounded():
     model = small().to(torch.bfloat16)
     x, y = data()
-    run, optimizer = started(model, (x.to(torch.bfloat16), y))
+    run, optimizer = start_run(model, (x.to(torch.bfloat16), y))
     loop(run, optimizer)
     assert run.steps == 3
     assert model[0].weight.dtype == torch.bfloat16
 
 
 def test_level_and_words():
-    run, optimizer = started(noise=None, epsilon=1, delta=1e-5, size=None)
+    run, optimizer = start_run(noise=None, epsilon=1, delta=1e-5, size=None)
     assert run.level == "C"
     assert "layer" in run.report()
     assert "26" in run.report()
     assert run.explain().startswith("1. Training has taken 0 steps")
-    assert any("how many records there are is public" in words for words in run.assumes)
+    assert any("the number of records is public" in words for words in run.assumes)
     loop(run, optimizer)
     assert "ε = " in run.explain()
     assert run.tested is True

@@ -23,7 +23,7 @@ from discreet.errors import BadParameter, DiscreetError, OverBudget
 from discreet.learn.torch import private
 from discreet.ledger import Ledger, Limit
 from discreet.privacy import gaussian
-from tests.learn.torch.reference import data, loop, small, started
+from tests.learn.torch.reference import data, loop, small, start_run
 
 LEVELS = pytest.mark.parametrize("exact", [False, True], ids=["float", "exact"])
 
@@ -44,7 +44,7 @@ def losses(run, x, y):
 
 @LEVELS
 def test_an_ordinary_backward_pass_gives_no_step(exact):
-    run, optimizer = started(exact=exact)
+    run, optimizer = start_run(exact=exact)
     x, y = next(iter(run))
     before = run.model[0].weight.detach().clone()
     if exact:
@@ -59,7 +59,7 @@ def test_an_ordinary_backward_pass_gives_no_step(exact):
 
 @LEVELS
 def test_an_optimizer_that_the_run_does_not_know_finds_nothing_to_step_on(exact):
-    run, _ = started(exact=exact)
+    run, _ = start_run(exact=exact)
     raw = torch.optim.SGD(run.model.parameters(), lr=1.0)
     before = run.model[0].weight.detach().clone()
     for x, y in run:
@@ -71,7 +71,7 @@ def test_an_optimizer_that_the_run_does_not_know_finds_nothing_to_step_on(exact)
 
 
 def test_steps_without_a_batch_of_their_own():
-    run, optimizer = started()
+    run, optimizer = start_run()
     assert_refused("DP911", optimizer.step)
     x, y = next(iter(run))
     assert_refused("DP911", optimizer.step)
@@ -83,7 +83,7 @@ def test_steps_without_a_batch_of_their_own():
 
 
 def test_a_step_with_a_closure():
-    run, optimizer = started()
+    run, optimizer = start_run()
     x, y = next(iter(run))
     run.backward(losses(run, x, y))
     assert_refused("DP911", optimizer.step, lambda: 0.0)
@@ -93,7 +93,7 @@ def test_a_step_with_a_closure():
 @pytest.mark.parametrize("skipped", ["backward", "step"])
 def test_a_batch_that_is_skipped(skipped):
     """Whether to skip it would depend on its records."""
-    run, _ = started()
+    run, _ = start_run()
     batches = iter(run)
     x, y = next(batches)
     if skipped == "step":
@@ -104,7 +104,7 @@ def test_a_batch_that_is_skipped(skipped):
 @pytest.mark.parametrize("bands", [1, 2])
 def test_two_loops_at_once(bands):
     """The rest of a batch, after another was released, would be added to what was released: a step without noise."""
-    run, optimizer = started(steps=4, batch=30, physical=2, bands=bands)
+    run, optimizer = start_run(steps=4, batch=30, physical=2, bands=bands)
 
     def body(x, y):
         run.backward(losses(run, x, y))
@@ -119,16 +119,16 @@ def test_two_loops_at_once(bands):
 
 
 def test_after_the_last_step_there_is_none():
-    run, optimizer = started(steps=1)
+    run, optimizer = start_run(steps=1)
     loop(run, optimizer)
     assert list(run) == []
     assert_refused("DP911", optimizer.step)
-    assert run.privacy == gaussian(1.0).sampled(run.plan.rate)
+    assert run.guarantee == gaussian(1.0).sampled(run.plan.rate)
 
 
 def test_no_sum_without_noise_is_ever_in_sight():
     """`.grad` is empty from the first record of a batch on, until noise has been added."""
-    run, optimizer = started(steps=3, physical=4, noise=0.001)
+    run, optimizer = start_run(steps=3, physical=4, noise=0.001)
     for x, y in run:
         run.backward(losses(run, x, y))
         assert all(parameter.grad is None for parameter in run.model.parameters())
@@ -152,7 +152,7 @@ def test_no_sum_without_noise_is_ever_in_sight():
     ids=["mean", "sum", "two axes", "one less", "list", "nothing"],
 )
 def test_a_loss_that_is_not_one_for_each_record(exact, spoil):
-    run, _ = started(exact=exact, sampling="fixed", size=None)
+    run, _ = start_run(exact=exact, sampling="fixed", size=None)
     x, y = next(iter(run))
     error = assert_refused("DP912", run.backward, spoil(losses(run, x, y)))
     assert "10" not in str(error), "the size of the batch is a secret"
@@ -160,7 +160,7 @@ def test_a_loss_that_is_not_one_for_each_record(exact, spoil):
 
 @LEVELS
 def test_losses_that_know_nothing_of_the_model(exact):
-    run, _ = started(exact=exact, sampling="fixed", size=None)
+    run, _ = start_run(exact=exact, sampling="fixed", size=None)
     x, y = next(iter(run))
     with torch.no_grad():
         blind = losses(run, x, y)
@@ -173,7 +173,7 @@ def test_records_that_are_no_numbers_count_for_nothing(exact, bad):
     """One such record among others: the step is that of the others, and nothing is said."""
     x, y = data(12)
     x[5] = bad
-    run, optimizer = started(
+    run, optimizer = start_run(
         None, (x, y), exact=exact, sampling="full", size=None, batch=None, noise=0.001, clip=0.05, steps=1
     )
     before = [parameter.detach().clone() for parameter in run.model.parameters()]
@@ -191,16 +191,16 @@ def test_records_that_are_no_numbers_count_for_nothing(exact, bad):
 
 def test_an_optimizer_of_something_else():
     model, other = small(), small()
-    assert_refused("DP916", started, model, optimizer=torch.optim.SGD(other.parameters(), lr=0.1))
+    assert_refused("DP916", start_run, model, optimizer=torch.optim.SGD(other.parameters(), lr=0.1))
     both = torch.optim.SGD([*model.parameters(), torch.nn.Parameter(torch.zeros(1))], lr=0.1)
-    assert_refused("DP916", started, model, optimizer=both)
-    assert_refused("DP104", started, model, optimizer="sgd")
-    assert_refused("DP104", started, model, optimizer=[])
+    assert_refused("DP916", start_run, model, optimizer=both)
+    assert_refused("DP104", start_run, model, optimizer="sgd")
+    assert_refused("DP104", start_run, model, optimizer=[])
     assert all(parameter.requires_grad for parameter in model.parameters())
 
 
 def test_a_parameter_that_is_added_later():
-    run, optimizer = started()
+    run, optimizer = start_run()
     optimizer.add_param_group({"params": [torch.nn.Parameter(torch.zeros(1))]})
     x, y = next(iter(run))
     run.backward(losses(run, x, y))
@@ -211,16 +211,16 @@ def test_a_parameter_that_is_added_later():
 def test_a_second_run_on_what_is_in_use(exact):
     model = small()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    first, _ = started(model, optimizer=optimizer, exact=exact)
+    first, _ = start_run(model, optimizer=optimizer, exact=exact)
     with pytest.raises(DiscreetError):
-        started(model, optimizer=optimizer, exact=exact)
+        start_run(model, optimizer=optimizer, exact=exact)
     first.close()
-    started(model, optimizer=optimizer, exact=exact)[0].close()
+    start_run(model, optimizer=optimizer, exact=exact)[0].close()
 
 
 def test_a_model_that_has_nothing_to_train():
     assert_refused(
-        "DP107", started, small().requires_grad_(False), optimizer=torch.optim.SGD(small().parameters())
+        "DP107", start_run, small().requires_grad_(False), optimizer=torch.optim.SGD(small().parameters())
     )
     assert_refused("DP104", private, "model", None, data(), noise=1.0, steps=1, batch=1)
 
@@ -240,20 +240,20 @@ def test_a_model_that_was_compiled_or_does_not_know_its_shape_is_refused_before_
 @LEVELS
 def test_a_step_that_moves_nothing_is_loud(exact):
     model = small()
-    run, optimizer = started(model, optimizer=torch.optim.SGD(model.parameters(), lr=1e-30), exact=exact)
+    run, optimizer = start_run(model, optimizer=torch.optim.SGD(model.parameters(), lr=1e-30), exact=exact)
     assert_refused("DP915", loop, run, optimizer)
 
 
 def test_a_schedule_may_begin_at_zero():
     model = small()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
-    loop(*started(model, optimizer=optimizer))
+    loop(*start_run(model, optimizer=optimizer))
     assert model[0].weight.grad is None or not model[0].weight.grad.any()
 
 
 def test_a_scheduler_that_counts_micro_batches():
     model = small()
-    run, optimizer = started(model, batch=40, physical=5)
+    run, optimizer = start_run(model, batch=40, physical=5)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
 
     def train():
@@ -328,12 +328,12 @@ def test_what_has_no_records(bad):
 def test_settings_that_are_none(name, bad):
     model = small()
     with pytest.raises(BadParameter):
-        started(model, **{name: bad})
+        start_run(model, **{name: bad})
     assert all(type(p) is torch.nn.Parameter and p.requires_grad for p in model.parameters())
 
 
 def test_noise_that_is_too_small_for_whole_numbers():
-    assert_refused("DP108", started, exact=True, noise=1e-6)
+    assert_refused("DP108", start_run, exact=True, noise=1e-6)
 
 
 # --- money ------------------------------------------------------------------------------------------------------------
@@ -342,18 +342,18 @@ def test_noise_that_is_too_small_for_whole_numbers():
 def test_a_session_is_charged_before_anything_and_a_refusal_changes_nothing():
     ledger = Ledger(":memory:", limit=Limit.filter(epsilon=2, delta=1e-4), unit="record")
     opened = len(ledger)
-    run, optimizer = started(noise=None, epsilon=1, delta=1e-5, session=ledger)
+    run, optimizer = start_run(noise=None, epsilon=1, delta=1e-5, session=ledger)
     assert len(ledger) == opened + 1
     assert run.receipt.guarantee == run.plan.guarantee
     loop(run, optimizer)
     assert len(ledger) == opened + 1
     model = small()
     with pytest.raises(OverBudget):
-        started(model, noise=None, epsilon=3, delta=1e-5, session=ledger)
+        start_run(model, noise=None, epsilon=3, delta=1e-5, session=ledger)
     assert all(type(p) is torch.nn.Parameter and p.requires_grad for p in model.parameters())
 
 
 def test_a_run_is_not_copied():
-    run, _ = started()
+    run, _ = start_run()
     for copied in (copy.copy, copy.deepcopy, pickle.dumps):
         assert_refused("DP914", copied, run)

@@ -17,10 +17,10 @@ from torch.nn.functional import cross_entropy
 
 from discreet.errors import RefusedTraining
 from discreet.learn.torch import Adaptive, private
-from discreet.learn.torch.batches import Drawn, Loaded
+from discreet.learn.torch.batches import DrawnBatches, LoaderBatches
 from discreet.learn.torch.snapshot import Snapshot
 from discreet.testing import seeded
-from tests.learn.torch.reference import data, loop, small, started
+from tests.learn.torch.reference import data, loop, small, start_run
 
 # --- models that write --------------------------------------------------------------------------------------------
 
@@ -116,7 +116,7 @@ def test_a_model_that_keeps_what_it_saw_is_refused_and_keeps_nothing(way, exact)
     SEEN.clear()
     model = Writer(way)
     before = contents(model)
-    run, optimizer = started(model, exact=exact)
+    run, optimizer = start_run(model, exact=exact)
     with pytest.raises(RefusedTraining) as refusal:
         loop(run, optimizer)
     run.close()
@@ -138,7 +138,7 @@ def test_what_made_up_records_do_not_show_is_seen_at_the_batch_that_does_it(way)
     model = Late(way)
     model.armed = False
     x, y = data()
-    run, optimizer = started(model, (x + 1000, y), steps=4)
+    run, optimizer = start_run(model, (x + 1000, y), steps=4)
 
     def late(a, b):
         model.armed = run.steps == 1
@@ -154,7 +154,7 @@ def test_what_made_up_records_do_not_show_is_seen_at_the_batch_that_does_it(way)
 
 
 def test_a_loop_that_writes_into_the_model_is_refused_before_the_step():
-    run, _ = started()
+    run, _ = start_run()
     x, y = next(iter(run))
     losses = cross_entropy(run.model(x), y, reduction="none")
     with torch.no_grad():
@@ -190,7 +190,7 @@ class Harmless(nn.Module):
 @pytest.mark.parametrize("kind", ["counter", "cache by shape", "momentum encoder"])
 def test_a_model_that_writes_what_is_public_is_not_refused(kind):
     model = Harmless(kind)
-    run, optimizer = started(model, steps=3)
+    run, optimizer = start_run(model, steps=3)
     loop(run, optimizer)
     assert run.steps == 3
     assert run.tested
@@ -198,10 +198,10 @@ def test_a_model_that_writes_what_is_public_is_not_refused(kind):
 
 
 def test_the_number_of_micro_batches_is_not_counted_by_the_model():
-    run, optimizer = started(Harmless("counter"), physical=2)
+    run, optimizer = start_run(Harmless("counter"), physical=2)
     with pytest.raises(RefusedTraining, match="micro-batch"):
         loop(run, optimizer)
-    run, optimizer = started(Harmless("cache by shape"), physical=2)
+    run, optimizer = start_run(Harmless("cache by shape"), physical=2)
     loop(run, optimizer)
 
 
@@ -211,19 +211,27 @@ def test_a_snapshot_sees_what_was_written_and_takes_it_out(kind):
     model.own = torch.Generator().manual_seed(1)
     model.dice, model.rng = random.Random(1), np.random.default_rng(1)
     before = getattr(Snapshot, kind)(model)
-    assert before.changed() == set()
+    assert before.changed_names() == set()
     model.history.append(1)
     model.table["a"] = 1
     model.meter.values.append(2)
     torch.rand(1, generator=model.own), model.dice.random(), model.rng.random()
     with torch.no_grad():
         model.centre += 1
-    assert before.changed() == {"history.0", "table.a", "meter.values.0", "own", "dice", "rng", "centre"}
+    assert before.changed_names() == {
+        "history.0",
+        "table.a",
+        "meter.values.0",
+        "own",
+        "dice",
+        "rng",
+        "centre",
+    }
     before.undo()
     assert (model.history, model.table, len(model.meter.values)) == ([], {}, 0)
     assert torch.equal(model.own.get_state(), torch.Generator().manual_seed(1).get_state())
     assert model.centre.isnan().all() if kind != "copies" else not model.centre.any()
-    assert kind == "marks" or "codebook" not in before.changed()
+    assert kind == "marks" or "codebook" not in before.changed_names()
 
 
 # --- all that can be reached --------------------------------------------------------------------------------------
@@ -240,7 +248,11 @@ def reachable(root):
     found, todo, seen = {}, [("", root)], set()
     while todo:
         path, thing = todo.pop()
-        if isinstance(thing, Drawn | Loaded) or callable(getattr(thing, "__next__", None)) or NUMBERED(path):
+        if (
+            isinstance(thing, DrawnBatches | LoaderBatches)
+            or callable(getattr(thing, "__next__", None))
+            or NUMBERED(path)
+        ):
             continue
         if isinstance(thing, torch.Tensor | np.ndarray | int | float | str | bytes | type(None)):
             found[path] = thing
@@ -343,7 +355,7 @@ def test_the_property_sees_a_sum_that_is_kept(monkeypatch):
 def test_no_sum_without_noise_is_left_behind(exact):
     """Neither after a release nor after a loop that was left in the middle."""
     for left in ("after the step", "before the step"):
-        run, optimizer = started(exact=exact, clip=1.0, noise=1.0)
+        run, optimizer = start_run(exact=exact, clip=1.0, noise=1.0)
         for x, y in run:
             run.backward(cross_entropy(run.model(x), y, reduction="none"))
             if left == "before the step":
@@ -374,25 +386,25 @@ def test_averages_of_gradients_without_noise_are_refused(kind):
     cross_entropy(model(x), y).backward()
     optimizer.step()
     with pytest.raises(RefusedTraining) as refusal:
-        started(model, optimizer=optimizer)
+        start_run(model, optimizer=optimizer)
     assert refusal.value.code == "DP916"
-    started(model, optimizer=OPTIMIZERS[kind](model.parameters()))[0].close()
+    start_run(model, optimizer=OPTIMIZERS[kind](model.parameters()))[0].close()
 
 
 @pytest.mark.parametrize("kind", OPTIMIZERS)
 def test_averages_that_a_run_made_are_not(kind):
     model = small()
     optimizer = OPTIMIZERS[kind](model.parameters())
-    run, _ = started(model, optimizer=optimizer, steps=2)
+    run, _ = start_run(model, optimizer=optimizer, steps=2)
     loop(run, optimizer)
     state = run.state_dict()
     run.close()
-    started(model, optimizer=optimizer)[0].close()
+    start_run(model, optimizer=optimizer)[0].close()
     resumed = OPTIMIZERS[kind](model.parameters())
     resumed.load_state_dict(optimizer.state_dict())
-    started(model, optimizer=resumed, steps=5, resume=state)[0].close()
+    start_run(model, optimizer=resumed, steps=5, resume=state)[0].close()
     x, y = data()
     cross_entropy(model(x), y).backward()
     optimizer.step()
     with pytest.raises(RefusedTraining):
-        started(model, optimizer=optimizer)
+        start_run(model, optimizer=optimizer)

@@ -8,7 +8,8 @@ import torch
 from torch.nn.functional import conv2d
 
 from discreet.learn.torch import windows
-from discreet.learn.torch.rules.convolution import Patched, _window
+from discreet.learn.torch.pieces.patches import PatchProducts
+from discreet.learn.torch.rules.convolution import _window
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 
@@ -50,7 +51,7 @@ def test_gradients_are_those_of_autograd(kind, layer):
 @LAYERS
 def test_norms_are_those_of_autograd_and_the_clip_holds(layer):
     x, g, window, wanted = example(layer)
-    measure, norms = Patched(x, g, window).measure(), wanted.flatten(1).norm(dim=1)
+    measure, norms = PatchProducts(x, g, window).measure(), wanted.flatten(1).norm(dim=1)
     torch.testing.assert_close(measure.rooted.double(), norms, rtol=4e-3, atol=0.0)
     assert (measure.rooted + measure.unit * measure.masses >= norms).all()
 

@@ -6,10 +6,10 @@
 
 **Guarantee.** None of its own: it sees released gradients and a public variance, so it is post-processing and costs nothing.
 
-Why it helps: a released gradient is g + N(0, Φ) in each coordinate, so E[g̃²] = g² + Φ exactly; with much noise Φ hides g², and
+Why it helps: a released gradient is g + N(0, Φ) in each coordinate, so E[g̃²] = g² + Φ exactly. With much noise Φ hides g², and
 plain Adam takes steps of the same length everywhere. Here the step is m̂/√max(v̂ − Φ̂, floor), where Φ̂ averages Φ as v̂
 averages g̃², so that it is right also when an adaptive clipping norm changes Φ. The floor is (share of the noise)².
-Whether it is better than Adam depends on the task; measure it.
+Whether it is better than Adam depends on the task.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from typing import Any
 
 import torch
 from torch.optim import Optimizer
+from torch.optim.optimizer import ParamsT
 
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.learn.arguments import checked_class
+from discreet.learn.torch import internals
 from discreet.learn.torch.noise import Number
 
 __all__ = ["CorrectedAdam"]
@@ -30,16 +32,24 @@ __all__ = ["CorrectedAdam"]
 
 @checked_class
 class CorrectedAdam(Optimizer):
-    """Adam, with decoupled weight decay, whose second moment is corrected for noise of a known variance.
+    """Adam with decoupled weight decay, whose second moment is corrected for noise of a known variance.
 
-    `noise_variance` is set by the run before every step; while it is 0 this is AdamW with `floor` in place of its ε.
+    **Guarantee.** None of its own. It sees released gradients and a public variance, so it is post-processing and costs nothing.
+    The run sets `noise_variance` before every step; while it is 0 this is AdamW with `floor` in place of its ε.
+
+    >>> weight = torch.nn.Parameter(torch.ones(2))
+    >>> optimizer = CorrectedAdam([weight], lr=0.1)
+    >>> weight.grad = torch.tensor([1.0, -1.0])
+    >>> _ = optimizer.step()
+    >>> weight.detach().round(decimals=3).tolist()
+    [0.9, 1.1]
     """
 
     noise_variance: Number = 0.0
 
     def __init__(
         self,
-        params: Any,
+        params: ParamsT,
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         *,
@@ -51,7 +61,7 @@ class CorrectedAdam(Optimizer):
             raise BadParameter(
                 "DP104",
                 "betas must be two numbers.",
-                why="they are the shares that the first and the second moment keep.",
+                why="they say how much of the first and of the second moment each step keeps.",
                 fix="betas=(0.9, 0.999)",
             )
         for beta in betas:
@@ -65,17 +75,18 @@ class CorrectedAdam(Optimizer):
         }
         try:
             super().__init__(params, settings)
-        except (TypeError, ValueError):  # what torch says of them; nothing has been trained
+        # Nothing has been trained, so the words of torch reveal nothing; ours say what to do.
+        except (TypeError, ValueError):
             raise BadParameter(
                 "DP104",
                 "params must be parameters of a model, or groups of them.",
-                why="the optimizer moves parameters that gradients are computed for.",
+                why="an optimizer moves the parameters that it is given.",
                 fix="CorrectedAdam(model.parameters(), lr=1e-3)",
             ) from None
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> float | None:  # type: ignore[override]
-        """One step, for all parameters at once."""
+        """Take one step for all parameters."""
         loss = None if closure is None else closure()
         for group in self.param_groups:
             held = [parameter for parameter in group["params"] if parameter.grad is not None]
@@ -88,20 +99,20 @@ class CorrectedAdam(Optimizer):
         group["taken"] = group.get("taken", 0) + 1
         group["variance"] = second * group.get("variance", 0.0) + (1 - second) * self.noise_variance
         gradients = [parameter.grad for parameter in held]
-        means = [self._kept(parameter, "mean") for parameter in held]
-        squares = [self._kept(parameter, "square") for parameter in held]
-        torch._foreach_lerp_(means, gradients, 1 - first)
-        torch._foreach_mul_(squares, second)
-        torch._foreach_addcmul_(squares, gradients, gradients, 1 - second)
+        means = [self._average(parameter, "mean") for parameter in held]
+        squares = [self._average(parameter, "square") for parameter in held]
+        internals.lerp_each_(means, gradients, 1 - first)
+        internals.multiply_each_(squares, second)
+        internals.addcmul_each_(squares, gradients, gradients, 1 - second)
         whole = 1 - second ** group["taken"]
         noise = group["variance"] / whole
         floor = noise * group["share"] ** 2 + group["floor"]
         lengths = [(square / whole - noise).clamp_(min=floor).sqrt_() for square in squares]
         if group["weight_decay"]:
-            torch._foreach_mul_(held, 1 - group["lr"] * group["weight_decay"])
-        torch._foreach_addcdiv_(held, means, lengths, -group["lr"] / (1 - first ** group["taken"]))
+            internals.multiply_each_(held, 1 - group["lr"] * group["weight_decay"])
+        internals.addcdiv_each_(held, means, lengths, -group["lr"] / (1 - first ** group["taken"]))
 
-    def _kept(self, parameter: Any, name: str) -> Any:
+    def _average(self, parameter: Any, name: str) -> Any:
         state = self.state[parameter]
         if name not in state:
             state[name] = torch.zeros_like(parameter)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A clipping norm that follows a quantile of the norms, learned from a noisy count in every step (Andrew et al. 2021).
+"""A clipping norm that follows a quantile of the gradients' norms, from a noisy count in every step (Andrew et al. 2021).
 
     private(model, optimizer, data, …, clip=1.0, adaptive=Adaptive(quantile=0.5))
 
-**Guarantee.** A step that releases the noisy sum *and* the noisy count has exactly the guarantee that the plan states, with
-noise z, because the noise on the sum is raised to z_Δ = (z⁻² − (2σ)⁻²)^(−1/2), σ being that on the count.
+**Guarantee.** A step that releases the noisy sum *and* the noisy count has exactly the guarantee of the plan with noise z,
+because the noise on the sum is raised to z_Δ = (z⁻² − (2σ)⁻²)^(−1/2), where σ is the noise on the count.
 
 Why it holds: both are sums over the same sample, so together they are one Gaussian mechanism. A record adds a gradient of
 norm at most C and ±½ to the count of norms below C, less half of the records. In units of the noise that is a vector of
@@ -12,7 +12,7 @@ squared length at most 1/z_Δ² + 1/(2σ)² = 1/z². If a record is replaced, bo
 noisy count (post-processing) and of the public batch size; it never sees how large the batch was. The count is of
 half records, so twice it is whole, and its noise is drawn exactly.
 
-What would break it: a norm that is read off the gradients in another way.
+What would break it: computing the clipping norm from the gradients in another way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import torch
 
@@ -32,19 +31,24 @@ from discreet.noise.integer import rounded_gaussian
 
 __all__ = ["Adaptive"]
 
-_MOST = 2.0**40  # above it squares of norms leave the range of float32
-_UP = 1 + 1e-12  # covers the rounding of the square root
+#: Above this, squares of norms leave the range of float32.
+_MOST = 2.0**40
+#: Covers the rounding of the square root.
+_UP = 1 + 1e-12
 
 
 @checked_class
 @dataclass(frozen=True)
 class Adaptive:
-    """How the clipping norm moves: towards the norm that a share `quantile` of the gradients stay below.
+    """How the clipping norm moves: towards the norm that the share `quantile` of the gradients stays below.
 
-    `noise` is the standard deviation on the count, in records; by default a twentieth of the batch, and at least twice the
-    noise multiplier, so that it takes little from the sum. `rate` is how fast the norm moves, `least` its floor.
+    `noise` is the standard deviation of the noise on the count, in records. The default is a twentieth of the batch, and at least
+    twice the noise multiplier, so that the count costs the sum little. `rate` is how fast the norm moves, `least` its floor.
 
-    >>> round(Adaptive().split(1.0, batch=512), 4)
+    **Guarantee.** The noisy sum and the noisy count together have the guarantee of the plan. Why it holds, and what would break it:
+    see the head of `adaptive.py`.
+
+    >>> round(Adaptive().sum_noise(1.0, batch=512), 4)
     1.0002
     """
 
@@ -60,27 +64,28 @@ class Adaptive:
         if self.noise is not None:
             check.moderate(noise=self.noise)
 
-    def spread(self, noise: float, batch: int) -> float:
-        """σ, the noise on the count."""
+    def count_noise(self, noise: float, batch: int) -> float:
+        """σ, the standard deviation of the noise on the count."""
         return self.noise if self.noise is not None else max(batch / 20, 2 * noise)
 
-    def split(self, noise: float, batch: int) -> float:
-        """z_Δ, the noise on the sum, rounded up."""
-        rest = 1 / Fraction(noise) ** 2 - 1 / (2 * Fraction(self.spread(noise, batch))) ** 2
+    def sum_noise(self, noise: float, batch: int) -> float:
+        """z_Δ, the noise on the sum in clipping norms, rounded up."""
+        rest = 1 / Fraction(noise) ** 2 - 1 / (2 * Fraction(self.count_noise(noise, batch))) ** 2
         if rest > 0:
             return float(math.sqrt(1 / rest)) * _UP
         raise BadParameter(
             "DP107",
-            "the noise on the count is too small: it would take the whole guarantee.",
-            why="what the count reveals must be paid for by more noise on the gradients, and nothing is left for these.",
+            "the noise on the count is too small: the count alone would use up the whole guarantee.",
+            why="what the count reveals is paid for by more noise on the gradients, and no noise is enough here.",
             fix="Adaptive()   or  Adaptive(noise=batch / 20)",
         )
 
-    def next(self, clip: Number, twice: Any, *, noise: float, batch: int) -> Number:
-        """The norm for the next step. `twice` is 2·(records below the norm) − records; a tensor is not waited for."""
-        drawn = rounded_gaussian(2 * Fraction(self.spread(noise, batch)))
+    def next_clip(self, clip: Number, twice: int | torch.Tensor, *, noise: float, batch: int) -> Number:
+        """The clipping norm of the next step. `twice` is 2·(records below the norm) − records; no tensor is waited for."""
+        drawn = rounded_gaussian(2 * Fraction(self.count_noise(noise, batch)))
         share = (twice + drawn) / (2 * batch) + 0.5
         if not isinstance(clip, torch.Tensor):
-            grown = min(80.0, -self.rate * (float(share) - self.quantile))  # e^80 is past every clip there is
-            return min(_MOST, max(self.least, clip * math.exp(grown)))
+            # e^80 is past every clipping norm there is.
+            exponent = min(80.0, -self.rate * (float(share) - self.quantile))
+            return min(_MOST, max(self.least, clip * math.exp(exponent)))
         return torch.clamp(clip * torch.exp(-self.rate * (share - self.quantile)), min=self.least, max=_MOST)

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noise that later steps partly take back, and batches that go round groups of records, so that this costs nothing.
+"""Noise that later steps partly take back, and batches that take groups of records in turn, so that this costs nothing.
 
     cycle = Cycle(bands=8, records=60_000)
     noise = BandedNoise(cycle)
-    cycle.kept(places)                              # of a Poisson batch, the places whose group's turn it is
-    noise.add_(buffer, scales, divide=256.0)        # as Noise.add_; then it is the next group's turn
+    cycle.select(places)                            # of a Poisson batch, the places whose group's turn it is
+    noise.add_(buffer, scales, divide=256.0)        # as StepNoise.add_; then it is the next group's turn
 
 **Guarantee.** A record belongs to one of `bands` groups, by a coin of its own that is never shown, and only every `bands`-th
 release sees it. Release t is R_t·γ/divide, where R_t = K_t + W_t, K_t = round(S/γ) and
 W_t = round((Z_t − c_1·W_{t−1} − … − c_{b−1}·W_{t−b+1})/c_0), with the coefficients of `bands.factor` and fresh normals Z_t of the
-spread that `noise.scales_for` states. A run of T steps reveals no more than ⌈T/b⌉ Poisson steps with independent noise.
+spread that `noise.scales_for` gives. A run of T steps reveals no more than ⌈T/b⌉ Poisson steps with independent noise.
 
 Why it holds: `banded.proof.md`. In short: R_t is a function of R_{t−1}, R_{t−2}, … and of c_0·K_t + … + c_{b−1}·K_{t−b+1} + Z_t; a record
 moves b of these sums in a row, together by the norm of one column, and by its next turn the last turn is over. K_t is whole,
 so rounding W_t is rounding the ideal output, and earlier W go into it as they were rounded: no rounding is left over. That
 rounding S moves neighbours apart by √d·γ is in the spread, as in `noise`.
 
-What would break it: a group that has two turns less than `bands` releases apart; noise that another step's noise does not know
-of; showing the groups or W. So turns are counted here, by the noise itself, and a release that was interrupted, or has another scale
-than the first, is refused from then on. The W of the last b − 1 steps are kept, eight bytes for each number of the sums, and
-never stored; a run with bands is not resumed.
+What would break it: a group that has two turns less than `bands` releases apart; noise that the noise of another step does not
+take into account; showing the groups or W. So the noise itself counts the turns, and after a release that was interrupted, or has
+another scale than the first, every release is refused. The W of the last b − 1 steps are kept in memory, eight bytes for each
+number of the sums, and never stored; a run with bands cannot be resumed.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ import torch
 
 from discreet.errors import RefusedTraining
 from discreet.learn.torch.bands import factor
-from discreet.learn.torch.noise import Noise, Scales
+from discreet.learn.torch.noise import GridScales, StepNoise
 from discreet.learn.torch.sampler import Places
 from discreet.noise.integer import uniform
 
 __all__ = ["BandedNoise", "Cycle"]
 
-_STANDARD = Scales(1.0, math.ldexp(1.0, 49), math.ldexp(1.0, -49))  # as many bits as a double has, below 16
+#: As many bits as a double has, below 16.
+_STANDARD = GridScales(1.0, math.ldexp(1.0, 49), math.ldexp(1.0, -49))
 
 
 class Cycle:
@@ -46,8 +47,8 @@ class Cycle:
         self.bands, self.turn = bands, 0
         self._groups: Places = uniform(bands, records)
 
-    def kept(self, places: Places) -> Places:
-        """Those of the places that belong to the group whose turn it is."""
+    def select(self, places: Places) -> Places:
+        """The places that belong to the group whose turn it is."""
         ours: Places = places[self._groups[places] == self.turn % self.bands]
         return ours
 
@@ -61,7 +62,7 @@ class _Past:
         self.noises = torch.zeros(lags, buffer.numel(), dtype=torch.float64, device=device)
 
 
-class BandedNoise(Noise):
+class BandedNoise(StepNoise):
     """The correlated noise of one run. The first part that it sees begins each turn."""
 
     def __init__(self, cycle: Cycle) -> None:
@@ -69,9 +70,9 @@ class BandedNoise(Noise):
         self._cycle = cycle
         self._first, *self._rest = (float(c) for c in factor(cycle.bands))
         self._pasts: dict[int, _Past] = {}
-        self._scales: Scales | None = None
+        self._scales: GridScales | None = None
 
-    def add_(self, buffer: torch.Tensor, scales: Scales, *, divide: float, part: int = 0) -> None:
+    def add_(self, buffer: torch.Tensor, scales: GridScales, *, divide: float, part: int = 0) -> None:
         """Noise on a flat buffer, in place, that knows the noises that this part had before."""
         past = self._begin(part, buffer, scales)
         noises = past.noises
@@ -90,7 +91,7 @@ class BandedNoise(Noise):
             noises[past.turn % lags].copy_(noise)
         past.turn += 1
 
-    def _begin(self, part: int, buffer: torch.Tensor, scales: Scales) -> _Past:
+    def _begin(self, part: int, buffer: torch.Tensor, scales: GridScales) -> _Past:
         """The past of a part, if it is whole: every release before this one was finished, on the same grid."""
         if part not in self._pasts:
             self._pasts[part] = _Past(buffer, self._cycle.bands - 1)
@@ -103,7 +104,7 @@ class BandedNoise(Noise):
             raise RefusedTraining(
                 "DP911",
                 "a release was interrupted, or the clipping norm was changed, in a run with bands.",
-                why="every noise takes back a part of those before it, and the promise is about all of them together.",
+                why="every step takes back a part of earlier noise, and the guarantee is about all steps together.",
                 fix="private(…, bands=8)   begins a new run",
                 spent="what the steps before it cost",
             )

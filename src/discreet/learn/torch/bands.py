@@ -12,7 +12,7 @@ normals Z: part of what a step adds the next steps take back.
 Why it holds: c_k is C(2k, k)/4^k, which are the coefficients of the square root of the matrix of prefix sums, cut off and
 divided by their norm, and by 2**-40 less than that, which is far beyond what six operations on doubles can be off by. The last
 columns are cut by the end of the run, so they are shorter. That these coefficients are good ones is not needed: they decide
-the error, and `banded.proof.md` uses the promise only.
+the error, and `banded.proof.md` uses only the guarantee above.
 """
 
 from __future__ import annotations

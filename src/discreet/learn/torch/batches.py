@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches as a loop sees them: one after the other, in micro-batches if they are too large for the memory.
 
-A batch is never made smaller than it was drawn: leaving records out would change what was promised. One without records
+A batch is never made smaller than it was drawn: leaving records out would change the guarantee. A batch without records
 is shown as one blank of weight zero, so that the loop runs and the step is noise alone.
 """
 
@@ -19,11 +19,11 @@ from discreet.errors import RefusedTraining
 from discreet.learn.torch.banded import Cycle
 from discreet.learn.torch.canaries import Canaries
 from discreet.learn.torch.generators import secret_workers
-from discreet.learn.torch.plan import Plan
+from discreet.learn.torch.plan import TrainingPlan
 from discreet.learn.torch.records import Records, refuse_mixing
 from discreet.learn.torch.sampler import Places, draw
 
-__all__ = ["Batch", "Batches", "Drawn", "Loaded"]
+__all__ = ["Batch", "Batches", "DrawnBatches", "LoaderBatches"]
 
 _NONE: Places = np.empty(0, np.int64)
 
@@ -37,11 +37,12 @@ class Batch:
     first: bool = True
     last: bool = True
     blank: bool = False
-    places: Places = field(default_factory=lambda: _NONE)  # canaries are those from `population` on
+    #: Places from `population` on are canaries.
+    places: Places = field(default_factory=lambda: _NONE)
     population: int = 0
 
     def without_records(self) -> Batch:
-        """What is left of a batch when it was released: its place in the loop."""
+        """What remains of a batch that was released: its place in the loop."""
         return Batch(None, 0, self.first, self.last)
 
 
@@ -53,16 +54,16 @@ class Batches(Protocol):
         ...
 
     def rounds(self, steps: int) -> int:
-        """How many rounds of the plan so many steps were."""
+        """How many rounds of the plan the first `steps` steps were."""
         ...
 
 
-class Drawn:
+class DrawnBatches:
     """Batches that are drawn here, in secret."""
 
     def __init__(
         self,
-        plan: Plan,
+        plan: TrainingPlan,
         records: Records,
         physical: int | None,
         canaries: Canaries | None,
@@ -76,9 +77,9 @@ class Drawn:
         more = self._canaries.count if self._canaries is not None else 0
         places = draw(self._plan, population + more)
         if self._cycle is not None:
-            places = self._cycle.kept(places)
+            places = self._cycle.select(places)
         if self._canaries is not None:
-            places = self._canaries.kept(places, population)
+            places = self._canaries.select_included(places, population)
         size = self._physical or max(1, places.size)
         starts = range(0, max(1, places.size), size)
         for start in starts:
@@ -88,9 +89,8 @@ class Drawn:
 
     def _batch(self, part: Places, population: int, *, first: bool, last: bool) -> Batch:
         real = part[part < population]
-        blanks = max(
-            1 - real.size, part.size - real.size
-        )  # one for each canary, and one if there is nothing else
+        # One for each canary, and one if there is nothing else.
+        blanks = max(1 - real.size, part.size - real.size)
         shown = self._records.batch(real, blanks)
         return Batch(shown, real.size + blanks, first, last, part.size == 0, part, population)
 
@@ -98,10 +98,10 @@ class Drawn:
         return self._plan.rounds_of(steps)
 
 
-class Loaded:
-    """Batches of a loader that somebody else made. An epoch that was begun is paid for."""
+class LoaderBatches:
+    """Batches of a loader. An epoch that was begun is paid for."""
 
-    def __init__(self, plan: Plan, loader: DataLoader[Any]) -> None:
+    def __init__(self, plan: TrainingPlan, loader: DataLoader[Any]) -> None:
         self._plan, self._loader = plan, loader
         self._epoch: Iterator[Any] = iter(())
         self._begun = 0
@@ -110,7 +110,7 @@ class Loaded:
         shown = next(self._epoch, None)
         if shown is None:
             if self._begun == self._plan.rounds:
-                raise _short()
+                raise _short_loader_error()
             if not self._begun:
                 self._try_collate()
             self._begun, self._epoch = self._begun + 1, secret_workers(self._loader)
@@ -118,7 +118,7 @@ class Loaded:
         yield Batch(shown, _rows(shown))
 
     def _try_collate(self) -> None:
-        """Not with workers: what a data set opens to be read belongs to them."""
+        """Try how the loader collates. Not with workers, because files that a data set opens belong to them."""
         records: Any = self._loader.dataset
         if not self._loader.num_workers and len(records) > 1:
             refuse_mixing(self._loader.collate_fn, [records[place] for place in range(min(3, len(records)))])
@@ -135,11 +135,11 @@ def _rows(shown: Any) -> int:
     return next((rows for rows in map(_rows, parts) if rows), 0)
 
 
-def _short() -> RefusedTraining:
+def _short_loader_error() -> RefusedTraining:
     return RefusedTraining(
         "DP913",
         "the loader gave fewer batches than its length says.",
-        why="another epoch was not planned, and every epoch that is begun costs.",
+        why="another epoch was not planned, and every epoch costs privacy.",
         fix="private(model, optimizer, loader.dataset, …)",
         spent="what the epochs before it cost",
     )

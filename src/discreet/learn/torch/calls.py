@@ -13,7 +13,8 @@ from typing import Any
 
 from torch import Tensor
 from torch.nn import Module, ModuleDict
-from torch.utils._pytree import tree_leaves
+
+from discreet.learn.torch import internals
 
 __all__ = ["Calls", "Hook", "rows_of"]
 
@@ -49,8 +50,8 @@ class Calls:
             return
         for part in model.values() if type(model) is ModuleDict else (model,):
             self._handles += [
-                part.register_forward_pre_hook(Hook(self._entered), with_kwargs=True),
-                part.register_forward_hook(Hook(self._left), always_call=True),
+                part.register_forward_pre_hook(Hook(self._enter), with_kwargs=True),
+                part.register_forward_hook(Hook(self._leave), always_call=True),
             ]
 
     def close(self) -> None:
@@ -58,11 +59,11 @@ class Calls:
             handle.remove()
         self._handles, self._outer, self.rows = [], [], 0
 
-    def _entered(self, model: Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+    def _enter(self, model: Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
         self._outer.append(self.rows)
         self.rows = rows_of((*given, *named.values()))
 
-    def _left(self, *given: Any) -> None:
+    def _leave(self, *given: Any) -> None:
         self.rows = self._outer.pop() if self._outer else 0
 
 
@@ -70,6 +71,6 @@ def rows_of(given: Iterable[Any]) -> int:
     """The length of the first axis of all tensors in what a model is called with, if it is the same."""
     leaves = list(given)
     if not all(type(leaf) is Tensor for leaf in leaves):
-        leaves = [leaf for leaf in tree_leaves(leaves) if isinstance(leaf, Tensor)]
+        leaves = [leaf for leaf in internals.tree_leaves(leaves) if isinstance(leaf, Tensor)]
     lengths = {int(tensor.shape[0]) if tensor.dim() else 0 for tensor in leaves}
     return lengths.pop() if len(lengths) == 1 else 0

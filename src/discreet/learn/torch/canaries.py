@@ -3,12 +3,12 @@
 
     run = private(model, optimizer, data, …, canaries=1000)
     …                                                                 # the loop as always
-    dp.audit.one_run(run.canaries.included, run.canaries.scores, delta=1e-5).refutes(run.privacy)
+    dp.audit.one_run(run.canaries.included, run.canaries.scores, delta=1e-5).refutes(run.guarantee)
 
 Canary j has a gradient along a direction of its own, much longer than the clipping norm, in a parameter that is watched
 like all others and that no optimizer moves. It is drawn into batches, clipped, summed, and hidden by noise as a record is;
-its score is the sum of the released gradients along its direction. If the run keeps its promise the scores say little
-about which coins came up heads, and `audit.one_run` says how little. What it catches: noise that is missing or too small,
+its score is the sum of the released gradients along its direction. If the guarantee of the run holds, the scores say little
+about which coins came up heads, and `audit.one_run` says how little. What it finds: noise that is missing or too small,
 a divisor that takes noise away, gradients that are clipped after they were averaged, a batch that is drawn too often.
 
 Canaries use fresh coins and no record, so the audit costs no privacy; but they take a part of every batch.
@@ -32,12 +32,21 @@ from discreet.noise.source import current
 
 __all__ = ["Canaries"]
 
-_LONG = 1000.0  # the norm of a canary's gradient, in clipping norms
+#: The norm of the gradient of a canary, in clipping norms.
+_LONG = 1000.0
 
 
 @checked_class
 class Canaries(Module):
-    """So many canaries. `included` are the coins; `scores` what the run has shown of each so far."""
+    """Made-up records that audit a run. `included` are their coins, `scores` what the run has revealed of each so far.
+
+    **Guarantee.** Canaries use fresh coins and no record, so the audit costs no privacy. What would break it: showing
+    `included` while others may still rely on the canaries.
+
+    >>> canaries = Canaries(count=4, clip=1.0, device=torch.device("cpu"))
+    >>> canaries.included.shape, canaries.scores.tolist()
+    ((4,), [0.0, 0.0, 0.0, 0.0])
+    """
 
     def __init__(self, count: int, clip: float, device: torch.device) -> None:
         super().__init__()
@@ -53,13 +62,13 @@ class Canaries(Module):
         """For each canary, how far the released gradients went along its direction."""
         return self._seen.cpu().numpy().copy()
 
-    def kept(self, places: Places, records: int) -> Places:
-        """The places without those of canaries that are not in the data."""
+    def select_included(self, places: Places, records: int) -> Places:
+        """The places without canaries that are not in the data."""
         ours = places >= records
         return places[~ours | self.included[np.where(ours, places - records, 0)]]
 
     def losses(self, losses: Tensor, places: Places, records: int) -> Tensor:
-        """The losses of the records; a canary, which has a blank for a record, gets its own instead."""
+        """The losses of the records. A canary, whose record is a blank, gets a loss of its own instead."""
         if places.size == 0:
             return losses
         ours = torch.from_numpy(places >= records).to(losses.device, non_blocking=True)
@@ -69,18 +78,18 @@ class Canaries(Module):
         return torch.where(ours, -long, losses)
 
     def note(self) -> None:
-        """Remember what the last release shows of each. A canary's loss falls along its direction, hence the sign."""
+        """Add what the last release reveals of each canary. Its loss falls along its direction, hence the sign."""
         gradient: Any = self.weight.grad
         self._seen -= gradient[: self.count, 0].double()
 
 
 def _device(device: Any) -> torch.device:
-    """A device of torch, by itself or by its name."""
+    """A device of torch, or a refusal."""
     if isinstance(device, torch.device):
         return device
     raise BadParameter(
         "DP104",
         "device must be a torch.device.",
-        why="canaries lie where the parameters of the model do.",
+        why="canaries are on the device of the model.",
         fix='device=torch.device("cpu")',
     )

@@ -1,35 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run leaves in a checkpoint, and what a run that is resumed makes of it.
+"""What a run stores in a checkpoint, and how a run is resumed from one.
 
-**Guarantee.** A resumed run goes on counting: its `privacy` is the sum of what was run before and of what it runs, whatever the
-parameters were then and are now. If that would exceed the (ε, δ) that was asked for, it is refused before it starts. The key of the
-noise is not in a checkpoint, and every process has its own.
+**Guarantee.** A resumed run goes on counting: its `guarantee` is the sum of what was run before and of what it runs, whatever the
+parameters were then and are now. If that would exceed the (ε, δ) that was asked for, the run is refused before it starts. The key
+of the noise is not in a checkpoint; every process has its own.
 
-What would break it: two runs that are resumed from one checkpoint and both shown: each counts itself and what was before, and
-what both reveal is the sum of both. With `session=` what is left to run is charged anew, so there it is paid for.
+What would break it: two runs that are resumed from one checkpoint and are both shown. Each counts itself and what was run before,
+but together they reveal the sum of both. A `session` is charged anew for the remaining steps, so with a session both are paid for.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from discreet.errors import DiscreetError, RefusedTraining
-from discreet.learn.torch.plan import Plan
+from discreet.learn.torch.plan import TrainingPlan
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.wire import from_json
 
-if TYPE_CHECKING:
-    from discreet.learn.torch.run import Run
-
-__all__ = ["Past", "past_of", "rest_of", "state_of"]
+__all__ = ["Past", "past_of", "remaining_plan", "state_of"]
 
 _VERSION = 1
 
 
 @dataclass(frozen=True)
 class Past:
-    """What was done before."""
+    """What was run before a checkpoint."""
 
     steps: int = 0
     guarantee: Guarantee | None = None
@@ -37,59 +34,61 @@ class Past:
     bands: int = 1
 
 
-def state_of(run: Run) -> dict[str, Any]:
-    """Plain numbers and words, which `torch.save` and JSON can hold."""
-    spent = run.privacy
+def state_of(*, steps: int, spent: Guarantee | None, clip: float, plan: TrainingPlan) -> dict[str, Any]:
+    """The state of a run as plain numbers and words, which `torch.save` and JSON can hold."""
     return {
         "discreet": _VERSION,
-        "steps": run.past.steps + run.steps,
+        "steps": steps,
         "guarantee": None if spent is None else spent.to_json(),
-        "clip": float(run.clip),
-        "plan": asdict(run.plan),
+        "clip": clip,
+        "plan": asdict(plan),
     }
 
 
-def past_of(state: Any) -> Past:
-    """What a checkpoint says of the past; of none, that there was none."""
+def past_of(state: object) -> Past:
+    """What was run before, by a checkpoint; without a checkpoint, nothing."""
     if state is None:
         return Past()
     try:
         if not isinstance(state, dict) or state["discreet"] != _VERSION:
             raise KeyError
-        told, bands = state["guarantee"], dict(state["plan"]).get("bands", 1)
-        spent = None if told is None else from_json(told)
+        wire, bands = state["guarantee"], dict(state["plan"]).get("bands", 1)
+        spent = None if wire is None else from_json(wire)
         return Past(int(state["steps"]), spent, float(state["clip"]), int(bands))
     except (KeyError, TypeError, ValueError, OverflowError, DiscreetError):
-        raise _unfit("this is not what run.state_dict() returned.", "resume=torch.load(path)") from None
+        raise _unfit_error(
+            "resume is not what run.state_dict() returned.", "resume=torch.load(path)"
+        ) from None
 
 
-def rest_of(plan: Plan, past: Past, target: Guarantee | None) -> Plan:
-    """The plan for the steps that are left, if what was run before leaves room for them."""
+def remaining_plan(plan: TrainingPlan, past: Past, target: Guarantee | None) -> TrainingPlan:
+    """The plan for the remaining steps, if what was run before leaves room for them."""
     if past.steps == 0:
         return plan
     if plan.bands > 1 or past.bands > 1:
-        raise _unfit(
-            "a run with bands is not resumed: its noise goes on from noise that is never stored.",
+        raise _unfit_error(
+            "a run with bands cannot be resumed: its noise depends on earlier noise, which is never stored.",
             "bands=1 in both runs, or a new run without resume=",
         )
     if past.steps >= plan.steps:
-        raise _unfit(
-            "all steps of this run were taken before.", "epochs=20   plans a longer run, with more noise"
+        raise _unfit_error(
+            "all steps of this run were taken before the checkpoint.",
+            "epochs=20   plans a longer run, with more noise",
         )
     rest = replace(plan, steps=plan.steps - past.steps)
     total = rest.guarantee if past.guarantee is None else past.guarantee + rest.guarantee
     if target is not None and not total.implies(target):
-        raise _unfit(
-            "what was run before and what is left would exceed the epsilon and delta that were asked for.",
-            "resume with the parameters of the first run, or pass noise= and read run.privacy",
+        raise _unfit_error(
+            "what was run before and the remaining steps together exceed the epsilon and delta that were asked for.",
+            "resume with the parameters of the first run, or pass noise= and read run.guarantee",
         )
     return rest
 
 
-def _unfit(what: str, fix: str) -> RefusedTraining:
+def _unfit_error(what: str, fix: str) -> RefusedTraining:
     return RefusedTraining(
         "DP914",
         what,
-        why="a run that is resumed must count what was run before, or its promise is about a part of it only.",
+        why="a resumed run must count what was run before; otherwise its guarantee covers only a part of it.",
         fix=fix,
     )

@@ -4,11 +4,11 @@
     clipper = Clipper(model)
     with clipper.watch():
         losses = loss_function(model(x), y, reduction="none")       # one loss for each record
-        found = clipper.clipped_sum(losses, clip=1.0)
-    found.gradients[parameter]                                      # Σ_i c_i g_i
+        clipped = clipper.clipped_sum(losses, clip=1.0)
+    clipped.gradients[parameter]                                      # Σ_i c_i g_i
 
-Layers keep their inputs and the gradients at their outputs; from these the norm of every record's gradient is found
-without that gradient, and once the factors are known one product with scaled output gradients gives the sum
+Layers keep their inputs and the gradients at their outputs. From these the norm of every record's gradient is computed
+without that gradient. Once the clipping factors are known, one product with scaled output gradients gives the sum
 (book-keeping: Bu, Wang, Zha, Karypis 2023).
 
 **Guarantee.** What record i adds to `gradients`, all parameters together, has norm at most `clip`, in the arithmetic and
@@ -30,8 +30,8 @@ from torch.nn import Parameter
 
 from discreet import check
 from discreet.errors import BadParameter, RefusedTraining
-from discreet.learn.torch import guards
-from discreet.learn.torch.rules.piece import Measure, Share, column
+from discreet.learn.torch import internals
+from discreet.learn.torch.pieces.base import Measure, Share, column
 from discreet.learn.torch.rules.table import dispatch
 from discreet.learn.torch.tape import Learned, Tape
 from discreet.learn.torch.watched import unwatch, watch
@@ -72,8 +72,8 @@ class Clipper:
     >>> clipper = Clipper(model)
     >>> with clipper.watch():
     ...     losses = model(torch.tensor([[3.0, 4.0], [0.0, 0.5]])).squeeze(1)
-    ...     found = clipper.clipped_sum(losses, clip=1.0)
-    >>> found.gradients[model.weight].round(decimals=3).tolist()
+    ...     clipped = clipper.clipped_sum(losses, clip=1.0)
+    >>> clipped.gradients[model.weight].round(decimals=3).tolist()
     [[0.6, 1.3]]
     """
 
@@ -82,7 +82,7 @@ class Clipper:
             raise BadParameter(
                 "DP104",
                 "model must be a torch.nn.Module.",
-                why="the parameters to be trained are found in it.",
+                why="the clipper watches the parameters of this module.",
                 fix="Clipper(torch.nn.Linear(10, 2))",
             )
         self.model = model
@@ -103,12 +103,12 @@ class Clipper:
         return self._parameters
 
     def name(self, parameter: Parameter) -> str:
-        """What the model calls a parameter."""
+        """The name of a parameter in the model."""
         return self._tape.names[id(parameter)]
 
     @contextmanager
-    def learning(self) -> Iterator[None]:
-        """For the guards: what the model does in this block is what it may do, if the block ends well."""
+    def learn(self) -> Iterator[None]:
+        """For the guards: if the block succeeds, the model may do later what it did in the block."""
         tape, before = self._tape, self._tape.learned
         tape.learning, tape.learned = True, Learned()
         passed = False
@@ -119,15 +119,11 @@ class Clipper:
             tape.learning, tape.learned = False, before + tape.learned if passed else before
 
     def trust(self, tested: Clipper) -> None:
-        """Let the model do what it was seen to do under another clipper."""
+        """Let the model do what another clipper has seen it do."""
         self._tape.learned += tested._tape.learned
 
-    def check(self, *inputs: Tensor, loss: guards.Loss | None = None) -> guards.Writes:
-        """Refuse a model that mixes records or hides a parameter: tests on made-up records (see guards.py)."""
-        return guards.check(self, inputs, loss)
-
     def open(self) -> Self:
-        """Put the parameters under watch until `close`. Ordinary backward passes then give them no gradient."""
+        """Watch the parameters until `close`. Ordinary backward passes then give them no gradient."""
         if not self._open:
             for parameter in self.parameters:
                 watch(parameter, self._tape, dispatch)
@@ -136,7 +132,7 @@ class Clipper:
         return self
 
     def close(self) -> None:
-        """Give the model back as it was."""
+        """Restore the model."""
         self._unwatch()
         self._tape.calls.close()
 
@@ -157,8 +153,8 @@ class Clipper:
                 self.close()
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
-        """For the length of a block the parameters are ordinary ones, for what a watched one would slow down or hide."""
+    def pause(self) -> Iterator[None]:
+        """For the length of a block the parameters are ordinary ones, for work that watching would slow down or hide."""
         was_open = self._open
         self._unwatch()
         try:
@@ -182,12 +178,14 @@ class Clipper:
         bound = clip if isinstance(clip, Tensor) else _check_clip(clip)
         with _full_precision(losses.device.type):
             self._tape.listen(losses)
-            with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001
+            with torch.no_grad(), internals.DisableTorchFunctionSubclass():
                 norms = _norms(self._tape.measures, losses)
                 share = _shares(norms, bound, weights)
-                found = self._tape.totals(share)
+                totals = self._tape.totals(share)
                 gradients = {
-                    parameter: found[id(parameter)] if id(parameter) in found else torch.zeros_like(parameter)
+                    parameter: totals[id(parameter)]
+                    if id(parameter) in totals
+                    else torch.zeros_like(parameter)
                     for parameter in self.parameters
                 }
         return ClippedSum(gradients, norms, bound, share.factors)
@@ -204,7 +202,7 @@ def _norms(measures: list[Measure], losses: Tensor) -> Tensor:
         return torch.zeros_like(losses, dtype=torch.float32)
     accuracy = max(_SUMS[measure.norms.dtype] for measure in measures)  # that of the narrowest
     if all(measure.masses is measure.norms for measure in measures):
-        norm: Tensor = _together([measure.norms for measure in measures])
+        norm: Tensor = _combined_norm([measure.norms for measure in measures])
         return norm.mul(1 + 2 * accuracy + max(measure.unit for measure in measures))
     measures = sorted(measures, key=lambda measure: measure.squared)
     norms = torch.stack([measure.norms for measure in measures])
@@ -217,10 +215,10 @@ def _norms(measures: list[Measure], losses: Tensor) -> Tensor:
     return squares.sqrt_().add_(torch.linalg.vector_norm(masses.mul_(units), dim=0))
 
 
-def _together(norms: list[Tensor]) -> Tensor:
+def _combined_norm(norms: list[Tensor]) -> Tensor:
     """The norm of several parts, by record."""
-    found: Tensor = norms[0] if len(norms) == 1 else torch.linalg.vector_norm(torch.stack(norms), dim=0)
-    return found
+    norm: Tensor = norms[0] if len(norms) == 1 else torch.linalg.vector_norm(torch.stack(norms), dim=0)
+    return norm
 
 
 @lru_cache(maxsize=64)
@@ -248,7 +246,7 @@ def _check_clip(clip: float) -> float:
     raise BadParameter(
         "DP102",
         f"clip must lie between 2^-40 and 2^40, not {clip!r}.",
-        why="beyond that the square of a norm is rounded to zero or to infinity.",
+        why="outside this range the square of a norm is rounded to zero or to infinity.",
         fix="clip=1.0",
     )
 
@@ -259,6 +257,6 @@ def _check_losses(losses: Tensor) -> None:
     raise RefusedTraining(
         "DP912",
         "losses must be one number for each record, made by the watched model.",
-        why="each record is clipped by its own gradient; a mean over the batch has lost them.",
+        why="each record is clipped by its own gradient, and a mean over the batch does not show these.",
         fix='torch.nn.functional.cross_entropy(model(x), y, reduction="none")',
     )

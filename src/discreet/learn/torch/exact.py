@@ -3,7 +3,7 @@
 
 **Guarantee.** What is released is a function of (a sum of integer vectors + round(N(0, s²)) in each coordinate), where one
 record adds a vector whose norm is at most clip/γ *as checked in integers*, and s = noise·clip/γ exactly. Nothing depends
-on how well floating point clipped, and no low bit tells anything.
+on how well floating point clipped, and low bits reveal nothing.
 
 Why it holds: |trunc(x)| ≤ |x|, so cutting towards zero makes no vector longer; a vector that is too long all the same, in
 int64, is shortened once by 2⁻⁸, and if it is still too long counts as zero: a rule for one record alone. An integer plus
@@ -33,16 +33,17 @@ from torch import Tensor
 from torch.nn import Module, Parameter
 
 from discreet.errors import BadParameter, RefusedTraining
-from discreet.learn.torch import guards
+from discreet.learn.torch import guards, internals
 from discreet.learn.torch.clip import Clipper
 from discreet.learn.torch.noise import Number
 from discreet.learn.torch.refusals import refuse_ordinary_gradients
 from discreet.noise.grid import log_two_floor
 from discreet.noise.integer import rounded_gaussian
 
-__all__ = ["ExactSums", "check_grid", "whole"]
+__all__ = ["ExactSums", "check_grid", "whole_cells"]
 
-_FINE = 20  # γ is the noise divided by 2**20, or a little less
+#: γ is the noise divided by 2**20, or a little less.
+_FINE = 20
 _LONGEST = 2**31
 _SHORTER = 1 - 2.0**-8
 
@@ -55,11 +56,11 @@ class ExactSums:
     def __init__(self, parameters: Iterable[Parameter], *, noise: float) -> None:
         self._parameters, self._noise = list(parameters), noise
         self._total = torch.zeros(sum(p.numel() for p in self._parameters), dtype=torch.int64)
-        if any(p._post_accumulate_grad_hooks for p in self._parameters):  # noqa: SLF001
+        if any(map(internals.has_gradient_hooks, self._parameters)):
             raise RefusedTraining(
                 "DP916",
                 "the parameters belong to a run that is still open, or have hooks for gradients of their own.",
-                why="a step of two runs would be counted by one of them only.",
+                why="only one of the two runs would count a step.",
                 fix="run.close()   (or with private(…) as run: …)",
             )
         self._handles = refuse_ordinary_gradients(self._parameters)
@@ -76,7 +77,7 @@ class ExactSums:
         gradient = torch.where(counts, gradient, 0.0)
         norm, bound = gradient.norm(), float(clip)
         shrunk = gradient * (bound / torch.clamp(norm, min=bound))
-        self._total += whole(shrunk, _longest(clip, self._noise))
+        self._total += whole_cells(shrunk, _longest(clip, self._noise))
         below: Tensor = counts & (norm <= bound)
         return below.sum
 
@@ -93,7 +94,7 @@ class ExactSums:
     def test(self, model: Module, inputs: tuple[Tensor, ...]) -> guards.Writes:
         return guards.check(Clipper(model), inputs)
 
-    def paused(self) -> AbstractContextManager[None]:
+    def pause(self) -> AbstractContextManager[None]:
         return nullcontext()
 
     def close(self) -> None:
@@ -102,12 +103,13 @@ class ExactSums:
             handle.remove()
 
 
-def whole(gradient: Tensor, longest: tuple[float, int]) -> Tensor:
+def whole_cells(gradient: Tensor, longest: tuple[float, int]) -> Tensor:
     """In whole cells, cut towards zero, of a norm within the bound: `longest` has cells per unit, and its square."""
     per_cell, square = longest
     cells = (gradient * per_cell).trunc()
     for tried in (cells, (cells * _SHORTER).trunc()):
-        small = tried.square().sum() < 2.0**62.5  # so that the exact sum of squares does not overflow
+        # Below this the exact sum of squares does not overflow.
+        small = tried.square().sum() < 2.0**62.5
         if small and int(tried.to(torch.int64).square().sum()) <= square:
             return tried.to(torch.int64)
     return torch.zeros_like(cells, dtype=torch.int64)
@@ -115,8 +117,8 @@ def whole(gradient: Tensor, longest: tuple[float, int]) -> Tensor:
 
 def _gradient(losses: Tensor, parameters: Sequence[Parameter]) -> Tensor:
     """The gradient of one record, as doubles on the CPU."""
-    found = torch.autograd.grad(losses.sum(), parameters, allow_unused=True)
-    flat = [torch.zeros_like(p) if g is None else g for g, p in zip(found, parameters, strict=True)]
+    gradients = torch.autograd.grad(losses.sum(), parameters, allow_unused=True)
+    flat = [torch.zeros_like(p) if g is None else g for g, p in zip(gradients, parameters, strict=True)]
     return torch.cat([part.detach().flatten().cpu().double() for part in flat])
 
 
@@ -132,11 +134,11 @@ def _longest(clip: Number, noise: float) -> tuple[float, int]:
 
 
 def check_grid(clip: float, noise: float) -> None:
-    """Refuse noise that is so small that a gradient in units of its grid does not fit into 32 bits."""
+    """Refuse noise so small that a gradient in units of its grid does not fit into 32 bits."""
     if Fraction(clip) / _cell(clip, noise) > _LONGEST:
         raise BadParameter(
             "DP108",
-            f"with noise of {noise:g} clipping norms a gradient has no exact place in 64 bits.",
+            f"with noise of {noise:g} clipping norms a gradient does not fit exactly into 64 bits.",
             why="so little noise needs a grid so fine that sums could overflow.",
             fix="noise=0.01 or more, or exact=False",
         )

@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The generators of torch, numpy and Python while a batch is in the loop's hands: secret, and put back afterwards.
+"""The generators of torch, numpy and Python: secret while the loop has a batch, and restored afterwards.
 
     generators = Generators()
-    for batch in generators.around(micro_batches):       # loading and the body of the loop draw from secret states
+    for batch in generators.wrap(micro_batches):         # loading and the body of the loop draw from secret states
         ...
         generators.settle()                              # in run.backward: the masks have been drawn
     # here the generators are in the states that they had before
 
 Dropout, augmentation and the workers of a loader draw from generators that a program shares, and that a seed makes known. With
-known masks a record that joins a batch shifts those of all later records, so that it moves every gradient and not its own alone.
+known masks, a record that joins a batch shifts the masks of all later records, so it moves every gradient and not only its own.
 
 **Guarantee.** While records are loaded and while the loop computes losses, the generators have states that were drawn from the
-library's source: 19,968 bits for torch on a CPU, 256 bits for numpy and for Python, 63 bits for an accelerator. Once the batch is over
-they have the states of before, whatever was drawn: they tell neither masks nor how many records there were. A loop that seeds
+library's source: 19,968 bits for torch on a CPU, 256 bits for numpy and for Python, 63 bits for an accelerator. After the batch
+they have the earlier states, whatever was drawn: they reveal neither masks nor how many records there were. A loop that seeds
 the generator of torch between a batch and its backward pass is refused.
 
-Why it holds, and what it rests on: random.proof.md. `torch.manual_seed` would not do, because on a CPU it keeps 32 bits of a
-seed, which can be tried out.
+Why it holds, and what it rests on: random.proof.md. `torch.manual_seed` is not enough, because on a CPU it keeps 32 bits of a
+seed, and all of them can be tried.
 
 What would break it: a generator of one's own (`torch.Generator`, `numpy.random.default_rng`) with a seed that is known.
 """
@@ -27,22 +27,32 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
 from torch.utils.data import DataLoader
 
 from discreet.errors import RefusedTraining
+from discreet.learn.torch import internals
 from discreet.noise.source import current
-
-if TYPE_CHECKING:
-    from discreet.learn.torch.batches import Batch
 
 __all__ = ["Draws", "Generators", "secret_workers"]
 
-_TWISTER = 624  # words of 32 bits in the state of a Mersenne Twister
-_KINDS = ("cuda", "xpu", "mps")  # accelerators whose generators torch shares
+
+class _Part(Protocol):
+    """One of the micro-batches of a batch."""
+
+    @property
+    def last(self) -> bool: ...
+
+
+P = TypeVar("P", bound=_Part)
+
+#: Words of 32 bits in the state of a Mersenne Twister.
+_TWISTER = 624
+#: Accelerators whose generators torch shares.
+_KINDS = ("cuda", "xpu", "mps")
 
 
 class Generators:
@@ -53,7 +63,7 @@ class Generators:
         self._seed = 0
         self._settled = self._looping = False
 
-    def around(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+    def wrap(self, batches: Iterator[P]) -> Iterator[P]:
         """The same batches. Each is loaded with secret generators, and used with others that are secret too."""
         self._looping = True
         if self._public is None:
@@ -74,37 +84,37 @@ class Generators:
                 self.end()
 
     def settle(self) -> None:
-        """The losses are made: refuse if the loop seeded torch meanwhile, and forget what was drawn."""
+        """Refuse if the loop seeded torch before its losses were made, and forget what was drawn."""
         if torch.initial_seed() != self._seed and self._public is not None:
             raise RefusedTraining(
                 "DP918",
                 "a generator was seeded between a batch and run.backward.",
-                why="with a known seed one more record shifts the dropout masks of all others, and no clipping bounds that.",
+                why="with a known seed one more record shifts the dropout masks of all others, and clipping does not bound that.",
                 fix="torch.manual_seed(0)   before the loop; inside it the run seeds from the operating system",
                 spent="what the steps before it cost",
             )
         self._seed, self._settled = _renew(), True
 
-    def over(self) -> None:
-        """The batch was released; if no loop is going on, nobody else will put the states back."""
+    def finish_batch(self) -> None:
+        """Restore the states after a release, unless a loop that still runs will do so."""
         if not self._looping:
             self.end()
 
     def end(self) -> None:
-        """Put the states back that were there before."""
+        """Restore the states of before."""
         if self._public is not None:
             _put_back(self._public)
             self._public = None
 
 
 class Draws:
-    """The draws that would come now, to be had several times."""
+    """The draws that come next, to be repeated later."""
 
     def __init__(self) -> None:
         self._states = _states()
 
-    def again(self) -> None:
-        """From here on, the same once more."""
+    def repeat(self) -> None:
+        """Draw the same again from here on."""
         _put_back(self._states)
 
 
@@ -114,7 +124,7 @@ def secret_workers(loader: DataLoader[Any]) -> Iterator[Any]:
         return iter(loader)
     before = loader.worker_init_fn
     # Workers that outlive an epoch may have been started before, with seeds that are known.
-    loader._iterator = None  # noqa: SLF001
+    internals.forget_workers(loader)
     loader.worker_init_fn = _Worker(before)
     try:
         return iter(loader)
@@ -123,7 +133,7 @@ def secret_workers(loader: DataLoader[Any]) -> Iterator[Any]:
 
 
 class _Worker:
-    """The start of a worker: what its owner wants, and then secret states."""
+    """The start of a worker: first the function of its owner, then secret states."""
 
     def __init__(self, before: Callable[[int], None] | None) -> None:
         self._before = before
@@ -135,7 +145,7 @@ class _Worker:
 
 
 def _renew() -> int:
-    """Give every shared generator a state that nobody knows; the answer marks that of torch."""
+    """Give every shared generator a secret state. The result marks the state of torch."""
     words = current().words(1 + 4 + 4 + _TWISTER // 2)
     torch.set_rng_state(_torch_state(words[0], words[9:].view(np.uint32)))
     if type(np.random.get_bit_generator()) is not np.random.MT19937:  # type: ignore[attr-defined]
@@ -160,7 +170,7 @@ def _torch_state(mark: Any, words: Any) -> torch.Tensor:
 
 def _states() -> tuple[Any, ...]:
     moved = [
-        (module, [module.get_rng_state(*_numbered(module, i)) for i in range(count)])
+        (module, [module.get_rng_state(*_device_argument(module, i)) for i in range(count)])
         for module, count in _accelerators()
     ]
     return (
@@ -179,10 +189,10 @@ def _put_back(states: tuple[Any, ...]) -> None:
     random.setstate(of_python)
     for module, states_of_devices in moved:
         for device, state in enumerate(states_of_devices):
-            module.set_rng_state(state, *_numbered(module, device))
+            module.set_rng_state(state, *_device_argument(module, device))
 
 
-def _numbered(module: Any, device: int) -> tuple[int, ...]:
+def _device_argument(module: Any, device: int) -> tuple[int, ...]:
     """The number of a device, where there can be several."""
     return () if module is torch.mps else (device,)
 

@@ -5,7 +5,7 @@
 each in its registers, multiplies them and keeps the sum. Blocks below the diagonal equal those above; the
 diagonal has the lengths of all a_t and g_t, and so the mass.
 
-Runs only where there is a GPU and triton; `rules.outer` has what is computed, and a test compares the two.
+Runs only where there is a GPU and triton; `pieces.outer` has what is computed, and a test compares the two.
 """
 # mypy: disable-error-code="untyped-decorator,no-untyped-call,no-untyped-def,import-not-found,import-untyped"
 # ruff: noqa: ANN001, ANN202, PLR0917 - the compiler of kernels reads annotations as types of its own
@@ -27,7 +27,7 @@ try:
 except ImportError:  # then this file can be read, and `fits` says no
     triton = SimpleNamespace(jit=lambda function: function)
 
-__all__ = ["fits", "measured", "unit"]
+__all__ = ["fits", "squares_and_masses", "unit"]
 
 
 def fits(inputs: Tensor, gradient: Tensor) -> bool:
@@ -81,7 +81,7 @@ def _gram(
     tl.store(out + records * blocks * blocks + place, mass)
 
 
-def measured(inputs: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
+def squares_and_masses(inputs: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
     """The squared norm of each record, a little below zero, perhaps, where it is zero; and no less than its mass."""
     records, positions, width = inputs.shape
     size = min(128, max(16, triton.next_power_of_2(positions)))
@@ -104,4 +104,6 @@ def unit(operand: Tensor, otherwise: float) -> float:
 
 @lru_cache(maxsize=16)
 def _unit(device: torch.device) -> float:
-    return max(unit_if_cut(measured, (2, size, 96), (2, size, 160), device) for size in (16, 32, 64, 200))
+    return max(
+        unit_if_cut(squares_and_masses, (2, size, 96), (2, size, 160), device) for size in (16, 32, 64, 200)
+    )

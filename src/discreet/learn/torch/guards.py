@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of a model on made-up records, before it sees a real one: are its records kept apart, and is all of it covered?
+"""Tests of a model on made-up records, before it sees a real one: does it keep records apart, and is every parameter clipped?
 
-- *Records apart, forward*: what the model says of a record does not change when the other records are replaced, turn
-  into NaN, or leave. NaN spreads through every mean and every norm, however small its part in the result.
-- *Records apart, backward*: what it says of a record has no gradient at another record.
+- *Records apart, forward*: the output for a record does not change when the other records are replaced, turn into NaN, or
+  leave. NaN spreads through every mean and every norm, however small its part in the result.
+- *Records apart, backward*: the output for a record has no gradient at another record.
 - *Writing*: what a forward pass writes into the model (parameters, buffers, attributes) does not depend on the records,
   nor on their number.
 - *Coverage*: for each record the clipped gradient and the norm are those that autograd finds for its loss alone, for
   every parameter and for batches of two sizes.
 
-**Guarantee.** A model that fails is refused by name, with a fix, and is left as it was (`snapshot`), as is one that passes. These are tests on a few records,
-not proofs: code that mixes records only for inputs that were not tried is not found (`clip.proof.md`, assumption 1).
+**Guarantee.** A model that fails is refused by name, with a fix. The model is left as it was (`snapshot`), whether it fails or
+passes. These are tests on a few records, not proofs: code that mixes records only for other inputs is not found
+(`clip.proof.md`, assumption 1).
 """
 
 from __future__ import annotations
@@ -18,28 +19,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves
 
 from discreet.errors import BadParameter, RefusedTraining
+from discreet.learn.torch import internals
+from discreet.learn.torch.clip import Clipper
 from discreet.learn.torch.generators import Draws
 from discreet.learn.torch.snapshot import Snapshot
-from discreet.learn.torch.tape import not_by_record
+from discreet.learn.torch.tape import not_by_record_error
 
-if TYPE_CHECKING:
-    from discreet.learn.torch.clip import Clipper
-
-__all__ = ["Writes", "check", "example", "mixed", "writing"]
+__all__ = ["Writes", "check", "example", "mixing_error", "writing_error"]
 
 Loss = Callable[..., Tensor]
 #: Relative differences that are rounding: between passes of the same shape, and of different shapes or kernels.
 _SAME, _LIKE = 1e-5, 2e-2
-_HUGE = 2.0**40  # a clip that does not bind
+#: A clipping norm that changes nothing.
+_HUGE = 2.0**40
 
 
 def example(*record: Tensor, count: int = 3) -> tuple[Tensor, ...]:
@@ -61,7 +61,7 @@ def example(*record: Tensor, count: int = 3) -> tuple[Tensor, ...]:
 
 @dataclass(frozen=True)
 class Writes:
-    """What a forward pass may write into the model: by name, what is the same for all records; and what stays so when repeated."""
+    """What a forward pass may write into the model, by name: `once` is the same for all records, `always` also when repeated."""
 
     once: frozenset[str] = frozenset()
     always: frozenset[str] = frozenset()
@@ -76,36 +76,36 @@ def check(clipper: Clipper, inputs: Sequence[Tensor], loss: Loss | None = None) 
         raise BadParameter(
             "DP104",
             "the example must be tensors of three records or more.",
-            why="whether records are kept apart is seen by changing one and looking at another.",
+            why="the tests change one record and compare the output for another.",
             fix="check(clipper, guards.example(record))",
         )
     inputs = tuple(each[:3] for each in inputs)
     model = clipper.model
-    with _quiet(model) as (before, draws):
-        with clipper.paused():
-            writes = _writes(model, inputs, before, draws)
-            judged = _repeated(loss or _judge(model, inputs), before, draws)
-            _forward(model, inputs, judged, draws)
-            _backward(model, inputs, judged)
-        with clipper.learning():
+    with _without_dropout(model) as (before, draws):
+        with clipper.pause():
+            writes = _check_writes(model, inputs, before, draws)
+            row_losses = _make_repeatable(loss or _make_row_losses(model, inputs), before, draws)
+            _check_forward(model, inputs, row_losses, draws)
+            _check_backward(model, inputs, row_losses)
+        with clipper.learn():
             for count in (3, 2):
-                _covered(clipper, tuple(each[:count] for each in inputs), judged)
+                _check_coverage(clipper, tuple(each[:count] for each in inputs), row_losses)
     return writes
 
 
-def _repeated(loss: Loss, before: Snapshot, draws: Draws) -> Loss:
-    """The same loss from the same start in every call: neither chance nor a pass before must look like another record."""
+def _make_repeatable(loss: Loss, before: Snapshot, draws: Draws) -> Loss:
+    """The same loss from the same start in every call, so that chance and earlier passes do not look like other records."""
 
-    def repeated(model: nn.Module, *inputs: Tensor) -> Tensor:
+    def repeatable_loss(model: nn.Module, *inputs: Tensor) -> Tensor:
         before.undo()
-        draws.again()
+        draws.repeat()
         return loss(model, *inputs)
 
-    return repeated
+    return repeatable_loss
 
 
-def _judge(model: nn.Module, inputs: tuple[Tensor, ...]) -> Loss:
-    """A loss for each record that depends on every number that the model says of it."""
+def _make_row_losses(model: nn.Module, inputs: tuple[Tensor, ...]) -> Loss:
+    """A loss for each record that depends on every number of the output for it."""
     with torch.no_grad():
         three, two = (_outputs(model(*(each[:count] for each in inputs))) for count in (3, 2))
     own = [
@@ -114,9 +114,9 @@ def _judge(model: nn.Module, inputs: tuple[Tensor, ...]) -> Loss:
         if one.is_floating_point() and one.dim() and (len(one), len(other)) == (3, 2)
     ]
     if not own:
-        raise mixed("no axis of its output is the record")
+        raise mixing_error("no axis of its output is the record")
 
-    def judged(model: nn.Module, *inputs: Tensor) -> Tensor:
+    def row_losses(model: nn.Module, *inputs: Tensor) -> Tensor:
         outputs = _outputs(model(*inputs))
         rows = torch.cat(
             [
@@ -128,60 +128,60 @@ def _judge(model: nn.Module, inputs: tuple[Tensor, ...]) -> Loss:
         ramp = torch.arange(rows.shape[1], device=rows.device).cos().to(rows.dtype)
         return (rows * ramp).sum(1) + rows.square().mean(1)
 
-    return judged
+    return row_losses
 
 
 def _outputs(out: Any) -> list[Tensor]:
-    leaves = tree_leaves(dict(out) if isinstance(out, Mapping) else out)
+    leaves = internals.tree_leaves(dict(out) if isinstance(out, Mapping) else out)
     return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
 
-def _writes(model: nn.Module, inputs: tuple[Tensor, ...], before: Snapshot, draws: Draws) -> Writes:
-    """Refuse what a pass writes into the model, if that depends on the records or on how many there are."""
+def _check_writes(model: nn.Module, inputs: tuple[Tensor, ...], before: Snapshot, draws: Draws) -> Writes:
+    """Refuse what a pass writes into the model if it depends on the records or on their number."""
 
-    def after(*passes: tuple[Tensor, ...]) -> dict[str, Any]:
-        draws.again()
+    def changes_after(*passes: tuple[Tensor, ...]) -> dict[str, Any]:
+        draws.repeat()
         for given in passes:
             model(*given)
-        found = before.changes()
+        changes = before.changes()
         before.undo()
-        return found
+        return changes
 
-    here, twice = after(inputs), after(inputs, inputs)
-    replaced = tuple(_replaced(each, slice(None)) for each in inputs)
-    for other in (after(replaced), after(tuple(each[:2] for each in inputs))):
+    here, twice = changes_after(inputs), changes_after(inputs, inputs)
+    replaced = tuple(_replace_rows(each, slice(None)) for each in inputs)
+    for other in (changes_after(replaced), changes_after(tuple(each[:2] for each in inputs))):
         wrong = sorted(name for name in here.keys() | other.keys() if here.get(name) != other.get(name))
         if wrong:
-            raise writing(f"a forward pass writes what it saw into {wrong[0]}")
+            raise writing_error(f"a forward pass writes what it saw into {wrong[0]}")
     once = frozenset(here)
     return Writes(once, frozenset(name for name in once if here[name] == twice.get(name)))
 
 
-def _forward(model: nn.Module, inputs: tuple[Tensor, ...], judged: Loss, draws: Draws) -> None:
+def _check_forward(model: nn.Module, inputs: tuple[Tensor, ...], row_losses: Loss, draws: Draws) -> None:
     """Refuse a model whose loss of one record changes with the others."""
     with torch.no_grad():
-        first = judged(model, *inputs)
+        first = row_losses(model, *inputs)
         by_chance = _is_random(model, inputs, draws)
         if first.shape != (3,):
             raise RefusedTraining(
                 "DP912",
                 "the loss is not one number for each record.",
-                why="each record is clipped by its own gradient; a mean over the batch has lost them.",
+                why="each record is clipped by its own gradient, and a mean over the batch does not show these.",
                 fix='torch.nn.functional.cross_entropy(model(x), y, reduction="none")',
             )
         if not bool(first.isfinite().all()):
             raise BadParameter(
                 "DP104",
-                "what the model says of the example is not finite.",
-                why="NaN differs from everything, so nothing can be compared.",
-                fix="check(clipper, inputs that the model has an answer for)",
+                "the output of the model for the example is not finite.",
+                why="NaN differs from everything, so outputs cannot be compared.",
+                fix="check(clipper, inputs)   with inputs for which the model has a finite output",
             )
         for kept, others in ((0, slice(1, None)), (2, slice(0, 2))):
-            changed = judged(model, *(_replaced(each, others) for each in inputs))
+            changed = row_losses(model, *(_replace_rows(each, others) for each in inputs))
             _same(first[kept], changed[kept], _SAME, "it changes when other records change")
-            spoiled = judged(model, *(_spoiled(each, others) for each in inputs))
+            spoiled = row_losses(model, *(_fill_with_nan(each, others) for each in inputs))
             _same(first[kept], spoiled[kept], _SAME, "it changes when other records are not numbers")
-            alone = _alone(model, tuple(each[kept : kept + 1] for each in inputs), judged)
+            alone = _losses_of_one(model, tuple(each[kept : kept + 1] for each in inputs), row_losses)
             # Where chance has a part, a record that is alone gets the draws of another place.
             if not by_chance:
                 _same(first[kept], alone[0], _LIKE, "it changes when other records leave")
@@ -189,37 +189,37 @@ def _forward(model: nn.Module, inputs: tuple[Tensor, ...], judged: Loss, draws: 
 
 def _is_random(model: nn.Module, inputs: tuple[Tensor, ...], draws: Draws) -> bool:
     """Whether a second pass, with other draws, says something else."""
-    draws.again()
+    draws.repeat()
     one, other = _outputs(model(*inputs)), _outputs(model(*inputs))
-    draws.again()
+    draws.repeat()
     return any(not torch.equal(a, b) for a, b in zip(one, other, strict=False) if a.shape == b.shape)
 
 
-def _alone(model: nn.Module, inputs: tuple[Tensor, ...], judged: Loss) -> Tensor:
+def _losses_of_one(model: nn.Module, inputs: tuple[Tensor, ...], row_losses: Loss) -> Tensor:
     try:
-        return judged(model, *inputs)
+        return row_losses(model, *inputs)
     except (ValueError, RuntimeError) as failure:
-        raise mixed("it has no answer for a record that is alone") from failure
+        raise mixing_error("it fails for a batch of one record") from failure
 
 
-def _backward(model: nn.Module, inputs: tuple[Tensor, ...], judged: Loss) -> None:
+def _check_backward(model: nn.Module, inputs: tuple[Tensor, ...], row_losses: Loss) -> None:
     """Refuse a model whose loss of one record has a gradient at the others."""
     given = tuple(each.clone().requires_grad_() if each.is_floating_point() else each for each in inputs)
     sources = [each for each in given if each.requires_grad]
     if not sources:
         return
-    losses = judged(model, *given)
+    losses = row_losses(model, *given)
     for kept, others in ((0, slice(1, None)), (2, slice(0, 2))):
-        found = torch.autograd.grad(losses[kept], sources, retain_graph=True, allow_unused=True)
-        if any(each is not None and bool(each[others].any()) for each in found):
-            raise mixed("the loss of a record has a gradient at another record")
+        gradients = torch.autograd.grad(losses[kept], sources, retain_graph=True, allow_unused=True)
+        if any(each is not None and bool(each[others].any()) for each in gradients):
+            raise mixing_error("the loss of a record has a gradient at another record")
 
 
-def _covered(clipper: Clipper, inputs: tuple[Tensor, ...], judged: Loss) -> None:
-    """Refuse parameters whose gradient, record by record, is not what autograd finds."""
+def _check_coverage(clipper: Clipper, inputs: tuple[Tensor, ...], row_losses: Loss) -> None:
+    """Refuse parameters whose gradient, record by record, is not that of autograd."""
     parameters, count = clipper.parameters, len(inputs[0])
-    with clipper.paused():
-        losses = judged(clipper.model, *inputs)
+    with clipper.pause():
+        losses = row_losses(clipper.model, *inputs)
         truth = [
             torch.autograd.grad(each, parameters, retain_graph=True, allow_unused=True)
             for each in losses.unbind()
@@ -230,18 +230,18 @@ def _covered(clipper: Clipper, inputs: tuple[Tensor, ...], judged: Loss) -> None
         only = torch.zeros(count, device=inputs[0].device)
         only[record] = 1.0
         with clipper.watch():
-            found = clipper.clipped_sum(judged(clipper.model, *inputs), clip=_HUGE, weights=only)
+            clipped = clipper.clipped_sum(row_losses(clipper.model, *inputs), clip=_HUGE, weights=only)
         for parameter, gradient in zip(parameters, truth[record], strict=True):
-            wanted = torch.zeros_like(found.gradients[parameter]) if gradient is None else gradient
-            if (found.gradients[parameter] - wanted).double().norm() > _LIKE * size:
-                raise not_by_record(
-                    clipper.name(parameter), "a part of the model uses it in a way that is not seen"
+            wanted = torch.zeros_like(clipped.gradients[parameter]) if gradient is None else gradient
+            if (clipped.gradients[parameter] - wanted).double().norm() > _LIKE * size:
+                raise not_by_record_error(
+                    clipper.name(parameter), "a part of the model uses it in a way that the run does not see"
                 )
-        if found.norms[record] < norms[record] * (1 - _LIKE):
-            raise mixed("the norm of a record is not that of its gradient")
+        if clipped.norms[record] < norms[record] * (1 - _LIKE):
+            raise mixing_error("the norm of a record is not that of its gradient")
 
 
-def _replaced(tensor: Tensor, rows: slice) -> Tensor:
+def _replace_rows(tensor: Tensor, rows: slice) -> Tensor:
     """Other numbers in some rows, far from those that were there; other ids, 0 for 1."""
     changed = tensor.clone()
     changed[rows] = (
@@ -250,7 +250,7 @@ def _replaced(tensor: Tensor, rows: slice) -> Tensor:
     return changed
 
 
-def _spoiled(tensor: Tensor, rows: slice) -> Tensor:
+def _fill_with_nan(tensor: Tensor, rows: slice) -> Tensor:
     changed = tensor.clone()
     if tensor.is_floating_point():
         changed[rows] = torch.nan
@@ -260,32 +260,32 @@ def _spoiled(tensor: Tensor, rows: slice) -> Tensor:
 def _same(one: Tensor, other: Tensor, tolerance: float, because: str) -> None:
     """Refuse if two numbers differ by more than rounding; NaN differs from everything."""
     if not bool((one - other).abs() <= tolerance * (1 + one.abs())):
-        raise mixed(f"what it says of a record is not its own: {because}")
+        raise mixing_error(f"the output for a record is not its own: {because}")
 
 
-def writing(because: str) -> RefusedTraining:
-    """The refusal of what a pass leaves in the model."""
+def writing_error(because: str) -> RefusedTraining:
+    """The refusal of what a forward pass writes into the model."""
     return RefusedTraining(
         "DP922",
         f"the model keeps what it saw: {because}.",
-        why="what is kept has no noise, is shown with the parameters, and reaches the next records.",
+        why="what it keeps has no noise, is released with the parameters, and reaches later records.",
         fix="return it from forward instead; learn codebooks and centres by gradients; torch.nn.GroupNorm for BatchNorm",
         spent="what the steps before it cost",
     )
 
 
-def mixed(because: str) -> RefusedTraining:
-    """The refusal of a model that does not keep its records apart."""
+def mixing_error(because: str) -> RefusedTraining:
+    """The refusal of a model that does not keep records apart."""
     return RefusedTraining(
         "DP922",
         f"the model mixes records: {because}.",
-        why="one record then changes the gradients of all others, so clipping each of them bounds nothing.",
+        why="one record then changes the gradients of all others, so clipping each gradient bounds nothing.",
         fix="replace batch statistics by statistics of one record, for example BatchNorm by torch.nn.GroupNorm",
     )
 
 
 class _NoDropout(TorchFunctionMode):
-    """Chance would hide what the tests look for."""
+    """Turns dropout off: chance would hide what the tests look for."""
 
     _names = frozenset(
         [
@@ -316,8 +316,8 @@ class _NoDropout(TorchFunctionMode):
 
 
 @contextmanager
-def _quiet(model: nn.Module) -> Iterator[tuple[Snapshot, Draws]]:
-    """No dropout; afterwards the model and the generators are as if nothing had been."""
+def _without_dropout(model: nn.Module) -> Iterator[tuple[Snapshot, Draws]]:
+    """No dropout for the length of a block; afterwards the model and the generators are as before."""
     recurrent = [(module, module.dropout) for module in model.modules() if isinstance(module, nn.RNNBase)]
     for module, _ in recurrent:
         module.dropout = 0.0
@@ -327,6 +327,6 @@ def _quiet(model: nn.Module) -> Iterator[tuple[Snapshot, Draws]]:
             yield before, draws
     finally:
         before.undo()
-        draws.again()
+        draws.repeat()
         for module, rate in recurrent:
             module.dropout = rate

@@ -107,7 +107,7 @@ def _add_noise(  # noqa: PLR0917
 
 
 def add_noise(buffer: torch.Tensor, key: torch.Tensor, turn: int, scales: torch.Tensor) -> None:
-    """`noise.Noise.add_` for a contiguous buffer on a GPU; `key` holds eight int32, `scales` three float64, there too."""
+    """`noise.StepNoise.add_` for a contiguous buffer on a GPU; `key` holds eight int32, `scales` three float64, there too."""
     size = buffer.numel()
     blocks = -(-size // NORMALS)
     grid = (-(-blocks // _BLOCK),)

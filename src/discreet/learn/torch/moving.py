@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Do the weights move? A run that trains nothing should say so at once, and loudly.
+"""Checks once that a step moves the weights, so that a run that trains nothing fails at once.
 
 A released gradient has noise in every coordinate, so the first step with a learning rate above zero moves every
-parameter that an optimizer holds. If none has moved, the optimizer holds others, or the step is too small for the precision of the
-weights. That is seen from weights before and after a step, which are released anyway, so saying it reveals nothing. It
-is looked at once, because looking makes a GPU wait.
+parameter that an optimizer holds. If none moved, the optimizer holds other parameters, or the step is too small for the
+precision of the weights. The check reads weights before and after a step. They are released anyway, so the error reveals
+nothing. It runs once, because reading makes a GPU wait.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from torch.optim import Optimizer
 
 from discreet.errors import RefusedTraining
 
-__all__ = ["Watch"]
+__all__ = ["MovementCheck"]
 
-_FIRST = 1024  # numbers of each parameter that are compared
+#: How many numbers of each parameter are compared.
+_FIRST = 1024
 
 
-class Watch:
-    """Looks at steps until one has moved something."""
+class MovementCheck:
+    """Compares parameters before and after a step, once."""
 
     def __init__(self) -> None:
         self.done = False
 
     @contextmanager
-    def looking_at(self, optimizer: Optimizer) -> Iterator[None]:
+    def observe(self, optimizer: Optimizer) -> Iterator[None]:
         """Compare the parameters of an optimizer before and after."""
-        if self.done or not _warm(optimizer):
+        if self.done or not _can_move(optimizer):
             yield
             return
         before = _sample(optimizer)
@@ -42,13 +43,13 @@ class Watch:
             raise RefusedTraining(
                 "DP915",
                 "the first step changed no parameter.",
-                why="every gradient has noise in it, so a step that does something moves all of them.",
+                why="every gradient has noise in it, so a working step moves all parameters.",
                 fix="raise lr; keep weights in float32; make the optimizer after model.to(device)",
                 spent="one step",
             )
 
 
-def _warm(optimizer: Optimizer) -> bool:
+def _can_move(optimizer: Optimizer) -> bool:
     """Whether a step would move anything: a schedule may begin at zero."""
     return any(float(group.get("lr", 1.0)) > 0 for group in optimizer.param_groups)
 

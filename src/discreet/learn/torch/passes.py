@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes over large tensors on the GPU, in one reading instead of several; `rules.piece.Share` has what they compute.
+"""Passes over large tensors on the GPU, in one reading instead of several; `pieces.base.Share` has what they compute.
 
 They run only where there is a GPU and triton; those that scale and clear, on tensors that are so large that starting a
 kernel costs less than reading twice what it reads once.
@@ -23,7 +23,7 @@ try:
 except ImportError:  # then this file can be read, and `large` says no
     triton, _CAN = SimpleNamespace(jit=lambda function: function), False
 
-__all__ = ["affine_sums", "clear", "kernels", "large", "prepared", "scaled", "unit_if_cut"]
+__all__ = ["affine_sums", "clear", "kernels", "large", "prepare_records", "scale_records", "unit_if_cut"]
 
 #: Operands of norm and sum are both cut to TF32, or may be rounded to it in two ways (clip.proof.md, Lemma 2).
 _CUT, _ROUNDED = 2.0**-9, 2.0**-8 + 2.0**-16
@@ -46,7 +46,7 @@ def large(values: Tensor) -> bool:
 
 
 @triton.jit
-def _cut(values):
+def _truncate(values):
     """Without the bits that TF32 has not: then it does not matter how a product would have rounded them away.
 
     What is not finite stays so: the bits of its exponent are kept.
@@ -65,12 +65,12 @@ def _scale(values, factor, out, record, block, width, CUT: tl.constexpr, BLOCK: 
     value = tl.load(values + record * width + place, mask=inside, other=0.0) * factor
     value = tl.where(tl.abs(value) < float("inf"), value, 0.0).to(out.dtype.element_ty)
     if CUT:
-        value = _cut(value)
+        value = _truncate(value)
     tl.store(out + record * width + place, value, mask=inside)
 
 
 @triton.jit
-def _scaled(values, factors, out, width, blocks, CUT: tl.constexpr, BLOCK: tl.constexpr):
+def _scale_rows(values, factors, out, width, blocks, CUT: tl.constexpr, BLOCK: tl.constexpr):
     """One program for each record and block of its numbers."""
     program = tl.program_id(0).to(tl.int64)
     record = program // blocks
@@ -78,7 +78,7 @@ def _scaled(values, factors, out, width, blocks, CUT: tl.constexpr, BLOCK: tl.co
 
 
 @triton.jit
-def _prepared(
+def _prepare_rows(
     inputs,
     signal,
     factors,
@@ -142,18 +142,18 @@ def _clear(values, factors, width, PARTS: tl.constexpr, BLOCK: tl.constexpr):
             tl.store(values + record * width + place, zeros, mask=place < width)
 
 
-def scaled(values: Tensor, factors: Tensor, *, short: bool = False) -> Tensor:
+def scale_records(values: Tensor, factors: Tensor, *, short: bool = False) -> Tensor:
     """Factor times value, by record, and 0 for what is not finite; with `short`, cut to TF32 after that."""
     values, records = values.contiguous(), factors.shape[0]
     out = torch.empty_like(values)
     width = values.numel() // records
     blocks = -(-width // _BLOCK)
     with torch.cuda.device(values.device):
-        _scaled[(records * blocks,)](values, factors, out, width, blocks, CUT=short, BLOCK=_BLOCK)
+        _scale_rows[(records * blocks,)](values, factors, out, width, blocks, CUT=short, BLOCK=_BLOCK)
     return out
 
 
-def prepared(inputs: Tensor, signal: Tensor, factors: Tensor, *, short: bool) -> tuple[Tensor, Tensor]:
+def prepare_records(inputs: Tensor, signal: Tensor, factors: Tensor, *, short: bool) -> tuple[Tensor, Tensor]:
     """Factor times input, and the signal, by record; 0 for what is not finite, or is of a record whose factor is 0.
 
     With `short` both are cut to TF32, in copies; without it the signal is cleared in place, and is not read.
@@ -163,7 +163,7 @@ def prepared(inputs: Tensor, signal: Tensor, factors: Tensor, *, short: bool) ->
     width, outputs = inputs.numel() // records, signal.numel() // records
     blocks, more = -(-width // _BLOCK), -(-outputs // _BLOCK)
     with torch.cuda.device(inputs.device):
-        _prepared[(records * (blocks + more),)](
+        _prepare_rows[(records * (blocks + more),)](
             inputs, signal, factors, scaled, cleared, width, blocks, outputs, more, CUT=short, BLOCK=_BLOCK
         )
     return scaled, cleared

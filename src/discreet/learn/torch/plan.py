@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a training run will do, in public numbers, and what that promises.
+"""What a training run will do, in public numbers, and the guarantee that follows from them.
 
     plan = plan_of(size=60_000, batch=256, epochs=10, epsilon=3, delta=1e-5)
     plan.noise, plan.steps, plan.guarantee
 
-**Guarantee.** `guarantee(rounds)` is that of so many noisy sums of clipped gradients over batches that are drawn as
-`sampling` says. Noise is measured in clipping norms, whatever the relation: one more record moves the sum by one clipping
-norm, a replaced record by two.
+**Guarantee.** `guarantee_after(rounds)` is the guarantee of so many noisy sums of clipped gradients over batches that are
+drawn as `sampling` says. Noise is measured in clipping norms, whatever the relation: one more record moves the sum by one
+clipping norm, a replaced record by two.
 
 Why it holds, for each way to make batches:
 
 - "poisson": every record is in a batch independently with probability `rate`; `privacy.sampling` has the theorem;
-- "poisson" with `bands`: every record is in one of so many groups, steps go round the groups, and the noise of steps is
-  correlated; so many steps are one round for it (`banded.proof.md`);
-- "fixed": so many of n records, n public, without replacement; likewise;
+- "poisson" with `bands`: every record is in one of `bands` groups, steps take the groups in turn, and the noise of steps is
+  correlated; for a record, `bands` steps are one round (`banded.proof.md`);
+- "fixed": `batch` of n records without replacement, n public; `privacy.sampling` again;
 - "full": every record is in every batch, so nothing is sampled and Gaussian steps compose exactly;
-- "loader": batches that somebody else makes. Each record is in one batch of an epoch at most, so an epoch is one Gaussian
-  step for it, and nothing is gained from chance: shuffled batches are no Poisson samples.
+- "loader": batches that somebody else makes. Each record is in at most one batch of an epoch, so for a record an epoch is one
+  Gaussian step. Sampling does not amplify it: shuffled batches are not Poisson samples.
 
-What would break it: steps that were drawn in another way than the plan says. So `Run` draws them itself.
+What would break it: steps that are drawn in another way than the plan says. So `Run` draws them itself.
 """
 
 from __future__ import annotations
@@ -38,17 +38,24 @@ from discreet.privacy.calibrate import calibrate
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import RELATIONS, Unit
 
-__all__ = ["SAMPLINGS", "Plan", "plan_of"]
+__all__ = ["SAMPLINGS", "TrainingPlan", "plan_of"]
 
 SAMPLINGS = ("poisson", "fixed", "full")
 _LOADER = "loader"
-_MOST_BANDS = 64  # that "auto" chooses: each costs as much memory as the sums
+#: The most bands that "auto" chooses: each costs as much memory as the sums.
+_MOST_BANDS = 64
 
 
 @checked_class
 @dataclass(frozen=True)
-class Plan:
-    """The public numbers of a run. `steps` are taken in all, `per_epoch` of them in an epoch."""
+class TrainingPlan:
+    """The public numbers of a run: `steps` in all, `per_epoch` of them in an epoch. `plan_of` makes a checked plan.
+
+    **Guarantee.** `guarantee` is that of the whole plan. Why it holds, and what would break it: see the head of `plan.py`.
+
+    >>> plan_of(size=60_000, batch=256, epochs=10, noise=1.0).guarantee_after(2)
+    2 * gaussian(noise=1.0).sampled(0.004266666666666667)
+    """
 
     sampling: str
     relation: str
@@ -61,7 +68,7 @@ class Plan:
     bands: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse numbers that are none; whether they fit together is for `plan_of`."""
+        """Refuse what are not numbers; `plan_of` checks whether they fit together."""
         check.choice((*SAMPLINGS, _LOADER), sampling=self.sampling)
         check.choice(("add-remove", "replace"), relation=self.relation)
         check.positive(noise=self.noise)
@@ -71,30 +78,31 @@ class Plan:
 
     @cached_property
     def rate(self) -> float:
-        """The probability that a record is in a batch of its turn; Poisson batches are drawn with this number, or a little less."""
+        """The probability that a record is in a batch of its turn. Poisson batches are drawn at this rate, or a little below."""
         if self.sampling in ("full", _LOADER):
             return 1.0
         share = Fraction(self.bands * self.batch, self.size)
         near = float(share)
-        up = self.sampling == "fixed" and Fraction(near) < share  # what is drawn then is the share itself
+        # Fixed batches are drawn at the share itself, so there the rate is rounded up.
+        up = self.sampling == "fixed" and Fraction(near) < share
         return math.nextafter(near, 1.0) if up else near
 
     @property
     def rounds(self) -> int:
-        """How many times the guarantee of `one_round` is paid: for every step, every turn of all bands, or every epoch of a loader."""
+        """How often `one_round` is paid for: every step, every turn of all bands, or every epoch of a loader."""
         return self.rounds_of(self.steps)
 
     def rounds_of(self, steps: int) -> int:
-        """The rounds that so many steps begin."""
+        """How many rounds the first `steps` steps begin."""
         return -(-steps // (self.per_epoch if self.sampling == _LOADER else self.bands))
 
     @property
     def error(self) -> float:
-        """The root mean square error that noise makes in a sum of gradients over 1, 2, … steps, in clipping norms."""
+        """The root mean square error of running sums of gradients that is due to noise, in clipping norms."""
         return self.noise * numbers.prefix_error(self.bands, self.steps)
 
-    def widening(self, step: int) -> float:
-        """The variance of the noise of a step, counted from zero, where that of independent noise is one."""
+    def relative_variance(self, step: int) -> float:
+        """The variance of the noise of a step, counted from zero, relative to independent noise."""
         return 1.0 if self.bands == 1 else self._variances[step]
 
     @cached_property
@@ -106,7 +114,8 @@ class Plan:
         if self.sampling in SAMPLINGS[:2]:
             scheme = "poisson" if self.sampling == "poisson" else "without-replacement"
             return privacy.gaussian(self.noise, unit=self.unit).sampled(self.rate, scheme, self.relation)
-        if self.relation == "replace":  # one record leaves and another comes: two clipping norms
+        # One record leaves and another comes, so the sum moves by two clipping norms.
+        if self.relation == "replace":
             return privacy.gaussian(self.noise / 2, relation="replace", unit=self.unit)
         return privacy.gaussian(self.noise, unit=self.unit)
 
@@ -118,6 +127,10 @@ class Plan:
     def guarantee_after(self, rounds: int) -> Guarantee:
         """The guarantee of the first `rounds` rounds."""
         return rounds * self.one_round()
+
+
+#: Plans that were pickled before the class was renamed name it so.
+Plan = TrainingPlan
 
 
 @checked_call
@@ -135,88 +148,104 @@ def plan_of(
     unit: str = "record",
     per_epoch: int | None = None,
     bands: int | str = 1,
-) -> Plan:
-    """A checked plan, with the least noise that (ε, δ) allows if no noise is given.
+) -> TrainingPlan:
+    """A checked plan of a run. Without `noise` it has the least noise that (`epsilon`, `delta`) allows.
 
-    `bands="auto"` are 1, 2, 4 … 64 bands, whichever has the least `error` for (ε, δ).
+    `bands="auto"` tries 1, 2, 4 … 64 bands and takes the number with the least `error` for (`epsilon`, `delta`).
+
+    **Guarantee.** The whole plan implies (`epsilon`, `delta`), if they are given. Why it holds: the noise is found by `calibrate`,
+    which rounds towards more noise. What would break it: numbers that are not those of the data.
+
+    >>> plan = plan_of(size=60_000, batch=256, epochs=10, epsilon=3, delta=1e-5)
+    >>> plan.steps, plan.guarantee.epsilon(delta=1e-5) <= 3
+    (2344, True)
     """
     loader = per_epoch is not None
     sampling = _LOADER if loader else check.choice(SAMPLINGS, sampling=sampling)
     size = check.whole(size=size)
-    batch = size if batch is None and sampling == "full" else check.whole(batch=_given("batch", batch, 256))
+    batch = size if batch is None and sampling == "full" else check.whole(batch=_require("batch", batch, 256))
     if batch > size and sampling != "full":
-        raise _contradiction(
+        raise _contradiction_error(
             f"a batch of {batch} cannot be drawn from {size} records", "batch=256, size=60_000"
         )
     epoch = None if per_epoch is None else check.whole(per_epoch=per_epoch)
     every = epoch or (1 if sampling == "full" else max(1, round(size / batch)))
-    taken = _steps(epochs, steps, Fraction(size, batch) if sampling in SAMPLINGS[:2] else Fraction(every))
-    whose = Unit(unit, _relation(relation, sampling))
-    plan = Plan(sampling, whose.relation, whose.protects, size, batch, taken, every, noise=1.0)
+    taken = _count_steps(
+        epochs, steps, Fraction(size, batch) if sampling in SAMPLINGS[:2] else Fraction(every)
+    )
+    whose = Unit(unit, _choose_relation(relation, sampling))
+    plan = TrainingPlan(sampling, whose.relation, whose.protects, size, batch, taken, every, noise=1.0)
     if bands != "auto":
-        plan = _banded(plan, check.whole(bands=bands))
-        return replace(plan, noise=_noise(plan, epsilon, delta, noise))
+        plan = _with_bands(plan, check.whole(bands=bands))
+        return replace(plan, noise=_noise_multiplier(plan, epsilon, delta, noise))
     if noise is not None:
-        raise _contradiction(
-            "how many bands are best depends on epsilon", "epsilon=3, delta=1e-5   or  bands=8"
+        raise _contradiction_error(
+            "bands='auto' needs epsilon and delta, because the best number of bands depends on them",
+            "epsilon=3, delta=1e-5   or  bands=8",
         )
     return _least_error(plan, epsilon, delta)
 
 
-def _banded(plan: Plan, bands: int) -> Plan:
+def _with_bands(plan: TrainingPlan, bands: int) -> TrainingPlan:
     if bands > 1 and plan.sampling != "poisson":
-        raise _contradiction("noise with bands needs Poisson batches", "sampling='poisson'   or  bands=1")
+        raise _contradiction_error(
+            "noise with bands needs Poisson batches", "sampling='poisson'   or  bands=1"
+        )
     if bands * plan.batch > plan.size and bands > 1:
-        raise _contradiction(
+        raise _contradiction_error(
             f"a batch of {plan.batch} cannot be drawn from one of {bands} groups of {plan.size} records",
             f"bands={plan.size // plan.batch}",
         )
     return replace(plan, bands=bands)
 
 
-def _least_error(plan: Plan, epsilon: float | None, delta: float | None) -> Plan:
-    """Twice as many bands, as long as that makes the error less."""
-    best = replace(plan, noise=_noise(plan, epsilon, delta, None))
+def _least_error(plan: TrainingPlan, epsilon: float | None, delta: float | None) -> TrainingPlan:
+    """Double the bands as long as that reduces the error."""
+    best = replace(plan, noise=_noise_multiplier(plan, epsilon, delta, None))
     most = min(plan.size // plan.batch, plan.steps, _MOST_BANDS) if plan.sampling == "poisson" else 1
     while 2 * best.bands <= most:
         more = replace(plan, bands=2 * best.bands)
-        more = replace(more, noise=_noise(more, epsilon, delta, None))
+        more = replace(more, noise=_noise_multiplier(more, epsilon, delta, None))
         if more.error >= best.error:
             break
         best = more
     return best
 
 
-def _relation(relation: str | None, sampling: str) -> str:
-    """Only where the number of records does not show can one more of them be a neighbour."""
+def _choose_relation(relation: str | None, sampling: str) -> str:
+    """One more record can be a neighbour only where the number of records does not show."""
     if sampling in ("poisson", "full"):
         return check.choice(RELATIONS, relation="add-remove" if relation is None else relation)
     if relation is None or check.choice(RELATIONS, relation=relation) == "replace":
         return "replace"
-    raise _contradiction(
-        f"{sampling} batches show how many records there are, so one more record is no neighbour",
+    raise _contradiction_error(
+        f"{sampling} batches show how many records there are, so relation='add-remove' cannot hold",
         "sampling='poisson'",
     )
 
 
-def _steps(epochs: float | None, steps: int | None, epoch: Fraction) -> int:
+def _count_steps(epochs: float | None, steps: int | None, epoch: Fraction) -> int:
     """The number of steps, rounded up to cover the epochs."""
     if (epochs is None) == (steps is None):
-        raise _contradiction("either epochs or steps says how long to train", "epochs=10")
+        raise _contradiction_error("pass either epochs or steps, which say how long to train", "epochs=10")
     if steps is not None:
         return check.whole(steps=steps)
     return check.whole(steps=math.ceil(exactly(check.positive(epochs=epochs)) * epoch))
 
 
-def _noise(plan: Plan, epsilon: float | None, delta: float | None, noise: float | None) -> float:
+def _noise_multiplier(
+    plan: TrainingPlan, epsilon: float | None, delta: float | None, noise: float | None
+) -> float:
     if noise is not None:
         if epsilon is not None:
-            raise _contradiction("noise and epsilon are both given", "epsilon=3, delta=1e-5   or  noise=1.0")
+            raise _contradiction_error(
+                "noise and epsilon are both given", "epsilon=3, delta=1e-5   or  noise=1.0"
+            )
         if delta is not None:
             check.delta(delta=delta)
         return check.moderate(noise=noise)
     if epsilon is None or delta is None:
-        raise _contradiction("how much a model may reveal is not stated", "epsilon=3, delta=1e-5")
+        raise _contradiction_error("neither noise nor epsilon and delta are given", "epsilon=3, delta=1e-5")
     target = privacy.approximate(
         check.positive(epsilon=epsilon),
         check.inner_probability(delta=delta),
@@ -226,16 +255,16 @@ def _noise(plan: Plan, epsilon: float | None, delta: float | None, noise: float 
     return calibrate(lambda z: replace(plan, noise=z).guarantee, to=target)
 
 
-def _given(name: str, value: Any, example: int) -> Any:
+def _require(name: str, value: Any, example: int) -> Any:
     if value is not None:
         return value
-    raise _contradiction(f"{name} is missing", f"{name}={example}")
+    raise _contradiction_error(f"{name} is missing", f"{name}={example}")
 
 
-def _contradiction(what: str, fix: str) -> BadParameter:
+def _contradiction_error(what: str, fix: str) -> BadParameter:
     return BadParameter(
         "DP107",
         f"{what}.",
-        why="the promise of a run follows from its batches, its noise and its steps, and from nothing less.",
+        why="the guarantee of a run follows from its batches, its noise and its steps.",
         fix=fix,
     )

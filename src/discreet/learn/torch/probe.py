@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A look at the first losses that are to be differentiated: are they of one record each, and of watched parameters only?
+"""Checks the first losses before they are differentiated: does each depend on one record, and on watched parameters only?
 
 About half of the losses are differentiated alone. Where layers use parameters, the rows of the other records must then get
-no gradient: one that is not zero comes from a loss that looks at several records, such as a contrastive loss, or mixed-up
-inputs. What is not a number says nothing, because it spreads by itself. For losses of one record each every such
-number is 0, so that nothing is refused, whatever the records are.
+no gradient. A gradient that is not zero comes from a loss that looks at several records, such as a contrastive loss, or from
+mixed inputs. NaN and infinity say nothing, because they spread by themselves. If every loss depends on one record, every such
+number is 0, so nothing is refused, whatever the records are.
 
-**Guarantee.** A refusal means that the losses mix records. The reverse is not promised: values of other records without a
-gradient (`detach`) are looked for by `shadow`.
+**Guarantee.** A refusal means that the losses mix records. The reverse is not guaranteed: `shadow` looks for values of other
+records that have no gradient (`detach`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.nn import Parameter
 
 from discreet.errors import RefusedTraining
 
-__all__ = ["Probe", "refuse_strangers"]
+__all__ = ["Probe", "refuse_unwatched_parameters"]
 
 
 class Probe:
@@ -43,13 +43,13 @@ class Probe:
         if bool(self._mixed):
             raise RefusedTraining(
                 "DP922",
-                "the losses mix records: that of one has a gradient at another.",
-                why="one record then changes the gradients of all others, so clipping each of them bounds nothing.",
-                fix="compute the loss of each record from its own row; views of one record are an axis behind it",
+                "the losses mix records: the loss of one record has a gradient at another.",
+                why="one record then changes the gradients of all others, so clipping each gradient bounds nothing.",
+                fix="compute the loss of each record from its own row; put several views of a record on a second axis",
             )
 
 
-def refuse_strangers(losses: Tensor, known: Tensor) -> None:
+def refuse_unwatched_parameters(losses: Tensor, known: Tensor) -> None:
     """Refuse losses that have a trainable parameter in their graph that is not watched."""
     todo, seen = [losses.grad_fn], {losses.grad_fn}
     while todo:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One process, one model, one run: what spreads training over several is refused.
+"""One process, one model, one run: what spreads training over several processes is refused.
 
-Each process would clip, add noise and count for itself, and then its copies of the model would part, or their gradients would be added up by
-hooks that no run sees. What all of them reveal together is not what one of them counts.
+Each process would clip, add noise and count separately. Then its copies of the model would diverge, or hooks that no run sees would
+add up their gradients. What all processes reveal together is more than one of them counts.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ def refuse_copies(model: Module, optimizers: Iterable[Optimizer]) -> None:
     for kind in {type(thing) for thing in things}:
         wrapper = next((base.__name__ for base in kind.__mro__ if base.__name__ in _COPIES), None)
         if wrapper is not None:
-            raise _several(f"the model, a parameter or the optimizer is a {wrapper}.")
+            raise _several_processes_error(f"the model, a parameter or the optimizer is a {wrapper}.")
 
 
 def refuse_processes() -> None:
     """Refuse if torch knows of other processes that train with this one."""
     distributed = torch.distributed
     if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
-        raise _several("this process belongs to a group of several that train together.")
+        raise _several_processes_error("this process belongs to a group of processes that train together.")
 
 
-def _several(what: str) -> RefusedTraining:
+def _several_processes_error(what: str) -> RefusedTraining:
     return RefusedTraining(
         "DP917",
         what,
-        why="each process would add noise and count for itself, and no theorem here covers what they show together.",
+        why="each process would add noise and count separately, and no theorem here covers what they reveal together.",
         fix="private(model, …)   with the model itself, in one process and before any wrapper; physical=64 saves memory",
         spent="what the steps before it cost",
     )

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records by place, as the batches that a training loop sees.
+"""Records by their place, as batches for a training loop.
 
 Data are tensors (`(x, y)`, or a TensorDataset), which are indexed where they lie, or any data set with a length, whose
 records are collated one by one. A *blank* is a record of zeros of the public shape: it stands in where a batch has no
-record, so that the loop runs as always, and counts for nothing.
+record, so that the loop runs as always, and contributes nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from torch.utils._pytree import tree_leaves
 from torch.utils.data import (
     ConcatDataset,
     DataLoader,
@@ -29,10 +28,23 @@ from torch.utils.data import (
 
 from discreet import check
 from discreet.errors import BadParameter, RefusedTraining
+from discreet.learn.torch import internals
 from discreet.learn.torch.generators import Draws
 from discreet.learn.torch.sampler import Places
 
-__all__ = ["Records", "check_loader", "records_of", "refuse_mixing"]
+__all__ = ["RecordSource", "Records", "TrainingData", "check_loader", "records_of", "refuse_mixing"]
+
+
+class RecordSource(Protocol):
+    """A data set with a length that gives records by their place."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, place: int, /) -> object: ...
+
+
+#: What `private` trains on.
+TrainingData = torch.Tensor | Sequence[torch.Tensor] | Dataset[Any] | DataLoader[Any] | RecordSource
 
 
 class Records(Protocol):
@@ -55,12 +67,13 @@ class _Tensors:
         return int(self._tensors[0].shape[0])
 
     def batch(self, places: Places, blanks: int) -> Any:
-        if places.size == len(self) and not blanks:  # places ascend, so these are all of them, as they lie
-            found = self._tensors
+        # Places ascend, so as many places as records are all of them, in order.
+        if places.size == len(self) and not blanks:
+            rows = self._tensors
         else:
             index = torch.from_numpy(places)
-            found = tuple(_rows(tensor, index, blanks) for tensor in self._tensors)
-        return found[0] if self._alone else found
+            rows = tuple(_rows(tensor, index, blanks) for tensor in self._tensors)
+        return rows[0] if self._alone else rows
 
 
 class _Items:
@@ -74,7 +87,8 @@ class _Items:
         return len(self._items)
 
     def batch(self, places: Places, blanks: int) -> Any:
-        if self._example is None:  # not before a record is wanted, which is after it is paid for
+        # Not before the first batch, which is after it was paid for.
+        if self._example is None:
             self._example = self._items[0]
         filling = [_blank(self._example)] * blanks if blanks else []
         records = [self._items[int(place)] for place in places]
@@ -84,7 +98,9 @@ class _Items:
         return self._collate(records + filling)
 
 
-def records_of(data: Any, collate: Callable[[list[Any]], Any] | None = None, example: Any = None) -> Records:
+def records_of(
+    data: Any, collate: Callable[[list[Any]], object] | None = None, example: object = None
+) -> Records:
     """The records of a data set."""
     if isinstance(data, torch.Tensor):
         return _Tensors((data,), alone=True)
@@ -93,24 +109,26 @@ def records_of(data: Any, collate: Callable[[list[Any]], Any] | None = None, exa
     if isinstance(data, tuple | list) and data and all(isinstance(part, torch.Tensor) for part in data):
         if len({part.shape[0] if part.ndim else -1 for part in data}) == 1 and data[0].ndim:
             return _Tensors(tuple(data), alone=False)
-        raise _no_records("tensors of one data set must have the same length.")
+        raise _no_records_error("the tensors of a data set must have the same length.")
     has_places = hasattr(data, "__len__") and hasattr(data, "__getitem__")
     if isinstance(data, IterableDataset | str | bytes) or not has_places:
-        raise _no_records("data must have a length and give records by their place.")
+        raise _no_records_error("data must have a length and give records by their place.")
     if collate is not None:
         check.function(collate=collate)
-    refuse_twice(data)
+    refuse_repeated_records(data)
     if len(data) == 0 and example is None:
-        raise _no_records("an empty data set says nothing about the shape of a record; pass example=.")
+        raise _no_records_error(
+            "the data set is empty, so the shape of a record is not known; pass example=."
+        )
     return _Items(data, collate, example)
 
 
 def check_loader(loader: DataLoader[Any]) -> None:
-    """Refuse a loader that may give a record more than once in an epoch, or of which that cannot be known.
+    """Refuse a loader unless it is known to give each record at most once in an epoch.
 
-    What it is made of is public: the kind of its sampler, not what that draws.
+    Only public facts are used: the kind of its sampler, not what the sampler draws.
     """
-    refuse_twice(loader.dataset)
+    refuse_repeated_records(loader.dataset)
     sampler: Any = loader.sampler
     known = type(sampler) is SequentialSampler or (
         type(sampler) is RandomSampler
@@ -128,13 +146,13 @@ def check_loader(loader: DataLoader[Any]) -> None:
     raise RefusedTraining(
         "DP913",
         "this loader makes batches in a way that no theorem here covers.",
-        why="a record that comes twice in an epoch costs twice, and the loader does not say whether one does.",
-        fix="private(model, optimizer, loader.dataset, …)   draws batches itself, and gains from their being secret",
+        why="a record that comes twice in an epoch costs twice, and the loader does not show whether one does.",
+        fix="private(model, optimizer, loader.dataset, …)   draws secret batches, which cost less",
     )
 
 
-def refuse_twice(data: Any) -> None:
-    """Refuse a data set that is known to have a record in several places: it would be drawn, and clipped, for each of them."""
+def refuse_repeated_records(data: object) -> None:
+    """Refuse a data set that is known to have a record in several places: the record would be drawn for each of them."""
     whole: set[int] = set()
     parts: dict[int, set[int]] = {}
     for root, places in _sources(data):
@@ -144,7 +162,7 @@ def refuse_twice(data: Any) -> None:
             raise RefusedTraining(
                 "DP913",
                 "the data set has the same records in several places.",
-                why="a record that is there twice is drawn twice, and moves a sum by two clipping norms where one is promised.",
+                why="a record that is there twice moves a sum by two clipping norms, but the guarantee is for one.",
                 fix="pass each data set once; epochs=20 instead of 10 shows every record twice as often",
             )
         taken.update(() if places is None else places)
@@ -165,29 +183,29 @@ def _sources(data: Any) -> Iterator[tuple[Any, Sequence[int] | None]]:
 
 
 def refuse_mixing(collate: Callable[[list[Any]], Any], records: list[Any]) -> None:
-    """Refuse a function that makes a batch of records if what it makes of one changes when the others are copies of it."""
+    """Refuse a collate function if its row for one record changes when the other records become copies of it."""
     draws = Draws()
     for place in (0, len(records) - 1):
         made = []
         for given in (records, [records[place]] * len(records)):
-            draws.again()
+            draws.repeat()
             try:
-                made.append(tree_leaves(collate(copy.deepcopy(given))))
-            except Exception:  # noqa: BLE001 - what it says to copies is no verdict
+                made.append(internals.tree_leaves(collate(copy.deepcopy(given))))
+            except Exception:  # noqa: BLE001 - an error on copies is no verdict
                 return
         if not all(_same_row(one, other, place, len(records)) for one, other in zip(*made, strict=False)):
             raise RefusedTraining(
                 "DP922",
-                "the function that makes batches mixes records: what it makes of one changes with the others.",
-                why="one record then changes the gradients of all others, so clipping each of them bounds nothing.",
+                "the function that makes batches mixes records: its row for one record changes with the others.",
+                why="one record then changes the gradients of all others, so clipping each gradient bounds nothing.",
                 fix="collate=torch.utils.data.default_collate   or one that makes each row from its own record",
                 spent="what the plan costs, if it was charged",
             )
-    draws.again()
+    draws.repeat()
 
 
 def _same_row(one: Any, other: Any, place: int, count: int) -> bool:
-    """Whether a row is the same in two batches, which may be padded to different lengths, in front or behind."""
+    """Whether a row is the same in two batches, which may be padded to different lengths at either end."""
     if not (isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)):
         return True
     if one.shape[:1] != (count,) or other.shape[:1] != (count,) or one.dim() != other.dim():
@@ -204,8 +222,8 @@ def _same_row(one: Any, other: Any, place: int, count: int) -> bool:
 
 
 def _rows(tensor: torch.Tensor, places: torch.Tensor, blanks: int) -> torch.Tensor:
-    found = tensor.index_select(0, places.to(tensor.device, non_blocking=True))
-    return torch.cat([found, tensor.new_zeros(blanks, *tensor.shape[1:])]) if blanks else found
+    rows = tensor.index_select(0, places.to(tensor.device, non_blocking=True))
+    return torch.cat([rows, tensor.new_zeros(blanks, *tensor.shape[1:])]) if blanks else rows
 
 
 def _blank(example: Any) -> Any:
@@ -222,10 +240,10 @@ def _blank(example: Any) -> Any:
     return type(example)()  # 0, 0.0, "", False
 
 
-def _no_records(what: str) -> BadParameter:
+def _no_records_error(what: str) -> BadParameter:
     return BadParameter(
         "DP104",
         what,
-        why="every step draws records of its own, by their places.",
+        why="every step draws records by their places.",
         fix="private(model, optimizer, TensorDataset(x, y), …)",
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run in words: what is trained, layer by layer, and what is promised, in numbered sentences. Public numbers only."""
+"""Describes a run: what is trained, layer by layer, and its guarantee, in numbered sentences. Public numbers only."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
 __all__ = ["explain", "report"]
 
 _LEVELS = {
-    "A": "Level A: gradients are whole numbers, their sums are exact, and the noise has exactly its law.",
-    "C": "Level C: the promise is one of real arithmetic; sums and noise are on a grid, so low bits tell nothing.",
+    "A": "Level A: gradients are whole numbers, their sums are exact, and the noise has exactly its distribution.",
+    "C": "Level C: the guarantee is one of real arithmetic. Sums and noise are on a grid, so low bits reveal nothing.",
 }
 _BATCHES = {
-    "poisson": "Each step draws its batch afresh and in secret: every {unit} is in it with probability {rate:.6g}.",
-    "fixed": "Each step draws {batch} of the {unit}s afresh and in secret, every choice being equally likely.",
+    "poisson": "Each step draws a new secret batch: every {unit} is in it with probability {rate:.6g}.",
+    "fixed": "Each step draws a new secret batch of {batch} {unit}s. Every choice is equally likely.",
     "full": "Each step uses every {unit}.",
-    "loader": "Batches come from a loader; each {unit} is in one of an epoch at most, and nothing is gained from chance.",
+    "loader": "Batches come from a loader. Each {unit} is in at most one batch of an epoch, and sampling does not amplify the guarantee.",
 }
 _BANDED = (
-    "Each {unit} belongs in secret to one of {bands} groups. Steps go round the groups; each draws its batch afresh and in secret, every "
-    "{unit} of the group being in it with probability {rate:.6g}."
+    "Each {unit} belongs in secret to one of {bands} groups. Steps take the groups in turn. Each step draws a new secret batch: every "
+    "{unit} of its group is in it with probability {rate:.6g}."
 )
-_CORRELATED = "Each step takes back a part of the noise of the {lags} before it; that noise is kept in memory, and never stored."
+_CORRELATED = "Each step takes back a part of the noise of the {lags} steps before it. That noise is kept in memory and never stored."
 
 
 def report(run: Run) -> str:
-    """One line for every layer that has parameters of its own, and what they add up to."""
+    """A table with a line for every layer that has parameters, and what they add up to."""
     rows = [("layer", "kind", "parameters", "")]
     trained = {id(parameter) for parameter in run.parameters}
     seen: set[int] = set()
@@ -64,31 +64,31 @@ def _numbers(run: Run) -> list[str]:
 
 
 def explain(run: Run) -> str:
-    """The promise of the run so far, for somebody who was in the data."""
+    """The guarantee of the run so far, for somebody whose record was in the data."""
     plan = run.plan
-    said = [
+    sentences = [
         f"Training has taken {run.past.steps + run.steps:,} steps; {plan.steps - run.steps:,} more are planned.",
         (_BANDED if plan.bands > 1 else _BATCHES[plan.sampling]).format(**vars(plan) | {"rate": plan.rate}),
-        f"The gradient of each {plan.unit} is clipped, and noise of {plan.noise:.6g} times the clipping norm hides their sum.",
+        f"The gradient of each {plan.unit} is clipped, and noise of {plan.noise:.6g} times the clipping norm is added to their sum.",
         *([_CORRELATED.format(lags=plan.bands - 1)] if plan.bands > 1 else []),
-        f"The sum is divided by {plan.batch:,}, whatever the size of the batch, which stays secret.",
+        f"The sum is divided by {plan.batch:,}. The size of the batch stays secret.",
         _LEVELS[run.level],
-        *_promised(run),
-        *(f"This takes for granted that {words}." for words in run.assumes),
+        *_guarantee_sentences(run),
+        *(f"This assumes that {assumption}." for assumption in run.assumes),
         *([UNTESTED] if run.tested is False or (run.steps and not run.tested) else []),
         *([UNTRIED] if run.losses_tested is False else []),
-        "Whatever else is shown is not covered: training losses, batches, and how long a step took.",
+        "Nothing else is covered: not training losses, not batches, not how long a step took.",
     ]
     if not run.private:
-        said.append("NOT PRIVATE: noise or batches came from a repeatable source.")
-    return "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(said, 1))
+        sentences.append("NOT PRIVATE: noise or batches came from a repeatable source.")
+    return "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1))
 
 
-def _promised(run: Run) -> list[str]:
-    spent = run.privacy
+def _guarantee_sentences(run: Run) -> list[str]:
+    spent = run.guarantee
     if spent is None:
         return ["Nothing has been released yet."]
-    words = [f"The parameters so far keep {spent!r}, for {spent.unit}."]
+    sentences = [f"The parameters so far have the guarantee {spent!r}, for {spent.unit}."]
     if run.delta is not None:
-        words.append(f"That is ε = {spent.epsilon(delta=run.delta):.4g} at δ = {run.delta:g}.")
-    return words
+        sentences.append(f"That is ε = {spent.epsilon(delta=run.delta):.4g} at δ = {run.delta:g}.")
+    return sentences

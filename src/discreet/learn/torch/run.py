@@ -3,11 +3,11 @@
 
 run = private(model, optimizer, data, epsilon=3, delta=1e-5, epochs=10, batch=256)
 for x, y in run:
-    loss = F.cross_entropy(model(x), y, reduction="none")     # one loss for each record
-    run.backward(loss)
-    optimizer.step()                                          # the private step
-    optimizer.zero_grad()                                     # allowed, and not needed
-run.privacy, run.epsilon(1e-5)
+losses = F.cross_entropy(model(x), y, reduction="none")   # one loss for each record
+run.backward(losses)
+optimizer.step()                                          # the private step
+optimizer.zero_grad()                                     # allowed, and not needed
+run.guarantee, run.epsilon(1e-5)
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn, Protocol, Self
 
 from torch import Tensor
 from torch.nn import Module, Parameter
@@ -31,43 +31,52 @@ from discreet.learn.torch.batches import Batch, Batches
 from discreet.learn.torch.canaries import Canaries
 from discreet.learn.torch.generators import Generators
 from discreet.learn.torch.look import FirstLook, refuse_statistics
-from discreet.learn.torch.moving import Watch
+from discreet.learn.torch.moving import MovementCheck
 from discreet.learn.torch.noise import Number
-from discreet.learn.torch.plan import Plan
+from discreet.learn.torch.plan import TrainingPlan
 from discreet.learn.torch.processes import refuse_processes
 from discreet.learn.torch.refusals import (
     UNTESTED,
     check_losses,
-    no_gradient,
-    refusing_reentrant_checkpoints,
+    no_gradient_error,
+    refuse_reentrant_checkpoints,
 )
+from discreet.learn.torch.report import explain, report
 from discreet.learn.torch.shadow import Mixing
-from discreet.learn.torch.steps import Patched, check_parameters, settings_of
-from discreet.learn.torch.sums import Sums
+from discreet.learn.torch.steps import PatchedOptimizer, check_parameters, settings_of
+from discreet.learn.torch.sums import GradientSums
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["Parts", "Run"]
+__all__ = ["Run", "RunParts"]
+
+
+class Scheduler(Protocol):
+    """Something whose `step` changes the learning rate."""
+
+    def step(self, *arguments: Any, **named: Any) -> object:
+        """One step of the schedule."""
+        ...
 
 
 @dataclass
-class Parts:
-    """What a run is made of; `private` puts it together."""
+class RunParts:
+    """What a run is made of. `private` puts it together."""
 
     model: Module
     optimizers: tuple[Optimizer, ...]
     parameters: list[Parameter]
-    plan: Plan
+    plan: TrainingPlan
     batches: Batches
-    sums: Sums
+    sums: GradientSums
     clip: Number
     delta: float | None = None
     adaptive: Adaptive | None = None
     canaries: Canaries | None = None
-    receipt: Any = None
+    receipt: object = None
     assumes: tuple[str, ...] = ()
-    progress: Callable[[Run], None] | None = None
-    parted: bool = False  # whether batches may come in micro-batches
+    progress: Callable[[Run], object] | None = None
+    in_micro_batches: bool = False
     past: checkpoint.Past = field(default_factory=checkpoint.Past)
 
 
@@ -76,25 +85,27 @@ class _Turn:
     """Where the loop is within one batch."""
 
     batch: Batch
+    #: Whether the backward pass began, and whether it came to its end.
     used: bool = False
-    summed: bool = False  # whether the backward pass came to its end
+    summed: bool = False
     stepped: set[Optimizer] = field(default_factory=set)
 
 
 @checked_class
 class Run:
-    """Private training with the loop, the model and the optimizer that were there before.
+    """Private training with your own loop, model and optimizer. `private` makes a run.
 
     **Guarantee.** Whoever sees the parameters after every step, and everything that is computed from them, learns no more about
-    one record than `privacy` says, which is the guarantee of the noisy sums that were really drawn: Poisson batches (or those that
-    `plan` names), every record's gradient clipped to `clip`, noise on the sum, and a public divisor. A step that would not be
-    so is refused. `level` says in which arithmetic: "A" exact whole numbers; "C" real numbers, with sums and noise on a grid.
+    one record than `guarantee` says. That is the guarantee of the noisy sums that were really drawn: Poisson batches (or those
+    that `plan` names), the gradient of every record clipped to `clip`, noise on the sum, and a public divisor. A step that would
+    not be so is refused. `level` names the arithmetic: "A" is exact whole numbers, "C" is real numbers, with sums and noise on a
+    grid.
 
-    Why it holds: Abadi et al. 2016 for the mechanism, `plan` for the accounting, `clip`, `noise` and `sampler` for the parts;
-    momentum, weight decay, schedules and averages of parameters are post-processing.
+    Why it holds: Abadi et al. 2016 for the mechanism, `plan` for the accounting, `clip`, `noise` and `sampler` for the parts.
+    Momentum, weight decay, schedules and averages of parameters are post-processing.
 
-    What would break it: showing anything else that depends on the records: a training loss, a batch, its size, how long a step
-    took; a loss of one record that looks at the others; an optimizer or a scheduler that counts micro-batches.
+    What would break it: showing anything else that depends on the records, such as a training loss, a batch, its size, or how long
+    a step took; a loss of one record that looks at other records; an optimizer or a scheduler that counts micro-batches.
 
     >>> import torch
     >>> from discreet.learn.torch import private
@@ -108,41 +119,42 @@ class Run:
     (5, 2.354)
     """
 
-    def __init__(self, parts: Parts) -> None:
-        if not isinstance(parts, Parts):
+    def __init__(self, parts: RunParts) -> None:
+        if not isinstance(parts, RunParts):
             raise BadParameter(
                 "DP104",
-                "a Run is not made by hand.",
-                why="its model, optimizer, batches and noise are checked together.",
+                "a Run is made by private(…).",
+                why="private checks the model, the optimizer, the batches and the noise together.",
                 fix="run = private(model, optimizer, data, …)",
             )
         self._parts, self.model, self.plan, self.past = parts, parts.model, parts.plan, parts.past
         self.clip: Number = parts.clip
         self.steps = 0
-        self.stepped = False  # whether the last call of optimizer.step() was a real step
+        #: Whether the last call of optimizer.step() was a real step.
+        self.stepped = False
         self.private = is_private()
         self.receipt, self.canaries, self.level = parts.receipt, parts.canaries, parts.sums.level
         self.assumes, self.delta, self.parameters = parts.assumes, parts.delta, tuple(parts.parameters)
         self._known = set(map(id, self.parameters))
         self._turn: _Turn | None = None
-        self._settings: dict[Optimizer, Any] = {}
+        self._settings: dict[Optimizer, list[dict[str, Any]]] = {}
         self._below: Any = 0
         self._released = False
-        self._moving = Watch()
+        self._moving = MovementCheck()
         self._closed = False
-        self._look = FirstLook(self.model, parts.sums.test, parted=parts.parted)
+        self._look = FirstLook(self.model, parts.sums.test, parted=parts.in_micro_batches)
         self._generators = Generators()
         self._mixing = Mixing(secret_sizes=self.plan.sampling == "poisson")
-        self._patched = [Patched(optimizer, self._step) for optimizer in parts.optimizers]
+        self._patched = [PatchedOptimizer(optimizer, self._step) for optimizer in parts.optimizers]
 
     # --- the loop ------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Any]:
-        """The batches of all steps that are left, in micro-batches; every one wants `backward` and `step`."""
+        """The batches of all remaining steps, perhaps in micro-batches. Each needs `backward` and `step`."""
         return self.batches(self.plan.steps - self.steps)
 
     def batches(self, steps: int) -> Iterator[Any]:
-        """The batches of so many steps, of those that are left: `run.batches(run.plan.per_epoch)` is about an epoch."""
+        """The batches of the next `steps` steps: `run.batches(run.plan.per_epoch)` is about an epoch."""
         steps = check.whole(at_least=0, steps=steps)
         for _ in range(steps):
             self._check_open()
@@ -151,7 +163,7 @@ class Run:
             refuse_processes()
             self._parts.sums.begin()
             self._below, self._released = 0, False
-            for batch in self._generators.around(self._parts.batches.draw()):
+            for batch in self._generators.wrap(self._parts.batches.draw()):
                 turn = self._turn = _Turn(batch)
                 self.stepped = False
                 self.private = self.private and is_private()
@@ -161,19 +173,19 @@ class Run:
                     yield batch.shown
                 finally:
                     self._mixing.cancel()
-                self._finished(turn)
+                self._check_finished(turn)
         self._turn = None
 
     def backward(self, losses: Tensor) -> None:
-        """One backward pass: every record's gradient, clipped, is added to the sum. Wants one loss for each record."""
+        """Clip the gradient of every record and add it to the sum. `losses` has one loss for each record."""
         self._check_open()
         turn = self._turn
         if turn is None or turn.used:
-            raise no_gradient("run.backward was called without a fresh batch.")
-        with refusing_reentrant_checkpoints():
-            self._added(turn, losses)
+            raise no_gradient_error("run.backward was called without a new batch.")
+        with refuse_reentrant_checkpoints():
+            self._add(turn, losses)
 
-    def _added(self, turn: _Turn, losses: Tensor) -> None:
+    def _add(self, turn: _Turn, losses: Tensor) -> None:
         self._mixing.end(losses)
         self._generators.settle()
         losses = check_losses(losses, turn.batch.rows)
@@ -189,12 +201,12 @@ class Run:
             self._below = self._below + 2 * count_below() - (0 if turn.batch.blank else turn.batch.rows)
 
     def _step(self, optimizer: Optimizer, real: Callable[[], Any], closure: Any) -> Any:
-        """What `optimizer.step()` does now: nothing within a batch, and the private step at its end."""
+        """What `optimizer.step()` does in a run: nothing within a batch, and the private step at its end."""
         turn = self._turn
         if closure is not None:
-            raise no_gradient("a step with a closure computes gradients of its own.", "optimizer.step()")
+            raise no_gradient_error("a closure computes gradients of its own.", "optimizer.step()")
         if turn is None or not turn.summed or optimizer in turn.stepped:
-            raise no_gradient("optimizer.step() was called without a private gradient.")
+            raise no_gradient_error("optimizer.step() was called without a private gradient.")
         turn.stepped.add(optimizer)
         self._check_settings(optimizer, turn.batch)
         if not turn.batch.last:
@@ -202,16 +214,16 @@ class Run:
         check_parameters(optimizer, self._known)
         if not self._released:
             self._release()
-        result = self._moved(optimizer, real)
+        result = self._move(optimizer, real)
         self.stepped = True
         if self._parts.progress is not None and len(turn.stepped) == 1:
             self._parts.progress(self)
         return result
 
     def _release(self) -> None:
-        """Noise, the public divisor, `.grad`; from here on the step counts."""
+        """Add the noise, divide by the public divisor, write `.grad`. From here on the step counts."""
         parts, plan = self._parts, self.plan
-        noise = plan.noise if parts.adaptive is None else parts.adaptive.split(plan.noise, plan.batch)
+        noise = plan.noise if parts.adaptive is None else parts.adaptive.sum_noise(plan.noise, plan.batch)
         self.steps, self._released = self.steps + 1, True
         self.private = self.private and is_private()
         if self._turn is not None:
@@ -219,32 +231,36 @@ class Run:
         if self.steps == 1 and self.tested is not True:
             warnings.warn(UNTESTED, stacklevel=4)
         parts.sums.release(noise=noise, clip=self.clip, divide=float(plan.batch))
-        self._generators.over()
+        self._generators.finish_batch()
         for optimizer in parts.optimizers:
             if isinstance(optimizer, CorrectedAdam):
-                wide = plan.widening(self.steps - 1)
+                wide = plan.relative_variance(self.steps - 1)
                 optimizer.noise_variance = _variance(noise, self.clip, plan.batch) * wide
         if self.canaries is not None:
             self.canaries.note()
         if parts.adaptive is not None:
             below, self._below = self._below, 0
-            self.clip = parts.adaptive.next(self.clip, below, noise=plan.noise, batch=plan.batch)
+            self.clip = parts.adaptive.next_clip(self.clip, below, noise=plan.noise, batch=plan.batch)
 
-    def _moved(self, optimizer: Optimizer, real: Callable[[], Any]) -> Any:
-        with self._parts.sums.paused(), self._moving.looking_at(optimizer):
+    def _move(self, optimizer: Optimizer, real: Callable[[], Any]) -> Any:
+        with self._parts.sums.pause(), self._moving.observe(optimizer):
             return real()
 
-    def _finished(self, turn: _Turn) -> None:
-        """Between two batches: the loop must have done what it was given the batch for, and no other loop was in between."""
+    def _check_finished(self, turn: _Turn) -> None:
+        """Refuse a loop that left a batch without a step, or another loop that ran in between."""
         if self._turn is not turn or not turn.summed or not turn.stepped:
-            raise no_gradient("a batch was left without run.backward(loss) and optimizer.step().")
+            raise no_gradient_error(
+                "the loop left a batch without run.backward(losses) and optimizer.step()."
+            )
 
     def _check_open(self) -> None:
         if self._closed:
-            raise no_gradient("this run is closed.", "private(model, optimizer, …) begins another")
+            raise no_gradient_error(
+                "this run is closed.", "run = private(model, optimizer, …)   begins another run"
+            )
 
     def _check_settings(self, optimizer: Optimizer, batch: Batch) -> None:
-        """Within one batch nothing may count micro-batches: their number depends on the records."""
+        """Refuse settings that count micro-batches, whose number depends on the records."""
         if batch.first and batch.last:
             return
         now = settings_of(optimizer)
@@ -252,27 +268,27 @@ class Run:
             raise RefusedTraining(
                 "DP916",
                 "a setting of the optimizer changed between micro-batches of one batch.",
-                why="how many micro-batches there are depends on the records, and a learning rate that counts them shows it.",
+                why="the number of micro-batches depends on the records, and a learning rate that counts them shows that number.",
                 fix="run.follow(scheduler)   or  if run.stepped: scheduler.step()",
                 spent="what the steps before it cost",
             )
         self._settings[optimizer] = now
 
-    def follow(self, scheduler: Any) -> None:
-        """Let a scheduler keep the time of private steps: within a batch its `step` does nothing."""
+    def follow(self, scheduler: Scheduler) -> None:
+        """Let a scheduler count private steps: within a batch its `step` does nothing."""
         real = check.function(**{"scheduler.step": getattr(scheduler, "step", None)})
 
         def step(*arguments: Any, **named: Any) -> None:
             if self.stepped:
                 real(*arguments, **named)
 
-        scheduler.step = step
+        scheduler.step = step  # type: ignore[method-assign]
 
     # --- what it cost --------------------------------------------------------------------------------
 
     @property
-    def privacy(self) -> Guarantee | None:
-        """The guarantee of the steps that were taken, also before a checkpoint; None before the first."""
+    def guarantee(self) -> Guarantee | None:
+        """The guarantee of all steps so far, those before a checkpoint included. None before the first step."""
         before, rounds = self.past.guarantee, self._parts.batches.rounds(self.steps)
         if rounds == 0:
             return before
@@ -280,43 +296,41 @@ class Run:
         return now if before is None else before + now
 
     def epsilon(self, delta: float | None = None) -> float:
-        """The ε of the steps that were taken, at δ; by default the δ that was asked for."""
+        """The ε of all steps so far at this δ. The default is the `delta` that was passed to `private`."""
         if delta is not None:
             check.delta(delta=delta)
         at = self.delta if delta is None else delta
-        spent = self.privacy
+        spent = self.guarantee
         return 0.0 if spent is None else spent.epsilon(delta=check.delta(delta=at))
 
     @property
     def tested(self) -> bool | None:
-        """Whether the model was tested on made-up records; None before it was called."""
+        """Whether the model was tested on made-up records. None before its first call."""
         return self._look.tested
 
     @property
     def losses_tested(self) -> bool | None:
-        """Whether losses of a batch were compared with those of a changed one; None before there was one to compare."""
+        """Whether the losses of a batch were compared with those of a changed batch. None before the first comparison."""
         return self._mixing.tested
 
     def report(self) -> str:
-        """Layer by layer, what is trained and how it is clipped, before anything is trained."""
-        from discreet.learn.torch.report import report
-
+        """What is trained, layer by layer, and how it is clipped. Available before training."""
         return report(self)
 
     def explain(self) -> str:
-        """What the run promises and to whom, in numbered plain sentences."""
-        from discreet.learn.torch.report import explain
-
+        """What the run guarantees and to whom, in numbered sentences."""
         return explain(self)
 
     # --- its end, and copies --------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint must hold besides the model and the optimizer: steps, plan, guarantee. Never a key."""
-        return checkpoint.state_of(self)
+        """What a checkpoint needs besides the model and the optimizer: steps, plan and guarantee. Never a key."""
+        return checkpoint.state_of(
+            steps=self.past.steps + self.steps, spent=self.guarantee, clip=float(self.clip), plan=self.plan
+        )
 
     def close(self) -> None:
-        """Give model and optimizers back as they were."""
+        """Restore the model and the optimizers. `private` can then begin another run on them."""
         for patched in self._patched:
             patched.close()
         self._look.close()
@@ -324,6 +338,9 @@ class Run:
         self._generators.end()
         self._parts.sums.close()
         self._turn, self._closed = None, True
+
+    def __repr__(self) -> str:
+        return f"Run(model={type(self.model).__name__}, steps={self.steps}, plan={self.plan!r})"
 
     def __enter__(self) -> Self:
         return self
@@ -335,11 +352,11 @@ class Run:
         raise RefusedTraining(
             "DP914",
             "a run was about to be copied or pickled.",
-            why="a copy would use the same noise again, and count its steps for itself.",
+            why="a copy would use the same noise again and count its steps separately.",
             fix="torch.save(run.state_dict(), path)   and  private(…, resume=torch.load(path))",
         )
 
 
 def _variance(noise: float, clip: Number, batch: int) -> Number:
-    """Of each coordinate of a released gradient, given the gradient without noise."""
+    """The variance of each coordinate of a released gradient, given the gradient without noise."""
     return (clip * (noise / batch)) ** 2

@@ -10,7 +10,7 @@ Why it holds: a record is in if a fresh word of 64 bits is below floor(rate·2**
 that is filled by uniform draws, repeats left out, treats all places alike until it is full, so all sets of that size
 are equally likely.
 
-What would break it: showing the batch. Its size is a secret too, so a step never divides by it, and a batch without
+What would break it: showing the batch. Its size is secret too, so a step never divides by it, and a batch without
 records is a step like any other.
 """
 
@@ -22,7 +22,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from discreet.learn.torch.plan import Plan
+from discreet.learn.torch.plan import TrainingPlan
 from discreet.noise.integer import uniform
 from discreet.noise.source import current
 
@@ -31,21 +31,21 @@ __all__ = ["Places", "draw"]
 Places = npt.NDArray[np.int64]
 
 
-def draw(plan: Plan, records: int) -> Places:
-    """The places of one batch among so many records."""
+def draw(plan: TrainingPlan, records: int) -> Places:
+    """The places of one batch among `records` records."""
     if plan.sampling == "full" or plan.rate == 1.0:
         return np.arange(records)
     if plan.sampling == "fixed":
-        return _fixed(records, plan.batch)
+        return _draw_fixed(records, plan.batch)
     threshold = np.uint64(math.floor(Fraction(plan.rate) * 2**64))
     return np.flatnonzero(current().words(records) < threshold)
 
 
-def _fixed(records: int, count: int) -> Places:
+def _draw_fixed(records: int, count: int) -> Places:
     """A set of that size; of more than half of them, the complement of the rest."""
     if 2 * count > records:
         rest = np.ones(records, np.bool_)
-        rest[_fixed(records, records - count)] = False
+        rest[_draw_fixed(records, records - count)] = False
         return np.flatnonzero(rest)
     chosen = np.zeros(records, np.bool_)
     missing = count

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model holds at one moment, to see afterwards what was written into it, and to take that out again.
+"""The state of a model at one moment, to see later what was written into it, and to undo that.
 
-    before = Snapshot.copies(model)          # or marks(model): cheap, but what is written cannot be put back
+    before = Snapshot.copies(model)          # or marks(model): cheap, but contents cannot be restored
     model(x)
-    before.changed()                         # {"codebook.weight"}
+    before.changed_names()                   # {"codebook.weight"}
     before.undo()
 
 **Guarantee.** All parameters and buffers, tensors and numpy arrays in attributes, numbers, lists, dictionaries, sets and objects that
 the modules of a model lead to, generators, and `get_extra_state`, are compared: objects by identity, tensors by version, address and
-contents (a write through `.data` changes no version). After `undo` nothing of what was written is left: copies are put back,
+contents (a write through `.data` changes no version). After `undo` nothing of what was written remains: copies are restored,
 and what only has marks is overwritten with NaN, or 0.
 
 What it cannot see: module-level variables, closures, class attributes, files, and what lies deeper than a few objects.
@@ -29,7 +29,8 @@ import torch
 from torch import Tensor
 from torch.nn import Module
 
-from discreet.learn.torch.watched import unheard
+from discreet.learn.torch import internals
+from discreet.learn.torch.watched import without_watching
 
 __all__ = ["Snapshot"]
 
@@ -38,20 +39,22 @@ _QUICK = frozenset([*_PLAIN, bool])
 _CLOSED = (FunctionType, BuiltinFunctionType, MethodType, ModuleType, partial, type)
 _GENERATORS = (torch.Generator, random.Random, np.random.Generator, np.random.RandomState)
 _LEAVES = (Tensor, np.ndarray, *_GENERATORS)
-_TABLES = ("_parameters", "_buffers", "_modules")
-_BARE = frozenset(vars(Module())) - set(_TABLES)  # hooks and modes, which are not state
-_DEPTH = 4  # objects within objects, below a module
-_MOST = 20_000  # things that are looked at
+#: Hooks and modes, which are not state.
+_BARE = frozenset(vars(Module())) - set(internals.MODULE_TABLES)
+#: Objects within objects, below a module.
+_DEPTH = 4
+#: How many things are compared at most.
+_MOST = 20_000
 
 
 class Snapshot:
-    """Every mutable thing that a model leads to, with what it held."""
+    """Every mutable thing that a model leads to, with its contents at that moment."""
 
     def __init__(self, model: Module, mark: Callable[[Tensor], tuple[Any, Any]]) -> None:
         self._mark = mark
-        with unheard():
+        with without_watching():
             self._things: list[tuple[str, Any, Any]] = [
-                (name, thing, self._held(thing) if isinstance(thing, _LEAVES) else held)
+                (name, thing, self._state(thing) if isinstance(thing, _LEAVES) else held)
                 for name, thing, held in _things(model)
             ]
 
@@ -70,24 +73,24 @@ class Snapshot:
         """With a sum over the bits of each tensor, which costs one reading."""
         return cls(model, _print)
 
-    def _held(self, thing: Any) -> Any:
+    def _state(self, thing: Any) -> Any:
         if isinstance(thing, Tensor):
             return self._mark(thing)
         return thing.copy() if isinstance(thing, np.ndarray) else _state_of(thing)
 
     def changes(self) -> dict[str, Any]:
-        """By name, what is not as it was, in a form in which equal contents are equal."""
-        with unheard():
+        """What has changed, by name, in a form in which equal contents are equal."""
+        with without_watching():
             return {name: _value(now) for name, _, now in self._differences()}
 
-    def changed(self) -> set[str]:
-        """The names of what is not as it was."""
-        with unheard():
+    def changed_names(self) -> set[str]:
+        """The names of what has changed."""
+        with without_watching():
             return {name for name, _, _ in self._differences()}
 
     def changed_tensors(self) -> set[str]:
-        """The same without numbers and words, which a loop may set as it likes."""
-        with unheard():
+        """The names of what has changed, without numbers and words, which a loop may set freely."""
+        with without_watching():
             return {
                 name
                 for name, before, now in self._differences()
@@ -97,7 +100,7 @@ class Snapshot:
     def _differences(self) -> Iterator[tuple[str, Any, Any]]:
         for name, thing, before in self._things:
             if isinstance(thing, _LEAVES):
-                if not _is_as_before(thing, before, self._held(thing)):
+                if not _is_as_before(thing, before, self._state(thing)):
                     yield name, thing, thing
                 continue
             now = _contents(thing)
@@ -106,18 +109,18 @@ class Snapshot:
             for key in before.keys() | now.keys():
                 one, other = before.get(key), now.get(key)
                 if key not in before or key not in now or not _is_same(one, other):
-                    yield _named(name, key), one, other
+                    yield _join_name(name, key), one, other
 
     def undo(self) -> None:
-        """Take out what was written since."""
-        with unheard():
+        """Undo what was written since."""
+        with without_watching():
             for _, thing, before in self._things:
                 if isinstance(thing, Tensor):
                     _undo_tensor(thing, before, self._mark(thing))
                 elif isinstance(thing, np.ndarray):
                     thing[...] = before
                 elif isinstance(thing, _GENERATORS):
-                    _put_state(thing, before)
+                    _set_state(thing, before)
                 else:
                     _undo_contents(thing, before)
 
@@ -145,7 +148,7 @@ def _things(model: Module) -> Iterator[tuple[str, Any, dict[Any, Any]]]:
         depth = 0 if isinstance(thing, Module) else depth + 1
         if depth <= _DEPTH:
             todo += [
-                (_named(name, key), each, depth) for key, each in held.items() if type(each) not in _QUICK
+                (_join_name(name, key), each, depth) for key, each in held.items() if type(each) not in _QUICK
             ]
 
 
@@ -173,15 +176,15 @@ def _contents(thing: Any) -> dict[Any, Any]:
 
 
 class _Extra:
-    """What `get_extra_state` said: made anew at every call, so compared by value, and no object of the model."""
+    """What `get_extra_state` returned: made anew at every call, so compared by value, and no object of the model."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
 
-def _named(name: str, key: Any) -> str:
-    """A name as `state_dict` has it: the tables of a module go without saying."""
-    if key in _TABLES:
+def _join_name(name: str, key: Any) -> str:
+    """A name as in `state_dict`, which leaves out the tables of a module."""
+    if key in internals.MODULE_TABLES:
         return name
     return f"{name}.{key}" if name else str(key)
 
@@ -197,7 +200,7 @@ def _is_same(one: Any, other: Any) -> bool:
 
 def _mark(tensor: Tensor) -> tuple[Any, Any]:
     """What changes when a tensor is written in a way that torch counts, or gets other memory."""
-    version = 0 if tensor.is_inference() else tensor._version  # noqa: SLF001
+    version = 0 if tensor.is_inference() else internals.version_of(tensor)
     return (version, _address(tensor), tensor.dtype, tensor.shape), None
 
 
@@ -315,7 +318,7 @@ def _state_of(generator: Any) -> Any:
     return generator.bit_generator.state
 
 
-def _put_state(generator: Any, state: Any) -> None:
+def _set_state(generator: Any, state: Any) -> None:
     if isinstance(generator, torch.Generator | np.random.RandomState):
         generator.set_state(state)
     elif isinstance(generator, random.Random):

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`private`: from a model, an optimizer and data to a run. Everything is checked, then it is paid for, then data are touched."""
+"""`private` makes a run of a model, an optimizer and data. It checks everything, then pays, and only then reads data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch.nn import Module, ModuleDict, Parameter
@@ -15,33 +16,34 @@ from torch.utils.data import DataLoader
 from discreet import check, privacy
 from discreet.errors import BadParameter
 from discreet.learn.arguments import checked_call
+from discreet.learn.torch import internals
 from discreet.learn.torch.adaptive import Adaptive
 from discreet.learn.torch.banded import BandedNoise, Cycle
-from discreet.learn.torch.batches import Drawn, Loaded
+from discreet.learn.torch.batches import DrawnBatches, LoaderBatches
 from discreet.learn.torch.canaries import Canaries
-from discreet.learn.torch.checkpoint import Past, past_of, rest_of
+from discreet.learn.torch.checkpoint import Past, past_of, remaining_plan
 from discreet.learn.torch.clip import Clipper
 from discreet.learn.torch.exact import ExactSums, check_grid
-from discreet.learn.torch.noise import Noise, Number
-from discreet.learn.torch.plan import Plan, plan_of
+from discreet.learn.torch.noise import Number, StepNoise
+from discreet.learn.torch.plan import TrainingPlan, plan_of
 from discreet.learn.torch.processes import refuse_copies, refuse_processes
-from discreet.learn.torch.records import Records, check_loader, records_of
-from discreet.learn.torch.run import Parts, Run
+from discreet.learn.torch.records import Records, TrainingData, check_loader, records_of
+from discreet.learn.torch.run import Run, RunParts
 from discreet.learn.torch.steps import optimizers_of, refuse_old_averages
-from discreet.learn.torch.sums import Clipping, FloatSums, Sums
-from discreet.learn.torch.watched import compiled
+from discreet.learn.torch.sums import FloatSums, GradientClipper, GradientSums
+from discreet.learn.torch.watched import compiled_model_error
 from discreet.privacy.guarantee import Guarantee
 
 __all__ = ["private"]
 
 _RECORDWISE = "the loss of a record depends on that record and on the parameters, and on no other record"
 _SHAPES = "the shape and the type of a record are public"
-_COUNT = "how many records there are is public: a neighbour has one record blanked out, or replaced"
+_COUNT = "the number of records is public: neighbouring data have one record blanked out, or replaced"
 _ONCE = (
     "the loader gives each record at most once in an epoch, and makes its batches without looking at values"
 )
 _STOP = (
-    "the run is as long as was fixed beforehand; if it was stopped because of what it showed, the promise is that of the "
+    "the number of steps was fixed beforehand; if the run was stopped because of what it showed, the guarantee is that of the "
     "whole plan, run.plan.guarantee"
 )
 _CHANCE = (
@@ -50,14 +52,47 @@ _CHANCE = (
 )
 _PRECISIONS = (torch.float32, torch.float64, torch.bfloat16)
 _NO_RECORDS = records_of(torch.empty(0))
-_REAL = "sums of gradients are taken to be those of real arithmetic (level C); exact=True needs no such word"
+_REAL = "sums of gradients equal those of real arithmetic (level C); exact=True does not assume this"
+
+
+class Chargeable(Protocol):
+    """A session, or anything else that can be charged with a guarantee before data are read."""
+
+    def charge(self, guarantee: Guarantee, *, question: str) -> object:
+        """Charge a guarantee, or raise; the result is the receipt."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Trained:
+    """A model, what is trained of it, and the optimizers that move it."""
+
+    model: Module
+    parameters: list[Parameter]
+    optimizers: tuple[Optimizer, ...]
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Records of which batches are drawn here, or a loader."""
+
+    records: Records
+    loader: DataLoader[Any] | None
+
+
+class _DataNumbers(NamedTuple):
+    """What a plan needs to know about the data."""
+
+    size: int
+    batch: int | None
+    per_epoch: int | None
 
 
 @checked_call
 def private(
     model: Module,
-    optimizer: Any,
-    data: Any,
+    optimizer: Optimizer | Sequence[Optimizer],
+    data: TrainingData,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
@@ -75,26 +110,27 @@ def private(
     exact: bool = False,
     adaptive: Adaptive | bool = False,
     canaries: int | None = None,
-    session: Any = None,
-    resume: Any = None,
-    collate: Callable[[list[Any]], Any] | None = None,
-    example: Any = None,
-    progress: Callable[[Run], None] | None = None,
-    clipper: Callable[[Module], Clipping] | None = None,
+    session: Chargeable | None = None,
+    resume: Mapping[str, object] | None = None,
+    collate: Callable[[list[Any]], object] | None = None,
+    example: object = None,
+    progress: Callable[[Run], object] | None = None,
+    clipper: Callable[[Module], GradientClipper] | None = None,
 ) -> Run:
     """Make a training loop private: the optimizer's `step` becomes a step of DP-SGD.
 
-    **Guarantee.** That of `Run`; the whole planned run implies (`epsilon`, `delta`), or has noise of `noise` clipping norms. If
-    a `session` is given it is charged with the whole plan before a record is looked at.
+    **Guarantee.** That of `Run`. The whole planned run implies (`epsilon`, `delta`), or has noise of `noise` clipping norms. A
+    `session` is charged with the whole plan before a record is read.
 
-    `data` are tensors or a data set, of which batches are drawn here; with `size`, the public number of records that the rate is
-    computed from, one more or one less record is a neighbour; without it their number is taken for public. A DataLoader makes
-    its own batches, and gains nothing from chance. `batch` is the expected size and the divisor; `physical` bounds how
-    many records are in memory at once. `bands` correlates the noise of so many steps (`banded`), "auto" as many as make the error of
-    running sums least; each costs the memory of one more sum. `exact=True` is level A: whole numbers from end to end, the loop being shown one
-    record at a time, for small models.
+    `data` are tensors or a data set with a length; the run draws their batches. `size` is the public number of records from which
+    the sampling rate is computed, and then data with one more or one less record are neighbours. Without `size` the number of
+    records is taken to be public. A `DataLoader` makes its own batches, which are not amplified by sampling. `batch` is the
+    expected batch size and the divisor of every step. `physical` bounds how many records are in memory at once. `bands` is the
+    number of steps whose noise is correlated (`banded`), or "auto" for the number with the least error in running sums; each band
+    costs the memory of one more sum. `exact=True` computes in whole numbers (level A) and shows the loop one record at a time,
+    for small models. `clipper` makes what clips the gradients of a model; the default is `clip.Clipper`.
 
-    Why it holds, and what would break it: see `Run`. `clipper` makes what clips, of a model; by default `clip.Clipper`.
+    Why it holds, and what would break it: see `Run`.
 
     >>> model = torch.nn.Linear(2, 1)
     >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -103,54 +139,88 @@ def private(
     (20, True)
     """
     past = past_of(resume)
-    parameters, optimizers = _trained(model, optimizer, past)
-    loader = data if isinstance(data, DataLoader) else None
-    records = _NO_RECORDS if loader is not None else records_of(data, collate, example)
+    trained = _check_trained(model, optimizer, past)
+    source = _open_source(data, collate, example)
+    numbers = _numbers_of_data(source, size, batch, sampling)
     plan = plan_of(
-        **{"batch": batch, "epochs": epochs, "steps": steps, "sampling": sampling, "relation": relation}
-        | _of_data(records, loader, size, batch, sampling),
+        size=numbers.size,
+        batch=numbers.batch,
+        epochs=epochs,
+        steps=steps,
         epsilon=epsilon,
         delta=delta,
         noise=noise,
+        sampling=sampling,
+        relation=relation,
         unit=unit,
+        per_epoch=numbers.per_epoch,
         bands=bands,
     )
-    plan = rest_of(plan, past, _target(plan, epsilon, delta))
-    adapted = _adapted(plan, adaptive=adaptive, exact=check.flag(exact=exact))
-    bound = check.moderate(clip=clip if adapted is None or past.clip is None else past.clip)
-    birds = _birds(canaries, bound, parameters, loader)
-    most = _shown_at_once(physical, loader, bound, plan, exact=exact)
+    plan = remaining_plan(plan, past, _target(plan, epsilon, delta))
+    adaptive_clip = _choose_adaptive(plan, adaptive=adaptive, exact=check.flag(exact=exact))
+    bound = check.moderate(clip=clip if adaptive_clip is None or past.clip is None else past.clip)
+    canary_module = _make_canaries(canaries, bound, trained.parameters, source.loader)
+    most_rows = _micro_batch_size(physical, source.loader, bound, plan, exact=exact)
     _check_callables(session, progress, clipper)
     receipt = None if session is None else session.charge(plan.guarantee, question=_question(plan))
-    cycle = Cycle(plan.bands, len(records) + (birds.count if birds else 0)) if plan.bands > 1 else None
+    parts = _make_parts(
+        trained,
+        source,
+        plan,
+        clipper,
+        clip=bound,
+        adaptive=adaptive_clip,
+        canaries=canary_module,
+        most_rows=most_rows,
+        exact=exact,
+    )
+    assumptions = _assumptions(size, source.loader, plan, exact=exact)
     return Run(
-        Parts(
-            model,
-            optimizers,
-            parameters,
-            plan,
-            Drawn(plan, records, most, birds, cycle) if loader is None else Loaded(plan, loader),
-            _sums(model, parameters, plan, clipper, birds=birds, cycle=cycle, exact=exact),
-            _start(bound, adapted, parameters, exact=exact),
-            delta=delta,
-            adaptive=adapted,
-            canaries=birds,
-            receipt=receipt,
-            assumes=_assumed(size, loader, plan, exact=exact),
-            progress=progress,
-            parted=most is not None,
-            past=past,
-        )
+        replace(parts, delta=delta, receipt=receipt, assumes=assumptions, progress=progress, past=past)
     )
 
 
-def _check_callables(session: Any, progress: Any, clipper: Any) -> None:
-    """Refuse what cannot be charged or called, before anything is paid."""
+def _make_parts(
+    trained: _Trained,
+    source: _Source,
+    plan: TrainingPlan,
+    clipper: Callable[[Module], GradientClipper] | None,
+    *,
+    clip: float,
+    adaptive: Adaptive | None,
+    canaries: Canaries | None,
+    most_rows: int | None,
+    exact: bool,
+) -> RunParts:
+    """What draws batches, sums gradients and adds noise, after the plan was paid for."""
+    records = len(source.records) + (canaries.count if canaries else 0)
+    cycle = Cycle(plan.bands, records) if plan.bands > 1 else None
+    batches = (
+        DrawnBatches(plan, source.records, most_rows, canaries, cycle)
+        if source.loader is None
+        else LoaderBatches(plan, source.loader)
+    )
+    return RunParts(
+        trained.model,
+        trained.optimizers,
+        trained.parameters,
+        plan,
+        batches,
+        _make_sums(trained, plan, clipper, canaries=canaries, cycle=cycle, exact=exact),
+        _first_clip(clip, adaptive, trained.parameters, exact=exact),
+        adaptive=adaptive,
+        canaries=canaries,
+        in_micro_batches=most_rows is not None,
+    )
+
+
+def _check_callables(session: object, progress: object, clipper: object) -> None:
+    """Refuse what cannot be charged or called, before anything is paid for."""
     if session is not None and not hasattr(session, "charge"):
         raise BadParameter(
             "DP104",
             "session must be a Session.",
-            why="it is charged before the data are read.",
+            why="the run charges it before reading the data.",
             fix="session=dp.Session(data, limit=…), or leave it out",
         )
     if progress is not None:
@@ -159,131 +229,138 @@ def _check_callables(session: Any, progress: Any, clipper: Any) -> None:
         check.function(clipper=clipper)
 
 
-def _trained(model: Any, optimizer: Any, past: Past) -> tuple[list[Parameter], tuple[Optimizer, ...]]:
-    """The parameters that a run trains and the optimizers that move them; those of a run that goes on may have a past."""
-    parameters = _trainable(model)
+def _check_trained(model: Module, optimizer: object, past: Past) -> _Trained:
+    """Refuse models and optimizers that cannot be trained. The optimizers of a resumed run may hold averages."""
+    parameters = _trainable_parameters(model)
     optimizers = optimizers_of(optimizer, parameters)
     refuse_copies(model, optimizers)
     refuse_processes()
     if past.steps == 0:
         refuse_old_averages(optimizers)
-    return parameters, optimizers
+    return _Trained(model, parameters, optimizers)
 
 
-def _trainable(model: Any) -> list[Parameter]:
+def _trainable_parameters(model: object) -> list[Parameter]:
     if not isinstance(model, Module):
         raise BadParameter(
             "DP104",
             "model must be a torch.nn.Module.",
-            why="the parameters to be trained are found in it.",
+            why="the run trains the parameters of this module.",
             fix="private(torch.nn.Linear(10, 2), optimizer, data, …)",
         )
-    if hasattr(model, "_orig_mod"):  # what torch.compile makes of a model
-        raise compiled()
+    if internals.is_compiled(model):
+        raise compiled_model_error()
     if any(isinstance(parameter, UninitializedParameter) for parameter in model.parameters()):
         raise BadParameter(
             "DP107",
-            "the model has layers that do not know their shape yet.",
-            why="they would learn it from the first records, and what is not there yet cannot be watched.",
+            "the model has layers whose shape is not set yet.",
+            why="such a layer takes its shape from the first records, and its parameters cannot be watched before that.",
             fix="model(torch.zeros(1, 10))   once, before the optimizer is made",
         )
-    found = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    if any(parameter.dtype not in _PRECISIONS for parameter in found):
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    if any(parameter.dtype not in _PRECISIONS for parameter in parameters):
         raise BadParameter(
             "DP104",
             "a trainable parameter is not float32, float64 or bfloat16.",
-            why="float16 overflows at 65504, and how gradients are clipped in it is not proved.",
+            why="float16 overflows at 65504, and clipping in float16 has no proof here.",
             fix="model.float()   and  torch.autocast(device, torch.bfloat16)   in the loop",
         )
-    if found:
-        return found
+    if parameters:
+        return parameters
     raise BadParameter(
         "DP107",
         "the model has no parameter that requires a gradient.",
-        why="there is nothing to train; if a run on this model is open, close it first.",
+        why="there is nothing to train. If another run on this model is open, close it first.",
         fix="model.requires_grad_(True)   or  run.close()",
     )
 
 
-def _of_data(
-    records: Records,
-    loader: DataLoader[Any] | None,
-    size: int | None,
-    batch: int | None,
-    sampling: str,
-) -> dict[str, Any]:
-    """What the data say about the plan: how many records the rate is computed from, and what a loader does."""
+def _open_source(data: object, collate: Callable[[list[Any]], object] | None, example: object) -> _Source:
+    """A loader as it is, and other data as records by their place."""
+    if isinstance(data, DataLoader):
+        return _Source(_NO_RECORDS, data)
+    return _Source(records_of(data, collate, example), None)
+
+
+def _numbers_of_data(source: _Source, size: int | None, batch: int | None, sampling: str) -> _DataNumbers:
+    """The public numbers of the data: how many records set the sampling rate, and what a loader does."""
+    loader = source.loader
     if size is not None and (loader is not None or sampling == "fixed"):
-        raise _contradiction(
-            "batches of this kind show how many records there are, so size cannot differ from it.",
+        raise _contradiction_error(
+            "size cannot differ from the number of records here, because such batches show that number.",
             "leave size out, or use sampling='poisson'",
         )
     if loader is None:
-        return {"size": max(1, len(records)) if size is None else check.whole(size=size)}
+        return _DataNumbers(
+            max(1, len(source.records)) if size is None else check.whole(size=size), batch, None
+        )
     check_loader(loader)
     if batch is not None and batch != loader.batch_size:
-        raise _contradiction(
+        raise _contradiction_error(
             "batch is not the batch size of the loader.", f"batch={loader.batch_size}, or leave it out"
         )
-    counted: Any = loader.dataset
-    return {"size": max(1, len(counted)), "batch": loader.batch_size, "per_epoch": max(1, len(loader))}
+    dataset: Any = loader.dataset
+    return _DataNumbers(max(1, len(dataset)), loader.batch_size, max(1, len(loader)))
 
 
-def _contradiction(what: str, fix: str) -> BadParameter:
+def _contradiction_error(what: str, fix: str) -> BadParameter:
     return BadParameter(
         "DP107",
         what,
-        why="the promise is computed from the numbers that are stated, so they must be those of the data.",
+        why="the guarantee is computed from these numbers, so they must be those of the data.",
         fix=fix,
     )
 
 
-def _target(plan: Plan, epsilon: float | None, delta: float | None) -> Guarantee | None:
+def _target(plan: TrainingPlan, epsilon: float | None, delta: float | None) -> Guarantee | None:
     if epsilon is None or delta is None:
         return None
     return privacy.approximate(epsilon, delta, relation=plan.relation, unit=plan.unit)
 
 
-def _adapted(plan: Plan, *, adaptive: Adaptive | bool, exact: bool) -> Adaptive | None:
-    found = (Adaptive() if adaptive else None) if isinstance(adaptive, bool) else adaptive
-    if not isinstance(found, Adaptive | None):
+def _choose_adaptive(plan: TrainingPlan, *, adaptive: Adaptive | bool, exact: bool) -> Adaptive | None:
+    chosen = (Adaptive() if adaptive else None) if isinstance(adaptive, bool) else adaptive
+    if not isinstance(chosen, Adaptive | None):
         raise BadParameter(
             "DP104",
             "adaptive must be True, False or an Adaptive.",
-            why="it says how the clipping norm moves, and what that costs.",
+            why="it says how the clipping norm moves, and that costs noise.",
             fix="adaptive=True",
         )
-    if found is not None:
-        found.split(plan.noise, plan.batch)  # refused now, if it is
-    _unbanded(plan, found, exact=exact)
-    return found
+    # A split of the noise that does not exist is refused here, before anything is paid for.
+    if chosen is not None:
+        chosen.sum_noise(plan.noise, plan.batch)
+    _check_bands(plan, chosen, exact=exact)
+    return chosen
 
 
-def _unbanded(plan: Plan, adapted: Adaptive | None, *, exact: bool) -> None:
-    """Refuse what is proved for independent noise only."""
-    if plan.bands > 1 and (adapted is not None or exact):
+def _check_bands(plan: TrainingPlan, adaptive: Adaptive | None, *, exact: bool) -> None:
+    """Refuse what is proved only for independent noise."""
+    if plan.bands > 1 and (adaptive is not None or exact):
         raise BadParameter(
             "DP107",
-            f"{'exact=True' if exact else 'an adaptive clipping norm'} and bands={plan.bands} do not go together.",
-            why="with bands the noise of a step belongs to the grid and the clipping norm of the steps before it.",
+            f"{'exact=True' if exact else 'an adaptive clipping norm'} and bands={plan.bands} cannot be combined.",
+            why="with bands the noise of a step uses the grid and the clipping norm of the steps before it.",
             fix="bands=1",
         )
 
 
-def _shown_at_once(
-    physical: int | None, loader: DataLoader[Any] | None, clip: float, plan: Plan, *, exact: bool
+def _micro_batch_size(
+    physical: int | None, loader: DataLoader[Any] | None, clip: float, plan: TrainingPlan, *, exact: bool
 ) -> int | None:
-    """The most records of a micro-batch; on level A there is one, on a grid that must be fit for it."""
-    most = None if physical is None else check.whole(physical=physical)
+    """The most records of a micro-batch. On level A it is one, and the grid must be able to hold it."""
+    most_rows = None if physical is None else check.whole(physical=physical)
     if not exact:
-        return most
+        return most_rows
     if loader is None:
         check_grid(clip, plan.noise)
         return 1
-    raise _contradiction("exact=True shows records one at a time, and a loader shows batches.", "exact=False")
+    raise _contradiction_error(
+        "exact=True shows records one at a time, and a loader shows batches.", "exact=False"
+    )
 
 
-def _birds(
+def _make_canaries(
     count: int | None, clip: float, parameters: list[Parameter], loader: DataLoader[Any] | None
 ) -> Canaries | None:
     if count is None:
@@ -293,45 +370,50 @@ def _birds(
     raise BadParameter(
         "DP107",
         "canaries cannot be put into the batches of a loader.",
-        why="the loader makes its batches itself.",
+        why="the loader makes its batches itself, and nothing can be added to them.",
         fix="private(model, optimizer, loader.dataset, …, canaries=1000)",
     )
 
 
-def _sums(
-    model: Module,
-    parameters: list[Parameter],
-    plan: Plan,
-    clipper: Callable[[Module], Clipping] | None,
+def _make_sums(
+    trained: _Trained,
+    plan: TrainingPlan,
+    clipper: Callable[[Module], GradientClipper] | None,
     *,
-    birds: Canaries | None,
+    canaries: Canaries | None,
     cycle: Cycle | None,
     exact: bool,
-) -> Sums:
-    """The sums of the model's parameters, and of the canaries' if there are some."""
-    watched = model if birds is None else ModuleDict({"model": model, "canaries": birds})
-    all_of_them = parameters if birds is None else [*parameters, birds.weight]
+) -> GradientSums:
+    """The sums of the gradients of the model's parameters, and of the canaries if there are any."""
+    watched_model, parameters = trained.model, trained.parameters
+    if canaries is not None:
+        watched_model = ModuleDict({"model": trained.model, "canaries": canaries})
+        parameters = [*trained.parameters, canaries.weight]
     if exact:
-        return ExactSums(all_of_them, noise=plan.noise)
-    noise = Noise() if cycle is None else BandedNoise(cycle)
-    return FloatSums((clipper or Clipper)(watched), all_of_them, noise)
+        return ExactSums(parameters, noise=plan.noise)
+    noise = StepNoise() if cycle is None else BandedNoise(cycle)
+    return FloatSums((clipper or Clipper)(watched_model), parameters, noise)
 
 
-def _start(clip: float, adapted: Adaptive | None, parameters: list[Parameter], *, exact: bool) -> Number:
-    """A norm that moves lives on the device, so that no step waits for it."""
-    if adapted is None or exact:
+def _first_clip(
+    clip: float, adaptive: Adaptive | None, parameters: list[Parameter], *, exact: bool
+) -> Number:
+    """A clipping norm that moves lives on the device, so that no step waits for it."""
+    if adaptive is None or exact:
         return clip
     return torch.tensor(clip, dtype=torch.float32, device=parameters[0].device)
 
 
-def _assumed(size: int | None, loader: DataLoader[Any] | None, plan: Plan, *, exact: bool) -> tuple[str, ...]:
-    words = [_RECORDWISE, _SHAPES, _STOP, _CHANCE]
-    words += [_ONCE] if loader is not None else []
-    words += [_COUNT] if size is None and plan.relation == "add-remove" else []
-    return (*words, *([] if exact else [_REAL]))
+def _assumptions(
+    size: int | None, loader: DataLoader[Any] | None, plan: TrainingPlan, *, exact: bool
+) -> tuple[str, ...]:
+    assumptions = [_RECORDWISE, _SHAPES, _STOP, _CHANCE]
+    assumptions += [_ONCE] if loader is not None else []
+    assumptions += [_COUNT] if size is None and plan.relation == "add-remove" else []
+    return (*assumptions, *([] if exact else [_REAL]))
 
 
-def _question(plan: Plan) -> str:
+def _question(plan: TrainingPlan) -> str:
     noise = f"noise {plan.noise:.6g} × the clipping norm" + (
         f" in {plan.bands} bands" if plan.bands > 1 else ""
     )

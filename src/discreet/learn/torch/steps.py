@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The user's own optimizers, whose `step` becomes the private step, and whose schedulers keep its time.
+"""The optimizers of the user: `step` becomes the private step, and schedulers go on to work.
 
-The patch is a bound method on the instance, as learning-rate schedulers expect; whether a scheduler was made before or after it
-does not matter, and closing the run leaves both as they were.
+The patch is a bound method on the instance, as learning-rate schedulers expect. A scheduler may be made before or after it, and
+closing the run restores both.
 """
 
 from __future__ import annotations
@@ -18,29 +18,28 @@ from torch.nn import Parameter
 from torch.optim import Optimizer
 
 from discreet.errors import BadParameter, RefusedTraining
-from discreet.learn.torch.watched import unheard
+from discreet.learn.torch import internals
+from discreet.learn.torch.watched import without_watching
 
-__all__ = ["Patched", "check_parameters", "optimizers_of", "refuse_old_averages", "settings_of"]
+__all__ = ["PatchedOptimizer", "check_parameters", "optimizers_of", "refuse_old_averages", "settings_of"]
 
-#: What is called instead of a step: it gets the optimizer and a way to make the real step.
+#: What is called instead of a step: it gets the optimizer, the real step, and a closure if there is one.
 Instead = Callable[[Optimizer, Callable[[], Any], Any], Any]
 
-#: The attribute by which a GradScaler knows optimizers that unscale by themselves; it is the first that it looks at.
-_SCALING = "_step_supports_amp_scaling"
 _OPEN: WeakSet[Optimizer] = WeakSet()
 #: What optimizers held when their last run was closed: all of it was made of released gradients.
 _RELEASED: WeakKeyDictionary[Optimizer, list[tuple[int, int]]] = WeakKeyDictionary()
 
 
-class Patched:
-    """An optimizer whose step is ours until it is closed."""
+class PatchedOptimizer:
+    """An optimizer whose `step` is replaced until `close`."""
 
     def __init__(self, optimizer: Optimizer, instead: Instead) -> None:
         if optimizer in _OPEN:
             raise RefusedTraining(
                 "DP916",
                 "this optimizer belongs to a run that is still open.",
-                why="a step of two runs would be counted by one of them only.",
+                why="only one of the two runs would count a step.",
                 fix="run.close()   (or with private(…) as run: …)",
             )
         _OPEN.add(optimizer)
@@ -51,14 +50,15 @@ class Patched:
         def step(inner: Optimizer, closure: Any = None) -> Any:
             return instead(inner, real, closure) if self._open else real(closure)
 
-        vars(step).update(getattr(real, "__dict__", {}))  # a scheduler looks for its own mark there
+        # A scheduler looks for its own mark there.
+        vars(step).update(getattr(real, "__dict__", {}))
         self._step = MethodType(step, optimizer)
         optimizer.step = self._step  # type: ignore[method-assign]
-        self._scaling = vars(optimizer).get(_SCALING)
-        vars(optimizer)[_SCALING] = _NoScaler()
+        self._scaling = vars(optimizer).get(internals.UNSCALES_ITSELF)
+        vars(optimizer)[internals.UNSCALES_ITSELF] = _NoScaler()
         self._forgetful = "zero_grad" not in vars(optimizer)
         if self._forgetful:
-            optimizer.zero_grad = _Unheard(optimizer.zero_grad)  # type: ignore[method-assign]
+            optimizer.zero_grad = _Unwatched(optimizer.zero_grad)  # type: ignore[method-assign]
 
     def close(self) -> None:
         if self._open:
@@ -69,27 +69,30 @@ class Patched:
             del self.optimizer.step
             if self._own is not None:
                 self.optimizer.step = self._own  # type: ignore[method-assign]
-        if isinstance(vars(self.optimizer).pop(_SCALING, None), _NoScaler) and self._scaling is not None:
-            vars(self.optimizer)[_SCALING] = self._scaling
-        if self._forgetful and type(vars(self.optimizer).get("zero_grad")) is _Unheard:
+        if (
+            isinstance(vars(self.optimizer).pop(internals.UNSCALES_ITSELF, None), _NoScaler)
+            and self._scaling is not None
+        ):
+            vars(self.optimizer)[internals.UNSCALES_ITSELF] = self._scaling
+        if self._forgetful and type(vars(self.optimizer).get("zero_grad")) is _Unwatched:
             del self.optimizer.zero_grad
 
 
-class _Unheard:
-    """A method that handles every parameter, without a word from the watched ones: they would be asked one by one."""
+class _Unwatched:
+    """A method that handles every parameter, called without watching: each watched parameter would be asked separately."""
 
     def __init__(self, method: Callable[..., Any]) -> None:
         self._method = method
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        with unheard():
+        with without_watching():
             return self._method(*given, **named)
 
 
-def optimizers_of(given: Any, parameters: Iterable[Parameter]) -> tuple[Optimizer, ...]:
-    """One optimizer or several, all of whose parameters are the model's."""
-    found = tuple(given) if isinstance(given, list | tuple) else (given,)
-    if not found or not all(isinstance(one, Optimizer) for one in found):
+def optimizers_of(given: object, parameters: Iterable[Parameter]) -> tuple[Optimizer, ...]:
+    """One optimizer or several, if all their parameters are those of the model."""
+    optimizers = tuple(given) if isinstance(given, list | tuple) else (given,)
+    if not optimizers or not all(isinstance(optimizer, Optimizer) for optimizer in optimizers):
         raise BadParameter(
             "DP104",
             "optimizer must be a torch optimizer, or a list of them.",
@@ -97,42 +100,42 @@ def optimizers_of(given: Any, parameters: Iterable[Parameter]) -> tuple[Optimize
             fix="optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
         )
     known = set(map(id, parameters))
-    for one in found:
-        _refuse_closures(one)
-        check_parameters(one, known)
-    return found
+    for optimizer in optimizers:
+        _refuse_closures(optimizer)
+        check_parameters(optimizer, known)
+    return optimizers
 
 
 def _refuse_closures(optimizer: Optimizer) -> None:
-    """Refuse optimizers like LBFGS, whose step cannot do without a closure."""
+    """Refuse optimizers like LBFGS, whose step needs a closure."""
     closure = inspect.signature(type(optimizer).step).parameters.get("closure")
     if closure is None or closure.default is not closure.empty:
         return
     raise RefusedTraining(
         "DP916",
         f"{type(optimizer).__name__} needs a closure in every step.",
-        why="it computes gradients of its own, as often as it likes, and each would have to be clipped, noised and paid for.",
+        why="a closure computes gradients as often as it likes, and each would have to be clipped, noised and paid for.",
         fix="optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
     )
 
 
 class _NoScaler:
-    """What a GradScaler asks an optimizer for before it steps; asking is refused, because scaled losses were clipped."""
+    """What a GradScaler asks an optimizer for before it steps. Asking is refused, because scaled losses were clipped."""
 
     def __bool__(self) -> NoReturn:
         raise RefusedTraining(
             "DP916",
             "a GradScaler was about to step the optimizer.",
-            why="it multiplies losses by a scale, so that every gradient would be clipped, and looks for gradients before there is noise on them.",
+            why="it multiplies losses by a scale, so that every gradient would be clipped, and it reads gradients before noise is added.",
             fix='leave the scaler out: run.backward(losses); optimizer.step(), with torch.autocast("cuda", torch.bfloat16) around the model',
             spent="what the steps before it cost",
         )
 
 
 def refuse_old_averages(optimizers: Iterable[Optimizer]) -> None:
-    """Refuse momentum and other averages that were not made by a run: they may hold gradients without noise.
+    """Refuse momentum and other averages that no run made: they may hold gradients without noise.
 
-    A state that an optimizer has before its first step is none; that of a run that was closed is released already.
+    The state of an optimizer before its first step is none. That of a run that was closed is released already.
     """
     for optimizer in optimizers:
         if not _is_new(optimizer) and _RELEASED.get(optimizer) != _marks(optimizer):
@@ -143,7 +146,7 @@ def refuse_old_averages(optimizers: Iterable[Optimizer]) -> None:
             raise RefusedTraining(
                 "DP916",
                 "the optimizer holds averages of gradients that no run released.",
-                why="momentum of steps without noise would reach the parameters with the next step, and nobody pays for it.",
+                why="momentum of steps without noise would reach the parameters with the next step, and nothing pays for it.",
                 fix=f"optimizer = {name}(model.parameters(), …)   or, to go on with a run, private(…, resume=state)",
             )
 
@@ -151,11 +154,11 @@ def refuse_old_averages(optimizers: Iterable[Optimizer]) -> None:
 def _marks(optimizer: Optimizer) -> list[tuple[int, int]]:
     """The tensors that an optimizer holds for its parameters, and how often each was written."""
     held = [value for state in optimizer.state.values() for value in _values(state)]
-    return [(id(value), value._version) for value in held if isinstance(value, Tensor)]  # noqa: SLF001
+    return [(id(value), internals.version_of(value)) for value in held if isinstance(value, Tensor)]
 
 
 def _is_new(optimizer: Optimizer) -> bool:
-    """Whether it has taken no step: it holds nothing, or has counted none, as one that begins with numbers of its own."""
+    """Whether it has taken no step: it holds nothing, or its counters are 0."""
     states = [
         state for state in optimizer.state.values() if any(value is not None for value in _values(state))
     ]
@@ -167,7 +170,7 @@ def _values(state: Any) -> list[Any]:
 
 
 def check_parameters(optimizer: Optimizer, known: set[int]) -> None:
-    """Refuse an optimizer that moves what is not the model's: such a parameter would get no private gradient.
+    """Refuse an optimizer that moves parameters of something else: they would get no private gradient.
 
     `known` has the ids of the parameters of the model: a tensor is slow to hash.
     """
@@ -184,7 +187,7 @@ def check_parameters(optimizer: Optimizer, known: set[int]) -> None:
         raise RefusedTraining(
             "DP916",
             "an optimizer holds none of the trainable parameters of the model.",
-            why="it would step without moving anything: often it was made before the model was replaced.",
+            why="it would step without moving anything. Often it was made before the model was replaced.",
             fix="optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
         )
 

@@ -5,7 +5,7 @@
 the sum stays anywhere else. A parameter that took no part in a forward pass gets noise all the same.
 
 Why it holds: the noise has the norm of *all* parameters together for its unit (`noise.scales_for`), and one record moves
-the sum by one clipping norm at most, which is what `Clipper` promises.
+the sum by one clipping norm at most, which is the guarantee of `Clipper`.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ import torch
 from torch import Tensor
 from torch.nn import Module, Parameter
 
-from discreet.learn.torch import guards
+from discreet.learn.torch import guards, internals
 from discreet.learn.torch.clip import Clipper
-from discreet.learn.torch.noise import Noise, Number, scales_for
-from discreet.learn.torch.watched import unheard
+from discreet.learn.torch.noise import Number, StepNoise, scales_for
+from discreet.learn.torch.watched import without_watching
 
-__all__ = ["Clipping", "FloatSums", "Sums"]
+__all__ = ["FloatSums", "GradientClipper", "GradientSums"]
 
 
-class Clipping(Protocol):
-    """What clips: `discreet.learn.torch.clip.Clipper`, or the plain one that the tests compare it with."""
+class GradientClipper(Protocol):
+    """What clips: `discreet.learn.torch.clip.Clipper`, or the textbook one that the tests compare it with."""
 
-    def open(self) -> Any: ...
+    def open(self) -> object: ...
 
     def clipped_sum(self, losses: Tensor, *, clip: Number, weights: Tensor | None = None) -> Any: ...
 
-    def paused(self) -> AbstractContextManager[None]: ...
+    def pause(self) -> AbstractContextManager[None]: ...
 
     def close(self) -> None: ...
 
 
-class Sums(Protocol):
-    """A sum that is built up, released with noise, and begun again."""
+class GradientSums(Protocol):
+    """A sum of gradients that is built up, released with noise, and begun again."""
 
     level: str
 
@@ -48,23 +48,23 @@ class Sums(Protocol):
         ...
 
     def add(self, losses: Tensor, *, clip: Number, weights: Tensor | None) -> Callable[[], Any]:
-        """Add the clipped gradients of some records; the answer counts those below the clipping norm, if it is called."""
+        """Add the clipped gradients of some records. The result, when called, counts those below the clipping norm."""
         ...
 
     def release(self, *, noise: float, clip: Number, divide: float) -> None:
-        """Noise and division, into `.grad`."""
+        """Add the noise, divide, and write `.grad`."""
         ...
 
     def test(self, model: Module, inputs: tuple[Tensor, ...]) -> guards.Writes:
-        """Refuse a model that mixes records, seen on made-up ones; the answer is what it may write."""
+        """Refuse a model that mixes made-up records. The result is what it may write."""
         ...
 
-    def paused(self) -> AbstractContextManager[None]:
-        """While an optimizer steps."""
+    def pause(self) -> AbstractContextManager[None]:
+        """No watching for the length of a block, while an optimizer steps."""
         ...
 
     def close(self) -> None:
-        """Give the parameters back as they were."""
+        """Restore the parameters."""
         ...
 
 
@@ -89,23 +89,25 @@ class _Flat:
         self._sum = None
 
     def add(self, gradients: dict[Parameter, Tensor]) -> None:
-        found = [gradients[parameter] for parameter in self._parameters]
+        parts = [gradients[parameter] for parameter in self._parameters]
         if self._sum is None:
-            self._sum = torch.cat([each.reshape(-1) for each in found]).to(self._dtype)
+            self._sum = torch.cat([each.reshape(-1) for each in parts]).to(self._dtype)
         else:
-            torch._foreach_add_(self._shaped(self._sum), found)
+            internals.add_each_(self._parts_of(self._sum), parts)
 
-    def taken(self) -> Tensor:
-        """The sum, which is kept no longer."""
+    def take(self) -> Tensor:
+        """The sum, which is not kept."""
         taken, self._sum = self._sum, None
         return taken if taken is not None else torch.zeros(self.size, device=self._device, dtype=self._dtype)
 
     def write(self, released: Tensor) -> None:
         """Into `.grad`; a cast to the precision of the parameter comes last."""
-        for parameter, part, kind in zip(self._parameters, self._shaped(released), self._kinds, strict=True):
+        for parameter, part, kind in zip(
+            self._parameters, self._parts_of(released), self._kinds, strict=True
+        ):
             parameter.grad = part if part.dtype == kind else part.to(kind)
 
-    def _shaped(self, whole: Tensor) -> list[Tensor]:
+    def _parts_of(self, whole: Tensor) -> list[Tensor]:
         """The parts, one for each parameter."""
         parts = whole.split_with_sizes(self._sizes)
         return [part.view(shape) for part, shape in zip(parts, self._shapes, strict=True)]
@@ -116,7 +118,7 @@ class FloatSums:
 
     level = "C"
 
-    def __init__(self, clipper: Clipping, parameters: Iterable[Parameter], noise: Noise) -> None:
+    def __init__(self, clipper: GradientClipper, parameters: Iterable[Parameter], noise: StepNoise) -> None:
         self._clipper, self._noise, self._probed = clipper, noise, False
         parameters = list(parameters)
         clipper.open()
@@ -128,7 +130,7 @@ class FloatSums:
         self._dimension = sum(flat.size for flat in self._flats)
 
     def begin(self) -> None:
-        with unheard():
+        with without_watching():
             for flat in self._flats:
                 flat.clear()
 
@@ -136,16 +138,17 @@ class FloatSums:
         if not self._probed and losses.shape[0] > 1 and isinstance(self._clipper, Clipper):
             self._clipper.probe(losses)
             self._probed = True
-        found = self._clipper.clipped_sum(losses, clip=clip, weights=weights)
-        with unheard():
+        clipped = self._clipper.clipped_sum(losses, clip=clip, weights=weights)
+        with without_watching():
             for flat in self._flats:
-                flat.add(found.gradients)
-        return lambda: found.below
+                flat.add(clipped.gradients)
+        return lambda: clipped.below
 
     def release(self, *, noise: float, clip: Number, divide: float) -> None:
         scales = scales_for(noise=noise, clip=clip, dimension=self._dimension)
-        with unheard():
-            sums = [flat.taken() for flat in self._flats]  # all at once: if one fails, none of them stays
+        with without_watching():
+            # All at once: if one release fails, none of the sums stays.
+            sums = [flat.take() for flat in self._flats]
             for part, (flat, released) in enumerate(zip(self._flats, sums, strict=True)):
                 self._noise.add_(released, scales, divide=divide, part=part)
                 flat.write(released)
@@ -154,15 +157,15 @@ class FloatSums:
         ours = self._clipper
         if isinstance(ours, Clipper) and ours.model is model:
             return guards.check(ours, inputs)
-        with ours.paused():
+        with ours.pause():
             tested = Clipper(model)
             writes = guards.check(tested, inputs)
         if isinstance(ours, Clipper):
             ours.trust(tested)
         return writes
 
-    def paused(self) -> AbstractContextManager[None]:
-        return self._clipper.paused()
+    def pause(self) -> AbstractContextManager[None]:
+        return self._clipper.pause()
 
     def close(self) -> None:
         for flat in self._flats:

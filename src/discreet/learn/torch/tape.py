@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tape: hears, in one backward pass, what each use of each parameter contributes for each record.
+"""The tape notes, in one backward pass, what each use of each parameter contributes for each record.
 
 A use of a parameter is tapped: its output passes through an identity whose backward pass notes the gradient that
-arrives there beside the inputs that were saved. The parameters themselves take no part in autograd, so the
+arrives there, together with the inputs that were saved. The parameters themselves take no part in autograd, so the
 backward pass computes gradients of activations only.
 
 **Guarantee.** It holds, for every parameter, one piece for each use whose output the losses depend on, and no
@@ -24,26 +24,27 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from discreet.errors import RefusedTraining
+from discreet.learn.torch import internals
 from discreet.learn.torch.calls import Calls
-from discreet.learn.torch.probe import Probe, refuse_strangers
-from discreet.learn.torch.rules.outer import Outer, OuterBias, measured_together
-from discreet.learn.torch.rules.piece import Dense, Measure, Piece, Share
-from discreet.learn.torch.rules.tied import joined
+from discreet.learn.torch.pieces.base import Dense, Measure, Piece, Share
+from discreet.learn.torch.pieces.outer import Outer, OuterBias, measure_together
+from discreet.learn.torch.pieces.tied import join_pieces
+from discreet.learn.torch.probe import Probe, refuse_unwatched_parameters
 
-__all__ = ["Found", "Learned", "Make", "Tape"]
+__all__ = ["Contributions", "Learned", "Make", "Tape"]
 
 #: Pieces of up to this many numbers for each record are measured and added up together.
 _SMALL = 2**14
 
 #: The pieces that one use contributes, by parameter.
-Found = Sequence[tuple[Parameter, Piece]]
+Contributions = Sequence[tuple[Parameter, Piece]]
 #: Makes them from the gradient at the output of the use and the tensors that it saved.
-Make = Callable[..., Found]
+Make = Callable[..., Contributions]
 
 
 @dataclass(frozen=True)
 class Learned:
-    """What the guards have seen the model do, and found right: only that may be done with records.
+    """What the guards have seen the model do and found right. The model may do nothing else with records.
 
     `merged` has the ids of parameters whose layer saw records and positions as one axis. `axes` has, for tensors that a
     function without a rule was given, pairs of a number of records and the length of the first axis that it had then.
@@ -61,15 +62,17 @@ class Learned:
 
 
 class Tape:
-    """What is known of the pass under way. Used by one thread, for one backward pass at a time."""
+    """What is known of the current pass. Used by one thread, for one backward pass at a time."""
 
     def __init__(self, names: dict[Parameter, str]) -> None:
         self.names = {id(parameter): name for parameter, name in names.items()}
-        self.records = 0  # of the backward pass under way; 0 outside of one
+        #: The records of the current backward pass; 0 outside of one.
+        self.records = 0
         self.calls, self.learned = Calls(), Learned()
-        self.learning = False  # while the guards look on
+        #: Whether the guards are testing the model.
+        self.learning = False
         self.measures: list[Measure] = []
-        # all by the id of the parameter, because a tensor is slow to hash
+        # All by the id of the parameter, because a tensor is slow to hash.
         self._pieces: dict[int, Piece] = {}
         self._small: dict[int, Dense] = {}
         self._lone: list[Outer | OuterBias] = []
@@ -81,16 +84,16 @@ class Tape:
         self._probe: Probe | None = None
 
     def tap(self, out: Tensor, parameters: Sequence[Parameter], make: Make, *saved: Tensor) -> Tensor:
-        """The same output; when its gradient comes, `make(gradient, *saved)` says what it means."""
+        """The same output. When its gradient comes, `make(gradient, *saved)` says what it contributes."""
         self._expect(parameters)
-        if out._is_view():  # noqa: SLF001 - autograd copies the gradients of views that are marked as changed
-            out = torch.ops.aten._unsafe_view(out, out.shape)  # noqa: SLF001
-        transformed = torch._C._are_functorch_transforms_active()  # noqa: SLF001
-        apply = _Tap.apply if transformed else _tap
+        # Autograd copies the gradients of views that are marked as changed.
+        if internals.is_view(out):
+            out = internals.unsafe_view(out, out.shape)
+        apply = _Tap.apply if internals.functorch_is_active() else _tap
         tapped: Tensor = apply(out, self._anchor, self, make, saved)  # type: ignore[no-untyped-call]
         return tapped
 
-    def spread(
+    def expand(
         self, value: Tensor, shape: Sequence[int], parameters: Sequence[Parameter], make: Make
     ) -> Tensor:
         """A value without records, shown to every record: expanded to `shape`, whose first axis is the record."""
@@ -99,7 +102,7 @@ class Tape:
         return shown
 
     def hear(self, make: Make, gradient: Tensor, saved: Sequence[Tensor]) -> None:
-        """Note one use. A parameter of which all uses were heard is measured at once, so that memory is freed."""
+        """Note one use. A parameter is measured when all its uses were noted, so that memory is freed."""
         if self._probe is not None:
             self._probe.hear(gradient)
         if not self.records:
@@ -112,7 +115,7 @@ class Tape:
                 continue
             self._heard[key].append(piece)
             if awaited == 0:
-                self._settle(key, joined(self._heard.pop(key)))
+                self._settle(key, join_pieces(self._heard.pop(key)))
 
     def _expect(self, parameters: Sequence[Parameter]) -> None:
         for parameter in parameters:
@@ -132,18 +135,18 @@ class Tape:
             self._awaited.clear()
 
     def _settle_rest(self) -> None:
-        """What was not heard as often as it was expected, and what is measured together."""
+        """Settle parameters that were not used as often as expected, and those that are measured together."""
         for key in list(self._heard):
-            self._settle(key, joined(self._heard.pop(key)))
+            self._settle(key, join_pieces(self._heard.pop(key)))
         if self._lone:
-            self.measures.append(measured_together(self._lone))
+            self.measures.append(measure_together(self._lone))
         if self._small:
             self._bundle = Dense.bundle(list(self._small.values()))
             self.measures.append(self._bundle.measure())
 
     def probe(self, losses: Tensor) -> None:
-        """Refuse losses that mix records, or that depend on trainable parameters that nobody watches."""
-        refuse_strangers(losses, self._anchor)
+        """Refuse losses that mix records, or that depend on trainable parameters that are not watched."""
+        refuse_unwatched_parameters(losses, self._anchor)
         awaited = self._awaited.copy()
         self._probe = Probe(losses)
         try:
@@ -153,22 +156,24 @@ class Tape:
             self._probe, self._awaited = None, awaited
 
     def totals(self, share: Share) -> dict[int, Tensor]:
-        """The sums over records, by the id of the parameter; what was heard is dropped, so that its memory is free."""
+        """The sums over records, by the id of the parameter. The pieces are dropped, so that their memory is free."""
         small, bundle, large, versions = self._small, self._bundle, self._pieces, self._versions
         self.forget()
-        found = {}
+        totals = {}
         if bundle is not None:
             sums = bundle.total(share).split_with_sizes([piece.width for piece in small.values()])
-            found = {key: each.view(small[key].shape) for key, each in zip(small, sums, strict=True)}
+            totals = {key: each.view(small[key].shape) for key, each in zip(small, sums, strict=True)}
         while large:
             key, piece = large.popitem()
-            if key in versions and versions[key] != [each._version for each in piece.operands]:  # noqa: SLF001
-                raise not_by_record(self.names[key], "a gradient was changed in place after it was measured")
-            found[key] = piece.total(share)
-        return found
+            if key in versions and versions[key] != [internals.version_of(each) for each in piece.operands]:
+                raise not_by_record_error(
+                    self.names[key], "a gradient was changed in place after it was measured"
+                )
+            totals[key] = piece.total(share)
+        return totals
 
     def forget(self) -> None:
-        """Drop what was heard."""
+        """Drop what was noted."""
         self._pieces, self._lone, self._small, self._bundle, self.measures = {}, [], {}, None, []
         self._versions = {}
 
@@ -186,15 +191,14 @@ class Tape:
                 self.learned.merged.add(id(parameter))
             if id(parameter) in self.learned.merged:
                 return self.records
-        raise not_by_record(self.names[id(parameter)], "its layer's first axis is not the record")
+        raise not_by_record_error(self.names[id(parameter)], "the first axis of its layer is not the record")
 
     def _settle(self, key: int, piece: Piece) -> None:
         """Measure what a parameter gets, all uses together."""
         if key in self._pieces or key in self._small:
-            raise not_by_record(self.names[key], "it is used again in a later part of the pass")
-        if (
-            isinstance(piece, Dense) and piece.width <= _SMALL
-        ):  # all of them are measured at the end, together
+            raise not_by_record_error(self.names[key], "it is used again in a later part of the pass")
+        # Small pieces are measured together at the end.
+        if isinstance(piece, Dense) and piece.width <= _SMALL:
             self._small[key] = piece
             return
         self._pieces[key] = piece
@@ -202,45 +206,44 @@ class Tape:
             self._lone.append(piece)
         else:
             self.measures.append(piece.measure())
-            self._versions[key] = [each._version for each in piece.operands]  # noqa: SLF001
+            self._versions[key] = [internals.version_of(each) for each in piece.operands]
 
 
 def _backward(losses: Tensor, gradient: Tensor, leaf: Tensor) -> None:
-    """`torch.autograd.backward(losses, gradient, inputs=[leaf])`, without its questions, whose answers are known here.
+    """`torch.autograd.backward(losses, gradient, inputs=[leaf])`, without its checks, whose results are known here.
 
-    And in this thread: most of it is Python, which gains nothing from the threads that torch has for every device.
+    It runs in this thread: most of it is Python, which gains nothing from the threads that torch has for every device.
     """
-    engine = torch.autograd.Variable._execution_engine  # noqa: SLF001
     with torch.autograd.set_multithreading_enabled(False):
-        engine.run_backward(
+        internals.engine().run_backward(
             (losses,), (gradient,), False, False, (leaf,), allow_unreachable=True, accumulate_grad=True
         )
 
 
-def not_by_record(name: str, because: str) -> RefusedTraining:
-    """The refusal of a parameter whose gradient cannot be told apart by record."""
+def not_by_record_error(name: str, because: str) -> RefusedTraining:
+    """The refusal of a parameter whose gradient cannot be separated by record."""
     return RefusedTraining(
         "DP921",
         f"the gradient of {name} cannot be clipped record by record: {because}.",
-        why="a record whose part is not known cannot be bounded, and without a bound no noise is enough.",
+        why="a record whose part is not known cannot be clipped, and without clipping no noise is enough.",
         fix="keep the record as the first axis of every tensor (batch_first=True), or freeze the parameter: "
         f"model.get_parameter({name!r}).requires_grad_(False)",
     )
 
 
 def _refuse_second_order() -> None:
-    """The tape hears gradients, and not what depends on them; a backward pass has a graph only if one is asked for."""
+    """Refuse `create_graph=True`: the tape notes gradients, and not what depends on them."""
     if torch.is_grad_enabled():
         raise RefusedTraining(
             "DP921",
             "a gradient was asked for with create_graph=True.",
-            why="how a loss depends on a gradient, as a gradient penalty does, is not seen record by record.",
+            why="the run cannot see record by record how a loss depends on a gradient, as a gradient penalty does.",
             fix="leave the penalty out   or  private(…, exact=True), which takes records one at a time",
         )
 
 
 class _Tap(torch.autograd.Function):
-    """The identity, which tells the tape what gradient came by."""
+    """The identity, which tells the tape which gradient arrives."""
 
     @staticmethod
     def forward(

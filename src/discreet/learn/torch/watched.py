@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parameters that tell who uses them, and tensors that were made of parameters alone.
+"""Parameters whose uses are noticed, and tensors that were made of parameters alone.
 
 While a model is watched its trainable parameters have the class `Watched`: same object, same memory, but every
-function of torch that gets one is handed to the rules first. So it does not matter whether a weight is used by its
-own layer, by another one, or by a bare function; a use for which there is no rule is refused where it happens.
+function of torch that gets one goes to the rules first. So it does not matter whether a weight is used by its
+own layer, by another one, or by a bare function. A use without a rule is refused where it happens.
 """
 
 from __future__ import annotations
@@ -11,28 +11,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import MethodWrapperType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 from torch.nn import Parameter
 
 from discreet.errors import RefusedTraining
-from discreet.learn.torch.rules.piece import Dense
+from discreet.learn.torch import internals
+from discreet.learn.torch.pieces.base import Dense
+from discreet.learn.torch.tape import Contributions, Tape
 
-if TYPE_CHECKING:
-    from discreet.learn.torch.tape import Found, Tape
-
-__all__ = ["Derived", "Watched", "compiled", "is_watched", "unheard", "unwatch", "watch"]
+__all__ = ["Derived", "Watched", "compiled_model_error", "is_watched", "unwatch", "watch", "without_watching"]
 
 _FREEZE = "run.close(), freeze it, and private(…) again"
 
 #: How a call that has a watched parameter among its arguments is answered.
-Dispatch = Callable[["Tape", Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+Dispatch = Callable[[Tape, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
 
 class Watched(Parameter):
-    """A parameter under watch. It never requires a gradient, so that none reaches it but through the tape."""
+    """A watched parameter. It never requires a gradient, so gradients reach it only through the tape."""
 
     tape: Tape
     dispatch: Dispatch
@@ -42,8 +41,8 @@ class Watched(Parameter):
         cls, func: Callable[..., Any], types: Iterable[type], args: Any = (), kwargs: Any = None
     ) -> Any:
         if torch.compiler.is_compiling():
-            raise compiled()
-        with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001 - the documented way to call through
+            raise compiled_model_error()
+        with internals.DisableTorchFunctionSubclass():
             if _is_attribute(func):
                 _refuse_freezing(func)
                 return func(*args, **(kwargs or {}))
@@ -55,28 +54,28 @@ class Watched(Parameter):
             return first.dispatch(first.tape, func, args, kwargs or {})
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:  # noqa: FBT001, FBT002 - as torch has it
-        """Refused, if it freezes the parameter: the run would go on to move it."""
+        """Refuse to freeze the parameter, because the run would go on to move it."""
         if not requires_grad:
-            raise _refused("a parameter was frozen while a run trains it", _FREEZE)
+            raise _watched_parameter_error("a parameter was frozen while a run trains it", _FREEZE)
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         """A copy is an ordinary parameter: nobody watches it."""
-        with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001
+        with internals.DisableTorchFunctionSubclass():
             copy = Parameter(self.detach().clone(), requires_grad=True)
         memo[id(self)] = copy
         return copy
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """What is stored is an ordinary parameter too."""
-        with torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001
+        with internals.DisableTorchFunctionSubclass():
             return Parameter, (self.detach(), True)
 
 
 class Derived(Tensor):
-    """A value made of parameters and constants alone: it has no records until it meets some.
+    """A value made of parameters and constants alone. It has no axis of records until it meets a tensor that has one.
 
-    `value` is the tensor with its own little graph back to `leaves`, which stand for the parameters.
+    `value` is the tensor with its own graph back to `leaves`, which stand for the parameters.
     """
 
     tape: Tape
@@ -91,33 +90,35 @@ class Derived(Tensor):
         """Whether the record is a new axis of a result of this shape: always, for a value that has no records."""
         return True
 
-    def settled(self) -> Tensor:
+    def as_records(self) -> Tensor:
         """The value as a tensor whose first axis is the record."""
         return self.value
 
-    def traced(self, gradients: Tensor) -> Found:
+    def contributions(self, gradients: Tensor) -> Contributions:
         """From the gradient at the value, one for each record, the gradients at the parameters."""
-        found = torch.autograd.grad(
+        leaf_gradients = torch.autograd.grad(
             self.value, self.leaves, gradients.to(self.value.dtype), is_grads_batched=True, retain_graph=True
         )
-        return [(parameter, Dense(each)) for parameter, each in zip(self.parameters, found, strict=True)]
+        return [
+            (parameter, Dense(each)) for parameter, each in zip(self.parameters, leaf_gradients, strict=True)
+        ]
 
 
 @contextmanager
-def unheard() -> Iterator[None]:
-    """For the length of a block: no gradients, and calls with watched parameters go straight to torch."""
-    with torch.no_grad(), torch._C.DisableTorchFunctionSubclass():  # noqa: SLF001
+def without_watching() -> Iterator[None]:
+    """No gradients for the length of a block; calls with watched parameters go straight to torch."""
+    with torch.no_grad(), internals.DisableTorchFunctionSubclass():
         yield
 
 
-def is_watched(argument: Any) -> bool:
-    """Whether an argument is a parameter under watch, or made of some; `isinstance` is slow for parameters."""
+def is_watched(argument: object) -> bool:
+    """Whether an argument is a watched parameter, or made of some. `isinstance` is slow for parameters."""
     kind = type(argument)
     return kind is Watched or (kind is not Tensor and issubclass(kind, Derived))
 
 
 def watch(parameter: Parameter, tape: Tape, dispatch: Dispatch) -> None:
-    """Put a parameter under watch."""
+    """Watch a parameter."""
     parameter.requires_grad_(False)
     parameter.tape, parameter.dispatch = tape, dispatch  # type: ignore[attr-defined]
     parameter.__class__ = Watched
@@ -132,28 +133,28 @@ def unwatch(parameter: Parameter) -> None:
 
 def _refuse_freezing(function: Any) -> None:
     if function.__name__ == "__set__" and function.__self__.__name__ == "requires_grad":
-        raise _refused("requires_grad was set on a parameter while a run trains it", _FREEZE)
+        raise _watched_parameter_error("requires_grad was set on a parameter while a run trains it", _FREEZE)
 
 
-def compiled() -> RefusedTraining:
-    """The refusal of a model that torch.compile has rewritten: which uses of parameters are seen then is not known."""
-    return _refused(
+def compiled_model_error() -> RefusedTraining:
+    """The refusal of a model that torch.compile has rewritten, because uses of its parameters may go unnoticed."""
+    return _watched_parameter_error(
         "a model that is being trained was compiled", "train the model as it is, and compile it afterwards"
     )
 
 
-def _refused(what: str, fix: str) -> RefusedTraining:
+def _watched_parameter_error(what: str, fix: str) -> RefusedTraining:
     return RefusedTraining(
         "DP921",
         f"{what}.",
-        why="which parameters are clipped, and how they are used, is settled when the run begins.",
+        why="the run decides at its start which parameters are clipped, and it must see how they are used.",
         fix=fix,
         spent="what the steps before it cost",
     )
 
 
 def _is_attribute(function: Any) -> bool:
-    """Whether a call reads or sets an attribute, and not one that is the matrix turned."""
+    """Whether a call reads or sets an attribute other than the transposes."""
     return (
         type(function) is MethodWrapperType
         and function.__name__ in {"__get__", "__set__"}
@@ -164,8 +165,8 @@ def _is_attribute(function: Any) -> bool:
 def _first(arguments: Iterable[Any]) -> Watched | Derived | None:
     for argument in arguments:
         if is_watched(argument):
-            found: Watched | Derived = argument
-            return found
+            watched: Watched | Derived = argument
+            return watched
         if type(argument) in {list, tuple}:
             inner = _first(argument)
             if inner is not None:

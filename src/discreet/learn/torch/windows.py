@@ -5,7 +5,7 @@ Patches are nine times as large as the picture that they are cut from, for a ker
 kernels looks up the numbers of a patch where they lie, so that one start of one kernel does for a layer what making patches
 and multiplying them does in dozens.
 
-They run only where there is a GPU and triton; what they compute is in `rules.convolution`, and a test compares the two.
+They run only where there is a GPU and triton; `pieces.patches` has what they compute, and a test compares the two.
 """
 # mypy: disable-error-code="untyped-decorator,no-untyped-call,no-untyped-def,import-not-found,import-untyped"
 # ruff: noqa: ANN001, ANN202, PLR0917 - the compiler of kernels reads annotations as types of its own
@@ -121,7 +121,7 @@ def gradients(source: Tensor, signal: Tensor, window: Window) -> Tensor:
     patch = channels * window.kernel[0] * window.kernel[1]
     m = 32 if outputs <= 32 else 64
     grid = (records, -(-patch // 64), -(-outputs // m))
-    _run(_gradient, grid, source, signal, out, window, M=m, N=64, STEP=_STEP)
+    _launch(_gradient, grid, source, signal, out, window, M=m, N=64, STEP=_STEP)
     return out
 
 
@@ -130,7 +130,7 @@ def squares(source: Tensor, signal: Tensor, window: Window) -> Tensor:
     out = source.new_empty(source.shape[0], dtype=torch.float32)
     positions = signal.shape[2] * signal.shape[3]
     size = max(16, triton.next_power_of_2(positions))
-    _run(_square, (source.shape[0],), source, signal, out, window, T=size, STEP=_STEP)
+    _launch(_square, (source.shape[0],), source, signal, out, window, T=size, STEP=_STEP)
     return out
 
 
@@ -152,7 +152,7 @@ def _unit(device: torch.device) -> float:
     )
 
 
-def _run(
+def _launch(
     kernel: Any,
     grid: tuple[int, ...],
     source: Tensor,

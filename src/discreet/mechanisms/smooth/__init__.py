@@ -9,7 +9,7 @@ release.py       SmoothMechanism: statistic, budget, plan, draw                 
 statistics.py    order statistics, trimmed mean, interquantile range, reciprocal, a caller's own
 regression.py    the variance of a prediction by linear regression
 windows.py       the widest discounted window of sorted numbers, in O(n log n)
-families.py      the noises and what they promise when place and scale both move
+families.py      the noises and their guarantees when location and scale both move
 hockey.py        Laplace and Gaussian of two scales: the supremum of δ, proved
 
 Each function makes a `SmoothMechanism` and calls it once. The amount is `epsilon=`, `epsilon=` with `delta=`, or `rho=`; the relation is
@@ -19,13 +19,16 @@ Each function makes a `SmoothMechanism` and calls it once. The amount is `epsilo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
+
+import numpy.typing as npt
 
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.mechanisms.exact import rows
 from discreet.mechanisms.mechanism import Release
-from discreet.mechanisms.query import Between
+from discreet.mechanisms.query import ClippingBounds
 from discreet.mechanisms.sensitivity import LocalAtDistance, SmoothBound
 from discreet.mechanisms.smooth.families import (
     Family,
@@ -50,6 +53,7 @@ from discreet.mechanisms.smooth.statistics import (
     Statistic,
     TrimmedMean,
 )
+from discreet.noise.scales import Number
 
 __all__ = [
     "Custom",
@@ -88,82 +92,354 @@ _GUESS = 1000  # records, where their number is secret and nobody has guessed it
 
 
 @check.arguments
-def median(data: Any, bounds: Sequence[float] | None = None, **words: Any) -> Release:
+def median(
+    data: npt.ArrayLike,
+    bounds: Sequence[float] | None = None,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    size: int | None = None,
+    public: object = None,
+    family: Family | None = None,
+    smoothing: float | None = None,
+    relation: str | None = None,
+    unit: str = "record",
+) -> Release:
     """The record of rank ⌈n/2⌉, with noise in proportion to its smooth sensitivity.
+
+    **Guarantee.** ε-differential privacy for `epsilon`, (ε, δ) for `epsilon` with `delta`, zero-concentrated privacy for
+    `rho`. The relation is "replace", where the number of records is public, unless `relation="add-remove"`.
+
+    Why it holds: smooth.proof.md (after Nissim, Raskhodnikova, Smith 2007). What would break it: bounds or `public` records that
+    were read off the data. The error is secret, so the release has no `error` and no `interval`.
 
     >>> answer = median([3, 1, 4, 1, 5], bounds=(0, 10), epsilon=1.0)
     >>> answer.guarantee, answer.interval
     (pure(epsilon=1.0, relation='replace'), None)
     """
-    return quantile(data, 0.5, bounds, **words)
+    return _release_statistic(
+        OrderStatistic(bounds, q=Fraction(1, 2)),
+        data,
+        SmoothBudget(epsilon, delta, rho),
+        size=size,
+        public=public,
+        family=family,
+        smoothing=smoothing,
+        relation=relation,
+        unit=unit,
+    )
 
 
 @check.arguments
-def minimum(data: Any, bounds: Sequence[float] | None = None, **words: Any) -> Release:
-    """The smallest record."""
-    return quantile(data, 0, bounds, **words)
+def minimum(
+    data: npt.ArrayLike,
+    bounds: Sequence[float] | None = None,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    size: int | None = None,
+    public: object = None,
+    family: Family | None = None,
+    smoothing: float | None = None,
+    relation: str | None = None,
+    unit: str = "record",
+) -> Release:
+    """The smallest record, with noise in proportion to its smooth sensitivity.
+
+    **Guarantee.** As `median`. The noise is large unless several records lie near the lower bound.
+
+    >>> minimum([3, 1, 4, 1, 5], bounds=(0, 10), rho=0.5).guarantee.concentrated() <= 0.5
+    True
+    """
+    return _release_statistic(
+        OrderStatistic(bounds, q=Fraction(0)),
+        data,
+        SmoothBudget(epsilon, delta, rho),
+        size=size,
+        public=public,
+        family=family,
+        smoothing=smoothing,
+        relation=relation,
+        unit=unit,
+    )
 
 
 @check.arguments
-def maximum(data: Any, bounds: Sequence[float] | None = None, **words: Any) -> Release:
-    """The greatest record."""
-    return quantile(data, 1, bounds, **words)
+def maximum(
+    data: npt.ArrayLike,
+    bounds: Sequence[float] | None = None,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    size: int | None = None,
+    public: object = None,
+    family: Family | None = None,
+    smoothing: float | None = None,
+    relation: str | None = None,
+    unit: str = "record",
+) -> Release:
+    """The greatest record, with noise in proportion to its smooth sensitivity.
+
+    **Guarantee.** As `median`. The noise is large unless several records lie near the upper bound.
+
+    >>> maximum([3, 1, 4, 1, 5], bounds=(0, 10), epsilon=1.0).guarantee
+    pure(epsilon=1.0, relation='replace')
+    """
+    return _release_statistic(
+        OrderStatistic(bounds, q=Fraction(1)),
+        data,
+        SmoothBudget(epsilon, delta, rho),
+        size=size,
+        public=public,
+        family=family,
+        smoothing=smoothing,
+        relation=relation,
+        unit=unit,
+    )
 
 
 @check.arguments
-def quantile(data: Any, q: Any, bounds: Sequence[float] | None = None, **words: Any) -> Release:
-    """The record of rank ⌈q n⌉."""
-    return _released(OrderStatistic(bounds, q=q), data, words)
+def quantile(
+    data: npt.ArrayLike,
+    q: Number,
+    bounds: Sequence[float] | None = None,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    size: int | None = None,
+    public: object = None,
+    family: Family | None = None,
+    smoothing: float | None = None,
+    relation: str | None = None,
+    unit: str = "record",
+) -> Release:
+    """The record of rank ⌈q n⌉, with noise in proportion to its smooth sensitivity.
+
+    **Guarantee.** As `median`, for every q in [0, 1].
+
+    >>> 0 <= quantile([3, 1, 4, 1, 5], 0.75, bounds=(0, 10), epsilon=1.0).value <= 10
+    True
+    """
+    return _release_statistic(
+        OrderStatistic(bounds, q=q),
+        data,
+        SmoothBudget(epsilon, delta, rho),
+        size=size,
+        public=public,
+        family=family,
+        smoothing=smoothing,
+        relation=relation,
+        unit=unit,
+    )
 
 
 @check.arguments
-def order_statistic(data: Any, rank: int, bounds: Sequence[float] | None = None, **words: Any) -> Release:
-    """The record of that rank, 1 for the smallest."""
-    return _released(OrderStatistic(bounds, rank=rank), data, words)
+def order_statistic(
+    data: npt.ArrayLike,
+    rank: int,
+    bounds: Sequence[float] | None = None,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    size: int | None = None,
+    public: object = None,
+    family: Family | None = None,
+    smoothing: float | None = None,
+    relation: str | None = None,
+    unit: str = "record",
+) -> Release:
+    """The record of that rank, 1 for the smallest, with noise in proportion to its smooth sensitivity.
+
+    **Guarantee.** As `median`. The rank is public and does not depend on the number of records.
+
+    >>> 0 <= order_statistic([3, 1, 4, 1, 5], 2, bounds=(0, 10), epsilon=1.0).value <= 10
+    True
+    """
+    return _release_statistic(
+        OrderStatistic(bounds, rank=rank),
+        data,
+        SmoothBudget(epsilon, delta, rho),
+        size=size,
+        public=public,
+        family=family,
+        smoothing=smoothing,
+        relation=relation,
+        unit=unit,
+    )
 
 
 @check.arguments
 def trimmed_mean(
-    data: Any, bounds: Sequence[float] | None = None, *, trim: Any = 0.1, **words: Any
+    data: npt.ArrayLike,
+    bounds: Sequence[float] | None = None,
+    *,
+    trim: Number = 0.1,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    size: int | None = None,
+    public: object = None,
+    family: Family | None = None,
+    smoothing: float | None = None,
+    relation: str | None = None,
+    unit: str = "record",
 ) -> Release:
     """The mean without the `trim` smallest and greatest records: a share of them, or a whole number.
+
+    **Guarantee.** As `median`, under "replace" only.
 
     >>> trimmed_mean([3, 1, 4, 1, 5], bounds=(0, 10), trim=1, epsilon=1.0, delta=1e-6).guarantee.unit.relation
     'replace'
     """
-    return _released(TrimmedMean(bounds, trim), data, words)
+    return _release_statistic(
+        TrimmedMean(bounds, trim),
+        data,
+        SmoothBudget(epsilon, delta, rho),
+        size=size,
+        public=public,
+        family=family,
+        smoothing=smoothing,
+        relation=relation,
+        unit=unit,
+    )
 
 
 @check.arguments
 def interquantile_range(
-    data: Any, bounds: Sequence[float] | None = None, *, lower: Any = 0.25, upper: Any = 0.75, **words: Any
+    data: npt.ArrayLike,
+    bounds: Sequence[float] | None = None,
+    *,
+    lower: Number = 0.25,
+    upper: Number = 0.75,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    size: int | None = None,
+    public: object = None,
+    family: Family | None = None,
+    smoothing: float | None = None,
+    relation: str | None = None,
+    unit: str = "record",
 ) -> Release:
-    """The distance of two quantiles."""
-    return _released(InterquantileRange(bounds, lower, upper), data, words)
+    """The distance between two quantiles, with noise in proportion to a smooth bound on its sensitivity.
+
+    **Guarantee.** As `median`. The bound is the sum of the smooth sensitivities of both quantiles.
+
+    >>> 0 <= interquantile_range([3, 1, 4, 1, 5], bounds=(0, 10), epsilon=1.0).value <= 10
+    True
+    """
+    return _release_statistic(
+        InterquantileRange(bounds, lower, upper),
+        data,
+        SmoothBudget(epsilon, delta, rho),
+        size=size,
+        public=public,
+        family=family,
+        smoothing=smoothing,
+        relation=relation,
+        unit=unit,
+    )
 
 
 @check.arguments
-def reciprocal(data: Any, *, where: Callable[[Any], Any] | None = None, **words: Any) -> Release:
-    """1 / max(count, 1) of the records for which `where` holds."""
-    return _released(Reciprocal(where), data, words)
+def reciprocal(
+    data: object,
+    *,
+    where: Callable[[Any], Any] | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    size: int | None = None,
+    public: object = None,
+    family: Family | None = None,
+    smoothing: float | None = None,
+    relation: str | None = None,
+    unit: str = "record",
+) -> Release:
+    """1 / max(count, 1) of the records for which `where` holds.
+
+    **Guarantee.** As `median`. Under `relation="add-remove"` the number of records is protected too.
+
+    >>> reciprocal(["yes", "no", "yes"], where=lambda vote: vote == "yes", epsilon=1.0).guarantee
+    pure(epsilon=1.0, relation='replace')
+    """
+    return _release_statistic(
+        Reciprocal(where),
+        data,
+        SmoothBudget(epsilon, delta, rho),
+        size=size,
+        public=public,
+        family=family,
+        smoothing=smoothing,
+        relation=relation,
+        unit=unit,
+    )
 
 
 @check.arguments
-def prediction_variance(data: Any, at: Sequence[float], *, between: Sequence[float], **words: Any) -> Release:
-    """The logarithm of xᵀ (XᵀX)⁻¹ x for the rows X of the data and a public x; rows are cut to norm 1."""
-    return _released(PredictionVariance(tuple(at), *_two(between)), data, words)
+def prediction_variance(
+    data: npt.ArrayLike,
+    at: Sequence[float],
+    *,
+    between: Sequence[float],
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    size: int | None = None,
+    public: object = None,
+    family: Family | None = None,
+    smoothing: float | None = None,
+    relation: str | None = None,
+    unit: str = "record",
+) -> Release:
+    """The logarithm of xᵀ (XᵀX)⁻¹ x for the rows X of the data and a public x; rows are scaled down to norm 1.
+
+    **Guarantee.** As `median`, under "add-remove". `between` is the public range of the answer.
+
+    Why it holds: smooth.proof.md, §8. What would break it: a point `at` or a range that was read off the data.
+
+    >>> rows_of_x = [[1.0, 0.0], [0.0, 1.0]] * 50
+    >>> -10 <= prediction_variance(rows_of_x, at=(1.0, 0.5), between=(-10, 2), epsilon=1.0).value <= 2
+    True
+    """
+    return _release_statistic(
+        PredictionVariance(tuple(at), *_two(between)),
+        data,
+        SmoothBudget(epsilon, delta, rho),
+        size=size,
+        public=public,
+        family=family,
+        smoothing=smoothing,
+        relation=relation,
+        unit=unit,
+    )
 
 
 @check.arguments
 def release(
     f: Statistic | Callable[[Any], Any],
-    data: Any,
+    data: object,
     *,
     sensitivity: LocalAtDistance | SmoothBound | None = None,
     between: Sequence[float] | None = None,
-    **words: Any,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rho: float | None = None,
+    size: int | None = None,
+    public: object = None,
+    family: Family | None = None,
+    smoothing: float | None = None,
+    relation: str | None = None,
+    unit: str = "record",
 ) -> Release:
-    """A statistic of this package; or a function of your own, with its sensitivity and the range of its answers.
+    """Release a statistic of this package, or a function of your own with its sensitivity and the range of its answers.
+
+    **Guarantee.** As `median`, if the sensitivity is true: `check_callback` tries it on small data.
 
     >>> from discreet.mechanisms.sensitivity import LocalAtDistance
     >>> share = LocalAtDistance(at=lambda records, j: 1 / 4, at_most=1 / 4)
@@ -171,7 +447,17 @@ def release(
     pure(epsilon=1.0, relation='replace')
     """
     if isinstance(f, Statistic):
-        return _released(f, data, words)
+        return _release_statistic(
+            f,
+            data,
+            SmoothBudget(epsilon, delta, rho),
+            size=size,
+            public=public,
+            family=family,
+            smoothing=smoothing,
+            relation=relation,
+            unit=unit,
+        )
     if not callable(f) or not isinstance(sensitivity, LocalAtDistance | SmoothBound) or between is None:
         raise BadParameter(
             "DP107",
@@ -179,18 +465,47 @@ def release(
             why="how far one record moves it cannot be found by looking at it.",
             fix="sensitivity=LocalAtDistance(at=my_callback, at_most=1.0), between=(0, 1)",
         )
-    return _released(Custom(f, sensitivity, *_two(between)), data, words)
+    return _release_statistic(
+        Custom(f, sensitivity, *_two(between)),
+        data,
+        SmoothBudget(epsilon, delta, rho),
+        size=size,
+        public=public,
+        family=family,
+        smoothing=smoothing,
+        relation=relation,
+        unit=unit,
+    )
 
 
-def _released(statistic: Statistic, data: Any, words: dict[str, Any]) -> Release:
-    budget = SmoothBudget(**{name: words.pop(name, None) for name in ("epsilon", "delta", "rho")})
-    relation = words.get("relation") or statistic.relations[0]
-    size = words.pop("size", None)
+def _release_statistic(
+    statistic: Statistic,
+    data: Any,
+    budget: SmoothBudget,
+    *,
+    size: int | None,
+    public: object,
+    family: Family | None,
+    smoothing: float | None,
+    relation: str | None,
+    unit: str,
+) -> Release:
     if size is None:
-        size = len(data if hasattr(data, "__len__") else rows(data)) if relation == "replace" else _GUESS
-    return SmoothMechanism(statistic, budget, size=size, **words)(data)
+        is_public = (relation or statistic.relations[0]) == "replace"
+        size = len(data if hasattr(data, "__len__") else rows(data)) if is_public else _GUESS
+    mechanism = SmoothMechanism(
+        statistic,
+        budget,
+        size=size,
+        public=public,
+        family=family,
+        smoothing=smoothing,
+        relation=relation,
+        unit=unit,
+    )
+    return mechanism(data)
 
 
 def _two(between: Any) -> tuple[float, float]:
-    stated = Between.of(between)
+    stated = ClippingBounds.of(between)
     return stated.low, stated.high

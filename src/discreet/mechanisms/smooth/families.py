@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noise for a scale that depends on data: what it promises when place and scale both move.
+"""Noise for a scale that depends on data: its guarantee when location and scale both move.
 
     family = SmoothLomax(4.5)
     family.most(0.05, SmoothBudget(epsilon=1.0))  # s: the largest with f + (S / s) Z still 1-private, S being 0.05-smooth
@@ -8,7 +8,7 @@
 Neighbours give f + (S / s) Z and f' + (S' / s) Z with |f - f'| <= min(S, S') and |ln S - ln S'| <= t: in units of S / s,
 Z against e^u Z + v with |u| <= t and |v| <= s min(1, e^u).
 
-| family | promise | |
+| family | guarantee | |
 |---|---|---|
 | `SmoothStudentT(degrees)`, `SmoothCauchy()` | pure ε | exact |
 | `SmoothLomax(shape)` | pure ε | exact |
@@ -58,7 +58,13 @@ _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 @dataclass(frozen=True)
 class SmoothBudget:
-    """What may be lost: ε alone is pure, ε with δ approximate, ρ zero-concentrated."""
+    """What may be lost: ε alone is pure, ε with δ approximate, ρ zero-concentrated.
+
+    **Guarantee.** None of its own. `SmoothMechanism` makes a guarantee of it and never states a stronger one than it pays for.
+
+    >>> SmoothBudget(epsilon=1.0).pure, round(SmoothBudget(rho=0.5).pure, 3)
+    (1.0, 1.044)
+    """
 
     epsilon: float | None = None
     delta: float | None = None
@@ -99,7 +105,14 @@ def largest(holds: Callable[[float], bool], most: float, *, steps: int = 40) -> 
 
 
 class Family(ABC):
-    """One distribution of noise, with its parameter, and what it promises."""
+    """One distribution of noise, with its parameter and its guarantee.
+
+    **Guarantee.** What a subclass owes: `most` is never too large, and the losses that it states are never too small
+    (smooth.proof.md, §§5-7).
+
+    >>> isinstance(SmoothLomax(4.0), Family), SmoothLomax(4.0).most(0.05, SmoothBudget(epsilon=1.0)) > 0
+    (True, True)
+    """
 
     @property
     @abstractmethod
@@ -145,13 +158,19 @@ class PureFamily(Family):
 
 @dataclass(frozen=True)
 class SmoothStudentT(PureFamily):
-    """Student's t with a real number of degrees, one or more."""
+    """Student's t with a real number of degrees, one or more.
+
+    **Guarantee.** Pure ε, by an exact formula for the loss; `degrees` of 1 or more.
+
+    >>> SmoothStudentT(3.0).loss(0.3, 0.1) < 0.485
+    True
+    """
 
     degrees: float
 
     def __post_init__(self) -> None:
         if check.positive(degrees=self.degrees) < 1:
-            raise _out("degrees", "at least 1", 3.0)
+            raise _out_of_range_error("degrees", "at least 1", 3.0)
         self.noise  # noqa: B018 - refuses what the distribution does not know
 
     @property
@@ -180,7 +199,13 @@ class SmoothStudentT(PureFamily):
 
 
 class SmoothCauchy(SmoothStudentT):
-    """Student's t with one degree: the tails of the first smooth-sensitivity mechanism."""
+    """Student's t with one degree: the tails of the first smooth-sensitivity mechanism.
+
+    **Guarantee.** Pure ε, by an exact formula for the loss (Nissim, Raskhodnikova, Smith 2007, with a better constant).
+
+    >>> SmoothCauchy().loss(1.0, 0.0) < 0.9625
+    True
+    """
 
     def __init__(self) -> None:
         super().__init__(1.0)
@@ -188,13 +213,19 @@ class SmoothCauchy(SmoothStudentT):
 
 @dataclass(frozen=True)
 class SmoothLomax(PureFamily):
-    """The density (shape - 1)/2 · (1 + |z|)**-shape."""
+    """The density (shape - 1)/2 · (1 + |z|)**-shape.
+
+    **Guarantee.** Pure ε, by an exact formula for the loss; `shape` above 1.
+
+    >>> SmoothLomax(4.0).loss(0.2, 0.05) < 1
+    True
+    """
 
     shape: float
 
     def __post_init__(self) -> None:
         if check.positive(shape=self.shape) <= 1:
-            raise _out("shape", "above 1", 4.0)
+            raise _out_of_range_error("shape", "above 1", 4.0)
         self.noise  # noqa: B018 - refuses what the distribution does not know
 
     @property
@@ -241,7 +272,13 @@ class ApproximateFamily(Family):
 
 @dataclass(frozen=True)
 class SmoothLaplace(ApproximateFamily):
-    """exp(-|z|) / 2."""
+    """exp(-|z|) / 2.
+
+    **Guarantee.** (ε, δ): the least δ, bounded from above by `hockey.delta_bound`. The tails are too light for pure ε.
+
+    >>> SmoothLaplace().most(0.01, SmoothBudget(epsilon=1.0, delta=1e-6)) > 0.9
+    True
+    """
 
     divergence = staticmethod(hockey.laplace)
 
@@ -258,7 +295,13 @@ class SmoothLaplace(ApproximateFamily):
 
 @dataclass(frozen=True)
 class SmoothGaussian(ApproximateFamily):
-    """The standard normal distribution."""
+    """The standard normal distribution.
+
+    **Guarantee.** (ε, δ): the least δ, bounded from above by `hockey.delta_bound`. The tails are too light for pure ε.
+
+    >>> SmoothGaussian().most(0.01, SmoothBudget(epsilon=1.0)) == 0
+    True
+    """
 
     divergence = staticmethod(hockey.gaussian)
 
@@ -278,7 +321,7 @@ class ConcentratedFamily(Family):
 
     def __post_init__(self) -> None:
         if check.positive(sigma=self.sigma) > _MOST_SIGMA:
-            raise _out("sigma", f"at most {_MOST_SIGMA:g}", 1.0)
+            raise _out_of_range_error("sigma", f"at most {_MOST_SIGMA:g}", 1.0)
         self.noise  # noqa: B018 - refuses what the distribution does not know
 
     @property
@@ -286,16 +329,16 @@ class ConcentratedFamily(Family):
     def slope(self) -> float:
         """sup |d/dz log density|, rounded up: Z and Z + v are (slope · |v|)-alike, purely."""
 
-    def stretched(self, t: float) -> float:
+    def stretch_cost(self, t: float) -> float:
         """ε such that Z and e^u Z are ε²/2-zero-concentrated alike for |u| <= t, rounded up."""
         return t / float(self.sigma) * _UP
 
-    def concentrated(self, s: float, t: float) -> float:
+    def rho(self, s: float, t: float) -> float:
         """ρ for a shift s and a stretch t, rounded up."""
-        return (self.stretched(t) + self.slope * s) ** 2 / 2 * _UP
+        return (self.stretch_cost(t) + self.slope * s) ** 2 / 2 * _UP
 
     def most(self, t: float, budget: SmoothBudget) -> float:
-        return max(0.0, (budget.concentrated - self.stretched(t)) / self.slope * _DOWN)
+        return max(0.0, (budget.concentrated - self.stretch_cost(t)) / self.slope * _DOWN)
 
     def slides(self, shift: float, epsilon: float, delta: float) -> bool:
         return self.slope * shift <= epsilon
@@ -303,11 +346,17 @@ class ConcentratedFamily(Family):
     def dilates(self, stretch: float, epsilon: float, delta: float) -> bool:
         if not stretch or not delta:  # tails of this kind are never purely alike at two scales
             return not stretch
-        return privacy.concentrated(self.stretched(stretch) ** 2 / 2).delta(epsilon) <= delta
+        return privacy.concentrated(self.stretch_cost(stretch) ** 2 / 2).delta(epsilon) <= delta
 
 
 class SmoothLaplaceLogNormal(ConcentratedFamily):
-    """X exp(σY), X Laplace and Y standard normal (Bun, Steinke 2019, Proposition 3)."""
+    """X exp(σY), X Laplace and Y standard normal (Bun, Steinke 2019, Proposition 3).
+
+    **Guarantee.** Zero-concentrated ρ, proved, not exact.
+
+    >>> SmoothLaplaceLogNormal(0.4).rho(0.1, 0.05) < 0.1
+    True
+    """
 
     @property
     def noise(self) -> heavy.HeavyNoise:
@@ -323,7 +372,13 @@ class SmoothLaplaceLogNormal(ConcentratedFamily):
 
 
 class SmoothUniformLogNormal(ConcentratedFamily):
-    """X exp(σY), X uniform on [-1, 1] and Y standard normal; the slope is the exact supremum, for every σ."""
+    """X exp(σY), X uniform on [-1, 1] and Y standard normal; the slope is the exact supremum, for every σ.
+
+    **Guarantee.** Zero-concentrated ρ, proved, not exact.
+
+    >>> SmoothUniformLogNormal(0.5).rho(0.1, 0.05) < 0.2
+    True
+    """
 
     @property
     def noise(self) -> heavy.HeavyNoise:
@@ -351,7 +406,13 @@ class SmoothUniformLogNormal(ConcentratedFamily):
 
 
 class SmoothArsinhNormal(ConcentratedFamily):
-    """sinh(σY) / σ, Y standard normal; constants of our own."""
+    """sinh(σY) / σ, Y standard normal; constants of our own.
+
+    **Guarantee.** Zero-concentrated ρ, proved, not exact.
+
+    >>> SmoothArsinhNormal(0.5).rho(0.1, 0.05) < 0.3
+    True
+    """
 
     @property
     def noise(self) -> heavy.HeavyNoise:
@@ -361,7 +422,7 @@ class SmoothArsinhNormal(ConcentratedFamily):
     def slope(self) -> float:
         return (_PEAK / float(self.sigma) + float(self.sigma) / 2) * _UP
 
-    def stretched(self, t: float) -> float:
+    def stretch_cost(self, t: float) -> float:
         ratio = t / float(self.sigma)
         return math.sqrt(2 * max(t, ratio**2 / 2 + math.sqrt(2 / math.pi) * ratio)) * _UP
 
@@ -403,7 +464,7 @@ def _hazard(v: float) -> float:
     return math.exp(-v * v / 2 - float(log_ndtr(-v))) / math.sqrt(2 * math.pi)
 
 
-def _out(name: str, where: str, instead: float) -> BadParameter:
+def _out_of_range_error(name: str, where: str, instead: float) -> BadParameter:
     return BadParameter(
         "DP102",
         f"{name} must be {where}.",

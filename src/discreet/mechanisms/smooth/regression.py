@@ -24,7 +24,7 @@ import numpy as np
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.mechanisms.callbacks import guarded, quietly
+from discreet.mechanisms.callbacks import call_quietly, callback_guard
 from discreet.mechanisms.exact import number, rows
 from discreet.mechanisms.sensitivity import LocalAtDistance
 from discreet.mechanisms.smooth.statistics import Measured, Statistic
@@ -43,7 +43,14 @@ _ROUNDING = 2.0**-50  # more than twice what a rounded logarithm is wrong by
 
 @dataclass(frozen=True)
 class PredictionVariance(Statistic):
-    """log xᵀ (XᵀX)⁻¹ x, moved into [low, high]; `high` where XᵀX has no inverse."""
+    """log xᵀ (XᵀX)⁻¹ x, moved into [low, high]; `high` where XᵀX has no inverse.
+
+    **Guarantee.** As `Statistic`, under "add-remove" (smooth.proof.md, §8).
+
+    >>> variance = PredictionVariance((1.0, 0.0), -10, 2)
+    >>> round(float(variance.measure([[1.0, 0.0], [0.0, 1.0]] * 5, t=0.1)[0]), 3)
+    -1.609
+    """
 
     at: tuple[float, ...]
     low: float
@@ -64,14 +71,14 @@ class PredictionVariance(Statistic):
     def range(self) -> tuple[Fraction, Fraction]:
         return Fraction(self.low), Fraction(self.high)
 
-    def measure(self, records: Any, t: float) -> Measured:
+    def measure(self, records: object, t: float) -> Measured:
         gram = self._gram(records)
         least = _least_eigenvalue(gram)
         width = self.high - self.low
         smooth = LocalAtDistance(lambda lam, j: _moves(lam - j, width), width).smooth(t)
         return self._value(gram), Fraction(smooth.bound(least)) + Fraction(_ROUNDING)
 
-    def typical(self, size: int) -> Any:
+    def typical(self, size: int) -> object:
         features = len(self.at)
         return np.tile(np.eye(features), (min(size, 1 << 17) // features + 1, 1))
 
@@ -85,8 +92,8 @@ class PredictionVariance(Statistic):
     def _gram(self, records: Any) -> Matrix:
         features = len(self.at)
         listed = rows(records)
-        with guarded():
-            cells = [quietly(_cells, row, features, instead=[0] * features) for row in listed]
+        with callback_guard():
+            cells = [call_quietly(_cells, row, features, instead=[0] * features) for row in listed]
         whole = np.array(cells, np.int64).reshape(-1, features)
         total = np.zeros((features, features), object)
         for start in range(0, len(whole), _CHUNK):

@@ -45,7 +45,7 @@ from discreet.privacy.guarantee import Guarantee
 __all__ = ["SmoothMechanism", "SmoothPlan"]
 
 _STEP_BITS = 40  # the grid of the answers has more than 2**40 points in its range
-_PLANNED = 1 - CONFIDENCE  # noise is chosen for the error at this confidence
+_PLANNING_BETA = 1 - CONFIDENCE  # noise is chosen for the error at this confidence
 _DEGREES = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0, 20.0, 40.0)
 _SHAPES = (2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 14.0, 20.0, 28.0, 40.0, 60.0, 100.0, 200.0)
 _SIGMAS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.3)
@@ -55,7 +55,14 @@ _USUAL_SHARE = 1 / 8  # where there are no public records to try them on
 
 @dataclass(frozen=True)
 class SmoothPlan:
-    """Which noise, how much of it, and how smooth a bound: all public."""
+    """Which noise, how much of it, and how smooth a bound: all public.
+
+    **Guarantee.** All fields are functions of public parameters.
+
+    >>> plan = SmoothMechanism(Custom(len, SmoothBound(lambda _: 1.0, 0.1, 1.0), 0, 9), SmoothBudget(epsilon=1.0)).plan
+    >>> plan.smoothing, plan.shift > 0
+    (0.1, True)
+    """
 
     family: Family
     shift: float  # s: the noise is (S / s) Z
@@ -86,7 +93,7 @@ class SmoothMechanism(Mechanism):
         budget: SmoothBudget,
         *,
         size: int = 1000,
-        public: Any = None,
+        public: object = None,
         family: Family | None = None,
         smoothing: float | None = None,
         relation: str | None = None,
@@ -99,9 +106,9 @@ class SmoothMechanism(Mechanism):
         check.choice(statistic.relations, relation=relation)
         self.statistic, self._budget = statistic, budget
         self._size = check.whole(at_least=0, size=size)
-        self._guarantee = _promised(budget, relation, unit)
-        self.plan = self._planned(public, family, smoothing)
-        self._guarantee = _stronger(self.plan.family, budget, self._guarantee, relation, unit)
+        self._guarantee = _budget_guarantee(budget, relation, unit)
+        self.plan = self._choose_plan(public, family, smoothing)
+        self._guarantee = _family_guarantee(self.plan.family, budget, self._guarantee, relation, unit)
         low, high = statistic.range
         self.grid = Grid(math.frexp(float(high - low))[1] - 1 - _STEP_BITS)
 
@@ -109,20 +116,20 @@ class SmoothMechanism(Mechanism):
     def guarantee(self) -> Guarantee:
         return self._guarantee
 
-    def draw(self, data: Any) -> float:
+    def draw(self, data: object) -> float:
         value, bound = self.statistic.measure(data, self.plan.smoothing)
         scale = bound / exactly(self.plan.shift) / self.grid.step
         noisy = self.grid.step * heavy.rounded_noise(self.plan.family.noise, scale, value / self.grid.step)
         low, high = self.statistic.range
         return float(min(max(noisy, low), high))
 
-    def error_on(self, public: Any, confidence: float = CONFIDENCE) -> float:
+    def error_on(self, public: object, confidence: float = CONFIDENCE) -> float:
         """Roughly how wrong the answer is on *public* records: for planning. On secret ones it is as secret as they are."""
         sure = check.inner_probability(confidence=confidence)
         bound = self.statistic.measure(public, self.plan.smoothing)[1]
         return self.plan.error(float(bound), sure)
 
-    def _planned(self, public: Any, family: Family | None, smoothing: float | None) -> SmoothPlan:
+    def _choose_plan(self, public: Any, family: Family | None, smoothing: float | None) -> SmoothPlan:
         typical = self.statistic.typical(self._size) if public is None else public
         best, least = None, math.inf
         for t in self._smoothings(smoothing, guessed=typical is not None):
@@ -132,11 +139,11 @@ class SmoothMechanism(Mechanism):
                 if shift <= 0:
                     continue
                 plan = SmoothPlan(candidate, shift, t)
-                error = plan.error(bound, 1 - _PLANNED)
+                error = plan.error(bound, 1 - _PLANNING_BETA)
                 if error < least:
                     best, least = plan, error
         if best is None:
-            raise _no_noise()
+            raise _no_noise_error()
         return best
 
     def _smoothings(self, stated: float | None, *, guessed: bool) -> list[float]:
@@ -169,20 +176,22 @@ def _families(budget: SmoothBudget) -> Iterator[Family]:
             yield from map(kind, _SIGMAS)
 
 
-def _promised(budget: SmoothBudget, relation: str, unit: str) -> Guarantee:
+def _budget_guarantee(budget: SmoothBudget, relation: str, unit: str) -> Guarantee:
     if budget.rho is not None:
         return privacy.concentrated(budget.rho, relation=relation, unit=unit)
     return privacy.approximate(budget.epsilon or 0.0, budget.delta or 0.0, relation=relation, unit=unit)
 
 
-def _stronger(family: Family, budget: SmoothBudget, asked: Guarantee, relation: str, unit: str) -> Guarantee:
+def _family_guarantee(
+    family: Family, budget: SmoothBudget, asked: Guarantee, relation: str, unit: str
+) -> Guarantee:
     """What the chosen family gives, where that is more than what was asked for: pure ε for (ε, δ) or ρ."""
     if not isinstance(family, PureFamily) or (budget.rho is None and budget.delta is None):
         return asked
     return privacy.pure(budget.pure, relation=relation, unit=unit)
 
 
-def _no_noise() -> CannotCertify:
+def _no_noise_error() -> CannotCertify:
     return CannotCertify(
         "DP302",
         "no noise keeps this budget with this smoothing.",

@@ -18,22 +18,23 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.exact import exactly
-from discreet.mechanisms.callbacks import quietly
+from discreet.mechanisms.callbacks import call_quietly
 from discreet.mechanisms.exact import is_true, number, numbers_within, results, rows, total
 from discreet.mechanisms.quantile import read_quantile
-from discreet.mechanisms.query import Between
-from discreet.mechanisms.sensitivity import LocalAtDistance, SmoothBound, bounded
-from discreet.mechanisms.smooth.windows import Floats, widest
+from discreet.mechanisms.query import ClippingBounds
+from discreet.mechanisms.sensitivity import LocalAtDistance, SmoothBound, clamp_bound
+from discreet.mechanisms.smooth.windows import Floats, widest_window
+from discreet.noise.scales import Number
 
 __all__ = ["Custom", "InterquantileRange", "OrderStatistic", "Reciprocal", "Statistic", "TrimmedMean"]
 
@@ -43,7 +44,14 @@ _MOST_TYPICAL = 1 << 17  # records of a public guess
 
 
 class Statistic(ABC):
-    """An answer and a smooth bound on how far one record moves it."""
+    """An answer and a smooth bound on how far one record moves it.
+
+    **Guarantee.** What a subclass owes: the bound is at least the local sensitivity and (t + 2**-31)-smooth, for all records.
+    Proofs of those here: smooth.proof.md, §§3-4.
+
+    >>> isinstance(OrderStatistic((0, 10), q=0.5), Statistic)
+    True
+    """
 
     relations: tuple[str, ...] = BOTH
 
@@ -53,44 +61,57 @@ class Statistic(ABC):
         """Where the answer lies for all records: public."""
 
     @abstractmethod
-    def measure(self, records: Any, t: float) -> Measured:
+    def measure(self, records: object, t: float) -> Measured:
         """The answer and the bound, exactly as stated above. Secret."""
 
     @abstractmethod
-    def typical(self, size: int) -> Any:
-        """Public records that stand for the secret ones when noise is planned; no promise depends on them."""
+    def typical(self, size: int) -> object:
+        """Public records that stand for the secret ones when noise is planned; no guarantee depends on them."""
 
 
 @dataclass(frozen=True)
 class _Sorted(Statistic):
     """A function of numbers between two public bounds, which are stated as (low, high)."""
 
-    bounds: Any = None
+    bounds: Sequence[float] | ClippingBounds | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bounds", Between.of(self.bounds))
+        object.__setattr__(self, "bounds", ClippingBounds.of(self.bounds))
+
+    @property
+    def _clip(self) -> ClippingBounds:
+        """The bounds as `__post_init__` has validated them."""
+        return cast(ClippingBounds, self.bounds)
 
     @property
     def range(self) -> tuple[Fraction, Fraction]:
-        return Fraction(self.bounds.low), Fraction(self.bounds.high)
+        return Fraction(self._clip.low), Fraction(self._clip.high)
 
-    def padded(self, records: Any) -> Floats:
+    def padded_numbers(self, records: object) -> Floats:
         """lo, the records in order, hi."""
-        low, high = self.bounds.low, self.bounds.high
+        low, high = self._clip.low, self._clip.high
         return np.concatenate(([low], np.sort(numbers_within(records, low, high)), [high]))
 
-    def typical(self, size: int) -> Any:
+    def typical(self, size: int) -> object:
         """Evenly over the middle tenth of the bounds: bounds are generous, and it costs little where they are not."""
-        low, high = self.bounds.low, self.bounds.high
+        low, high = self._clip.low, self._clip.high
         margin = (high - low) * 9 / 20
         return np.linspace(low + margin, high - margin, min(size, _MOST_TYPICAL) + 2)[1:-1]
 
 
 @dataclass(frozen=True)
 class OrderStatistic(_Sorted):
-    """The record of rank ⌈q n⌉ (at least 1), or of a fixed `rank`; lo or hi where there is no such record."""
+    """The record of rank ⌈q n⌉ (at least 1), or of a fixed `rank`; lo or hi where there is no such record.
 
-    q: Fraction | None = None
+    **Guarantee.** As `Statistic`. The bound is the exact smooth sensitivity under "replace", and an upper bound of it under
+    "add-remove" (Nissim, Raskhodnikova, Smith 2007; smooth.proof.md, §3).
+
+    >>> value, bound = OrderStatistic((0, 10), q=0.5).measure([3, 1, 4], t=0.1)
+    >>> value, bound >= 2
+    (Fraction(3, 1), True)
+    """
+
+    q: Number | None = None
     rank: int | None = None
 
     def __post_init__(self) -> None:
@@ -111,22 +132,28 @@ class OrderStatistic(_Sorted):
         """The rank among `count` records. It grows by 0 or 1 with one record more: the proof needs that."""
         if self.q is None:
             return min(self.rank or 1, count + 1)
-        return max(min(1, count), math.ceil(self.q * count))
+        return max(min(1, count), math.ceil(cast(Fraction, self.q) * count))
 
-    def measure(self, records: Any, t: float) -> Measured:
-        return self.of(self.padded(records), t)
+    def measure(self, records: object, t: float) -> Measured:
+        return self.of(self.padded_numbers(records), t)
 
     def of(self, y: Floats, t: float) -> Measured:
         """The same for sorted and padded numbers."""
         k = self.place(y.size - 2)
-        return Fraction(float(y[k])), Fraction(widest(y, k, k, t))
+        return Fraction(float(y[k])), Fraction(widest_window(y, k, k, t))
 
 
 @dataclass(frozen=True)
 class TrimmedMean(_Sorted):
-    """The mean of the records without the m smallest and the m largest; m is a count, or a share of all records."""
+    """The mean of the records without the m smallest and the m largest; m is a count, or a share of all records.
 
-    trim: Any = Fraction(1, 10)
+    **Guarantee.** As `Statistic`. The bound is the exact smooth sensitivity, under "replace" only (smooth.proof.md, §3).
+
+    >>> TrimmedMean((0, 10), trim=1).measure([3, 1, 4], t=0.1)[0]
+    Fraction(3, 1)
+    """
+
+    trim: Number = Fraction(1, 10)
     relations = REPLACE
 
     def __post_init__(self) -> None:
@@ -141,29 +168,35 @@ class TrimmedMean(_Sorted):
                 fix="trim=0.1",
             )
 
-    def trimmed(self, count: int) -> int:
+    def trim_count(self, count: int) -> int:
         """How many records go at either end; at least one is left."""
         whole = isinstance(self.trim, int)
         stated = self.trim if whole else math.floor(exactly(float(self.trim)) * count)
         return int(min(stated, max(0, (count - 1) // 2)))
 
-    def measure(self, records: Any, t: float) -> Measured:
-        y = self.padded(records)
+    def measure(self, records: object, t: float) -> Measured:
+        y = self.padded_numbers(records)
         count = y.size - 2
         if not count:
-            return sum(self.range, Fraction(0)) / 2, Fraction(widest(y, 0, 0, t))
-        first = self.trimmed(count) + 1
+            return sum(self.range, Fraction(0)) / 2, Fraction(widest_window(y, 0, 0, t))
+        first = self.trim_count(count) + 1
         last = count + 1 - first
         left = last - first + 1
-        return total(y[first : last + 1]) / left, Fraction(widest(y, first, last, t)) / left
+        return total(y[first : last + 1]) / left, Fraction(widest_window(y, first, last, t)) / left
 
 
 @dataclass(frozen=True)
 class InterquantileRange(_Sorted):
-    """The distance of two quantiles; its bound is the sum of theirs."""
+    """The distance of two quantiles; its bound is the sum of theirs.
 
-    lower: Any = Fraction(1, 4)
-    upper: Any = Fraction(3, 4)
+    **Guarantee.** As `Statistic`: each of two quantiles moves by its own local sensitivity at most.
+
+    >>> InterquantileRange((0, 10)).measure([1, 2, 3, 4], t=0.1)[0]
+    Fraction(2, 1)
+    """
+
+    lower: Number = Fraction(1, 4)
+    upper: Number = Fraction(3, 4)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -177,17 +210,23 @@ class InterquantileRange(_Sorted):
 
     @property
     def range(self) -> tuple[Fraction, Fraction]:
-        return Fraction(0), self.bounds.width
+        return Fraction(0), self._clip.width
 
-    def measure(self, records: Any, t: float) -> Measured:
-        y = self.padded(records)
-        ends = [OrderStatistic(self.bounds, q).of(y, t) for q in (self.lower, self.upper)]
+    def measure(self, records: object, t: float) -> Measured:
+        y = self.padded_numbers(records)
+        ends = [OrderStatistic(self._clip, q).of(y, t) for q in (self.lower, self.upper)]
         return ends[1][0] - ends[0][0], ends[0][1] + ends[1][1]
 
 
 @dataclass(frozen=True)
 class Reciprocal(Statistic):
-    """1 / max(count, 1) of the records for which `where` holds; of all of them without it."""
+    """1 / max(count, 1) of the records for which `where` holds; of all of them without it.
+
+    **Guarantee.** As `Statistic`. The bound is the exact smooth sensitivity (smooth.proof.md, §4).
+
+    >>> Reciprocal().measure(["a", "b"], t=0.1)[0]
+    Fraction(1, 2)
+    """
 
     where: Callable[[Any], Any] | None = None
 
@@ -195,16 +234,16 @@ class Reciprocal(Statistic):
     def range(self) -> tuple[Fraction, Fraction]:
         return Fraction(0), Fraction(1)
 
-    def measure(self, records: Any, t: float) -> Measured:
+    def measure(self, records: object, t: float) -> Measured:
         found = (
             rows(records) if self.where is None else [x for x in results(self.where, records) if is_true(x)]
         )
         k = len(found)
         here = 1 / (k * (k - 1)) if k > 1 else 0.0
         steps = abs(k - 1.5) - 0.5  # to a count of 1 or 2, where one record moves the answer by 1/2
-        return Fraction(1, max(k, 1)), Fraction(bounded(max(here, math.exp(-t * steps) / 2), 0.5))
+        return Fraction(1, max(k, 1)), Fraction(clamp_bound(max(here, math.exp(-t * steps) / 2), 0.5))
 
-    def typical(self, size: int) -> Any:
+    def typical(self, size: int) -> object:
         return [1] * min(size, _MOST_TYPICAL)
 
 
@@ -213,13 +252,19 @@ class Custom(Statistic):
     """A caller's function, and how far one record moves it.
 
     Where `f` raises or returns no number, the answer is `low`; the caller's proof must cover that.
+
+    **Guarantee.** As `Statistic`, if `sensitivity` is true; `check_callback` and `check_smooth_bound` try it on small data.
+
+    >>> share = LocalAtDistance(at=lambda records, j: 1 / 4, at_most=1 / 4)
+    >>> Custom(lambda x: sum(x) / 4, share, 0, 1).measure([0, 1, 1, 0], t=0.1)[0]
+    Fraction(1, 2)
     """
 
     f: Callable[[Any], Any]
     sensitivity: LocalAtDistance | SmoothBound
     low: float
     high: float
-    public: Any = None
+    public: object = None
     relations = BOTH
 
     def __post_init__(self) -> None:
@@ -235,17 +280,17 @@ class Custom(Statistic):
     def range(self) -> tuple[Fraction, Fraction]:
         return Fraction(self.low), Fraction(self.high)
 
-    def measure(self, records: Any, t: float) -> Measured:
-        value = number(quietly(self.f, records))
+    def measure(self, records: object, t: float) -> Measured:
+        value = number(call_quietly(self.f, records))
         inside = min(max(value, self.low), self.high) if value == value else self.low  # noqa: PLR0124 - NaN
-        return Fraction(inside), Fraction(self.bound(records, t))
+        return Fraction(inside), Fraction(self.smooth_bound(records, t))
 
-    def bound(self, records: Any, t: float) -> float:
+    def smooth_bound(self, records: object, t: float) -> float:
         """The smooth bound; what is no positive number counts as the most."""
         if isinstance(self.sensitivity, LocalAtDistance):
             return self.sensitivity.smooth(t).bound(records)
-        found, most = number(quietly(self.sensitivity.bound, records)), float(self.sensitivity.at_most)
-        return bounded(found if found > 0 else most, most)
+        found, most = number(call_quietly(self.sensitivity.bound, records)), float(self.sensitivity.at_most)
+        return clamp_bound(found if found > 0 else most, most)
 
-    def typical(self, size: int) -> Any:
+    def typical(self, size: int) -> object:
         return self.public

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The widest discounted window of sorted numbers: what smooth sensitivity is for order statistics and trimmed means.
 
-    widest(y, first, last, t)     # max of exp(-t j) (y[b] - y[a]) over a <= first, b >= last, j = b - a - width >= 0
+    widest_window(y, first, last, t)     # max of exp(-t j) (y[b] - y[a]) over a <= first, b >= last, j = b - a - width >= 0
 
 **Guarantee.** The answer lies in [W, W (1 + 2**-31)], where W is the greater of that maximum and of 2**-200 (y[-1] - y[0]).
 
@@ -26,19 +26,19 @@ Places = npt.NDArray[np.intp]
 _NATS = 139.0  # exp(-139) < 2**-200: windows that are discounted more are below the floor
 
 
-def widest(y: Floats, first: int, last: int, t: float) -> float:
+def widest_window(y: Floats, first: int, last: int, t: float) -> float:
     """See above; y[0] and y[-1] are the bounds of the range, and first <= last are places in y."""
     reach = math.ceil(_NATS / t) + 1
     left, right, width = max(0, first - reach), min(y.size - 1, last + reach), last - first + 1
     found = [FLOOR * float(y[-1] - y[0])]
     if last < right:
-        found.append(float(_discounted(y, first, np.arange(last + 1, right + 1), width, t).max()))
+        found.append(float(_discounted_widths(y, first, np.arange(last + 1, right + 1), width, t).max()))
     if left < first:
         found.append(_over_rows(y, np.arange(left, first), (last, right), width, t))
     return max(found) * UP
 
 
-def _discounted(y: Floats, a: Any, b: Places, width: int, t: float) -> Floats:
+def _discounted_widths(y: Floats, a: Any, b: Places, width: int, t: float) -> Floats:
     values: Floats = np.exp(-t * (b - a - width)) * (y[b] - y[a])
     return values
 
@@ -56,7 +56,7 @@ def _over_rows(y: Floats, rows: Places, columns: tuple[int, int], width: int, t:
         lengths = high - low + 1
         starts = np.cumsum(lengths) - lengths
         places = np.arange(lengths.sum()) + np.repeat(low - starts, lengths)
-        values = _discounted(y, np.repeat(rows[middle - 1], lengths), places, width, t)
+        values = _discounted_widths(y, np.repeat(rows[middle - 1], lengths), places, width, t)
         tops = np.maximum.reduceat(values, starts)
         hits = np.flatnonzero(values == np.repeat(tops, lengths))[::-1]
         owner = np.repeat(middle, lengths)[hits]

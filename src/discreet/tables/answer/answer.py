@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from discreet.errors import BadParameter
-from discreet.mechanisms.digits import cells, word
+from discreet.mechanisms.digits import cell_text, number_cells
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import short
 from discreet.tables.answer import frames, views
@@ -321,7 +321,7 @@ class Answer:
 
         name = self._column_name(column)
         noisy = self.columns[name]
-        labels = [", ".join(map(word, group)) or name for group in self.groups]
+        labels = [", ".join(map(cell_text, group)) or name for group in self.groups]
         chart: Figure = groups(labels, noisy.values, noisy.lo, noisy.hi, name=noisy.text or name, ax=ax)
         return chart
 
@@ -344,8 +344,8 @@ class Answer:
         """The rows of the table as texts."""
         for at, group in enumerate(self.groups):
             numbers = ((each.values[at], each.lo[at], each.hi[at]) for each in self.columns.values())
-            noisy = (cell for number in numbers for cell in cells(*number))
-            yield [*map(word, group), *noisy]
+            noisy = (cell for number in numbers for cell in number_cells(*number))
+            yield [*map(cell_text, group), *noisy]
 
     def _line(self, texts: Sequence[str], widths: Sequence[int]) -> str:
         words, numbers = len(self.keys), zip(texts, widths, strict=True)

@@ -20,7 +20,9 @@ __all__ = ["validate_budget"]
 
 _AMOUNTS = ("epsilon", "delta", "rho", "mu")
 _KEYS = (*_AMOUNTS, "filter", "leaks", "per_analyst", "window", "lifetime", "ledger")
-_FILTERS = ("lanes", "basic", "pure", "zcdp", "gdp")
+_FILTERS = ("tracks", "basic", "pure", "zcdp", "gdp")
+#: The former word for "tracks", which stands in descriptions that were written with it.
+_FORMER_FILTERS = ("lanes",)
 _WINDOW = re.compile(r"none|([1-9]\d{0,4} )?(hour|day|week|month|year)s?")
 
 
@@ -28,7 +30,7 @@ def validate_budget(section: Any, folder: Path | None = None) -> dict[str, Any]:
     """The validated section; the path of the ledger is relative to `folder`."""
     _amounts("[budget]", section, _KEYS)
     told = dict(section)
-    if "filter" in told and told["filter"] not in _FILTERS:
+    if "filter" in told and told["filter"] not in (*_FILTERS, *_FORMER_FILTERS):
         near = rules.closest(told["filter"], _FILTERS)
         raise rules.description_error("[budget] filter", "it must be a known filter.", f'filter = "{near}"')
     if "leaks" in told and (not _is_share(told["leaks"]) or told["leaks"] == 1):

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from discreet.learn.torch.rules.derived import shown
+from discreet.learn.torch.rules.derived import show_to_records
 from discreet.learn.torch.rules.linear import linear
 from discreet.learn.torch.rules.use import Use
 
@@ -56,15 +56,15 @@ def multi_head_attention(
         return None
     sources = _record_first(query, key, value)
     if use_separate_proj_weight:
-        q, k, v = _apart(use, sources, (q_proj_weight, k_proj_weight, v_proj_weight), in_proj_bias)
+        q, k, v = _project_apart(use, sources, (q_proj_weight, k_proj_weight, v_proj_weight), in_proj_bias)
     else:
-        q, k, v = _packed(use, sources, in_proj_weight, in_proj_bias)
-    k, v = _extended(use, k, bias_k, add_zero_attn), _extended(use, v, bias_v, add_zero_attn)
+        q, k, v = _project_packed(use, sources, in_proj_weight, in_proj_bias)
+    k, v = _extend(use, k, bias_k, add_zero_attn), _extend(use, v, bias_v, add_zero_attn)
     mask = None
     if attn_mask is not None or key_padding_mask is not None:
         mask = _mask(attn_mask, key_padding_mask, q, k, heads)
     q, k, v = (part.reshape(*part.shape[:2], heads, -1).transpose(1, 2) for part in (q, k, v))
-    mixed, weights = _attended(q, k, v, mask, dropout if training else 0.0, need_weights)
+    mixed, weights = _attend(q, k, v, mask, dropout if training else 0.0, need_weights)
     out = linear(use, mixed.transpose(1, 2).flatten(2), out_proj_weight, out_proj_bias).transpose(0, 1)
     if weights is not None and average_attn_weights:
         weights = weights.mean(1)
@@ -78,7 +78,9 @@ def _record_first(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Te
     return q, k, k if value is key else value.transpose(0, 1)
 
 
-def _packed(use: Use, sources: tuple[Tensor, Tensor, Tensor], weight: Any, bias: Any) -> tuple[Tensor, ...]:
+def _project_packed(
+    use: Use, sources: tuple[Tensor, Tensor, Tensor], weight: Any, bias: Any
+) -> tuple[Tensor, ...]:
     """Three projections with one weight. Positions of different sources stand one behind the other."""
     distinct: list[Tensor] = []
     for source in sources:
@@ -90,7 +92,7 @@ def _packed(use: Use, sources: tuple[Tensor, Tensor, Tensor], weight: Any, bias:
     return tuple(pieces[place].chunk(3, -1)[part] for part, place in enumerate(places))
 
 
-def _apart(
+def _project_apart(
     use: Use, sources: tuple[Tensor, Tensor, Tensor], weights: tuple[Any, Any, Any], bias: Any
 ) -> tuple[Tensor, ...]:
     """Three projections with weights of their own and one bias for all three."""
@@ -98,16 +100,16 @@ def _apart(
     if bias is None:
         return tuple(made)
     records = made[0].shape[0]
-    each = shown(use, bias, (records, 1, bias.shape[0])).chunk(3, -1)
+    each = show_to_records(use, bias, (records, 1, bias.shape[0])).chunk(3, -1)
     return tuple(part + extra for part, extra in zip(made, each, strict=True))
 
 
-def _extended(use: Use, sequence: Tensor, extra: Any, zero: bool) -> Tensor:
+def _extend(use: Use, sequence: Tensor, extra: Any, zero: bool) -> Tensor:
     """One more position for a bias, and one for a zero, if they are asked for."""
     shape = (sequence.shape[0], 1, sequence.shape[2])
     if extra is not None:
         sequence = torch.cat(
-            [sequence, shown(use, extra, shape) if use.watches(extra) else extra.expand(shape)], 1
+            [sequence, show_to_records(use, extra, shape) if use.watches(extra) else extra.expand(shape)], 1
         )
     return torch.cat([sequence, sequence.new_zeros(shape)], 1) if zero else sequence
 
@@ -117,23 +119,23 @@ def _mask(attention: Tensor | None, padding: Tensor | None, q: Tensor, k: Tensor
     records, extra = q.shape[0], k.shape[1]
     whole = q.new_zeros(())
     if attention is not None:
-        added = _added(attention, q)
+        added = _as_numbers(attention, q)
         added = added.view(records, heads, *added.shape[1:]) if added.dim() == 3 else added
         whole = whole + functional.pad(added, (0, extra - added.shape[-1]))
     if padding is not None:
-        added = _added(padding, q)
+        added = _as_numbers(padding, q)
         whole = whole + functional.pad(added, (0, extra - added.shape[-1]))[:, None, None, :]
     return whole
 
 
-def _added(mask: Tensor, like: Tensor) -> Tensor:
+def _as_numbers(mask: Tensor, like: Tensor) -> Tensor:
     """A mask as numbers to add: what is masked by True gets -inf."""
     if mask.dtype != torch.bool:
         return mask.to(like.dtype)
     return torch.zeros_like(mask, dtype=like.dtype).masked_fill_(mask, -math.inf)
 
 
-def _attended(
+def _attend(
     q: Tensor,
     k: Tensor,
     v: Tensor,

@@ -12,31 +12,31 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
-from discreet.learn.torch.rules.embedding import Looked
-from discreet.learn.torch.rules.piece import Dense
+from discreet.learn.torch import internals
+from discreet.learn.torch.pieces.base import Dense
+from discreet.learn.torch.rules.embedding import EmbeddedRows
 from discreet.learn.torch.rules.use import Use
-from discreet.learn.torch.tape import Found, not_by_record
+from discreet.learn.torch.tape import Contributions, not_by_record_error
 from discreet.learn.torch.watched import Derived, Watched, is_watched
 
-__all__ = ["alone", "broadcast", "derived", "expanded", "settled", "shown"]
+__all__ = ["as_records", "broadcast", "derive", "expand", "have_no_records", "show_to_records"]
 
 
-def alone(leaves: Sequence[Any]) -> bool:
+def have_no_records(leaves: Sequence[Any]) -> bool:
     """Whether no argument can have records: all tensors are made of parameters, or are single numbers."""
     return all(_is_constant(leaf) for leaf in leaves if isinstance(leaf, Tensor))
 
 
 def _is_constant(tensor: Tensor) -> bool:
-    if isinstance(tensor, Looked):
+    if isinstance(tensor, EmbeddedRows):
         return False
     return is_watched(tensor) or tensor.dim() == 0
 
 
-def derived(use: Use, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def derive(use: Use, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of a function of parameters, with its own graph back to them."""
-    flat, shape = tree_flatten((args, kwargs))
+    flat, shape = internals.tree_flatten((args, kwargs))
     parameters: list[Watched] = []
     leaves: list[Tensor] = []
     for index, argument in enumerate(flat):
@@ -48,9 +48,9 @@ def derived(use: Use, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             parameters.append(argument)
             leaves.append(argument.detach().requires_grad_())
             flat[index] = leaves[-1]
-    args, kwargs = tree_unflatten(flat, shape)
+    args, kwargs = internals.tree_unflatten(flat, shape)
 
-    def marked(result: Any) -> Any:
+    def mark(result: Any) -> Any:
         if not isinstance(result, Tensor) or not result.requires_grad:
             return result
         made = result.detach().as_subclass(Derived)
@@ -58,37 +58,39 @@ def derived(use: Use, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         made.value, made.parameters, made.leaves = result, parameters, leaves
         return made
 
-    return tree_map(marked, use.function(*args, **kwargs))
+    return internals.tree_map(mark, use.function(*args, **kwargs))
 
 
 def broadcast(use: Use, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function that works number by number: parameters are shown to every record first."""
     tensors = [argument for argument in (*args, *kwargs.values()) if isinstance(argument, Tensor)]
     shape = torch.broadcast_tensors(*map(use.value, tensors))[0].shape  # type: ignore[no-untyped-call]
-    args = tuple(shown(use, argument, shape) for argument in args)
-    return use.function(*args, **{name: shown(use, argument, shape) for name, argument in kwargs.items()})
+    args = tuple(show_to_records(use, argument, shape) for argument in args)
+    return use.function(
+        *args, **{name: show_to_records(use, argument, shape) for name, argument in kwargs.items()}
+    )
 
 
-def expanded(use: Use, value: Any, *sizes: Any, **named: Any) -> Tensor:
+def expand(use: Use, value: Any, *sizes: Any, **named: Any) -> Tensor:
     """`expand`, `expand_as`, `broadcast_to`: the record is the first axis of the result."""
     shape = use.function(value.detach(), *sizes, **named).shape
-    made: Tensor = shown(use, value, shape)
+    made: Tensor = show_to_records(use, value, shape)
     return made
 
 
-def shown(use: Use, argument: Any, shape: Sequence[int]) -> Any:
+def show_to_records(use: Use, argument: Any, shape: Sequence[int]) -> Any:
     """A parameter as every record sees it; other arguments as they are."""
     if not use.watches(argument):
         return argument
     if isinstance(argument, Derived) and not argument.grows(shape):
-        return argument.settled()
+        return argument.as_records()
     value = use.value(argument)
 
-    def make(gradient: Tensor) -> Found:
-        return _traced(argument, _by_record(use, argument, gradient, value.shape))
+    def make(gradient: Tensor) -> Contributions:
+        return _contributions(argument, _by_record(use, argument, gradient, value.shape))
 
     parameters = argument.parameters if isinstance(argument, Derived) else [argument]
-    return use.tape.spread(value, shape, parameters, make)
+    return use.tape.expand(value, shape, parameters, make)
 
 
 def _by_record(use: Use, argument: Any, gradient: Tensor, shape: Sequence[int]) -> Tensor:
@@ -96,7 +98,7 @@ def _by_record(use: Use, argument: Any, gradient: Tensor, shape: Sequence[int]) 
     records = use.fits(gradient, argument)
     padded = (1,) * (gradient.dim() - len(shape)) + tuple(shape)
     if padded[0] != 1:
-        raise not_by_record(use.name(argument), "it is not the same for every record")
+        raise not_by_record_error(use.name(argument), "it is not the same for every record")
     repeated = [
         axis for axis, size in enumerate(padded) if axis > 0 and size == 1 and gradient.shape[axis] > 1
     ]
@@ -105,10 +107,14 @@ def _by_record(use: Use, argument: Any, gradient: Tensor, shape: Sequence[int]) 
     return gradient.reshape(records, *shape)
 
 
-def settled(arguments: Any) -> Any:
+def as_records(arguments: Any) -> Any:
     """Arguments in which rows that were looked up are rows of records."""
-    return tree_map(lambda leaf: leaf.settled() if isinstance(leaf, Looked) else leaf, arguments)
+    return internals.tree_map(
+        lambda leaf: leaf.as_records() if isinstance(leaf, EmbeddedRows) else leaf, arguments
+    )
 
 
-def _traced(argument: Any, gradients: Tensor) -> Found:
-    return argument.traced(gradients) if isinstance(argument, Derived) else [(argument, Dense(gradients))]
+def _contributions(argument: Any, gradients: Tensor) -> Contributions:
+    return (
+        argument.contributions(gradients) if isinstance(argument, Derived) else [(argument, Dense(gradients))]
+    )

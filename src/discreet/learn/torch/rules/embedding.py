@@ -11,13 +11,13 @@ from typing import Any
 from torch import Tensor
 from torch.nn import functional
 
-from discreet.learn.torch.rules.piece import Piece
-from discreet.learn.torch.rules.rows import Rows
+from discreet.learn.torch.pieces.base import Piece
+from discreet.learn.torch.pieces.rows import TableRows
 from discreet.learn.torch.rules.use import Use
-from discreet.learn.torch.tape import Found, not_by_record
+from discreet.learn.torch.tape import Contributions, not_by_record_error
 from discreet.learn.torch.watched import Derived
 
-__all__ = ["Looked", "embedding"]
+__all__ = ["EmbeddedRows", "embedding"]
 
 
 def embedding(
@@ -32,28 +32,30 @@ def embedding(
 ) -> Tensor:
     """Rows of a table, by id."""
     if max_norm is not None or scale_grad_by_freq or sparse:
-        raise not_by_record(use.name(weight), "max_norm, scale_grad_by_freq and sparse gradients mix records")
+        raise not_by_record_error(
+            use.name(weight), "max_norm, scale_grad_by_freq and sparse gradients mix records"
+        )
     if padding_idx is not None and padding_idx < 0:
         padding_idx += weight.shape[0]
     out = functional.embedding(ids, use.value(weight))
     if ids.dim() > 1 and ids.shape[0] > 1:
-        return _tapped(use, out, ids, weight, padding_idx)
-    looked = out.as_subclass(Looked)
+        return _tap(use, out, ids, weight, padding_idx)
+    looked = out.as_subclass(EmbeddedRows)
     looked.tape, looked.dispatch, looked.value, looked.parameters = use.tape, weight.dispatch, out, [weight]
     looked.use, looked.ids, looked.padding = use, ids, padding_idx
     return looked
 
 
-def _tapped(use: Use, out: Tensor, ids: Tensor, weight: Any, padding: int | None) -> Tensor:
+def _tap(use: Use, out: Tensor, ids: Tensor, weight: Any, padding: int | None) -> Tensor:
     def pieces(gradient: Tensor, ids: Tensor) -> tuple[Piece]:
         records = use.fits(gradient, weight)
         rows = gradient.reshape(records, -1, gradient.shape[-1])
-        return (Rows(ids.reshape(records, -1), rows, weight.shape[0], padding),)
+        return (TableRows(ids.reshape(records, -1), rows, weight.shape[0], padding),)
 
     return use.tap(out, (weight,), pieces, ids)
 
 
-class Looked(Derived):
+class EmbeddedRows(Derived):
     """Rows looked up by ids that may be positions, the same for all records, or the ids of one record each.
 
     Which of the two shows when it meets another tensor: if it has to grow a first axis, that axis is the record.
@@ -63,21 +65,21 @@ class Looked(Derived):
     ids: Tensor
     padding: int | None
 
-    def traced(self, gradients: Tensor) -> Found:
+    def contributions(self, gradients: Tensor) -> Contributions:
         records, (parameter,) = gradients.shape[0], self.parameters
         ids = self.ids.reshape(1, -1).expand(records, -1)
         rows = gradients.reshape(records, -1, gradients.shape[-1])
-        return [(parameter, Rows(ids, rows, parameter.shape[0], self.padding))]
+        return [(parameter, TableRows(ids, rows, parameter.shape[0], self.padding))]
 
     def grows(self, shape: Sequence[int]) -> bool:
         return len(shape) > self.value.dim() or shape[0] != self.value.shape[0]
 
-    def settled(self) -> Tensor:
+    def as_records(self) -> Tensor:
         """Its first axis is the record after all."""
-        return _tapped(self.use, self.value.detach(), self.ids, self.parameters[0], self.padding)
+        return _tap(self.use, self.value.detach(), self.ids, self.parameters[0], self.padding)
 
-    def lifted(self) -> Looked:
+    def add_record_axis(self) -> EmbeddedRows:
         """The same with one more axis in front."""
         again = embedding(self.use, self.ids[None], self.parameters[0], self.padding)
-        assert isinstance(again, Looked)
+        assert isinstance(again, EmbeddedRows)
         return again

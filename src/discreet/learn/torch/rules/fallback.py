@@ -14,35 +14,35 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from discreet.learn.torch.rules.piece import Dense, Piece
+from discreet.learn.torch import internals
+from discreet.learn.torch.pieces.base import Dense, Piece
 from discreet.learn.torch.rules.use import Use
-from discreet.learn.torch.tape import not_by_record
+from discreet.learn.torch.tape import not_by_record_error
 
 __all__ = ["by_record"]
 
 
 def by_record(use: Use, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of the call, tapped so that each record's gradient is found by differentiating it alone."""
-    flat, shape = tree_flatten((args, kwargs))
+    flat, shape = internals.tree_flatten((args, kwargs))
     watched = [index for index, leaf in enumerate(flat) if use.watches(leaf)]
     given = [index for index, leaf in enumerate(flat) if isinstance(leaf, Tensor) and index not in watched]
     arguments, tensors = [flat[index] for index in watched], [flat[index] for index in given]
     plain = [use.value(leaf) for leaf in flat]
-    args, kwargs = tree_unflatten(plain, shape)
+    args, kwargs = internals.tree_unflatten(plain, shape)
     out = use.function(*args, **kwargs)
     if not isinstance(out, Tensor):
-        raise not_by_record(use.name(arguments[0]), f"there is no rule for {_name(use)}")
+        raise not_by_record_error(use.name(arguments[0]), f"there is no rule for {_name(use)}")
     if not out.is_floating_point():
         return out
     axes = _axes(use, out, arguments, tensors)
 
-    def called(weights: Sequence[Tensor], rows: Sequence[Tensor]) -> Tensor:
+    def call(weights: Sequence[Tensor], rows: Sequence[Tensor]) -> Tensor:
         filled = list(plain)
         for index, value in [*zip(watched, weights, strict=True), *zip(given, rows, strict=True)]:
             filled[index] = value
-        args, kwargs = tree_unflatten(filled, shape)
+        args, kwargs = internals.tree_unflatten(filled, shape)
         result: Tensor = use.function(*args, **kwargs)
         return result
 
@@ -50,15 +50,16 @@ def by_record(use: Use, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         use.fits(gradient, arguments[0])
         weights = [use.value(argument) for argument in arguments]
 
-        def one(signal: Tensor, *rows: Tensor) -> Any:
+        def one_record(signal: Tensor, *rows: Tensor) -> Any:
             single = [row if axis is None else row[None] for row, axis in zip(rows, axes, strict=True)]
-            pull = torch.func.vjp(lambda *weights: called(weights, single), *weights)[1]
+            pull = torch.func.vjp(lambda *weights: call(weights, single), *weights)[1]
             return pull(signal[None])
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that a function is slow here is known
-            found = torch.func.vmap(one, in_dims=(0, *axes))(gradient, *tensors)
-        return [Dense(each) for each in found]
+            # torch warns that a function is slow here, which is known.
+            warnings.simplefilter("ignore", UserWarning)
+            gradients = torch.func.vmap(one_record, in_dims=(0, *axes))(gradient, *tensors)
+        return [Dense(each) for each in gradients]
 
     return use.tap(out, arguments, pieces, *tensors)
 
@@ -72,13 +73,15 @@ def _axes(use: Use, out: Tensor, arguments: Sequence[Any], tensors: Sequence[Ten
     if use.tape.learning:
         for key, length in zip(keys, lengths, strict=True):
             seen.setdefault(key, set()).add((records, length))
-    found = [
+    has_records = [
         _is_record(seen.get(key), records, length, sure=use.tape.learning or lengths.count(records) < 2)
         for key, length in zip(keys, lengths, strict=True)
     ]
-    if None in found:
-        raise not_by_record(use.name(arguments[0]), f"which inputs of {_name(use)} have records is not known")
-    return [0 if record else None for record in found]
+    if None in has_records:
+        raise not_by_record_error(
+            use.name(arguments[0]), f"which inputs of {_name(use)} have records is not known"
+        )
+    return [0 if record else None for record in has_records]
 
 
 def _is_record(seen: set[tuple[int, int]] | None, records: int, length: int, *, sure: bool) -> bool | None:

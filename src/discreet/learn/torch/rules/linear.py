@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from discreet.learn.torch.rules.outer import Outer, Signal, bias_piece
-from discreet.learn.torch.rules.piece import Piece
+from discreet.learn.torch.pieces.base import Piece
+from discreet.learn.torch.pieces.outer import Outer, Signal, bias_piece
 from discreet.learn.torch.rules.use import Use
 
 __all__ = ["addmm", "linear", "matmul"]
@@ -18,34 +18,34 @@ __all__ = ["addmm", "linear", "matmul"]
 
 def linear(use: Use, x: Any, weight: Any, bias: Any = None) -> Tensor:
     """x Wᵀ + b."""
-    x = use.narrowed(x)
+    x = use.narrow(x)
     if x.dim() < 3:
         out = functional.linear(x, use.value(weight), use.value(bias))
-        return _tapped(use, out, x, weight, bias, transposed=False)
-    # as a matrix: a product of more axes is a view of one, and a view cannot be tapped as it is
+        return _tap(use, out, x, weight, bias, transposed=False)
+    # As a matrix: a product of more axes is a view of a matrix, and a view cannot be tapped.
     out = functional.linear(x.flatten(0, -2), use.value(weight), use.value(bias))
     shape = (*x.shape[:-1], out.shape[-1])
-    return _tapped(use, out, x, weight, bias, transposed=False, shape=shape).view(shape)
+    return _tap(use, out, x, weight, bias, transposed=False, shape=shape).view(shape)
 
 
 def matmul(use: Use, x: Any, weight: Any) -> Tensor | None:
     """x W, where W is a matrix and x is not made of parameters; other products have no rule here."""
     if use.watches(x) or weight.dim() != 2 or x.dim() < 2:
         return None
-    x = use.narrowed(x)
-    return _tapped(use, torch.matmul(x, use.value(weight)), x, weight, None, transposed=True)
+    x = use.narrow(x)
+    return _tap(use, torch.matmul(x, use.value(weight)), x, weight, None, transposed=True)
 
 
 def addmm(use: Use, bias: Any, x: Any, weight: Any, *, beta: float = 1, alpha: float = 1) -> Tensor | None:
     """x W + b."""
     if use.watches(x) or (beta, alpha) != (1, 1) or bias.dim() != 1:
         return None
-    x = use.narrowed(x)
+    x = use.narrow(x)
     out = torch.addmm(use.value(bias), x, use.value(weight))
-    return _tapped(use, out, x, weight, bias, transposed=True)
+    return _tap(use, out, x, weight, bias, transposed=True)
 
 
-def _tapped(
+def _tap(
     use: Use,
     out: Tensor,
     x: Tensor,

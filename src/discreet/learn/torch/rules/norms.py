@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from discreet.errors import RefusedTraining
 from discreet.learn.torch.passes import affine_sums, kernels
-from discreet.learn.torch.rules.piece import Dense, Piece, wide
+from discreet.learn.torch.pieces.base import Dense, Piece, wide
 from discreet.learn.torch.rules.use import Use
 
 __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "prelu", "rms_norm"]
@@ -28,7 +28,7 @@ def layer_norm(
     use: Use, x: Tensor, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Tensor:
     """Of the statistics that it has computed, so that x̂ is found without computing them again."""
-    x, w, b = _widened(x, use.value(weight), use.value(bias))
+    x, w, b = _widen(x, use.value(weight), use.value(bias))
     out, mean, scale = torch.native_layer_norm(x, shape, w, b, eps)
     axes = tuple(range(x.dim() - len(shape), x.dim()))
 
@@ -41,7 +41,7 @@ def layer_norm(
     return use.tap(out, (weight, bias), pieces, x, mean.detach(), scale.detach())
 
 
-def _widened(x: Tensor, *parameters: Tensor | None) -> tuple[Any, ...]:
+def _widen(x: Tensor, *parameters: Tensor | None) -> tuple[Any, ...]:
     """As automatic mixed precision does it, where it is on; else as they are."""
     if not torch.is_autocast_enabled(x.device.type):
         return (x, *parameters)
@@ -57,7 +57,7 @@ def _affine_sums(
         return affine_sums(gradient, x, mean, scale)
     kind = wide(x.dtype)
     normal = (x.to(kind) - mean.to(kind)).mul_(scale.to(kind))
-    return _summed(normal.mul_(gradient), axes), _summed(gradient, axes)
+    return _sum_over_positions(normal.mul_(gradient), axes), _sum_over_positions(gradient, axes)
 
 
 def rms_norm(use: Use, x: Tensor, shape: Any, weight: Any = None, eps: float | None = None) -> Tensor:
@@ -65,27 +65,32 @@ def rms_norm(use: Use, x: Tensor, shape: Any, weight: Any = None, eps: float | N
         return functional.rms_norm(x, shape, None, eps)
 
     out = functional.rms_norm(x, shape, use.value(weight), eps)
-    return _scaled(use, out, x, weight, None, normal, tuple(range(x.dim() - len(shape), x.dim())))
+    return _tap_scale_and_shift(
+        use, out, x, weight, None, normal, tuple(range(x.dim() - len(shape), x.dim()))
+    )
 
 
 def group_norm(
     use: Use, x: Tensor, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Tensor:
     """Of the statistics, Σ_t g_t·x̂_t is (Σ_t g_t·x_t - mean·Σ_t g_t)/deviation: x̂ is never made."""
-    x, w, b = _widened(x, use.value(weight), use.value(bias))
+    x, w, b = _widen(x, use.value(weight), use.value(bias))
     records, channels = x.shape[:2]
     sizes = records, channels, x.numel() // max(1, records * channels), groups
     out, mean, scale = torch.native_group_norm(x.contiguous(), w, b, *sizes, eps)
 
     def pieces(gradient: Tensor, x: Tensor, *statistics: Tensor) -> tuple[Piece | None, Piece | None]:
         use.fits(gradient, weight if use.watches(weight) else bias)
-        sums = _summed(gradient, (1,))
+        sums = _sum_over_positions(gradient, (1,))
         of_bias = Dense(sums) if use.watches(bias) else None
         if not use.watches(weight):
             return None, of_bias
         kind = sums.dtype
         mean, scale = (each[..., None].to(kind) for each in statistics)
-        products, parts = _summed(gradient.to(kind) * x.to(kind), (1,)), sums.view(records, groups, -1)
+        products, parts = (
+            _sum_over_positions(gradient.to(kind) * x.to(kind), (1,)),
+            sums.view(records, groups, -1),
+        )
         return Dense(
             torch.addcmul(products.view_as(parts), mean, parts, value=-1).mul_(scale).flatten(1)
         ), of_bias
@@ -105,7 +110,9 @@ def instance_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     if running_mean is not None and use_input_stats:
-        raise mixes_records(use, weight, "instance_norm with running statistics", "track_running_stats=False")
+        raise mixing_layer_error(
+            use, weight, "instance_norm with running statistics", "track_running_stats=False"
+        )
 
     def normal(x: Tensor) -> Tensor:
         return functional.instance_norm(
@@ -115,7 +122,7 @@ def instance_norm(
     out = functional.instance_norm(
         x, running_mean, running_var, use.value(weight), use.value(bias), use_input_stats, momentum, eps
     )
-    return _scaled(use, out, x, weight, bias, normal, (1,))
+    return _tap_scale_and_shift(use, out, x, weight, bias, normal, (1,))
 
 
 def batch_norm(
@@ -131,7 +138,7 @@ def batch_norm(
 ) -> Tensor:
     """With statistics that are constants it is a scale and a shift; with those of the batch it is refused."""
     if training or running_mean is None:
-        raise mixes_records(
+        raise mixing_layer_error(
             use, weight, "batch_norm", "torch.nn.GroupNorm(32, channels) in its place, or .eval()"
         )
 
@@ -141,7 +148,7 @@ def batch_norm(
     out = functional.batch_norm(
         x, running_mean, running_var, use.value(weight), use.value(bias), False, momentum, eps
     )
-    return _scaled(use, out, x, weight, bias, normal, (1,))
+    return _tap_scale_and_shift(use, out, x, weight, bias, normal, (1,))
 
 
 def prelu(use: Use, x: Tensor, weight: Any) -> Tensor:
@@ -152,12 +159,12 @@ def prelu(use: Use, x: Tensor, weight: Any) -> Tensor:
         slopes = gradient * x.clamp(max=0)
         if weight.numel() == 1:
             return Dense(slopes.flatten(1).sum(1, dtype=wide(x.dtype))[:, None]), None
-        return Dense(_summed(slopes, (1,))), None
+        return Dense(_sum_over_positions(slopes, (1,))), None
 
     return use.tap(out, (weight, None), pieces, x)
 
 
-def _scaled(
+def _tap_scale_and_shift(
     use: Use,
     out: Tensor,
     x: Tensor,
@@ -170,24 +177,24 @@ def _scaled(
 
     def pieces(gradient: Tensor, x: Tensor) -> tuple[Piece | None, Piece | None]:
         use.fits(gradient, weight if use.watches(weight) else bias)
-        of_weight = Dense(_summed(gradient * normal(x), axes)) if use.watches(weight) else None
-        return of_weight, Dense(_summed(gradient, axes)) if use.watches(bias) else None
+        of_weight = Dense(_sum_over_positions(gradient * normal(x), axes)) if use.watches(weight) else None
+        return of_weight, Dense(_sum_over_positions(gradient, axes)) if use.watches(bias) else None
 
     return use.tap(out, (weight, bias), pieces, x)
 
 
-def _summed(values: Tensor, axes: tuple[int, ...]) -> Tensor:
+def _sum_over_positions(values: Tensor, axes: tuple[int, ...]) -> Tensor:
     """The sum over all axes but the record and those named."""
     others = [axis for axis in range(1, values.dim()) if axis not in axes]
     kind = wide(values.dtype)
     return values.sum(others, dtype=kind) if others else values.to(kind)
 
 
-def mixes_records(use: Use, parameter: Any, what: str, instead: str) -> RefusedTraining:
+def mixing_layer_error(use: Use, parameter: Any, what: str, instead: str) -> RefusedTraining:
     """The refusal of a layer that computes with several records at once."""
     return RefusedTraining(
         "DP922",
         f"{use.name(parameter)} belongs to {what}, which mixes records.",
-        why="one record then changes the gradients of all others, so clipping each of them bounds nothing.",
+        why="one record then changes the gradients of all others, so clipping each gradient bounds nothing.",
         fix=instead,
     )

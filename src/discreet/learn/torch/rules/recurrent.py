@@ -21,15 +21,15 @@ from discreet.learn.torch.rules.use import Use
 
 __all__ = ["gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell"]
 
-#: From what the input says, the last state and what the state says to the next state.
+#: From the part of the input, the last state and the weights to the next state.
 Step = Callable[[Use, Tensor, tuple[Tensor, ...], Sequence[Any]], tuple[Tensor, ...]]
 
 
 def _lstm_step(
-    use: Use, said: Tensor, state: tuple[Tensor, ...], weights: Sequence[Any]
+    use: Use, from_input: Tensor, state: tuple[Tensor, ...], weights: Sequence[Any]
 ) -> tuple[Tensor, ...]:
     hidden, cell = state
-    gates = said + linear(use, hidden, weights[1], weights[3])
+    gates = from_input + linear(use, hidden, weights[1], weights[3])
     enter, forget, new, leave = gates.chunk(4, -1)
     cell = forget.sigmoid() * cell + enter.sigmoid() * new.tanh()
     hidden = leave.sigmoid() * cell.tanh()
@@ -37,10 +37,10 @@ def _lstm_step(
 
 
 def _gru_step(
-    use: Use, said: Tensor, state: tuple[Tensor, ...], weights: Sequence[Any]
+    use: Use, from_input: Tensor, state: tuple[Tensor, ...], weights: Sequence[Any]
 ) -> tuple[Tensor, ...]:
     (hidden,) = state
-    reset, update, new = said.chunk(3, -1)
+    reset, update, new = from_input.chunk(3, -1)
     of_reset, of_update, of_new = linear(use, hidden, weights[1], weights[3]).chunk(3, -1)
     update = (update + of_update).sigmoid()
     new = (new + (reset + of_reset).sigmoid() * of_new).tanh()
@@ -48,19 +48,19 @@ def _gru_step(
 
 
 def _tanh_step(
-    use: Use, said: Tensor, state: tuple[Tensor, ...], weights: Sequence[Any]
+    use: Use, from_input: Tensor, state: tuple[Tensor, ...], weights: Sequence[Any]
 ) -> tuple[Tensor, ...]:
-    return ((said + linear(use, state[0], weights[1], weights[3])).tanh(),)
+    return ((from_input + linear(use, state[0], weights[1], weights[3])).tanh(),)
 
 
 def _relu_step(
-    use: Use, said: Tensor, state: tuple[Tensor, ...], weights: Sequence[Any]
+    use: Use, from_input: Tensor, state: tuple[Tensor, ...], weights: Sequence[Any]
 ) -> tuple[Tensor, ...]:
-    return ((said + linear(use, state[0], weights[1], weights[3])).relu(),)
+    return ((from_input + linear(use, state[0], weights[1], weights[3])).relu(),)
 
 
 def _layers(step: Step) -> Callable[..., tuple[Tensor, ...] | None]:
-    def run(
+    def layer_rule(
         use: Use,
         x: Tensor,
         first: Any,
@@ -95,7 +95,7 @@ def _layers(step: Step) -> Callable[..., tuple[Tensor, ...] | None]:
         last = tuple(torch.stack(parts) for parts in zip(*ends, strict=True))
         return x if batch_first else x.transpose(0, 1), *last
 
-    return run
+    return layer_rule
 
 
 def _in_order(weights: Sequence[Any], has_biases: bool) -> list[Any]:
@@ -108,23 +108,23 @@ def _in_order(weights: Sequence[Any], has_biases: bool) -> list[Any]:
 def _sequence(
     use: Use, step: Step, x: Tensor, state: tuple[Tensor, ...], weights: Sequence[Any], *, backwards: bool
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
-    said = linear(use, x, weights[0], weights[2])
+    from_input = linear(use, x, weights[0], weights[2])
     outs: list[Tensor] = []
     places = range(x.shape[1])
     for place in reversed(places) if backwards else places:
-        state = step(use, said[:, place], state, weights)
+        state = step(use, from_input[:, place], state, weights)
         outs.append(state[0])
     return torch.stack(outs[::-1] if backwards else outs, 1), state
 
 
 def _cell(step: Step) -> Callable[..., Any]:
-    def run(use: Use, x: Tensor, first: Any, *weights: Any) -> Any:
+    def layer_rule(use: Use, x: Tensor, first: Any, *weights: Any) -> Any:
         several = isinstance(first, list | tuple)
         own = [*weights, *[None] * (4 - len(weights))]
         state = step(use, linear(use, x, own[0], own[2]), tuple(first) if several else (first,), own)
         return state if several else state[0]
 
-    return run
+    return layer_rule
 
 
 lstm, gru, rnn_tanh, rnn_relu = (_layers(step) for step in (_lstm_step, _gru_step, _tanh_step, _relu_step))

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.utils._pytree import tree_leaves
 
+from discreet.learn.torch import internals
 from discreet.learn.torch.rules import (
     attention,
     convolution,
@@ -136,28 +136,31 @@ _LIFTS = {Tensor.unsqueeze, torch.unsqueeze, Tensor.__getitem__}
 def dispatch(tape: Tape, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Answer a call that has a watched parameter among its arguments."""
     rule, use = _RULES.get(function), Use(tape, function)
-    if rule is not None and args and not Use.watches(args[0]):  # a layer and its input: nearly every call
+    # A layer and its input: nearly every call.
+    if rule is not None and args and not Use.watches(args[0]):
         out = rule(use, *args, **kwargs)
         return out if out is not None else fallback.by_record(use, args, kwargs)
     if function in _QUIET:
         return function(*args, **kwargs)
-    leaves = tree_leaves((args, kwargs))
+    leaves = internals.tree_leaves((args, kwargs))
     if function in _SPREAD:
-        return derived.expanded(use, *args, **kwargs)
-    if function in _BY_NUMBER and not derived.alone(leaves):
+        return derived.expand(use, *args, **kwargs)
+    if function in _BY_NUMBER and not derived.have_no_records(leaves):
         return derived.broadcast(use, args, kwargs)
-    if any(isinstance(leaf, embedding.Looked) for leaf in leaves):
+    if any(isinstance(leaf, embedding.EmbeddedRows) for leaf in leaves):
         if function in _LIFTS and args[1] in {0, None}:
-            return args[0].lifted()
-        return _again(tape, function, *derived.settled((args, kwargs)))
-    if function is not functional.embedding and derived.alone(leaves):
-        return derived.derived(use, args, kwargs)
+            return args[0].add_record_axis()
+        return _call_with(tape, function, *derived.as_records((args, kwargs)))
+    if function is not functional.embedding and derived.have_no_records(leaves):
+        return derived.derive(use, args, kwargs)
     out = rule(use, *args, **kwargs) if rule else None
     return out if out is not None else fallback.by_record(use, args, kwargs)
 
 
-def _again(tape: Tape, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The call with other arguments, of which perhaps none is watched any more."""
-    if any(Use.watches(leaf) for leaf in tree_leaves((args, kwargs))):
+def _call_with(
+    tape: Tape, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Repeat the call with other arguments. Perhaps none of them is watched any more."""
+    if any(Use.watches(leaf) for leaf in internals.tree_leaves((args, kwargs))):
         return dispatch(tape, function, args, kwargs)
     return function(*args, **kwargs)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One use of parameters by a function of torch: what a rule may ask, and how it tells what the gradient means."""
+"""One use of parameters by a function of torch: what a rule may ask, and how it says what the gradient means."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from discreet.learn.torch.rules.piece import Piece
-from discreet.learn.torch.tape import Found, Tape
+from discreet.learn.torch.pieces.base import Piece
+from discreet.learn.torch.tape import Contributions, Tape
 from discreet.learn.torch.watched import Derived, Watched, is_watched
 
 __all__ = ["Pieces", "Use"]
@@ -35,23 +35,23 @@ class Use:
     watches = staticmethod(is_watched)
 
     @staticmethod
-    def narrowed(x: Tensor) -> Tensor:
+    def narrow(x: Tensor) -> Tensor:
         """The input as automatic mixed precision would hand it to a product, so that this is what is kept."""
         if x.dtype == torch.float32 and torch.is_autocast_enabled(x.device.type):
             return x.to(torch.get_autocast_dtype(x.device.type))
         return x
 
     def tap(self, out: Tensor, arguments: Sequence[Any], pieces: Pieces, *saved: Tensor) -> Tensor:
-        """The output; when its gradient comes, `pieces` tells what it means for each of the arguments."""
+        """The output. When its gradient comes, `pieces` says what it contributes to each of the arguments."""
 
-        def make(gradient: Tensor, *saved: Tensor) -> Found:
-            found: list[tuple[Any, Piece]] = []
+        def make(gradient: Tensor, *saved: Tensor) -> Contributions:
+            contributions: list[tuple[Any, Piece]] = []
             for argument, piece in zip(arguments, pieces(gradient, *saved), strict=True):
                 if type(argument) is Watched and piece is not None:
-                    found.append((argument, piece))
+                    contributions.append((argument, piece))
                 elif isinstance(argument, Derived) and piece is not None:
-                    found.extend(argument.traced(piece.dense()))
-            return found
+                    contributions.extend(argument.contributions(piece.dense()))
+            return contributions
 
         parameters = [
             parameter for argument in arguments if argument is not None for parameter in _parameters(argument)

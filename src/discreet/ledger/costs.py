@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exact running totals: what has been spent in each lane, and what one more answer would add.
+
+**Guarantee.** Totals are exact ratios of whole numbers. What is a ratio is added as it is (ten times 0.1 is 1), what is
+not is rounded up to a multiple of 2^-80 before it is added; so nothing that costs something is ever free, in whatever
+order it comes. What has no end in a lane is `math.inf`, and stays so.
+
+>>> from discreet.exact import exactly
+>>> spent = State({"epsilon": Fraction(9, 10)})
+>>> spent.plus(Amounts({"epsilon": exactly(0.1)}))
+State({'epsilon': '1'})
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import ItemsView, Iterator, KeysView, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self
+
+from discreet.errors import BadDescription
+
+#: A parameter that somebody writes: a number, or an exact ratio.
+Number = float | Fraction
+#: An exact amount, or `math.inf`.
+Amount = Fraction | float
+
+#: Irrational amounts are multiples of this; those from closed forms in doubles are raised by `_ULPS` before.
+GRID = Fraction(1, 1 << 80)
+_ULPS = Fraction(1, 1 << 46)
+#: A total whose denominator has more bits than this is rounded up, to a multiple of `_FINE`.
+_MOST_BITS = 512
+_FINE = Fraction(1, 1 << 128)
+
+
+def above(value: float, condition: float = 1.0) -> Amount:
+    """An amount that is not below what a closed form computed; `condition` says how badly its terms cancel.
+
+    It is never zero: what underflowed to nothing still costs one step of the grid.
+    """
+    if math.isinf(value):
+        return math.inf
+    return max(GRID, ceiling(Fraction(value) * (1 + _ULPS * math.ceil(condition)), GRID))
+
+
+def ceiling(value: Fraction, step: Fraction) -> Fraction:
+    """The least multiple of the step that is not below the value."""
+    return math.ceil(value / step) * step
+
+
+def floor(value: Fraction, step: Fraction) -> Fraction:
+    """The greatest multiple of the step that is not above the value."""
+    return math.floor(value / step) * step
+
+
+def near_float(amount: Amount) -> float:
+    """A float near it: infinity for what is beyond all of them, and never zero for what is not."""
+    try:
+        return float(amount) or (5e-324 if amount else 0.0)
+    except OverflowError:
+        return math.inf
+
+
+class Amounts(Mapping[str, Amount]):
+    """An amount for each of some names; never changed, equal by value."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, of: Mapping[str, Amount]) -> None:
+        self._of = dict(of)
+
+    def __getitem__(self, name: str) -> Amount:
+        return self._of[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._of)
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def __eq__(self, other: object) -> bool:
+        return self._of == other._of if isinstance(other, Amounts) else super().__eq__(other)
+
+    # As fast as the dictionary inside: a long ledger is checked by a million of these.
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._of
+
+    def keys(self) -> KeysView[str]:
+        return self._of.keys()
+
+    def items(self) -> ItemsView[str, Amount]:
+        return self._of.items()
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._of.items()))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.to_dict()})"
+
+    def plus(self, other: Mapping[str, Amount]) -> Self:
+        """The sum, name by name."""
+        total = dict(self._of)
+        for name, more in other.items():
+            try:
+                # a sum with nothing is what there is: most answers leave the δ account alone
+                total[name] = _limit_denominator(
+                    total[name] + more if more and name in total else total.get(name, more)
+                )
+            except OverflowError:  # of infinity and a fraction that is no float
+                total[name] = math.inf
+        return type(self)(total)
+
+    def times(self, count: int) -> Self:
+        """Every amount that many times."""
+        return type(self)({name: _limit_denominator(count * of) for name, of in self.items()})
+
+    def under(self, prefix: str) -> Self:
+        """The amounts whose names begin with the prefix, without it."""
+        return type(self)(
+            {name.removeprefix(prefix): of for name, of in self.items() if name.startswith(prefix)}
+        )
+
+    def replace_under(self, prefix: str, inner: Mapping[str, Amount]) -> Self:
+        """The same with the amounts under the prefix replaced."""
+        kept = {name: of for name, of in self.items() if not name.startswith(prefix)}
+        return type(self)(kept | {prefix + name: of for name, of in inner.items()})
+
+    def to_dict(self) -> dict[str, str]:
+        """Each amount as "p/q", "p" or "inf"."""
+        return {name: str(of) for name, of in self.items()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, str]) -> Self:
+        """What `to_dict` wrote; anything else is refused."""
+        try:
+            return cls({str(name): read_amount(text) for name, text in data.items()})
+        except (ValueError, TypeError, AttributeError, ZeroDivisionError) as error:
+            raise unreadable_error("amounts") from error
+
+
+class State(Amounts):
+    """What has been spent so far, lane by lane."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True)
+class CostRow:
+    """One way to pay: which theorem embeds the mechanism, and the amounts that it adds."""
+
+    name: str
+    amounts: Amounts
+
+    @cached_property
+    def floats(self) -> dict[str, float]:
+        """The amounts, about."""
+        return {name: near_float(of) for name, of in self.amounts.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"row": self.name, "amounts": self.amounts.to_dict()}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What an answer would cost: a menu of ways to pay, each a list of rows; and the same for the lifetime, if kept.
+
+    A filter's way is one row. A plan's way is one row for each mechanism, listing the slots that it would fit.
+    """
+
+    ways: tuple[tuple[CostRow, ...], ...]
+    lifetime: Cost | None = None
+
+    @property
+    def rows(self) -> tuple[CostRow, ...]:
+        """The first row of every way."""
+        return tuple(way[0] for way in self.ways)
+
+    @cached_property
+    def split_rows(self) -> dict[frozenset[str], tuple[list[CostRow], list[CostRow]]]:
+        """The first rows as filters have parted them, by the names of what a filter counts."""
+        return {}
+
+    @cached_property
+    def rows_by_names(self) -> dict[frozenset[str], tuple[CostRow, ...]]:
+        """The first rows, by the names of what they count."""
+        found: dict[frozenset[str], tuple[CostRow, ...]] = {}
+        for row in self.rows:
+            names = frozenset(row.amounts)
+            found[names] = (*found.get(names, ()), row)
+        return found
+
+    def times(self, count: int) -> Cost:
+        """The cost of that many such answers, all paid in the same way."""
+        ways = tuple(tuple(CostRow(row.name, row.amounts.times(count)) for row in way) for way in self.ways)
+        return Cost(ways, self.lifetime.times(count) if self.lifetime else None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        ways = [[row.to_dict() for row in way] for way in self.ways]
+        return {"ways": ways} | ({"lifetime": self.lifetime.to_dict()} if self.lifetime else {})
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Cost:
+        """What `to_dict` wrote; anything else is refused."""
+        try:
+            ways = tuple(
+                tuple(CostRow(str(row["row"]), Amounts.from_dict(row["amounts"])) for row in way)
+                for way in data["ways"]
+            )
+            inner = data.get("lifetime")
+        except (KeyError, TypeError, AttributeError) as error:
+            raise unreadable_error("a cost") from error
+        return cls(ways, cls.from_dict(inner) if inner is not None else None)
+
+
+def menu(rows: list[CostRow]) -> Cost:
+    """A cost that may be paid by any one of the rows."""
+    return Cost(tuple((row,) for row in rows))
+
+
+def read_amount(text: str) -> Amount:
+    """One amount from its text."""
+    if text == "inf":
+        return math.inf
+    value = Fraction(text)
+    if not isinstance(text, str) or value < 0:
+        raise ValueError(text)
+    return value
+
+
+def unreadable_error(what: str) -> BadDescription:
+    """The error for a stored text that is not what was written."""
+    return BadDescription(
+        "DP401",
+        f"this is not a description of {what}.",
+        why="a damaged description must not turn into some other promise.",
+        fix="pass what to_dict() returned, unchanged.",
+    )
+
+
+_NOTHING = Fraction(0)
+
+
+def _limit_denominator(total: Amount) -> Amount:
+    """A total with a denominator of bearable size, rounded up if need be."""
+    if isinstance(total, Fraction) and total.denominator.bit_length() > _MOST_BITS:
+        return ceiling(total, _FINE)
+    return total
