@@ -20,7 +20,7 @@ import pyarrow as pa
 from discreet.tables import engines
 from discreet.tables.data.engine import Engine
 from discreet.tables.data.expr import Constant, Read
-from discreet.tables.data.sums import Groups, Private, Rows, Sums
+from discreet.tables.data.sums import BoundedSums, GroupScheme, Private, RowScheme
 from discreet.tables.data.types import NUMBER, TEXT, Type
 
 ONE = Constant(1, Type(NUMBER, 1, 1))
@@ -34,19 +34,19 @@ def table(units: np.ndarray, keys: np.ndarray) -> pa.Table:
 
 def total(engine: Engine) -> None:
     """A sum over everybody."""
-    engine.sums(Sums(Private("t"), (), (ONE, X), Rows(5, 4096)))
+    engine.sums(BoundedSums(Private("t"), (), (ONE, X), RowScheme(5, 4096)))
 
 
 def by_key(engine: Engine) -> None:
     """A count by keys that nobody has stated: find the groups, then count in those that were found."""
-    found = engine.sums(Sums(Private("t"), (KEY,), (), Groups(1000, 4096, 2)))
-    asked = Sums(Private("t"), (KEY,), (ONE,), Rows(5, 4096))
+    found = engine.sums(BoundedSums(Private("t"), (KEY,), (), GroupScheme(1000, 4096, 2)))
+    asked = BoundedSums(Private("t"), (KEY,), (ONE,), RowScheme(5, 4096))
     engine.sums(replace(asked, among=tuple(found)))
 
 
 def again(engine: Engine) -> None:
     """Another sum over everybody, from what was prepared for the first."""
-    engine.sums(Sums(Private("t"), (), (ONE, X), Rows(7, 4096)))
+    engine.sums(BoundedSums(Private("t"), (), (ONE, X), RowScheme(7, 4096)))
 
 
 def least(

@@ -19,8 +19,11 @@ from discreet.tables.plan.spend import Spend
 
 #: Where statements are interrupted: those that do something. Those of the ledger have tests of their own.
 SESSION = frozenset(map(str, (Path(dp.__file__).parent / "session").glob("*.py")))
-WORKING = ("base", "sql_engine", "in_duckdb", "in_polars", "temporary", "prepared", "packed", "frozen")
-ENGINE = frozenset(str(Path(dp.__file__).parent / f"tables/engines/{name}.py") for name in WORKING)
+WORKING = ("base", "sql_engine", "in_duckdb", "in_polars", "temporary", "cache", "packing")
+TABLES = Path(dp.__file__).parent / "tables"
+ENGINE = frozenset(
+    map(str, (TABLES / "data/frozen.py", *(TABLES / f"engines/{name}.py" for name in WORKING)))
+)
 BY_WARD = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
 MEAN = "SELECT AVG(days) AS m FROM visits"
 LATER = "SELECT SUM(days) AS s FROM visits"

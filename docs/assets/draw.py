@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the pictures of the documentation that are kept as files: python docs/assets/draw.py."""
+"""Draws the figures of the documentation that are kept as files: python docs/assets/draw.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scipy.special import ndtri
 
 from discreet import plot, privacy
 from discreet.mechanisms import Gaussian, Laplace, smooth
-from discreet.plot.canvas import GREY, axes_for, finish, rounded_up, style
+from discreet.plot.canvas import GREY, axes_for, finish, style, upper_bound_text
 
 HERE = Path(__file__).parent
 #: The four mechanisms of the notes, each with ε = 1 or δ = 0.1 or both.
@@ -61,7 +61,7 @@ KINDS: dict[str, tuple[Callable, Callable, dict]] = {
 
 
 def draw(folder: Path = HERE) -> None:
-    """Write every picture into a folder."""
+    """Write every figure into a folder."""
     plot.save(FOUR, folder / "roc-four.svg", kind="roc")
     plot.save(trimmed_mean(), folder / "smooth-trimmed-mean.svg")
     plot.save(sample_size(), folder / "sample-size.svg")
@@ -80,7 +80,7 @@ def trimmed_mean() -> Any:
         for number, (name, errors) in enumerate(curves.items()):
             ax.plot(EPSILONS, errors, label=name, **style(number))
         one = EPSILONS.index(1.0)
-        words = [f"{name} ±{rounded_up(errors[one])}" for name, errors in curves.items()]
+        words = [f"{name} ±{upper_bound_text(errors[one])}" for name, errors in curves.items()]
         ax.set(xscale="log", yscale="log", ylim=(0.002, 100), title=kind, xlabel="ε")
         ax.xaxis.set_major_formatter("{x:g}")
         ax.yaxis.set_major_formatter("{x:g}")

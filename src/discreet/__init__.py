@@ -78,7 +78,7 @@ if TYPE_CHECKING:
     from discreet.privacy.guarantee import Guarantee as Guarantee
     from discreet.privacy.unit import Unit as Unit
     from discreet.session import Session as Session
-    from discreet.tables.ask.formula import col as col
+    from discreet.tables.ask.expressions import col as col
     from discreet.tables.open import column as column
     from discreet.tables.open import each as each
     from discreet.tables.open import each_row as each_row
@@ -138,7 +138,7 @@ _HOMES = {
     "Ledger": "discreet.ledger.ledger",
     "Limit": "discreet.ledger.limit",
     "Session": "discreet.session",
-    "col": "discreet.tables.ask.formula",
+    "col": "discreet.tables.ask.expressions",
     "column": "discreet.tables.open",
     "each": "discreet.tables.open",
     "each_row": "discreet.tables.open",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Argument checks in one voice: each returns the value it accepts, or raises a coded error.
+"""Argument checks: each returns the value it accepts, or raises a coded error.
 
     epsilon = check.positive(epsilon=epsilon)
 
@@ -31,7 +31,7 @@ _EXAMPLES = {"delta": "1e-6", "rate": "0.01", "confidence": "0.95", "rank": "0.5
 _NUMBER_WHY = "every bound is computed from it, and a value that is no number would make the guarantee empty."
 
 
-def real(**named: Any) -> float:
+def real(**named: object) -> float:
     """A finite real number."""
     name, value = _one(named)
     example = f"{name}={_EXAMPLES.get(name, '1.0')}"
@@ -56,12 +56,12 @@ def real(**named: Any) -> float:
     return number
 
 
-def positive(**named: Any) -> float:
+def positive(**named: object) -> float:
     """A finite number above zero."""
     return _above(named, 0.0, strict=True)
 
 
-def moderate(**named: Any) -> float:
+def moderate(**named: object) -> float:
     """A number above zero that arithmetic can square and invert: between 1e-100 and 1e100."""
     name, _ = _one(named)
     number = positive(**named)
@@ -75,38 +75,38 @@ def moderate(**named: Any) -> float:
     return number
 
 
-def not_negative(**named: Any) -> float:
+def not_negative(**named: object) -> float:
     """A finite number that is zero or more."""
     return _above(named, 0.0, strict=False)
 
 
-def above_one(**named: Any) -> float:
+def above_one(**named: object) -> float:
     """A finite number above one (a Rényi order)."""
     return _above(named, 1.0, strict=True)
 
 
-def delta(**named: Any) -> float:
+def delta(**named: object) -> float:
     """A number in [0, 1): the δ of an (ε, δ) statement."""
     return _within(named, 0.0, 1.0, closed_above=False)
 
 
-def probability(**named: Any) -> float:
+def probability(**named: object) -> float:
     """A number in [0, 1]."""
     return _within(named, 0.0, 1.0, closed_above=True)
 
 
-def inner_probability(**named: Any) -> float:
+def inner_probability(**named: object) -> float:
     """A number strictly between 0 and 1."""
     return _within(named, 0.0, 1.0, closed_above=False, closed_below=False)
 
 
-def rate(**named: Any) -> float:
+def rate(**named: object) -> float:
     """A sampling rate in (0, 1], not below 1e-100."""
     _within(named, 0.0, 1.0, closed_above=True, closed_below=False)
     return moderate(**named)
 
 
-def whole(*, at_least: int = 1, **named: Any) -> int:
+def whole(*, at_least: int = 1, **named: object) -> int:
     """A whole number, `at_least` or more (a count, a group size, an integer sensitivity)."""
     name, value = _one(named)
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
@@ -133,7 +133,7 @@ def whole(*, at_least: int = 1, **named: Any) -> int:
     return int(value)
 
 
-def choice(allowed: Collection[str], **named: Any) -> str:
+def choice(allowed: Collection[str], **named: object) -> str:
     """One of a few words."""
     name, value = _one(named)
     if not isinstance(value, str) or value not in allowed:
@@ -142,13 +142,13 @@ def choice(allowed: Collection[str], **named: Any) -> str:
             "DP105",
             f"{name} must be one of {words}.",
             why="each choice has its own theorem; an unknown one has none.",
-            # all of them: which relation, or which unit, is meant is not ours to decide
+            # Which relation, or which unit, is meant is not ours to decide, so all are listed.
             fix="pass " + "  or  ".join(f"{name}={word!r}" for word in allowed),
         )
     return value
 
 
-def flag(**named: Any) -> bool:
+def flag(**named: object) -> bool:
     """True or False, and nothing that is only like them."""
     name, value = _one(named)
     if isinstance(value, bool):
@@ -161,7 +161,7 @@ def flag(**named: Any) -> bool:
     )
 
 
-def function(**named: Any) -> Callable[..., Any]:
+def function(**named: object) -> Callable[..., Any]:
     """Something that can be called."""
     name, value = _one(named)
     if callable(value):
@@ -174,7 +174,7 @@ def function(**named: Any) -> Callable[..., Any]:
     )
 
 
-def _above(named: dict[str, Any], floor: float, *, strict: bool) -> float:
+def _above(named: dict[str, object], floor: float, *, strict: bool) -> float:
     name, _ = _one(named)
     number = real(**named)
     if number > floor or (not strict and number == floor):
@@ -189,7 +189,7 @@ def _above(named: dict[str, Any], floor: float, *, strict: bool) -> float:
 
 
 def _within(
-    named: dict[str, Any], low: float, high: float, *, closed_above: bool, closed_below: bool = True
+    named: dict[str, object], low: float, high: float, *, closed_above: bool, closed_below: bool = True
 ) -> float:
     name, _ = _one(named)
     number = real(**named)
@@ -206,12 +206,12 @@ def _within(
     )
 
 
-def _one(named: dict[str, Any]) -> tuple[str, Any]:
+def _one(named: dict[str, object]) -> tuple[str, object]:
     ((name, value),) = named.items()
     return name, value
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     return f"{type(value).__name__}" if not isinstance(value, float | int) else f"{value!r}"
 
 
@@ -223,7 +223,7 @@ def random_bytes(count: int) -> bytes:
         raise EngineFailed(
             "DP805",
             "the operating system gives no random bits.",
-            why="noise that somebody could guess protects nobody.",
+            why="noise that can be guessed protects nobody.",
             fix="let this process read from the system's generator (getrandom, /dev/urandom), and ask again.",
         ) from None
 
@@ -249,16 +249,16 @@ def arguments(function: Callable[Parameters, Result]) -> Callable[Parameters, Re
     """
 
     @wraps(function)
-    def called(*args: Parameters.args, **named: Parameters.kwargs) -> Result:
+    def call(*args: Parameters.args, **named: Parameters.kwargs) -> Result:
         try:
             return function(*args, **named)
         except TypeError:
-            refused = _misnamed(function, args, named)
-            if refused is None:
+            error = _argument_error(function, args, named)
+            if error is None:
                 raise
-        raise refused
+        raise error
 
-    return called
+    return call
 
 
 def named_fields(kind: type[Kind]) -> type[Kind]:
@@ -267,25 +267,31 @@ def named_fields(kind: type[Kind]) -> type[Kind]:
     return kind
 
 
-def _misnamed(
-    function: Callable[..., Any], args: tuple[Any, ...], named: Collection[str]
+def _argument_error(
+    function: Callable[..., Any], args: tuple[object, ...], named: Collection[str]
 ) -> BadParameter | None:
     """What is wrong with the names of a call; None if nothing is, and the error came from inside."""
     parameters = list(inspect.signature(function).parameters.values())
-    listed = {one.name: one for one in parameters if one.name not in {"self", "cls"}}
-    title, kinds = _title(function), {one.kind for one in parameters}
-    places = [one.name for one in listed.values() if one.kind in _BY_PLACE]
-    given = len(args) - (len(parameters) - len(listed))
-    # a function that takes any name checks them itself
+    listed = {parameter.name: parameter for parameter in parameters if parameter.name not in {"self", "cls"}}
+    title, kinds = _title(function), {parameter.kind for parameter in parameters}
+    positional = [name for name, parameter in listed.items() if parameter.kind in _BY_PLACE]
+    count = len(args) - (len(parameters) - len(listed))
+    # A function that takes any name checks them itself.
     unknown = [] if inspect.Parameter.VAR_KEYWORD in kinds else [name for name in named if name not in listed]
     if unknown:
-        return _unknown_argument(title, unknown[0], listed)
-    if given > len(places) and inspect.Parameter.VAR_POSITIONAL not in kinds:
-        return _nameless_argument(title, places, [name for name in listed if name not in {*places, *named}])
-    filled = {*places[:given], *named}
-    needed = [name for name, one in listed.items() if one.default is one.empty and one.kind not in _SEVERAL]
+        return _unknown_argument_error(title, unknown[0], listed)
+    if count > len(positional) and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        return _nameless_argument_error(
+            title, positional, [name for name in listed if name not in {*positional, *named}]
+        )
+    filled = {*positional[:count], *named}
+    needed = [
+        name
+        for name, parameter in listed.items()
+        if parameter.default is parameter.empty and parameter.kind not in _SEVERAL
+    ]
     missing = [name for name in needed if name not in filled]
-    twice = [name for name in named if name in places[:given]]
+    twice = [name for name in named if name in positional[:count]]
     if not missing and not twice:
         return None
     example = _EXAMPLES.get(missing[0], _CALLED_WITH.get(missing[0], "…")) if missing else "…"
@@ -297,7 +303,7 @@ def _misnamed(
     )
 
 
-def _unknown_argument(title: str, name: str, listed: Collection[str]) -> BadParameter:
+def _unknown_argument_error(title: str, name: str, listed: Collection[str]) -> BadParameter:
     near = get_close_matches(name, listed, n=1, cutoff=0.5)
     example = "".join(_EXAMPLES.get(one, _CALLED_WITH.get(one, "…")) for one in near)
     return BadParameter(
@@ -308,12 +314,12 @@ def _unknown_argument(title: str, name: str, listed: Collection[str]) -> BadPara
     )
 
 
-def _nameless_argument(title: str, places: list[str], others: list[str]) -> BadParameter:
+def _nameless_argument_error(title: str, places: list[str], others: list[str]) -> BadParameter:
     taken = f"only {', '.join(places)}" if places else "no argument"
     return BadParameter(
         "DP107",
         f"{title} takes {taken} without a name.",
-        why="numbers whose names are not written are exchanged without anybody noticing.",
+        why="numbers without names are easily exchanged, and nobody notices.",
         fix=f"{title}({', '.join(f'{name}=…' for name in [*places, *others][:3])})",
     )
 

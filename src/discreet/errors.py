@@ -11,9 +11,9 @@
     ├── LedgerError           DP6xx  the ledger refuses: nothing was drawn
     │   ├── OverBudget        DP601  the limit would be exceeded
     │   └── LedgerDamaged     DP602  what is stored is not what was written
-    ├── RefusedQuestion       DP7xx  the question is not one that can be proved private
-    ├── EngineFailed          DP8xx  the data could not be read or counted; the text never says why
-    └── RefusedTraining       DP9xx  a training loop is not one that can be proved private
+    ├── RefusedQuestion       DP7xx  the question cannot be proved private
+    ├── EngineFailed          DP8xx  the data could not be read or counted; the text never quotes the engine
+    └── RefusedTraining       DP9xx  a training loop cannot be proved private
 
 Each error has a code, says what happened, why it matters, how to fix it (a line to paste) and what was
 spent. No error ever contains a value that was read from private data: parameters are public, records
@@ -59,7 +59,7 @@ CODES = {
     "DP609": "an address could mean several ledgers",
     "DP701": "there is no such column or table",
     "DP702": "this part of SQL is not answered",
-    "DP703": "a join is not one that can be proved",
+    "DP703": "a join cannot be proved private",
     "DP704": "a grouping has no public keys and no way to find them",
     "DP705": "an expression has no provable bounds or types",
     "DP706": "an aggregate is not answered in this form",
@@ -102,7 +102,15 @@ _CALLED = {"sklearn": "scikit-learn", "torch": "PyTorch"}
 
 
 class DiscreetError(Exception):
-    """The root of every error that discreet raises on purpose."""
+    """The root of every error that discreet raises on purpose: `code`, `what`, `why`, `fix` and `spent`.
+
+    >>> import discreet as dp
+    >>> try:
+    ...     dp.privacy.pure(-1)
+    ... except dp.errors.DiscreetError as error:
+    ...     print(error.code, error.spent)
+    DP102 nothing
+    """
 
     def __init__(self, code: str, what: str, *, why: str, fix: str, spent: str = "nothing") -> None:
         self.code, self.what, self.why, self.fix, self.spent = code, what, why, fix, spent
@@ -126,7 +134,7 @@ class BadParameter(DiscreetError, ValueError):
 
 
 class UnsupportedGuarantee(DiscreetError):
-    """No theorem covers what was asked, so discreet refuses rather than guesses."""
+    """No theorem covers this combination; discreet refuses, and never guesses."""
 
 
 class UnitMismatch(UnsupportedGuarantee):
@@ -168,13 +176,13 @@ class MissingExtra(DiscreetError, ImportError):
 
 
 class LedgerError(DiscreetError):
-    """The ledger refuses; whatever was asked for was not drawn."""
+    """The ledger refuses; nothing was drawn."""
 
 
 class OverBudget(LedgerError):
-    """The limit would be exceeded. The refusal is a function of what was charged before, never of the data.
+    """The budget is too small. The refusal depends on earlier charges, never on the data.
 
-    `delta_part` and `loss_part` are what would fit of the δ and of the loss that was asked for, where they do not fit.
+    `delta_part` and `loss_part` are the fractions of the stated δ and loss that would fit, where they do not fit.
     """
 
     delta_part: float | None = None
@@ -186,12 +194,12 @@ class LedgerDamaged(LedgerError):
 
 
 class RefusedQuestion(DiscreetError, ValueError):
-    """The question is not one that can be proved private; nothing was read and nothing was spent."""
+    """The question cannot be proved private; nothing was read and nothing was spent."""
 
 
 class EngineFailed(DiscreetError):
-    """The data could not be opened or counted. What the engine said is never shown: it may quote the data."""
+    """The data could not be opened or counted. The message of the engine is never shown: it may quote the data."""
 
 
 class RefusedTraining(DiscreetError):
-    """A training loop is not one that can be proved private. The text speaks of the loop, never of a record."""
+    """A training loop cannot be proved private. The text describes the loop, never a record."""

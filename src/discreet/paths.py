@@ -14,7 +14,6 @@ from difflib import get_close_matches
 from glob import glob
 from os import W_OK, X_OK, access
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from discreet.errors import BadParameter, EngineFailed
 
@@ -125,12 +124,14 @@ def is_address(path: str | Path) -> bool:
     return _ADDRESS.fullmatch(str(path)) is not None and not _mode(Path(path))
 
 
-def check_address(source: Any) -> None:
+def check_address(source: object) -> None:
     """Refuse an address of something that is no file, and say how its rows can be opened."""
-    found = _ADDRESS.fullmatch(str(source)) if isinstance(source, str | Path) else None
-    if found is None or not is_address(source):
+    if not isinstance(source, str | Path):
         return
-    scheme, rest = found["scheme"].lower(), found["rest"].removeprefix("/")
+    match = _ADDRESS.fullmatch(str(source))
+    if match is None or not is_address(source):
+        return
+    scheme, rest = match["scheme"].lower(), match["rest"].removeprefix("/")
     raise unopened(f"{scheme}:// cannot be opened as a table. What can: {_READ}.", _address_fix(scheme, rest))
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from discreet.errors import BadDescription, BadParameter, DiscreetError, RefusedQuestion
-from discreet.tables.ask.after import PublicValue, ReleasedColumn, ReleasedOperation
+from discreet.tables.ask.released import PublicValue, ReleasedColumn, ReleasedOperation
 from discreet.tables.ask.sql import parse
 from discreet.tables.data.dataset import Dataset, Each, Table
 from discreet.tables.data.dataset import ReleasedColumn as Described

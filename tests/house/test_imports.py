@@ -46,7 +46,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "plan": ("answer", "ask", "data"),
     "engines": ("data",),
     "open": ("data", "engines"),
-    "__init__": ("ask",),
+    "__init__": ("answer", "ask", "data"),
 }
 #: A data set understands the words of a question; so it imports those, and begins a question.
 WORDS = {"discreet.tables.ask.asking", "discreet.tables.ask.query"}
@@ -69,7 +69,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "cryptography": ("noise", "ledger"),
     "typer": ("cli",),
     "rich": ("cli", "learn"),
-    "matplotlib": ("plot", "audit"),
+    "matplotlib": ("plot", "audit", "tables"),  # `tables` names its types only
     "duckdb": ("tables",),
     "polars": ("tables",),
     "pyarrow": ("tables",),

@@ -398,7 +398,7 @@ def test_draws_at_the_end_of_the_range_do_not_wrap_around(edge) -> None:
 def test_a_sum_beyond_the_range_is_its_end() -> None:
     ends = np.iinfo(np.int64)
     cells, noise = np.array([2**62, -(2**62), 5, 2**62]), np.array([2**62, -(2**62) - 1, -7, 2**63 - 1])
-    assert additive._plus(cells, noise).tolist() == [ends.max, ends.min, -2, ends.max]
+    assert additive._add(cells, noise).tolist() == [ends.max, ends.min, -2, ends.max]
 
 
 def test_the_classic_formula_is_only_a_comparison() -> None:

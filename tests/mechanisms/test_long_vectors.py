@@ -85,7 +85,7 @@ def test_every_part_has_noise_of_its_own(kind):
 def test_a_sum_beyond_the_range_is_the_end_of_the_range():
     cells = np.array([2**63 - 1, -(2**63), 0])
     noise = np.array([5, -5, 7])
-    assert additive._plus(cells, noise).tolist() == [2**63 - 1, -(2**63), 7]
+    assert additive._add(cells, noise).tolist() == [2**63 - 1, -(2**63), 7]
 
 
 @pytest.mark.parametrize("kind", [Laplace, Gaussian, Geometric, DiscreteGaussian])

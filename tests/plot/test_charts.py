@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is drawn is what the views say, in every picture; and every picture has words."""
+"""What is drawn is what the views say, in every chart; and every chart has words."""
 
 from __future__ import annotations
 
@@ -34,26 +34,26 @@ ALL = {
 }
 
 
-def lines(picture):
+def lines(chart):
     """The labelled lines of a figure."""
-    (ax,) = picture.get_axes()
+    (ax,) = chart.get_axes()
     return {line.get_label(): line for line in ax.get_lines() if not line.get_label().startswith("_")}
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_every_picture_has_words_and_is_valid_svg(name):
-    picture = ALL[name]()
-    words = plot.alt_text(picture)
+def test_every_chart_has_words_and_is_valid_svg(name):
+    chart = ALL[name]()
+    words = plot.alt_text(chart)
     assert len(words) > 40
     assert words.endswith(".")
     assert "nan" not in words
-    drawn = ET.fromstring(picture._repr_svg_())
+    drawn = ET.fromstring(chart._repr_svg_())
     assert drawn.get("aria-label") == words
     assert any(part.tag.endswith("desc") and part.text in words for part in drawn.iter() if part.text)
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_every_picture_goes_into_given_axes(name):
+def test_every_chart_goes_into_given_axes(name):
     mine = figure.Figure()
     left, right = mine.subplots(1, 2)
     assert ALL[name](ax=left) is mine
@@ -65,7 +65,7 @@ def test_every_picture_goes_into_given_axes(name):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_every_picture_asks_for_matplotlib_where_there_is_none(name, monkeypatch):
+def test_every_chart_asks_for_matplotlib_where_there_is_none(name, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtra) as raised:
         ALL[name]()
@@ -127,11 +127,11 @@ def test_bands_are_drawn_between_their_two_curves():
 
 def test_epsilon_is_drawn_where_it_is_finite():
     leaky = privacy.leaky_randomized_response(1.0, 1e-4)
-    picture = plot.epsilon_delta({"leaky": leaky}, deltas=[1e-6, 1e-3, 0.1], certified=True)
-    drawn = lines(picture)["leaky"].get_ydata()
+    chart = plot.epsilon_delta({"leaky": leaky}, deltas=[1e-6, 1e-3, 0.1], certified=True)
+    drawn = lines(chart)["leaky"].get_ydata()
     assert math.isnan(drawn[0])
     assert drawn[1:].tolist() == [leaky.epsilon(1e-3), leaky.epsilon(0.1)]
-    assert "ε of leaky is infinite at δ = 1e-06, and at most 0.9988 at δ = 0.001" in plot.alt_text(picture)
+    assert "ε of leaky is infinite at δ = 1e-06, and at most 0.9988 at δ = 0.001" in plot.alt_text(chart)
 
 
 def test_the_loss_keeps_its_mass_and_its_mean():
@@ -183,13 +183,11 @@ def test_the_error_is_that_of_the_mechanisms():
 
 
 def test_what_is_left_is_the_limit_less_what_was_spent():
-    picture = plot.burn_down([0.25, 0.25], 1.0, when=[0, 4], time="days")
-    drawn = lines(picture)
+    chart = plot.burn_down([0.25, 0.25], 1.0, when=[0, 4], time="days")
+    drawn = lines(chart)
     assert drawn["ε remaining"].get_ydata().tolist() == [1, 0.75, 0.5, 0.5]
     assert drawn["at this pace"].get_xdata()[-1] == 8
-    assert "0.5 of 1 ε remains after 2 spends; at this pace nothing remains at 8 days" in plot.alt_text(
-        picture
-    )
+    assert "0.5 of 1 ε remains after 2 spends; at this pace nothing remains at 8 days" in plot.alt_text(chart)
     assert "overspent by 0.5" in plot.alt_text(plot.burn_down([1.5], 1.0))
     assert "at this pace" not in lines(plot.burn_down([], 1.0))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A picture in a file: the right points and words, in the format that the name asks for."""
+"""A chart in a file: the right points and words, in the format that the name asks for."""
 
 from __future__ import annotations
 
@@ -24,21 +24,19 @@ FOUR = {
 }
 
 
-def parts(picture, tag):
-    return [part for part in picture.iter() if part.tag.rpartition("}")[2] == tag]
+def parts(chart, tag):
+    return [part for part in chart.iter() if part.tag.rpartition("}")[2] == tag]
 
 
 def test_an_svg_has_a_curve_a_name_and_words_for_each(tmp_path):
     save(FOUR, tmp_path / "four.svg")
-    picture = ET.parse(tmp_path / "four.svg").getroot()
-    assert len(parts(picture, "polyline")) == 4
-    assert {part.text for part in parts(picture, "text")} >= set(FOUR)
-    assert (
-        len({(part.get("stroke"), part.get("stroke-dasharray")) for part in parts(picture, "polyline")}) == 4
-    )
-    assert picture.get("role") == "img"
-    assert "misses at least 88.9 %" in picture.get("aria-label")
-    assert parts(picture, "desc")[0].text in picture.get("aria-label")
+    chart = ET.parse(tmp_path / "four.svg").getroot()
+    assert len(parts(chart, "polyline")) == 4
+    assert {part.text for part in parts(chart, "text")} >= set(FOUR)
+    assert len({(part.get("stroke"), part.get("stroke-dasharray")) for part in parts(chart, "polyline")}) == 4
+    assert chart.get("role") == "img"
+    assert "misses at least 88.9 %" in chart.get("aria-label")
+    assert parts(chart, "desc")[0].text in chart.get("aria-label")
 
 
 @pytest.mark.parametrize(("draw", "rising"), [(plot.tradeoff_svg, False), (plot.roc_svg, True)])
@@ -67,8 +65,8 @@ def test_a_long_name_goes_below_the_square():
 
 
 def test_names_are_escaped():
-    picture = ET.fromstring(plot.roc_svg({"a < b & 'c'": FOUR["leaky"]}))
-    assert "a < b & 'c'" in [part.text for part in parts(picture, "text")]
+    chart = ET.fromstring(plot.roc_svg({"a < b & 'c'": FOUR["leaky"]}))
+    assert "a < b & 'c'" in [part.text for part in parts(chart, "text")]
 
 
 def test_a_figure_carries_its_words_into_every_format(tmp_path):
@@ -76,10 +74,10 @@ def test_a_figure_carries_its_words_into_every_format(tmp_path):
     figure = plot.roc(FOUR)
     assert plot.alt_text(figure).startswith("ROC curve")
     save(figure, tmp_path / "four.svg")
-    picture = ET.parse(tmp_path / "four.svg").getroot()
-    assert picture.get("aria-label") == plot.alt_text(figure)
-    assert picture.get("role") == "img"
-    assert parts(picture, "desc")[0].text.startswith("against randomized response the best attacker detects")
+    chart = ET.parse(tmp_path / "four.svg").getroot()
+    assert chart.get("aria-label") == plot.alt_text(figure)
+    assert chart.get("role") == "img"
+    assert parts(chart, "desc")[0].text.startswith("against randomized response the best attacker detects")
     save(figure, tmp_path / "four.png")
     assert b"against randomized response" in (tmp_path / "four.png").read_bytes()
     assert plot.roc(FOUR)._repr_svg_() == (tmp_path / "four.svg").read_text(encoding="utf-8")

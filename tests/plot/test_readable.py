@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the eye reads from a picture is what was drawn: lines differ, numbers stand as they are, nothing is squeezed away."""
+"""What the eye reads from a chart is what was drawn: lines differ, numbers stand as they are, nothing is squeezed away."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ ATOMS = {
 }
 
 
-def drawn(picture):
+def drawn(chart):
     """The figure as it is laid out on paper."""
-    picture.canvas.draw()
-    (ax,) = picture.get_axes()
+    chart.canvas.draw()
+    (ax,) = chart.get_axes()
     return ax
 
 
@@ -74,15 +74,15 @@ def test_thirteen_curves_are_told_apart_without_matplotlib(draw):
 
 
 @pytest.mark.parametrize(
-    "picture",
+    "chart",
     [
         lambda: plot.error(epsilons=[1.0]),
         lambda: plot.race(privacy.randomized_response(0.1), runs=[3]),
         lambda: plot.epsilon_delta(privacy.leaky_randomized_response(1.0, 0.05), deltas=[1e-6, 0.1]),
     ],
 )
-def test_a_line_of_one_point_is_a_dot(picture):
-    for line in picture().get_axes()[0].get_lines():
+def test_a_line_of_one_point_is_a_dot(chart):
+    for line in chart().get_axes()[0].get_lines():
         assert np.isfinite(np.asarray(line.get_ydata(), float)).sum() > 1 or line.get_marker() == "o"
 
 
@@ -98,12 +98,12 @@ def test_ticks_are_read_as_they_stand_and_words_keep_the_interval(points):
     values = [middle for middle, _ in points]
     lo, hi = ([middle + sign * width for middle, width in points] for sign in (-1, 1))
     labels = [f"g{place}" for place in range(len(points))]
-    picture = plot.groups(labels, values, lo, hi, name="AVG(x)")
-    ax = drawn(picture)
+    chart = plot.groups(labels, values, lo, hi, name="AVG(x)")
+    ax = drawn(chart)
     assert ax.xaxis.get_offset_text().get_text() == ""
     shown = [float(tick) for tick in ticks(ax.xaxis)]
     assert shown == pytest.approx(ax.get_xticks().tolist(), rel=1e-4, abs=1e-4 * (max(hi) - min(lo)))
-    words = plot.alt_text(picture)
+    words = plot.alt_text(chart)
     for label, low, high in zip(labels, lo, hi, strict=True):
         said = re.search(rf"{label} (\S+) \((\S+) to (\S+?)\)", words)
         number, least, most = map(float, said.groups())
@@ -113,15 +113,15 @@ def test_ticks_are_read_as_they_stand_and_words_keep_the_interval(points):
 
 
 def test_one_number_has_no_groups_and_no_offset():
-    picture = plot.groups(["count"], [12_345_678], [12_345_670], [12_345_686], name="COUNT(*)")
-    assert plot.alt_text(picture) == "COUNT(*): count 12345678 (12345670 to 12345686)."
-    assert drawn(picture).xaxis.get_offset_text().get_text() == ""
+    chart = plot.groups(["count"], [12_345_678], [12_345_670], [12_345_686], name="COUNT(*)")
+    assert plot.alt_text(chart) == "COUNT(*): count 12345678 (12345670 to 12345686)."
+    assert drawn(chart).xaxis.get_offset_text().get_text() == ""
 
 
 def test_points_without_intervals_do_not_speak_of_them():
-    picture = plot.groups(["a", "b"], [1, 2], [None, None], [None, None], name="n")
-    assert "interval" not in picture.get_axes()[0].get_xlabel()
-    assert plot.alt_text(picture) == "n by group: a 1; b 2."
+    chart = plot.groups(["a", "b"], [1, 2], [None, None], [None, None], name="n")
+    assert "interval" not in chart.get_axes()[0].get_xlabel()
+    assert plot.alt_text(chart) == "n by group: a 1; b 2."
     assert plot.alt_text(plot.groups(["a"], [None], [None], [None])).endswith("No group has a number.")
 
 
@@ -186,16 +186,16 @@ def test_a_tail_beyond_epsilon_is_still_shown():
 
 
 def test_an_infinite_loss_is_in_the_legend_and_the_mean_says_that_it_leaves_it_out():
-    picture = plot.loss(privacy.leaky_randomized_response(1.0, 0.1), delta=0.2)
-    assert "infinite loss: probability 0.1" in picture.get_axes()[0].get_legend_handles_labels()[1]
-    assert "given that the loss is finite" in plot.alt_text(picture)
+    chart = plot.loss(privacy.leaky_randomized_response(1.0, 0.1), delta=0.2)
+    assert "infinite loss: probability 0.1" in chart.get_axes()[0].get_legend_handles_labels()[1]
+    assert "given that the loss is finite" in plot.alt_text(chart)
 
 
 # --- room ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "picture",
+    "chart",
     [
         lambda: plot.roc({LONG: privacy.gaussian(2.0), "coin": privacy.randomized_response(1.0)}),
         lambda: plot.tradeoff({LONG: privacy.gaussian(2.0)}),
@@ -203,8 +203,8 @@ def test_an_infinite_loss_is_in_the_legend_and_the_mean_says_that_it_leaves_it_o
         lambda: plot.groups(["a", "b"], [3, 5], [1, 3], [5, 7], name=LONG),
     ],
 )
-def test_a_long_name_leaves_room_for_what_is_drawn(picture):
-    made = picture()
+def test_a_long_name_leaves_room_for_what_is_drawn(chart):
+    made = chart()
     ax = drawn(made)
     assert ax.get_position().width > 0.5
     assert LONG in plot.alt_text(made), "words are not shortened"

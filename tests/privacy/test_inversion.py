@@ -112,7 +112,7 @@ def test_what_a_cut_takes_away_is_counted() -> None:
     cut = law.cut_to(math.log(1e-6), 0.0, 0.3)
     assert cut is not None
     x = np.linspace(-12, 14, 400_001)
-    q = np.exp(-x * x / 2) / math.sqrt(2 * math.pi) * (x[1] - x[0]) * cut.cut.lost(x)
+    q = np.exp(-x * x / 2) / math.sqrt(2 * math.pi) * (x[1] - x[0]) * cut.cut.lost_share(x)
     p = q * (0.99 + 0.01 * np.exp(x - 0.5))
     for log_lost, masses in zip(cut.lost, (p, q), strict=True):
         assert math.log(50 * masses.sum()) <= log_lost <= math.log(50 * masses.sum()) + 1e-6
@@ -282,7 +282,7 @@ def test_without_a_tilt_above_within_reach_nothing_is_claimed() -> None:
     last = np.geomspace(1, 1e4, 200)[reached][-1]
     assert 0 < reached.sum() < 200
     # a lesser tilt, down to one half, is taken if that is of use
-    assert spectrum._framed(2.1 * last, 1.0, -18.0) is None
+    assert spectrum._frame(2.1 * last, 1.0, -18.0) is None
     assert spectrum.invert(2.1 * last, 1.0, -18.0) is None
 
 

@@ -219,10 +219,10 @@ class Reference:
                 found.append((unit, spread(table, row)))
         return found
 
-    def check(self, asked: p.Sums | p.Sizes) -> None:
+    def check(self, asked: p.BoundedSums | p.UnitSizes) -> None:
         """Everything can be asked here."""
 
-    def sums(self, asked: p.Sums) -> p.Answer:
+    def sums(self, asked: p.BoundedSums) -> p.ExactSums:
         vectors: dict[Any, dict[p.GroupKey, list[int]]] = defaultdict(dict)
         sizes: Counter[Any] = Counter()
         for unit, row in self.rows(asked.rows):
@@ -231,7 +231,7 @@ class Reference:
             sizes[unit] += 1
             for place, feature in enumerate(asked.features):
                 here[place] += value(feature, row) or 0
-        once = isinstance(asked.scheme, p.Groups | p.Once)
+        once = isinstance(asked.scheme, p.GroupScheme | p.OnceScheme)
         extra = [asked.present] if asked.present else []
         answer: dict[p.GroupKey, list[int]] = {}
         for unit, groups in vectors.items():
@@ -243,10 +243,10 @@ class Reference:
         width = 1 if once else len(asked.features) + len(extra)
         if not asked.keys:
             answer.setdefault((), [0] * width)
-        some = isinstance(asked.scheme, p.Groups) and asked.keys
+        some = isinstance(asked.scheme, p.GroupScheme) and asked.keys
         return {key: tuple(total) for key, total in answer.items() if any(total) or not some}
 
-    def sizes(self, asked: p.Sizes) -> tuple[int, ...]:
+    def sizes(self, asked: p.UnitSizes) -> tuple[int, ...]:
         groups: dict[Any, Counter[Any]] = defaultdict(Counter)
         for unit, row in self.rows(asked.rows):
             groups[unit][tuple(key_of(part, row) for part in asked.keys)] += 1
@@ -290,11 +290,11 @@ def key_of(expr: e.Expr, row: Row) -> Any:
 
 def weight(scheme: p.Scheme, vector: dict[p.GroupKey, list[int]], rows: int) -> int:
     """What one unit's vector is multiplied with."""
-    if isinstance(scheme, p.Once):
+    if isinstance(scheme, p.OnceScheme):
         return 1
-    if isinstance(scheme, p.Rows):
+    if isinstance(scheme, p.RowScheme):
         return scheme.fine if rows <= scheme.most else scheme.most * scheme.fine // rows
-    if isinstance(scheme, p.Groups):
+    if isinstance(scheme, p.GroupScheme):
         m = len(vector)
         if m > scheme.most:
             return 0
@@ -302,7 +302,7 @@ def weight(scheme: p.Scheme, vector: dict[p.GroupKey, list[int]], rows: int) -> 
             return scheme.fine
         shared = scheme.full * scheme.fine**scheme.norm // m
         return shared if scheme.norm == 1 else math.isqrt(shared)
-    if isinstance(scheme, p.Mass):
+    if isinstance(scheme, p.MassScheme):
         mass = sum(abs(v) for here in vector.values() for v in here)
         if mass <= scheme.most:
             return scheme.fine

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from discreet import testing
-from discreet.tables.ask.after import ReleasedColumn, ReleasedOperation
 from discreet.tables.ask.question import AnswerColumn
+from discreet.tables.ask.released import ReleasedColumn, ReleasedOperation
 from discreet.tables.plan.brackets import BinWeights, QuantileIntervals
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.spend import Spend
@@ -196,7 +196,7 @@ def test_an_extreme_is_drawn_by_its_law(word):
     data = dataset([(("a", x),) for x in values], rows_are_units=True)
     (part,) = compile_question(question((word, number(0, 9))), data, Spend(epsilon=2.0)).stages
     held = [(3, 2), (5, 1)]
-    drawn = np.array([part._one(held)[word][0] for _ in range(FEW // 4)])
+    drawn = np.array([part._choose_bins(held)[word][0] for _ in range(FEW // 4)])
     accepts(drawn, lambda k: extreme_law(part, values, word)[k], lambda k: extreme_law(part, (), word)[k])
 
 

@@ -98,7 +98,7 @@ def test_rows_elsewhere_take_nothing_from_a_unit():
         assert answer.value == pytest.approx(100, abs=2)
 
 
-def test_people_with_more_rows_are_weighed_down_and_it_is_said():
+def test_people_with_more_rows_are_down_weighted_and_a_note_says_so():
     table = [(("a", 60),) * 8] * 100
     for spend in (Spend(epsilon=100), Spend(rho=5000)):
         mechanism = compile_question(question(("count",), ("mean", X)), dataset(table, at_most=4), spend)

@@ -26,10 +26,10 @@ def test_a_cap_costs_its_epsilon(relation, moved):
 
 
 def test_sizes_of_neighbours_differ_by_one():
-    from discreet.tables.data.sums import Sizes
+    from discreet.tables.data.sums import UnitSizes
     from tests.tables.small import ROWS, engine
 
-    asked = Sizes(ROWS, (), EDGES)
+    asked = UnitSizes(ROWS, (), EDGES)
     base = np.array(engine([(("a", 1),) * 3] * 4).sizes(asked))
     for many in (0, 1, 2, 7, 4097):
         other = np.array(engine([(("a", 1),) * 3] * 4 + [(("a", 1),) * many]).sizes(asked))

@@ -13,7 +13,7 @@ from scipy import stats
 
 from discreet.errors import RefusedQuestion
 from discreet.mechanisms.distributions import LaplaceDistribution
-from discreet.tables.data.sums import Groups
+from discreet.tables.data.sums import GroupScheme
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.selection import (
     gaussian_selection,
@@ -78,7 +78,7 @@ def test_what_is_named_keeps_the_promise(which, relation):
 
 
 def test_a_threshold_one_lower_leaks_more():
-    scheme, law = Groups(3, 8, norm=1), LaplaceDistribution(4.0)
+    scheme, law = GroupScheme(3, 8, norm=1), LaplaceDistribution(4.0)
     threshold = threshold_for(scheme, law, LEAK)
 
     def leak(at):
@@ -88,7 +88,7 @@ def test_a_threshold_one_lower_leaks_more():
 
 
 def test_many_groups_are_bounded_by_doubling():
-    scheme, law = Groups(50_000, 4096, norm=2), LaplaceDistribution(3000.0)
+    scheme, law = GroupScheme(50_000, 4096, norm=2), LaplaceDistribution(3000.0)
     at = threshold_for(scheme, law, 1e-6)
     for m in (1, 2, 1000, 1025, 1500, 2050, 4100, 30_000, 50_000):
         assert -math.expm1(m * math.log1p(-tail(law, at - weight_in_each_group(scheme, m)))) <= 1e-6

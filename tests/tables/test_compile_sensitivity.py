@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from discreet.exact import exactly
-from discreet.tables.data.sums import Groups, Rows
+from discreet.tables.data.sums import GroupScheme, RowScheme
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.totals import Totals
@@ -105,12 +105,12 @@ def test_a_total_of_replaced_units_moves_by_one_unit(relation):
 @pytest.mark.parametrize("spend", [PURE, GAUSSIAN], ids=["laplace", "gaussian"])
 @pytest.mark.parametrize("at_most", [1, 2, 3])
 @pytest.mark.parametrize("asked", AGGREGATES.values(), ids=AGGREGATES)
-def test_nobody_within_the_limit_is_weighed_down(asked, at_most, spend):
+def test_nobody_within_the_limit_is_down_weighted(asked, at_most, spend):
     mechanism = compile_question(question(*asked, keys=("a", "b")), dataset(at_most=at_most), spend)
     for part in mechanism.stages:
-        if isinstance(part.sums.scheme, Groups):
+        if isinstance(part.sums.scheme, GroupScheme):
             continue  # it weighs groups, not rows
-        in_full = replace(part.sums, scheme=Rows(10**6, part.sums.scheme.fine))
+        in_full = replace(part.sums, scheme=RowScheme(10**6, part.sums.scheme.fine))
         for person in people(VALUES, most=at_most):
             assert weighted(part.sums, person) == weighted(in_full, person)
 

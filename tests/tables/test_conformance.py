@@ -32,17 +32,17 @@ from discreet.tables.data.expr import (
     Scaled,
 )
 from discreet.tables.data.sums import (
+    BoundedSums,
     Filtered,
-    Groups,
+    GroupScheme,
     Lookup,
-    Mass,
-    Norm,
-    Once,
+    MassScheme,
+    NormScheme,
+    OnceScheme,
     Paired,
     Private,
-    Rows,
-    Sizes,
-    Sums,
+    RowScheme,
+    UnitSizes,
 )
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros
 from tests.tables import nasty
@@ -298,8 +298,8 @@ RELATIONS = {
 
 def schemes(features):
     """Each scheme at a few sizes; (scheme, present)."""
-    yield from ((Rows(most, fine), 0) for most, fine in ((1, 1), (3, 4096), (7, 1000), (10**6, 2**20)))
-    yield Rows(3, 1024), 17
+    yield from ((RowScheme(most, fine), 0) for most, fine in ((1, 1), (3, 4096), (7, 1000), (10**6, 2**20)))
+    yield RowScheme(3, 1024), 17
     for most, fine, cell in (
         (1, 64, 1),
         (5, 4096, 1),
@@ -307,26 +307,30 @@ def schemes(features):
         (2**30, 1024, 2**20),
         (2**30, 1024, 1),
     ):
-        yield Norm(most, fine, (cell,) * len(features)), 0
-        yield Norm(most, fine, (*((cell,) * len(features)), 3)), 11
-    yield from ((Mass(most, fine), 0) for most, fine in ((1, 64), (40, 4096), (2**40, 2**20), (2**61, 1)))
+        yield NormScheme(most, fine, (cell,) * len(features)), 0
+        yield NormScheme(most, fine, (*((cell,) * len(features)), 3)), 11
     yield from (
-        (Groups(most, fine, norm), 0)
+        (MassScheme(most, fine), 0) for most, fine in ((1, 64), (40, 4096), (2**40, 2**20), (2**61, 1))
+    )
+    yield from (
+        (GroupScheme(most, fine, norm), 0)
         for most in (0, 1, 4)
         for fine in (1, 1000, 2**26 - 1)
         for norm in (1, 2)
     )
-    yield from ((Groups(most, 4096, norm, full), 0) for most in (2, 9) for norm in (1, 2) for full in (2, 3))
-    yield Once(), 0
+    yield from (
+        (GroupScheme(most, 4096, norm, full), 0) for most in (2, 9) for norm in (1, 2) for full in (2, 3)
+    )
+    yield OnceScheme(), 0
 
 
-TOO_WIDE = [f"{name}, Rows(most=1000000, fine=1048576), 0" for name in ("huge", "long")]
+TOO_WIDE = [f"{name}, RowScheme(most=1000000, fine=1048576), 0" for name in ("huge", "long")]
 ALL_SUMS = {
-    f"{name}, {scheme}, {present}": Sums(rows, keys, features, scheme, present)
+    f"{name}, {scheme}, {present}": BoundedSums(rows, keys, features, scheme, present)
     for name, (rows, keys, features) in RELATIONS.items()
     for scheme, present in schemes(features)
 }
-LONGEST = "long, Norm(most=1073741824, fine=1024, cells=(1,)), 0"
+LONGEST = "long, NormScheme(most=1073741824, fine=1024, cells=(1,)), 0"
 REFUSED = [ALL_SUMS.pop(name) for name in TOO_WIDE]
 
 
@@ -336,7 +340,7 @@ def every(step, asked=ALL_SUMS):
 
 
 SIZES = [
-    Sizes(rows, keys, edges, norm)
+    UnitSizes(rows, keys, edges, norm)
     for rows, keys, _ in (RELATIONS[name] for name in ("plain", "lookup", "rows", "empty", "paired"))
     for edges in ((1, 2, 3, 4, 6, 8), (2,), ())
     for norm in (1, 2)
@@ -350,7 +354,7 @@ def batches(exprs, size):
 def check_expressions(engine, exprs, size=25):
     """The value of each expression in each row: as a key beside the row's number."""
     for batch in batches(exprs, size):
-        asked = Sums(VISITS, (RID, *batch), (), Once())
+        asked = BoundedSums(VISITS, (RID, *batch), (), OnceScheme())
         theirs, ours = engine.sums(asked), REFERENCE.sums(asked)
         pairs = list(zip(by_row(ours), by_row(theirs), strict=True))
         wrong = [
@@ -388,7 +392,7 @@ def check_refusals(engine):
     for code, relations in refused.items():
         for rows in relations:
             with pytest.raises(RefusedQuestion) as caught:
-                engine.sums(Sums(rows, (), (ONE,), Rows(1, 1)))
+                engine.sums(BoundedSums(rows, (), (ONE,), RowScheme(1, 1)))
             assert caught.value.code == code, rows
     for of in (
         word("x"),
@@ -398,7 +402,7 @@ def check_refusals(engine):
         number("no", 0, 1),
     ):
         with pytest.raises(RefusedQuestion):
-            engine.sums(Sums(VISITS, (of,), (), Once()))
+            engine.sums(BoundedSums(VISITS, (of,), (), OnceScheme()))
     with pytest.raises(RefusedQuestion):
         engine.values("visits", ("g",))
     for asked in REFUSED:

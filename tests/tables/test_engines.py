@@ -38,7 +38,17 @@ from discreet.tables.data.expr import (
     Scaled,
     align,
 )
-from discreet.tables.data.sums import Filtered, Groups, Mass, Norm, Once, Private, Rows, Sizes, Sums
+from discreet.tables.data.sums import (
+    BoundedSums,
+    Filtered,
+    GroupScheme,
+    MassScheme,
+    NormScheme,
+    OnceScheme,
+    Private,
+    RowScheme,
+    UnitSizes,
+)
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days
 from tests.tables import nasty
 from tests.tables.reference import Reference
@@ -48,7 +58,7 @@ duckdb = pytest.importorskip("duckdb")
 polars = pytest.importorskip("polars")
 
 ONE = whole(1)
-SCHEMES = [Rows(3, 4096), Norm(5, 4096, (1, 7)), Groups(3, 1000, 2), Once()]
+SCHEMES = [RowScheme(3, 4096), NormScheme(5, 4096, (1, 7)), GroupScheme(3, 1000, 2), OnceScheme()]
 
 
 def opened(kind, tables, units):
@@ -92,7 +102,7 @@ def closed_form(table, scheme):
     keys, inverse = np.unique(people * len(names) + codes, return_inverse=True)
     counts, sums = np.bincount(inverse), np.bincount(inverse, weights=cells).astype(np.int64)
     units, which = np.unique(keys // len(names), return_inverse=True)
-    if isinstance(scheme, Rows):
+    if isinstance(scheme, RowScheme):
         size = np.bincount(which, weights=counts).astype(np.int64)
         weights = np.where(size <= scheme.most, scheme.fine, scheme.most * scheme.fine // size)
     else:
@@ -114,7 +124,7 @@ def closed_form(table, scheme):
 def test_a_million_rows_of_one_person_and_any_number_of_threads():
     table = many_rows()
     features = (ONE, Quotient(number("x", 0, 800, 3, "t"), Constant(8, Type(NUMBER, 8, 8, 3))))
-    asked = {scheme: Sums(Private("t"), (word("g", "t"),), features, scheme) for scheme in SCHEMES[:2]}
+    asked = {scheme: BoundedSums(Private("t"), (word("g", "t"),), features, scheme) for scheme in SCHEMES[:2]}
     expected = {scheme: closed_form(table, scheme) for scheme in asked}
     for threads in (1, 4):
         engine = engines.duckdb({"t": table}, units={"t": "u"})
@@ -123,7 +133,7 @@ def test_a_million_rows_of_one_person_and_any_number_of_threads():
         engine.close()
     engine = opened("polars", {"t": table}, {"t": "u"})
     assert {scheme: engine.sums(sums) for scheme, sums in asked.items()} == expected
-    assert engine.sizes(Sizes(Private("t"), (), (15, 10**6 - 1), 1)) == (20_000, 0, 1)
+    assert engine.sizes(UnitSizes(Private("t"), (), (15, 10**6 - 1), 1)) == (20_000, 0, 1)
 
 
 # --- expressions of any shape ----------------------------------------------------------------------
@@ -198,7 +208,7 @@ def test_expressions_of_any_shape_agree(exprs):
     from tests.tables.nasty import REFERENCE
 
     try:
-        asked = Sums(Private("visits"), (RID, *exprs), (), Once())
+        asked = BoundedSums(Private("visits"), (RID, *exprs), (), OnceScheme())
         for expr in exprs:
             assert expr.type.low <= expr.type.high
     except RefusedQuestion:
@@ -220,22 +230,27 @@ DUCK, BEAR = (opened(kind, nasty.arrows(), nasty.UNITS) for kind in ("duckdb", "
 def test_what_was_prepared_serves_the_next_question():
     engine = opened("duckdb", nasty.arrows(), nasty.UNITS)
     group, amount = word("g"), number("small", -9, 9)
-    rows = Sums(Private("visits"), (group,), (ONE, amount), Rows(3, 4096))
+    rows = BoundedSums(Private("visits"), (group,), (ONE, amount), RowScheme(3, 4096))
     engine.sums(rows)
     made = engine._temporary.made
-    engine.sums(Sums(Private("visits"), (), (amount,), Rows(1, 64)))
+    engine.sums(BoundedSums(Private("visits"), (), (amount,), RowScheme(1, 64)))
     assert engine._temporary.made == made
-    engine.sums(Sums(Private("visits"), (word("t"),), (ONE,), Rows(3, 4096)))  # one more column: made again
+    engine.sums(
+        BoundedSums(Private("visits"), (word("t"),), (ONE,), RowScheme(3, 4096))
+    )  # one more column: made again
     assert engine._temporary.made > made
     engine.sums(rows)
-    pairs = Sums(Private("visits"), (group,), (ONE,), Norm(3, 64, (1,)))
+    pairs = BoundedSums(Private("visits"), (group,), (ONE,), NormScheme(3, 64, (1,)))
     first, made = engine.sums(pairs), engine._temporary.made
     assert engine.sums(pairs) == first
     assert engine._temporary.made == made
     for most in range(8):  # only the last few are kept
         engine.sums(
-            Sums(
-                Filtered(Private("visits"), Compare(">", amount, whole(most))), (group,), (ONE,), Rows(3, 64)
+            BoundedSums(
+                Filtered(Private("visits"), Compare(">", amount, whole(most))),
+                (group,),
+                (ONE,),
+                RowScheme(3, 64),
             )
         )
     kept = "SELECT COUNT(*) FROM duckdb_tables() WHERE temporary"
@@ -249,19 +264,19 @@ def test_whatever_counts_rows_or_units_in_the_same_groups_is_made_from_the_same_
 
     def made(features, scheme, present=0):
         """How many tables a question makes; its answer is right."""
-        asked = Sums(Private("visits"), (group,), features, scheme, present)
+        asked = BoundedSums(Private("visits"), (group,), features, scheme, present)
         before = engine._temporary.made
         assert engine.sums(asked) == reference.sums(asked)
         return engine._temporary.made - before
 
-    made((ONE,), Norm(3, 64, (1,)))
-    assert made((ONE,), Norm(3, 64, (1,))) == 0
-    assert made((), Norm(2, 64, (1,)), present=1) == 1  # other weights, of the same pairs
-    assert made((), Groups(3, 64, 2)) == 1  # rows and groups of each unit
-    assert made((), Groups(2, 4096, 1)) == 0
-    assert made((ONE,), Rows(2, 64)) == 0
-    assert made((), Once()) == 0
-    sizes = Sizes(Private("visits"), (group,), (1, 2, 4), 2)
+    made((ONE,), NormScheme(3, 64, (1,)))
+    assert made((ONE,), NormScheme(3, 64, (1,))) == 0
+    assert made((), NormScheme(2, 64, (1,)), present=1) == 1  # other weights, of the same pairs
+    assert made((), GroupScheme(3, 64, 2)) == 1  # rows and groups of each unit
+    assert made((), GroupScheme(2, 4096, 1)) == 0
+    assert made((ONE,), RowScheme(2, 64)) == 0
+    assert made((), OnceScheme()) == 0
+    sizes = UnitSizes(Private("visits"), (group,), (1, 2, 4), 2)
     before = engine._temporary.made
     assert engine.sizes(sizes) == reference.sizes(sizes)
     assert engine._temporary.made == before
@@ -273,7 +288,7 @@ def test_keys_are_chosen_with_and_without_a_list_of_texts(texts):
     table = pa.table({"u": [place % 7 for place in range(texts)], "g": [f"{n}" for n in range(texts)]})
     engine, group = engines.duckdb({"t": table}, units={"t": "u"}), word("g", "t")
     some = Filtered(Private("t"), IsIn(group, ("0", "7", "14", "8", "x")))
-    asked = Sums(some, (group,), (ONE,), Norm(1, 4096, (1,)))
+    asked = BoundedSums(some, (group,), (ONE,), NormScheme(1, 4096, (1,)))
     weights = {"0": 4096 // 3, "7": 4096 // 3, "14": 4096 // 3, "8": 4096}  # ⌊√3⌋ + 2 is 3
     assert engine.sums(asked) == {(text,): (weight,) for text, weight in weights.items()}
     engine.close()
@@ -313,11 +328,11 @@ def wanted_questions():
         Read("visits", "d", Type(DATE, -9, 9)): [date(1970, 1, 1), date(1970, 1, 5), None],
     }
     amount = number("i", 0, 50)
-    for (read, values), scheme in itertools.product(reads.items(), [*SCHEMES, Mass(5, 64)]):
-        features = () if isinstance(scheme, Groups | Once) else (amount, amount)
+    for (read, values), scheme in itertools.product(reads.items(), [*SCHEMES, MassScheme(5, 64)]):
+        features = () if isinstance(scheme, GroupScheme | OnceScheme) else (amount, amount)
         some = tuple((value,) for value in values)
-        yield Sums(Private("visits"), (read, word("g")), features, scheme, 0, some)
-        yield Sums(Private("visits"), (read,), features, scheme, 0, some)
+        yield BoundedSums(Private("visits"), (read, word("g")), features, scheme, 0, some)
+        yield BoundedSums(Private("visits"), (read,), features, scheme, 0, some)
 
 
 @pytest.mark.parametrize("kind", ["duckdb", "polars"])
@@ -342,7 +357,7 @@ def test_postgres_leaves_out_groups_that_are_not_wanted(postgres_database):
 def test_a_wanted_text_that_cannot_be_said_is_looked_for_outside(kind):
     table = pa.table({"u": [1, 2, 3], "g": ["a\0", "b", "c"]})
     engine = opened(kind, {"t": table}, {"t": "u"})
-    asked = Sums(Private("t"), (word("g", "t"),), (ONE,), Rows(1, 1), 0, (("a\0",), ("b",)))
+    asked = BoundedSums(Private("t"), (word("g", "t"),), (ONE,), RowScheme(1, 1), 0, (("a\0",), ("b",)))
     assert engine.sums(asked).items() >= {("a\0",): (1,), ("b",): (1,)}.items()
 
 
@@ -350,14 +365,14 @@ def test_a_wanted_text_that_cannot_be_said_is_looked_for_outside(kind):
 def test_groups_of_those_who_count_in_none_do_not_leave(kind):
     table = pa.table({"u": [0] * 5000 + [1, 2], "g": [str(n) for n in range(5000)] + ["0", "x"]})
     engine = opened(kind, {"t": table}, {"t": "u"})
-    asked = Sums(Private("t"), (word("g", "t"),), (), Groups(1000, 4, 2))
+    asked = BoundedSums(Private("t"), (word("g", "t"),), (), GroupScheme(1000, 4, 2))
     assert engine.sums(asked) == {("0",): (4,), ("x",): (4,)}
 
 
 # --- sources ---------------------------------------------------------------------------------------
 
 SMALL = pa.table({"u": [1, 1, 2, None], "x": [1.0, 2.0, math.nan, 9.0], "g": ["a", "b", "a", "a"]})
-COUNT = Sums(Private("t"), (word("g", "t"),), (ONE,), Rows(1, 2))
+COUNT = BoundedSums(Private("t"), (word("g", "t"),), (ONE,), RowScheme(1, 2))
 COUNTED = {("a",): (3,), ("b",): (1,)}
 
 
@@ -406,7 +421,7 @@ def test_a_file_that_has_changed_is_not_counted(tmp_path, make):
     assert engine.sums(COUNT) == COUNTED
     pq.write_table(SMALL.slice(0, 2), tmp_path / "t.parquet")
     with pytest.raises(EngineFailed) as caught:
-        engine.sums(Sums(Private("t"), (), (ONE,), Rows(1, 2), 1))
+        engine.sums(BoundedSums(Private("t"), (), (ONE,), RowScheme(1, 2), 1))
     assert caught.value.code == "DP803"
 
 
@@ -442,9 +457,9 @@ def test_a_check_refuses_without_reading_a_row():
     engine = opened("duckdb", nasty.arrows(), nasty.UNITS)
     engine._temporary.connection.close()
     with pytest.raises(RefusedQuestion):
-        engine.check(Sums(Private("visits"), (number("nothing", 0, 1),), (ONE,), Rows(1, 1)))
-    engine.check(Sums(Private("visits"), (word("g"),), (ONE,), Rows(1, 1)))
-    engine.check(Sizes(Private("visits"), (word("g"),), (1,), 2))
+        engine.check(BoundedSums(Private("visits"), (number("nothing", 0, 1),), (ONE,), RowScheme(1, 1)))
+    engine.check(BoundedSums(Private("visits"), (word("g"),), (ONE,), RowScheme(1, 1)))
+    engine.check(UnitSizes(Private("visits"), (word("g"),), (1,), 2))
 
 
 # --- types and values of one engine ----------------------------------------------------------------
@@ -476,7 +491,7 @@ def test_odd_types_of_duckdb():
         word("mood", "t"),
     ]
     reads += [Read("t", "d", Type(DATE, -5, 5))]
-    asked = Sums(Private("t"), tuple(reads), (ONE,), Groups(9, 4, 1))
+    asked = BoundedSums(Private("t"), tuple(reads), (ONE,), GroupScheme(9, 4, 1))
     assert engine.sums(asked) == {
         ("Ann", 9, 9, "ok", date(1970, 1, 6)): (2,),
         ("ann", -9, 0, None, date(1969, 12, 27)): (2,),
@@ -485,16 +500,18 @@ def test_odd_types_of_duckdb():
     moments = tuple(
         Arithmetic("+", Read("t", name, moment), whole(0)) for name in ("ts", "tz", "ns", "ms", "s")
     )
-    assert engine.sums(Sums(Private("t"), moments, (), Once())) == {
+    assert engine.sums(BoundedSums(Private("t"), moments, (), OnceScheme())) == {
         (10**9, 10**9, -1, -1000, -(10**6)): (1,),
         (-(10**9), -(10**9), None, None, None): (1,),
         (10**6, 0, 1, 1000, 10**6): (1,),
     }
     named = engines.duckdb({"t": (connection, "t")}, units={"t": "name"})
-    assert named.sums(Sums(Private("t"), (), (), Once())) == {(): (3,)}, "Ann, ann and ANN are three"
+    assert named.sums(BoundedSums(Private("t"), (), (), OnceScheme())) == {(): (3,)}, (
+        "Ann, ann and ANN are three"
+    )
     with pytest.raises(RefusedQuestion):
         engines.duckdb({"t": (connection, "t")}, units={"t": "l"}).sums(
-            Sums(Private("t"), (), (ONE,), Rows(1, 1))
+            BoundedSums(Private("t"), (), (ONE,), RowScheme(1, 1))
         )
 
 
@@ -524,13 +541,13 @@ def test_odd_types_of_polars():
         number("deep", -9, 9 << 18, 18, "t"),
     )
     keys += tuple(Arithmetic("+", Read("t", name, moment), whole(0)) for name in ("ns", "ms"))
-    assert engine.sums(Sums(Private("t"), keys, (), Once())) == {
+    assert engine.sums(BoundedSums(Private("t"), keys, (), OnceScheme())) == {
         (9, "ok", "x", -1, -1, -1000): (1,),
         (0, None, "y", None, None, None): (1,),
         (5, "sad", "x", 3 << 18, 1, 10**9): (1,),
     }
     with pytest.raises(RefusedQuestion):
-        engine.sums(Sums(Private("t"), (number("deep", -9, 9 << 19, 19, "t"),), (), Once()))
+        engine.sums(BoundedSums(Private("t"), (number("deep", -9, 9 << 19, 19, "t"),), (), OnceScheme()))
 
 
 def test_odd_types_of_postgres(postgres_database):
@@ -558,7 +575,7 @@ def test_odd_types_of_postgres(postgres_database):
         keys = [word("who", "t"), word("pad", "t"), number("any_size", -9 << 30, 9 << 30, 30, "t")]
         keys += [number("s", -9 << 1, 9 << 1, 1, "t"), word("m", "t"), Read("t", "d", Type(DATE, -5, 5))]
         keys += [Arithmetic("+", Read("t", name, moment), whole(0)) for name in ("ts", "tz")]
-        assert engine.sums(Sums(Private("t"), tuple(keys), (ONE,), Rows(1, 2))) == {
+        assert engine.sums(BoundedSums(Private("t"), tuple(keys), (ONE,), RowScheme(1, 2))) == {
             ("Ann", "a", None, None, "ok", date(1970, 1, 6), 10**9, -(10**9)): (2,),
             ("ann", "a", 9 << 30, 3, "sad", date(1969, 12, 27), None, None): (2,),
             ("ANN", "b", -9 << 30, -1, None, date(1970, 1, 2), 10**6, 0): (2,),
@@ -576,11 +593,16 @@ def test_an_identifier_and_a_text_are_never_sql():
         engine = opened(kind, {"t": table}, {"t": "u"})
         for text in ("it's", "\\'; --", "'", "''"):
             same = Compare("=", word(name, "t"), Constant(text, Type(TEXT)))
-            asked = Sums(Private("t"), (word(name, "t"), same), (ONE,), Rows(1, 1))
+            asked = BoundedSums(Private("t"), (word(name, "t"), same), (ONE,), RowScheme(1, 1))
             assert engine.sums(asked) == rows.sums(asked)
         with pytest.raises(RefusedQuestion):
             engine.sums(
-                Sums(Private("t"), (Compare("=", word(name, "t"), Constant("\0", Type(TEXT))),), (), Once())
+                BoundedSums(
+                    Private("t"),
+                    (Compare("=", word(name, "t"), Constant("\0", Type(TEXT))),),
+                    (),
+                    OnceScheme(),
+                )
             )
 
 
@@ -602,7 +624,7 @@ def test_every_day_of_an_era_has_its_parts():
     engine = engines.duckdb({"t": table}, units={"t": engines.ROW})
     day = Read("t", "d", Type(DATE, first, last))
     parts = tuple(DatePart(part, day) for part in ("year", "month", "day", "isodow", "quarter"))
-    sums = engine.sums(Sums(Private("t"), parts, (Arithmetic("+", day, whole(0)),), Rows(1, 1)))
+    sums = engine.sums(BoundedSums(Private("t"), parts, (Arithmetic("+", day, whole(0)),), RowScheme(1, 1)))
     dates = [date.fromordinal(number_of_day - first + 1) for number_of_day in every_day]
     assert sums == {
         (at.year, at.month, at.day, at.isoweekday(), (at.month + 2) // 3): (days(at),) for at in dates

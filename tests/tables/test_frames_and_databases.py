@@ -15,9 +15,9 @@ import pytest
 
 import discreet as dp
 from discreet.errors import BadDescription, DiscreetError
-from discreet.tables.ask.leaf import unbounded_column
+from discreet.tables.ask.columns import unbounded_column
 from discreet.tables.data.readers import texts
-from discreet.tables.data.sums import Once, Private, Sums
+from discreet.tables.data.sums import BoundedSums, OnceScheme, Private
 from discreet.tables.data.types import days
 from discreet.tables.open import column, each, open  # noqa: A004 - as it is called
 
@@ -32,7 +32,7 @@ def cells(data, name="v"):
     """The cell of each person."""
     table = data.tables["t"]
     keys = (unbounded_column(table, "who"), unbounded_column(table, name))
-    found = data.engine.sums(Sums(Private("t"), keys, (), Once()))
+    found = data.engine.sums(BoundedSums(Private("t"), keys, (), OnceScheme()))
     assert set(found.values()) <= {(1,)}
     by_person = dict(found.keys())
     assert len(by_person) == len(found)
@@ -272,7 +272,7 @@ def test_dates_that_name_people_are_never_made_one(tmp_path):
     far = pa.array([2**31 - 1, 2**31 - 2, days(date.max) + 1, 0], pa.int32()).view(pa.date32())
     for engine in ("duckdb", "polars"):
         data = open(pa.table({"who": far}), each("who", at_most=1), name="t", engine=engine)
-        assert data.engine.sums(Sums(Private("t"), (), (), Once())) == {(): (4,)}
+        assert data.engine.sums(BoundedSums(Private("t"), (), (), OnceScheme())) == {(): (4,)}
 
 
 def test_moments_are_moved_and_not_wrapped():

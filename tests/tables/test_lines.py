@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import DiscreetError
-from discreet.tables.ask.leaf import bounded_column
+from discreet.tables.ask.columns import bounded_column
 from discreet.tables.data.readers import lines, schema, texts
-from discreet.tables.data.sums import Once, Private, Sums
+from discreet.tables.data.sums import BoundedSums, OnceScheme, Private
 from discreet.tables.open import column, each, open  # noqa: A004 - as it is called
 
 pytest.importorskip("pyarrow")
@@ -184,7 +184,7 @@ def test_no_line_changes_what_is_counted_of_others(engine, ending, tmp_path):
         with open(path, each("id", at_most=1), columns=told, name="t", engine=engine) as data:
             assert [one.kind for one in data.tables["t"].columns.values()] == ["integer", "integer", "text"]
             keys = tuple(bounded_column(data.tables["t"], name) for name in ("n", "s"))
-            return data.engine.sums(Sums(Private("t"), keys, (), Once()))
+            return data.engine.sums(BoundedSums(Private("t"), keys, (), OnceScheme()))
 
     others = [b"1,2,a", b"2,3,b", b'3,4,"c"']
     alone = counted(*others)

@@ -14,17 +14,17 @@ from discreet.errors import BadParameter, EngineFailed
 from discreet.tables import engines
 from discreet.tables.data.expr import Compare, Quotient, Read
 from discreet.tables.data.sums import (
+    BoundedSums,
     Filtered,
-    Groups,
+    GroupScheme,
     Lookup,
-    Mass,
-    Norm,
-    Once,
+    MassScheme,
+    NormScheme,
+    OnceScheme,
     Paired,
     Private,
-    Rows,
-    Sizes,
-    Sums,
+    RowScheme,
+    UnitSizes,
 )
 from discreet.tables.data.types import NUMBER, TEXT, Type
 from tests.tables.test_conformance import spark_session, whole
@@ -50,26 +50,26 @@ RELATIONS = {
     "paired": Paired(T, Private("other")),
 }
 QUESTIONS = {
-    "rows": Sums(T, (G,), (ONE, X), Rows(2, FINE)),
-    "norm": Sums(T, (G,), (ONE, X, HALF), Norm(3, FINE, (1, 10, 10)), 0),
-    "mass": Sums(T, (G,), (ONE, X), Mass(5, FINE)),
-    "groups": Sums(T, (G, K), (), Groups(100, FINE, 1, full=2)),
-    "root": Sums(T, (G, K), (), Groups(100, 1 << 10, 2)),
-    "once": Sums(T, (), (), Once()),
+    "rows": BoundedSums(T, (G,), (ONE, X), RowScheme(2, FINE)),
+    "norm": BoundedSums(T, (G,), (ONE, X, HALF), NormScheme(3, FINE, (1, 10, 10)), 0),
+    "mass": BoundedSums(T, (G,), (ONE, X), MassScheme(5, FINE)),
+    "groups": BoundedSums(T, (G, K), (), GroupScheme(100, FINE, 1, full=2)),
+    "root": BoundedSums(T, (G, K), (), GroupScheme(100, 1 << 10, 2)),
+    "once": BoundedSums(T, (), (), OnceScheme()),
 }
 
 
 def excess(asked, answer):
     """How far above its bound one unit is, as a ratio; 1 at most."""
     scheme, rows = asked.scheme, list(answer.values())
-    if isinstance(scheme, Once):
+    if isinstance(scheme, OnceScheme):
         return max(row[0] for row in rows)
-    if isinstance(scheme, Rows):
+    if isinstance(scheme, RowScheme):
         counted = sum(row[0] for row in rows) / (scheme.most * scheme.fine)
         return max(counted, sum(row[1] for row in rows) / (10 * scheme.most * scheme.fine))
-    if isinstance(scheme, Mass):
+    if isinstance(scheme, MassScheme):
         return sum(abs(v) for row in rows for v in row) / (scheme.most * scheme.fine)
-    if isinstance(scheme, Norm):
+    if isinstance(scheme, NormScheme):
         square = sum((v / cell) ** 2 for row in rows for v, cell in zip(row, scheme.cells, strict=True))
         return math.sqrt(square) / (scheme.most * scheme.fine)
     if scheme.norm == 1:
@@ -86,7 +86,7 @@ def worst(engine, readings=READINGS, relations=tuple(RELATIONS), questions=tuple
                 answer = engine.sums(replace(asked, rows=rows))
                 most = max(most, excess(asked, answer))
                 seen.add(tuple(answer.values()))
-        most = max(most, sum(engine.sizes(Sizes(rows, (G,), (10, 100, 1000), 2))))
+        most = max(most, sum(engine.sizes(UnitSizes(rows, (G,), (10, 100, 1000), 2))))
     assert len(seen) > len(relations) * (readings + len(questions)) // 2, "the source has to change"
     return most
 
@@ -198,15 +198,20 @@ def test_spark_reads_once_in_every_case(spark_session):
 
 # --- later questions -------------------------------------------------------------------------------
 
-COUNT = Sums(T, (), (ONE,), Rows(1, 1))
-BY_GROUP = Sums(T, (G,), (ONE, X), Norm(3, 64, (1, 10)))
+COUNT = BoundedSums(T, (), (ONE,), RowScheme(1, 1))
+BY_GROUP = BoundedSums(T, (G,), (ONE, X), NormScheme(3, 64, (1, 10)))
 
 
 def test_duckdb_counts_the_present_rows_of_a_live_table():
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t AS SELECT i AS u, 'a' AS g, 1 AS x FROM range(10) AS r(i)")
     engine = engines.duckdb({"t": (connection, "t")}, units={"t": "u"})
-    questions = (COUNT, BY_GROUP, replace(COUNT, scheme=Groups(9, 1, 1)), replace(COUNT, scheme=Mass(9, 1)))
+    questions = (
+        COUNT,
+        BY_GROUP,
+        replace(COUNT, scheme=GroupScheme(9, 1, 1)),
+        replace(COUNT, scheme=MassScheme(9, 1)),
+    )
     before = [engine.sums(asked) for asked in questions]
     connection.execute("DELETE FROM t WHERE u = 3")
     connection.execute("INSERT INTO t VALUES (100, 'new', 1), (101, 'new', 1)")
@@ -215,7 +220,7 @@ def test_duckdb_counts_the_present_rows_of_a_live_table():
     assert ("new",) not in before[1]
     assert after[1]["new",] == (128, 128)
     assert after[2] == {(): (11,)}
-    assert engine.sizes(Sizes(T, (), (1,))) == (11, 0)
+    assert engine.sizes(UnitSizes(T, (), (1,))) == (11, 0)
     engine.close()
 
 
@@ -305,7 +310,7 @@ def test_a_row_that_is_a_unit_stays_one_row_even_if_a_public_key_becomes_two():
     codes = pa.table({"k": [1, 1, 2, 3], "label": ["p", "q", "r", None], "b": [True, True, False, None]})
     label, truth = Read("codes", "label", Type(TEXT)), Read("codes", "b", Type("truth"))
     rows = replace(RELATIONS["looked up"], keep=True)
-    asked = Sums(rows, (label, truth), (ONE,), Rows(1, 1))
+    asked = BoundedSums(rows, (label, truth), (ONE,), RowScheme(1, 1))
     expected = {(None, None): (3,), ("r", False): (1,)}
     units = {"t": engines.ROW}
     bear = {"t": polars.from_arrow(points), "codes": polars.from_arrow(codes)}
@@ -330,5 +335,5 @@ def test_postgres_joins_a_row_with_one_row_of_a_public_table(postgres_database):
     engine._copies = lambda _: lambda: False
     label, truth = Read("codes", "label", Type(TEXT)), Read("codes", "b", Type("truth"))
     rows = replace(RELATIONS["looked up"], keep=True)
-    assert engine.sums(Sums(rows, (label, truth), (ONE,), Rows(1, 1))) == {("p", True): (3,)}
+    assert engine.sums(BoundedSums(rows, (label, truth), (ONE,), RowScheme(1, 1))) == {("p", True): (3,)}
     engine.close()

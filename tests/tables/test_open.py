@@ -10,11 +10,11 @@ from fractions import Fraction
 import pytest
 
 from discreet.errors import BadDescription, BadParameter, DiscreetError, EngineFailed
-from discreet.tables.ask.leaf import bounded_column
+from discreet.tables.ask.columns import bounded_column
 from discreet.tables.data.dataset import Column, Dataset, Each, Table
 from discreet.tables.data.engine import ROW
 from discreet.tables.data.readers import texts
-from discreet.tables.data.sums import Once, Private, Rows, Sums
+from discreet.tables.data.sums import BoundedSums, OnceScheme, Private, RowScheme
 from discreet.tables.open import column, each, each_row, open  # noqa: A004 - as it is called
 
 pa = pytest.importorskip("pyarrow")
@@ -32,8 +32,10 @@ UNITS, DAYS_IN_ALL = {("A",): (1,), ("B",): (1,)}, 70
 
 def counted(data: Dataset, table: str = "visits") -> tuple[dict, int]:
     told = data.tables[table]
-    units = data.engine.sums(Sums(Private(table), (bounded_column(told, "ward"),), (), Once()))
-    total = data.engine.sums(Sums(Private(table), (), (bounded_column(told, "days"),), Rows(20, 1)))
+    units = data.engine.sums(BoundedSums(Private(table), (bounded_column(told, "ward"),), (), OnceScheme()))
+    total = data.engine.sums(
+        BoundedSums(Private(table), (), (bounded_column(told, "days"),), RowScheme(20, 1))
+    )
     return units, total[()][0]
 
 

@@ -8,9 +8,9 @@ import os
 import pytest
 
 from discreet.errors import BadDescription, BadParameter, EngineFailed
-from discreet.tables.ask.leaf import unbounded_column
+from discreet.tables.ask.columns import unbounded_column
 from discreet.tables.data.sources import find
-from discreet.tables.data.sums import Once, Private, Sums
+from discreet.tables.data.sums import BoundedSums, OnceScheme, Private
 from discreet.tables.open import column, each, open  # noqa: A004 - as it is called
 from tests.postgres import database
 from tests.tables.test_open import DAYS_IN_ALL, PATIENT, ROWS, UNITS, counted
@@ -147,7 +147,7 @@ def test_nobody_is_called_nan(postgres_database):
             "INSERT INTO t VALUES ('NaN', 'NaN'), ('NaN', 1), (NULL, 2), (7, 3), (7.0, 4), ('Infinity', 5)"
         )
     with open(postgres_database, each("who", at_most=1), table="t") as data:
-        assert data.engine.sums(Sums(Private("t"), (), (), Once())) == {(): (2,)}
+        assert data.engine.sums(BoundedSums(Private("t"), (), (), OnceScheme())) == {(): (2,)}
     for unit in ("x", "b"):
         with pytest.raises(BadDescription) as refused:
             open(postgres_database, each(unit, at_most=1), table="t")
@@ -183,7 +183,7 @@ def test_no_cell_of_a_second_table_makes_spark_fail(spark, reader, tmp_path):
         kinds = {name: told.kind for name, told in data.tables["t"].columns.items()}
         for name in ("string", "dictionary", "at_ms_zoned", "date32", "uint64"):
             keys = tuple(unbounded_column(data.tables["t"], one) for one in ("who", name))
-            found = data.engine.sums(Sums(Private("t"), keys, (), Once()))
+            found = data.engine.sums(BoundedSums(Private("t"), keys, (), OnceScheme()))
             assert sorted(who for who, _ in found) == list(range(table.num_rows)), name
         assert kinds["bytes"] == kinds["list"] == "other"
 

@@ -8,16 +8,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import BadDescription, BadParameter, DiscreetError, EngineFailed
-from discreet.tables.ask.leaf import bounded_column
+from discreet.tables.ask.columns import bounded_column
 from discreet.tables.data.readers.parquet import Parquet
-from discreet.tables.data.sums import Once, Private, Rows, Sums
+from discreet.tables.data.sums import BoundedSums, OnceScheme, Private, RowScheme
 from discreet.tables.open import column, each, each_row, open  # noqa: A004 - as it is called
 
 pytest.importorskip("duckdb")
 pytest.importorskip("polars")
 
 BOTH = pytest.mark.parametrize("engine", ["duckdb", "polars"])
-ROWS = Sums(Private("t"), (), (), Once())
+ROWS = BoundedSums(Private("t"), (), (), OnceScheme())
 
 
 def write(path, **columns):
@@ -57,7 +57,7 @@ def test_a_folder_is_a_column_where_the_description_names_it(engine, tmp_path):
         "month": "text",
     }
     keys = tuple(bounded_column(data.tables["t"], name) for name in ("year", "month"))
-    found = data.engine.sums(Sums(Private("t"), keys, (), Once()))
+    found = data.engine.sums(BoundedSums(Private("t"), keys, (), OnceScheme()))
     assert set(found) == {(2024, "0"), (2025, "1"), (None, "2"), (None, "3")}
     with pytest.raises(BadDescription, match="no such column"):
         open(source, each("id", at_most=1), columns={"day": column("integer")}, engine=engine)
@@ -79,7 +79,7 @@ def test_files_that_belong_together_have_the_same_columns_and_types(engine, tmp_
     source = tmp_path / "*.parquet"
     data = open(source, each("id", at_most=1), name="t", engine=engine)
     keys = (bounded_column(data.tables["t"], "s"),)
-    assert data.engine.sums(Sums(Private("t"), keys, (), Once())) == {("x",): (1,), ("y",): (1,)}
+    assert data.engine.sums(BoundedSums(Private("t"), keys, (), OnceScheme())) == {("x",): (1,), ("y",): (1,)}
     for other in (
         {"id": pa.array([2], pa.int32()), "s": ["y"]},
         {"id": [2]},
@@ -102,7 +102,7 @@ def test_a_path_that_looks_like_a_pattern_is_that_file_and_stays_as_it_was(engin
     write(path, id=[1, 2, 3, 4])
     with pytest.raises(EngineFailed, match="changed"):
         data.engine.sums(
-            Sums(Private("t"), (), (bounded_column(data.tables["t"], "id", (0, 1)),), Rows(1, 1))
+            BoundedSums(Private("t"), (), (bounded_column(data.tables["t"], "id", (0, 1)),), RowScheme(1, 1))
         )
 
 

@@ -183,7 +183,7 @@ def test_a_session_and_sql_preview_at_the_delta_that_was_asked_for():
     ids=lambda mechanism: type(mechanism).__name__,
 )
 def test_a_release_shows_epsilon_at_the_delta_of_its_mechanism(mechanism):
-    data = {"StabilityHistogram": {"a": 3}, "StableMode": ["a"], "Answer": [0.5]}.get(
+    data = {"StabilityHistogram": {"a": 3}, "StableMode": ["a"], "QueryAnswer": [0.5]}.get(
         type(mechanism).__name__, 3.0
     )
     shown = dict(mechanism(data)._lines())["epsilon"]

@@ -14,7 +14,7 @@ pytest.importorskip("sqlglot")
 from discreet.errors import BadParameter, DiscreetError, RefusedQuestion
 from discreet.tables.ask import aggregates
 from discreet.tables.ask.aggregates import count, mean, median, mode, quantile, stddev, units, variance
-from discreet.tables.ask.formula import col, greatest, least, when
+from discreet.tables.ask.expressions import col, greatest, least, when
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.sql import parse
 from discreet.tables.data.dataset import Column, Dataset, Each, Table

@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import BadDescription
-from discreet.tables.ask.leaf import bounded_column, unbounded_column
+from discreet.tables.ask.columns import bounded_column, unbounded_column
 from discreet.tables.ask.sql import parse
 from discreet.tables.data.readers.sound import kind_of, sanitize
-from discreet.tables.data.sums import Once, Private, Sums
+from discreet.tables.data.sums import BoundedSums, OnceScheme, Private
 from discreet.tables.open import column, each, open  # noqa: A004 - as it is called
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.spend import Spend
@@ -93,7 +93,7 @@ def counted(data):
     names = [name for name, known in table.columns.items() if known.kind != "other" and name != "who"]
     return {
         name: [
-            set(data.engine.sums(Sums(Private("t"), (who, read(table, name)), (), Once())))
+            set(data.engine.sums(BoundedSums(Private("t"), (who, read(table, name)), (), OnceScheme())))
             for read in (bounded_column, unbounded_column)
         ]
         for name in names
@@ -179,7 +179,7 @@ def test_the_schema_alone_decides_whether_a_column_can_name_people(engine, reade
             except BadDescription as refused:
                 outcomes.append(refused.code)
             else:
-                count = data.engine.sums(Sums(Private("t"), (), (), Once()))
+                count = data.engine.sums(BoundedSums(Private("t"), (), (), OnceScheme()))
                 assert count[()][0] <= table.num_rows
                 outcomes.append("opened")
         kinds = {"integer": "opened", "text": "opened", "decimal": "opened", "date": "opened"}

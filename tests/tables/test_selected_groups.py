@@ -17,9 +17,9 @@ from discreet.errors import EngineFailed
 from discreet.tables import engines
 from discreet.tables.data.engine import groups_from_sums, selected_groups
 from discreet.tables.data.expr import Read
-from discreet.tables.data.sums import Groups, Private, Sums
+from discreet.tables.data.sums import BoundedSums, GroupScheme, Private
 from discreet.tables.data.types import DATE, NUMBER, TEXT, Type, days
-from discreet.tables.engines import weighed
+from discreet.tables.engines import group_weights
 from discreet.tables.engines.temporary import Temporary
 from discreet.tables.plan.selection import gaussian_selection, laplace_selection
 from discreet.tables.plan.stage import QueryScope
@@ -47,7 +47,7 @@ def table(rows=600):
 
 
 def asked(*keys, most=9, norm=2):
-    return Sums(Private("t"), tuple(KEYS[key] for key in keys), (), Groups(most, 4096, norm))
+    return BoundedSums(Private("t"), tuple(KEYS[key] for key in keys), (), GroupScheme(most, 4096, norm))
 
 
 def open_engine(name, unit):
@@ -117,9 +117,9 @@ def test_weights_are_in_the_order_of_the_numbers_whatever_order_they_come_in():
         def fetch(self, _):
             return [(3, "c"), (1, "a")]
 
-    table = exp.table_("weighed")
-    assert weighed.weights(Shuffled(), table).tolist() == [10, 20, 30]
-    assert weighed.key_rows(Shuffled(), table, ["k0"], np.array([0, 2])) == [["a"], ["c"]]
+    table = exp.table_("numbered")
+    assert group_weights.group_weights(Shuffled(), table).tolist() == [10, 20, 30]
+    assert group_weights.key_rows(Shuffled(), table, ["k0"], np.array([0, 2])) == [["a"], ["c"]]
 
 
 def test_groups_are_picked_while_other_questions_push_tables_out():

@@ -11,7 +11,7 @@ import pytest
 from discreet.errors import EngineFailed
 from discreet.tables import engines
 from discreet.tables.data.expr import Arithmetic, Compare, Constant, DatePart, Like, Read
-from discreet.tables.data.sums import Once, Private, Sums
+from discreet.tables.data.sums import BoundedSums, OnceScheme, Private
 from discreet.tables.data.types import NUMBER, TEXT, TRUTH, Type
 from discreet.tables.engines.results import _WHOLE
 from tests.tables.reference import Reference
@@ -59,7 +59,7 @@ KEYS = (
     *(Read("t", name, Type(NUMBER, -8 << 20, 8 << 20, 20)) for name in ("n", "x", "tn")),
     Read("t", "b", Type(TRUTH)),
 )
-ASKED = Sums(Private("t"), KEYS, (), Once())
+ASKED = BoundedSums(Private("t"), KEYS, (), OnceScheme())
 EXPECTED = Reference({"t": ROWS}, {"t": "u"}).sums(ASKED)
 TYPES = "u int, t {text}, ts {naive}, tz {zoned}, d date, n decimal(10,4), x {real}, tn {text}, b boolean"
 
@@ -139,7 +139,7 @@ def test_no_setting_of_postgres_changes_a_number(postgres_database):
 
 def test_a_table_that_is_created_later_takes_no_place(postgres_database):
     psycopg = pytest.importorskip("psycopg")
-    count = Sums(Private("t"), (), (), Once())
+    count = BoundedSums(Private("t"), (), (), OnceScheme())
     with psycopg.connect(postgres_database, autocommit=True) as connection:
         connection.execute("CREATE TABLE public.t AS SELECT 1 AS u; CREATE SCHEMA postgres")
         engine = engines.postgres(postgres_database, {"t": "t"}, units={"t": "u"})

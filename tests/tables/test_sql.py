@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from discreet.errors import BadParameter, RefusedQuestion
-from discreet.tables.ask.after import PublicValue, ReleasedColumn, ReleasedOperation
+from discreet.tables.ask.released import PublicValue, ReleasedColumn, ReleasedOperation
 from discreet.tables.ask.sql import ParsedQuestion, parse
 from discreet.tables.ask.sql.size import length
 from discreet.tables.ask.sql.text import parse_statement

@@ -10,10 +10,10 @@ from fractions import Fraction
 import pytest
 
 from discreet.tables import engines
-from discreet.tables.ask.after import PublicValue, ReleasedColumn, ReleasedOperation, quotient_columns
+from discreet.tables.ask.released import PublicValue, ReleasedColumn, ReleasedOperation, quotient_columns
 from discreet.tables.ask.sql import parse
-from discreet.tables.data.sums import Filtered, Mass, Norm, Private, Rows, Sums
-from discreet.tables.engines.lumped import can_lump
+from discreet.tables.data.sums import BoundedSums, Filtered, MassScheme, NormScheme, Private, RowScheme
+from discreet.tables.engines.down_weighted import can_separate
 from discreet.tables.plan.compile import compile_question
 from discreet.tables.plan.spend import Spend
 from tests.tables.reference import Reference
@@ -128,10 +128,10 @@ def test_where_rows_are_units_a_sum_comes_with_the_mean():
 @pytest.mark.parametrize(
     ("sums", "keys", "scheme"),
     [
-        ([X], None, Mass),
-        ([number(-2, 5)], None, Rows),
-        ([X, number(1, 5)], None, Rows),
-        ([number(-2, 5)], ("a", "b"), Mass),
+        ([X], None, MassScheme),
+        ([number(-2, 5)], None, RowScheme),
+        ([X, number(1, 5)], None, RowScheme),
+        ([number(-2, 5)], ("a", "b"), MassScheme),
     ],
     ids=["one sign", "both signs", "two", "groups"],
 )
@@ -142,7 +142,7 @@ def test_a_replaced_total_has_the_bound_that_needs_less_noise(sums, keys, scheme
 
 
 @pytest.mark.parametrize("counts", [(11, 0), (12, 5), (7, 8), (30, 1), (100, 100)])
-def test_a_count_is_weighed_down_no_more_than_it_must_be(counts):
+def test_a_count_is_down_weighted_no_more_than_it_must_be(counts):
     """Whole steps of a row each would cost up to a fifth: 10 / (⌊√(11²)⌋ + 2) is 0.77 and not 0.91."""
     mechanism = compile_question(question(("count",), keys=("a", "b")), dataset(at_most=10), SPENDS["rho"])
     person = (("a", 1),) * counts[0] + (("b", 1),) * counts[1]
@@ -179,16 +179,18 @@ def both():
     )
 
 
-@pytest.mark.parametrize("scheme", [Mass(2000, 4096), Mass(1, 64), Mass(10**9, 64), Norm(60, 4096, (25,))])
+@pytest.mark.parametrize(
+    "scheme", [MassScheme(2000, 4096), MassScheme(1, 64), MassScheme(10**9, 64), NormScheme(60, 4096, (25,))]
+)
 @pytest.mark.parametrize("keys", [(word("g", "long"),), ()], ids=["groups", "total"])
 def test_sums_of_the_few_and_the_many_are_those_of_all(both, scheme, keys):
     duck, reference = both
     some = Filtered(ROWS, Compare(">", column("y", 0, 5000, table="long"), whole(40)))
     for rows in (ROWS, some):
-        asked = Sums(rows, keys, (AMOUNT,), scheme)
-        assert can_lump(asked)
+        asked = BoundedSums(rows, keys, (AMOUNT,), scheme)
+        assert can_separate(asked)
         assert duck.sums(asked) == duck.sums(asked) == reference.sums(asked)
-        mean = Sums(rows, keys, (AMOUNT, whole(1)), Rows(3, 4096))
+        mean = BoundedSums(rows, keys, (AMOUNT, whole(1)), RowScheme(3, 4096))
         assert duck.sums(mean) == reference.sums(mean)
 
 
@@ -198,20 +200,22 @@ def test_what_was_staged_for_a_sum_serves_the_mean(both):
         Filtered(ROWS, Compare("<", column("y", 0, 5000, table="long"), whole(700))),
         (word("g", "long"),),
     )
-    asked = Sums(rows, keys, (AMOUNT,), Mass(500, 64))
+    asked = BoundedSums(rows, keys, (AMOUNT,), MassScheme(500, 64))
     assert duck.sums(asked) == reference.sums(asked)
     before = duck._temporary.made
-    mean = Sums(rows, keys, (AMOUNT, whole(1)), Rows(3, 64))
+    mean = BoundedSums(rows, keys, (AMOUNT, whole(1)), RowScheme(3, 64))
     assert duck.sums(mean) == reference.sums(mean)
     assert duck._temporary.made == before + 1, "one pass, and no second reading"
-    wide = Sums(rows, keys, (column("y", -(2**62), 2**62, table="long"),), Rows(3, 64))  # read otherwise
+    wide = BoundedSums(
+        rows, keys, (column("y", -(2**62), 2**62, table="long"),), RowScheme(3, 64)
+    )  # read otherwise
     assert duck.sums(wide) == reference.sums(wide)
 
 
-def test_only_sums_that_are_never_negative_are_lumped():
+def test_only_sums_that_are_never_negative_are_separated():
     negative = column("y", -1, 5, table="long")
-    assert not can_lump(Sums(ROWS, (), (negative,), Mass(5, 64)))
-    assert not can_lump(Sums(ROWS, (), (whole(1),), Norm(5, 64, (1,))))
-    assert not can_lump(Sums(ROWS, (), (AMOUNT,), Rows(5, 64)))
-    assert not can_lump(Sums(ROWS, (), (AMOUNT,), Norm(5, 64, (1, 1)), present=3))
-    assert not can_lump(Sums(ROWS, (), (column("y", 0, 2**62, table="long"),), Mass(5, 64)))
+    assert not can_separate(BoundedSums(ROWS, (), (negative,), MassScheme(5, 64)))
+    assert not can_separate(BoundedSums(ROWS, (), (whole(1),), NormScheme(5, 64, (1,))))
+    assert not can_separate(BoundedSums(ROWS, (), (AMOUNT,), RowScheme(5, 64)))
+    assert not can_separate(BoundedSums(ROWS, (), (AMOUNT,), NormScheme(5, 64, (1, 1)), present=3))
+    assert not can_separate(BoundedSums(ROWS, (), (column("y", 0, 2**62, table="long"),), MassScheme(5, 64)))

@@ -14,7 +14,7 @@ import pytest
 import discreet as dp
 from discreet.tables import engines
 from discreet.tables.data.expr import Constant, Read
-from discreet.tables.data.sums import Lookup, Private, Rows, Sums
+from discreet.tables.data.sums import BoundedSums, Lookup, Private, RowScheme
 from discreet.tables.data.types import NUMBER, Type
 from tests.chance import no_chance
 
@@ -45,7 +45,7 @@ def test_each_thread_is_given_the_sums_that_it_asked_for(make):
             x = Read("t", f"x{number}", Type(NUMBER, 0, MANY))
             on = (Read("t", "p", Type(NUMBER, 0, 400)), Read("codes", "k", Type(NUMBER, 0, 400)))
             rows = Lookup(Private("t"), "codes", (on,))
-            asked = Sums(rows, (), (ONE, x), Rows(1, 1))
+            asked = BoundedSums(rows, (), (ONE, x), RowScheme(1, 1))
             engine.check(asked)
             return tuple(engine.sums(asked).values())
 

@@ -142,7 +142,7 @@ HEAD = '[dataset]\nsource = "x.parquet"\nunit = "id"\n[limits]\nrows_per_unit = 
         (HEAD + '[columns.days]\ntype = "integr"', "integer"),
         (HEAD + "[public.wards]\nsourc = 1", "source"),
         (HEAD + "[budget]\nepsilom = 1", "epsilon"),
-        (HEAD + '[budget]\nepsilon = 1\nfilter = "lane"', "lanes"),
+        (HEAD + '[budget]\nepsilon = 1\nfilter = "lane"', "tracks"),
     ],
 )
 def test_a_slip_of_the_pen_is_refused_and_the_nearest_word_named(tmp_path, text, advice):

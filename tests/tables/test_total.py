@@ -28,7 +28,17 @@ from discreet.tables.data.expr import (
     Read,
 )
 from discreet.tables.data.readers.sound import sanitize, sanitize_for_spark
-from discreet.tables.data.sums import Filtered, Groups, Mass, Norm, Once, Private, Rows, Sizes, Sums
+from discreet.tables.data.sums import (
+    BoundedSums,
+    Filtered,
+    GroupScheme,
+    MassScheme,
+    NormScheme,
+    OnceScheme,
+    Private,
+    RowScheme,
+    UnitSizes,
+)
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type
 from discreet.tables.engines.results import _WHOLE
 from tests.postgres import database
@@ -59,25 +69,25 @@ def questions(table, column, of):
     known = Case(((IsNull(read), whole(0)),), ONE)
     wide = of.is_ordered and of.high == WIDEST
     keyed = () if wide and of.kind == MOMENT else (read,)
-    yield Sums(rows, keyed, (ONE, known), Rows(1, 4))
-    yield Sums(rows, keyed, (), Groups(3, 4, 2))
-    yield Sums(rows, keyed, (), Once())
+    yield BoundedSums(rows, keyed, (ONE, known), RowScheme(1, 4))
+    yield BoundedSums(rows, keyed, (), GroupScheme(3, 4, 2))
+    yield BoundedSums(rows, keyed, (), OnceScheme())
     if of.is_ordered:
         cells = Arithmetic("+", read, whole(0)) if of.kind != NUMBER else read
         if of.kind == NUMBER and not of.places:
-            yield Sums(rows, (), (known, cells), Norm(3, 4, (1, 1)))
-            yield Sums(rows, (), (cells,), Mass(3, 4))
-        yield Sums(rows, (Bucket(read, (-5, 0, 5)),), (ONE,), Rows(1, 4))
-        yield Sums(Filtered(rows, Compare(">", cells, whole(0))), (), (ONE,), Rows(1, 4))
+            yield BoundedSums(rows, (), (known, cells), NormScheme(3, 4, (1, 1)))
+            yield BoundedSums(rows, (), (cells,), MassScheme(3, 4))
+        yield BoundedSums(rows, (Bucket(read, (-5, 0, 5)),), (ONE,), RowScheme(1, 4))
+        yield BoundedSums(Filtered(rows, Compare(">", cells, whole(0))), (), (ONE,), RowScheme(1, 4))
     if of.kind in {DATE, MOMENT} and not wide:
-        yield Sums(rows, (DatePart("year", read), DatePart("isodow", read)), (ONE,), Rows(1, 4))
+        yield BoundedSums(rows, (DatePart("year", read), DatePart("isodow", read)), (ONE,), RowScheme(1, 4))
     if of.kind == TEXT:
         for text in ("a", "é", "", "\\"):
             same = Compare("=", read, Constant(text, Type(TEXT)))
-            yield Sums(Filtered(rows, same), keyed, (ONE,), Rows(1, 4))
+            yield BoundedSums(Filtered(rows, same), keyed, (ONE,), RowScheme(1, 4))
         for pattern in ("%", "_", "a%\\_"):
-            yield Sums(Filtered(rows, Like(read, pattern)), keyed, (ONE,), Rows(1, 4))
-    yield Sizes(rows, keyed, (1, 2), 2)
+            yield BoundedSums(Filtered(rows, Like(read, pattern)), keyed, (ONE,), RowScheme(1, 4))
+    yield UnitSizes(rows, keyed, (1, 2), 2)
 
 
 def is_within(part, of):
@@ -96,16 +106,18 @@ def unread(engine, table):
     for column, kind in engine.columns(table).items():
         if kind == "other":
             with pytest.raises(RefusedQuestion):
-                engine.sums(Sums(Private(table), (Read(table, column, Type(TEXT)),), (ONE,), Rows(1, 1)))
+                engine.sums(
+                    BoundedSums(Private(table), (Read(table, column, Type(TEXT)),), (ONE,), RowScheme(1, 1))
+                )
             left_out.append(column)
             continue
         for of in READ_AS[kind]:
             for asked in questions(table, column, of):
                 try:
-                    answer = engine.sizes(asked) if isinstance(asked, Sizes) else engine.sums(asked)
+                    answer = engine.sizes(asked) if isinstance(asked, UnitSizes) else engine.sums(asked)
                 except DiscreetError as error:
                     raise AssertionError((engine.name, column, of, asked)) from error
-                if isinstance(asked, Sums) and asked.keys == (Read(table, column, of),):
+                if isinstance(asked, BoundedSums) and asked.keys == (Read(table, column, of),):
                     assert all(is_within(part, of) for (part,) in answer)
     return left_out
 
@@ -116,9 +128,9 @@ def unread_units(open_with_unit, table, columns):
     for column in columns:
         engine = open_with_unit(column)
         try:
-            counted = engine.sums(Sums(Private(table), (), (ONE,), Rows(1, 1)))
+            counted = engine.sums(BoundedSums(Private(table), (), (ONE,), RowScheme(1, 1)))
             assert 0 <= counted[()][0] <= 50
-            assert engine.sums(Sums(Private(table), (), (), Once()))[()][0] <= 50
+            assert engine.sums(BoundedSums(Private(table), (), (), OnceScheme()))[()][0] <= 50
         except RefusedQuestion:
             left_out.append(column)
         engine.close()
@@ -291,7 +303,7 @@ def test_moments_mean_the_same_with_and_without_a_time_zone(tmp_path):
             (engines.polars, tmp_path / "t.parquet"),
         ):
             engine = make({"t": source}, units={"t": "who"})
-            assert engine.sums(Sums(Private("t"), (moment,), (), Once())) == {
+            assert engine.sums(BoundedSums(Private("t"), (moment,), (), OnceScheme())) == {
                 (None if cell is None else cell * 1000,): (1,) for cell in paris
             }
             engine.close()
@@ -403,19 +415,19 @@ def test_texts_of_every_encoding_of_postgres_are_total(encoded):
     texts, readable = ENCODINGS[encoding]
     engine = engines.postgres(dsn, {"t": "t"}, units={"t": "who"})
     word = Read("t", "c", Type(TEXT))
-    answer = engine.sums(Sums(Private("t"), (word,), (ONE,), Rows(1, 1)))
+    answer = engine.sums(BoundedSums(Private("t"), (word,), (ONE,), RowScheme(1, 1)))
     unread_rows = {(None,): (len(texts) - readable,)} if readable < len(texts) else {}
     assert len(answer) == readable + len(unread_rows)
     assert answer["a",] == (1,)
     assert answer.items() >= unread_rows.items()
     for asked in questions("t", "c", Type(TEXT)):
         try:
-            engine.sizes(asked) if isinstance(asked, Sizes) else engine.sums(asked)
+            engine.sizes(asked) if isinstance(asked, UnitSizes) else engine.sums(asked)
         except RefusedQuestion:
             assert encoding.startswith("EUC_K"), "é is a character of all others"
     engine.close()
     people = engines.postgres(dsn, {"t": "t"}, units={"t": "c"})
-    assert people.sums(Sums(Private("t"), (), (), Once())) == {(): (len(texts),)}
+    assert people.sums(BoundedSums(Private("t"), (), (), OnceScheme())) == {(): (len(texts),)}
     people.close()
 
 
@@ -488,14 +500,14 @@ def one_answer(engine, table):
     every = [read for column in reads.values() for read in column]
     keys = [read for read in every if not (read.of.kind == MOMENT and read.of.high == WIDEST)]
     numbers = [read for read in every if read.of.kind == NUMBER and not read.of.places]
-    answer = engine.sums(Sums(Private(table), tuple(keys), (ONE, *numbers), Rows(1, 4)))
+    answer = engine.sums(BoundedSums(Private(table), tuple(keys), (ONE, *numbers), RowScheme(1, 4)))
     assert all(is_within(part, read.of) for key in answer for read, part in zip(keys, key, strict=True))
     parts = tuple(DatePart("year", read) for read in keys if read.of.kind in {DATE, MOMENT})
     buckets = tuple(Bucket(read, (-5, 0, 5)) for read in every if read.of.is_ordered)
-    engine.sums(Sums(Private(table), (*parts, *buckets), tuple(numbers), Mass(3, 4)))
+    engine.sums(BoundedSums(Private(table), (*parts, *buckets), tuple(numbers), MassScheme(3, 4)))
     texts = [read for read in every if read.of.kind == TEXT]
     for condition in (Compare("=", texts[0], Constant("a\\'", Type(TEXT))), Like(texts[0], "%\\_")):
-        engine.sums(Sums(Filtered(Private(table), condition), tuple(texts), (ONE,), Rows(1, 4)))
+        engine.sums(BoundedSums(Filtered(Private(table), condition), tuple(texts), (ONE,), RowScheme(1, 4)))
     return [name for name, kind in kinds.items() if kind == "other"], answer
 
 
@@ -505,11 +517,13 @@ def test_spark_is_total(spark_session):
     left_out, _ = one_answer(engine, "t")
     assert {names[column] for column in left_out} == FOREIGN
     text = next(name for name, kind in names.items() if kind == "string")
-    answer = engine.sums(Sums(Private("t"), (Read("t", text, Type(TEXT)),), (), Once()))
+    answer = engine.sums(BoundedSums(Private("t"), (Read("t", text, Type(TEXT)),), (), OnceScheme()))
     assert set(answer) == {(None,), ("\0",), ("é",), ("",), ("9" * 10000,)}
     engine.close()
     people = engines.spark(spark_session, {"t": frame}, units={"t": text})
-    assert people.sums(Sums(Private("t"), (), (), Once())) == {(): (9,)}, "each of them is somebody"
+    assert people.sums(BoundedSums(Private("t"), (), (), OnceScheme())) == {(): (9,)}, (
+        "each of them is somebody"
+    )
     people.close()
     some = [name for name, kind in names.items() if kind in {"double", "timestamp_ntz", *FOREIGN}]
     units = unread_units(

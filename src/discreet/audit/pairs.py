@@ -36,8 +36,17 @@ _KNOWN: dict[type, Callable[[Any], Pair]] = {}
 
 @check.arguments
 def register_pair(kind: type) -> Callable[[Callable[[Any], Pair]], Callable[[Any], Pair]]:
-    """Say which pair is the worst for a kind of mechanism: a decorator for a function from it to
-    two inputs.
+    """Register the function that returns the worst pair of inputs for a class of mechanisms.
+
+    It is a decorator. **Guarantee.** `worst_pair` returns what the function returns: that this pair
+    is a worst one, and that its inputs are neighbours, is your statement.
+
+    >>> class Mine(Mechanism): ...
+    >>> @register_pair(Mine)
+    ... def pair_of_mine(mechanism):
+    ...     return [1, 2], [1]
+    >>> pair_of_mine(None)
+    ([1, 2], [1])
     """
 
     def register(function: Callable[[Any], Pair]) -> Callable[[Any], Pair]:

@@ -9,7 +9,7 @@ import typer
 
 from discreet import check
 from discreet.cli import options, report
-from discreet.cli.expression import HOLE, Expression, in_shell, read_expression
+from discreet.cli.expression import HOLE, GuaranteeExpression, in_shell, read_expression
 from discreet.cli.numbers import number
 from discreet.cli.pictures import draw_picture
 from discreet.cli.search import EXTREMES, find_number
@@ -64,7 +64,7 @@ def account(
         value = find_number(expression, expression.open_number, target)
         calibrated = {"flag": HOLE, "parameter": expression.open_number.parameter, "value": value}
         rows = [_found_row(expression, value, epsilon, question)]
-        expression = expression.filled(value)
+        expression = expression.with_number(value)
     guarantee = expression.guarantee()
     facts = report.facts("account", guarantee, question)
     facts["calibrated"] = calibrated
@@ -76,7 +76,7 @@ def account(
         report.print_answer(facts, [*rows, *_run_rows(expression, facts)], bracket=bound)
 
 
-def _target(expression: Expression, epsilon: str | None, delta: str | None) -> Guarantee | None:
+def _target(expression: GuaranteeExpression, epsilon: str | None, delta: str | None) -> Guarantee | None:
     """The guarantee that an open number has to reach; None if no number is open."""
     if expression.open_number is None:
         return None
@@ -113,7 +113,7 @@ def _account_question(
 
 
 def _found_row(
-    expression: Expression, value: float, epsilon: str | None, question: report.AccountQuestion
+    expression: GuaranteeExpression, value: float, epsilon: str | None, question: report.AccountQuestion
 ) -> tuple[str, str]:
     opening = expression.open_number
     assert opening is not None
@@ -123,7 +123,7 @@ def _found_row(
     return "found", f"{EXTREMES[opening.safer]} {opening.name} is {all_digits(value)}, for {target}"
 
 
-def _run_rows(expression: Expression, facts: dict[str, Any]) -> list[tuple[str, str]]:
+def _run_rows(expression: GuaranteeExpression, facts: dict[str, Any]) -> list[tuple[str, str]]:
     """What was run, how it samples, and the line that checks a number that was found."""
     again = f"{in_shell(expression.text)} --delta {all_digits(facts['delta'])}"
     again += f" --relation {expression.relation}" if expression.relation != "add-remove" else ""

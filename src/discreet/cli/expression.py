@@ -84,7 +84,7 @@ class OpenNumber:
 
 
 @dataclass(frozen=True)
-class Expression:
+class GuaranteeExpression:
     """An expression that was read; `open_number` is where `?` stands, if it stands somewhere."""
 
     text: str
@@ -97,7 +97,7 @@ class Expression:
         """The guarantee; `value` takes the place of `?`."""
         return _evaluate(self, self.body, value)
 
-    def filled(self, value: float) -> Expression:
+    def with_number(self, value: float) -> GuaranteeExpression:
         """The expression with a number in place of `?`."""
         position = _hole_positions(self.text)[0]
         text = f"{self.text[:position]}{all_digits(value)}{self.text[position + 1 :]}"
@@ -119,7 +119,7 @@ class Expression:
                 )
 
 
-def read_expression(text: str, *, relation: str, unit: str) -> Expression:
+def read_expression(text: str, *, relation: str, unit: str) -> GuaranteeExpression:
     """An expression, checked against the grammar; DP105 or DP107 with the position where it departs from it."""
     from discreet.privacy.unit import Unit
 
@@ -137,7 +137,7 @@ def read_expression(text: str, *, relation: str, unit: str) -> Expression:
             why="with several open numbers there are many answers.",
             fix=f"{in_shell(_OPEN_EXAMPLE)} --epsilon 1 --delta 1e-6",
         )
-    return Expression(text, body, relation, unit, holes[0] if holes else None)
+    return GuaranteeExpression(text, body, relation, unit, holes[0] if holes else None)
 
 
 def in_shell(text: str) -> str:
@@ -203,7 +203,7 @@ def _open_numbers(text: str, node: ast.expr, depth: int) -> Iterator[OpenNumber]
 
 def _open_arguments(text: str, node: ast.Call, depth: int) -> Iterator[OpenNumber]:
     """The same for the arguments of a call."""
-    name, known = _called(node)
+    name, known = _callee(node)
     if isinstance(node.func, ast.Attribute):
         if name not in METHODS:
             raise _name_error(text, node.func, name, METHODS, "a method of a guarantee")
@@ -239,7 +239,7 @@ def _open_argument(text: str, node: ast.expr, parameter: str, owner: str, depth:
         raise _node_error("DP101", "a number must be finite", text, node)
 
 
-def _called(node: ast.Call) -> tuple[str, Callable[[], Callable[..., Any]] | None]:
+def _callee(node: ast.Call) -> tuple[str, Callable[[], Callable[..., Any]] | None]:
     """The name that is called, and how to look up what it stands for."""
     from discreet import privacy
 
@@ -299,7 +299,7 @@ def _is_hole(text: str, node: ast.expr) -> bool:
 # --- the guarantee -----------------------------------------------------------------------------------
 
 
-def _evaluate(expression: Expression, node: ast.expr, hole: float | None) -> Guarantee:
+def _evaluate(expression: GuaranteeExpression, node: ast.expr, hole: float | None) -> Guarantee:
     """The guarantee of an expression that the grammar allows."""
     from discreet.privacy.guarantee import compose
 
@@ -310,7 +310,7 @@ def _evaluate(expression: Expression, node: ast.expr, hole: float | None) -> Gua
         times: Any = hole if _is_hole(expression.text, count) else _literal(count)
         return _evaluate(expression, term, hole) * _as_whole(times)
     assert isinstance(node, ast.Call)
-    name, known = _called(node)
+    name, known = _callee(node)
     assert known is not None
     arguments = [_argument(expression, argument, hole) for argument in node.args]
     named = {str(word.arg): _argument(expression, word.value, hole) for word in node.keywords}
@@ -325,7 +325,7 @@ def _evaluate(expression: Expression, node: ast.expr, hole: float | None) -> Gua
     return guarantee
 
 
-def _argument(expression: Expression, node: ast.expr, hole: float | None) -> Any:
+def _argument(expression: GuaranteeExpression, node: ast.expr, hole: float | None) -> Any:
     if _is_hole(expression.text, node):
         return hole
     if isinstance(node, ast.Dict):

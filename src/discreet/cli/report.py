@@ -56,16 +56,16 @@ def facts(command: str, guarantee: Guarantee, question: AccountQuestion) -> dict
         "asked": "epsilon" if asks_epsilon else "delta",
         "epsilon": bound.upper if asks_epsilon else question.epsilon,
         "delta": question.delta if asks_epsilon else bound.upper,
-        "bound": _bound(bound),
+        "bound": _bound_fields(bound),
         "attacker": attacker,
-        "routes": [_bound(row) for row in routes] if routes else None,
+        "routes": [_bound_fields(row) for row in routes] if routes else None,
         "calibrated": None,
         "explanation": None,
         "plot": None,
     }
 
 
-def _bound(bound: Bound) -> dict[str, Any]:
+def _bound_fields(bound: Bound) -> dict[str, Any]:
     return {
         "lower": bound.lower,
         "upper": bound.upper,

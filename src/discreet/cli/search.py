@@ -15,7 +15,7 @@ from discreet.cli.terminal import round_to_side, working
 from discreet.errors import CannotCertify
 
 if TYPE_CHECKING:
-    from discreet.cli.expression import Expression, OpenNumber
+    from discreet.cli.expression import GuaranteeExpression, OpenNumber
     from discreet.privacy.guarantee import Guarantee
 
 
@@ -32,7 +32,7 @@ EXTREMES = {Safer.MORE: "the least", Safer.LESS: "the greatest", Safer.FEWER: "t
 _TOLERANCE = 1e-6
 
 
-def find_number(expression: Expression, number: OpenNumber, target: Guarantee) -> float | int:
+def find_number(expression: GuaranteeExpression, number: OpenNumber, target: Guarantee) -> float | int:
     """The open number of an expression, on the safe side of the target."""
     turn = _falling(number.parameter) if number.safer is Safer.LESS else float
     return edge(expression.guarantee, target, number.safer, number.name, turn)
@@ -53,7 +53,9 @@ def edge(
             if safer is Safer.FEWER:
                 return int(calibrate(family, to=target, integer=True))
             exact = float(turn(calibrate(lambda z: family(turn(z)), to=target, tolerance=_TOLERANCE)))
-            return next(number for number in _typed(exact, safer) if family(number).implies(target))
+            return next(
+                number for number in _typeable_numbers(exact, safer) if family(number).implies(target)
+            )
     except CannotCertify as error:
         raise CannotCertify(
             error.code,
@@ -64,7 +66,7 @@ def edge(
         ) from None
 
 
-def _typed(exact: float, safer: Safer) -> list[float]:
+def _typeable_numbers(exact: float, safer: Safer) -> list[float]:
     """Numbers at the edge, the shortest first; the exact one, which is proved, is the last resort."""
     short = float(f"{exact:.4e}")
     near = [short] if math.isclose(short, exact, rel_tol=2 * _TOLERANCE) else []

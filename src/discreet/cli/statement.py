@@ -75,7 +75,7 @@ def statement(
     wanted = _formats(formats, out, json=json)
     declared = None if about is None else read_about(Path(about))
     book = ledger_at(ledger)
-    description = None if data is None else _described(data, ledger)
+    description = None if data is None else _description_of(data, ledger)
     page = Statement.of(book, description, answers=answers, anchor=anchor, declared=declared)
     if out is None:
         for form in wanted:
@@ -85,7 +85,7 @@ def statement(
         print(place)
 
 
-def _described(data: str, ledger: str) -> dict[str, Any]:
+def _description_of(data: str, ledger: str) -> dict[str, Any]:
     """The description that --data names; where its data cannot be opened, the ledger alone is enough."""
     try:
         return data_at(data).public_description()

@@ -30,5 +30,5 @@ def path(name: str) -> Path:
         "DP105",
         f"the files that come with discreet are {', '.join(_FILES)}.",
         why="no other data are shipped.",
-        fix='discreet.data.path("adult.toml")',
+        fix='dp.data.path("adult.toml")',
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What remains of a limit, for people: totals by lane, the fractions spent and remaining, and what still fits.
+"""What remains of a limit, for people: totals by track, the fractions spent and remaining, and what still fits.
 
 Nothing here is a privacy claim about a moment in mid-course; the claim is the limit's own (see `Limit.describe`).
 """
@@ -72,6 +72,13 @@ class Budget:
     `remaining` is the most that one more question may cost, as it is asked. `like(guarantee)` counts how many more such
     answers would be admitted, one after another, if nothing else is charged. `last` is the guarantee of the last answer
     that was charged, where a ledger knows one; `fits` says how many more like it there is room for.
+
+    >>> from discreet import privacy
+    >>> from discreet.ledger import Limit
+    >>> limit = Limit.filter(epsilon=1)
+    >>> budget = limit.budget(limit.admit(limit.start(), limit.cost(privacy.pure(0.2))))
+    >>> budget.spent_fraction, budget.remaining_fraction, budget.remaining["epsilon"]
+    (0.2, 0.8, 0.8)
     """
 
     tracks: tuple[TrackBudget, ...]

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A limit on (ε, δ) whose split of δ the first charge decides: several filters with one claim, of which one is kept.
+"""A limit on (ε, δ) whose split of δ the first charge decides: several filters with one guarantee, of which one is kept.
 
 | candidate | δ for mechanisms that may fail | beside it |
 |---|---|---|
-| ¾ | three quarters | the pure lane and a Rényi lane |
+| ¾ | three quarters | the pure track and a Rényi track |
 | ½, 9/10 | half, nine tenths | the same |
-| basic | all | the pure lane alone |
+| basic | all | the pure track alone |
 
 The first charge takes the one that admits most questions like it, the first of the table where several do; its running
 totals, whose names say which one it is, are stored with that charge, in the same transaction. From then on it is that filter.
 
 **Guarantee.** All answers together keep (ε, δ), as under each of the filters. For k questions like the first the limit admits no
 fewer than basic composition does; and whatever is asked, it admits all that basic composition admits within the ε and
-the share of δ that was kept for failures (ask `describe`).
+the part of δ that was kept for failures (ask `describe`).
 
 Why it holds. An analyst who draws no coins begins with one certain question, whatever the data are, for nothing has been
 answered yet. So for each of them the choice is a constant, and the run is one under a fixed filter with the claim (ε, δ). An
 analyst who draws coins is a mixture of those, by coins that know nothing of the data; the claim is convex. What would break
 it: choosing, or choosing again, after an answer was seen; a first question that depends on the data.
 
-What no limit can promise: as many as basic composition for *every* sequence of questions. One that begins with noise without δ
+What no limit can guarantee: as many as basic composition for *every* sequence of questions. One that begins with noise without δ
 and goes on with questions that need all of δ is admitted by basic composition alone, and when the first question is asked
 nobody knows. `expects=` says it in advance; by the same argument any public list may choose.
 """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exact running totals: what has been spent in each lane, and what one more answer would add.
+"""Exact running totals: what has been spent in each track, and what one more answer would add.
 
 **Guarantee.** Totals are exact ratios of whole numbers. What is a ratio is added as it is (ten times 0.1 is 1), what is
 not is rounded up to a multiple of 2^-80 before it is added; so nothing that costs something is ever free, in whatever
-order it comes. What has no end in a lane is `math.inf`, and stays so.
+order it comes. What has no end in a track is `math.inf`, and stays so.
 
 >>> from discreet.exact import exactly
 >>> spent = State({"epsilon": Fraction(9, 10)})
@@ -142,7 +142,7 @@ class Amounts(Mapping[str, Amount]):
 
 
 class State(Amounts):
-    """What has been spent so far, lane by lane."""
+    """What has been spent so far, track by track."""
 
     __slots__ = ()
 

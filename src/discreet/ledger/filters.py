@@ -3,7 +3,7 @@
 
 | kind | admit while | claim at the end | theorem |
 |---|---|---|---|
-| lanes | Σδᵢ ≤ d and (Σεᵢ ≤ ε or ΣDᵢ(α) ≤ B) | (ε, δ) | below |
+| tracks | Σδᵢ ≤ d and (Σεᵢ ≤ ε or ΣDᵢ(α) ≤ B) | (ε, δ) | below |
 | basic | Σδᵢ ≤ δ and Σεᵢ ≤ ε | (ε, δ) | basic composition holds under any adaptivity (Rogers et al. 2016) |
 | pure | Σεᵢ ≤ ε | ε | densities multiply |
 | zcdp | Σδᵢ ≤ d and Σρᵢ ≤ ρ | d-approximate ρ-zCDP, hence (ε, δ) | Feldman, Zrnic 2021; Whitehouse et al. 2023 |
@@ -12,16 +12,16 @@
 Why a sum is enough: after the first answer what is left is one number, the same whatever that answer was. A mechanism
 that costs c, followed by anything that keeps within what is left of B, keeps B; go backwards from the last question.
 
-**Lanes.** Let d be the δ account, P̂ the process without leaks and L̂ its loss. Then H_{e^ε}(P‖Q) ≤ d + (1-d)·E_P̂(1 - e^{ε-L̂})₊.
-Totals only grow, so on each path some lane was open throughout. Paths of the pure lane have L̂ ≤ ε and add nothing.
-Paths of the Rényi lane are, with the same probabilities, paths of the process stopped by that lane alone, and
+**Tracks.** Let d be the δ account, P̂ the process without leaks and L̂ its loss. Then H_{e^ε}(P‖Q) ≤ d + (1-d)·E_P̂(1 - e^{ε-L̂})₊.
+Totals only grow, so on each path some track was open throughout. Paths of the pure track have L̂ ≤ ε and add nothing.
+Paths of the Rényi track are, with the same probabilities, paths of the process stopped by that track alone, and
 add at most w = CKS(α, B, ε). So the claim is (ε, d + (1-d)·w). Leaks use up δ linearly, the conversion only its logarithm:
-of d = ¾·δ and w = the rest, the account holds three quarters of all δ and the lane keeps nine tenths of its ρ. α and B
+of d = ¾·δ and w = the rest, the account holds three quarters of all δ and the track keeps nine tenths of its ρ. α and B
 are fixed before anything is answered, and stored: another α afterwards, or δ exchanged against B, is covered by no proof.
 That d + w must not exceed δ is no weakness of the proof: an analyst who leaks on one answer and spends B on the other
 reaches 99.98 % of it. Which split serves best depends on the questions; see `discreet.ledger.candidates`.
 
-**Basic.** The pure lane with all of δ as its account, w = 0: it admits what is (ε, δ) by itself, which no other split can.
+**Basic.** The pure track with all of δ as its account, w = 0: it admits what is (ε, δ) by itself, which no other split can.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _THEOREMS = {
 
 
 _WHOLE = Fraction(1)
-#: In shares of this part of δ answers take δ on themselves beyond what they need.
+#: In fractions of this part of δ answers take δ on themselves beyond what they need.
 _STEP = Fraction(1, 10)
 #: Rooms that differ by more than this are told apart by floats, if every total is between these two.
 _CLEARLY, _SMALLEST, _GREATEST = 1e-9, 1e-25, 1e290
@@ -67,9 +67,9 @@ _LAST = Fraction(4, 5)
 
 @dataclass(frozen=True)
 class Filter(Limit):
-    """A δ account and one or more lanes, of which one has to stay open.
+    """A δ account and one or more tracks, of which one has to stay open.
 
-    `epsilon` and `delta` are what was asked for (None where a lane's own measure was given); `leak` is the account d.
+    `epsilon` and `delta` are what was asked for (None where a track's own measure was given); `leak` is the account d.
     """
 
     kind = "filter"
@@ -133,7 +133,7 @@ class Filter(Limit):
 
     @property
     def shown_rho(self) -> Fraction:
-        """The budget of the Rényi lane as a ρ, the measure in which Gaussian noise is priced: B/α."""
+        """The budget of the Rényi track as a ρ, the measure in which Gaussian noise is priced: B/α."""
         (track,) = [track for track in self.tracks if track.kind == "renyi"]
         return track.total / Fraction(track.order)
 
@@ -160,7 +160,7 @@ class Filter(Limit):
         return menu(list(pricing.cost_rows(as_guarantee(guarantee), self.tracks, self.account)))
 
     def capacity(self, cost: Cost, fraction: Fraction = _WHOLE) -> Amount:
-        """How many answers at that cost an untouched filter, or that share of it, admits if all are paid in one way."""
+        """How many answers at that cost an untouched filter, or that fraction of it, admits if all are paid in one way."""
         return max((self._copies(row, fraction) for row in self._rows(cost)), default=Fraction(0))
 
     def _copies(self, row: CostRow, fraction: Fraction) -> Amount:
@@ -187,7 +187,7 @@ class Filter(Limit):
         return found[0]
 
     def pay_best(self, state: State, cost: Cost, fraction: Fraction = _WHOLE) -> tuple[State, CostRow] | None:
-        """The state after the best row that fits into that share of every lane, and the row; None if none fits."""
+        """The state after the best row that fits into that fraction of every track, and the row; None if none fits."""
         usual, rest = cost.split_rows.get(self.names) or self._split_rows(cost)
         return self._pay_roomiest(state, usual, fraction) or self._pay_roomiest(state, rest, fraction)
 
@@ -232,7 +232,7 @@ class Filter(Limit):
         return [row for row, room in zip(rows, rooms, strict=True) if room is None or room >= sure]
 
     def _about(self, fraction: Fraction) -> tuple[float, list[tuple[str, float]]]:
-        """The account and every lane, as floats."""
+        """The account and every track, as floats."""
         return near_float(fraction * self.leak), [
             (track.name, near_float(fraction * track.total)) for track in self.tracks
         ]
@@ -242,7 +242,7 @@ class Filter(Limit):
         return self._about(_WHOLE)
 
     def _is_open(self, state: State, fraction: Fraction) -> bool:
-        """Whether the account and some lane are not overdrawn."""
+        """Whether the account and some track are not overdrawn."""
         if fraction is _WHOLE:
             leaked = state["delta"]
             return (not leaked or leaked <= self.leak) and any(
@@ -251,7 +251,7 @@ class Filter(Limit):
         return bool(self._room(state, fraction))
 
     def shortage(self, state: State, cost: Cost, fraction: Fraction = _WHOLE) -> Shortage:
-        """What an answer lacks that does not fit: δ, if no row fits the account; loss, if none fits a lane."""
+        """What an answer lacks that does not fit: δ, if no row fits the account; loss, if none fits a track."""
         rows, room = self._rows(cost), fraction * self.leak - state["delta"]
         parts = [
             _part(track, row, fraction * track.total - state[track.name])
@@ -268,7 +268,7 @@ class Filter(Limit):
     def _room(self, state: State, fraction: Fraction) -> list[Amount]:
         """What is left of each open path, the roomiest first; none if all are closed.
 
-        A path is the δ account with one lane. Its room is the product of what is left of both, as shares: so much δ
+        A path is the δ account with one track. Its room is the product of what is left of both, as fractions: so much δ
         is given for a smaller loss as that loss is worth, and no more.
         """
         leaked = 1 - _ratio(state["delta"], fraction * self.leak)
@@ -293,7 +293,7 @@ class Filter(Limit):
     def track_budgets(
         self, state: State, fraction: Fraction = _WHOLE, whose: str = ""
     ) -> tuple[TrackBudget, ...]:
-        """The running totals against that share of every lane."""
+        """The running totals against that fraction of every track."""
         account = [TrackBudget(f"{whose}δ", fraction * self.leak, state["delta"])] if self.leak else []
         tracks = [
             TrackBudget(whose + _track_words(track), fraction * track.total, state[track.name])
@@ -354,7 +354,7 @@ def _is_proved(limit: Filter) -> bool:
 
 
 def _keeps(limit: Filter, track: Track, epsilon: Fraction) -> bool:
-    """Whether a lane that is filled to the brim stays within (ε, δ)."""
+    """Whether a track that is filled to the brim stays within (ε, δ)."""
     if track.kind == "epsilon":
         return track.total <= epsilon
     if limit.delta <= limit.leak:
@@ -389,7 +389,7 @@ def _about_room(
 
 
 def _part(track: Track, row: CostRow, room: Amount) -> float:
-    """How much of the ε of an answer would fit into a lane, about: losses are ε or, in the other measures, like ε²."""
+    """How much of the ε of an answer would fit into a track, about: losses are ε or, in the other measures, like ε²."""
     needed = row.amounts[track.name]
     if room <= 0 or needed == math.inf:
         return 0.0

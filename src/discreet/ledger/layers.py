@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On what a promise rests, layer by layer, in the order of the pyramid of NIST SP 800-226.
+"""On what a guarantee rests, layer by layer, in the order of the pyramid of NIST SP 800-226.
 
-**Guarantee.** Every line is marked: *enforced* by the software (it refuses otherwise), *asserted* by the curator (the promise
-depends on it, and nothing here checks it), or *not covered* (nothing is promised about it). A line is marked enforced only
+**Guarantee.** Every line is marked: *enforced* by the software (it refuses otherwise), *asserted* by the curator (the guarantee
+depends on it, and nothing here checks it), or *not covered* (nothing is guaranteed about it). A line is marked enforced only
 for what goes through a session and a ledger.
 """
 

@@ -45,7 +45,7 @@ from discreet.privacy.unit import Unit
 _LANES = (Track("epsilon", Fraction(1)), Track("rho", Fraction(1)))
 #: The fraction of δ that pays for mechanisms which may fail, and what it was in earlier releases.
 _LEAK, _FORMER_LEAK = Fraction(3, 4), Fraction(1, 10)
-#: In shares of this part of δ answers take δ on themselves; a last resort takes that part of the account.
+#: In fractions of this part of δ answers take δ on themselves; a last resort takes that part of the account.
 _STEP, _LAST = Fraction(1, 10), Fraction(4, 5)
 
 

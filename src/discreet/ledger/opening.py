@@ -37,7 +37,7 @@ _EXAMPLES = {"key": "monday", "analyst": "ana", "project": "wards", "question": 
 
 
 def open_store(
-    where: Any, given: Mapping[str, Any], anchor: str | None
+    where: object, given: Mapping[str, Any], anchor: str | None
 ) -> tuple[Store, dict[str, Any], LedgerRow]:
     """The store, what its first row says, and its last row; made first, if need be, with what was given."""
     if anchor is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The constants of a limit, fixed when it is made: the Rényi order α, the budget B of its lane, and ρ.
+"""The constants of a limit, fixed when it is made: the Rényi order α, the budget B of its track, and ρ.
 
 D_α ≤ B in both directions gives (ε, w) for every ε, with
 
@@ -28,7 +28,7 @@ _NEAREST, _FURTHEST = Decimal("1e-6"), Decimal("1e12")
 
 @lru_cache(maxsize=256)
 def best_order(epsilon: Fraction, delta: Fraction) -> float:
-    """The order α, to four digits of α - 1, at which B/α is greatest for the target (ε, share)."""
+    """The order α, to four digits of α - 1, at which B/α is greatest for the target (ε, δ)."""
     with localcontext(prec=30):
         low, high = _NEAREST.ln(), _FURTHEST.ln()
         for _ in range(60):
@@ -43,14 +43,14 @@ def best_order(epsilon: Fraction, delta: Fraction) -> float:
 
 @lru_cache(maxsize=256)
 def budget(epsilon: Fraction, delta: Fraction, order: float) -> Fraction:
-    """The greatest B, rounded down, with CKS(order, B, ε) ≤ share; it may be negative, if the order is a bad one."""
+    """The greatest B, rounded down, with CKS(order, B, ε) ≤ δ; it may be negative, if the order is a bad one."""
     with localcontext(prec=_DIGITS):
         exact = _budget(epsilon, delta, Decimal(order) - 1)
         return floor(Fraction(exact - _MARGIN), GRID)
 
 
 def holds(epsilon: Fraction, delta: Fraction, order: float, divergence: Fraction) -> bool:
-    """Whether D_order ≤ divergence is proved to give (ε, share)."""
+    """Whether D_order ≤ divergence is proved to give (ε, δ)."""
     with localcontext(prec=_DIGITS):
         away = Decimal(order) - 1
         log_w = away * (_decimal(divergence) - _decimal(epsilon)) - _log_peak(away)
@@ -58,7 +58,7 @@ def holds(epsilon: Fraction, delta: Fraction, order: float, divergence: Fraction
 
 
 def least_epsilon(delta: Fraction, order: float, divergence: Fraction) -> Fraction:
-    """The least ε, rounded up, for which D_order ≤ divergence gives (ε, share)."""
+    """The least ε, rounded up, for which D_order ≤ divergence gives (ε, δ)."""
     with localcontext(prec=_DIGITS):
         away = Decimal(order) - 1
         exact = _decimal(divergence) - (_log_peak(away) + _decimal(delta).ln()) / away

@@ -46,7 +46,7 @@ class PlannedLimit(Limit):
         return "slots fixed in advance, in any order (Zhu, Dong, Wang 2022, Theorem 10)"
 
     def guarantee_for(self, unit: Unit) -> Guarantee:
-        """The composition of all slots; a plan is made for one unit, and promises nothing to another."""
+        """The composition of all slots; a plan is made for one unit, and guarantees nothing to another."""
         same_unit([self.slots.unit, unit])
         return self.slots
 

@@ -2,7 +2,7 @@
 """From a guarantee to what it costs: the menu of rows (δ; loss) by which a mechanism can be charged to a limit.
 
 A row says: for each ordered pair of neighbours the answer's laws are P = (1-δ)·P̂ + δ·P̃ and Q = (1-δ)·Q̂ + δ·Q̃, and the
-loss of (P̂, Q̂) is bounded, in the lane's own measure, by the amount that the row states.
+loss of (P̂, Q̂) is bounded, in the track's own measure, by the amount that the row states.
 
 | row | δ | loss |
 |---|---|---|
@@ -10,7 +10,7 @@ loss of (P̂, Q̂) is bounded, in the lane's own measure, by the amount that the
 | point | δ₀ | as an ε-private mechanism with ε = ε(δ₀) |
 | truncated | P(loss > t) | t; D_α of the pair below t |
 | last … | a point, or a truncation, that takes most of the δ account: used only where nothing else fits | as above |
-| whole | all of the account | all of a pure lane: an answer that is (ε, δ) itself |
+| whole | all of the account | all of a pure track: an answer that is (ε, δ) itself |
 
 **Guarantee.** Every row holds. Amounts are exact where they are ratios and rounded up where they are not. The menu is a
 function of the guarantee and the limit alone, so it says nothing about the data or about earlier answers.
@@ -50,7 +50,7 @@ _BLUNT = (
     known.RandomizedResponseGuarantee,
     known.ExponentialGuarantee,
 )
-#: Whatever costs less than this share of a lane as it stands is not worth truncating.
+#: Whatever costs less than this fraction of a track as it stands is not worth truncating.
 _DEAR = Fraction(1, 4)
 #: How the names of rows of last resort begin.
 _LAST = "last "
@@ -122,7 +122,7 @@ class Track:
 
 
 def cost_rows(guarantee: Guarantee, tracks: tuple[Track, ...], account: DeltaAccount) -> tuple[CostRow, ...]:
-    """The menu; an error if no row has an end in any lane.
+    """The menu; an error if no row has an end in any track.
 
     >>> from discreet import privacy
     >>> [row.amounts for row in cost_rows(privacy.pure(0.1), (Track("epsilon", Fraction(1)),), NO_ACCOUNT)]
@@ -158,7 +158,7 @@ def _is_payable(row: CostRow, tracks: tuple[Track, ...], leak: Fraction) -> bool
 
 
 def _plain(guarantee: Guarantee, tracks: tuple[Track, ...]) -> CostRow:
-    """The greatest over the alternatives, lane by lane: each alternative has all of these bounds."""
+    """The greatest over the alternatives, track by track: each alternative has all of these bounds."""
     bags = alternatives(guarantee)
     losses = {track.name: max(track.of_bag(bag) for bag in bags) for track in tracks}
     return CostRow("plain", Amounts({"delta": max(_sum(bag, failure) for bag in bags)} | losses))
@@ -250,7 +250,7 @@ def pure_loss(part: BagItem) -> Amount:
 
 
 def failure(part: BagItem) -> Amount:
-    """The probability that nothing is promised of one mechanism."""
+    """The probability that nothing is guaranteed of one mechanism."""
     match part:
         case known.ApproximateGuarantee() | known.LeakyGuarantee() | known.ConcentratedGuarantee():
             return exactly(part.delta_)

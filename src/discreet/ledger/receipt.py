@@ -26,7 +26,17 @@ class Receipt:
 
     **Guarantee.** Whoever holds a receipt finds the row `number` with this `hash` in the ledger, and its cost in the
     total, also after a crash and after a power failure. `cost` is None for an answer that was paid for earlier and is
-    shown again. `closes` names the accounting tracks that this charge has closed for everybody, which is never done silently.
+    shown again. `closes` names the accounting tracks that this charge has closed for everybody.
+
+    Why it holds: `Ledger.charge` returns a receipt after the transaction of its row is on disk. What would break it: an older
+    copy of the ledger that is put in its place.
+
+    >>> from discreet import privacy
+    >>> from discreet.ledger import Ledger, Limit
+    >>> ledger = Ledger(":memory:", limit=Limit.filter(epsilon=1))
+    >>> receipt = ledger.charge(privacy.pure(0.5), key="monday")
+    >>> receipt.number, receipt.key, receipt.guarantee
+    (1, 'monday', pure(epsilon=0.5))
     """
 
     number: int
@@ -44,7 +54,14 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Entry:
-    """One row of the book, in words.
+    """One row of a ledger.
+
+    >>> from discreet import privacy
+    >>> from discreet.ledger import Ledger, Limit
+    >>> ledger = Ledger(":memory:", limit=Limit.filter(epsilon=1))
+    >>> receipt = ledger.charge(privacy.pure(0.5), question="how many?")
+    >>> [(entry.number, entry.kind, entry.question) for entry in ledger.entries()]
+    [(0, 'open', None), (1, 'reserved', 'how many?')]
 
     `kind` is "open" (the first row: limit, unit and data set, in `about`), "described" (a new version of the description of
     the data, in `describes`), "reserved" (charged: `cost` was added, and `state` is the total after it) or "committed" (the

@@ -46,7 +46,7 @@ class StatedGuarantee:
 
     @property
     def headline(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         if self.guarantee is None:
             reached = f"ε = {_round_up(self.epsilon)} at δ = {_round_up(self.delta)} for {self.unit}"
             return f"No limit; {reached}, {self.over}."

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A statement: what was promised, to whom, what was released, and on what the promise rests.
+"""A statement: what was guaranteed, to whom, what was released, and on what the guarantee rests.
 
     statement = Statement.of(ledger, data.public_description())
     statement.to_html(); statement.to_markdown(); statement.to_json()
@@ -61,7 +61,7 @@ _MACHINE = "W6"
 
 @dataclass(frozen=True)
 class Statement:
-    """What was promised and what was released; see the module docstring.
+    """What was guaranteed and what was released; see the module docstring.
 
     >>> from discreet import privacy
     >>> from discreet.ledger import Limit
@@ -140,7 +140,7 @@ class Statement:
 
     @property
     def headline(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         return str(self.facts["headline"])
 
     def to_dict(self) -> dict[str, Any]:
@@ -241,7 +241,7 @@ def _budget_facts(ledger: Ledger, entries: Sequence[Entry], provenance: Provenan
 def _record_facts(
     ledger: Ledger, checked: Verification, entries: Sequence[Entry], provenance: Provenance
 ) -> dict[str, Any]:
-    """What the rows hold, on what the promise rests, and what the check of the ledger found."""
+    """What the rows hold, on what the guarantee rests, and what the check of the ledger found."""
     rows = release_lines(entries, ledger.limit, answers=provenance.answers)
     given = None if provenance.given is None else Given(provenance.given, provenance.given_facts)
     versions = describe_versions(entries, given)

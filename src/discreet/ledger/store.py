@@ -103,7 +103,7 @@ class Store(ABC):
         return True
 
     def weaknesses(self) -> list[str]:
-        """What in the settings of the database weakens the promise, in words."""
+        """What in the settings of the database weakens the guarantee, in words."""
         return []
 
     # --- what a ledger asks ------------------------------------------------------------------------

@@ -15,7 +15,7 @@ is there. What is worth knowing and no damage is a finding that begins with W:
     W9  the clock went backwards
 
 A lower cost today does not give anything back: `recomputed` is what the same charges would add up to, entry by entry, in
-the same lanes at the same orders, which is the only recomputation that is sound where questions were chosen adaptively.
+the same tracks at the same orders, which is the only recomputation that is sound where questions were chosen adaptively.
 """
 
 from __future__ import annotations

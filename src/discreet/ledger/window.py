@@ -2,16 +2,16 @@
 """Limits that renew by the calendar, under a limit for life.
 
 **Guarantee.** In each window all answers together keep the window's limit. Over a lifetime they keep the `lifetime` limit, to
-which every answer is charged as well, in lanes with orders of their own. Without a lifetime limit nothing is promised
+which every answer is charged as well, in tracks with orders of their own. Without a lifetime limit nothing is guaranteed
 of more than one window but what `guarantee_after(windows)` states: the windows composed, each as its (ε, δ).
 
 Why. Each limit is a filter of its own over all charges that reach it. The windows are fixed in advance by a public
 calendar (UTC), so how many there are says nothing about the data; K windows are K slots of a plan. A sum at the order
-of one window cannot be re-optimised for many windows afterwards, hence the separate lifetime lanes. In each window the
+of one window cannot be re-optimised for many windows afterwards, hence the separate lifetime tracks. In each window the
 first charge chooses anew how δ is split: given all that was seen before, it is one filter with the window's claim.
 
 The clock is a parameter. If it goes backwards, the later window stays: time that was seen once is not unseen. What would
-break the promise per window: a clock in the hands of the analyst. The lifetime limit does not depend on any clock.
+break the guarantee per window: a clock in the hands of the analyst. The lifetime limit does not depend on any clock.
 
 **A clock that was ahead** renewed the window too early, and keeps the ledger in a window that has not begun. Nothing in
 the ledger can tell which of its times were true, so it waits. What is safe: charge nothing more to it, and from the
@@ -20,7 +20,7 @@ limit of what this one leaves, (E - Σε, D - Σδ). Why: all that the old one c
 to this one, and the new one charges in later ones only: no true window has charges of both, and what was spent in one is never
 forgotten in it. For life, every charge of the old one is (εᵢ, δᵢ), the new one keeps its limit whatever
 is asked, and basic composition holds under any adaptivity: all together keep (E, D). Where Σε is more than E
-(a Rényi lane was left open), nothing is left in that sense.
+(a Rényi track was left open), nothing is left in that sense.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class WindowedLimit(Limit):
         return make_windowed(inner, fields["length"], None if lifetime is None else Limit.from_dict(lifetime))
 
 
-def make_windowed(each: Limit, length: Any, lifetime: Limit | None) -> WindowedLimit:
+def make_windowed(each: Limit, length: str, lifetime: Limit | None) -> WindowedLimit:
     """See `Limit.filter`.
 
     >>> from discreet import privacy

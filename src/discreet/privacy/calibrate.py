@@ -30,7 +30,11 @@ def calibrate(
     integer: bool = False,
     tolerance: float = 1e-6,
 ) -> float:
-    """The parameter at the edge of what implies the target, on the safe side.
+    """The least noise, or the greatest number of steps, whose guarantee still implies a target.
+
+    **Guarantee.** `family(calibrate(family, to))` implies `to`: it is proved, never only nearly so.
+    The parameter is within `tolerance` (relative) of the best one that can be proved, if the family
+    is monotone. What would break it: a family that returns another guarantee at another call.
 
     Without `between` a greater parameter is taken to be safer (noise), and the least that will do
     is found; with `integer=True` a smaller one is taken to be safer (steps), and the most is found.
@@ -154,18 +158,18 @@ def _check_target(family: Any, to: Any) -> None:
 def _validate_family(family: Callable[[Any], Any]) -> Callable[[Any], Guarantee]:
     """The family, which must really make guarantees."""
 
-    def ask(parameter: Any) -> Guarantee:
-        made = family(parameter)
-        _check_target(family, made)
-        return made  # type: ignore[no-any-return]
+    def validated_family(parameter: Any) -> Guarantee:
+        guarantee = family(parameter)
+        _check_target(family, guarantee)
+        return guarantee  # type: ignore[no-any-return]
 
-    return ask
+    return validated_family
 
 
 def _unreachable_error(to: Guarantee) -> CannotCertify:
     return CannotCertify(
         "DP302",
         f"no parameter in range was proved to imply {to!r}.",
-        why="returning the nearest one would promise more than is true.",
+        why="returning the nearest one would claim a guarantee that is not proved.",
         fix="allow a weaker target, or a wider range with  between=(low, high).",
     )

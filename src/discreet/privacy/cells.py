@@ -73,7 +73,7 @@ class Cut:
     def log_kept(self, x: Array) -> Array:
         return np.zeros(x.shape) if self.is_open else np.asarray(log_ndtr((self.at - x) / self.width))
 
-    def lost(self, x: Array) -> Array:
+    def lost_share(self, x: Array) -> Array:
         return np.zeros(x.shape) if self.is_open else np.asarray(ndtr((x - self.at) / self.width))
 
     @property

@@ -202,10 +202,10 @@ def gaussian(mu: float, rate: float, size: int) -> tuple[Pair, Pair]:
     ends = law.loss(np.array([-_REACH, _REACH + size * mu]))[0]
     low, high = float(ends[0]), float(ends[1])
 
-    def removed(loss: Array) -> tuple[Array, Array, Array, Array]:
+    def removed_masses(loss: Array) -> tuple[Array, Array, Array, Array]:
         return law.masses(law.point(loss))
 
-    def added(loss: Array) -> tuple[Array, Array, Array, Array]:
+    def added_masses(loss: Array) -> tuple[Array, Array, Array, Array]:
         p_le, p_gt, q_le, q_gt = law.masses(law.point(-loss))
         return q_gt, q_le, p_gt, p_le
 
@@ -220,11 +220,11 @@ def gaussian(mu: float, rate: float, size: int) -> tuple[Pair, Pair]:
     floor = size * math.log1p(-rate)
     known = size <= _MOST_MOMENTS
     away, back = (GroupMoments(mu, rate, size, kind) if known else None for kind in ("removed", "added"))
-    forth = Pair(smooth=removed, low=low, high=high, moments=away)
-    other = Pair(smooth=added, low=-high, high=-low, moments=back)
+    forth = Pair(smooth=removed_masses, low=low, high=high, moments=away)
+    other = Pair(smooth=added_masses, low=-high, high=-low, moments=back)
     return (
-        replace(forth, log_delta=lambda at: find.removed(at, floor, math.inf)),
-        replace(other, log_delta=lambda at: find.added(at, floor, math.inf)),
+        replace(forth, log_delta=lambda at: find.log_delta_removed(at, floor, math.inf)),
+        replace(other, log_delta=lambda at: find.log_delta_added(at, floor, math.inf)),
     )
 
 
@@ -237,7 +237,7 @@ class _Finder:
     ratios: Callable[[float], Array]
     profile: Callable[[float, float], float]
 
-    def removed(self, epsilon: float, least: float, greatest: float) -> float:
+    def log_delta_removed(self, epsilon: float, least: float, greatest: float) -> float:
         """log H(P‖Q) at e^ε."""
         if epsilon >= greatest:
             return -math.inf
@@ -246,7 +246,7 @@ class _Finder:
         logs = self.log_weights + self._profiles(self.ratios(self.point(epsilon)))
         return float(np.logaddexp.reduce(logs))
 
-    def added(self, epsilon: float, least: float, greatest: float) -> float:
+    def log_delta_added(self, epsilon: float, least: float, greatest: float) -> float:
         """log H(Q‖P) at e^ε: with γ = e^ε it is γ·Σ p_j·γ_j·H(Q_j‖P_j) at 1/γ_j."""
         if -epsilon <= least:
             return -math.inf
@@ -313,10 +313,10 @@ def laplace(epsilon: float, rate: float, size: int) -> tuple[Pair, Pair]:
     """(removed, added) for Laplace noise of scale 1/ε."""
     law = LaplaceShifts(epsilon, rate, size)
 
-    def removed(loss: Array) -> tuple[Array, Array, Array, Array]:
+    def removed_masses(loss: Array) -> tuple[Array, Array, Array, Array]:
         return law.masses(law.point(loss))
 
-    def added(loss: Array) -> tuple[Array, Array, Array, Array]:
+    def added_masses(loss: Array) -> tuple[Array, Array, Array, Array]:
         p_le, p_gt, q_le, q_gt = law.masses(law.point(-loss))
         return q_gt, q_le, p_gt, p_le
 
@@ -329,11 +329,11 @@ def laplace(epsilon: float, rate: float, size: int) -> tuple[Pair, Pair]:
     least, greatest = float(law.knots[0]), float(law.knots[-1])
     ends, q = law.knots[[0, -1]], np.array([0.5, math.exp(-epsilon * size) / 2])
     p = q * np.exp(ends)
-    forth = Pair(losses=ends, p=p, q=q, smooth=removed, low=least, high=greatest)
-    back = Pair(losses=-ends, p=q, q=p, smooth=added, low=-greatest, high=-least)
+    forth = Pair(losses=ends, p=p, q=q, smooth=removed_masses, low=least, high=greatest)
+    back = Pair(losses=-ends, p=q, q=p, smooth=added_masses, low=-greatest, high=-least)
     return (
-        replace(forth, log_delta=lambda at: find.removed(at, least, greatest)),
-        replace(back, log_delta=lambda at: find.added(at, least, greatest)),
+        replace(forth, log_delta=lambda at: find.log_delta_removed(at, least, greatest)),
+        replace(back, log_delta=lambda at: find.log_delta_added(at, least, greatest)),
     )
 
 

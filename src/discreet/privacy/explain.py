@@ -74,7 +74,7 @@ class Explanation:
     sure: float
     never_above: float
     assumes: tuple[str, ...] = ()
-    together: int = 1
+    group_size: int = 1
     failure: float = 0.0
     units: int | None = None
 
@@ -86,7 +86,7 @@ class Explanation:
     @property
     def sentences(self) -> tuple[str, ...]:
         """Who is protected and what an attacker can do, in four paragraphs."""
-        return (_who(self.unit, self.together), _guess(self), _odds(self), _certainty(self))
+        return (_who(self.unit, self.group_size), _guess(self), _odds(self), _certainty(self))
 
     @property
     def not_protected(self) -> tuple[str, ...]:
@@ -151,7 +151,7 @@ def explain(guarantee: Guarantee, units: int | None = None) -> Explanation:
         sure=_chance_of_certainty(guarantee),
         never_above=guarantee.posterior(_PRIOR),
         assumes=tuple(sorted(guarantee.assumes)),
-        together=guarantee.together,
+        group_size=guarantee.group_size,
         failure=max(0.0, *(bag.failure for bag in alternatives(guarantee))),
         units=None if units is None else check.whole(units=units),
     )
@@ -204,17 +204,17 @@ def _up(share: float) -> float:
     return min(1.0, math.nextafter(share, math.inf))
 
 
-def _who(unit: Unit, together: int) -> str:
-    one, many = unit.protects, f"{together:,} {unit.protects}s"
+def _who(unit: Unit, group_size: int) -> str:
+    one, many = unit.protects, f"{group_size:,} {unit.protects}s"
     if unit.relation == "replace":
-        what = f"two possible values of one {one}" if together == 1 else f"two possible values of {many}"
+        what = f"two possible values of one {one}" if group_size == 1 else f"two possible values of {many}"
     else:
         what = (
             f"the data with one {one} and the same data without that {one}"
-            if together == 1
+            if group_size == 1
             else f"the data with {many} and the same data without them"
         )
-    whom = f"each {one}" if together == 1 else f"every {many} at once"
+    whom = f"each {one}" if group_size == 1 else f"every {many} at once"
     return f"This guarantee protects {whom}. The numbers below compare {what}."
 
 
@@ -233,7 +233,7 @@ def _guess(told: Explanation) -> str:
 
 def _unit_words(told: Explanation) -> tuple[str, str, str]:
     name = told.unit.protects
-    return (name, "is", "has") if told.together == 1 else (f"{name}s", "are", "have")
+    return (name, "is", "has") if told.group_size == 1 else (f"{name}s", "are", "have")
 
 
 def _odds(told: Explanation) -> str:

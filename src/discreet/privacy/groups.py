@@ -67,8 +67,8 @@ class GroupGuarantee(Primitive):
         return self.inner.assumes
 
     @property
-    def together(self) -> int:
-        return self.size * self.inner.together
+    def group_size(self) -> int:
+        return self.size * self.inner.group_size
 
     @property
     def tight(self) -> bool:

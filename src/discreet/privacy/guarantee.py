@@ -75,14 +75,14 @@ class Guarantee(ABC):
         return frozenset()
 
     @property
-    def together(self) -> int:
+    def group_size(self) -> int:
         """How many units it is known to be about: more than one for a group whose noise was not
         rescaled.
         """
         return 1
 
     @property
-    def leans_on_others(self) -> bool:
+    def is_part_of_a_step(self) -> bool:
         """Whether it is one part of a step, so that the guarantee of a group has to be computed for
         the whole step.
         """
@@ -320,8 +320,8 @@ class ComposedGuarantee(Guarantee):
         return frozenset().union(*(part.assumes for part, _ in self.parts))
 
     @property
-    def together(self) -> int:
-        return min(part.together for part, _ in self.parts)
+    def group_size(self) -> int:
+        return min(part.group_size for part, _ in self.parts)
 
     def bags(self) -> list[tuple[tuple[BagItem, int], ...]]:
         found: list[Counter[BagItem]] = [Counter()]
@@ -337,12 +337,12 @@ class ComposedGuarantee(Guarantee):
         return [tuple(bag.items()) for bag in found]
 
     def _group_of(self, size: int) -> Guarantee:
-        if any(part.leans_on_others for part, _ in self.parts):
+        if any(part.is_part_of_a_step for part, _ in self.parts):
             return _group_of_whole(self, size)
         return compose([(part.group(size), count) for part, count in self.parts])
 
     def _group_apart(self, size: int) -> Guarantee:
-        if any(part.leans_on_others for part, _ in self.parts):
+        if any(part.is_part_of_a_step for part, _ in self.parts):
             return _group_of_whole(self, size)
         return compose([(part.at_distance(size), count) for part, count in self.parts])
 

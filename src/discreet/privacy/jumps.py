@@ -220,7 +220,7 @@ class Jumps:
         for mu, rate, count in zip(self.ratio.mu[:, 0], self.ratio.rate[:, 0], self.law.counts, strict=True):
             ends = (np.log((np.expm1(knots) + rate) / rate) + mu * mu / 2) / mu
             edges = np.concatenate([[-np.inf], np.sort(np.concatenate([ends, changes])), [np.inf]])
-            weight = cut.lost(edges[1:] if upper else edges[:-1])
+            weight = cut.lost_share(edges[1:] if upper else edges[:-1])
             weight *= count / (1 - self.share) if upper else count - _MOST_JUMPS
             absent, present = weight * _normal(edges), weight * _normal(edges - mu)
             cell = np.searchsorted(ends, edges[1:], side="left")

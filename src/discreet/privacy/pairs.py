@@ -102,7 +102,7 @@ def swap(pair: Pair) -> Pair:
         return pair
     smooth = pair.smooth
 
-    def mirrored(loss: Array) -> tuple[Array, Array, Array, Array]:
+    def mirror(loss: Array) -> tuple[Array, Array, Array, Array]:
         assert smooth is not None
         p_le, p_gt, q_le, q_gt = smooth(-loss)
         return q_gt, q_le, p_gt, p_le
@@ -111,7 +111,7 @@ def swap(pair: Pair) -> Pair:
         losses=-pair.losses,
         p=pair.q,
         q=pair.p,
-        smooth=mirrored if smooth is not None else None,
+        smooth=mirror if smooth is not None else None,
         low=-pair.high,
         high=-pair.low,
         infinite=pair.vanishing,
@@ -134,7 +134,7 @@ def dilute(pair: Pair, rate: float) -> Pair:
     # Q is now part of P, and where Q has its losses P may have had none
     low = min(pair.low, -pair.high) if pair.symmetric else pair.low
 
-    def moved(loss: Array) -> tuple[Array, Array, Array, Array]:
+    def shift_losses(loss: Array) -> tuple[Array, Array, Array, Array]:
         assert smooth is not None
         p_le, p_gt, q_le, q_gt = smooth(np.clip(_undilute(loss, rate), low, pair.high))
         return keep * q_le + rate * p_le, keep * q_gt + rate * p_gt, q_le, q_gt
@@ -145,7 +145,7 @@ def dilute(pair: Pair, rate: float) -> Pair:
         losses=np.append(_dilute(pair.losses, rate), np.log1p(-rate) if hidden else _NONE),
         p=np.append(keep * pair.q + rate * pair.p, keep * pair.vanishing if hidden else _NONE),
         q=np.append(pair.q, pair.vanishing if hidden else _NONE),
-        smooth=moved if smooth is not None else None,
+        smooth=shift_losses if smooth is not None else None,
         low=float(_dilute(np.array([low]), rate)[0]),
         high=float(_dilute(np.array([pair.high]), rate)[0]),
         infinite=rate * pair.infinite,
@@ -161,9 +161,9 @@ def dilute_other(pair: Pair, rate: float) -> Pair:
     if rate == 1.0:
         return pair
     base = pair.log_delta
-    moved = swap(dilute(swap(pair), rate))
+    mixed = swap(dilute(swap(pair), rate))
     if base is None:
-        return moved
+        return mixed
 
     def log_delta(epsilon: float) -> float:
         """H_γ(P ‖ (1-q)P + qQ) = s·H_{γq/s}(P‖Q), s = 1 - γ(1-q); zero once s ≤ 0."""
@@ -171,19 +171,19 @@ def dilute_other(pair: Pair, rate: float) -> Pair:
         share = rate * grown - np.expm1(min(epsilon, 700.0))
         return float(np.log(share) + base(epsilon + np.log(rate) - np.log(share))) if share > 0 else -np.inf
 
-    return replace(moved, log_delta=log_delta)
+    return replace(mixed, log_delta=log_delta)
 
 
 def leak(pair: Pair, delta: float) -> Pair:
     """The pair with probability 1 - δ, and everything revealed otherwise."""
-    thin = mask(pair, 1.0 - delta)
+    mixture = mask(pair, 1.0 - delta)
     return replace(
-        thin,
-        losses=thin.losses[:-1],
-        p=thin.p[:-1],
-        q=thin.q[:-1],
-        infinite=thin.infinite + delta,
-        vanishing=thin.vanishing + delta,
+        mixture,
+        losses=mixture.losses[:-1],
+        p=mixture.p[:-1],
+        q=mixture.q[:-1],
+        infinite=mixture.infinite + delta,
+        vanishing=mixture.vanishing + delta,
     )
 
 
@@ -191,7 +191,7 @@ def mask(pair: Pair, rate: float) -> Pair:
     """The pair with probability `rate`, and an answer that says nothing otherwise (loss 0)."""
     smooth = pair.smooth
 
-    def thinned(loss: Array) -> tuple[Array, Array, Array, Array]:
+    def thin(loss: Array) -> tuple[Array, Array, Array, Array]:
         assert smooth is not None
         p_le, p_gt, q_le, q_gt = smooth(loss)
         return rate * p_le, rate * p_gt, rate * q_le, rate * q_gt
@@ -200,7 +200,7 @@ def mask(pair: Pair, rate: float) -> Pair:
         losses=np.append(pair.losses, 0.0),
         p=np.append(rate * pair.p, 1.0 - rate),
         q=np.append(rate * pair.q, 1.0 - rate),
-        smooth=thinned if smooth is not None else None,
+        smooth=thin if smooth is not None else None,
         low=pair.low,
         high=pair.high,
         infinite=rate * pair.infinite,
@@ -222,7 +222,7 @@ def symmetrise(pair: Pair) -> Pair:
     smooth = pair.smooth if pair.smooth is not None and pair.high > 0 else None
     zero = np.array([max(0.0, pair.low)])
 
-    def folded(loss: Array) -> tuple[Array, Array, Array, Array]:
+    def fold(loss: Array) -> tuple[Array, Array, Array, Array]:
         assert smooth is not None
         _, p_total, _, q_total = smooth(zero)
         right = np.maximum(np.abs(loss), zero)
@@ -242,7 +242,7 @@ def symmetrise(pair: Pair) -> Pair:
         losses=np.concatenate([pair.losses[up], -pair.losses[up], [0.0]]),
         p=np.concatenate([pair.p[up], pair.q[up], [rest]]),
         q=np.concatenate([pair.q[up], pair.p[up], [rest]]),
-        smooth=folded if smooth is not None else None,
+        smooth=fold if smooth is not None else None,
         low=-pair.high,
         high=pair.high,
         infinite=pair.infinite,

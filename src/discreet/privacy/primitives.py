@@ -362,7 +362,7 @@ class LeakyGuarantee(Primitive):
     tight = True
     #: It often stands for a part of a step, such as a noisy count that is shown if it is large, and a group of units can
     #: make that part far more likely than its share of the noise tells.
-    leans_on_others = True
+    is_part_of_a_step = True
 
     @property
     def failure(self) -> float:

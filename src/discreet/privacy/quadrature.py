@@ -350,7 +350,7 @@ class QuadratureTable:
         self.size = self.up.size
         self.log_base = -self.x * self.x / 2 + math.log(rule.step / math.sqrt(2 * math.pi))
         self.log_weight = self.log_base + law.cut.log_kept(self.x)
-        self.lost = np.exp(self.log_base) * law.cut.lost(self.x)
+        self.lost = np.exp(self.log_base) * law.cut.lost_share(self.x)
 
     def exponents(self, tilts: Array) -> Array:
         """u·log r(x) + v·log r(-x) for each tilt, mechanism and node."""

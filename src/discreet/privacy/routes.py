@@ -166,11 +166,11 @@ def _renyi_log_delta(bag: Bag, epsilon: float) -> float:
 
 
 def _renyi_optimal_log_delta(bag: Bag, epsilon: float) -> float:
-    def improved(order: float) -> float:
+    def improved_log_delta(order: float) -> float:
         lam = order - 1
         return lam * (bag.renyi(order) - epsilon) + lam * math.log(lam) - order * math.log(order)
 
-    orders = [*_orders_around(improved), *_stated_orders(bag)]
+    orders = [*_orders_around(improved_log_delta), *_stated_orders(bag)]
     least = min(divergences.optimal_log_delta(bag.renyi(order), order, epsilon) for order in orders)
     return _after_failure(bag, min(0.0, least) * (1 - CLOSE) + CLOSE)
 

@@ -161,9 +161,10 @@ class OneOfGuarantee(Guarantee):
 def selected(
     inner: Guarantee, mean_runs: float | None = None, *, gamma: float | None = None, eta: float = 0.0
 ) -> Guarantee:
-    """The best of a random, secret number of runs, of which only the best is released.
+    """The guarantee of releasing the best of a random, secret number of runs of a mechanism.
 
-    **Guarantee.** See the module. State either `mean_runs`, the mean of K, or `gamma`. For an
+    **Guarantee.** Holds if the number of runs K is drawn afresh, stays secret, and only the best
+    run is released (Liu, Talwar 2019; Papernot, Steinke 2022). State either `mean_runs`, the mean of K, or `gamma`. For an
     ε-private mechanism and η = 0 the result is 2ε-private at most, however many runs there are on
     average.
 

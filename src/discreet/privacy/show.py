@@ -33,7 +33,7 @@ def rows(guarantee: Guarantee) -> list[tuple[str, str]]:
     ]
     return [
         ("what was run", repr(guarantee)),
-        ("protects", str(guarantee.unit) if guarantee.together == 1 else _several_units(guarantee)),
+        ("protects", str(guarantee.unit) if guarantee.group_size == 1 else _several_units(guarantee)),
         *epsilons,
         ("advantage of an attacker", _upper_bound_text(guarantee.advantage())),
         (
@@ -109,7 +109,7 @@ def html(guarantee: Guarantee) -> str:
 
 def _several_units(guarantee: Guarantee) -> str:
     change = "added or removed together" if guarantee.unit.relation == "add-remove" else "replaced together"
-    return f"{guarantee.together:,} {guarantee.unit.protects}s {change}"
+    return f"{guarantee.group_size:,} {guarantee.unit.protects}s {change}"
 
 
 def _all_digits(delta: float) -> str:

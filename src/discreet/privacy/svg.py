@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures with nothing installed: the attacker's curve, and a hundred squares, as self-contained
+"""Charts with nothing installed: the attacker's curve, and a hundred squares, as self-contained
 SVG.
 
 **Guarantee.** The points of a curve are those of `Guarantee.roc`, rounded to the hundredth of a
-pixel; what the words beside it say is rounded to the safe side. Every picture has a `<title>` and a
+pixel; what the words beside it say is rounded to the safe side. Every chart has a `<title>` and a
 `<desc>` for those who do not see it.
 """
 
@@ -70,15 +70,30 @@ class _Frame:
 
 @check.arguments
 def tradeoff_svg(guarantees: Mapping[str, Guarantee], size: int = 200, paper: str = "none") -> str:
-    """Trade-off curves: the false alarm rate on the x axis, the miss rate on the y axis, safety top
-    right; a name "" has no legend.
+    """Trade-off curves as SVG: the least miss rate of an attacker for each false-alarm rate.
+
+    A name "" has no legend. Nothing has to be installed.
+
+    **Guarantee.** The points are those of `Guarantee.roc`, so no curve lies above the true one, up
+    to a hundredth of a pixel.
+
+    >>> from discreet import privacy
+    >>> tradeoff_svg({"": privacy.laplace(scale=1)}).startswith("<svg")
+    True
     """
     return _square(guarantees, _Frame(size), paper, rising=False)
 
 
 @check.arguments
 def roc_svg(guarantees: Mapping[str, Guarantee], size: int = 200, paper: str = "none") -> str:
-    """ROC curves: false alarms to the right, detections upwards, safety along the diagonal."""
+    """ROC curves as SVG: the best detection rate of an attacker for each false-alarm rate.
+
+    **Guarantee.** As for `tradeoff_svg`; no curve lies below the true one.
+
+    >>> from discreet import privacy
+    >>> "detects at most" in roc_svg({"": privacy.laplace(scale=1)})
+    True
+    """
     return _square(guarantees, _Frame(size), paper, rising=True)
 
 
@@ -95,7 +110,7 @@ def describe(guarantees: Mapping[str, Guarantee], *, rising: bool) -> str:
 
 
 def title(*, rising: bool) -> str:
-    """The name of the picture."""
+    """The title of the chart."""
     if rising:
         return "ROC curve: the attacker's best detection rate for each false-alarm rate"
     return "Trade-off curve: the attacker's least miss rate for each false-alarm rate"

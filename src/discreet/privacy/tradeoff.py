@@ -25,7 +25,14 @@ from discreet.privacy.routes import best_log_delta, has_pairs
 
 @dataclass(frozen=True, eq=False)
 class Roc:
-    """The attacker's best detection rate at each false-alarm rate (an upper bound)."""
+    """The ROC curve of the best attacker: its detection rate at each false-alarm rate.
+
+    **Guarantee.** No attacker detects more at any of these false-alarm rates.
+
+    >>> from discreet import privacy
+    >>> privacy.leaky(0.1).roc(points=2).detection.round(9).tolist()
+    [0.1, 1.0]
+    """
 
     false_alarm: Array
     detection: Array
@@ -38,8 +45,14 @@ class Roc:
 
 @dataclass(frozen=True, eq=False)
 class LossDistribution:
-    """P-masses at privacy losses, for the dominating worst case; `infinite` is the mass where all
-    is revealed.
+    """The distribution of the privacy loss of the dominating worst case: `masses` at `losses`.
+
+    **Guarantee.** It dominates the mechanism. `infinite` is the probability that everything is
+    revealed.
+
+    >>> from discreet import privacy
+    >>> privacy.randomized_response(1.0).loss().losses.tolist()
+    [-1.0, 1.0]
     """
 
     losses: Array

@@ -8,11 +8,12 @@
     answer/     released numbers to a table
     engines/    DuckDB, PostgreSQL, Spark and Polars, which make the sums
 
-A question goes from `ask` through `plan` and an engine to `answer`. Imports go data ← ask ← answer ← plan; `engines`
-imports `data` alone.
+A question goes from `ask` through `plan` and an engine to `answer`. Imports go data ← ask ← answer
+← plan; `engines` imports `data` alone.
 
-Here are the aggregates and functions of expressions (`count`, `mean`, …, `when`, `least`, `greatest`), and the classes of
-what users hold: `Dataset`, `Each`, `Column`, `Query`, `AggregateQuery`, `AggregateSpec`, `Expression` and `Answer`.
+Here are the aggregates and functions of expressions (`count`, `mean`, …, `when`, `least`,
+`greatest`), and the classes of what users hold: `Dataset`, `Each`, `Column`, `Query`,
+`AggregateQuery`, `AggregateSpec`, `Expression` and `Answer`.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ if TYPE_CHECKING:
     from discreet.tables.ask.aggregates import sum as sum  # noqa: A004 - as people say it
     from discreet.tables.ask.aggregates import units as units
     from discreet.tables.ask.aggregates import variance as variance
-    from discreet.tables.ask.formula import Expression as Expression
-    from discreet.tables.ask.formula import greatest as greatest
-    from discreet.tables.ask.formula import least as least
-    from discreet.tables.ask.formula import when as when
+    from discreet.tables.ask.expressions import Expression as Expression
+    from discreet.tables.ask.expressions import greatest as greatest
+    from discreet.tables.ask.expressions import least as least
+    from discreet.tables.ask.expressions import when as when
     from discreet.tables.ask.query import AggregateQuery as AggregateQuery
     from discreet.tables.ask.query import Query as Query
     from discreet.tables.data.dataset import Column as Column
@@ -79,11 +80,11 @@ _HOMES = {
     "Column": "data.dataset",
     "Dataset": "data.dataset",
     "Each": "data.dataset",
-    "Expression": "ask.formula",
+    "Expression": "ask.expressions",
     "Query": "ask.query",
     "count": "ask.aggregates",
-    "greatest": "ask.formula",
-    "least": "ask.formula",
+    "greatest": "ask.expressions",
+    "least": "ask.expressions",
     "max": "ask.aggregates",
     "mean": "ask.aggregates",
     "median": "ask.aggregates",
@@ -94,7 +95,7 @@ _HOMES = {
     "sum": "ask.aggregates",
     "units": "ask.aggregates",
     "variance": "ask.aggregates",
-    "when": "ask.formula",
+    "when": "ask.expressions",
 }
 
 

@@ -4,8 +4,9 @@
     data = dp.open("visits.parquet", protect=dp.each("patient_id", at_most=20))
     data = dp.open("visits.toml")                                   # the same from a description
 
-**Guarantee.** Opening costs nothing and reveals nothing about the rows. Names and kinds come from schemas, and everything
-else from the caller. What is missing is refused or stays unknown; it is never guessed from data.
+**Guarantee.** Opening costs nothing and reveals nothing about the rows. Names and kinds come from
+schemas, and everything else from the caller. What is missing is refused or stays unknown; it is
+never guessed from data.
 """
 
 from __future__ import annotations
@@ -55,12 +56,13 @@ def each(
 ) -> Each:
     """The privacy unit: each distinct value of a column, with all its rows.
 
-    Each unit contributes at most `at_most` rows; "auto" chooses the number privately, and pays for it once.
-    `groups` is the number of groups in which a unit usually is. `relation` is "add-remove" or "replace".
-    `word` is what a unit is called in texts: "patient".
+    Each unit contributes at most `at_most` rows; "auto" chooses the number privately, and pays for
+    it once. `groups` is the number of groups in which a unit usually is. `relation` is "add-remove"
+    or "replace". `word` is what a unit is called in texts: "patient".
 
-    **Guarantee.** Every release protects all rows with the same value of the column. The bounds are enforced:
-    extra rows are down-weighted, so `at_most` trades noise against bias and is never an assumption.
+    **Guarantee.** Every release protects all rows with the same value of the column. The bounds are
+    enforced: extra rows are down-weighted, so `at_most` trades noise against bias and is never an
+    assumption.
 
     What would break it: a column that has two values for one person.
 
@@ -81,8 +83,8 @@ def each(
 def each_row(*, relation: str = "add-remove", word: str = "row") -> Each:
     """The privacy unit of a table in which every row is a unit of its own.
 
-    **Guarantee.** Every release protects each row. A person with two rows is not protected as a whole, so use
-    it only where nobody can have two.
+    **Guarantee.** Every release protects each row. A person with two rows is not protected as a
+    whole, so use it only where nobody can have two.
 
     >>> each_row(word="household").unit.protects
     'household'
@@ -102,12 +104,12 @@ def column(
 ) -> Column:
     """The public description of a column, for `columns` of `dp.open`.
 
-    `kind` may be left out if the schema has it. Values outside `bounds` are clipped. `values` are the categories
-    that can be groups. `places` sets the grid of a real column, `source` says where the knowledge comes from, and
-    `null=False` drops rows with NULL.
+    `kind` may be left out if the schema has it. Values outside `bounds` are clipped. `values` are
+    the categories that can be groups. `places` sets the grid of a real column, `source` says where
+    the knowledge comes from, and `null=False` drops rows with NULL.
 
-    **Guarantee.** The description is public: it appears in statements, and noise is computed from it. Bounds or
-    values that were read off private data would break every guarantee.
+    **Guarantee.** The description is public: it appears in statements, and noise is computed from
+    it. Bounds or values that were read off private data would break every guarantee.
 
     >>> column("integer", bounds=(0, 60), source="hospital rules").bounds
     (0, 60)
@@ -130,11 +132,11 @@ def open(  # noqa: A001 - as a person says it: dp.open(…)
 ) -> Dataset:
     """Open a data set: a file, a frame, a database, several of them by name, or a TOML description.
 
-    `protect` is the privacy unit, `columns` describes columns, `public` names tables that belong to nobody, and
-    `table` names a table of a database.
+    `protect` is the privacy unit, `columns` describes columns, `public` names tables that belong to
+    nobody, and `table` names a table of a database.
 
-    **Guarantee.** Opening reads schemas and public tables, costs nothing and reveals nothing about private rows.
-    Every later release protects the unit of `protect`.
+    **Guarantee.** Opening reads schemas and public tables, costs nothing and reveals nothing about
+    private rows. Every later release protects the unit of `protect`.
 
     What would break it: a public table that was made from private data.
 
@@ -163,18 +165,18 @@ def open(  # noqa: A001 - as a person says it: dp.open(…)
             }
             raise rules.description_error(word, "it must be a mapping by name.", fix[word])
     if isinstance(source, Mapping):
-        found = {key: find(part) for key, part in source.items()}
+        sources = {key: find(part) for key, part in source.items()}
     else:
         single = find(source, table)
-        found = {name or single.name: single}
-    if not found:
+        sources = {name or single.name: single}
+    if not sources:
         raise rules.description_error(
             "the data set", "it has no tables.", 'dp.open({"visits": "visits.parquet"}, protect=…)'
         )
-    known = _by_table(columns or {}, list(found), list(public or {}))
+    known = _by_table(columns or {}, list(sources), list(public or {}))
     return _open_tables(
-        name or next(iter(found)),
-        found,
+        name or next(iter(sources)),
+        sources,
         {key: find(part) for key, part in (public or {}).items()},
         protect,
         known,
@@ -229,18 +231,18 @@ def _open_tables(
     with ExitStack() as undo:
         undo.callback(place.close)
         tables = {}
-        for key, found in {**private, **public}.items():
-            settled = _described_columns(key, place.columns(key), known.get(key, {}), units.get(key), found)
-            tables[key] = Table(key, settled, units.get(key), found.label, found.within)
+        for key, sources in {**private, **public}.items():
+            settled = _described_columns(key, place.columns(key), known.get(key, {}), units.get(key), sources)
+            tables[key] = Table(key, settled, units.get(key), sources.label, sources.within)
         files = tuple(one.files for one in (*private.values(), *public.values()) if one.files is not None)
         data = Dataset(name, tables, protect, place, version, budget, files)
         undo.pop_all()
     return data
 
 
-def _engine(found: Mapping[str, TableSource], units: Any, known: Any, wanted: str | None) -> Engine:
+def _engine(sources: Mapping[str, TableSource], units: Any, known: Any, wanted: str | None) -> Engine:
     """The engine of all tables: the chosen one, or that of the first table."""
-    first = next(iter(found.values()))
+    first = next(iter(sources.values()))
     kind = wanted or HOMES[first.home]
     if kind not in HOMES.values():
         raise BadParameter(
@@ -252,12 +254,12 @@ def _engine(found: Mapping[str, TableSource], units: Any, known: Any, wanted: st
     session = first.handle.sparkSession if first.home == "spark" else None
     handles = {
         key: bring(one, kind, known.get(key, {}), unit=units.get(key), session=session)
-        for key, one in found.items()
+        for key, one in sources.items()
     }
     make: dict[str, Callable[[], Engine]] = {
         "duckdb": lambda: engines.duckdb(handles, units=units),
         "polars": lambda: engines.polars(handles, units=units),
-        "postgres": lambda: engines.postgres(one_address(found), handles, units=units),
+        "postgres": lambda: engines.postgres(one_address(sources), handles, units=units),
         "spark": lambda: engines.spark(session, handles, units=units),
     }
     opened: Engine = schema.guard_opening(make[kind])
@@ -265,7 +267,7 @@ def _engine(found: Mapping[str, TableSource], units: Any, known: Any, wanted: st
 
 
 def _described_columns(
-    table: str, kinds: Mapping[str, str], known: Mapping[str, Column], unit: str | None, found: TableSource
+    table: str, kinds: Mapping[str, str], known: Mapping[str, Column], unit: str | None, sources: TableSource
 ) -> dict[str, Column]:
     """Every column of the schema with its description."""
     for name in known:
@@ -281,7 +283,7 @@ def _described_columns(
         if wanted not in allowed:
             raise rules.description_error(
                 f"[columns.{name}]",
-                f"it is described as {wanted}, but {found.label or table} has {kind}.",
+                f"it is described as {wanted}, but {sources.label or table} has {kind}.",
                 f'type = "{kind}"',
                 "the type comes from the schema, so that it does not depend on the rows.",
             )
@@ -357,10 +359,10 @@ def how_to_open(source: object) -> str:
 def _missing_unit_error(source: object, table: str) -> BadParameter:
     """The error for a missing privacy unit; a source that cannot be opened is refused first."""
     several = source if isinstance(source, Mapping) else {"": source}
-    found = [find(part, table) for part in several.values()]
+    sources = [find(part, table) for part in several.values()]
     shown = quoted(str(source)) if isinstance(source, str | Path) else "source"
     shown += f", table={quoted(table)}" if table else ""
-    units = list(dict.fromkeys(name for one in found for name in _possible_units(one)))
+    units = list(dict.fromkeys(name for one in sources for name in _possible_units(one)))
     named = [name for name in units if name.casefold() == "id" or name.casefold().endswith("_id")]
     whom = named if len(named) == 1 else units or ["patient_id"]
     fix = f"dp.open({shown}, protect=dp.each({quoted(whom[0])}, at_most=20))"
@@ -373,12 +375,12 @@ def _missing_unit_error(source: object, table: str) -> BadParameter:
     )
 
 
-def _possible_units(found: TableSource) -> list[str]:
+def _possible_units(sources: TableSource) -> list[str]:
     """The columns that can be the privacy unit, for sources whose schema is on this machine."""
-    if found.home == "file":
-        kinds = schema.kinds(found.handle)
-    elif found.home == "arrow":
-        kinds = {field.name: kind_of(field.type) for field in found.handle.schema}
+    if sources.home == "file":
+        kinds = schema.kinds(sources.handle)
+    elif sources.home == "arrow":
+        kinds = {field.name: kind_of(field.type) for field in sources.handle.schema}
     else:
         return []
     return [name for name, kind in kinds.items() if kind in UNIT_KINDS]

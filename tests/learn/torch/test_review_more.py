@@ -105,7 +105,7 @@ def test_what_is_not_proved_is_refused():
     with pytest.raises(RefusedTraining, match="DP916"):
         begun(model, X, exact=True)
     run.close()
-    assert Adaptive(rate=50.0).next(2.0**39, -(10**6), noise=1.0, batch=16) == 2.0**40
+    assert Adaptive(rate=50.0).next_clip(2.0**39, -(10**6), noise=1.0, batch=16) == 2.0**40
 
 
 def test_second_derivatives_are_refused():

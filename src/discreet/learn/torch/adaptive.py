@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import torch
 
@@ -83,7 +84,7 @@ class Adaptive:
     def next_clip(self, clip: Number, twice: int | torch.Tensor, *, noise: float, batch: int) -> Number:
         """The clipping norm of the next step. `twice` is 2·(records below the norm) − records; no tensor is waited for."""
         drawn = rounded_gaussian(2 * Fraction(self.count_noise(noise, batch)))
-        share = (twice + drawn) / (2 * batch) + 0.5
+        share: Any = (twice + drawn) / (2 * batch) + 0.5
         if not isinstance(clip, torch.Tensor):
             # e^80 is past every clipping norm there is.
             exponent = min(80.0, -self.rate * (float(share) - self.quantile))

@@ -7,9 +7,9 @@
     answer.value                # of a question with one number
     answer.nonnegative().round()
 
-**Guarantee.** An answer contains released numbers and public knowledge only, so everything that it does is
-post-processing. Each interval contains the exact number with probability 95 % over the noise, on its own. The
-notes say what an interval does not include, such as bias from clipping.
+**Guarantee.** An answer contains released numbers and public knowledge only, so everything that it
+does is post-processing. Each interval contains the exact number with probability 95 % over the
+noise, on its own. The notes say what an interval does not include, such as bias from clipping.
 """
 
 from __future__ import annotations
@@ -47,12 +47,13 @@ Interval = Callable[[float], tuple[Values, Values]]
 
 @dataclass(frozen=True)
 class Noisy:
-    """A noisy column: a value and a confidence interval for each group, or None where there is none.
+    """A noisy column: a value and a confidence interval for each group, or None where there is
+    none.
 
-    `deviation` is the standard deviation of the noise, if it is the same for all groups. `whole` says that
-    the exact number is a whole number, `nonnegative` that it is at least 0. `interval(confidence)` computes
-    intervals of another confidence. Columns with the same `together` have intervals that hold jointly. Neither
-    of these two is stored with an answer.
+    `deviation` is the standard deviation of the noise, if it is the same for all groups. `whole`
+    says that the exact number is a whole number, `nonnegative` that it is at least 0.
+    `interval(confidence)` computes intervals of another confidence. Columns with the same
+    `together` have intervals that hold jointly. Neither of these two is stored with an answer.
 
     **Guarantee.** Every value lies inside its own interval.
 
@@ -86,13 +87,15 @@ class Noisy:
 class Answer:
     """The answer to a question: one row for each group, with noisy columns and their intervals.
 
-    `keys` names the columns of `groups`, and `columns` maps names to noisy columns. `suppressed` says which
-    groups are not shown, `notes` what else a reader must know, `guarantee` what the release costs, and
-    `receipt` where the ledger recorded it. `private` is False if the noise was repeatable.
+    `keys` names the columns of `groups`, and `columns` maps names to noisy columns. `suppressed`
+    says which groups are not shown, `notes` what else a reader must know, `guarantee` what the
+    release costs, and `receipt` where the ledger recorded it. `private` is False if the noise was
+    repeatable.
 
-    **Guarantee.** An answer holds only released numbers and public values, so every method is post-processing:
-    it reads no data, spends no budget and reveals nothing more. Each interval contains the exact number with
-    probability 95 % over the noise, on its own. Adding data that were not released would break this.
+    **Guarantee.** An answer holds only released numbers and public values, so every method is
+    post-processing: it reads no data, spends no budget and reveals nothing more. Each interval
+    contains the exact number with probability 95 % over the noise, on its own. Adding data that
+    were not released would break this.
 
     >>> import discreet as dp
     >>> from discreet import data
@@ -182,8 +185,8 @@ class Answer:
     def interval(self) -> tuple[float | None, float | None]:
         """The 95 % confidence interval of the only number; both ends are None for MODE.
 
-        **Guarantee.** It contains the exact number with probability 95 % over the noise. It does not include
-        bias from clipping or down-weighting; see `notes`.
+        **Guarantee.** It contains the exact number with probability 95 % over the noise. It does
+        not include bias from clipping or down-weighting; see `notes`.
 
         >>> Answer.of(keys=[], groups=[()], columns={"n": Noisy((12,), (9,), (15,))}).interval
         (9, 15)
@@ -229,7 +232,9 @@ class Answer:
         frames.to_csv(self, path)
 
     def to_parquet(self, path: str | Path) -> None:
-        """Write a Parquet file with the metadata of `to_arrow`: `answer.to_parquet("wards.parquet")`."""
+        """Write a Parquet file with the metadata of `to_arrow`:
+        `answer.to_parquet("wards.parquet")`.
+        """
         frames.to_parquet(self, path)
 
     def to_dict(self) -> dict[str, Any]:
@@ -255,7 +260,8 @@ class Answer:
         return frames.from_json(text)
 
     def metadata(self) -> dict[str, str]:
-        """What a reader of the numbers must know, as short texts by name: question, guarantee, noise, notes.
+        """What a reader of the numbers must know, as short texts by name: question, guarantee,
+        noise, notes.
 
         >>> Answer.of(keys=[], groups=[()], columns={}).metadata()["discreet.confidence"]
         '0.95'
@@ -273,7 +279,8 @@ class Answer:
         return facts
 
     def all_notes(self) -> tuple[str, ...]:
-        """Every sentence that belongs to the answer: a warning, the suppressed groups, and the notes.
+        """Every sentence that belongs to the answer: a warning, the suppressed groups, and the
+        notes.
 
         >>> Answer.of(keys=[], groups=[()], columns={}, private=False).all_notes()
         ('NOT PRIVATE: drawn from a repeatable source',)
@@ -284,10 +291,11 @@ class Answer:
     # --- post-processing, recorded in the notes ------------------------------------------------------
 
     def nonnegative(self) -> Answer:
-        """The answer with negative numbers, and ends of intervals, set to 0 in columns that cannot be negative.
+        """The answer with negative numbers, and ends of intervals, set to 0 in columns that cannot
+        be negative.
 
-        **Guarantee.** Intervals keep their coverage, because the exact number is not negative. Totals of such
-        numbers are biased upwards; a note says so.
+        **Guarantee.** Intervals keep their coverage, because the exact number is not negative.
+        Totals of such numbers are biased upwards; a note says so.
 
         >>> count = Noisy((-3,), (-8,), (2,), whole=True, nonnegative=True)
         >>> Answer.of(keys=[], groups=[()], columns={"n": count}).nonnegative().rows()
@@ -298,7 +306,8 @@ class Answer:
     def round(self) -> Answer:
         """The answer with counts, and sums of whole numbers, rounded to whole numbers.
 
-        **Guarantee.** The ends of intervals are rounded outwards, so they keep their coverage; a note says so.
+        **Guarantee.** The ends of intervals are rounded outwards, so they keep their coverage; a
+        note says so.
 
         >>> count = Noisy((3.4,), (1.2,), (5.6,), whole=True)
         >>> Answer.of(keys=[], groups=[()], columns={"n": count}).round().rows()

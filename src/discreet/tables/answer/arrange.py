@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computes the columns of a question from the released numbers: arithmetic, HAVING, ORDER BY, LIMIT.
+"""Computes the columns of a question from the released numbers: arithmetic, HAVING, ORDER BY,
+LIMIT.
 
-**Guarantee.** Only released numbers and public values are read. The interval of an expression is computed by interval
-arithmetic on intervals with a joint confidence of 95 %: each of k noisy columns has the confidence 1 - 5 %/k, where columns
-whose intervals hold jointly count as one.
+**Guarantee.** Only released numbers and public values are read. The interval of an expression is
+computed by interval arithmetic on intervals with a joint confidence of 95 %: each of k noisy
+columns has the confidence 1 - 5 %/k, where columns whose intervals hold jointly count as one.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from discreet.tables.answer.answer import CONFIDENCE, Answer, Noisy
-from discreet.tables.ask.after import PublicValue, ReleasedColumn, ReleasedExpression, ReleasedOperation
 from discreet.tables.ask.question import Question, SortOrder
+from discreet.tables.ask.released import PublicValue, ReleasedColumn, ReleasedExpression, ReleasedOperation
 
 __all__ = ["arrange"]
 

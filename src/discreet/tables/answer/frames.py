@@ -159,7 +159,9 @@ def _value(stored: Any) -> Any:
 
 @contextmanager
 def _open_place(path: str | Path) -> Iterator[Path]:
-    """A path for a new file; errors of the system become coded errors, because the answer is still there."""
+    """A path for a new file; errors of the system become coded errors, because the answer is still
+    there.
+    """
     try:
         yield place_for(path)
     except OSError as error:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Views of an answer that are easier to read: without negative numbers, or rounded.
 
-**Guarantee.** Both are post-processing, and add a note that says so. An interval is intersected with the possible values, or
-rounded outwards, so its coverage never falls. A number stays inside its interval, because the same monotone function acts on
-both.
+**Guarantee.** Both are post-processing, and add a note that says so. An interval is intersected
+with the possible values, or rounded outwards, so its coverage never falls. A number stays inside
+its interval, because the same monotone function acts on both.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Aggregates of a group: `count()`, `mean("days", between=(0, 60))`.
 
-Each function returns an `AggregateSpec`. `aggregate(n=count(), stay=mean("days"))` gives it a name, and a
-question gives it types.
+Each function returns an `AggregateSpec`. `aggregate(n=count(), stay=mean("days"))` gives it a name,
+and a question gives it types.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from discreet.errors import BadParameter
 from discreet.tables.data.types import Value
 
 if TYPE_CHECKING:
-    from discreet.tables.ask.formula import Expression
+    from discreet.tables.ask.expressions import Expression
 
 __all__ = [
     "AggregateSpec",
@@ -41,7 +41,8 @@ Bounds = tuple[int | float | Decimal, int | float | Decimal]
 
 @dataclass(frozen=True)
 class AggregateSpec:
-    """One aggregate of each group; `name` is its column in the answer, or empty for the default name.
+    """One aggregate of each group; `name` is its column in the answer, or empty for the default
+    name.
 
     >>> mean("days", between=(0, 60)).between
     (0, 60)

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds typed expressions: each function checks types, aligns grids, and refuses what has no bounds.
+"""Builds typed expressions: each function checks types, aligns grids, and refuses what has no
+bounds.
 
-**Guarantee.** The result is an `expr.Expr` whose assertions hold, or a refusal (DP705). No data are read.
+**Guarantee.** The result is an `expr.Expr` whose assertions hold, or a refusal (DP705). No data are
+read.
 
-A literal number stays an exact `Fraction` until it meets a column. Then it moves to the grid of that column: whole
-numbers are compared with it exactly, real numbers after both are rounded down to a cell.
+A literal number stays an exact `Fraction` until it meets a column. Then it moves to the grid of
+that column: whole numbers are compared with it exactly, real numbers after both are rounded down to
+a cell.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from itertools import pairwise
 from typing import Any
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.ask.leaf import cell_of, grid_places
+from discreet.tables.ask.columns import cell_of, grid_places
 from discreet.tables.data import expr
 from discreet.tables.data.expr import Constant, Expr
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type, days, micros
@@ -110,7 +113,9 @@ def kind_of(term: Term) -> str:
 
 
 def on_grid(term: Term, places: int | None = None) -> Expr:
-    """A term as an expression. A literal is rounded down to the grid, or to a grid of its own if none is given."""
+    """A term as an expression. A literal is rounded down to the grid, or to a grid of its own if
+    none is given.
+    """
     if isinstance(term, Expr):
         return term
     if places is None:
@@ -150,7 +155,9 @@ def arithmetic(op: str, left: Term, right: Term) -> Term:
 
 
 def quotient(left: Term, right: Term, *, whole: bool = False, instead: str = "x / CLAMP(y, 1, 1000)") -> Term:
-    """left / right, or the whole number at or below it; NULL where right is 0. `instead` is the fix of a refusal."""
+    """left / right, or the whole number at or below it; NULL where right is 0. `instead` is the fix
+    of a refusal.
+    """
     if isinstance(right, Fraction) and right == 0:
         raise expression_error(
             "a number is divided by 0.", "the result is NULL in every row.", "divide by another number"
@@ -321,7 +328,9 @@ def wrong_kind_error(what: str, term: Term, instead: str = "") -> RefusedQuestio
 
 
 def _with_type(built: Expr) -> Expr:
-    """The expression, after its type is computed: a type that leaves 64 bits is refused here and not later."""
+    """The expression, after its type is computed: a type that leaves 64 bits is refused here and
+    not later.
+    """
     assert built.type.kind
     return built
 
@@ -355,14 +364,18 @@ def _coarsen(factor: Expr) -> Expr:
 
 
 def _to_places(number: Expr, places: int) -> Expr:
-    """A number rounded down to a coarser grid: cells / 2**k, as a division by 1 on the grid of k places."""
+    """A number rounded down to a coarser grid: cells / 2**k, as a division by 1 on the grid of k
+    places.
+    """
     k = number.type.places - places
     one = Constant(1 << k, Type(NUMBER, 1 << k, 1 << k, k, null=False))
     return expr.Quotient(number, one, places)
 
 
 def unify(terms: Sequence[Term]) -> list[Expr]:
-    """Terms as expressions of one kind: numbers on one grid, the literal NULL with the kind of the others."""
+    """Terms as expressions of one kind: numbers on one grid, the literal NULL with the kind of the
+    others.
+    """
     kinds = {kind_of(term) for term in terms if not is_null(term)}
     if len(kinds) != 1:
         raise expression_error(

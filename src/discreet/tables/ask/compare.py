@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conditions on one row: comparisons, lists, ranges and patterns.
 
-**Guarantee.** The result is a condition on one row, or a refusal (DP705). Whole numbers are compared exactly with any
-literal: x < 2.5 means x < 3. Real numbers are compared on their grid, with both sides rounded down.
+**Guarantee.** The result is a condition on one row, or a refusal (DP705). Whole numbers are
+compared exactly with any literal: x < 2.5 means x < 3. Real numbers are compared on their grid,
+with both sides rounded down.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from discreet.tables.ask.build import (
     on_grid,
     wrong_kind_error,
 )
-from discreet.tables.ask.leaf import cell_of
+from discreet.tables.ask.columns import cell_of
 from discreet.tables.data import expr
 from discreet.tables.data.expr import Constant, Expr
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT, TRUTH, WIDEST, Type
@@ -225,7 +226,9 @@ def _within(number: Fraction, places: int) -> Expr:
 
 
 def _on_one_grid(left: Expr, right: Expr) -> tuple[Expr, Expr]:
-    """Both on the finer grid; numbers that do not fit there are clamped to the largest ones that do."""
+    """Both on the finer grid; numbers that do not fit there are clamped to the largest ones that
+    do.
+    """
     if left.type.kind != NUMBER or left.type.places == right.type.places:
         return left, right
     places = max(left.type.places, right.type.places)

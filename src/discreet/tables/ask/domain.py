@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The public values of a key, from its type, its description or a public table; None if nobody declared them.
+"""The public values of a key, from its type, its description or a public table; None if nobody
+declared them.
 
-**Guarantee.** Only the description, the question and public tables are read. Values of the data that are not in the list
-belong to no group of the answer.
+**Guarantee.** Only the description, the question and public tables are read. Values of the data
+that are not in the list belong to no group of the answer.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _Known = Mapping[tuple[str, str], tuple[Any, ...]]
 
 
 def domain(expr: Expr, dataset: Dataset, known: _Known, optional: frozenset[str]) -> tuple[Any, ...] | None:
-    """The public values of an expression; `known` has the values that WHERE and joins leave to columns.
+    """The public values of an expression; `known` has the values that WHERE and joins leave to
+    columns.
 
     `optional` names the public tables of left joins, whose columns can be NULL.
     """

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions asked in Python: `data.where(col("age") >= 18).group_by("ward").mean("days", between=(0, 60))`.
+"""Questions asked in Python: `data.where(col("age") >= 18).group_by("ward").mean("days",
+between=(0, 60))`.
 
-**Guarantee.** A question built here is written as SQL and parsed by the same code as SQL (`sql`). So it is the same question,
-with the same proof, the same refusals, and a text that anybody can ask again. Nothing is read from private tables, and
-nothing is spent.
+**Guarantee.** A question built here is written as SQL and parsed by the same code as SQL (`sql`).
+So it is the same question, with the same proof, the same refusals, and a text that anybody can ask
+again. Nothing is read from private tables, and nothing is spent.
 
 Why it holds: the code combines trees, not texts, and quotes names and values when it writes a tree.
 """
@@ -21,8 +22,8 @@ from sqlglot import exp
 from discreet import check
 from discreet.errors import BadParameter, DiscreetError, RefusedQuestion
 from discreet.tables.ask.aggregates import AggregateSpec
-from discreet.tables.ask.asking import QueryMethods
-from discreet.tables.ask.formula import (
+from discreet.tables.ask.columns import similar_names
+from discreet.tables.ask.expressions import (
     Expression,
     Number,
     as_expression,
@@ -32,7 +33,7 @@ from discreet.tables.ask.formula import (
     syntax_tree,
     value_list,
 )
-from discreet.tables.ask.leaf import similar_names
+from discreet.tables.ask.methods import QueryMethods
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.sql import parse
 from discreet.tables.data.engine import ROW
@@ -73,7 +74,8 @@ def start_query(data: Dataset, table: str) -> Query:
 
 @dataclass(frozen=True, eq=False)
 class Query(QueryMethods):
-    """An unfinished question: rows and keys. Each method returns a new question, and an aggregate finishes it.
+    """An unfinished question: rows and keys. Each method returns a new question, and an aggregate
+    finishes it.
 
     **Guarantee.** A query holds names and public values only. It reads no row and costs nothing.
     """
@@ -118,7 +120,9 @@ class Query(QueryMethods):
         return sorted(others, key=lambda name: self.data.tables[name].private) or [self.table]
 
     def _joinable_by(self, name: str) -> str:
-        """A fix that joins a table: private tables on the unit, public ones on a column of the same name."""
+        """A fix that joins a table: private tables on the unit, public ones on a column of the same
+        name.
+        """
         ours, other = self.data.tables[self.table], self.data.tables[name]
         return f'.join("{name}")' if other.private else f'.join("{name}", on="{_common_column(ours, other)}")'
 
@@ -129,28 +133,26 @@ class Query(QueryMethods):
         keys: Iterable[Value | tuple[Value, ...]] | None,
     ) -> Query:
         """The question grouped by columns or expressions; `keys` lists the groups."""
-        told = [(_name(one), as_expression(one)) for one in columns]
-        told += [(name, as_expression(one)) for name, one in named.items()]
-        if not told or self.keys:
+        key_columns = [(_name(one), as_expression(one)) for one in columns]
+        key_columns += [(name, as_expression(one)) for name, one in named.items()]
+        if not key_columns or self.keys:
             raise BadParameter(
                 "DP107",
                 "group_by needs at least one column, and can be called only once.",
                 why="a question has a single list of groups.",
                 fix=f"data.group_by({_keys_of(self.data.tables[self.table])})",
             )
-        listed = None if keys is None else _group_tuples(keys, [name for name, _ in told])
-        return replace(self, keys=tuple(told), listed=listed)
+        listed = None if keys is None else _group_tuples(keys, [name for name, _ in key_columns])
+        return replace(self, keys=tuple(key_columns), listed=listed)
 
     def with_buckets(self, of: str | Expression, edges: Sequence[Number]) -> AggregateQuery:
         """The question that counts the rows in each bucket."""
         query = replace(self, keys=(*self.keys, ("bucket", as_expression(of).bucket(edges))))
         return query.finish([AggregateSpec("count")], {})
 
-    def finish(
-        self, value_list: Sequence[AggregateSpec], named: Mapping[str, AggregateSpec]
-    ) -> AggregateQuery:
+    def finish(self, specs: Sequence[AggregateSpec], named: Mapping[str, AggregateSpec]) -> AggregateQuery:
         """The finished question."""
-        wanted = [*value_list, *named.values()]
+        wanted = [*specs, *named.values()]
         if not wanted or not all(isinstance(one, AggregateSpec) for one in wanted):
             raise BadParameter(
                 "DP104",
@@ -158,7 +160,7 @@ class Query(QueryMethods):
                 why="an answer consists of noisy numbers.",
                 fix=f"data.group_by({_keys_of(self.data.tables[self.table])}).aggregate(n=count())   with  from discreet.tables import count",
             )
-        finished = AggregateQuery(self, (*value_list, *(one.with_name(name) for name, one in named.items())))
+        finished = AggregateQuery(self, (*specs, *(one.with_name(name) for name, one in named.items())))
         _ = finished.question  # Refuse it here, in the line that asked.
         return finished
 
@@ -186,7 +188,8 @@ class Query(QueryMethods):
 
 @dataclass(frozen=True, eq=False)
 class AggregateQuery:
-    """A finished question, to which post-processing may be added; a session releases or previews it.
+    """A finished question, to which post-processing may be added; a session releases or previews
+    it.
 
     **Guarantee.** It holds names and public values only. It reads no row and costs nothing.
     """
@@ -199,8 +202,8 @@ class AggregateQuery:
 
     def having(self, condition: Expression) -> AggregateQuery:
         """Keep the groups whose released numbers fulfil a condition."""
-        told = _condition(condition)
-        kept = told if self.kept is None else self.kept & told
+        added = _condition(condition)
+        kept = added if self.kept is None else self.kept & added
         return _validated_query(replace(self, kept=kept))
 
     def order_by(self, *columns: str | Expression, descending: bool = False) -> AggregateQuery:
@@ -226,17 +229,19 @@ class AggregateQuery:
     def question(self) -> Question:
         """The question that is compiled to a mechanism."""
         try:
-            asked = parse(self.text, _with_mode_values(self.query.data, self.query.table, self.wanted))
+            parsed = parse(self.text, _with_mode_values(self.query.data, self.query.table, self.wanted))
         except (BadParameter, RefusedQuestion) as error:
             raise _in_python(error) from None
-        return _with_groups(asked.question, self.query.listed)
+        return _with_groups(parsed.question, self.query.listed)
 
     def __repr__(self) -> str:
         return f"<AggregateQuery {self.text}>"
 
 
 def _condition(one: object) -> Expression:
-    """A condition as an expression; the name of a column of truth values is one, the text of a comparison is not."""
+    """A condition as an expression; the name of a column of truth values is one, the text of a
+    comparison is not.
+    """
     if isinstance(one, str) and any(sign in one for sign in "<>="):
         raise BadParameter(
             "DP104",
@@ -265,7 +270,9 @@ def _validated_query(query: AggregateQuery) -> AggregateQuery:
 
 
 def _with_groups(question: Question, listed: tuple[tuple[Any, ...], ...] | None) -> Question:
-    """The question with the listed groups, in their order; tuples of several columns are known jointly."""
+    """The question with the listed groups, in their order; tuples of several columns are known
+    jointly.
+    """
     if listed is None:
         return question
     columns = zip(question.keys, zip(*listed, strict=True), strict=True)
@@ -317,7 +324,9 @@ def _aggregate(wanted: AggregateSpec, table: Table) -> exp.Expression:
 
 
 def _join(ours: Table, other: Table, on: str | Sequence[str] | Mapping[str, str] | None) -> exp.Join:
-    """A JOIN with USING for equal names and ON for different ones; private tables are always joined on the unit."""
+    """A JOIN with USING for equal names and ON for different ones; private tables are always joined
+    on the unit.
+    """
     pairs = dict(on) if isinstance(on, Mapping) else {name: name for name in _names(on)}
     if other.private and ours.unit and other.unit:
         pairs = {ours.unit: other.unit, **pairs}

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A question about a private table: rows, keys, aggregates, and what is done to the noisy numbers afterwards.
+"""A question about a private table: rows, keys, aggregates, and what is done to the noisy numbers
+afterwards.
 
-SQL (`sql.py`) and expressions (`query.py`) both become this, and only this is compiled to a mechanism
-(`compile.py`). A question holds no data and costs nothing.
+SQL (`sql.py`) and expressions (`query.py`) both become this, and only this is compiled to a
+mechanism (`compile.py`). A question holds no data and costs nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.tables.ask.after import ReleasedExpression
+from discreet.tables.ask.released import ReleasedExpression
 from discreet.tables.data.expr import Expr
 from discreet.tables.data.sums import Relation
 
@@ -47,8 +48,8 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Key:
-    """One column to group by. `values` are its public values (None among them if NULL is to be a group); None for
-    values nobody has stated, which are then found by a private selection.
+    """One column to group by. `values` are its public values (None among them if NULL is to be a
+    group); None for values nobody has stated, which are then found by a private selection.
     """
 
     name: str
@@ -76,9 +77,10 @@ class SortOrder:
 class Question:
     """What is asked.
 
-    `combinations` lists the public groups where they are known jointly (the rows of a public table); else the product
-    of the keys' values is meant. `having`, `order` and `limit` act on released numbers only. `quotients` names aggregates
-    that are divided with others: they are bounded alike, so that their quotient is that of the same rows.
+    `combinations` lists the public groups where they are known jointly (the rows of a public
+    table); else the product of the keys' values is meant. `having`, `order` and `limit` act on
+    released numbers only. `quotients` names aggregates that are divided with others: they are
+    bounded alike, so that their quotient is that of the same rows.
     """
 
     rows: Relation

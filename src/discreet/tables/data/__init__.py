@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a data set is: its tables, what is publicly known of them, and what an engine can be asked about their rows.
+"""What a data set is: its tables, what is publicly known of them, and what an engine can be asked
+about their rows.
 
     types.py, expr.py        values and expressions on one row, with proved bounds
     sums.py, engine.py       bounded sums of whole numbers, and what an engine must be able to do
@@ -9,7 +10,8 @@
     sources.py, frozen.py    where a table lies, and whether its files are as they were
     readers/                 files and tables of other programs as Arrow tables
 
-Nothing here imports another folder of `tables`, except that a data set understands the words of `ask`.
+Nothing here imports another folder of `tables`, except that a data set understands the words of
+`ask`.
 """
 
 __all__ = ()

@@ -29,25 +29,25 @@ _WINDOW = re.compile(r"none|([1-9]\d{0,4} )?(hour|day|week|month|year)s?")
 def validate_budget(section: Any, folder: Path | None = None) -> dict[str, Any]:
     """The validated section; the path of the ledger is relative to `folder`."""
     _amounts("[budget]", section, _KEYS)
-    told = dict(section)
-    if "filter" in told and told["filter"] not in (*_FILTERS, *_FORMER_FILTERS):
-        near = rules.closest(told["filter"], _FILTERS)
+    budget = dict(section)
+    if "filter" in budget and budget["filter"] not in (*_FILTERS, *_FORMER_FILTERS):
+        near = rules.closest(budget["filter"], _FILTERS)
         raise rules.description_error("[budget] filter", "it must be a known filter.", f'filter = "{near}"')
-    if "leaks" in told and (not _is_share(told["leaks"]) or told["leaks"] == 1):
+    if "leaks" in budget and (not _is_share(budget["leaks"]) or budget["leaks"] == 1):
         what = "it must be a share of delta above 0 and below 1, for mechanisms that may fail."
         raise rules.description_error("[budget] leaks", what, "leaks = 0.75")
-    if "window" in told and not (isinstance(told["window"], str) and _WINDOW.fullmatch(told["window"])):
+    if "window" in budget and not (isinstance(budget["window"], str) and _WINDOW.fullmatch(budget["window"])):
         raise rules.description_error(
             "[budget] window", "it must be a period of time.", 'window = "month"   or  "30 days"'
         )
-    if "lifetime" in told:
-        _amounts("[budget] lifetime", told["lifetime"], _AMOUNTS)
-    if "per_analyst" in told:
-        _shares(told["per_analyst"])
-    if "ledger" in told:
-        ledger = rules.word_of("[budget] ledger", told["ledger"])
-        told["ledger"] = ledger if folder is None or "://" in ledger else str(folder / expanded(ledger))
-    return told
+    if "lifetime" in budget:
+        _amounts("[budget] lifetime", budget["lifetime"], _AMOUNTS)
+    if "per_analyst" in budget:
+        _shares(budget["per_analyst"])
+    if "ledger" in budget:
+        ledger = rules.word_of("[budget] ledger", budget["ledger"])
+        budget["ledger"] = ledger if folder is None or "://" in ledger else str(folder / expanded(ledger))
+    return budget
 
 
 def _amounts(where: str, section: Any, keys: tuple[str, ...]) -> None:
@@ -72,8 +72,8 @@ def _amounts(where: str, section: Any, keys: tuple[str, ...]) -> None:
         )
 
 
-def _shares(told: Any) -> None:
-    if not isinstance(told, Mapping) or not all(_is_share(share) for share in told.values()):
+def _shares(budget: Any) -> None:
+    if not isinstance(budget, Mapping) or not all(_is_share(share) for share in budget.values()):
         what = "each allocation must be a share above 0 and at most 1."
         raise rules.description_error("[budget] per_analyst", what, "per_analyst = {ana = 0.5, ben = 0.25}")
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 from discreet import check
 from discreet.errors import BadParameter, EngineFailed, RefusedQuestion
 from discreet.privacy.unit import RELATIONS, Unit
-from discreet.tables.ask.asking import QueryMethods
+from discreet.tables.ask.methods import QueryMethods
 from discreet.tables.data import rules
 from discreet.tables.data.engine import ROW, Engine, not_copied
 from discreet.tables.data.frozen import Frozen
@@ -35,12 +35,13 @@ UNIT_KINDS = ("integer", "text", "decimal", "date")
 class Column:
     """The public description of a column, made by `dp.column`.
 
-    `bounds` are two numbers, dates or moments; values beyond them are clipped. `values` are the categories that can be
-    groups. `source` says where this knowledge comes from. `places` sets the grid: values are rounded to multiples of
-    2**-places. The kind "" means the kind of the schema.
+    `bounds` are two numbers, dates or moments; values beyond them are clipped. `values` are the
+    categories that can be groups. `source` says where this knowledge comes from. `places` sets the
+    grid: values are rounded to multiples of 2**-places. The kind "" means the kind of the schema.
 
-    **Guarantee.** A `Column` is public and consistent: its bounds are finite and in order, and its values are distinct and
-    of its kind. Bounds or values that were read off private data would break this.
+    **Guarantee.** A `Column` is public and consistent: its bounds are finite and in order, and its
+    values are distinct and of its kind. Bounds or values that were read off private data would
+    break this.
 
     >>> Column("days", "integer", bounds=(0, 60)).bounds
     (0, 60)
@@ -112,7 +113,9 @@ class Table:
 
 
 def _misspelt_unit_fix(unit: str, table: str, columns: Mapping[str, Column]) -> str:
-    """The fix for a misspelt unit. A name that is merely similar is never proposed, because it would protect somebody else."""
+    """The fix for a misspelt unit. A name that is merely similar is never proposed, because it
+    would protect somebody else.
+    """
     plain = re.compile(r"[\W_]+")
     same = [name for name in columns if plain.sub("", name).casefold() == plain.sub("", unit).casefold()]
     if len(same) == 1:
@@ -124,13 +127,15 @@ def _misspelt_unit_fix(unit: str, table: str, columns: Mapping[str, Column]) -> 
 
 @dataclass(frozen=True, repr=False)
 class Each:
-    """The privacy unit of a data set and its contribution bound, made by `dp.each` and `dp.each_row`.
+    """The privacy unit of a data set and its contribution bound, made by `dp.each` and
+    `dp.each_row`.
 
-    Each unit contributes at most `at_most` rows, or a number that is chosen privately and paid for once ("auto"); and at
-    most `groups` groups, if that is stated.
+    Each unit contributes at most `at_most` rows, or a number that is chosen privately and paid for
+    once ("auto"); and at most `groups` groups, if that is stated.
 
-    **Guarantee.** Every release protects all rows with the same value of `column`. The bounds are enforced, not trusted:
-    extra rows and groups are down-weighted. A person with two values of `column` is protected only as two units.
+    **Guarantee.** Every release protects all rows with the same value of `column`. The bounds are
+    enforced, not trusted: extra rows and groups are down-weighted. A person with two values of
+    `column` is protected only as two units.
 
     >>> Each("patient_id", 20)
     dp.each("patient_id", at_most=20)
@@ -190,8 +195,9 @@ class Dataset(QueryMethods):
 
     A question starts with `data["visits"]`, or with `data` itself if it has a single private table.
 
-    **Guarantee.** A data set never shows a row, and neither does a question built from it. Everything that it shows comes
-    from the description and from schemas. Only a session reads rows, and it charges first.
+    **Guarantee.** A data set never shows a row, and neither does a question built from it.
+    Everything that it shows comes from the description and from schemas. Only a session reads rows,
+    and it charges first.
 
     >>> import discreet as dp
     >>> from discreet import data
@@ -250,7 +256,9 @@ class Dataset(QueryMethods):
         )
 
     def describe(self) -> str:
-        """The description in plain sentences: the privacy unit, what is known of each column, and what is missing."""
+        """The description in plain sentences: the privacy unit, what is known of each column, and
+        what is missing.
+        """
         from discreet.tables.data.summary import text
 
         return text(self)
@@ -262,15 +270,19 @@ class Dataset(QueryMethods):
         return facts(self)
 
     def to_toml(self) -> str:
-        """The description as the text of a TOML file, which `dp.open` reads; passwords are left out."""
+        """The description as the text of a TOML file, which `dp.open` reads; passwords are left
+        out.
+        """
         from discreet.tables.data.toml import write
 
         return write(self)
 
     def is_current(self) -> bool:
-        """Whether it can still be queried: no file has changed, and the engine is open in this process.
+        """Whether it can still be queried: no file has changed, and the engine is open in this
+        process.
 
-        If not, a question is refused (DP803) before it is charged. This check reads no row and spends nothing.
+        If not, a question is refused (DP803) before it is charged. This check reads no row and
+        spends nothing.
         """
         try:
             self.ready()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drafts the description of a data set for a person to complete.
 
-**Guarantee.** Only the schema is read (`schema.py`). Names and types are filled in; bounds and values stay blank. If they
-were computed from the data, they would reveal an extreme or a rare value without noise. A person fills them in from public
-knowledge.
+**Guarantee.** Only the schema is read (`schema.py`). Names and types are filled in; bounds and
+values stay blank. If they were computed from the data, they would reveal an extreme or a rare value
+without noise. A person fills them in from public knowledge.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ _SOURCE = '# source = ""                  # where this knowledge comes from'
 
 
 def describe(path: str | Path, table: str = "") -> str:
-    """A draft of the TOML description of a file, from its schema; `table` names a table of a database file."""
+    """A draft of the TOML description of a file, from its schema; `table` names a table of a
+    database file.
+    """
     place = first_file(path)
     if schema.is_database(place) and not table:
         names = schema.catalogue(place)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.errors import STOPPED, DiscreetError, EngineFailed, LedgerError
-from discreet.tables.data.sums import Answer, GroupKey, Sizes, Sums, sorted_groups
+from discreet.tables.data.sums import BoundedSums, ExactSums, GroupKey, UnitSizes, sorted_groups
 
 __all__ = [
     "ROW",
@@ -54,13 +54,13 @@ class Engine(Protocol):
         From the schema alone; no row is read.
         """
 
-    def check(self, asked: Sums | Sizes) -> None:
+    def check(self, asked: BoundedSums | UnitSizes) -> None:
         """Refuse what the schema cannot give; no private row is read."""
 
-    def sums(self, asked: Sums) -> Answer:
+    def sums(self, asked: BoundedSums) -> ExactSums:
         """The sums, exactly."""
 
-    def sizes(self, asked: Sizes) -> tuple[int, ...]:
+    def sizes(self, asked: UnitSizes) -> tuple[int, ...]:
         """The numbers of units, exactly."""
 
     def values(self, table: str, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
@@ -90,14 +90,14 @@ def not_copied(fix: str) -> LedgerError:
 class SelectsGroups(Protocol):
     """An engine that lists weights without keys."""
 
-    def selected_groups(self, asked: Sums, choose: Choose) -> list[GroupKey]:
+    def selected_groups(self, asked: BoundedSums, choose: Choose) -> list[GroupKey]:
         """As the function `selected_groups`."""
 
 
-def selected_groups(engine: Engine, asked: Sums, choose: Choose) -> list[GroupKey]:
+def selected_groups(engine: Engine, asked: BoundedSums, choose: Choose) -> list[GroupKey]:
     """The keys of the groups that `choose` picks from the weights of all groups with a weight above zero.
 
-    `asked` has the scheme `Groups`. `choose` is called once, with the weights in the order of the keys, which only the set of
+    `asked` has the scheme `GroupScheme`. `choose` is called once, with the weights in the order of the keys, which only the set of
     groups decides. Nothing is made for a group that is not picked, where the engine can do without.
     """
     if isinstance(engine, SelectsGroups):
@@ -105,7 +105,7 @@ def selected_groups(engine: Engine, asked: Sums, choose: Choose) -> list[GroupKe
     return groups_from_sums(engine, asked, choose)
 
 
-def groups_from_sums(engine: Engine, asked: Sums, choose: Choose) -> list[GroupKey]:
+def groups_from_sums(engine: Engine, asked: BoundedSums, choose: Choose) -> list[GroupKey]:
     """The same from all sums with their keys."""
     found = guarded(engine.sums, asked)
     groups = sorted_groups(group for group, (weight,) in found.items() if weight > 0)

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Typed expressions on one row: total, exact, with bounds that are proved when they are built.
 
-**Guarantee.** The value of an expression is a function of one row and of public tables, and the same on every engine:
-NULL, a whole number of cells between `type.low` and `type.high`, a text or a truth value. No row makes it fail.
+**Guarantee.** The value of an expression is a function of one row and of public tables, and the
+same on every engine: NULL, a whole number of cells between `type.low` and `type.high`, a text or a
+truth value. No row makes it fail.
 
-Why it holds: a column is clamped and rounded to its grid where it is read. After that there is only arithmetic on whole
-numbers, and the bounds of a result are the hull of the corners of its operands. Division by zero gives NULL. NULL in gives
-NULL out, unless a class says otherwise. Engines implement exactly the classes here, and `tests/tables/reference.py` defines
-the meaning that all of them are compared with.
+Why it holds: a column is clamped and rounded to its grid where it is read. After that there is only
+arithmetic on whole numbers, and the bounds of a result are the hull of the corners of its operands.
+Division by zero gives NULL. NULL in gives NULL out, unless a class says otherwise. Engines
+implement exactly the classes here, and `tests/tables/reference.py` defines the meaning that all of
+them are compared with.
 """
 
 from __future__ import annotations
@@ -84,8 +86,9 @@ def leaves(expr: Expr) -> Iterator[Read]:
 class Read(Expr):
     """The value of a column.
 
-    number: NaN → NULL; ±∞ and all other numbers are clamped to the bounds of the type, then ⌊x · 2^places⌋; text in a
-    number column that is no number → NULL; −0.0 is 0. date, moment: clamped to the bounds. text, truth: unchanged.
+    number: NaN → NULL; ±∞ and all other numbers are clamped to the bounds of the type, then ⌊x ·
+    2^places⌋; text in a number column that is no number → NULL; −0.0 is 0. date, moment: clamped to
+    the bounds. text, truth: unchanged.
     """
 
     table: str
@@ -177,7 +180,9 @@ class Quotient(Expr):
 
 @dataclass(frozen=True)
 class Modulo(Expr):
-    """left modulo a positive whole constant, in 0 … divisor − 1, whatever the sign of left; grids must be whole."""
+    """left modulo a positive whole constant, in 0 … divisor − 1, whatever the sign of left; grids
+    must be whole.
+    """
 
     left: Expr
     divisor: int
@@ -221,7 +226,9 @@ class Clamp(Expr):
 
 @dataclass(frozen=True)
 class Compare(Expr):
-    """= and <> on everything; <, <=, >, >= on numbers of one grid, dates and moments. NULL where either is NULL."""
+    """= and <> on everything; <, <=, >, >= on numbers of one grid, dates and moments. NULL where
+    either is NULL.
+    """
 
     op: str  # "=", "<>", "<", "<=", ">", ">="
     left: Expr
@@ -234,7 +241,9 @@ class Compare(Expr):
 
 @dataclass(frozen=True)
 class IsIn(Expr):
-    """Whether it equals one of the public values (cells, texts, truth values; never None). NULL where it is NULL."""
+    """Whether it equals one of the public values (cells, texts, truth values; never None). NULL
+    where it is NULL.
+    """
 
     of: Expr
     values: tuple[Any, ...]
@@ -246,7 +255,9 @@ class IsIn(Expr):
 
 @dataclass(frozen=True)
 class Like(Expr):
-    """Whether a text matches a public pattern: % matches any characters, _ a single one. Case matters."""
+    """Whether a text matches a public pattern: % matches any characters, _ a single one. Case
+    matters.
+    """
 
     of: Expr
     pattern: str
@@ -292,7 +303,9 @@ class Not(Expr):
 
 @dataclass(frozen=True)
 class Case(Expr):
-    """The value of the first condition that is TRUE, else the last; all values of one kind, on one grid."""
+    """The value of the first condition that is TRUE, else the last; all values of one kind, on one
+    grid.
+    """
 
     whens: tuple[tuple[Expr, Expr], ...]
     otherwise: Expr
@@ -332,7 +345,9 @@ class DatePart(Expr):
 
 @dataclass(frozen=True)
 class Bucket(Expr):
-    """How many of the increasing public edges (in cells) are at or below the number: 0 … len(edges)."""
+    """How many of the increasing public edges (in cells) are at or below the number: 0 …
+    len(edges).
+    """
 
     of: Expr
     edges: tuple[int, ...]

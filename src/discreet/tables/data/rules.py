@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Validates the description of a column, field by field. Every error is DP403.
 
-**Guarantee.** A description that passes can be trusted by the compiler: bounds are two finite values of the kind of the
-column, in increasing order; values are distinct and of that kind; and the bounds fit into 64 bits on the grid. Everything
-else is refused before any row is read.
+**Guarantee.** A description that passes can be trusted by the compiler: bounds are two finite
+values of the kind of the column, in increasing order; values are distinct and of that kind; and the
+bounds fit into 64 bits on the grid. Everything else is refused before any row is read.
 """
 
 from __future__ import annotations
@@ -119,7 +119,9 @@ def bounds_of(where: str, kind: str, bounds: Any) -> tuple[Any, Any] | None:
 
 
 def values_of(where: str, kind: str, values: Any) -> tuple[Any, ...] | None:
-    """Validated values: distinct categories of the kind. Real numbers cannot be categories, because groups are compared exactly."""
+    """Validated values: distinct categories of the kind. Real numbers cannot be categories, because
+    groups are compared exactly.
+    """
     if values is None:
         return None
     example = 'values = ["north", "south"]' if kind == "text" else "values = [1, 2, 3]"

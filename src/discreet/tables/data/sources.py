@@ -9,10 +9,11 @@
     spark       a data frame                                                 Spark
     postgres    an address, or a psycopg connection, with a table            PostgreSQL
 
-**Guarantee.** The names and kinds of columns never depend on the rows. A text file holds text, which is cast as the
-description says, and to NULL where that fails (`texts.py`). In a pandas column of Python objects, everything but `str` is
-NULL. A frame is used as it is when it is opened. No cell of a file or a frame makes opening fail (`sanitize.py`). A lazy frame,
-a relation and a view are programs: their author answers for what they do with a row.
+**Guarantee.** The names and kinds of columns never depend on the rows. A text file holds text,
+which is cast as the description says, and to NULL where that fails (`texts.py`). In a pandas column
+of Python objects, everything but `str` is NULL. A frame is used as it is when it is opened. No cell
+of a file or a frame makes opening fail (`sanitize.py`). A lazy frame, a relation and a view are
+programs: their author answers for what they do with a row.
 """
 
 from __future__ import annotations
@@ -192,7 +193,9 @@ def _in_spark(table: Any, session: Any) -> Any:
 
 
 def one_address(found: Mapping[str, TableSource]) -> str:
-    """The address of the one database of all tables; in another database a name would mean another table."""
+    """The address of the one database of all tables; in another database a name would mean another
+    table.
+    """
     first, *others = (one.address for one in found.values())
     parts = schema.library("psycopg").conninfo.conninfo_to_dict
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describes a data set: its privacy unit, what is known of each column and from which source, and what is missing.
+"""Describes a data set: its privacy unit, what is known of each column and from which source, and
+what is missing.
 
 **Guarantee.** Only the description is shown. No row is read.
 """
@@ -23,7 +24,9 @@ _BOUNDED = ("integer", "real", "decimal", "date", "timestamp")
 
 
 def facts(data: Dataset) -> dict[str, Any]:
-    """The description as plain JSON types, for the ledger: values are counted and hashed, not listed."""
+    """The description as plain JSON types, for the ledger: values are counted and hashed, not
+    listed.
+    """
     protect = data.protect
     tables = {
         name: {

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an engine is asked: bounded sums of whole numbers, group by group.
 
-    rows        Private, Filtered, Lookup, Paired: a relation in which every row belongs to one unit
-    Sums        keys, features and a scheme that bounds what one unit adds
-    Sizes       how many units have how many rows: one number per unit
+    rows         Private, Filtered, Lookup, Paired: a relation in which every row belongs to one unit
+    BoundedSums  keys, features and a scheme that bounds what one unit adds
+    UnitSizes    how many units have how many rows: one number per unit
 
 **Guarantee.** Every operator here acts on the rows of one unit (and on public tables) alone: the table of one unit more
 or less gives the same relation with the rows of one unit more or less. So what one unit can change in the sums is
@@ -25,19 +25,19 @@ from discreet.tables.data.expr import Expr, Read
 GroupKey = tuple[Any, ...]
 
 __all__ = [
+    "BoundedSums",
     "Filtered",
-    "Groups",
+    "GroupScheme",
     "Lookup",
-    "Mass",
-    "Norm",
-    "Once",
+    "MassScheme",
+    "NormScheme",
+    "OnceScheme",
     "Paired",
     "Private",
     "Relation",
-    "Rows",
+    "RowScheme",
     "Scheme",
-    "Sizes",
-    "Sums",
+    "UnitSizes",
     "sorted_groups",
 ]
 
@@ -83,7 +83,7 @@ Relation = Private | Filtered | Lookup | Paired
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowScheme:
     """Every row of a unit with n rows counts w/fine: w = fine if n ≤ most, else ⌊most · fine / n⌋.
 
     A unit's rows count `most` in all, at most: Σ w ≤ most · fine. n counts all rows of the relation, in all groups.
@@ -94,7 +94,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Norm:
+class NormScheme:
     """The whole answer of a unit, in all groups, is scaled to an l2 norm of `most`.
 
     v[g, j] is the unit's exact sum of feature j in group g, c[g, j] = ⌈|v[g, j]| / cells[j]⌉, T = Σ c, Q = Σ c².
@@ -108,7 +108,7 @@ class Norm:
 
 
 @dataclass(frozen=True)
-class Mass:
+class MassScheme:
     """The whole answer of a unit, in all groups, is scaled to an l1 norm of `most`.
 
     v[g, j] is the unit's exact sum of feature j in group g, T = Σ |v|. w = fine if T ≤ most, 0 if T ≥ 2^62, else
@@ -120,7 +120,7 @@ class Mass:
 
 
 @dataclass(frozen=True)
-class Groups:
+class GroupScheme:
     """Every unit counts once in each of its groups, in full in up to `full` of them.
 
     With m groups w = fine if m ≤ full, else ⌊full · fine / m⌋ (norm 1) or ⌊√⌊full · fine² / m⌋⌋ (norm 2); 0 if m > most.
@@ -134,20 +134,20 @@ class Groups:
 
 
 @dataclass(frozen=True)
-class Once:
+class OnceScheme:
     """Every unit counts once (w = 1) in each of its groups, however many: its greatest coordinate is 1."""
 
 
-Scheme = Rows | Norm | Mass | Groups | Once
+Scheme = RowScheme | NormScheme | MassScheme | GroupScheme | OnceScheme
 
 
 @dataclass(frozen=True)
-class Sums:
+class BoundedSums:
     """For each group: Σ over units of w · (sum of each feature over the unit's rows in the group).
 
     A feature is a whole number on grid 0; NULL counts as 0. `present`, if not 0, adds one more coordinate: that number
-    for every unit that has a row in the group. Under `Groups` and `Once` there is one coordinate: the weight.
-    An engine answers {key: (int, …)}, one entry for every group that has a row (for no keys: always one, ()); under `Groups`
+    for every unit that has a row in the group. Under `GroupScheme` and `OnceScheme` there is one coordinate: the weight.
+    An engine answers {key: (int, …)}, one entry for every group that has a row (for no keys: always one, ()); under `GroupScheme`
     only those whose sum is not 0. A key is a tuple of str, int, bool, datetime.date, datetime (UTC) or None: NULL is a key
     of its own.
 
@@ -164,7 +164,7 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class UnitSizes:
     """How many units have a size in (edges[j-1], edges[j]], with a last bin above all edges: len(edges) + 1 numbers.
 
     The size of a unit is its number of rows (norm 1), or r = ⌈√Σ n_g²⌉ over its groups (norm 2; ⌊√ in double⌋ + 1 where
@@ -177,7 +177,7 @@ class Sizes:
     norm: int = 1
 
 
-Answer = dict[GroupKey, tuple[int, ...]]
+ExactSums = dict[GroupKey, tuple[int, ...]]
 
 
 def sorted_groups(groups: Iterable[GroupKey]) -> list[GroupKey]:

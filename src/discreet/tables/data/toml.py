@@ -8,8 +8,8 @@
     [public.wards]                 a public table, with its columns
     [budget]                       epsilon, delta, rho, mu, filter, per_analyst, window, lifetime, ledger
 
-**Guarantee.** A key that is not in this list, or a value of the wrong type, is refused with DP403, so a typing error never
-becomes a default. Only the file is read. `read` and `write` are inverse.
+**Guarantee.** A key that is not in this list, or a value of the wrong type, is refused with DP403,
+so a typing error never becomes a default. Only the file is read. `read` and `write` are inverse.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def read(path: str | Path) -> DataDescription:
     check_address(path)
     place = expanded(path)
     try:
-        told = tomllib.loads(text_of(place))
+        content = tomllib.loads(text_of(place))
     except EngineFailed as missing:
         make = f"discreet describe visits.parquet --out {place.name}   and complete it; or "
         raise BadDescription(
@@ -99,42 +99,42 @@ def read(path: str | Path) -> DataDescription:
         reason = str(error) if isinstance(error, tomllib.TOMLDecodeError) else "it is nested too deeply"
         fix = 'texts are in quotes, lists in brackets:  source = "visits.parquet"   bounds = [0, 60]'
         raise rules.description_error(place.name, f"{reason}.", fix) from None
-    if outside := [key for key in told if key in _DATASET and key not in _SECTIONS]:
+    if outside := [key for key in content if key in _DATASET and key not in _SECTIONS]:
         raise rules.description_error(
             place.name, f"the key {outside[0]!r} must be inside a section.", "[dataset]"
         )
-    _check_keys(place.name, told, _SECTIONS)
-    dataset = _section(told, "dataset", _DATASET)
+    _check_keys(place.name, content, _SECTIONS)
+    dataset = _section(content, "dataset", _DATASET)
     folder = place.parent
     public = {
         name: _place(f"[public.{name}]", section, folder)
-        for name, section in _tables(told.get("public", {}), "public").items()
+        for name, section in _tables(content.get("public", {}), "public").items()
     }
     return DataDescription(
         name=_word("[dataset] name", dataset.get("name", place.stem)),
-        private=_private(told, dataset, folder, place.stem),
+        private=_private(content, dataset, folder, place.stem),
         public=public,
-        protect=_protect(dataset, _section(told, "limits", _LIMITS)),
+        protect=_protect(dataset, _section(content, "limits", _LIMITS)),
         version=_word("[dataset] version", dataset.get("version", "-")).removeprefix("-"),
         engine=_word("[dataset] engine", dataset["engine"]) if "engine" in dataset else None,
-        budget=checked_budget(told.get("budget", {}), folder),
+        budget=checked_budget(content.get("budget", {}), folder),
     )
 
 
-def _private(told: Any, dataset: Any, folder: Path, stem: str) -> dict[str, TableDescription]:
-    if "tables" in told:
-        if {"source", "table"} & set(dataset) or "columns" in told:
+def _private(content: Any, dataset: Any, folder: Path, stem: str) -> dict[str, TableDescription]:
+    if "tables" in content:
+        if {"source", "table"} & set(dataset) or "columns" in content:
             fix = "move  source  and  [columns.…]  into  [tables.<name>]"
             raise rules.description_error(
                 "[tables]", "source and columns must stand either in [dataset] or in each table.", fix
             )
         return {
             name: _place(f"[tables.{name}]", section, folder)
-            for name, section in _tables(told["tables"], "tables").items()
+            for name, section in _tables(content["tables"], "tables").items()
         }
     section = {key: dataset[key] for key in ("source", "table") if key in dataset}
     name = _word("[dataset] name", dataset.get("name", stem))
-    return {name: _place("[dataset]", {**section, "columns": told.get("columns", {})}, folder)}
+    return {name: _place("[dataset]", {**section, "columns": content.get("columns", {})}, folder)}
 
 
 def _protect(dataset: Any, limits: Any) -> Each:
@@ -167,30 +167,30 @@ def _place(where: str, section: Any, folder: Path) -> TableDescription:
             where, "source is missing: the path or address of the table.", 'source = "visits.parquet"'
         )
     columns, borrowed = {}, {}
-    for name, told in _tables(section.get("columns", {}), "columns").items():
+    for name, content in _tables(section.get("columns", {}), "columns").items():
         inside = f"{where} [columns.{name}]"
-        _check_keys(inside, told, _COLUMN)
-        values = told.get("values")
+        _check_keys(inside, content, _COLUMN)
+        values = content.get("values")
         if isinstance(values, str) and values.startswith("public:"):
             borrowed[name], values = values.removeprefix("public:"), None
-        kind = rules.kind_of(inside, told["type"]) if "type" in told else ""
-        columns[name] = column_of(name, kind, {**told, "values": values})
+        kind = rules.kind_of(inside, content["type"]) if "type" in content else ""
+        columns[name] = column_of(name, kind, {**content, "values": values})
     table = _word(f"{where} table", section["table"]) if "table" in section else ""
     return TableDescription(
         resolve_source(_word(f"{where} source", section["source"]), folder), table, columns, borrowed
     )
 
 
-def column_of(name: str, kind: str, told: Mapping[str, Any]) -> Column:
+def column_of(name: str, kind: str, content: Mapping[str, Any]) -> Column:
     """A column from its section."""
     return Column(
         name,
         kind,
-        bounds=_pair(name, told.get("bounds")),
-        values=told.get("values"),
-        places=told.get("places"),
-        source=told.get("source"),
-        null=told.get("null", True),
+        bounds=_pair(name, content.get("bounds")),
+        values=content.get("values"),
+        places=content.get("places"),
+        source=content.get("source"),
+        null=content.get("null", True),
     )
 
 
@@ -208,8 +208,8 @@ def _pair(name: str, bounds: Any) -> Any:
     return tuple(bounds) if isinstance(bounds, list) else bounds
 
 
-def _section(told: Any, name: str, keys: tuple[str, ...]) -> Any:
-    section = told.get(name, {})
+def _section(content: Any, name: str, keys: tuple[str, ...]) -> Any:
+    section = content.get(name, {})
     _check_keys(f"[{name}]", section, keys)
     return section
 

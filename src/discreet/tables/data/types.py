@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types of values: every number is a whole number of cells between two public bounds.
 
-A real column is clamped and rounded to a grid where it is read (`expr.Read`). So all later arithmetic is on whole numbers
-with known bounds: it cannot overflow, it is the same on every engine, and its bounds are proved.
-`value = cells / 2**places`. A date is a number of days since 1970-01-01, a moment a number of microseconds since
-1970-01-01T00:00Z.
+A real column is clamped and rounded to a grid where it is read (`expr.Read`). So all later
+arithmetic is on whole numbers with known bounds: it cannot overflow, it is the same on every
+engine, and its bounds are proved. `value = cells / 2**places`. A date is a number of days since
+1970-01-01, a moment a number of microseconds since 1970-01-01T00:00Z.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Type:
-    """A kind of values, its bounds in cells (for numbers, dates and moments), and whether NULL can occur."""
+    """A kind of values, its bounds in cells (for numbers, dates and moments), and whether NULL can
+    occur.
+    """
 
     kind: str
     low: int = 0

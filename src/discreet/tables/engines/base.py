@@ -19,19 +19,19 @@ from discreet.errors import STOPPED, DiscreetError, RefusedQuestion
 from discreet.forks import quiet_at_forks
 from discreet.tables.data.engine import ROW, guarded, not_copied, outdated
 from discreet.tables.data.expr import Read
-from discreet.tables.data.sums import Answer, Lookup, Relation, Sizes, Sums, sorted_groups
+from discreet.tables.data.sums import BoundedSums, ExactSums, Lookup, Relation, UnitSizes, sorted_groups
 from discreet.tables.engines import forks
-from discreet.tables.engines.results import answered, checked_keys, counted, value_of, whole_read
+from discreet.tables.engines.results import bin_counts, check_keys, exact_sums, value_of, whole_read
 from discreet.tables.engines.source import SourceTable, known_table
 from discreet.tables.engines.tree import lookups, private_tables, unit_of
-from discreet.tables.engines.widths import checked, checked_sizes
+from discreet.tables.engines.widths import check_sizes, check_sums
 
-__all__ = ["Base"]
+__all__ = ["EngineBase"]
 
 Found = Iterable[Sequence[Any]]
 
 
-class Base(ABC):
+class EngineBase(ABC):
     """Tables somewhere. A subclass makes work of a question (which may be refused), and the work makes rows."""
 
     name: str
@@ -44,11 +44,11 @@ class Base(ABC):
         quiet_at_forks(self)
 
     @abstractmethod
-    def _sums(self, asked: Sums) -> Callable[[], Found]:
+    def _sums(self, asked: BoundedSums) -> Callable[[], Found]:
         """Work that gives keys and sums for each group."""
 
     @abstractmethod
-    def _sizes(self, asked: Sizes) -> Callable[[], Found]:
+    def _sizes(self, asked: UnitSizes) -> Callable[[], Found]:
         """Work that gives bins and numbers of units."""
 
     @abstractmethod
@@ -74,12 +74,12 @@ class Base(ABC):
             for name, column in known_table(self._tables, table, private=private).columns.items()
         }
 
-    def check(self, asked: Sums | Sizes) -> None:
+    def check(self, asked: BoundedSums | UnitSizes) -> None:
         """Refuse what cannot be asked here; no private row is read."""
         forks.refuse_unseen()
         with self.lock:
-            self._checked(asked)
-            if isinstance(asked, Sums):
+            self._validate(asked)
+            if isinstance(asked, BoundedSums):
                 self._sums(asked)
             else:
                 self._sizes(asked)
@@ -97,19 +97,19 @@ class Base(ABC):
                 return
         raise failed
 
-    def sums(self, asked: Sums) -> Answer:
+    def sums(self, asked: BoundedSums) -> ExactSums:
         """The sums, exactly."""
         with self._asking():
-            self._checked(asked)
+            self._validate(asked)
             work = self._sums(asked)
-            return answered(asked, guarded(work))
+            return exact_sums(asked, guarded(work))
 
-    def sizes(self, asked: Sizes) -> tuple[int, ...]:
+    def sizes(self, asked: UnitSizes) -> tuple[int, ...]:
         """The numbers of units, exactly."""
         with self._asking():
-            self._checked(asked)
+            self._validate(asked)
             work = self._sizes(asked)
-            return counted(len(asked.edges) + 1, guarded(work))
+            return bin_counts(len(asked.edges) + 1, guarded(work))
 
     def values(self, table: str, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
         """The distinct values of columns of a public table, sorted."""
@@ -158,14 +158,14 @@ class Base(ABC):
         """Whether every row is a unit of its own."""
         return unit_of(self._tables, rows) == ROW
 
-    def _checked(self, asked: Sums | Sizes) -> None:
+    def _validate(self, asked: BoundedSums | UnitSizes) -> None:
         for name in private_tables(asked.rows):
             known_table(self._tables, name, private=True)
-        checked_keys(asked.keys)
-        if isinstance(asked, Sums):
-            checked(asked)
+        check_keys(asked.keys)
+        if isinstance(asked, BoundedSums):
+            check_sums(asked)
         else:
-            checked_sizes(asked)
+            check_sizes(asked)
         if not self._single(asked.rows):
             return
         for lookup in lookups(asked.rows):

@@ -31,7 +31,7 @@ class Dialect(ABC):
         """A tree as this engine's SQL."""
         return tree.sql(dialect=self.name, copy=False)
 
-    def widened(self, term: Term) -> Term:
+    def widen(self, term: Term) -> Term:
         """A whole number as a wide one."""
         return t.cast(term, self.wide)
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.dialect import Dialect
-from discreet.tables.engines.read import clamped
+from discreet.tables.engines.read import clamp
 from discreet.tables.engines.source import MOST_DIGITS, SourceColumn
 from discreet.tables.engines.terms import Term
 
@@ -83,7 +83,7 @@ class DuckDialect(Dialect):
             # seconds that are too many for 64 bits of microseconds are moved while they are seconds
             kind = exp.DataType.build(column.native, dialect="duckdb")
             ends = [t.cast(t.text(end), kind) for end in ("200000-01-01 (BC)", "200000-01-01")]
-            return t.call("EPOCH_US", clamped(term, *ends))
+            return t.call("EPOCH_US", clamp(term, *ends))
         if column.native != "TIMESTAMP_NS":
             return t.call("EPOCH_US", term)
         nanos = t.call("EPOCH_NS", term)

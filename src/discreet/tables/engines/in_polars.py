@@ -18,7 +18,6 @@ from typing import Any
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from discreet.tables.data import sums as plan
 from discreet.tables.data.engine import ROW, Choose, groups_from_sums, guarded
 from discreet.tables.data.expr import Constant, Read
 from discreet.tables.data.frozen import Frozen
@@ -26,12 +25,27 @@ from discreet.tables.data.readers.parquet import Parquet
 from discreet.tables.data.readers.schema import guard_opening
 from discreet.tables.data.readers.sound import sanitize
 from discreet.tables.data.readers.texts import from_path
-from discreet.tables.data.sums import GroupKey, Groups, Lookup, Mass, Norm, Once, Relation, Rows, Sizes, Sums
+from discreet.tables.data.sums import (
+    BoundedSums,
+    Filtered,
+    GroupKey,
+    GroupScheme,
+    Lookup,
+    MassScheme,
+    NormScheme,
+    OnceScheme,
+    Paired,
+    Private,
+    Relation,
+    RowScheme,
+    Scheme,
+    UnitSizes,
+)
 from discreet.tables.engines import forks
-from discreet.tables.engines.base import Base, Found
+from discreet.tables.engines.base import EngineBase, Found
+from discreet.tables.engines.cache import PreparedCache
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.polars_write import PolarsWriter, cell, narrow, plain, type_of, wide
-from discreet.tables.engines.prepared import Prepared
 from discreet.tables.engines.results import cells_of, value_of, wanted_parts
 from discreet.tables.engines.source import SourceColumn, SourceTable, comparable, known_table, readable
 from discreet.tables.engines.tree import all_tables, normal, reads_of
@@ -43,7 +57,7 @@ UNIT = "u"
 Needed = Mapping[Read, None]
 
 
-class Polars(Base):
+class Polars(EngineBase):
     """Tables in Polars."""
 
     name: str = "polars"
@@ -58,15 +72,15 @@ class Polars(Base):
         super().__init__(tables)
         self._frames, self._frozen, self._live = dict(frames), frozen, live
         self._names: dict[Read, str] = {}
-        self._prepared: Prepared[Pairs, pl.DataFrame] = Prepared(lambda _: None)
-        self._weighed: Prepared[Sums, pl.DataFrame] = Prepared(lambda _: None)
+        self._prepared: PreparedCache[Pairs, pl.DataFrame] = PreparedCache(lambda _: None)
+        self._group_weights: PreparedCache[BoundedSums, pl.DataFrame] = PreparedCache(lambda _: None)
 
     def _name(self, read: Read) -> str:
         return self._names.setdefault(normal(read), f"c{len(self._names)}")
 
     def _let_go(self) -> None:
         self._prepared.clear()
-        self._weighed.clear()
+        self._group_weights.clear()
 
     def _wake(self) -> None:
         """Frames cross a fork; the threads that carry them out do not."""
@@ -80,14 +94,14 @@ class Polars(Base):
 
     def _rows(self, rows: Relation, needed: Needed) -> pl.LazyFrame:
         """The unit, and the cells of what is needed."""
-        if isinstance(rows, plan.Private):
+        if isinstance(rows, Private):
             return self._private(rows.table, needed)
-        if isinstance(rows, plan.Filtered):
+        if isinstance(rows, Filtered):
             inner = self._rows(rows.rows, {**needed, **reads_of([rows.condition])})
             return inner.filter(self._writer().write(rows.condition))
         if isinstance(rows, Lookup):
             return self._lookup(rows, needed)
-        return self._paired(rows, needed)
+        return self._paired_rows(rows, needed)
 
     def _private(self, name: str, needed: Needed) -> pl.LazyFrame:
         table = known_table(self._tables, name, private=True)
@@ -112,16 +126,16 @@ class Polars(Base):
         if self._single(rows):
             # a key that is there twice would make two units of one row
             right = right.unique(subset=[self._name(other) for _, other in rows.on], keep="none")
-        return self._matched(left, right, rows.on, "left" if rows.keep else "inner")
+        return self._match_rows(left, right, rows.on, "left" if rows.keep else "inner")
 
-    def _paired(self, rows: plan.Paired, needed: Needed) -> pl.LazyFrame:
+    def _paired_rows(self, rows: Paired, needed: Needed) -> pl.LazyFrame:
         here, there = set(all_tables(rows.rows)), set(all_tables(rows.other))
         wanted = {**needed, **reads_of(part for pair in rows.on for part in pair)}
         left = self._rows(rows.rows, {read: None for read in wanted if read.table in here})
         right = self._rows(rows.other, {read: None for read in wanted if read.table in there})
-        return self._matched(left, right.rename({UNIT: "v"}), rows.on, "inner", units=True)
+        return self._match_rows(left, right.rename({UNIT: "v"}), rows.on, "inner", units=True)
 
-    def _matched(
+    def _match_rows(
         self, left: pl.LazyFrame, right: pl.LazyFrame, on: Any, how: Any, *, units: bool = False
     ) -> pl.LazyFrame:
         """Equal parts of `on`; NULL equals nothing."""
@@ -162,7 +176,7 @@ class Polars(Base):
         counted = pl.len().cast(pl.Int64).alias("n")
         return valued.group_by(UNIT, *keys).agg(counted, *(pl.col(name).sum() for name in values))
 
-    def _kept(self, pairs: Pairs) -> Callable[[], pl.LazyFrame]:
+    def _cached_pairs(self, pairs: Pairs) -> Callable[[], pl.LazyFrame]:
         """The pairs, from memory if they are there."""
         rows = self._rows(pairs.rows, reads_of([*pairs.keys, *pairs.features]))
         single = self._single(pairs.rows)
@@ -186,12 +200,12 @@ class Polars(Base):
 
         return made
 
-    def _sums(self, asked: Sums) -> Callable[[], Found]:
+    def _sums(self, asked: BoundedSums) -> Callable[[], Found]:
         pairs = Pairs.of(asked)
-        made = self._kept(pairs)
+        made = self._cached_pairs(pairs)
         return lambda: self._answer(asked, pairs, made()).collect().rows()
 
-    def selected_groups(self, asked: Sums, choose: Choose) -> list[GroupKey]:
+    def selected_groups(self, asked: BoundedSums, choose: Choose) -> list[GroupKey]:
         """The keys of the groups that are chosen by their weights; no other key becomes an object of Python."""
         if not self._live.isdisjoint(all_tables(asked.rows)):
             return groups_from_sums(self, asked, choose)
@@ -203,21 +217,21 @@ class Polars(Base):
             rows = guarded(frame.select(names)[places].rows)
         return [tuple(map(value_of, asked.keys, row)) for row in rows]
 
-    def _weights(self, asked: Sums) -> pl.DataFrame:
+    def _weights(self, asked: BoundedSums) -> pl.DataFrame:
         """k0 …, s0 of all groups that weigh something, in the order of their keys."""
         pairs = Pairs.of(asked)
-        made, weight = self._kept(pairs), pl.col("s0").cast(pl.Int64)
+        made, weight = self._cached_pairs(pairs), pl.col("s0").cast(pl.Int64)
 
-        def weighed() -> pl.DataFrame:
+        def weigh() -> pl.DataFrame:
             summed = self._answer(asked, pairs, made()).with_columns(weight)
             return summed.sort(*pairs.key_names, nulls_last=True).collect()
 
         self._frozen.check()
-        return self._weighed.get(asked, weighed)
+        return self._group_weights.get(asked, weigh)
 
-    def _answer(self, asked: Sums, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
-        once = isinstance(asked.scheme, Once)
-        weighted = frame if once else self._weighted(asked, frame)
+    def _answer(self, asked: BoundedSums, pairs: Pairs, frame: pl.LazyFrame) -> pl.LazyFrame:
+        once = isinstance(asked.scheme, OnceScheme)
+        weighted = frame if once else self._with_weights(asked, frame)
         sums = [pl.len().cast(pl.Int64).alias("s0")] if once else _sums_of(asked)
         if not asked.keys:
             return weighted.select(*sums)
@@ -228,13 +242,13 @@ class Polars(Base):
             wanted = pl.col(name).is_in(known.implode())
             weighted = weighted.filter(wanted | pl.col(name).is_null() if None in values else wanted)
         summed = weighted.group_by(*pairs.key_names).agg(*sums)
-        return summed.filter(pl.col("s0") > wide(0)) if isinstance(asked.scheme, Groups) else summed
+        return summed.filter(pl.col("s0") > wide(0)) if isinstance(asked.scheme, GroupScheme) else summed
 
-    def _weighted(self, asked: Sums, frame: pl.LazyFrame) -> pl.LazyFrame:
+    def _with_weights(self, asked: BoundedSums, frame: pl.LazyFrame) -> pl.LazyFrame:
         """The pairs, each with the weight of its unit."""
         scheme = asked.scheme
         measured = {"m": narrow(1)}
-        if isinstance(scheme, Norm):
+        if isinstance(scheme, NormScheme):
             steps = [_steps(asked, scheme, place).cast(pl.Int128) for place in range(len(asked.features))]
             if asked.present:
                 steps.append(wide(min(-(-asked.present // scheme.cells[-1]), STEPS)))
@@ -243,11 +257,11 @@ class Polars(Base):
                 "length": reduce(add, steps or zero),
                 "square": reduce(add, [step * step for step in steps or zero]),
             }
-        elif isinstance(scheme, Mass):
+        elif isinstance(scheme, MassScheme):
             sizes = [_value(asked, place).cast(pl.Int128).abs() for place in range(len(asked.features))]
             capped = [size.clip(wide(0), wide(HEAVIEST)) for size in sizes]
             measured = {"mass": reduce(add, capped or [wide(0)])}
-        elif isinstance(scheme, Rows):
+        elif isinstance(scheme, RowScheme):
             measured = {"m": pl.col("n")}
         frame = frame.with_columns(**measured)
         if self._single(asked.rows):
@@ -255,8 +269,8 @@ class Polars(Base):
         units = frame.group_by(UNIT).agg(*(pl.col(name).sum() for name in measured))
         return frame.join(units.select(UNIT, w=_weight(scheme)), on=UNIT, how="inner")
 
-    def _sizes(self, asked: Sizes) -> Callable[[], Found]:
-        made = self._kept(Pairs.sized(asked))
+    def _sizes(self, asked: UnitSizes) -> Callable[[], Found]:
+        made = self._cached_pairs(Pairs.for_sizes(asked))
         measured = pl.col("n").sum() if asked.norm == 1 else (pl.col("n") * pl.col("n")).sum()
         root = _root(pl.col("size"))
         exact = pl.when(root * root == pl.col("size")).then(root).otherwise(root + narrow(1))
@@ -284,9 +298,9 @@ class Polars(Base):
         return lambda: keys.collect().is_duplicated().any()
 
 
-def _sums_of(asked: Sums) -> list[pl.Expr]:
+def _sums_of(asked: BoundedSums) -> list[pl.Expr]:
     weight = pl.col("w")
-    if isinstance(asked.scheme, Groups):
+    if isinstance(asked.scheme, GroupScheme):
         return [weight.cast(pl.Int128).sum().alias("s0")]
     sums = []
     for place in range(len(asked.features)):
@@ -303,7 +317,7 @@ def _sums_of(asked: Sums) -> list[pl.Expr]:
     return sums
 
 
-def _value(asked: Sums, place: int) -> pl.Expr:
+def _value(asked: BoundedSums, place: int) -> pl.Expr:
     """A unit's sum of a feature in a group; of a constant it is known from the number of rows there."""
     feature = asked.features[place]
     if not isinstance(feature, Constant):
@@ -312,32 +326,32 @@ def _value(asked: Sums, place: int) -> pl.Expr:
     return pl.col("n") * number(feature.value or 0)
 
 
-def _steps(asked: Sums, scheme: Norm, place: int) -> pl.Expr:
+def _steps(asked: BoundedSums, scheme: NormScheme, place: int) -> pl.Expr:
     """⌈|v| / cells⌉, or 2^31 where it is more: then the unit is not counted anyway."""
     cells = scheme.cells[place]
     size = _value(asked, place).cast(pl.Int128).abs().clip(wide(0), wide(cells * STEPS))
     return (size + wide(cells - 1)) // wide(cells)
 
 
-def _weight(scheme: plan.Scheme) -> pl.Expr:
+def _weight(scheme: Scheme) -> pl.Expr:
     """w, from the column m (rows or groups), mass, or length and square."""
-    if isinstance(scheme, Rows):
+    if isinstance(scheme, RowScheme):
         few = pl.col("m") <= narrow(scheme.most)
         return (
             pl.when(few).then(narrow(scheme.fine)).otherwise(narrow(scheme.most * scheme.fine) // pl.col("m"))
         )
-    if isinstance(scheme, Mass):
+    if isinstance(scheme, MassScheme):
         mass = pl.col("mass")
         share = narrow(scheme.most * scheme.fine) // mass.clip(wide(1), wide(HEAVIEST)).cast(pl.Int64)
         light, heavy = mass <= wide(scheme.most), mass >= wide(HEAVIEST)
         return pl.when(light).then(narrow(scheme.fine)).when(heavy).then(narrow(0)).otherwise(share)
-    if isinstance(scheme, Norm):
+    if isinstance(scheme, NormScheme):
         too_long = pl.col("length") >= wide(STEPS)
         square = pl.when(too_long).then(wide(1)).otherwise(pl.col("square")).cast(pl.Int64)
         shorter = narrow(scheme.most * scheme.fine) // (_root(square) + narrow(2))
         short = pl.col("square") <= wide(scheme.most**2)
         return pl.when(short).then(narrow(scheme.fine)).when(too_long).then(narrow(0)).otherwise(shorter)
-    assert isinstance(scheme, Groups)
+    assert isinstance(scheme, GroupScheme)
     share = narrow(scheme.full * scheme.fine**scheme.norm) // pl.col("m")
     kept = share if scheme.norm == 1 else _root(share)
     many, few = pl.col("m") > narrow(scheme.most), pl.col("m") <= narrow(scheme.full)

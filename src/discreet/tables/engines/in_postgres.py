@@ -28,7 +28,7 @@ from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import Found
 from discreet.tables.engines.dialect import Dialect, unspeakable
 from discreet.tables.engines.postgres_text import readable_bytes
-from discreet.tables.engines.read import clamped
+from discreet.tables.engines.read import clamp
 from discreet.tables.engines.source import SourceColumn, SourceTable
 from discreet.tables.engines.sql_engine import SqlEngine, stored_within
 from discreet.tables.engines.terms import Term
@@ -117,7 +117,7 @@ class PostgresDialect(Dialect):
         """The last years that PostgreSQL knows have more microseconds than 64 bits hold."""
         seconds = exp.Extract(this=exp.var("EPOCH"), expression=term)
         whole = t.call("FLOOR", t.times(seconds, t.number(1_000_000, self.wide)))
-        return t.cast(clamped(whole, t.number(-WIDEST, self.wide), t.number(WIDEST, self.wide)), t.BIGINT)
+        return t.cast(clamp(whole, t.number(-WIDEST, self.wide), t.number(WIDEST, self.wide)), t.BIGINT)
 
 
 class Postgres(SqlEngine):

@@ -29,7 +29,7 @@ from discreet.tables.data.types import WIDEST
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.base import Found
 from discreet.tables.engines.dialect import Dialect, speakable
-from discreet.tables.engines.read import clamped
+from discreet.tables.engines.read import clamp
 from discreet.tables.engines.source import SourceColumn, SourceTable
 from discreet.tables.engines.sql_engine import SqlEngine
 from discreet.tables.engines.terms import Term
@@ -74,7 +74,7 @@ class SparkDialect(Dialect):
         return False
 
     def total(self, term: Term) -> Term:
-        return t.call("SUM", self.widened(term))  # a sum of 64-bit numbers has 64 bits here
+        return t.call("SUM", self.widen(term))  # a sum of 64-bit numbers has 64 bits here
 
     def over(self, left: Term, right: Term, *, wide: bool = False) -> Term:
         return t.binary(exp.IntDiv, left, right)
@@ -114,7 +114,7 @@ class SparkDialect(Dialect):
         # by its parts, because a difference of moments is made in the time zone of the session, where hours are missing;
         # a day beyond the bounds of every type is moved first, so that nothing leaves 64 bits
         day = t.call("UNIX_DATE", t.cast(term, "DATE"))
-        days = clamped(t.cast(day, t.BIGINT), t.number(-_LAST_DAY), t.number(_LAST_DAY))
+        days = clamp(t.cast(day, t.BIGINT), t.number(-_LAST_DAY), t.number(_LAST_DAY))
         seconds = exp.Extract(this=exp.var("SECOND"), expression=term.copy())
         micros = t.cast(t.call("FLOOR", t.times(seconds, t.number(1_000_000, "INT"))), t.BIGINT)
         parts = [t.times(days, t.number(_DAY)), micros]

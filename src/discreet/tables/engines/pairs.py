@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from discreet.tables.data.expr import Constant, Expr
-from discreet.tables.data.sums import Groups, Once, Relation, Sizes, Sums
+from discreet.tables.data.sums import BoundedSums, GroupScheme, OnceScheme, Relation, UnitSizes
 
 __all__ = ["Pairs"]
 
@@ -36,13 +36,13 @@ class Pairs:
         return self.sum_names[self.features.index(feature)]
 
     @staticmethod
-    def of(asked: Sums) -> Pairs:
+    def of(asked: BoundedSums) -> Pairs:
         """The pairs of a question; features do not matter where every unit counts once."""
-        features = () if isinstance(asked.scheme, Groups | Once) else asked.features
+        features = () if isinstance(asked.scheme, GroupScheme | OnceScheme) else asked.features
         summed = dict.fromkeys(feature for feature in features if not isinstance(feature, Constant))
         return Pairs(asked.rows, asked.keys, tuple(summed))
 
     @staticmethod
-    def sized(asked: Sizes) -> Pairs:
+    def for_sizes(asked: UnitSizes) -> Pairs:
         """The pairs that sizes are made from; groups do not matter where rows are counted."""
         return Pairs(asked.rows, asked.keys if asked.norm == 2 else (), ())

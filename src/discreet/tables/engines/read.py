@@ -23,7 +23,7 @@ from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.source import MOST_DIGITS, SourceColumn
 from discreet.tables.engines.terms import Term
 
-__all__ = ["NUMERAL", "cell", "clamped", "double_beyond", "plain"]
+__all__ = ["NUMERAL", "cell", "clamp", "double_beyond", "plain"]
 
 #: What counts as a number where the source has text.
 NUMERAL = "[+-]?[0-9]{1,18}([.][0-9]{1,18})?"
@@ -48,13 +48,13 @@ def plain(dialect: Dialect, column: SourceColumn) -> Term:
     return dialect.unit_text(value, column) if column.kind == "text" else value
 
 
-def clamped(value: Term, low: Term, high: Term) -> Term:
+def clamp(value: Term, low: Term, high: Term) -> Term:
     """A value that is not NULL, moved between two ends."""
     return t.call("GREATEST", t.call("LEAST", value, high), low)
 
 
 def _between(value: Term, low: int, high: int) -> Term:
-    return clamped(value, t.number(low), t.number(high))
+    return clamp(value, t.number(low), t.number(high))
 
 
 def _where(known: Term, value: Term) -> Term:
@@ -62,7 +62,7 @@ def _where(known: Term, value: Term) -> Term:
 
 
 def _present(column: SourceColumn) -> Term:
-    return t.negated(t.is_null(t.column(column.name)))
+    return t.negate(t.is_null(t.column(column.name)))
 
 
 def _shifted(whole: Term, places: int) -> Term:
@@ -80,7 +80,7 @@ def _integer(_: Dialect, column: SourceColumn, of: Type) -> Term:
 def _boolean(_: Dialect, column: SourceColumn, of: Type) -> Term:
     low, high = (min(max(value << of.places, of.low), of.high) for value in (0, 1))
     value = t.column(column.name)
-    return t.cases([(value, t.number(high)), (t.negated(value.copy()), t.number(low))], t.nothing(t.BIGINT))
+    return t.cases([(value, t.number(high)), (t.negate(value.copy()), t.number(low))], t.nothing(t.BIGINT))
 
 
 def _real(dialect: Dialect, column: SourceColumn, of: Type) -> Term:
@@ -88,12 +88,12 @@ def _real(dialect: Dialect, column: SourceColumn, of: Type) -> Term:
     low, high = Fraction(of.low, 1 << of.places), Fraction(of.high, 1 << of.places)
     below, above = double_beyond(low, -math.inf), double_beyond(high, math.inf)
     value = t.cast(t.column(column.name), t.DOUBLE)
-    kept = clamped(value, t.real(below), t.real(above))
+    kept = clamp(value, t.real(below), t.real(above))
     scaled = t.times(kept, t.real(float(1 << of.places))) if of.places else kept
     cells = t.cast(t.call("FLOOR", scaled), t.BIGINT)
     if Fraction(below) != low or Fraction(above) != high:
         cells = _between(cells, of.low, of.high)
-    return _where(t.both([_present(column), t.negated(dialect.is_nan(value.copy()))]), cells)
+    return _where(t.both([_present(column), t.negate(dialect.is_nan(value.copy()))]), cells)
 
 
 def double_beyond(end: Fraction, outwards: float) -> float:
@@ -106,9 +106,9 @@ def _decimal(dialect: Dialect, column: SourceColumn, of: Type) -> Term:
     low, high = of.low >> of.places, (of.high >> of.places) + 1
     value, known = t.column(column.name), _present(column)
     if dialect.decimal_has_nan:
-        known = t.both([known, t.negated(dialect.is_nan(value.copy()))])
+        known = t.both([known, t.negate(dialect.is_nan(value.copy()))])
     if column.scale is None:
-        kept = clamped(value, t.number(low, dialect.wide), t.number(high, dialect.wide))
+        kept = clamp(value, t.number(low, dialect.wide), t.number(high, dialect.wide))
         scaled = t.times(kept, t.number(1 << of.places, dialect.wide))
         return _where(known, _between(t.cast(t.call("FLOOR", scaled), t.BIGINT), of.low, of.high))
     kept = _in_own_type(value, column, low, high)

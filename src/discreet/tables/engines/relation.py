@@ -12,15 +12,15 @@ from functools import singledispatchmethod
 
 from sqlglot import exp
 
-from discreet.tables.data import sums as plan
 from discreet.tables.data.engine import ROW
 from discreet.tables.data.expr import Read
+from discreet.tables.data.sums import Filtered, Lookup, Paired, Private, Relation
 from discreet.tables.data.types import TRUTH
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.read import cell, plain
 from discreet.tables.engines.source import SourceTable, comparable, known_table, readable
-from discreet.tables.engines.terms import Term, named
+from discreet.tables.engines.terms import Term, name_term
 from discreet.tables.engines.tree import all_tables, reads_of, unit_of
 from discreet.tables.engines.write import ColumnNames, Writer
 
@@ -43,31 +43,31 @@ class Relations:
         return self._names.name(read)
 
     @singledispatchmethod
-    def rows(self, rows: plan.Relation, needed: Mapping[Read, None]) -> exp.Select:
+    def rows(self, rows: Relation, needed: Mapping[Read, None]) -> exp.Select:
         """SELECT the unit, and the cells of what is needed; columns are named by `name_of`."""
         raise AssertionError(f"no engine knows {type(rows).__name__}")
 
     @rows.register
-    def _private(self, rows: plan.Private, needed: Mapping[Read, None]) -> exp.Select:
+    def _private(self, rows: Private, needed: Mapping[Read, None]) -> exp.Select:
         table = known_table(self.tables, rows.table, private=True)
         chosen = self._cells(table, needed)
         if table.unit in {None, ROW}:
             return chosen
         unit = comparable(table)
-        mine = t.negated(t.is_null(t.column(unit.name)))
+        mine = t.negate(t.is_null(t.column(unit.name)))
         if unit.kind == "real" or (unit.kind == "decimal" and self.dialect.decimal_has_nan):
-            mine = t.both([mine, t.negated(self.dialect.is_nan(t.column(unit.name)))])
-        whose = named(plain(self.dialect, unit), UNIT)
+            mine = t.both([mine, t.negate(self.dialect.is_nan(t.column(unit.name)))])
+        whose = name_term(plain(self.dialect, unit), UNIT)
         return chosen.select(whose, copy=False).where(mine, copy=False)
 
     @rows.register
-    def _filtered(self, rows: plan.Filtered, needed: Mapping[Read, None]) -> exp.Select:
+    def _filtered_rows(self, rows: Filtered, needed: Mapping[Read, None]) -> exp.Select:
         inner = self.rows(rows.rows, {**needed, **reads_of([rows.condition])})
         kept = self._columns(rows, needed)
         return select(kept, inner).where(self.writer().write(rows.condition), copy=False)
 
     @rows.register
-    def _lookup(self, rows: plan.Lookup, needed: Mapping[Read, None]) -> exp.Select:
+    def _lookup(self, rows: Lookup, needed: Mapping[Read, None]) -> exp.Select:
         table = known_table(self.tables, rows.table, private=False)
         mine = {read: None for read in needed if read.table != rows.table}
         left = self.rows(rows.rows, {**mine, **reads_of(one for one, _ in rows.on)})
@@ -82,7 +82,7 @@ class Relations:
         )
 
     @rows.register
-    def _paired(self, rows: plan.Paired, needed: Mapping[Read, None]) -> exp.Select:
+    def _paired_rows(self, rows: Paired, needed: Mapping[Read, None]) -> exp.Select:
         here, there = set(all_tables(rows.rows)), set(all_tables(rows.other))
         wanted = {**needed, **reads_of(part for pair in rows.on for part in pair)}
         left = self.rows(rows.rows, {read: None for read in wanted if read.table in here})
@@ -108,7 +108,7 @@ class Relations:
         """The rows of a public table whose key is there once: one that is there twice would make two units of one row."""
         keys = [t.column(self.name_of(read)) for read in on]
         values = [
-            named(t.call("BOOL_AND" if read.of.kind == TRUTH else "MIN", t.column(name)), name)
+            name_term(t.call("BOOL_AND" if read.of.kind == TRUTH else "MIN", t.column(name)), name)
             for read, name in ((read, self.name_of(read)) for read in public if read not in on)
         ]
         once = t.binary(exp.EQ, t.everyone(), t.number(1))
@@ -118,17 +118,16 @@ class Relations:
     def _cells(self, table: SourceTable, reads: Mapping[Read, None]) -> exp.Select:
         found = [read for read in reads if read.table == table.name]
         cells = [
-            named(cell(self.dialect, readable(table, read), read.of), self.name_of(read)) for read in found
+            name_term(cell(self.dialect, readable(table, read), read.of), self.name_of(read))
+            for read in found
         ]
-        return select(cells or [named(t.number(1), "one")], self.places[table.name])
+        return select(cells or [name_term(t.number(1), "one")], self.places[table.name])
 
-    def _columns(
-        self, rows: plan.Relation, needed: Mapping[Read, None], side: str | None = None
-    ) -> list[Term]:
-        columns = [named(t.column(self.name_of(read)), self.name_of(read)) for read in needed]
+    def _columns(self, rows: Relation, needed: Mapping[Read, None], side: str | None = None) -> list[Term]:
+        columns = [name_term(t.column(self.name_of(read)), self.name_of(read)) for read in needed]
         if unit_of(self.tables, rows) != ROW:
-            columns.append(named(t.column(UNIT, side), UNIT))
-        return columns or [named(t.number(1), "one")]
+            columns.append(name_term(t.column(UNIT, side), UNIT))
+        return columns or [name_term(t.number(1), "one")]
 
 
 def select(columns: Iterable[Term], source: exp.Query | exp.Table, name: str = "t") -> exp.Select:

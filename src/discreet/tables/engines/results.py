@@ -9,7 +9,7 @@ from typing import Any
 
 from discreet.errors import RefusedQuestion
 from discreet.tables.data.expr import Expr, Read
-from discreet.tables.data.sums import Answer, Groups, Once, Sums
+from discreet.tables.data.sums import BoundedSums, ExactSums, GroupScheme, OnceScheme
 from discreet.tables.data.types import (
     DATE,
     MOMENT,
@@ -25,10 +25,10 @@ from discreet.tables.data.types import (
 from discreet.tables.engines.source import SourceTable
 
 __all__ = [
-    "answered",
+    "bin_counts",
     "cells_of",
-    "checked_keys",
-    "counted",
+    "check_keys",
+    "exact_sums",
     "value_of",
     "wanted_parts",
     "whole_read",
@@ -50,12 +50,14 @@ _WHOLE = {
 }
 
 
-def width(asked: Sums) -> int:
+def width(asked: BoundedSums) -> int:
     """How many whole numbers a group has."""
-    return 1 if isinstance(asked.scheme, Groups | Once) else len(asked.features) + bool(asked.present)
+    return (
+        1 if isinstance(asked.scheme, GroupScheme | OnceScheme) else len(asked.features) + bool(asked.present)
+    )
 
 
-def answered(asked: Sums, rows: Iterable[Sequence[Any]]) -> Answer:
+def exact_sums(asked: BoundedSums, rows: Iterable[Sequence[Any]]) -> ExactSums:
     """Rows of keys and sums as an answer; a sum over nothing is 0."""
     count, keys = len(asked.keys), asked.keys
     end = count + width(asked)
@@ -84,7 +86,7 @@ def cells_of(value: Any) -> Any:
     return days(value) if isinstance(value, date) else value
 
 
-def wanted_parts(asked: Sums) -> list[tuple[str, Expr, list[Any]]]:
+def wanted_parts(asked: BoundedSums) -> list[tuple[str, Expr, list[Any]]]:
     """The name of each key that is restricted, the key, and the values that are wanted of it; nothing if they are many."""
     if not asked.among or len(asked.among) > _LISTED:
         return []
@@ -95,7 +97,7 @@ def wanted_parts(asked: Sums) -> list[tuple[str, Expr, list[Any]]]:
     ]
 
 
-def checked_keys(keys: Sequence[Expr]) -> None:
+def check_keys(keys: Sequence[Expr]) -> None:
     """Refuse keys that Python's calendar does not have."""
     for key in keys:
         kind = key.type
@@ -109,7 +111,7 @@ def checked_keys(keys: Sequence[Expr]) -> None:
             )
 
 
-def counted(bins: int, rows: Iterable[Sequence[Any]]) -> tuple[int, ...]:
+def bin_counts(bins: int, rows: Iterable[Sequence[Any]]) -> tuple[int, ...]:
     """Rows of a bin and its count as one number for each bin."""
     found = {int(row[0]): int(row[1]) for row in rows}
     return tuple(found.get(place, 0) for place in range(bins))

@@ -16,9 +16,9 @@ from typing import Any, Final
 from sqlglot import exp
 
 from discreet.tables.data.expr import Read
-from discreet.tables.data.sums import Lookup, Relation, Sizes, Sums
+from discreet.tables.data.sums import BoundedSums, Lookup, Relation, UnitSizes
 from discreet.tables.engines import terms as t
-from discreet.tables.engines.base import Base, Found
+from discreet.tables.engines.base import EngineBase, Found
 from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.relation import UNIT, Relations, select
@@ -33,7 +33,7 @@ STORED: Final = "stored"
 _PAIRS = "pairs"
 
 
-class SqlEngine(Base):
+class SqlEngine(EngineBase):
     """Tables somewhere, and a way to put SQL to them."""
 
     def __init__(
@@ -48,11 +48,11 @@ class SqlEngine(Base):
     def _fetch(self, statement: str) -> Sequence[Sequence[Any]]:
         """The rows of an answer."""
 
-    def _sums(self, asked: Sums) -> Callable[[], Found]:
+    def _sums(self, asked: BoundedSums) -> Callable[[], Found]:
         return self._from_pairs(Pairs.of(asked), lambda source: self._statements.answer(asked, source))
 
-    def _sizes(self, asked: Sizes) -> Callable[[], Found]:
-        return self._from_pairs(Pairs.sized(asked), lambda source: self._statements.sizes(asked, source))
+    def _sizes(self, asked: UnitSizes) -> Callable[[], Found]:
+        return self._from_pairs(Pairs.for_sizes(asked), lambda source: self._statements.sizes(asked, source))
 
     @abstractmethod
     def _from_stored(
@@ -75,8 +75,8 @@ class SqlEngine(Base):
         def answer(stored: exp.Table) -> exp.Select:
             known = select([exp.Star()], stored)
             for whose in unit:
-                known = known.where(t.negated(t.is_null(whose.copy())), copy=False)
-            valued = self._statements.valued(pairs, known, [whose.copy() for whose in unit])
+                known = known.where(t.negate(t.is_null(whose.copy())), copy=False)
+            valued = self._statements.pair_values(pairs, known, [whose.copy() for whose in unit])
             inner = self._statements.pairs(pairs, valued)
             return made(exp.table_(_PAIRS)).with_(_PAIRS, as_=inner, copy=False)
 
@@ -92,7 +92,7 @@ class SqlEngine(Base):
     def _copies(self, lookup: Lookup) -> Callable[[], bool]:
         reads = reads_of(other for _, other in lookup.on)
         cells = [t.column(self._relations.name_of(read)) for read in reads]
-        known = t.both(t.negated(t.is_null(cell.copy())) for cell in cells)
+        known = t.both(t.negate(t.is_null(cell.copy())) for cell in cells)
         twice = t.binary(exp.GT, t.everyone(), t.number(1))
         groups = select([t.number(1)], self._relations.cells(lookup.table, reads)).where(known, copy=False)
         groups = groups.group_by(*cells, copy=False).having(twice, copy=False).limit(1, copy=False)

@@ -3,7 +3,7 @@
 
     pairs       u, k0 …, n, v0 …            for each unit and group: its rows, and its exact sum of each feature
     measured    k0 …, n, v0 …, and r, m     pairs with what the weight of their unit is made from: its rows and groups;
-                or w                        under `Norm` and `Mass` the weight itself
+                or w                        under `NormScheme` and `MassScheme` the weight itself
     answer      k0 …, s0 …                  Σ w · v over the units of a group
 
 **Guarantee.** A unit's weight is a function of its own pairs, its pairs of its own rows. Whole numbers only; the one
@@ -17,17 +17,27 @@ from sqlglot import exp
 from discreet.errors import RefusedQuestion
 from discreet.tables.data.engine import ROW
 from discreet.tables.data.expr import Constant
-from discreet.tables.data.sums import Groups, Mass, Norm, Once, Relation, Rows, Scheme, Sizes, Sums
+from discreet.tables.data.sums import (
+    BoundedSums,
+    GroupScheme,
+    MassScheme,
+    NormScheme,
+    OnceScheme,
+    Relation,
+    RowScheme,
+    Scheme,
+    UnitSizes,
+)
 from discreet.tables.data.types import TEXT, WIDEST
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.dialect import Dialect
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.relation import UNIT, Relations, select
 from discreet.tables.engines.results import cells_of, wanted_parts
-from discreet.tables.engines.terms import Term, named
+from discreet.tables.engines.terms import Term, name_term
 from discreet.tables.engines.tree import reads_of, unit_of
 from discreet.tables.engines.widths import HEAVIEST, STEPS, is_narrow_product, is_narrow_sum
-from discreet.tables.engines.write import halved
+from discreet.tables.engines.write import search_tree
 
 __all__ = ["Statements"]
 
@@ -46,16 +56,18 @@ class Statements:
     def rows(self, pairs: Pairs) -> exp.Select:
         """u, k0 …, v0 … for each row; a feature that is NULL is 0."""
         source = self.relations.rows(pairs.rows, reads_of([*pairs.keys, *pairs.features]))
-        return self.valued(pairs, source, [] if self.is_single(pairs.rows) else [t.column(UNIT)])
+        return self.pair_values(pairs, source, [] if self.is_single(pairs.rows) else [t.column(UNIT)])
 
-    def valued(self, pairs: Pairs, source: exp.Select, first: list[Term]) -> exp.Select:
+    def pair_values(self, pairs: Pairs, source: exp.Select, first: list[Term]) -> exp.Select:
         """Keys and features of rows whose columns have been read, after some columns that are there already."""
         write = self.relations.writer().write
         columns = list(first)
-        columns += [named(write(key), name) for key, name in zip(pairs.keys, pairs.key_names, strict=True)]
+        columns += [
+            name_term(write(key), name) for key, name in zip(pairs.keys, pairs.key_names, strict=True)
+        ]
         for feature, name in zip(pairs.features, pairs.sum_names, strict=True):
-            columns.append(named(t.call("COALESCE", write(feature), t.number(0)), name))
-        return select(columns or [named(t.number(1), "one")], source)
+            columns.append(name_term(t.call("COALESCE", write(feature), t.number(0)), name))
+        return select(columns or [name_term(t.number(1), "one")], source)
 
     def pairs(self, pairs: Pairs, rows: exp.Select | None = None) -> exp.Select:
         """u, k0 …, n, v0 … for each unit and group."""
@@ -63,23 +75,23 @@ class Statements:
         keys = [t.column(name) for name in pairs.key_names]
         if self.is_single(pairs.rows):
             sums = [self.as_sum(pairs, place, t.column(name)) for place, name in enumerate(pairs.sum_names)]
-            return select([*keys, named(t.number(1), "n"), *sums], rows)
+            return select([*keys, name_term(t.number(1), "n"), *sums], rows)
         keys = [t.column(UNIT), *keys]
         sums = [self.as_sum(pairs, place, self.total(pairs, place)) for place in range(len(pairs.features))]
-        chosen = select([*(key.copy() for key in keys), named(t.everyone(), "n"), *sums], rows)
+        chosen = select([*(key.copy() for key in keys), name_term(t.everyone(), "n"), *sums], rows)
         return chosen.group_by(*keys, copy=False)
 
     def total(self, pairs: Pairs, place: int) -> Term:
         """The exact sum of a feature, over rows with their features."""
         value, narrow = t.column(pairs.sum_names[place]), is_narrow_sum(pairs.features[place])
-        return t.call("SUM", self.dialect.summand(value) if narrow else self.dialect.widened(value))
+        return t.call("SUM", self.dialect.summand(value) if narrow else self.dialect.widen(value))
 
     def as_sum(self, pairs: Pairs, place: int, value: Term) -> Term:
         """A sum of a feature, in the type and under the name that it has in a table of pairs."""
         kind = t.BIGINT if is_narrow_sum(pairs.features[place]) else self.dialect.wide
-        return named(t.cast(value, kind), pairs.sum_names[place])
+        return name_term(t.cast(value, kind), pairs.sum_names[place])
 
-    def value(self, asked: Sums, place: int, rows: Term) -> Term:
+    def value(self, asked: BoundedSums, place: int, rows: Term) -> Term:
         """A unit's sum of a feature in a group; of a constant it is known from the number of rows there."""
         feature = asked.features[place]
         if not isinstance(feature, Constant):
@@ -89,13 +101,15 @@ class Statements:
 
     # --- weights -----------------------------------------------------------------------------------
 
-    def measured(self, asked: Sums, source: exp.Table, units: exp.Table | None = None) -> exp.Select:
+    def weighted_pairs(
+        self, asked: BoundedSums, source: exp.Table, units: exp.Table | None = None
+    ) -> exp.Select:
         """A table of pairs, each with what the weight of its unit is made from; `units` has that, if it is stored."""
         pairs = Pairs.of(asked)
         names = [*pairs.key_names, "n", *pairs.sum_names]
         if self.is_single(asked.rows):
             return self._lone(asked, source, names)
-        names += ["w"] if isinstance(asked.scheme, Norm | Mass) else ["r", "m"]
+        names += ["w"] if isinstance(asked.scheme, NormScheme | MassScheme) else ["r", "m"]
         table = source.copy()
         table.set("alias", exp.TableAlias(this=exp.to_identifier("a")))
         known = self.units(asked, source) if units is None else select([exp.Star()], units)
@@ -103,37 +117,39 @@ class Statements:
         chosen = select([t.column(name) for name in names], table)
         return chosen.join(known.subquery("b", copy=False), on=mine, join_type="INNER", copy=False)
 
-    def units(self, asked: Sums, source: exp.Table) -> exp.Select:
-        """u, w of `Norm` or `Mass`, or u, r, m: rows and groups of each unit, from a table of pairs."""
-        if isinstance(asked.scheme, Norm | Mass):
-            made = self._norms if isinstance(asked.scheme, Norm) else self._masses
-            weight = named(self._made_weight(asked.scheme), "w")
+    def units(self, asked: BoundedSums, source: exp.Table) -> exp.Select:
+        """u, w of `NormScheme` or `MassScheme`, or u, r, m: rows and groups of each unit, from a table of pairs."""
+        if isinstance(asked.scheme, NormScheme | MassScheme):
+            made = self._norms if isinstance(asked.scheme, NormScheme) else self._masses
+            weight = name_term(self._made_weight(asked.scheme), "w")
             return select([t.column(UNIT), weight], made(asked, source))
-        rows = named(t.cast(t.call("SUM", t.column("n")), t.BIGINT), "r")
-        measured = [t.column(UNIT), rows, named(t.everyone(), "m")]
+        rows = name_term(t.cast(t.call("SUM", t.column("n")), t.BIGINT), "r")
+        measured = [t.column(UNIT), rows, name_term(t.everyone(), "m")]
         return select(measured, source).group_by(t.column(UNIT), copy=False)
 
-    def _lone(self, asked: Sums, source: exp.Table, names: list[str]) -> exp.Select:
+    def _lone(self, asked: BoundedSums, source: exp.Table, names: list[str]) -> exp.Select:
         """The same where every row is a unit: r = m = 1, and T and Q are those of the row."""
         kept = [t.column(name) for name in names]
-        if not isinstance(asked.scheme, Norm | Mass):
-            return select([*kept, named(t.number(1), "r"), named(t.number(1), "m")], source)
-        if isinstance(asked.scheme, Mass):
+        if not isinstance(asked.scheme, NormScheme | MassScheme):
+            return select([*kept, name_term(t.number(1), "r"), name_term(t.number(1), "m")], source)
+        if isinstance(asked.scheme, MassScheme):
             made = [self._mass(asked)]
         else:
             steps = [self._steps(asked, place) for place in range(len(asked.features))]
             squares = [t.times(step.copy(), step.copy()) for step in steps]
-            made = self._measured(asked, steps, squares, t.number(1))
+            made = self._weighted_pairs(asked, steps, squares, t.number(1))
         inner = select([*kept, *made], source)
-        return select([*(part.copy() for part in kept), named(self._made_weight(asked.scheme), "w")], inner)
+        return select(
+            [*(part.copy() for part in kept), name_term(self._made_weight(asked.scheme), "w")], inner
+        )
 
-    def _masses(self, asked: Sums, source: exp.Table) -> exp.Select:
-        """u, mass: T of `Mass` for each unit."""
-        mass = named(t.call("SUM", t.column("mass")), "mass")
+    def _masses(self, asked: BoundedSums, source: exp.Table) -> exp.Select:
+        """u, mass: T of `MassScheme` for each unit."""
+        mass = name_term(t.call("SUM", t.column("mass")), "mass")
         pairs = select([t.column(UNIT), self._mass(asked)], source)
         return select([t.column(UNIT), mass], pairs).group_by(t.column(UNIT), copy=False)
 
-    def _mass(self, asked: Sums) -> Term:
+    def _mass(self, asked: BoundedSums) -> Term:
         """Σ |v| of a pair, each |v| 2^62 at most: with that the unit is not counted anyway."""
         sizes: list[Term] = []
         for place, feature in enumerate(asked.features):
@@ -141,31 +157,31 @@ class Statements:
             if not is_narrow_sum(feature):
                 most = t.number(HEAVIEST, self.dialect.wide)
                 size = t.cases([(t.binary(exp.GT, size, most), most.copy())], size.copy())
-            sizes.append(self.dialect.widened(size))
-        return named(t.add(*sizes or [t.number(0, self.dialect.wide)]), "mass")
+            sizes.append(self.dialect.widen(size))
+        return name_term(t.add(*sizes or [t.number(0, self.dialect.wide)]), "mass")
 
-    def _norms(self, asked: Sums, source: exp.Table) -> exp.Select:
-        """u, length, square: T and Q of `Norm` for each unit."""
+    def _norms(self, asked: BoundedSums, source: exp.Table) -> exp.Select:
+        """u, length, square: T and Q of `NormScheme` for each unit."""
         names = [f"c{place}" for place in range(len(asked.features))]
-        steps = [named(self._steps(asked, place), name) for place, name in enumerate(names)]
+        steps = [name_term(self._steps(asked, place), name) for place, name in enumerate(names)]
         stepped = select([t.column(UNIT), *steps], source)
         lengths = [t.call("SUM", t.column(name)) for name in names]
         squares = [self.dialect.total(t.times(t.column(name), t.column(name))) for name in names]
-        measured = self._measured(asked, lengths, squares, t.everyone())
+        measured = self._weighted_pairs(asked, lengths, squares, t.everyone())
         return select([t.column(UNIT), *measured], stepped).group_by(t.column(UNIT), copy=False)
 
     def weight(self, scheme: Scheme) -> Term:
         """w, from the column r (rows of the unit), m (groups) or w."""
         over = self.dialect.over
-        if isinstance(scheme, Norm | Mass):
+        if isinstance(scheme, NormScheme | MassScheme):
             return t.column("w")
-        if isinstance(scheme, Rows):
+        if isinstance(scheme, RowScheme):
             few = t.binary(exp.LTE, t.column("r"), t.number(scheme.most))
             # r is above zero in every row; where it is not used it may be anything
             return t.cases(
                 [(few, t.number(scheme.fine))], over(t.number(scheme.most * scheme.fine), t.column("r"))
             )
-        assert isinstance(scheme, Groups)
+        assert isinstance(scheme, GroupScheme)
         many = t.binary(exp.GT, t.column("m"), t.number(scheme.most))
         few = t.binary(exp.LTE, t.column("m"), t.number(scheme.full))
         known = [(many, t.number(0)), (few, t.number(scheme.fine))]
@@ -174,10 +190,10 @@ class Statements:
         shared = over(t.number(scheme.full * scheme.fine**2), t.column("m"))
         return t.cases(known, self.dialect.root(shared))
 
-    def _made_weight(self, scheme: Norm | Mass) -> Term:
+    def _made_weight(self, scheme: NormScheme | MassScheme) -> Term:
         """w, from the column mass, or the columns length and square."""
         wide = self.dialect.wide
-        if isinstance(scheme, Mass):
+        if isinstance(scheme, MassScheme):
             light = t.binary(exp.LTE, t.column("mass"), t.number(scheme.most, wide))
             heavy = t.binary(exp.GTE, t.column("mass"), t.number(HEAVIEST, wide))
             mass = t.cast(t.cases([(heavy.copy(), t.number(1, wide))], t.column("mass")), t.BIGINT)
@@ -193,23 +209,25 @@ class Statements:
         shorter = self.dialect.over(t.number(scheme.most * scheme.fine), root)
         return t.cases([(short, t.number(scheme.fine)), (too_long, t.number(0))], shorter)
 
-    def _measured(self, asked: Sums, lengths: list[Term], squares: list[Term], groups: Term) -> list[Term]:
+    def _weighted_pairs(
+        self, asked: BoundedSums, lengths: list[Term], squares: list[Term], groups: Term
+    ) -> list[Term]:
         """T and Q from their parts, with what `present` adds to them."""
-        wide = self.dialect.widened
+        wide = self.dialect.widen
         if asked.present:
-            assert isinstance(asked.scheme, Norm)
+            assert isinstance(asked.scheme, NormScheme)
             step = min(-(-asked.present // asked.scheme.cells[-1]), STEPS)
             lengths = [*lengths, t.times(groups, t.number(step))]
             squares = [*squares, t.times(wide(groups.copy()), t.number(step * step, self.dialect.wide))]
         nothing = [t.number(0)]
         return [
-            named(t.add(*(wide(part) for part in parts or nothing)), name)
+            name_term(t.add(*(wide(part) for part in parts or nothing)), name)
             for parts, name in ((lengths, "length"), (squares, "square"))
         ]
 
-    def _steps(self, asked: Sums, place: int) -> Term:
+    def _steps(self, asked: BoundedSums, place: int) -> Term:
         """⌈|v| / cells⌉, or 2^31 where it is more: then the unit is not counted anyway."""
-        assert isinstance(asked.scheme, Norm)
+        assert isinstance(asked.scheme, NormScheme)
         cells, narrow = asked.scheme.cells[place], is_narrow_sum(asked.features[place])
         kind = t.BIGINT if narrow else self.dialect.wide
         size = t.call("ABS", self.value(asked, place, t.column("n")))
@@ -223,66 +241,66 @@ class Statements:
 
     # --- answers -----------------------------------------------------------------------------------
 
-    def answer(self, asked: Sums, source: exp.Table) -> exp.Select:
+    def answer(self, asked: BoundedSums, source: exp.Table) -> exp.Select:
         """k0 …, s0 …: the weighted sums of a table of pairs."""
-        if isinstance(asked.scheme, Once):
+        if isinstance(asked.scheme, OnceScheme):
             keys = [t.column(name) for name in Pairs.of(asked).key_names]
             return _grouped(
-                _wanted(self.relations, asked, select([*keys, named(t.everyone(), "s0")], source)), keys
+                _wanted(self.relations, asked, select([*keys, name_term(t.everyone(), "s0")], source)), keys
             )
-        return self.summed(asked, self.measured(asked, source), t.column("n"))
+        return self.weighted_sums(asked, self.weighted_pairs(asked, source), t.column("n"))
 
-    def summed(
-        self, asked: Sums, measured: exp.Select | exp.Table, rows: Term, *, lumped: bool = False
+    def weighted_sums(
+        self, asked: BoundedSums, measured: exp.Select | exp.Table, rows: Term, *, several_units: bool = False
     ) -> exp.Select:
         """k0 …, s0 …: the weighted sums of pairs that were measured, each of which stands for some rows.
 
-        `lumped` says that a pair may stand for several units.
+        `several_units` says that a pair may stand for several units.
         """
         keys = [t.column(name) for name in Pairs.of(asked).key_names]
         weight = self.weight(asked.scheme)
-        if isinstance(asked.scheme, Groups):
+        if isinstance(asked.scheme, GroupScheme):
             total = self.dialect.total(weight)
-            chosen = _wanted(self.relations, asked, select([*keys, named(total, "s0")], measured))
+            chosen = _wanted(self.relations, asked, select([*keys, name_term(total, "s0")], measured))
             some = t.binary(exp.GT, total.copy(), t.number(0))
             return _grouped(chosen, keys).having(some, copy=False) if keys else chosen
         sums = []
         for place in range(len(asked.features)):
-            narrow = is_narrow_product(asked, place) and not lumped
+            narrow = is_narrow_product(asked, place) and not several_units
             sums.append(self._product(weight.copy(), self.value(asked, place, rows.copy()), narrow=narrow))
         if asked.present:
-            total = self.dialect.widened(self.dialect.total(weight.copy()))
+            total = self.dialect.widen(self.dialect.total(weight.copy()))
             sums.append(t.times(total, t.number(asked.present, self.dialect.wide)))
-        columns = [*keys, *(named(total, f"s{place}") for place, total in enumerate(sums))]
+        columns = [*keys, *(name_term(total, f"s{place}") for place, total in enumerate(sums))]
         return _grouped(_wanted(self.relations, asked, select(columns, measured)), keys)
 
     def _product(self, weight: Term, value: Term, *, narrow: bool) -> Term:
         """Σ w · v, in 64 bits for each unit where that is enough."""
         if narrow:
             return self.dialect.total(t.times(weight, value))
-        return t.call("SUM", t.times(self.dialect.widened(weight), self.dialect.widened(value)))
+        return t.call("SUM", t.times(self.dialect.widen(weight), self.dialect.widen(value)))
 
     # --- sizes -------------------------------------------------------------------------------------
 
-    def sizes(self, asked: Sizes, source: exp.Table) -> exp.Select:
+    def sizes(self, asked: UnitSizes, source: exp.Table) -> exp.Select:
         """bin, s0: how many units have a size in each bin, from a table of pairs."""
         if asked.norm == 1:
             measured = t.cast(t.call("SUM", t.column("n")), t.BIGINT)
         else:
             measured = t.cast(self.dialect.total(t.times(t.column("n"), t.column("n"))), t.BIGINT)
         if self.is_single(asked.rows):
-            units = select([named(t.number(1), "size")], source)
+            units = select([name_term(t.number(1), "size")], source)
         else:
-            units = select([named(measured, "size")], source).group_by(t.column(UNIT), copy=False)
+            units = select([name_term(measured, "size")], source).group_by(t.column(UNIT), copy=False)
         size: Term = t.column("size")
         if asked.norm == 2:
             root = self.dialect.root(t.column("size"))
             exact = t.binary(exp.EQ, t.times(root.copy(), root.copy()), t.column("size"))
             size = t.cases([(exact, root)], t.add(root.copy(), t.number(1)))
-        sized = select([named(size, "size")], units)
+        sized = select([name_term(size, "size")], units)
         above = [edge + 1 for edge in asked.edges]  # a size is above an edge if it is at least one more
-        binned = select([named(halved(t.column("size"), above, 0, len(above)), "bin")], sized)
-        return select([t.column("bin"), named(t.everyone(), "s0")], binned).group_by(
+        binned = select([name_term(search_tree(t.column("size"), above, 0, len(above)), "bin")], sized)
+        return select([t.column("bin"), name_term(t.everyone(), "s0")], binned).group_by(
             t.column("bin"), copy=False
         )
 
@@ -291,7 +309,7 @@ def _grouped(chosen: exp.Select, keys: list[Term]) -> exp.Select:
     return chosen.group_by(*(key.copy() for key in keys), copy=False) if keys else chosen
 
 
-def _wanted(relations: Relations, asked: Sums, chosen: exp.Select) -> exp.Select:
+def _wanted(relations: Relations, asked: BoundedSums, chosen: exp.Select) -> exp.Select:
     """Pairs of groups that are wanted, and perhaps of others: each key is one of those that they have."""
     for name, key, values in wanted_parts(asked):
         try:

@@ -27,8 +27,8 @@ __all__ = [
     "date",
     "everyone",
     "is_null",
-    "named",
-    "negated",
+    "name_term",
+    "negate",
     "nothing",
     "number",
     "real",
@@ -118,7 +118,7 @@ def both(conditions: Iterable[Term], kind: type[exp.Connector] = exp.And) -> Ter
     return first
 
 
-def negated(term: Term) -> Term:
+def negate(term: Term) -> Term:
     """NOT."""
     return exp.Not(this=_apart(term))
 
@@ -143,7 +143,7 @@ def everyone() -> Term:
     return exp.Count(this=exp.Star())
 
 
-def named(term: Term, name: str) -> Term:
+def name_term(term: Term, name: str) -> Term:
     """A term with the name that it has as a column."""
     return exp.Alias(this=term, alias=exp.to_identifier(name, quoted=True))
 

@@ -11,16 +11,16 @@ from typing import Final
 
 from discreet.errors import RefusedQuestion
 from discreet.tables.data.expr import Expr
-from discreet.tables.data.sums import Groups, Mass, Norm, Rows, Sizes, Sums
+from discreet.tables.data.sums import BoundedSums, GroupScheme, MassScheme, NormScheme, RowScheme, UnitSizes
 from discreet.tables.data.types import WIDEST
 
-__all__ = ["HEAVIEST", "STEPS", "checked", "checked_sizes", "is_narrow_product", "is_narrow_sum"]
+__all__ = ["HEAVIEST", "STEPS", "check_sizes", "check_sums", "is_narrow_product", "is_narrow_sum"]
 
 #: No relation has more rows than this.
 MOST_ROWS: Final = 1 << 40
-#: A unit whose answer has more steps than this is not counted under `Norm`.
+#: A unit whose answer has more steps than this is not counted under `NormScheme`.
 STEPS: Final = 1 << 31
-#: A unit of that much is not counted under `Mass`.
+#: A unit of that much is not counted under `MassScheme`.
 HEAVIEST: Final = 1 << 62
 #: Wide whole numbers hold 38 digits on every engine.
 _WIDE: Final = 10**37
@@ -31,39 +31,39 @@ def is_narrow_sum(feature: Expr) -> bool:
     return feature.type.reach * MOST_ROWS <= WIDEST
 
 
-def is_narrow_product(asked: Sums, place: int) -> bool:
+def is_narrow_product(asked: BoundedSums, place: int) -> bool:
     """Whether weight times sum, for one unit in one group, has 64 bits at most."""
     return is_narrow_sum(asked.features[place]) and _most_of_one(asked, place) <= WIDEST
 
 
-def _most_of_one(asked: Sums, place: int) -> int:
+def _most_of_one(asked: BoundedSums, place: int) -> int:
     """What one unit adds to a coordinate, at most.
 
-    Rows: w · n ≤ most · fine. Norm: w · ⌈|v| / cells⌉ ≤ most · fine, because one coordinate is no longer than all.
-    Mass: w · |v| ≤ most · fine.
+    RowScheme: w · n ≤ most · fine. NormScheme: w · ⌈|v| / cells⌉ ≤ most · fine, because one coordinate is no longer than all.
+    MassScheme: w · |v| ≤ most · fine.
     """
     scheme = asked.scheme
-    if isinstance(scheme, Rows):
+    if isinstance(scheme, RowScheme):
         return scheme.most * scheme.fine * max(asked.features[place].type.reach, 1)
-    if isinstance(scheme, Mass):
+    if isinstance(scheme, MassScheme):
         return scheme.most * scheme.fine
-    assert isinstance(scheme, Norm)
+    assert isinstance(scheme, NormScheme)
     return scheme.most * scheme.fine * scheme.cells[place]
 
 
-def checked(asked: Sums) -> None:
+def check_sums(asked: BoundedSums) -> None:
     """Refuse a plan whose numbers could become too wide, and one that contradicts itself."""
     scheme = asked.scheme
     assert all(feature.type.places == 0 for feature in asked.features), "features are whole numbers"
-    if isinstance(scheme, Groups):
+    if isinstance(scheme, GroupScheme):
         assert scheme.norm in {1, 2}
         assert scheme.norm == 1 or scheme.full * scheme.fine**2 < 1 << 52, "its root is exact in double"
-    if not isinstance(scheme, Rows | Norm | Mass):
+    if not isinstance(scheme, RowScheme | NormScheme | MassScheme):
         return
-    if isinstance(scheme, Mass):
+    if isinstance(scheme, MassScheme):
         assert not asked.present, "it measures features alone"
         assert scheme.most < HEAVIEST, "a coordinate is counted up to 2^62"
-    if isinstance(scheme, Norm):
+    if isinstance(scheme, NormScheme):
         assert len(scheme.cells) == len(asked.features) + bool(asked.present), "cells for every coordinate"
         assert all(0 < cell <= WIDEST for cell in scheme.cells)
         assert scheme.most < STEPS, "a coordinate is counted up to 2^31 steps"
@@ -80,7 +80,7 @@ def checked(asked: Sums) -> None:
         )
 
 
-def checked_sizes(asked: Sizes) -> None:
+def check_sizes(asked: UnitSizes) -> None:
     """The edges of a histogram of sizes are increasing numbers above zero."""
     assert asked.norm in {1, 2}
     assert all(before < after for before, after in zip(asked.edges, asked.edges[1:], strict=False))

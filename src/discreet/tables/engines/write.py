@@ -20,11 +20,11 @@ from discreet.tables.data.types import TEXT, TRUTH, WIDEST, Type
 from discreet.tables.engines import terms as t
 from discreet.tables.engines.calendar import spelled_out
 from discreet.tables.engines.dialect import Dialect
-from discreet.tables.engines.read import clamped
+from discreet.tables.engines.read import clamp
 from discreet.tables.engines.terms import Term
 from discreet.tables.engines.tree import normal
 
-__all__ = ["ColumnNames", "Writer", "halved"]
+__all__ = ["ColumnNames", "Writer", "search_tree"]
 
 _SIGNS: dict[str, type[exp.Binary]] = {
     "+": exp.Add,
@@ -150,7 +150,7 @@ class Writer:
     @write.register
     def _clamp(self, expr: e.Clamp) -> Term:
         of = self.write(expr.of)
-        kept = clamped(of.copy(), t.number(expr.low), t.number(expr.high))
+        kept = clamp(of.copy(), t.number(expr.low), t.number(expr.high))
         return t.cases([(t.is_null(of), t.nothing(t.BIGINT))], kept)
 
     @write.register
@@ -181,7 +181,7 @@ class Writer:
 
     @write.register
     def _not(self, expr: e.Not) -> Term:
-        return t.negated(self.write(expr.of))
+        return t.negate(self.write(expr.of))
 
     @write.register
     def _case(self, expr: e.Case) -> Term:
@@ -202,19 +202,19 @@ class Writer:
             return t.cases([(t.is_null(of), t.nothing(t.BIGINT))], t.number(0))
         steps = {after - before for before, after in pairwise(edges)}
         even = len(steps) == 1 and max(steps) <= WIDEST // 2 and max(map(abs, edges)) <= WIDEST // 2
-        tree = self._even(of, edges, steps.pop()) if even else halved(of, edges, 0, len(edges))
+        tree = self._even(of, edges, steps.pop()) if even else search_tree(of, edges, 0, len(edges))
         return t.cases([(t.is_null(of.copy()), t.nothing(t.BIGINT))], tree)
 
     def _even(self, of: Term, edges: tuple[int, ...], step: int) -> Term:
         """Edges at equal distances: a division. Clamped first, so that what is divided is not negative."""
-        inside = clamped(of, t.number(edges[0] - step), t.number(edges[-1]))
+        inside = clamp(of, t.number(edges[0] - step), t.number(edges[-1]))
         return self.dialect.over(t.binary(exp.Sub, inside, t.number(edges[0] - step)), t.number(step))
 
 
-def halved(of: Term, edges: Sequence[int], first: int, last: int) -> Term:
+def search_tree(of: Term, edges: Sequence[int], first: int, last: int) -> Term:
     """A search tree: how many edges are at or below, known to be between `first` and `last`."""
     if first == last:
         return t.number(first)
     middle = (first + last) // 2
     below = t.binary(exp.LT, of.copy(), t.number(edges[middle]))
-    return t.cases([(below, halved(of, edges, first, middle))], halved(of, edges, middle + 1, last))
+    return t.cases([(below, search_tree(of, edges, first, middle))], search_tree(of, edges, middle + 1, last))

@@ -4,10 +4,10 @@
     compile.py                        a question becomes a mechanism; compile.proof.md says why it is private   ◄ read this first
     spend.py, split.py                what a question may cost, and how that is divided
     contribution.py, groups.py        how much one unit may add; public groups
-    part.py                           what a mechanism is made of
+    stage.py                          what a query plan is made of: stages, and strategies that make them
     totals.py, linear.py, estimate.py, intervals.py   noisy sums, and the numbers and intervals made of them
     distinct.py, ranks.py, brackets.py, modes.py      numbers of units, quantiles, modes
-    selection.py, cut.py              groups with private keys
+    selection.py, truncated_laplace.py   groups with private keys
     cap.py                            at_most="auto"
     accuracy.py, preview.py           from an error to a cost, and back
 

@@ -98,37 +98,39 @@ def least_spend(
     beta = 1 - check.inner_probability(confidence=confidence)
     for one in question.aggregates:
         if one.kind not in {*_FIXED, "mean"}:
-            raise _not_promised(one)
+            raise _unpredictable_error(one)
 
-    def made(spend: Spend, asked: Question = question) -> TableMechanism:
+    def compile_at(spend: Spend, asked: Question = question) -> TableMechanism:
         return compile_question(asked, dataset, spend, cap)
 
     means = any(one.kind == "mean" for one in question.aggregates)
     if not share and not means:
-        return _within(_search(lambda spend: _errors(made(spend), 1 - beta) <= size, delta), most)
+        return _check_allowed(
+            _search(lambda spend: _errors(compile_at(spend), 1 - beta) <= size, delta), most
+        )
     first = _pilot_question(question, share=share)
     paid = pilot or Spend(epsilon=_FIRST, delta=delta)
     allowed = float(_TIMES * _decimal(paid.size)) if most is None else most
     if allowed <= paid.size:
-        raise _first_is_all(paid.size, allowed)
+        raise _pilot_takes_all_error(paid.size, allowed)
 
     def then(answer: Answer) -> Spend:
-        least = _least(made(paid, first), answer, 1 - beta / 3)
+        least = _least_lower_end(compile_at(paid, first), answer, 1 - beta / 3)
         if share:
-            found = _search(lambda spend: _errors(made(spend), 1 - beta * 2 / 3) <= size * least, delta)
+            found = _search(lambda spend: _errors(compile_at(spend), 1 - beta * 2 / 3) <= size * least, delta)
         else:
-            found = _search(lambda spend: _wide(made(spend), least, beta / 3) <= size, delta)
-        return _within(found, allowed, paid.size)
+            found = _search(lambda spend: _worst_error(compile_at(spend), least, beta / 3) <= size, delta)
+        return _check_allowed(found, allowed, paid.size)
 
     return TwoSteps(first, paid, then, allowed)
 
 
-def _within(found: Spend, most: float | None, before: float = 0.0) -> Spend:
+def _check_allowed(found: Spend, most: float | None, before: float = 0.0) -> Spend:
     """A cost, if with what was paid before it is not more than was allowed; compared as decimals, as they are stated."""
     needed = _decimal(found.size) + _decimal(before)
     if most is None or needed <= _decimal(most):
         return found
-    total = f"{_above(needed)!r}"
+    total = f"{_round_up(needed)!r}"
     paid = f", with the first step ε = {total} in all" if before else ""
     again = "; with the same key= the first step is not paid again" if before else ""
     raise RefusedQuestion(
@@ -139,12 +141,12 @@ def _within(found: Spend, most: float | None, before: float = 0.0) -> Spend:
     )
 
 
-def _first_is_all(first: float, most: float) -> RefusedQuestion:
+def _pilot_takes_all_error(first: float, most: float) -> RefusedQuestion:
     return RefusedQuestion(
         "DP707",
         f"the first of two steps costs ε = {first:g}, and at most {most:g} was allowed for both.",
         why="the first step says what the second has to cost, and something has to be left for it.",
-        fix=f"epsilon={_above(_TIMES * _decimal(first))!r}   or a smaller  pilot=",
+        fix=f"epsilon={_round_up(_TIMES * _decimal(first))!r}   or a smaller  pilot=",
     )
 
 
@@ -153,7 +155,7 @@ def _decimal(value: float) -> Decimal:
     return Decimal(repr(value))
 
 
-def _above(value: Decimal) -> float:
+def _round_up(value: Decimal) -> float:
     """Six digits of it, rounded up."""
     return float(Context(prec=6, rounding=ROUND_CEILING).plus(value))
 
@@ -163,7 +165,7 @@ def _errors(mechanism: TableMechanism, confidence: float) -> float:
     return max(off for off in mechanism.error(confidence).values() if off is not None)
 
 
-def _wide(mechanism: TableMechanism, rows: float, beta: float) -> float:
+def _worst_error(mechanism: TableMechanism, rows: float, beta: float) -> float:
     """How far a mean of that many rows is off, at most, save with probability 2β: q(H) / (N − q_N); or a count or sum."""
     worst = 0.0
     for estimate in _estimates(mechanism):
@@ -183,21 +185,21 @@ def _estimates(mechanism: TableMechanism) -> list[ColumnEstimate]:
 def _search(keeps: Callable[[Spend], bool], delta: float | None) -> Spend:
     """The least ε, to four digits and rounded up, at which the error is kept."""
 
-    def kept(epsilon: float) -> bool:
+    def is_kept(epsilon: float) -> bool:
         try:
             return keeps(Spend(epsilon=epsilon, delta=delta))
         except BadParameter:  # so little ε that its noise cannot be drawn
             return False
 
     low, high = _LEAST, _MOST
-    if not kept(high):
-        raise _too_small()
+    if not is_kept(high):
+        raise _unreachable_error()
     while high > 1.00001 * low:
         middle = math.sqrt(low * high)
-        low, high = (low, middle) if kept(middle) else (middle, high)
+        low, high = (low, middle) if is_kept(middle) else (middle, high)
     digit = Decimal(1).scaleb(math.floor(math.log10(high)) - 3)
     digits = math.ceil(Decimal(high) / digit)
-    while not kept(float(digits * digit)):
+    while not is_kept(float(digits * digit)):
         digits += 1
     return Spend(epsilon=float(digits * digit), delta=delta)
 
@@ -208,14 +210,14 @@ def _pilot_question(question: Question, *, share: bool) -> Question:
     if share:
         for one in question.aggregates:
             if one.kind == "mean" or (one.of is not None and one.kind == "sum" and one.of.type.low < 0):
-                raise _not_promised(one)
+                raise _unpredictable_error(one)
         return replace(question, **plain)  # type: ignore[arg-type]
     counts = {one.of: one for one in question.aggregates if one.kind == "mean"}
     asked = tuple(Aggregate("count_of", of, one.name, f"COUNT of {one.text}") for of, one in counts.items())
     return replace(question, aggregates=asked, **plain)  # type: ignore[arg-type]
 
 
-def _least(mechanism: TableMechanism, answer: Answer, confidence: float) -> float:
+def _least_lower_end(mechanism: TableMechanism, answer: Answer, confidence: float) -> float:
     """The least lower end of all intervals, from the numbers alone: the same for an answer that is shown again."""
     halves, selection = mechanism.error(confidence), mechanism.selection
     ends: list[float] = []
@@ -235,7 +237,7 @@ def _least(mechanism: TableMechanism, answer: Answer, confidence: float) -> floa
     )
 
 
-def _not_promised(one: Aggregate) -> RefusedQuestion:
+def _unpredictable_error(one: Aggregate) -> RefusedQuestion:
     return RefusedQuestion(
         "DP706",
         f"the error of {one.text or one.kind} cannot be stated in advance in this form.",
@@ -244,7 +246,7 @@ def _not_promised(one: Aggregate) -> RefusedQuestion:
     )
 
 
-def _too_small() -> BadParameter:
+def _unreachable_error() -> BadParameter:
     return BadParameter(
         "DP102",
         "no reasonable epsilon keeps an error as small as that.",

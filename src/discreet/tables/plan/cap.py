@@ -29,7 +29,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.tables.ask.question import Question
 from discreet.tables.data.dataset import Dataset
 from discreet.tables.data.engine import guarded
-from discreet.tables.data.sums import Private, Relation, Sizes
+from discreet.tables.data.sums import Private, Relation, UnitSizes
 from discreet.tables.plan.groups import kept_rows
 
 __all__ = ["CapMechanism"]
@@ -64,8 +64,7 @@ class CapMechanism(Mechanism):
         who = dataset.unit
         self._moved = 2 if who.relation == "replace" else 1
         self._law = LaplaceDistribution(float_above(self._moved / exactly(self.epsilon)))
-        words = {"relation": who.relation, "unit": who.protects}
-        self._guarantee = privacy.discrete_laplace(self._law.scale, self._moved, **words)
+        self._guarantee = privacy.discrete_laplace(self._law.scale, self._moved, unit=who)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -78,7 +77,7 @@ class CapMechanism(Mechanism):
 
     def draw(self, data: Any) -> int:
         """The cap; `data` is the data set."""
-        sizes = guarded(data.engine.sizes, Sizes(self._rows, (), EDGES))
+        sizes = guarded(data.engine.sizes, UnitSizes(self._rows, (), EDGES))
         noisy = np.array(sizes, np.int64) + self._law.draw(len(EDGES) + 1)
         return self._best(np.where(noisy >= self.floor, noisy, 0).tolist())
 

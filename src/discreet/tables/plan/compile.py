@@ -30,7 +30,7 @@ from discreet.tables.answer.arrange import arrange
 from discreet.tables.ask.question import Aggregate, Question
 from discreet.tables.data.dataset import Dataset
 from discreet.tables.data.expr import IsNull
-from discreet.tables.data.sums import GroupKey, Once, Sums
+from discreet.tables.data.sums import BoundedSums, GroupKey, OnceScheme
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT
 from discreet.tables.plan.contribution import Contribution
 from discreet.tables.plan.distinct import DistinctStrategy
@@ -162,11 +162,11 @@ def compile_question(
     return mechanism
 
 
-def _schema_request(mechanism: TableMechanism) -> Sums:
+def _schema_request(mechanism: TableMechanism) -> BoundedSums:
     """All that a question reads, as keys: an engine refuses what its schema cannot give."""
     of = (one.of for one in mechanism.question.aggregates)
     read = dict.fromkeys(IsNull(expr) for expr in of if expr is not None)
-    return Sums(mechanism.scope.rows, (*mechanism.scope.keys, *read), (), Once())
+    return BoundedSums(mechanism.scope.rows, (*mechanism.scope.keys, *read), (), OnceScheme())
 
 
 def pure_strategies(question: Question, scope: QueryScope) -> list[Strategy]:

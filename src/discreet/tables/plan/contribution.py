@@ -21,9 +21,9 @@ __all__ = ["Contribution", "MassFit", "NormFit", "fit_mass", "fit_norm"]
 
 #: √2, rounded up.
 ROOT_TWO = Fraction(math.isqrt(2 << 200) + 1, 1 << 100)
-_STEPS_PER_ROW = 256  # c of plan.Norm for a full row: rounding up then costs well below one percent
+_STEPS_PER_ROW = 256  # c of NormScheme for a full row: rounding up then costs well below one percent
 _EVEN = 16  # values of several columns are multiplied to about so many times the widest of them
-_MOST_STEPS = 2**29  # plan.Norm drops units with 2^31 steps: one with `rows` rows stays far below
+_MOST_STEPS = 2**29  # NormScheme drops units with 2^31 steps: one with `rows` rows stays far below
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,6 @@ class Contribution:
         """Whether a neighbour has another unit in the place of one, and not one more or less."""
         return self.unit.relation == "replace"
 
-    @property
-    def words(self) -> dict[str, str]:
-        """Unit and relation, as guarantees take them."""
-        return {"relation": self.unit.relation, "unit": self.unit.protects}
-
     def replacement_factor_l1(self) -> int:
         """By how much a replaced unit moves sums further, in l1, than one that is added or removed."""
         return 2 if self.replaces else 1
@@ -82,7 +77,7 @@ class Contribution:
 
 @dataclass(frozen=True)
 class NormFit:
-    """Numbers of plan.Norm: how features are multiplied, measured, and how long a unit's answer may be."""
+    """Numbers of NormScheme: how features are multiplied, measured, and how long a unit's answer may be."""
 
     times: tuple[int, ...]
     cells: tuple[int, ...]
@@ -132,7 +127,7 @@ def _length(per_row: Sequence[Fraction], rows: int, groups: int) -> int:
 
 @dataclass(frozen=True)
 class MassFit:
-    """Numbers of plan.Mass: how features are multiplied, and how much of them one unit may add in all."""
+    """Numbers of MassScheme: how features are multiplied, and how much of them one unit may add in all."""
 
     times: tuple[int, ...]
     most: int

@@ -18,7 +18,7 @@ from discreet.exact import exactly, float_above, float_below, widest
 from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistribution, NoiseDistribution
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.ask.question import Aggregate
-from discreet.tables.data.sums import Groups, Once, Sums
+from discreet.tables.data.sums import BoundedSums, GroupScheme, OnceScheme
 from discreet.tables.plan.estimate import ColumnEstimate
 from discreet.tables.plan.intervals import NoiseVector
 from discreet.tables.plan.linear import ColumnMoments
@@ -42,29 +42,33 @@ class DistinctStrategy:
         return 1.0
 
     def pure_stage(self, epsilon: Fraction) -> Totals:
-        who, scope = self.scope.contribution, self.scope
+        contribution, scope = self.scope.contribution, self.scope
         share = exactly(float_below(epsilon))
         if not scope.keys:
             law = LaplaceDistribution(float_above(1 / share))
-            guarantee = privacy.discrete_laplace(law.scale, 1, **who.words)
-            return Totals(Sums(scope.rows, (), (), Once()), (law,), guarantee, self._read(law, 1))
-        fine = 1 if who.one_row_per_unit else _FINE
-        moved = who.replacement_factor_l1() * fine * who.groups
+            guarantee = privacy.discrete_laplace(law.scale, 1, unit=contribution.unit)
+            return Totals(
+                BoundedSums(scope.rows, (), (), OnceScheme()), (law,), guarantee, self._estimates(law, 1)
+            )
+        fine = 1 if contribution.one_row_per_unit else _FINE
+        moved = contribution.replacement_factor_l1() * fine * contribution.groups
         law = LaplaceDistribution(float_above(moved / share))
-        guarantee = privacy.discrete_laplace(law.scale, moved, **who.words)
-        scheme = Groups(fine * who.groups, fine, norm=1, full=who.groups)
-        return Totals(Sums(scope.rows, scope.keys, (), scheme), (law,), guarantee, self._read(law, fine))
+        guarantee = privacy.discrete_laplace(law.scale, moved, unit=contribution.unit)
+        scheme = GroupScheme(fine * contribution.groups, fine, norm=1, full=contribution.groups)
+        return Totals(
+            BoundedSums(scope.rows, scope.keys, (), scheme), (law,), guarantee, self._estimates(law, fine)
+        )
 
     def gaussian_stage(self, noise: float) -> Totals:
         assert not self.scope.keys, "in groups, units are counted with the totals"
         law = GaussianDistribution(float_above(widest(noise)))
-        sums = Sums(self.scope.rows, (), (), Once())
-        return Totals(sums, (law,), self.gaussian_guarantee(noise), self._read(law, 1))
+        sums = BoundedSums(self.scope.rows, (), (), OnceScheme())
+        return Totals(sums, (law,), self.gaussian_guarantee(noise), self._estimates(law, 1))
 
     def gaussian_guarantee(self, noise: float) -> Guarantee:
-        return privacy.gaussian(noise, **self.scope.contribution.words)
+        return privacy.gaussian(noise, unit=self.scope.contribution.unit)
 
-    def _read(self, law: NoiseDistribution, fine: int) -> dict[str, ColumnEstimate]:
+    def _estimates(self, law: NoiseDistribution, fine: int) -> dict[str, ColumnEstimate]:
         moments = ColumnMoments(count={0: Fraction(1, fine)})
         whole = self.scope.contribution.one_row_per_unit or not self.scope.keys
         return {

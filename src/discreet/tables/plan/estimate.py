@@ -46,11 +46,11 @@ class ColumnEstimate:
 
         def interval(confidence: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
             low, high = self.ends(sums, 1 - confidence)
-            return self._shown(np.minimum(low, values)), self._shown(np.maximum(high, values))
+            return self._as_values(np.minimum(low, values)), self._as_values(np.maximum(high, values))
 
         low, high = interval(CONFIDENCE)
         return Noisy(
-            values=self._shown(values),
+            values=self._as_values(values),
             lo=low,
             hi=high,
             text=self.asked.text,
@@ -200,7 +200,7 @@ class ColumnEstimate:
             return 0.0 if self.asked.of.type.low >= 0 else -math.inf
         return 0.0 if self.asked.kind != "mean" else -math.inf
 
-    def _shown(self, numbers: Floats) -> tuple[Any, ...]:
+    def _as_values(self, numbers: Floats) -> tuple[Any, ...]:
         return tuple(round(x) for x in numbers.tolist()) if self._whole else tuple(numbers.tolist())
 
 

@@ -117,7 +117,7 @@ def requested_columns(aggregates: Sequence[Aggregate]) -> list[ColumnRequest]:
     asked: dict[Expr | None, set[str]] = {}
     for one in aggregates:
         if one.kind in LINEAR:
-            _check(one)
+            _check_summable(one)
             asked.setdefault(one.of, set()).add(one.kind)
     sure = [of for of, kinds in asked.items() if of is not None and not of.type.null and kinds - {"count_of"}]
     if None in asked and sure:
@@ -140,7 +140,7 @@ def laplace_layout(columns: Sequence[ColumnRequest], bits: int) -> FeatureLayout
             _add_three(layout, column, bits)
         else:
             _add_two(layout, column, bits)
-    return _counted(layout, columns)
+    return _with_row_count(layout, columns)
 
 
 def gaussian_layout(columns: Sequence[ColumnRequest], bits: int, *, units: bool = False) -> FeatureLayout:
@@ -158,7 +158,7 @@ def gaussian_layout(columns: Sequence[ColumnRequest], bits: int, *, units: bool 
     total = sum(layout.shares) + units
     layout.present = units / total
     layout.shares = [share / total for share in layout.shares]
-    return _counted(layout, columns)
+    return _with_row_count(layout, columns)
 
 
 def _add_family(
@@ -249,7 +249,7 @@ def _add_centred(
     )
 
 
-def _counted(layout: FeatureLayout, columns: Sequence[ColumnRequest]) -> FeatureLayout:
+def _with_row_count(layout: FeatureLayout, columns: Sequence[ColumnRequest]) -> FeatureLayout:
     """COUNT(*) is read off the rows themselves, or off a column that is never NULL."""
     for column in columns:
         if "count" in column.kinds:
@@ -299,7 +299,7 @@ def _minus(left: Expr, right: Expr) -> Expr:
     return Arithmetic("-", left, right)
 
 
-def _check(one: Aggregate) -> None:
+def _check_summable(one: Aggregate) -> None:
     if one.kind in {"sum", "mean", *_SQUARED} and (one.of is None or one.of.type.kind != NUMBER):
         raise RefusedQuestion(
             "DP706",

@@ -24,7 +24,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.tables.answer.answer import CONFIDENCE, Noisy
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.data.engine import Engine, guarded
-from discreet.tables.data.sums import Filtered, GroupKey, Once, Rows, Sums
+from discreet.tables.data.sums import BoundedSums, Filtered, GroupKey, OnceScheme, RowScheme
 from discreet.tables.plan.groups import is_one_of
 from discreet.tables.plan.linear import whole
 from discreet.tables.plan.stage import ColumnDescription, QueryScope
@@ -71,7 +71,7 @@ class Modes:
 
     @property
     def guarantee(self) -> Guarantee:
-        return privacy.exponential(self.epsilon, **self.strategy.scope.contribution.words)
+        return privacy.exponential(self.epsilon, unit=self.strategy.scope.contribution.unit)
 
     @property
     def candidates(self) -> tuple[Any, ...]:
@@ -86,14 +86,16 @@ class Modes:
         return scope.contribution.replacement_factor_l1() * moved / exactly(self.epsilon)
 
     @property
-    def sums(self) -> Sums:
+    def sums(self) -> BoundedSums:
         """The counts of all candidates, in each group: of units, or of weighted rows."""
         scope, of = self.strategy.scope, self.strategy.asked.of
         assert of is not None
         rows = Filtered(scope.rows, is_one_of(of, self.candidates))
         if not scope.keys:
-            return Sums(rows, (of,), (), Once())
-        return Sums(rows, (*scope.keys, of), (whole(1),), Rows(scope.contribution.rows, scope.fine))
+            return BoundedSums(rows, (of,), (), OnceScheme())
+        return BoundedSums(
+            rows, (*scope.keys, of), (whole(1),), RowScheme(scope.contribution.rows, scope.fine)
+        )
 
     def draw(self, engine: Engine, groups: Sequence[GroupKey]) -> dict[str, Noisy]:
         """The column of these groups."""

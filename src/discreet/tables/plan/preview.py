@@ -18,7 +18,7 @@ from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.show import least_epsilon, point, short
 from discreet.tables.ask.question import Aggregate, Question
-from discreet.tables.data.sums import Mass, Norm
+from discreet.tables.data.sums import MassScheme, NormScheme
 from discreet.tables.plan.spend import Spend
 from discreet.tables.plan.totals import Totals
 
@@ -159,7 +159,7 @@ def _apart(mechanism: TableMechanism) -> list[Aggregate]:
     """Sums that are bounded by what is summed, and not by rows."""
     parts = [part for part in mechanism.stages if isinstance(part, Totals)]
     alone = [part for part in parts if all(one.asked.kind == "sum" for one in part.estimates.values())]
-    bounded = [part for part in alone if isinstance(part.sums.scheme, Norm | Mass)]
+    bounded = [part for part in alone if isinstance(part.sums.scheme, NormScheme | MassScheme)]
     return [one.asked for part in bounded for one in part.estimates.values()]
 
 

@@ -36,7 +36,7 @@ from discreet.tables.answer.answer import Noisy
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.data.engine import Engine, guarded
 from discreet.tables.data.expr import Arithmetic, Constant, Expr, IsNull, Not, Quotient
-from discreet.tables.data.sums import Filtered, GroupKey, Rows, Sums
+from discreet.tables.data.sums import BoundedSums, Filtered, GroupKey, RowScheme
 from discreet.tables.data.types import NUMBER, Type, python_value
 from discreet.tables.plan.brackets import BinWeights, QuantileIntervals
 from discreet.tables.plan.linear import whole
@@ -76,13 +76,15 @@ class ValueBins:
 
     def value(self, place: int) -> Any:
         """The middle of a bin."""
-        return self._read(place * self.width + (self.width - 1) // 2)
+        return self._cell_value(place * self.width + (self.width - 1) // 2)
 
     def ends(self, low: int, high: int) -> tuple[Any, Any]:
         """What the bins from one to another hold; a number that is no whole one was rounded down to its cell."""
-        return self._read(low * self.width), self._read((high + 1) * self.width - (not self.kind.places))
+        return self._cell_value(low * self.width), self._cell_value(
+            (high + 1) * self.width - (not self.kind.places)
+        )
 
-    def _read(self, cells: int) -> Any:
+    def _cell_value(self, cells: int) -> Any:
         return python_value(min(self.kind.low + cells, self.kind.high), self.kind)
 
 
@@ -120,25 +122,25 @@ class RankStrategy:
         return float(self.choices)
 
     def pure_stage(self, epsilon: Fraction) -> Ranks:
-        return self._ready(float_below(epsilon / self.choices))
+        return self._stage(float_below(epsilon / self.choices))
 
     def gaussian_stage(self, noise: float) -> Ranks:
-        return self._ready(self._epsilon(noise))
+        return self._stage(self._epsilon(noise))
 
     def gaussian_guarantee(self, noise: float) -> Guarantee:
         return compose(
-            [(privacy.exponential(self._epsilon(noise), **self.scope.contribution.words), self.choices)]
+            [(privacy.exponential(self._epsilon(noise), unit=self.scope.contribution.unit), self.choices)]
         )
 
     def _epsilon(self, noise: float) -> float:
         """Of each choice, from Σ ε²/8 = 1 / 2 noise² (Cesar, Rogers 2021)."""
         return 2 / (noise * math.sqrt(self.choices))
 
-    def _ready(self, epsilon: float) -> Ranks:
+    def _stage(self, epsilon: float) -> Ranks:
         bins, scope = ValueBins.of(self.of.type), self.scope
         rows = Filtered(scope.rows, Not(IsNull(self.of))) if self.of.type.null else scope.rows
-        scheme = Rows(scope.contribution.rows, scope.fine)
-        sums = Sums(rows, (*scope.keys, bins.place(self.of)), (whole(1),), scheme)
+        scheme = RowScheme(scope.contribution.rows, scope.fine)
+        sums = BoundedSums(rows, (*scope.keys, bins.place(self.of)), (whole(1),), scheme)
         return Ranks(self, bins, sums, epsilon)
 
 
@@ -148,12 +150,12 @@ class Ranks:
 
     strategy: RankStrategy
     bins: ValueBins
-    sums: Sums
+    sums: BoundedSums
     epsilon: float
 
     @property
     def guarantee(self) -> Guarantee:
-        one = privacy.exponential(self.epsilon, **self.strategy.scope.contribution.words)
+        one = privacy.exponential(self.epsilon, unit=self.strategy.scope.contribution.unit)
         return compose([(one, self.strategy.choices)])
 
     def draw(self, engine: Engine, groups: Sequence[GroupKey]) -> dict[str, Noisy]:
@@ -164,7 +166,7 @@ class Ranks:
             held = found.get(tuple(group))
             if held is not None and place is not None and weight:
                 held.append((place, weight))
-        drawn = [self._one(sorted(found[group])) for group in groups]
+        drawn = [self._choose_bins(sorted(found[group])) for group in groups]
         return {one.name: self._column(one, drawn) for one in self.strategy.asked}
 
     def errors(self, confidence: float = CONFIDENCE) -> dict[str, float | None]:
@@ -214,7 +216,7 @@ class Ranks:
             apart = 2 * (1 if share is None else share.denominator) if single else 2 * apart
         return who.rows * fine * apart / exactly(self.epsilon)
 
-    def _one(self, held: list[tuple[int, int]]) -> dict[Any, ChosenBins]:
+    def _choose_bins(self, held: list[tuple[int, int]]) -> dict[Any, ChosenBins]:
         """What is chosen for one group, by share or by the word min or max: a bin, and those where its interval ends."""
         last = self.bins.count - 1
         found: dict[Any, ChosenBins] = {}
@@ -225,13 +227,13 @@ class Ranks:
         if not shares:
             return found
         counts = BinWeights(*_columns(held), self._fine)
-        drawn = self._drawn(counts)
+        drawn = self._draw_bins(counts)
         ends = QuantileIntervals(drawn, shares, last, self._widest_scale(self._fine), 1 - CONFIDENCE).draw(
             counts
         )
         return found | {share: (place, *both) for share, place, both in zip(shares, drawn, ends, strict=True)}
 
-    def _drawn(self, counts: BinWeights) -> tuple[int, ...]:
+    def _draw_bins(self, counts: BinWeights) -> tuple[int, ...]:
         """The bins of all quantiles, in order."""
         shares, places, total = self.strategy.shares, counts.places, counts.sums[-1]
         if len(shares) > 2:

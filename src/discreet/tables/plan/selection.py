@@ -36,7 +36,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.tables.answer.answer import Noisy
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.data.engine import Engine, Integers, selected_groups
-from discreet.tables.data.sums import GroupKey, Groups, Sums, sorted_groups
+from discreet.tables.data.sums import BoundedSums, GroupKey, GroupScheme, sorted_groups
 from discreet.tables.plan.contribution import ROOT_TWO
 from discreet.tables.plan.estimate import ColumnEstimate
 from discreet.tables.plan.intervals import NoiseVector
@@ -64,7 +64,7 @@ class SelectedGroups:
 class KeySelection:
     """A threshold on noisy weights of groups; `estimates` are the columns that are read off the same noisy weights."""
 
-    sums: Sums
+    sums: BoundedSums
     law: NoiseDistribution
     threshold: int  # in cells; reached by those at it
     guarantee: Guarantee
@@ -162,9 +162,9 @@ class KeySelection:
         )
 
     @property
-    def scheme(self) -> Groups:
+    def scheme(self) -> GroupScheme:
         """How much a unit gives to each of its groups."""
-        assert isinstance(self.sums.scheme, Groups)
+        assert isinstance(self.sums.scheme, GroupScheme)
         return self.sums.scheme
 
 
@@ -179,10 +179,10 @@ def gaussian_selection(
     scope: QueryScope, noise: float, delta: float, counted: Sequence[Aggregate] = ()
 ) -> KeySelection:
     """Groups named with Gaussian noise of `noise` sensitivities, and a leak of δ; `counted` come with them."""
-    who, scheme = scope.contribution, _scheme(scope, 2)
-    stretch = ROOT_TWO if who.replaces else Fraction(1)
+    contribution, scheme = scope.contribution, _scheme(scope, 2)
+    stretch = ROOT_TWO if contribution.replaces else Fraction(1)
     law = GaussianDistribution(float_above(widest(noise) * stretch * scheme.fine))
-    guarantee = privacy.leaky(delta, **who.words) + privacy.gaussian(noise, **who.words)
+    guarantee = privacy.leaky(delta, unit=contribution.unit) + privacy.gaussian(noise, unit=contribution.unit)
     chosen = _Chosen(scheme, law, threshold_for(scheme, law, delta), guarantee)
     return chosen.of(scope, counted)
 
@@ -191,27 +191,29 @@ def laplace_selection(
     scope: QueryScope, epsilon: Fraction, delta: float, counted: Sequence[Aggregate] = ()
 ) -> KeySelection:
     """Groups named with Laplace noise that costs ε, and a leak of δ; `counted` come with them."""
-    who, scheme = scope.contribution, _scheme(scope, 1)
-    moved = who.replacement_factor_l1() * scheme.fine
+    contribution, scheme = scope.contribution, _scheme(scope, 1)
+    moved = contribution.replacement_factor_l1() * scheme.fine
     law = LaplaceDistribution(float_above(moved / exactly(float_below(epsilon))))
-    guarantee = privacy.leaky(delta, **who.words) + privacy.discrete_laplace(law.scale, moved, **who.words)
+    guarantee = privacy.leaky(delta, unit=contribution.unit) + privacy.discrete_laplace(
+        law.scale, moved, unit=contribution.unit
+    )
     if scheme.most > 1:
         return _Chosen(scheme, law, threshold_for(scheme, law, delta), guarantee).of(scope, counted)
     # whoever is replaced moves two numbers, and each of them may be where only one of the two laws is
-    most = truncation_for(law.scale, _chance_in_each_group(delta, who.replacement_factor_l1()))
+    most = truncation_for(law.scale, _chance_in_each_group(delta, contribution.replacement_factor_l1()))
     return _Chosen(scheme, TruncatedLaplaceDistribution(law.scale, most), most + 1, guarantee).of(
         scope, counted
     )
 
 
-def weight_in_each_group(scheme: Groups, groups: int) -> int:
+def weight_in_each_group(scheme: GroupScheme, groups: int) -> int:
     """The weight that a unit in so many groups gives to each."""
     if groups > scheme.most:
         return 0
     return scheme.fine // groups if scheme.norm == 1 else math.isqrt(scheme.fine**2 // groups)
 
 
-def threshold_for(scheme: Groups, law: NoiseDistribution, delta: float) -> int:
+def threshold_for(scheme: GroupScheme, law: NoiseDistribution, delta: float) -> int:
     """The least number with 1 - (1 - P(noise >= it - w_m))^m <= δ for a unit in m groups, for every m; or a greater one."""
     return max(
         weight_in_each_group(scheme, few) + law.tail_bound(2 * _chance_in_each_group(delta, many)) + 1
@@ -234,29 +236,32 @@ def _chance_in_each_group(delta: float, groups: int) -> float:
 
 
 def _max_groups(scope: QueryScope) -> int:
-    who = scope.contribution
-    if who.one_row_per_unit:
+    contribution = scope.contribution
+    if contribution.one_row_per_unit:
         return 1
-    return who.stated_groups or max(who.rows, _USUAL)
+    return contribution.stated_groups or max(contribution.rows, _USUAL)
 
 
-def _scheme(scope: QueryScope, norm: int) -> Groups:
+def _scheme(scope: QueryScope, norm: int) -> GroupScheme:
     """A weight is a share of `fine`; one that can only be all or nothing is 1 or 0."""
     most = _max_groups(scope)
-    return Groups(min(most, _FINE) if norm == 1 else most, _FINE if most > 1 else 1, norm)
+    return GroupScheme(min(most, _FINE) if norm == 1 else most, _FINE if most > 1 else 1, norm)
 
 
 @dataclass(frozen=True)
 class _Chosen:
     """The numbers of a selection."""
 
-    scheme: Groups
+    scheme: GroupScheme
     law: NoiseDistribution
     threshold: int
     guarantee: Guarantee
 
     def of(self, scope: QueryScope, counted: Sequence[Aggregate]) -> KeySelection:
-        sums, moments = Sums(scope.rows, scope.keys, (), self.scheme), ColumnMoments(count={0: Fraction(1)})
+        sums, moments = (
+            BoundedSums(scope.rows, scope.keys, (), self.scheme),
+            ColumnMoments(count={0: Fraction(1)}),
+        )
         estimates = {
             one.name: ColumnEstimate(one, moments, NoiseVector((self.law,)), whole=True) for one in counted
         }

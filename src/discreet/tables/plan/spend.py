@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a question may cost: a pure ε, an (ε, δ), or a ρ.
 
-    Spend(epsilon=0.2)                  # Laplace noise: the promise is ε-differential privacy
+    Spend(epsilon=0.2)                  # Laplace noise: ε-differential privacy
     Spend(epsilon=0.2, delta=1e-6)      # Gaussian noise, or Laplace noise where that leaves less error
     Spend(rho=0.01)                     # Gaussian noise, zero-concentrated
-    Spend(rho=0.01, delta=1e-6)         # the same, and δ for finding keys that nobody has stated
+    Spend(rho=0.01, delta=1e-6)         # the same, and δ to find private keys
 
 A spend is public: it says how much may be revealed, and nothing of what.
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
@@ -27,7 +26,7 @@ __all__ = ["Spend"]
 class Spend:
     """The most that one answer may cost.
 
-    **Guarantee.** A mechanism that is made for a spend has a promise that implies it, never only nearly; a pure ε is
+    **Guarantee.** A mechanism that is made for a spend has a guarantee that implies it, never only nearly; a pure ε is
     kept as the decimal that it prints as, so that ten questions at 0.1 fit a limit of 1.0.
 
     >>> Spend(epsilon=0.5).target()
@@ -66,14 +65,13 @@ class Spend:
         return self.epsilon if self.epsilon is not None else math.sqrt(2 * (self.rho or 0.0))
 
     def target(self, unit: Unit | None = None) -> Guarantee:
-        """The guarantee that every promise made for this spend implies."""
+        """What the guarantee of every mechanism made for this spend implies."""
         who = unit or Unit()
-        words: dict[str, Any] = {"relation": who.relation, "unit": who.protects}
         if self.rho is not None:
             if self.delta is None:
-                return privacy.concentrated(self.rho, **words)
-            return privacy.approximate_concentrated(self.delta, self.rho, **words)
+                return privacy.concentrated(self.rho, unit=who)
+            return privacy.approximate_concentrated(self.delta, self.rho, unit=who)
         assert self.epsilon is not None
         if self.delta is None:
-            return privacy.pure(self.epsilon, **words)
-        return privacy.approximate(self.epsilon, self.delta, **words)
+            return privacy.pure(self.epsilon, unit=who)
+        return privacy.approximate(self.epsilon, self.delta, unit=who)

@@ -195,7 +195,7 @@ def _gaussian_plan_with_selection(
     strategies: Sequence[Strategy], scope: QueryScope, spend: Spend
 ) -> QueryPlan:
     assert spend.delta is not None
-    contribution, words = scope.contribution, scope.contribution.words
+    contribution = scope.contribution
     leak = spend.delta * (_LEAK if spend.epsilon is not None else _ALL)
     paid, free_counts = _without_free_counts(strategies, scope)
     tail = GaussianDistribution(1.0).guess(2 * min(leak, 0.1))
@@ -206,8 +206,10 @@ def _gaussian_plan_with_selection(
 
     def guarantee_at(noise: float) -> Guarantee:
         guarantees = _gaussian_guarantees(paid, shares, noise)
-        alone = privacy.gaussian(noise * math.sqrt(total / selection_weight), **words)
-        return compose([(one, 1) for one in (*guarantees, privacy.leaky(leak, **words), alone)])
+        alone = privacy.gaussian(noise * math.sqrt(total / selection_weight), unit=contribution.unit)
+        return compose(
+            [(one, 1) for one in (*guarantees, privacy.leaky(leak, unit=contribution.unit), alone)]
+        )
 
     noise = calibrate(guarantee_at, to=spend.target(contribution.unit), tolerance=_TOLERANCE)
     selection_noise = noise * math.sqrt(total / selection_weight)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Noisy sums: the features of a layout, bounded unit by unit in the engine, and noise on what comes back.
 
-    Laplace     every row of a unit weighs the same, its rows count `at_most` in all:  plan.Rows, l1
-                or, for sums alone, what a unit adds is cut to what so many rows can:  plan.Mass, l1
-    Gaussian    the whole answer of a unit is scaled to a length:                      plan.Norm, l2
+    Laplace     every row of a unit weighs the same, its rows count `at_most` in all:  RowScheme, l1
+                or, for sums alone, what a unit adds is cut to what so many rows can:  MassScheme, l1
+    Gaussian    the whole answer of a unit is scaled to a length:                      NormScheme, l2
 
-Sums are a part of their own. A mean needs the same weights for its sum and its count, and those go by rows; a sum that
+Sums are a stage of their own. A mean needs the same weights for its sum and its count, and those go by rows; a sum that
 goes by what is summed is cut only where a unit adds more than `at_most` rows at the bound, which few do.
 
 **Guarantee.** `guarantee` bounds what the noisy sums of all groups reveal together: a sum of discrete Laplace guarantees,
@@ -30,7 +30,7 @@ from discreet.tables.answer.answer import Noisy
 from discreet.tables.ask.question import Aggregate
 from discreet.tables.data.engine import Engine, guarded
 from discreet.tables.data.expr import Arithmetic, Constant, Expr
-from discreet.tables.data.sums import Answer, GroupKey, Mass, Norm, Rows, Sums
+from discreet.tables.data.sums import BoundedSums, ExactSums, GroupKey, MassScheme, NormScheme, RowScheme
 from discreet.tables.plan.contribution import Contribution, MassFit, NormFit, fit_mass, fit_norm
 from discreet.tables.plan.estimate import ColumnEstimate
 from discreet.tables.plan.intervals import LinearForm, NoiseVector
@@ -82,12 +82,12 @@ class TotalsStrategy:
         """Whether Laplace noise goes with a limit on what is summed, and is no more for that.
 
         A total of replaced units moves by the length of the interval in which it lies, which for numbers of both signs
-        and for several sums is less if rows are weighed.
+        and for several sums is less if rows are weighted.
         """
-        who = self.scope.contribution
-        if who.one_row_per_unit or any(one.kind != "sum" for one in self.aggregates):
+        contribution = self.scope.contribution
+        if contribution.one_row_per_unit or any(one.kind != "sum" for one in self.aggregates):
             return False
-        if self.scope.keys or not who.replaces:
+        if self.scope.keys or not contribution.replaces:
             return True
         summed = {one.of for one in self.aggregates}
         return len(summed) == 1 and all(of.type.low >= 0 or of.type.high <= 0 for of in summed if of)
@@ -109,14 +109,14 @@ class TotalsStrategy:
         return gaussian_totals(self, noise)
 
     def gaussian_guarantee(self, noise: float) -> Guarantee:
-        return privacy.gaussian(noise, **self.scope.contribution.words)
+        return privacy.gaussian(noise, unit=self.scope.contribution.unit)
 
 
 @dataclass(frozen=True)
 class Totals:
     """Noisy sums that are ready to be drawn."""
 
-    sums: Sums
+    sums: BoundedSums
     laws: tuple[NoiseDistribution, ...]
     guarantee: Guarantee
     estimates: dict[str, ColumnEstimate]
@@ -132,7 +132,7 @@ class Totals:
             noisy[:, place] = [row[place] + extra for row, extra in zip(table, drawn, strict=True)]
         return {name: estimate.noisy(noisy) for name, estimate in self.estimates.items()}
 
-    def exact(self, engine: Engine, groups: Sequence[GroupKey] = ()) -> Answer:
+    def exact(self, engine: Engine, groups: Sequence[GroupKey] = ()) -> ExactSums:
         """The bounded sums, before any noise; of these groups, and perhaps of others."""
         return guarded(engine.sums, replace(self.sums, among=tuple(groups)))
 
@@ -148,14 +148,16 @@ class Totals:
 
 
 def laplace_totals(asked: TotalsStrategy, epsilon: Fraction) -> Totals:
-    """Totals whose promise is ε-differential privacy: every block gets the same part of ε."""
+    """Totals with ε-differential privacy: every block gets the same part of ε."""
     if asked.by_mass:
         return _mass_totals(asked, epsilon)
     share = exactly(float_below(epsilon / asked.blocks))
     draft = _finest(asked.scope.contribution, lambda bits, fine: _laplace_draft(asked, share, bits, fine))
-    who, fine = asked.scope.contribution, draft.fine
-    parts = [privacy.discrete_laplace(scale, moved, **who.words) for scale, moved in draft.moved]
-    sums = Sums(asked.scope.rows, asked.scope.keys, tuple(draft.layout.features), Rows(who.rows, fine))
+    contribution, fine = asked.scope.contribution, draft.fine
+    parts = [privacy.discrete_laplace(scale, moved, unit=contribution.unit) for scale, moved in draft.moved]
+    sums = BoundedSums(
+        asked.scope.rows, asked.scope.keys, tuple(draft.layout.features), RowScheme(contribution.rows, fine)
+    )
     units = [Fraction(1, fine)] * len(draft.scales)
     laws = tuple(LaplaceDistribution(scale) for scale in draft.scales)
     return Totals(
@@ -164,31 +166,33 @@ def laplace_totals(asked: TotalsStrategy, epsilon: Fraction) -> Totals:
 
 
 def _mass_totals(asked: TotalsStrategy, epsilon: Fraction) -> Totals:
-    """Sums whose promise is ε-differential privacy: one limit, and one noise, for all of them."""
+    """Sums with ε-differential privacy: one bound and one noise for all of them."""
     share = exactly(float_below(epsilon))
     draft = _finest(asked.scope.contribution, lambda bits, fine: _mass_draft(asked, share, bits, fine))
     mass, fine = draft.mass, draft.fine
     assert mass is not None
     features = tuple(map(_times, draft.layout.features, mass.times))
-    sums = Sums(asked.scope.rows, asked.scope.keys, features, Mass(mass.most, fine))
+    sums = BoundedSums(asked.scope.rows, asked.scope.keys, features, MassScheme(mass.most, fine))
     ((scale, moved),) = draft.moved
     laws = tuple(LaplaceDistribution(scale) for _ in features)
-    guarantee = privacy.discrete_laplace(scale, moved, **asked.scope.contribution.words)
+    guarantee = privacy.discrete_laplace(scale, moved, unit=asked.scope.contribution.unit)
     units = [Fraction(1, fine * times) for times in mass.times]
     return Totals(sums, laws, guarantee, _estimates(asked, draft.layout, laws, units))
 
 
 def gaussian_totals(asked: TotalsStrategy, noise: float) -> Totals:
-    """Totals whose promise is that of Gaussian noise of `noise` sensitivities."""
+    """Totals with the guarantee of Gaussian noise of `noise` sensitivities."""
     draft = _finest(asked.scope.contribution, lambda bits, fine: _gaussian_draft(asked, noise, bits, fine))
     fit, fine = draft.fit, draft.fine
     assert fit is not None
     features = tuple(map(_times, draft.layout.features, fit.times))
-    sums = Sums(asked.scope.rows, asked.scope.keys, features, Norm(fit.most, fine, fit.cells), fit.present)
+    sums = BoundedSums(
+        asked.scope.rows, asked.scope.keys, features, NormScheme(fit.most, fine, fit.cells), fit.present
+    )
     units = [Fraction(1, fine * times) for times in fit.times]
     units += [Fraction(1, fine * fit.present)] if fit.present else []
     laws = tuple(GaussianDistribution(scale) for scale in draft.scales)
-    guarantee = privacy.gaussian(noise, **asked.scope.contribution.words)
+    guarantee = privacy.gaussian(noise, unit=asked.scope.contribution.unit)
     return Totals(sums, laws, guarantee, _estimates(asked, draft.layout, laws, units))
 
 
@@ -217,12 +221,16 @@ class _Draft:
 
 
 def _laplace_draft(asked: TotalsStrategy, epsilon: Fraction, bits: int, fine: int) -> _Draft:
-    who = asked.scope.contribution
+    contribution = asked.scope.contribution
     layout = laplace_layout(requested_columns(asked.aggregates), bits)
     scales, moves = [0.0] * len(layout.features), []
     for block in layout.blocks:
-        one_number = who.replaces and not asked.scope.keys and len(block.places) == 1
-        moved = who.rows * fine * (block.span if one_number else who.replacement_factor_l1() * block.width)
+        one_number = contribution.replaces and not asked.scope.keys and len(block.places) == 1
+        moved = (
+            contribution.rows
+            * fine
+            * (block.span if one_number else contribution.replacement_factor_l1() * block.width)
+        )
         scale = float_above(moved / epsilon)  # up: the ε that is paid is never above the one that is meant
         moves.append((scale, moved))
         for place in block.places:
@@ -231,27 +239,27 @@ def _laplace_draft(asked: TotalsStrategy, epsilon: Fraction, bits: int, fine: in
 
 
 def _mass_draft(asked: TotalsStrategy, epsilon: Fraction, bits: int, fine: int) -> _Draft:
-    who = asked.scope.contribution
+    contribution = asked.scope.contribution
     layout = laplace_layout(requested_columns(asked.aggregates), bits)
-    mass = fit_mass(layout.reach, who)
-    moved = mass.most * fine * (who.replacement_factor_l1() if asked.scope.keys else 1)
+    mass = fit_mass(layout.reach, contribution)
+    moved = mass.most * fine * (contribution.replacement_factor_l1() if asked.scope.keys else 1)
     scale = float_above(moved / epsilon)  # up: the ε that is paid is never above the one that is meant
     return _Draft(layout, fine, [scale] * len(layout.features), [(scale, moved)], mass=mass)
 
 
 def _gaussian_draft(asked: TotalsStrategy, noise: float, bits: int, fine: int) -> _Draft:
-    who = asked.scope.contribution
+    contribution = asked.scope.contribution
     layout = gaussian_layout(requested_columns(asked.aggregates), bits, units=asked.units)
-    fit = fit_norm(layout.reach, layout.shares, layout.present, who)
-    longest = fit.most * fine * who.replacement_factor_l2(signed=layout.signed)
+    fit = fit_norm(layout.reach, layout.shares, layout.present, contribution)
+    longest = fit.most * fine * contribution.replacement_factor_l2(signed=layout.signed)
     return _Draft(layout, fine, [float_above(widest(noise) * longest * cell) for cell in fit.cells], [], fit)
 
 
-def _finest(who: Contribution, draft: Callable[[int, int], _Draft]) -> _Draft:
+def _finest(contribution: Contribution, draft: Callable[[int, int], _Draft]) -> _Draft:
     """The first of a few finenesses whose noise is drawn quickly, or at all."""
     for limit in _NOISE_BITS:
         for bits, fine in _FINENESS:
-            found = draft(bits, 1 if who.one_row_per_unit else 1 << fine)
+            found = draft(bits, 1 if contribution.one_row_per_unit else 1 << fine)
             if found.size <= 2.0**limit:
                 return found
     raise BadParameter(
@@ -267,7 +275,7 @@ def _estimates(
 ) -> dict[str, ColumnEstimate]:
     """How to read each aggregate; `units` are what one of each coordinate stands for."""
 
-    def scaled(form: LinearForm | None) -> LinearForm | None:
+    def scale(form: LinearForm | None) -> LinearForm | None:
         return None if form is None else {place: weight * units[place] for place, weight in form.items()}
 
     found = {}
@@ -280,9 +288,9 @@ def _estimates(
             moments = layout.moments[one.of]
         read = replace(
             moments,
-            count=scaled(moments.count),
-            total=scaled(moments.total),
-            squares=scaled(moments.squares),
+            count=scale(moments.count),
+            total=scale(moments.total),
+            squares=scale(moments.squares),
         )
         found[one.name] = ColumnEstimate(
             one, read, NoiseVector(tuple(laws)), whole=asked.scope.contribution.one_row_per_unit

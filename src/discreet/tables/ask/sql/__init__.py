@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SQL to a question: a closed language. Each part of it is proved; everything else is refused with a line that works.
+"""SQL to a question: a closed language. Each part of it is proved; everything else is refused with
+a line that works.
 
     text.py                  one statement, its EXPLAIN PRIVACY and its WITH ( … )
     scope.py                 which column a name means
@@ -7,15 +8,16 @@
     scalar.py, functions.py, literals.py   expressions on one row
     keys.py                  GROUP BY and its public values
     aggregates.py            COUNT, SUM, AVG, … : one release each
-    outside.py               arithmetic on released numbers, HAVING, ORDER BY
+    released.py              arithmetic on released numbers, HAVING, ORDER BY
     select.py                all of them together                                  ◄ read this first
     size.py                  how long it becomes
     refuse.py, dialect.py    why not, and what to write instead
     own.py                   the same in the names of the data set
 
-**Guarantee.** `parse` reads the text, the public description and the values of public tables, never a private row. A
-question depends on the rows of each person only through bounded sums. A text with any part that is not understood is
-refused (DP701 to DP706, and DP104 for missing bounds), and nothing is spent.
+**Guarantee.** `parse` reads the text, the public description and the values of public tables, never
+a private row. A question depends on the rows of each person only through bounded sums. A text with
+any part that is not understood is refused (DP701 to DP706, and DP104 for missing bounds), and
+nothing is spent.
 """
 
 from __future__ import annotations

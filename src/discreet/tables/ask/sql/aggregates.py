@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Aggregates: each becomes one noisy column, and equal aggregates are released once.
 
-**Guarantee.** The operand of an aggregate is a bounded expression of one row, or the question is refused. FILTER makes
-the operand NULL where its condition is not TRUE. Equal aggregates are one release, so nobody can average their noise.
+**Guarantee.** The operand of an aggregate is a bounded expression of one row, or the question is
+refused. FILTER makes the operand NULL where its condition is not TRUE. Equal aggregates are one
+release, so nobody can average their noise.
 """
 
 from __future__ import annotations
@@ -75,7 +76,9 @@ class Aggregates:
 
 @dataclass(frozen=True)
 class _Call:
-    """A call of an aggregate: its arguments, the expression of WITHIN GROUP (ORDER BY …), and its text."""
+    """A call of an aggregate: its arguments, the expression of WITHIN GROUP (ORDER BY …), and its
+    text.
+    """
 
     rows: SelectedRows
     name: str

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of one row by name, and the reasons for which others are refused.
 
-**Guarantee.** A function means the same on every engine. A name that is not in the table never reaches an engine.
+**Guarantee.** A function means the same on every engine. A name that is not in the table never
+reaches an engine.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from sqlglot import exp
 
 from discreet.tables.ask import build, compare
 from discreet.tables.ask.build import Term
-from discreet.tables.ask.leaf import exact_number, similar_names
+from discreet.tables.ask.columns import exact_number, similar_names
 from discreet.tables.ask.sql.literals import literal_number, whole_number
 from discreet.tables.ask.sql.refuse import name_of, node_text, question_error, require_only, with_own_column
 from discreet.tables.data import expr
@@ -118,17 +119,17 @@ def _clamp(scalar: Scalar, arguments: Arguments) -> Term:
         what, why = "the lower end of CLAMP is above the upper end.", "the lower end comes first."
         turned = ", ".join(node_text(arguments[at]) for at in (0, 2, 1))
         raise question_error("DP705", what, why, f"CLAMP({turned})")
-    found = scalar.scope.column(arguments[0])
-    if found is None or found.table.columns[found.column].kind not in {"integer", "real", "decimal"}:
+    ref = scalar.scope.column(arguments[0])
+    if ref is None or ref.table.columns[ref.column].kind not in {"integer", "real", "decimal"}:
         return build.clamp(scalar.term(arguments[0]), low, high)
-    declared = found.table.columns[found.column].bounds
+    declared = ref.table.columns[ref.column].bounds
     ends = (low, high)
     if declared is not None:  # clamping twice is clamping once, to the inner ends
         ends = tuple(min(max(exact_number(end), low), high) for end in declared)  # type: ignore[assignment]
-    if any(end.denominator != 1 for end in ends) and found.table.columns[found.column].kind == "integer":
+    if any(end.denominator != 1 for end in ends) and ref.table.columns[ref.column].kind == "integer":
         outside = (Fraction(ends[0].__floor__()), Fraction(ends[1].__ceil__()))
-        return build.clamp(scalar.read_clamped(found, outside), low, high)
-    return scalar.read_clamped(found, ends)
+        return build.clamp(scalar.read_clamped(ref, outside), low, high)
+    return scalar.read_clamped(ref, ends)
 
 
 def _bucket(scalar: Scalar, arguments: Arguments) -> Term:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """JOIN: a look-up in a public table, or the pairing of two private tables on the unit.
 
-**Guarantee.** Every row of the result belongs to one unit, and depends only on the rows of that unit and on public
-tables. So the join is 1-stable: adding or removing a unit changes the rows of that unit alone.
+**Guarantee.** Every row of the result belongs to one unit, and depends only on the rows of that
+unit and on public tables. So the join is 1-stable: adding or removing a unit changes the rows of
+that unit alone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.tables.ask import leaf
+from discreet.tables.ask import columns
 from discreet.tables.ask.build import on_grid
 from discreet.tables.ask.sql.refuse import node_text, question_error, require_only
 from discreet.tables.ask.sql.scalar import Scalar, conjuncts
@@ -41,7 +42,9 @@ class JoinClause:
 
 @dataclass(frozen=True)
 class JoinedRows:
-    """The relation after a join, the conditions still to be applied, and the public values of columns."""
+    """The relation after a join, the conditions still to be applied, and the public values of
+    columns.
+    """
 
     relation: Relation
     scope: NameScope
@@ -96,7 +99,9 @@ Pair = tuple[Any, ColumnRef]
 def _equalities(
     join: JoinClause, scope: NameScope, wider: NameScope, added: FromItem
 ) -> tuple[list[Pair], list[Any]]:
-    """The pairs (expression before the join, column of the new table) that must be equal, and the other conditions."""
+    """The pairs (expression before the join, column of the new table) that must be equal, and the
+    other conditions.
+    """
     if join.node.args.get("using"):
         alone = NameScope(scope.dataset, [added])
         columns = [exp.Column(this=identifier) for identifier in join.node.args["using"]]
@@ -149,7 +154,7 @@ def _pair_tables(relation: Relation, scope: NameScope, join: JoinClause, pairs: 
         for before, column in pairs
         if (before, column) not in units
     )
-    return Paired(relation, leaf.rows_of(join.table), on)
+    return Paired(relation, columns.rows_of(join.table), on)
 
 
 def _look_up(relation: Relation, scope: NameScope, join: JoinClause, pairs: list[Pair]) -> Relation:
@@ -163,7 +168,9 @@ def _look_up(relation: Relation, scope: NameScope, join: JoinClause, pairs: list
 def _public_values(
     scope: NameScope, join: JoinClause, pairs: list[Pair]
 ) -> dict[tuple[str, str], tuple[Any, ...]]:
-    """The public values of columns: after an inner look-up a column has only values of the public table."""
+    """The public values of columns: after an inner look-up a column has only values of the public
+    table.
+    """
     known = {}
     for before, column in pairs:
         left = _before(scope, before)
@@ -174,7 +181,7 @@ def _public_values(
 
 
 def _public(column: ColumnRef) -> Read:
-    read = leaf.unbounded_column(column.table, column.column)
+    read = columns.unbounded_column(column.table, column.column)
     return Read(read.table, read.column, read.of.with_null(True))
 
 
@@ -201,7 +208,7 @@ def _before(scope: NameScope, node: exp.Expression) -> Expr:
     """The side of a look-up before the join. Only here it may be the unit."""
     found = scope.column(node)
     if found is not None and found.is_unit:
-        return leaf.unbounded_column(found.table, found.column)
+        return columns.unbounded_column(found.table, found.column)
     return on_grid(Scalar(scope).operand(node))
 
 

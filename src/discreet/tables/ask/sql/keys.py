@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """GROUP BY: keys and their public values.
 
-**Guarantee.** The values of a key come from the description, the question or a public table. If none of them declares
-the values, `values` is None and key selection finds the groups privately. Real numbers cannot be keys.
+**Guarantee.** The values of a key come from the description, the question or a public table. If
+none of them declares the values, `values` is None and key selection finds the groups privately.
+Real numbers cannot be keys.
 """
 
 from __future__ import annotations
@@ -36,27 +37,29 @@ def key(node: exp.Expression, name: str, rows: SelectedRows) -> Key:
 
 def key_expression(node: exp.Expression, rows: SelectedRows) -> Expr:
     """The expression of a key: a text, a truth value, a date or a whole number."""
-    found = rows.scope.column(node)
+    ref = rows.scope.column(node)
     scalar = Scalar(rows.scope, node_text(node))
-    if found is None:
+    if ref is None:
         return _keylike(node, on_grid(scalar.term(node)))
-    column = found.table.columns[found.column]
-    if found.is_unit:
-        return scalar.read_unclamped(found)  # refused there
+    column = ref.table.columns[ref.column]
+    if ref.is_unit:
+        return scalar.read_unclamped(ref)  # refused there
     if column.kind in {"real", "decimal"}:
         raise _not_a_key_error(node, "a real number")
     if column.kind != "integer":
-        return scalar.read_clamped(found)
-    stated = (found.table.name, found.column) in rows.known or column.values is not None
-    if stated or not found.table.private:
-        return scalar.read_unclamped(found)
+        return scalar.read_clamped(ref)
+    stated = (ref.table.name, ref.column) in rows.known or column.values is not None
+    if stated or not ref.table.private:
+        return scalar.read_unclamped(ref)
     if column.bounds is None:
         raise _not_a_key_error(node, "a number without bounds")
-    return scalar.read_clamped(found)
+    return scalar.read_clamped(ref)
 
 
 def combinations(keys: tuple[Key, ...], rows: SelectedRows) -> tuple[tuple[Any, ...], ...] | None:
-    """The public groups of several keys of one public table; None if the product of all values is meant."""
+    """The public groups of several keys of one public table; None if the product of all values is
+    meant.
+    """
     if any(one.values is None for one in keys):
         return None
     tables = [_public_table(one, rows) for one in keys]

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixes that use the names of the data set instead of those of an example.
 
-The fixes of this package are written for one example: the table `visits` of the unit `patient_id`, with the text `ward`
-('A' or 'B'), the numbers `days` and `cost`, the date `came_on`, the moment `seen_at`, the truth value `urgent`, and the
-public table `wards`.
+The fixes of this package are written for one example: the table `visits` of the unit `patient_id`,
+with the text `ward` ('A' or 'B'), the numbers `days` and `cost`, the date `came_on`, the moment
+`seen_at`, the truth value `urgent`, and the public table `wards`.
 
-**Guarantee.** Only the text of the question and the public description are read. If a fix is a whole question, that
-question is accepted; if it would be refused with the own names, the fix counts rows instead.
+**Guarantee.** Only the text of the question and the public description are read. If a fix is a
+whole question, that question is accepted; if it would be refused with the own names, the fix counts
+rows instead.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.errors import DiscreetError
-from discreet.tables.ask.formula import identifier
+from discreet.tables.ask.expressions import identifier
 from discreet.tables.ask.sql.dialect import PlainDialect
 from discreet.tables.data.dataset import Column, Dataset, Table
 
@@ -43,21 +44,25 @@ _JOINED = re.compile(r"(FROM visits )?JOIN wards (ON visits\.ward = wards\.ward|
 
 
 def in_own_names(fix: str, text: str, dataset: Dataset, answered: Callable[[str], Any]) -> str:
-    """The fix of a refused `text` in the names of the data set; `answered` raises if a question is refused."""
+    """The fix of a refused `text` in the names of the data set; `answered` raises if a question is
+    refused.
+    """
     own = _Own(dataset, text)
-    told = own.replace_dates(own.replace_join(fix))
-    keyed = bool(_KEYED.search(told))
-    told = _SUMMED.sub(lambda call: own.replace_names(call[0], summed=True, keyed=keyed), told)
-    told = own.replace_names(told, keyed=keyed)
-    question, gap, rest = told.partition("   ")
+    own_fix = own.replace_dates(own.replace_join(fix))
+    keyed = bool(_KEYED.search(own_fix))
+    own_fix = _SUMMED.sub(lambda call: own.replace_names(call[0], summed=True, keyed=keyed), own_fix)
+    own_fix = own.replace_names(own_fix, keyed=keyed)
+    question, gap, rest = own_fix.partition("   ")
     if question.startswith("SELECT ") and not _is_answered(question, answered):
         return f"{own.count}{gap}{rest}"
-    return told
+    return own_fix
 
 
 @dataclass(frozen=True)
 class _Own:
-    """Replacements for the names of the example: first names in the question, then others of the right kind."""
+    """Replacements for the names of the example: first names in the question, then others of the
+    right kind.
+    """
 
     dataset: Dataset
     text: str
@@ -97,8 +102,8 @@ class _Own:
 
     def replace_dates(self, fix: str) -> str:
         """The fix with a TIMESTAMP in place of a DATE where the column holds moments."""
-        found = self._column("came_on")
-        if found is None or found.kind == "date":
+        column = self._column("came_on")
+        if column is None or column.kind == "date":
             return fix
         return re.sub(r"DATE ('2026-01-01)'", r"TIMESTAMP \1 00:00:00'", fix)
 
@@ -110,18 +115,20 @@ class _Own:
         if word == "patient_id":
             unit = str(self.table.unit)
             return _sql_name(unit) if unit in self.table.columns else word
-        found = self._column(word, keyed=keyed) if word in _WORDS else None
-        if found is None:
+        column = self._column(word, keyed=keyed) if word in _WORDS else None
+        if column is None:
             return word
-        name = _sql_name(found.name)
-        return f"CLAMP({name}, 0, 500)" if summed and found.kind in _NUMBERS and not found.bounds else name
+        name = _sql_name(column.name)
+        return f"CLAMP({name}, 0, 500)" if summed and column.kind in _NUMBERS and not column.bounds else name
 
     def _column(self, word: str, *, keyed: bool = False) -> Column | None:
         taken = self._column("days") if word == "cost" else None
         return next((one for one in self._columns(word, keyed=keyed) if one is not taken), taken)
 
     def _columns(self, word: str, *, keyed: bool) -> Iterator[Column]:
-        """Columns of the right kind: with the same name, then in the order of the question, then the rest."""
+        """Columns of the right kind: with the same name, then in the order of the question, then
+        the rest.
+        """
         fit = [
             column
             for column in self.table.columns.values()
@@ -139,8 +146,8 @@ class _Own:
         return self._place(name) >= 0
 
     def _place(self, name: str) -> int:
-        found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.text, re.IGNORECASE)
-        return -1 if found is None else found.start()
+        column = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", self.text, re.IGNORECASE)
+        return -1 if column is None else column.start()
 
 
 def _letter(letter: str, column: Column) -> str:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Refusals of SQL: a code, the reason, and a line that works instead.
 
-**Guarantee.** An error shows the text of the question and the public description. No data are read for it.
+**Guarantee.** An error shows the text of the question and the public description. No data are read
+for it.
 """
 
 from __future__ import annotations

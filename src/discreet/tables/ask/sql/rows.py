@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """FROM, JOIN and WHERE: the rows that a question is about.
 
-**Guarantee.** The relation uses only the operators of `plan`, each of which acts on the rows of one unit and on public
-tables. A join is a look-up in a public table, or a pairing of private tables on the unit. An inlined query only
-renames, computes and filters. So adding or removing a unit changes the rows of that unit and of no other.
+**Guarantee.** The relation uses only the operators of `plan`, each of which acts on the rows of one
+unit and on public tables. A join is a look-up in a public table, or a pairing of private tables on
+the unit. An inlined query only renames, computes and filters. So adding or removing a unit changes
+the rows of that unit and of no other.
 
 What would break it: a "public" table made from private data.
 """
@@ -17,7 +18,7 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.tables.ask.build import logic
-from discreet.tables.ask.leaf import rows_of, similar_names
+from discreet.tables.ask.columns import rows_of, similar_names
 from discreet.tables.ask.sql.joins import JoinClause, join_rows
 from discreet.tables.ask.sql.refuse import node_text, question_error, require_only, unsupported_error
 from discreet.tables.ask.sql.scalar import Scalar, conjuncts
@@ -53,16 +54,16 @@ def select_rows(
     """The rows of a SELECT; `queries` are the named queries of an outer WITH."""
     queries = {**(queries or {}), **_named_queries(select)}
     first, joins = _first(select, dataset, queries)
-    found = _start(first, dataset, queries)
+    selected = _start(first, dataset, queries)
     for join in joins:
         source = _source(join.this, dataset, queries)
         if source.table is None:
             raise unsupported_error(join.this)
-        _add(found, JoinClause(join, source, source.table))
+        _add(selected, JoinClause(join, source, source.table))
     where = select.args.get("where")
     if where is not None:
-        _filter(found, conjuncts(require_only(where, "this").this))
-    return found
+        _filter(selected, conjuncts(require_only(where, "this").this))
+    return selected
 
 
 def _named_queries(select: exp.Select) -> dict[str, exp.Expression]:
@@ -224,8 +225,8 @@ def _items(item: Any, scope: NameScope) -> list[tuple[str, exp.Expression]]:
     )
 
 
-def _add(found: SelectedRows, join: JoinClause) -> None:
-    tables = [table.name for table in found.scope.tables()]
+def _add(selected: SelectedRows, join: JoinClause) -> None:
+    tables = [table.name for table in selected.scope.tables()]
     if join.table.name in tables:
         raise question_error(
             "DP703",
@@ -233,23 +234,25 @@ def _add(found: SelectedRows, join: JoinClause) -> None:
             "pairs of rows of two people belong to no unit, and the pairs of one person grow with the square of their rows.",
             f"COUNT(DISTINCT {join.table.unit})   counts people once, however many rows they have",
         )
-    result = join_rows(found.relation, found.scope, join)
-    found.relation, found.scope = result.relation, result.scope
+    result = join_rows(selected.relation, selected.scope, join)
+    selected.relation, selected.scope = result.relation, result.scope
     for at, values in result.known.items():
-        found.restrict(at, values)
-    _filter(found, result.rest)
+        selected.restrict(at, values)
+    _filter(selected, result.rest)
 
 
-def _filter(found: SelectedRows, nodes: list[Any]) -> None:
-    """Keep the rows for which all conditions are TRUE, and record the values that IN or = leaves to a column."""
-    scalar = Scalar(found.scope)
+def _filter(selected: SelectedRows, nodes: list[Any]) -> None:
+    """Keep the rows for which all conditions are TRUE, and record the values that IN or = leaves to
+    a column.
+    """
+    scalar = Scalar(selected.scope)
     conditions = [scalar.condition(node) for node in nodes]
     for condition in conditions:
         kept = _listed_values(condition)
         if kept is not None:
-            found.restrict(*kept)
+            selected.restrict(*kept)
     if conditions:
-        found.relation = Filtered(found.relation, logic("and", conditions))
+        selected.relation = Filtered(selected.relation, logic("and", conditions))
 
 
 def _listed_values(condition: Expr) -> tuple[tuple[str, str], tuple[Any, ...]] | None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expressions of one row, translated from the tree of SQL to `expr.Expr`.
 
-**Guarantee.** The table of handlers below is closed. A kind of node that is not in it is refused, and so is a part of a
-node that its handler does not read. So everything that reaches an engine is a function of one row that `build` and
-`compare` have proved total and bounded.
+**Guarantee.** The table of handlers below is closed. A kind of node that is not in it is refused,
+and so is a part of a node that its handler does not read. So everything that reaches an engine is a
+function of one row that `build` and `compare` have proved total and bounded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.tables.ask import build, compare, leaf
+from discreet.tables.ask import build, columns, compare
 from discreet.tables.ask.build import Term
 from discreet.tables.ask.sql.functions import call, date_part
 from discreet.tables.ask.sql.literals import literal
@@ -35,7 +35,9 @@ __all__ = ["Scalar", "conjuncts"]
 
 @dataclass(frozen=True)
 class Scalar:
-    """Translates expressions in a scope; `text` names the expression in an error about missing bounds."""
+    """Translates expressions in a scope; `text` names the expression in an error about missing
+    bounds.
+    """
 
     scope: NameScope
     text: str = ""
@@ -49,27 +51,27 @@ class Scalar:
 
     def operand(self, node: exp.Expression) -> Term:
         """One side of a comparison, where a single column needs no bounds."""
-        found = self.scope.column(node)
-        return self.read_unclamped(found) if found is not None else self.term(node)
+        ref = self.scope.column(node)
+        return self.read_unclamped(ref) if ref is not None else self.term(node)
 
     def condition(self, node: exp.Expression) -> Expr:
         """An expression used as a condition."""
         return build.condition(self.term(node))
 
-    def read_unclamped(self, found: ColumnRef) -> Read:
+    def read_unclamped(self, ref: ColumnRef) -> Read:
         """A column without clamping, for comparisons and keys."""
-        _check_unit(found)
-        return _nulls(leaf.unbounded_column(found.table, found.column), found)
+        _check_unit(ref)
+        return _nulls(columns.unbounded_column(ref.table, ref.column), ref)
 
-    def read_clamped(self, found: ColumnRef, bounds: tuple[Fraction, Fraction] | None = None) -> Read:
+    def read_clamped(self, ref: ColumnRef, bounds: tuple[Fraction, Fraction] | None = None) -> Read:
         """A column clamped to its bounds."""
-        _check_unit(found)
-        return _nulls(leaf.bounded_column(found.table, found.column, bounds, text=self.text), found)
+        _check_unit(ref)
+        return _nulls(columns.bounded_column(ref.table, ref.column, bounds, text=self.text), ref)
 
 
 def conjuncts(node: exp.Expression) -> list[Any]:
     """The conditions that AND joins, without parentheses."""
-    waiting, found = [node], []
+    waiting, conditions = [node], []
     while waiting:
         top = waiting.pop()
         if isinstance(top, exp.Paren):
@@ -78,23 +80,23 @@ def conjuncts(node: exp.Expression) -> list[Any]:
             require_only(top, "this", "expression")
             waiting += [top.expression, top.this]
         else:
-            found.append(top)
-    return found
+            conditions.append(top)
+    return conditions
 
 
-def _nulls(read: Read, found: ColumnRef) -> Read:
-    """A column that is never NULL: only private tables enforce that (`leaf.rows_of`)."""
-    sure = found.table.private and not found.optional
+def _nulls(read: Read, ref: ColumnRef) -> Read:
+    """A column that is never NULL: only private tables enforce that (`columns.rows_of`)."""
+    sure = ref.table.private and not ref.optional
     return read if sure else Read(read.table, read.column, read.of.with_null(True))
 
 
-def _check_unit(found: ColumnRef) -> None:
-    if found.is_unit:
+def _check_unit(ref: ColumnRef) -> None:
+    if ref.is_unit:
         raise question_error(
             "DP706",
-            f"{found.column} is the privacy unit, and cannot be used as a value.",
+            f"{ref.column} is the privacy unit, and cannot be used as a value.",
             "a number, a group or a condition about one person would reveal that person.",
-            f"COUNT(DISTINCT {found.column})   counts them; leave {found.column} out of everything else",
+            f"COUNT(DISTINCT {ref.column})   counts them; leave {ref.column} out of everything else",
         )
 
 
@@ -205,9 +207,9 @@ _LISTS = {
 
 def _list_fix(scalar: Scalar, node: exp.Expression) -> str:
     """A fix for IN with a query: a list of values, or a join if the column is the unit."""
-    found = scalar.scope.column(node.this) if isinstance(node.this, exp.Column) else None
-    if found is None or not found.is_unit:
-        column = None if found is None else found.table.columns[found.column]
+    ref = scalar.scope.column(node.this) if isinstance(node.this, exp.Column) else None
+    if ref is None or not ref.is_unit:
+        column = None if ref is None else ref.table.columns[ref.column]
         values = [] if column is None or column.kind != "text" else list(column.values or ())[:2]
         written = ", ".join(exp.Literal.string(value).sql() for value in values)
         kind = build.kind_of(scalar.term(node.this))
@@ -215,9 +217,9 @@ def _list_fix(scalar: Scalar, node: exp.Expression) -> str:
     named = {table.name for table in node.args["query"].find_all(exp.Table)}
     tables = scalar.scope.dataset.tables
     for name in sorted(named & tables.keys()):
-        if tables[name].private and name != found.table.name and tables[name].unit == found.column:
-            return f"FROM {found.table.name} JOIN {name} USING ({found.column})"
-    return f"leave {found.column} out of the condition"
+        if tables[name].private and name != ref.table.name and tables[name].unit == ref.column:
+            return f"FROM {ref.table.name} JOIN {name} USING ({ref.column})"
+    return f"leave {ref.column} out of the condition"
 
 
 def _between(scalar: Scalar, node: exp.Expression) -> Term:

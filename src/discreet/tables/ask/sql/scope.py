@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Name resolution: the tables of FROM, their aliases, and the columns of inlined queries.
 
-**Guarantee.** A name means one column of the public description, or it is refused (DP701). Unquoted names are compared
-without regard to the case of ASCII letters. All other characters, and names in quotes, are compared exactly, so a
-look-alike is a different name.
+**Guarantee.** A name means one column of the public description, or it is refused (DP701). Unquoted
+names are compared without regard to the case of ASCII letters. All other characters, and names in
+quotes, are compared exactly, so a look-alike is a different name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.ask.leaf import similar_names
+from discreet.tables.ask.columns import similar_names
 from discreet.tables.ask.sql.refuse import name_of, node_text, question_error, require_only, unsupported_error
 from discreet.tables.data.dataset import Dataset, Table
 
@@ -166,7 +166,9 @@ def match_name(identifier: exp.Identifier, names: Iterable[str]) -> str | None:
 
 
 def _all_units(hits: list[tuple[FromItem, str]]) -> bool:
-    """Whether all are unit columns; private tables join only on the unit, so these are equal in every row."""
+    """Whether all are unit columns; private tables join only on the unit, so these are equal in
+    every row.
+    """
     return all(source.table is not None and name == source.table.unit for source, name in hits)
 
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One SELECT as one `Question`: rows, keys, aggregates, and post-processing of the released numbers."""
+"""One SELECT as one `Question`: rows, keys, aggregates, and post-processing of the released
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +10,13 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.tables.ask.after import ReleasedColumn, quotient_columns
 from discreet.tables.ask.question import AnswerColumn, Key, Question, SortOrder
+from discreet.tables.ask.released import ReleasedColumn, quotient_columns
 from discreet.tables.ask.sql.aggregates import Aggregates, free_name, is_aggregate, short_name
 from discreet.tables.ask.sql.keys import combinations, key
 from discreet.tables.ask.sql.literals import whole_number
-from discreet.tables.ask.sql.outside import PostProcessor, TypedExpression
 from discreet.tables.ask.sql.refuse import node_text, question_error, require_only, unsupported_error
+from discreet.tables.ask.sql.released import PostProcessor, TypedExpression
 from discreet.tables.ask.sql.rows import SelectedRows, select_rows
 from discreet.tables.ask.sql.scope import match_name
 from discreet.tables.ask.sql.size import check_size
@@ -53,31 +55,31 @@ def question(statement: SelectStatement, dataset: Dataset) -> Question:
     if select.args.get("distinct"):
         raise unsupported_error(exp.Distinct(expressions=list(select.expressions)))
     require_only(select, *_PARTS)
-    found = select_rows(select, dataset)
+    rows = select_rows(select, dataset)
     items = [_item(node) for node in select.expressions]
     taken: set[str] = set()
-    keys = _keys(select.args.get("group"), items, found, taken)
-    outside = PostProcessor(keys, Aggregates(found, taken))
-    outputs, named = _outputs(items, outside, taken)
-    outside.named.update(named)
+    keys = _keys(select.args.get("group"), items, rows, taken)
+    post = PostProcessor(keys, Aggregates(rows, taken))
+    outputs, named = _outputs(items, post, taken)
+    post.named.update(named)
     having = select.args.get("having")
     asked = Question(
-        rows=found.relation,
+        rows=rows.relation,
         aggregates=(),
         keys=tuple(one for _, one in keys),
         outputs=outputs,
-        having=None if having is None else outside.condition(require_only(having, "this").this),
-        order=_order(select.args.get("order"), outputs, outside),
+        having=None if having is None else post.condition(require_only(having, "this").this),
+        order=_order(select.args.get("order"), outputs, post),
         limit=_limit(select.args.get("limit")),
         text=statement.text,
-        combinations=combinations(tuple(one for _, one in keys), found),
+        combinations=combinations(tuple(one for _, one in keys), rows),
     )
-    return _with_aggregates(asked, outside)
+    return _with_aggregates(asked, post)
 
 
-def _with_aggregates(asked: Question, outside: PostProcessor) -> Question:
+def _with_aggregates(asked: Question, post: PostProcessor) -> Question:
     """The question with its aggregates; those of HAVING and ORDER BY are known only now."""
-    if not outside.aggregates.found:
+    if not post.aggregates.found:
         raise question_error(
             "DP706",
             "the question contains no aggregate.",
@@ -87,7 +89,7 @@ def _with_aggregates(asked: Question, outside: PostProcessor) -> Question:
     after = [*(one.of for one in asked.outputs), *(one.of for one in asked.order)]
     after += [] if asked.having is None else [asked.having]
     quotients = frozenset[str]().union(*map(quotient_columns, after))
-    whole_question = replace(asked, aggregates=tuple(outside.aggregates.found), quotients=quotients)
+    whole_question = replace(asked, aggregates=tuple(post.aggregates.found), quotients=quotients)
     check_size(whole_question)
     return whole_question
 
@@ -98,27 +100,27 @@ def _item(node: exp.Expression) -> _Item:
     return _Item(node, "")
 
 
-def _keys(group: Any, items: list[_Item], found: SelectedRows, taken: set[str]) -> list[tuple[Any, Key]]:
+def _keys(group: Any, items: list[_Item], rows: SelectedRows, taken: set[str]) -> list[tuple[Any, Key]]:
     if group is None:
         return []
     require_only(group, "expressions")
     keys: list[tuple[Any, Key]] = []
     for node in group.expressions:
-        item = _group_item(node, items, found)
-        if all(not found.scope.same(item.node, written) for written, _ in keys):
+        item = _group_item(node, items, rows)
+        if all(not rows.scope.same(item.node, written) for written, _ in keys):
             name = free_name(item.alias or short_name(item.node), taken)
-            keys.append((item.node, key(item.node, name, found)))
+            keys.append((item.node, key(item.node, name, rows)))
     return keys
 
 
-def _group_item(node: exp.Expression, items: list[_Item], found: SelectedRows) -> _Item:
+def _group_item(node: exp.Expression, items: list[_Item], rows: SelectedRows) -> _Item:
     """The item that a position, an alias or an expression in GROUP BY means."""
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.Literal) and not node.args.get("is_string"):
         item = items[whole_number(node, "a position in GROUP BY", 1, len(items), "GROUP BY") - 1]
     else:
-        item = _by_alias(node, items, found) or _Item(node, _alias_of(node, items, found))
+        item = _by_alias(node, items, rows) or _Item(node, _alias_of(node, items, rows))
     if is_aggregate(item.node):
         raise question_error(
             "DP706",
@@ -129,7 +131,7 @@ def _group_item(node: exp.Expression, items: list[_Item], found: SelectedRows) -
     return item
 
 
-def _by_alias(node: exp.Expression, items: list[_Item], found: SelectedRows) -> _Item | None:
+def _by_alias(node: exp.Expression, items: list[_Item], rows: SelectedRows) -> _Item | None:
     """The item with this alias; a column of the same name comes first."""
     if (
         not isinstance(node, exp.Column)
@@ -137,28 +139,30 @@ def _by_alias(node: exp.Expression, items: list[_Item], found: SelectedRows) -> 
         or not isinstance(node.this, exp.Identifier)
     ):
         return None
-    if any(match_name(node.this, source.names) for source in found.scope.sources):
+    if any(match_name(node.this, source.names) for source in rows.scope.sources):
         return None
     alias = match_name(node.this, [item.alias for item in items if item.alias])
     return next((item for item in items if item.alias == alias), None) if alias else None
 
 
-def _alias_of(node: exp.Expression, items: list[_Item], found: SelectedRows) -> str:
-    return next((item.alias for item in items if item.alias and found.scope.same(item.node, node)), "")
+def _alias_of(node: exp.Expression, items: list[_Item], rows: SelectedRows) -> str:
+    return next((item.alias for item in items if item.alias and rows.scope.same(item.node, node)), "")
 
 
 def _outputs(
-    items: list[_Item], outside: PostProcessor, taken: set[str]
+    items: list[_Item], post: PostProcessor, taken: set[str]
 ) -> tuple[tuple[AnswerColumn, ...], dict[str, TypedExpression]]:
-    """The columns of the answer. A key or an aggregate keeps its own name the first time it is shown."""
+    """The columns of the answer. A key or an aggregate keeps its own name the first time it is
+    shown.
+    """
     outputs: list[AnswerColumn] = []
     named: dict[str, TypedExpression] = {}
     used: set[str] = set()
     for item in items:
-        before = len(outside.aggregates.found)
-        value = outside.value(item.node, item.alias)
+        before = len(post.aggregates.found)
+        value = post.value(item.node, item.alias)
         own = value.of.name if isinstance(value.of, ReleasedColumn) else ""
-        is_new = len(outside.aggregates.found) > before  # and was given the alias, or the next free name
+        is_new = len(post.aggregates.found) > before  # and was given the alias, or the next free name
         fits = bool(own) and own not in used and (is_new or item.alias in {"", own})
         name = own if fits else free_name(item.alias or own or short_name(item.node), taken)
         used.add(name)
@@ -167,7 +171,7 @@ def _outputs(
     return tuple(outputs), named
 
 
-def _order(order: Any, outputs: tuple[AnswerColumn, ...], outside: PostProcessor) -> tuple[SortOrder, ...]:
+def _order(order: Any, outputs: tuple[AnswerColumn, ...], post: PostProcessor) -> tuple[SortOrder, ...]:
     if order is None:
         return ()
     require_only(order, "expressions")
@@ -178,7 +182,7 @@ def _order(order: Any, outputs: tuple[AnswerColumn, ...], outside: PostProcessor
         if isinstance(of, exp.Literal) and not of.args.get("is_string"):
             after = outputs[whole_number(of, "a position in ORDER BY", 1, len(outputs), "ORDER BY") - 1].of
         else:
-            after = outside.value(of).of
+            after = post.value(of).of
         orders.append(SortOrder(after, bool(item.args.get("desc"))))
     return tuple(orders)
 

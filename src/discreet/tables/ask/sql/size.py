@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The length of a question as an engine sees it: an operator that copies its operand multiplies the length.
+"""The length of a question as an engine sees it: an operator that copies its operand multiplies the
+length.
 
-**Guarantee.** An accepted question has at most a few thousand terms, which take an engine some seconds, so a short text
-cannot bring an engine down. The factors are about as many copies as `engines/write.py` makes.
+**Guarantee.** An accepted question has at most a few thousand terms, which take an engine some
+seconds, so a short text cannot bring an engine down. The factors are about as many copies as
+`engines/write.py` makes.
 """
 
 from __future__ import annotations

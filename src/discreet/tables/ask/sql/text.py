@@ -3,9 +3,9 @@
 
     EXPLAIN PRIVACY  SELECT … FROM …  WITH (epsilon = 0.1) ;
 
-**Guarantee.** The text is parsed to a tree and never pasted into another text. The result is one SELECT, with nothing
-around it but the two parts above. Everything else is refused. Texts that are too long or nested too deeply are
-refused before they are parsed.
+**Guarantee.** The text is parsed to a tree and never pasted into another text. The result is one
+SELECT, with nothing around it but the two parts above. Everything else is refused. Texts that are
+too long or nested too deeply are refused before they are parsed.
 """
 
 from __future__ import annotations
@@ -101,7 +101,9 @@ def _tokens(text: str) -> list[Token]:
 
 
 def _check_shape(found: Sequence[Token]) -> None:
-    """Refuse too many words, too deep nesting, several statements, and a number that runs into a name."""
+    """Refuse too many words, too deep nesting, several statements, and a number that runs into a
+    name.
+    """
     if len(found) > _MOST_TOKENS:
         raise _too_deep_error(f"the question has more than {_MOST_TOKENS} words.")
     depth = prefixes = 0

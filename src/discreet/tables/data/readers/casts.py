@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Casts texts to the kind that the description gives to their column.
 
-**Guarantee.** Each text is cast by itself, to NULL if it is not a value of that kind. No text makes another one fail.
+**Guarantee.** Each text is cast by itself, to NULL if it is not a value of that kind. No text makes
+another one fail.
 """
 
 from __future__ import annotations

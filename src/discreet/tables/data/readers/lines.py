@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 r"""Reads text files line by line: every line is a record.
 
-**Guarantee.** A row depends only on the bytes of its line and on the number of columns. Changing, adding or removing a line
-changes, adds or removes that row alone. An open quote ends with its line.
+**Guarantee.** A row depends only on the bytes of its line and on the number of columns. Changing,
+adding or removing a line changes, adds or removes that row alone. An open quote ends with its line.
 
     ends in \n or \r\n          every \n ends a line, also one between quotes
     empty                     no record
@@ -11,13 +11,15 @@ changes, adds or removes that row alone. An open quote ends with its line.
     anything else             a record whose cells are all NULL
     a cell                    NULL if it is empty or not UTF-8
 
-Why. In RFC 4180 a quoted cell may contain line breaks. Whether a line is inside quotes then depends on all quotes above it, and
-one record could swallow all records below it. No rule that allows line breaks in cells is local, so they are not allowed. A
-record written over several lines has an odd number of quotes in its first and in its last line, so both are malformed. It cannot
-pass for records of other people, unless a line in its middle looks like one.
+Why. In RFC 4180 a quoted cell may contain line breaks. Whether a line is inside quotes then depends
+on all quotes above it, and one record could swallow all records below it. No rule that allows line
+breaks in cells is local, so they are not allowed. A record written over several lines has an odd
+number of quotes in its first and in its last line, so both are malformed. It cannot pass for
+records of other people, unless a line in its middle looks like one.
 
-How. The positions of quotes, delimiters and line ends are computed for blocks of lines. A delimiter separates two cells if the
-number of quotes between the start of its line and itself is even. Nothing is carried from line to line.
+How. The positions of quotes, delimiters and line ends are computed for blocks of lines. A delimiter
+separates two cells if the number of quotes between the start of its line and itself is even.
+Nothing is carried from line to line.
 """
 
 from __future__ import annotations
@@ -101,7 +103,9 @@ class _Lines:
         return cls(data, starts[some], stops[some], quotes, delimiters, delimiter)
 
     def cells(self, columns: int) -> tuple[Places, Places, NDArray[np.bool_]]:
-        """The starts and stops of the cells of each line, and whether it is well formed; cells of malformed lines are empty."""
+        """The starts and stops of the cells of each line, and whether it is well formed; cells of
+        malformed lines are empty.
+        """
         separators, count = self._separators()
         good = (count == columns - 1) & self._is_well_quoted()
         inner = separators[np.repeat(good, count)].reshape(int(good.sum()), columns - 1)
@@ -121,7 +125,9 @@ class _Lines:
         return self.delimiters[outside], np.bincount(line[outside], minlength=self.starts.size)
 
     def _is_well_quoted(self) -> NDArray[np.bool_]:
-        """Whether each line has an even number of quotes, and each quote opens, closes or is doubled."""
+        """Whether each line has an even number of quotes, and each quote opens, closes or is
+        doubled.
+        """
         line = np.searchsorted(self.starts, self.quotes, "right") - 1
         opens = (np.arange(self.quotes.size) - self._first_quotes()[line]) % 2 == 0
         # The neighbour of an opening quote is before it, that of a closing quote after it.

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads Parquet files.
 
-**Guarantee.** Names and types come from the footers, which are the same in all files. No cell makes reading fail: texts are
-read as bytes and moments as numbers, and each cell is converted by itself, as in `sound`. The names of folders and files
-have no effect, with one exception: a column that no file has, and that the description names or that is the unit, is taken
-from folders such as `year=2026/`, as text that is cast like a cell of a text file.
+**Guarantee.** Names and types come from the footers, which are the same in all files. No cell makes
+reading fail: texts are read as bytes and moments as numbers, and each cell is converted by itself,
+as in `sound`. The names of folders and files have no effect, with one exception: a column that no
+file has, and that the description names or that is the unit, is taken from folders such as
+`year=2026/`, as text that is cast like a cell of a text file.
 
-What would break it: conversions by the reader, which fail for all rows if they fail for one, and partitioning by the reader,
-which could give the rows of one person to others.
+What would break it: conversions by the reader, which fail for all rows if they fail for one, and
+partitioning by the reader, which could give the rows of one person to others.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ class Parquet:
 
     @classmethod
     def of(cls, paths: Sequence[Path], wanted: Mapping[str, str] | None = None) -> Parquet:
-        """The files at `paths`; a `wanted` column that no file has is taken from the names of folders."""
+        """The files at `paths`; a `wanted` column that no file has is taken from the names of
+        folders.
+        """
         sources = [_source(path) for path in paths]
         schemas = [_footer(source, path) for source, path in zip(sources, paths, strict=True)]
         if any(_signature(other) != _signature(schemas[0]) for other in schemas):
@@ -115,14 +118,16 @@ class Parquet:
     def _types(self) -> dict[str, Any]:
         """The declared types; a file stores every date as days."""
         pa = library("pyarrow")
-        told = {one.name: pa.date32() if kind_of(one.type) == "date" else one.type for one in self.schema}
-        return told | dict.fromkeys(self.folders, pa.string())
+        declared = {one.name: pa.date32() if kind_of(one.type) == "date" else one.type for one in self.schema}
+        return declared | dict.fromkeys(self.folders, pa.string())
 
     def plain_terms(self) -> dict[str, str] | None:
-        """Every column as a term of DuckDB on its own Parquet reader; None where that reader could give other values.
+        """Every column as a term of DuckDB on its own Parquet reader; None where that reader could
+        give other values.
 
-        For these types its reader gives the same values as `dataset` and `terms`, or fails on texts that are not UTF-8. For other
-        types it narrows numbers, or reads the ends of a type as infinities, without an error.
+        For these types its reader gives the same values as `dataset` and `terms`, or fails on texts
+        that are not UTF-8. For other types it narrows numbers, or reads the ends of a type as
+        infinities, without an error.
         """
         pa = library("pyarrow")
         same = {
@@ -166,7 +171,8 @@ def footer(path: Path) -> Any:
 def _source(path: Path) -> Any:
     """The path of a file, or its bytes without Arrow's own schema if that names dictionaries.
 
-    Arrow would build such a dictionary again, by a conversion that fails for all rows if one text is not UTF-8.
+    Arrow would build such a dictionary again, by a conversion that fails for all rows if one text
+    is not UTF-8.
     """
     pa, parquet = library("pyarrow"), library("pyarrow.parquet")
     kinds = parquet.read_metadata(path).schema.to_arrow_schema().types
@@ -187,11 +193,13 @@ def _footer(source: Any, path: Path) -> Any:
     """The columns of a file and their types; a decimal of variable length has no supported type."""
     pa, parquet = library("pyarrow"), library("pyarrow.parquet")
     noted = parquet.read_metadata(path).schema.to_arrow_schema()
-    told = parquet.read_metadata(pa.BufferReader(source) if isinstance(source, pa.Buffer) else source).schema
-    leaves = [told.column(place) for place in range(len(told.names))]
+    declared = parquet.read_metadata(
+        pa.BufferReader(source) if isinstance(source, pa.Buffer) else source
+    ).schema
+    leaves = [declared.column(place) for place in range(len(declared.names))]
     long = {leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"}
     fields = []
-    for one, note in zip(told.to_arrow_schema(), noted, strict=True):
+    for one, note in zip(declared.to_arrow_schema(), noted, strict=True):
         is_odd = kind_of(note.type) == "other" or (one.name in long and pa.types.is_decimal(one.type))
         fields.append(pa.field(one.name, pa.binary() if is_odd else one.type))
     if len({one.name for one in fields}) < len(fields):
@@ -200,7 +208,9 @@ def _footer(source: Any, path: Path) -> Any:
 
 
 def _signature(schema: Any) -> dict[str, tuple[str, str]]:
-    """What must be the same in all files; the order of columns and the encoding of texts may differ."""
+    """What must be the same in all files; the order of columns and the encoding of texts may
+    differ.
+    """
     pa = library("pyarrow")
     plain = {
         one.name: one.type.value_type if pa.types.is_dictionary(one.type) else one.type for one in schema

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The columns of a file and their kinds, from its schema alone.
 
-**Guarantee.** No row is read. Of a Parquet or an Arrow file only the schema block is read, of a text file the first line,
-of a database the catalogue. A text file declares no types, so each of its columns is text until a description says
-otherwise; types guessed from rows would depend on the rows.
+**Guarantee.** No row is read. Of a Parquet or an Arrow file only the schema block is read, of a
+text file the first line, of a database the catalogue. A text file declares no types, so each of its
+columns is text until a description says otherwise; types guessed from rows would depend on the
+rows.
 """
 
 from __future__ import annotations
@@ -113,7 +114,9 @@ def _is_one_line(text: str) -> bool:
 
 @dataclass(frozen=True)
 class DatabaseFile:
-    """A table of a DuckDB file; the connection is opened when needed, because it must not cross a fork."""
+    """A table of a DuckDB file; the connection is opened when needed, because it must not cross a
+    fork.
+    """
 
     path: Path
     table: str
@@ -138,7 +141,9 @@ def connect(path: Path) -> Any:
 
 
 def guard_opening(work: Any, path: Path | None = None) -> Any:
-    """The result of `work`; its errors are replaced by one that quotes nothing of the file or database."""
+    """The result of `work`; its errors are replaced by one that quotes nothing of the file or
+    database.
+    """
     try:
         with naming_extras():
             return work()

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts Arrow columns to values that every engine can hold.
 
-**Guarantee.** `sanitize` is total and local: every cell becomes a value of a type that the schema alone decides, and no other cell
-changes. An invalid value is NULL: a text that is not UTF-8, a decimal with more digits than its type has, an index beyond its
-dictionary. Moments are clamped to the years 1 to 9999, as in every question. Columns of other types are never read: they are
-NULL, and their kind is "other".
+**Guarantee.** `sanitize` is total and local: every cell becomes a value of a type that the schema
+alone decides, and no other cell changes. An invalid value is NULL: a text that is not UTF-8, a
+decimal with more digits than its type has, an index beyond its dictionary. Moments are clamped to
+the years 1 to 9999, as in every question. Columns of other types are never read: they are NULL, and
+their kind is "other".
 
     in the schema                                   here
     integers, float32, float64, boolean             as they are
@@ -89,7 +90,9 @@ def is_text(kind: Any) -> bool:
 
 
 def raw_type(kind: Any) -> Any:
-    """The Arrow type that reads the raw bytes and numbers of another type without checks; None for kind "other"."""
+    """The Arrow type that reads the raw bytes and numbers of another type without checks; None for
+    kind "other".
+    """
     pa = library("pyarrow")
     if pa.types.is_dictionary(kind):
         return raw_type(kind.value_type)
@@ -98,9 +101,9 @@ def raw_type(kind: Any) -> Any:
         return pa.int32() if kind == pa.date32() else pa.int64()
     if known == "decimal":
         return pa.decimal128(kind.precision, kind.scale)
-    made = {"text": pa.large_binary(), "timestamp": pa.int64(), "other": None}
-    if known in made:
-        return made[known]
+    convert = {"text": pa.large_binary(), "timestamp": pa.int64(), "other": None}
+    if known in convert:
+        return convert[known]
     return pa.float32() if kind == pa.float16() else kind
 
 
@@ -118,16 +121,18 @@ def sanitize(table: Any) -> Any:
 def sanitize_column(column: Any, kind: Any) -> Any:
     """A sound column of declared type `kind`; `column` has that type or its raw type."""
     pa = library("pyarrow")
-    made, of = _maker(kind)
+    convert, of = _maker(kind)
     if kind_of(kind) == "other":
         return pa.chunked_array([pa.nulls(len(column), of)])
-    return pa.chunked_array([made(_raw(chunk)) for chunk in column.chunks], type=of)
+    return pa.chunked_array([convert(_raw(chunk)) for chunk in column.chunks], type=of)
 
 
 def sanitize_for_spark(table: Any, unit: str | None) -> Any:
-    """A sound table with types of Python and Spark: signed whole numbers, and dates in the years 1 to 9999.
+    """A sound table with types of Python and Spark: signed whole numbers, and dates in the years 1
+    to 9999.
 
-    Other dates are clamped. In the unit column they are NULL instead, because two people must not become one.
+    Other dates are clamped. In the unit column they are NULL instead, because two people must not
+    become one.
     """
     pa = library("pyarrow")
     signed = {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads tables of SQLite files by the declared types of their columns.
 
-An SQLite cell can hold a value of any type. **Guarantee.** The declaration decides: a cell of another type is NULL, so no
-cell decides a type or makes reading fail.
+An SQLite cell can hold a value of any type. **Guarantee.** The declaration decides: a cell of
+another type is NULL, so no cell decides a type or makes reading fail.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ _WIDEST = 2**63
 
 def tables(path: Path) -> list[str]:
     """The names of the tables."""
-    asked = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY name"
+    query = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY name"
     with closing(_connection(path)) as connection:
-        return [name for (name,) in connection.execute(asked)]
+        return [name for (name,) in connection.execute(query)]
 
 
 def kinds(path: Path, table: str) -> dict[str, str]:
     """The columns of a table and their declared kinds."""
     with closing(_connection(path)) as connection:
-        asked = connection.execute("SELECT name, type FROM pragma_table_info(?)", [table])
-        return {name: _kind(declared) for name, declared in asked}
+        query = connection.execute("SELECT name, type FROM pragma_table_info(?)", [table])
+        return {name: _kind(declared) for name, declared in query}
 
 
 def columns(path: Path, table: str) -> dict[str, tuple[str, list[Any]]]:
     """Every column with its kind and its cells."""
-    told = kinds(path, table)
-    quoted = {name: '"' + name.replace('"', '""') + '"' for name in [*told, table]}
+    declared_kinds = kinds(path, table)
+    quoted = {name: '"' + name.replace('"', '""') + '"' for name in [*declared_kinds, table]}
     with closing(_connection(path)) as connection:
         connection.text_factory = _decode
-        names = ", ".join(quoted[name] for name in told)
+        names = ", ".join(quoted[name] for name in declared_kinds)
         rows = connection.execute(f"SELECT {names} FROM {quoted[table]}").fetchall()  # noqa: S608 - quoted
-    cells = zip(*rows, strict=True) if rows else [()] * len(told)
+    cells = zip(*rows, strict=True) if rows else [()] * len(declared_kinds)
     return {
         name: (kind, [_CELLS[kind](cell) for cell in column])
-        for (name, kind), column in zip(told.items(), cells, strict=True)
+        for (name, kind), column in zip(declared_kinds.items(), cells, strict=True)
     }
 
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads text files, Arrow files, SQLite tables and pandas frames to Arrow tables, whose types do not depend on the rows.
+"""Reads text files, Arrow files, SQLite tables and pandas frames to Arrow tables, whose types do
+not depend on the rows.
 
-**Guarantee.** No cell makes reading fail, decides a type, or changes how another cell is read. A line of a text file is a
-record (`lines`). Its columns are text, or have the type of the description, and a cell that is not of that type is NULL
-(`casts`). Everything that is not a value of the type of its column is NULL (`sanitize`).
+**Guarantee.** No cell makes reading fail, decides a type, or changes how another cell is read. A
+line of a text file is a record (`lines`). Its columns are text, or have the type of the
+description, and a cell that is not of that type is NULL (`casts`). Everything that is not a value
+of the type of its column is NULL (`sanitize`).
 
 What would break it: a reader that guesses types, delimiters or quotes from a sample of the rows.
 """
@@ -46,7 +48,9 @@ def from_text_files(paths: list[Path], columns: Mapping[str, Column]) -> Any:
 
 
 def from_path(path: str | Path) -> Any:
-    """The files at a path or a pattern, without a description: as Parquet files or as an Arrow table."""
+    """The files at a path or a pattern, without a description: as Parquet files or as an Arrow
+    table.
+    """
     paths = files(path)
     if paths[0].suffix.lower() in parquet.ENDINGS:
         return schema.guard_opening(lambda: parquet.Parquet.of(paths), paths[0])

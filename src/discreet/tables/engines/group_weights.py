@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The weights of groups by themselves: a million of them are an array, and only the few that are named get a key.
 
-    weighed     g, k0 …, s0             every group with a weight above zero, numbered in the order of its keys
+    numbered    g, k0 …, s0             every group with a weight above zero, numbered in the order of its keys
 
 **Guarantee.** The weights are those of `sums`. The numbers say nothing of a group that is not asked for by its number.
 """
@@ -19,12 +19,12 @@ from discreet.tables.engines import terms as t
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.relation import select
 from discreet.tables.engines.temporary import Temporary
-from discreet.tables.engines.terms import named
+from discreet.tables.engines.terms import name_term
 
-__all__ = ["key_rows", "numbered", "weights"]
+__all__ = ["group_weights", "key_rows", "number_groups"]
 
 
-def numbered(summed: exp.Select, pairs: Pairs) -> exp.Select:
+def number_groups(summed: exp.Select, pairs: Pairs) -> exp.Select:
     """g, k0 …, s0 from k0 …, s0. A weight is 2^12 at most for each of 2^40 units at most, so 64 bits hold their sum."""
     keys = pairs.key_names
     # a text may be a place in a list, whose order is nobody's
@@ -34,11 +34,11 @@ def numbered(summed: exp.Select, pairs: Pairs) -> exp.Select:
     ]
     order = exp.Order(expressions=[exp.Ordered(this=term, nulls_first=False) for term in terms])
     number = exp.Window(this=exp.RowNumber(), order=order)
-    weight = named(t.cast(t.column("s0"), t.BIGINT), "s0")
-    return select([named(number, "g"), *map(t.column, keys), weight], summed)
+    weight = name_term(t.cast(t.column("s0"), t.BIGINT), "s0")
+    return select([name_term(number, "g"), *map(t.column, keys), weight], summed)
 
 
-def weights(temporary: Temporary, table: exp.Table) -> Integers:
+def group_weights(temporary: Temporary, table: exp.Table) -> Integers:
     """The weight of each group, in the order of their numbers."""
     found = temporary.fetch_arrays(f"SELECT g, s0 FROM {table.name}")  # noqa: S608 - a name of ours
     out = np.empty(found["g"].size, np.int64)

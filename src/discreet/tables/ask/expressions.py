@@ -7,8 +7,9 @@
     col("admitted").year                       a part of a date
     col("age").bucket([18, 65])                0, 1 or 2: how many edges are at or below
 
-**Guarantee.** An expression is a tree of names and public values. Building it computes nothing. It is the same tree that the
-equivalent SQL would give, so its types, bounds and refusals are those of SQL.
+**Guarantee.** An expression is a tree of names and public values. Building it computes nothing. It
+is the same tree that the equivalent SQL would give, so its types, bounds and refusals are those of
+SQL.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from sqlglot.tokens import Tokenizer
 
 from discreet import check
 from discreet.errors import BadParameter, RefusedQuestion
-from discreet.tables.ask.leaf import exact_number
+from discreet.tables.ask.columns import exact_number
 from discreet.tables.data.types import Value
 
 #: A number in Python.
@@ -61,7 +62,8 @@ Operand: TypeAlias = "Expression | Value"
 class Expression:
     """A value of one row, computed from columns and public values; `dp.col` makes one.
 
-    Combine conditions with & and |, and negate them with ~; Python's `and`, `or` and `not` are refused.
+    Combine conditions with & and |, and negate them with ~; Python's `and`, `or` and `not` are
+    refused.
 
     **Guarantee.** An expression holds names and public values only. It never reads a row.
 
@@ -210,7 +212,9 @@ class Expression:
         return _call("FLOOR", self)
 
     def round(self) -> Expression:
-        """The nearest whole number, halves upwards; also of a released number in `having` and `order_by`."""
+        """The nearest whole number, halves upwards; also of a released number in `having` and
+        `order_by`.
+        """
         return _call("ROUND", self)
 
     @property
@@ -344,7 +348,9 @@ def when(condition: Expression) -> CaseBuilder:
 
 
 def syntax_tree(value: object) -> exp.Expression:
-    """The tree of an expression or of a public value; always a copy, because nodes know their parents."""
+    """The tree of an expression or of a public value; always a copy, because nodes know their
+    parents.
+    """
     if isinstance(value, Expression):
         return value.node.copy()
     if value is None:

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The type of a column where it is read: kind, grid and bounds, from its public description.
 
-    leaf        for arithmetic, aggregates and keys: a number needs bounds, and is clamped to them
-    compared    for conditions: not clamped, so no bounds are needed
-    rows_of     the rows of a private table, without those that have NULL where the description excludes it
+    bounded_column    for arithmetic, aggregates and keys: a number needs bounds, and is clamped to them
+    unbounded_column  for conditions: not clamped, so no bounds are needed
+    rows_of           the rows of a private table, without those that have NULL where the description excludes it
 
-**Guarantee.** A `Read` depends on the description and the question alone. Its type has every value that the engine can
-make of the column: whole columns have cells of 1, real ones cells of 2**-places, so many that the bounds are about
-2**24 cells apart, and every number is rounded down to its cell.
+**Guarantee.** A `Read` depends on the description and the question alone. Its type has every value
+that the engine can make of the column: whole columns have cells of 1, real ones cells of
+2**-places, so many that the bounds are about 2**24 cells apart, and every number is rounded down to
+its cell.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ _KINDS = {"text": TEXT, "boolean": TRUTH, "date": DATE, "timestamp": MOMENT}
 def bounded_column(
     table: Table, column: str, bounds: tuple[Any, Any] | None = None, *, text: str = ""
 ) -> Read:
-    """A column for arithmetic, an aggregate or a key; `bounds` stand in place of those of its description.
+    """A column for arithmetic, an aggregate or a key; `bounds` stand in place of those of its
+    description.
 
     `text` is what is shown to a person whose column has no bounds: "AVG(basket)".
 
@@ -135,7 +137,9 @@ def cell_of(value: Fraction, places: int) -> int:
 
 
 def grid_places(low: Fraction, high: Fraction) -> int:
-    """The places with which two ends are about 2**24 cells apart; never finer than a double is there."""
+    """The places with which two ends are about 2**24 cells apart; never finer than a double is
+    there.
+    """
     width, reach = high - low, max(abs(low), abs(high))
     if reach == 0:
         return 0
@@ -240,7 +244,9 @@ def _bound_error() -> BadParameter:
 
 
 def _missing_bounds_error(table: Table, column: Column, text: str) -> BadParameter:
-    """The error for a number without bounds; it names both places where bounds can be written, and no value."""
+    """The error for a number without bounds; it names both places where bounds can be written, and
+    no value.
+    """
     name = column.name
     shown = text or name
     inside = shown.replace(name, f"CLAMP({name}, 0, 500)", 1) if text else f"CLAMP({name}, 0, 500)"

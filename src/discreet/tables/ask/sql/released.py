@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Post-processing in SQL: arithmetic on aggregates, HAVING and ORDER BY.
 
-**Guarantee.** Everything here is a function of keys and released columns. It is post-processing: it costs nothing and
-reveals nothing more. Types are checked before the charge, so a question that was paid for cannot fail here.
+**Guarantee.** Everything here is a function of keys and released columns. It is post-processing: it
+costs nothing and reveals nothing more. Types are checked before the charge, so a question that was
+paid for cannot fail here.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.errors import RefusedQuestion
-from discreet.tables.ask.after import PublicValue, ReleasedColumn, ReleasedExpression, ReleasedOperation
 from discreet.tables.ask.build import kind_of
-from discreet.tables.ask.leaf import similar_names
+from discreet.tables.ask.columns import similar_names
 from discreet.tables.ask.question import Key
+from discreet.tables.ask.released import PublicValue, ReleasedColumn, ReleasedExpression, ReleasedOperation
 from discreet.tables.ask.sql.aggregates import Aggregates, is_aggregate
 from discreet.tables.ask.sql.literals import whole_number
 from discreet.tables.ask.sql.refuse import name_of, node_text, question_error, require_only, unsupported_error
@@ -43,7 +44,9 @@ class TypedExpression:
 
 @dataclass
 class PostProcessor:
-    """Translates expressions on keys and aggregates; `named` are the columns of the answer by alias."""
+    """Translates expressions on keys and aggregates; `named` are the columns of the answer by
+    alias.
+    """
 
     keys: list[tuple[Any, Key]]  # what was written in GROUP BY, and the key
     aggregates: Aggregates
@@ -74,8 +77,8 @@ class PostProcessor:
 
     def _aggregate(self, node: exp.Expression, alias: str) -> TypedExpression:
         name = self.aggregates.name(node, alias)
-        made = next(one for one in self.aggregates.found if one.name == name)
-        kind = made.of.type.kind if made.kind == "mode" and made.of is not None else NUMBER
+        aggregate = next(one for one in self.aggregates.found if one.name == name)
+        kind = aggregate.of.type.kind if aggregate.kind == "mode" and aggregate.of is not None else NUMBER
         return TypedExpression(ReleasedColumn(name), kind)
 
     def _by_alias(self, node: exp.Expression) -> TypedExpression | None:
@@ -116,19 +119,19 @@ def _of_kind(value: TypedExpression, kinds: set[str], node: exp.Expression) -> R
 # --- one handler for each kind of node ---------------------------------------------------------------
 
 
-def _column(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
+def _column(post: PostProcessor, node: exp.Expression) -> TypedExpression:
     if isinstance(node.this, exp.Star):
         raise unsupported_error(node.this)
     try:
-        found = outside.aggregates.rows.scope.column(node)
+        found = post.aggregates.rows.scope.column(node)
     except RefusedQuestion:
-        if not outside.named:
+        if not post.named:
             raise
         what, why = (
             f"the answer has no column {node.name!r}.",
             "HAVING and ORDER BY can use only released numbers and keys.",
         )
-        raise question_error("DP701", what, why, f"use {similar_names(node.name, outside.named)}") from None
+        raise question_error("DP701", what, why, f"use {similar_names(node.name, post.named)}") from None
     if found is not None and found.is_unit:
         raise question_error(
             "DP706",
@@ -140,24 +143,24 @@ def _column(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
         "DP706",
         f"{node_text(node)} is neither a key nor inside an aggregate.",
         "values of rows are released only through aggregates with noise.",
-        _group_by_fix(outside, node),
+        _group_by_fix(post, node),
     )
 
 
-def _group_by_fix(outside: PostProcessor, node: exp.Expression) -> str:
+def _group_by_fix(post: PostProcessor, node: exp.Expression) -> str:
     """A fix that adds the column to the keys."""
-    keys = [*(node_text(written) for written, _ in outside.keys), node_text(node)]
-    table = outside.aggregates.rows.scope.sources[0].alias
+    keys = [*(node_text(written) for written, _ in post.keys), node_text(node)]
+    table = post.aggregates.rows.scope.sources[0].alias
     return f"SELECT {', '.join(keys)}, COUNT(*) FROM {table} GROUP BY {', '.join(keys)}"  # noqa: S608 - shown
 
 
-def _paren(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
-    return outside.value(require_only(node, "this").this)
+def _paren(post: PostProcessor, node: exp.Expression) -> TypedExpression:
+    return post.value(require_only(node, "this").this)
 
 
-def _constant(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
+def _constant(post: PostProcessor, node: exp.Expression) -> TypedExpression:
     """A literal: a number, a text, a truth value or a date."""
-    term = Scalar(outside.aggregates.rows.scope).term(node)
+    term = Scalar(post.aggregates.rows.scope).term(node)
     if isinstance(term, Fraction):
         return TypedExpression(PublicValue(_plain(term)), NUMBER)
     if not isinstance(term, Constant) or term.value is None:
@@ -177,34 +180,34 @@ def _plain(value: Fraction) -> int | float:
     return int(value) if value.denominator == 1 and abs(value) < _EXACT else float(value)
 
 
-def _negative(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
+def _negative(post: PostProcessor, node: exp.Expression) -> TypedExpression:
     if isinstance(node.this, exp.Literal):
-        return _constant(outside, node)
+        return _constant(post, node)
     return TypedExpression(
-        ReleasedOperation("-", (PublicValue(0), outside.number(require_only(node, "this").this))), NUMBER
+        ReleasedOperation("-", (PublicValue(0), post.number(require_only(node, "this").this))), NUMBER
     )
 
 
 def _arithmetic(op: str) -> Callable[[PostProcessor, Any], TypedExpression]:
-    def handler(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
+    def handler(post: PostProcessor, node: exp.Expression) -> TypedExpression:
         require_only(node, "this", "expression")
         return TypedExpression(
-            ReleasedOperation(op, (outside.number(node.this), outside.number(node.expression))), NUMBER
+            ReleasedOperation(op, (post.number(node.this), post.number(node.expression))), NUMBER
         )
 
     return handler
 
 
 def _comparison(op: str) -> Callable[[PostProcessor, Any], TypedExpression]:
-    def handler(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
+    def handler(post: PostProcessor, node: exp.Expression) -> TypedExpression:
         require_only(node, "this", "expression")
-        return TypedExpression(_compare(outside, op, node.this, node.expression), TRUTH)
+        return TypedExpression(_compare(post, op, node.this, node.expression), TRUTH)
 
     return handler
 
 
-def _compare(outside: PostProcessor, op: str, left: Any, right: Any) -> ReleasedExpression:
-    a, b = outside.value(left), outside.value(right)
+def _compare(post: PostProcessor, op: str, left: Any, right: Any) -> ReleasedExpression:
+    a, b = post.value(left), post.value(right)
     kinds = {NUMBER, DATE, MOMENT} if op not in {"=", "<>"} else {NUMBER, DATE, MOMENT, TEXT, TRUTH}
     if a.kind != b.kind:
         raise question_error(
@@ -216,68 +219,68 @@ def _compare(outside: PostProcessor, op: str, left: Any, right: Any) -> Released
     return ReleasedOperation(op, (_of_kind(a, kinds, left), _of_kind(b, kinds, right)))
 
 
-def _and(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
+def _and(post: PostProcessor, node: exp.Expression) -> TypedExpression:
     return TypedExpression(
-        ReleasedOperation("and", tuple(outside.condition(part) for part in conjuncts(node))), TRUTH
+        ReleasedOperation("and", tuple(post.condition(part) for part in conjuncts(node))), TRUTH
     )
 
 
-def _or(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
+def _or(post: PostProcessor, node: exp.Expression) -> TypedExpression:
     parts: list[Any] = []
     while isinstance(node, exp.Or):
         parts.append(require_only(node, "this", "expression").expression)
         node = node.this
     return TypedExpression(
-        ReleasedOperation("or", tuple(outside.condition(part) for part in [node, *reversed(parts)])), TRUTH
+        ReleasedOperation("or", tuple(post.condition(part) for part in [node, *reversed(parts)])), TRUTH
     )
 
 
-def _not(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
+def _not(post: PostProcessor, node: exp.Expression) -> TypedExpression:
     return TypedExpression(
-        ReleasedOperation("not", (outside.condition(require_only(node, "this").this),)), TRUTH
+        ReleasedOperation("not", (post.condition(require_only(node, "this").this),)), TRUTH
     )
 
 
-def _between(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
+def _between(post: PostProcessor, node: exp.Expression) -> TypedExpression:
     require_only(node, "this", "low", "high")
     ends = ((">=", node.args["low"]), ("<=", node.args["high"]))
     return TypedExpression(
-        ReleasedOperation("and", tuple(_compare(outside, op, node.this, end) for op, end in ends)), TRUTH
+        ReleasedOperation("and", tuple(_compare(post, op, node.this, end) for op, end in ends)), TRUTH
     )
 
 
-def _in(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
+def _in(post: PostProcessor, node: exp.Expression) -> TypedExpression:
     require_only(node, "this", "expressions")
     return TypedExpression(
-        ReleasedOperation("or", tuple(_compare(outside, "=", node.this, one) for one in node.expressions)),
+        ReleasedOperation("or", tuple(_compare(post, "=", node.this, one) for one in node.expressions)),
         TRUTH,
     )
 
 
-def _cast(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
+def _cast(post: PostProcessor, node: exp.Expression) -> TypedExpression:
     """CAST of a released number to a real number, or of a text to a date."""
     require_only(node, "this", "to", "safe")
     if isinstance(node.this, exp.Literal):
-        return _constant(outside, node)
+        return _constant(post, node)
     if getattr(node.args["to"].this, "name", "") not in {"FLOAT", "DOUBLE", "REAL", "DECIMAL"}:
         raise unsupported_error(node, "around an aggregate")
     require_only(node.args["to"], "this", "nested")
-    return TypedExpression(outside.number(node.this), NUMBER)
+    return TypedExpression(post.number(node.this), NUMBER)
 
 
-def _call(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
+def _call(post: PostProcessor, node: exp.Expression) -> TypedExpression:
     require_only(node, "this", "expressions")
     name, arguments = name_of(node), node.expressions
     if name == "ROUND" and len(arguments) == 2:
         digits = whole_number(arguments[1], "the digits of ROUND", -15, 15)
         return TypedExpression(
-            ReleasedOperation("round", (outside.number(arguments[0]), PublicValue(digits))), NUMBER
+            ReleasedOperation("round", (post.number(arguments[0]), PublicValue(digits))), NUMBER
         )
     if name in {"ABS", "ROUND"} and len(arguments) == 1:
-        return TypedExpression(ReleasedOperation(name.lower(), (outside.number(arguments[0]),)), NUMBER)
+        return TypedExpression(ReleasedOperation(name.lower(), (post.number(arguments[0]),)), NUMBER)
     if name in {"LEAST", "GREATEST"} and len(arguments) >= 2:
         return TypedExpression(
-            ReleasedOperation(name.lower(), tuple(outside.number(item) for item in arguments)), NUMBER
+            ReleasedOperation(name.lower(), tuple(post.number(item) for item in arguments)), NUMBER
         )
     if _has_aggregate(node):
         raise question_error(
@@ -287,7 +290,7 @@ def _call(outside: PostProcessor, node: exp.Expression) -> TypedExpression:
             "release the aggregate, and compute the rest in Python",
         )
     # An unknown function gets its own error first.
-    Scalar(outside.aggregates.rows.scope, node_text(node)).term(node)
+    Scalar(post.aggregates.rows.scope, node_text(node)).term(node)
     raise question_error(
         "DP706",
         f"{node_text(node)} is neither a key nor inside an aggregate.",

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may be done to released numbers: arithmetic, comparison and logic, with intervals that are carried along.
+"""What may be done to released numbers: arithmetic, comparison and logic, with intervals that are
+carried along.
 
-All of this is post-processing: it reads released values only, so it costs nothing and reveals nothing more.
+All of this is post-processing: it reads released values only, so it costs nothing and reveals
+nothing more.
 """
 
 from __future__ import annotations

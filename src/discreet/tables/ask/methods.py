@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The methods with which a question is built; a data set and an unfinished question have the same ones.
+"""The methods with which a question is built; a data set and an unfinished question have the same
+ones.
 
     data.where(col("age") >= 18).group_by("ward", keys=WARDS).mean("days", between=(0, 60))
     data.group_by("ward").aggregate(n=count(), stay=mean("days"))
 
-**Guarantee.** Building a question reads no row and costs nothing; every method returns a new question.
-`session.preview` shows its cost and its margin of error, and only `session.release` answers it.
+**Guarantee.** Building a question reads no row and costs nothing; every method returns a new
+question. `session.preview` shows its cost and its margin of error, and only `session.release`
+answers it.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from discreet.tables.ask.aggregates import Bounds
 from discreet.tables.data.types import Value
 
 if TYPE_CHECKING:
-    from discreet.tables.ask.formula import Expression, Number
+    from discreet.tables.ask.expressions import Expression, Number
     from discreet.tables.ask.query import AggregateQuery, Query
 
 __all__ = ["QueryMethods"]
@@ -36,7 +38,9 @@ class QueryMethods:
 
     @check.arguments
     def where(self, *conditions: Expression) -> Query:
-        """Keep the rows for which all conditions are true; a row with NULL in a condition is dropped."""
+        """Keep the rows for which all conditions are true; a row with NULL in a condition is
+        dropped.
+        """
         return self._query.with_conditions(conditions)
 
     @check.arguments
@@ -45,9 +49,9 @@ class QueryMethods:
     ) -> Query:
         """Join each row with the matching rows of another table.
 
-        A public table is matched by `on`: a column of both tables, several, or {ours: theirs}. `keep` keeps
-        rows without a match, with NULL in the columns of the public table. Another private table is matched
-        within the rows of the same unit, and also by `on` if it is given.
+        A public table is matched by `on`: a column of both tables, several, or {ours: theirs}.
+        `keep` keeps rows without a match, with NULL in the columns of the public table. Another
+        private table is matched within the rows of the same unit, and also by `on` if it is given.
         """
         return self._query.with_table(table, on, keep=keep)
 
@@ -59,16 +63,18 @@ class QueryMethods:
     ) -> Query:
         """One row of the answer for each group; `named_columns` are keys with names of your own.
 
-        `keys` lists the public groups: values, or tuples of values. By default the values of the description
-        are used. If it has none, key selection finds the groups privately, and groups of few people are
-        suppressed.
+        `keys` lists the public groups: values, or tuples of values. By default the values of the
+        description are used. If it has none, key selection finds the groups privately, and groups
+        of few people are suppressed.
         """
         return self._query.with_keys(columns, named_columns, keys)
 
     def aggregate(
         self, *specs: aggregates.AggregateSpec, **named_specs: aggregates.AggregateSpec
     ) -> AggregateQuery:
-        """Several aggregates in one release, with one guarantee: `aggregate(n=count(), stay=mean("days"))`."""
+        """Several aggregates in one release, with one guarantee: `aggregate(n=count(),
+        stay=mean("days"))`.
+        """
         return self._query.finish(specs, named_specs)
 
     @check.arguments
@@ -107,7 +113,9 @@ class QueryMethods:
 
     @check.arguments
     def quantile(self, of: str | Expression, rank: float, between: Bounds | None = None) -> AggregateQuery:
-        """A quantile: nine in ten values are below `quantile(x, 0.9)`; values are clipped as in `sum`."""
+        """A quantile: nine in ten values are below `quantile(x, 0.9)`; values are clipped as in
+        `sum`.
+        """
         return self.aggregate(aggregates.quantile(of, rank, between))
 
     @check.arguments
@@ -127,5 +135,7 @@ class QueryMethods:
 
     @check.arguments
     def histogram(self, of: str | Expression, edges: Sequence[Number]) -> AggregateQuery:
-        """The number of rows in each bucket between increasing `edges`, and below and above all of them."""
+        """The number of rows in each bucket between increasing `edges`, and below and above all of
+        them.
+        """
         return self._query.with_buckets(of, edges)

@@ -22,7 +22,7 @@ from discreet.tables.engines import terms as t
 from discreet.tables.engines.pairs import Pairs
 from discreet.tables.engines.relation import UNIT, Relations, select
 from discreet.tables.engines.temporary import Temporary
-from discreet.tables.engines.terms import Term, named
+from discreet.tables.engines.terms import Term, name_term
 from discreet.tables.engines.tree import normal
 from discreet.tables.engines.write import Writer
 
@@ -42,7 +42,7 @@ class Packer:
         self._relations, self._temporary = relations, temporary
         self._lists: dict[Read, exp.Table | None] = {}
 
-    def packed(
+    def pack(
         self, columns: Mapping[str, Read | None], source: exp.Select, among: Among = MappingProxyType({})
     ) -> exp.Select:
         """The columns of a source; those without a type as they are.
@@ -57,15 +57,15 @@ class Packer:
             if listed is not None:
                 value = t.column("place", f"l{len(lists)}")
                 lists.append((name, listed))
-            chosen.append(named(_small(read, value) if read else value, name))
+            chosen.append(name_term(_small(read, value) if read else value, name))
         packed = select(chosen, source)
         for number, (name, listed) in enumerate(lists):
-            places = self._chosen(listed, among.get(name, ())).subquery(f"l{number}", copy=False)
+            places = self._chosen_texts(listed, among.get(name, ())).subquery(f"l{number}", copy=False)
             same = t.binary(exp.EQ, t.column(name, "t"), t.column("text", f"l{number}"))
             packed.join(places, on=same, join_type="INNER" if among.get(name) else "LEFT", copy=False)
         return packed
 
-    def unfiltered(self, pairs: Pairs) -> tuple[Pairs, dict[str, Read | None], Among]:
+    def without_filter(self, pairs: Pairs) -> tuple[Pairs, dict[str, Read | None], Among]:
         """Pairs, their columns, and "this key is one of …" where the join with a list says as much as the filter."""
         columns: dict[str, Read | None] = dict.fromkeys((UNIT, *pairs.key_names, *pairs.sum_names))
         texts: dict[Read, str] = {}
@@ -73,10 +73,10 @@ class Packer:
             if isinstance(key, Read) and key.of.kind == TEXT:
                 columns[name] = normal(key)
                 texts[normal(key)] = name
-        rows, among = self.peeled(pairs.rows, texts)
+        rows, among = self.peel(pairs.rows, texts)
         return replace(pairs, rows=rows), columns, among
 
-    def peeled(self, rows: Relation, texts: Mapping[Read, str]) -> tuple[Relation, Among]:
+    def peel(self, rows: Relation, texts: Mapping[Read, str]) -> tuple[Relation, Among]:
         """A relation without its outermost "is one of …" on some texts, and these by the names of the texts."""
         among = {name: list[IsIn]() for name in texts.values()}
         while isinstance(rows, Filtered) and isinstance(rows.condition, IsIn):
@@ -87,16 +87,18 @@ class Packer:
             rows = rows.rows
         return rows, among
 
-    def unpacked(self, table: exp.Table, kept: Mapping[Read, None], first: str = "r") -> exp.Select:
+    def unpack(self, table: exp.Table, kept: Mapping[Read, None], first: str = "r") -> exp.Select:
         """Packed rows with their numbers in 64 bits, so that arithmetic on them has room; `first` is as it is."""
         columns: list[Term] = [t.column(first)]
         for read in kept:
             value = t.column(self._relations.name_of(read))
             small = read.of.kind in {TEXT, TRUTH}
-            columns.append(named(value if small else t.cast(value, t.BIGINT), self._relations.name_of(read)))
+            columns.append(
+                name_term(value if small else t.cast(value, t.BIGINT), self._relations.name_of(read))
+            )
         return select(columns, table)
 
-    def _chosen(self, listed: exp.Table, among: Sequence[IsIn]) -> exp.Select:
+    def _chosen_texts(self, listed: exp.Table, among: Sequence[IsIn]) -> exp.Select:
         """The part of a list that some conditions leave."""
         writer = Writer(self._relations.dialect, lambda _: t.column("text"))
         chosen = select([t.column("text"), t.column("place")], listed)
@@ -111,14 +113,14 @@ class Packer:
     def _listing(self, read: Read) -> exp.Table | None:
         column = t.column(self._relations.name_of(read))
         texts = select([column], self._relations.cells(read.table, {read: None})).distinct(copy=False)
-        texts = select([column.copy()], texts).where(t.negated(t.is_null(column.copy())), copy=False)
+        texts = select([column.copy()], texts).where(t.negate(t.is_null(column.copy())), copy=False)
         table = self._temporary.store(texts.limit(_LISTED + 1, copy=False))
         listed = None
         if 0 < self._temporary.count(table) <= _LISTED:
             name = f"discreet_list_{len(self._lists)}"
             place = t.cast(column.copy(), self._temporary.enumerate(name, select([column.copy()], table)))
             listed = self._temporary.store(
-                select([named(column.copy(), "text"), named(place, "place")], table)
+                select([name_term(column.copy(), "text"), name_term(place, "place")], table)
             )
         self._temporary.drop(table)
         return listed

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from discreet.errors import BadParameter, DiscreetError, RefusedQuestion
-from discreet.tables.ask.leaf import (
+from discreet.tables.ask.columns import (
     bounded_column,
     cell_of,
     column_of,
