@@ -49,7 +49,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "__init__": ("answer", "ask", "data"),
 }
 #: A data set understands the words of a question; so it imports those, and begins a question.
-WORDS = {"discreet.tables.ask.asking", "discreet.tables.ask.query"}
+WORDS = {"discreet.tables.ask.methods", "discreet.tables.ask.query"}
 
 # Third-party modules, and the only places where they may be named.
 HOMES: dict[str, tuple[str, ...]] = {

@@ -46,6 +46,9 @@ class AuditRoc:
     `hits_neighbour` on the neighbour. Its two rates are certified, each by the theorem that
     `*_sharp` says: Clopper and Pearson with the error probability `point_error`, else Dvoretzky,
     Kiefer and Wolfowitz with `band_error`.
+
+    **Guarantee.** Both bounds hold at all points at once, except with the error probability of the
+    report. What would break it: runs that are not independent, or a score that has seen them.
     """
 
     score: Score = field(repr=False)

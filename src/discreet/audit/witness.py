@@ -28,7 +28,14 @@ _DIGITS = 7  # of a printed rate, rounded against the finding
 
 @dataclass(frozen=True)
 class Rate:
-    """A bound on how likely an event is on one input: it fails with probability `error` at most."""
+    """A bound on how likely an event is on one input.
+
+    **Guarantee.** The bound is false with probability `error` at most, if the runs are independent;
+    `method` names the theorem.
+
+    >>> Rate(hits=90, runs=100, bound=0.8, method="Clopper-Pearson", error=1e-3).complement.hits
+    10
+    """
 
     hits: int
     runs: int
@@ -55,6 +62,9 @@ class Event:
 
     The event is likelier on `likelier_on`, which is "x" or "neighbour": `often` bounds its rate
     there from below, `seldom` bounds its rate on the other input from above.
+
+    **Guarantee.** Whoever computes ε from these two rates gets the printed bound, and it fails with
+    probability `often.error + seldom.error` at most.
     """
 
     words: str

@@ -142,7 +142,10 @@ class Amounts(Mapping[str, Amount]):
 
 
 class State(Amounts):
-    """What has been spent so far, track by track."""
+    """What has been spent so far, track by track.
+
+    **Guarantee.** Amounts are exact fractions, and no admitted charge lowers any of them.
+    """
 
     __slots__ = ()
 
@@ -169,6 +172,9 @@ class Cost:
     """What an answer would cost: a menu of ways to pay, each a list of rows; and the same for the lifetime, if kept.
 
     A filter's way is one row. A plan's way is one row for each mechanism, listing the slots that it would fit.
+
+    **Guarantee.** Each way bounds the mechanism by the theorem that its rows name, rounded up. It depends on the
+    guarantee alone, never on data.
     """
 
     ways: tuple[tuple[CostRow, ...], ...]

@@ -61,7 +61,11 @@ class Difference:
 
 @dataclass(frozen=True)
 class StatementCheck:
-    """What a comparison of a statement with its ledger found."""
+    """What a comparison of a statement with its ledger found.
+
+    **Guarantee.** `holds` is true only if every figure and sentence of the statement follows from the ledger's rows up
+    to the statement's last entry, or is listed in `asserted` as somebody's own words.
+    """
 
     form: str
     rows: int

@@ -57,7 +57,11 @@ _LISTED = 8
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that an auditor should know; a code that begins with DP is damage."""
+    """Something that an auditor should know; a code that begins with DP is damage.
+
+    >>> print(Finding("DP602", "entry 3 was changed."))
+    DP602  entry 3 was changed.
+    """
 
     code: str
     text: str
@@ -72,6 +76,13 @@ class Verification:
 
     `spent` is what the last row says is left and spent; `recomputed` is the same with today's costs, or None if they do
     not fit the limit. `anchor` is the hash of the last row: write it down elsewhere.
+
+    **Guarantee.** If `intact` is true, every hash, cost and total was recomputed from what is stored and agrees. A
+    ledger that was rolled back as a whole is found only by an anchor that was kept elsewhere.
+
+    >>> from discreet.ledger import Ledger, Limit
+    >>> Ledger(":memory:", limit=Limit.filter(epsilon=1)).verify().intact
+    True
     """
 
     entries: int

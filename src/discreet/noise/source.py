@@ -119,9 +119,11 @@ class SeededSource:
         self._stream = _Stream(lambda: hashlib.sha384(f"{next(blocks)} {seed!r}".encode()).digest())
 
     def words(self, count: int) -> Words:
+        """The next `count` words of 64 bits."""
         return self._stream.words(count)
 
     def bits(self, count: int) -> int:
+        """The next `count` bits, as a number."""
         return _join_words(self.words(-(-count // 64)), count)
 
 
@@ -141,9 +143,11 @@ class ScriptedSource:
         self.used = 0
 
     def words(self, count: int) -> Words:
+        """The next `count` words of 64 bits."""
         return np.array([self.bits(64) for _ in range(count)], np.uint64)
 
     def bits(self, count: int) -> int:
+        """The next `count` bits, as a number."""
         if self.used + count > len(self._script):
             raise ScriptEnded
         value = 0

@@ -33,7 +33,10 @@ Askable: TypeAlias = Question | HasQuestion
 
 
 class QuestionCost(TypedDict, total=False):
-    """What one answer may cost: `epsilon`, `epsilon` with `delta`, `rho`, or the `error` that it needs."""
+    """What one answer may cost: `epsilon`, `epsilon` with `delta`, `rho`, or the `error` that it needs.
+
+    >>> cost: QuestionCost = {"epsilon": 0.5, "delta": 1e-7}
+    """
 
     epsilon: float
     delta: float
@@ -44,7 +47,13 @@ class QuestionCost(TypedDict, total=False):
 
 
 def limit_of(budget: Mapping[str, Any]) -> Limit | None:
-    """The limit that the [budget] of a description states; None if it states none, and the ledger must know it."""
+    """The limit that the [budget] of a description states; None if it states none, and the ledger must know it.
+
+    >>> limit_of({"epsilon": 1}).guarantee
+    pure(epsilon=1.0)
+    >>> limit_of({}) is None
+    True
+    """
     amounts = {name: budget[name] for name in ("epsilon", "delta", "rho", "mu") if name in budget}
     if not amounts:
         return None
