@@ -112,7 +112,8 @@ def asked():
         "finding": ledger.Finding("DP602", "a row was changed"),
         "entry": next(iter(book.entries())),
         "state": book.spent,
-        "wanted": ledger.Wanted(privacy.pure(1)),
+        "charge": ledger.Charge(privacy.pure(1)),
+        "asker": ledger.Asker("ana", purpose="a report"),
     }
 
 
@@ -322,7 +323,18 @@ def test_the_fix_for_a_data_set_opens_the_same_one(tmp_path, monkeypatch):
 
 PACKAGES = (audit, graphs, ledger, mechanisms, smooth, noise, plot, privacy, tables)
 #: Made of functions of somebody, which can be pickled if these can.
-OF_FUNCTIONS = {"HighProbabilityBound", "ProposeTestRelease", "ProposeSearchRelease", "Batched"}
+OF_FUNCTIONS = {"HighProbabilityBound", "ProposeTestRelease", "ProposeSearchRelease", "BatchedFunction"}
+#: Hold the data set that they ask, and refuse with it.
+OF_DATA_SETS = {"Query", "AggregateQuery"}
+
+
+def test_a_query_refuses_with_its_data_set(handles):
+    data = handles["data set"]
+    for query in (data.group_by("ward"), data.count()):
+        assert type(query).__name__ in OF_DATA_SETS
+        with pytest.raises(DiscreetError) as refused:
+            pickle.dumps(query)
+        assert refused.value.code == "DP607"
 
 
 def test_every_public_class_is_a_value_or_a_handle(handles):
@@ -333,7 +345,9 @@ def test_every_public_class_is_a_value_or_a_handle(handles):
         if inspect.isclass(thing := getattr(package, name))
     }
     seen = [*VALUES.values(), *handles.values()]
-    missing = {
-        name for name, kind in public.items() if not any(isinstance(one, kind) for one in seen)
-    } - OF_FUNCTIONS
+    missing = (
+        {name for name, kind in public.items() if not any(isinstance(one, kind) for one in seen)}
+        - OF_FUNCTIONS
+        - OF_DATA_SETS
+    )
     assert missing == set()

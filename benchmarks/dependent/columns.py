@@ -128,7 +128,7 @@ def _found(statistic: str, column: Column, epsilon: float, truth: float) -> Iter
 
 def _global(statistic: str, column: Column, epsilon: float) -> Laplace:
     count = len(column.records)
-    left = 1 if statistic in QUANTILES else count - 2 * _statistic(statistic, column.bounds).trimmed(count)
+    left = 1 if statistic in QUANTILES else count - 2 * _statistic(statistic, column.bounds).trim_count(count)
     width = Fraction(column.bounds[1]) - Fraction(column.bounds[0])
     return Laplace(epsilon=epsilon, sensitivity=width / left, relation="replace")
 

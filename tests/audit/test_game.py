@@ -79,7 +79,7 @@ def test_the_own_promise_is_the_claim_of_a_mechanism():
     assert audit(mechanism, 0, 2, trials=200).claim == mechanism.guarantee
     assert audit(mechanism, 0, 2, trials=200, claim=privacy.pure(3.0)).claim == privacy.pure(3.0)
     vector = audit(mechanism, [0, 0], [2, 0], trials=200)
-    assert vector.claim == mechanism.on(2).guarantee
+    assert vector.claim == mechanism.with_dimension(2).guarantee
 
 
 def test_a_release_counts_by_its_value():

@@ -56,7 +56,7 @@ def test_the_lines_that_smooth_sensitivity_is_compared_with_are_right(script):
     """One record moves the mean of those that are left by the range at most; and what a trimmed normal sample varies by."""
     trimmed, count = script["TRIMMED"], len(script["RECORDS"])
     low, high = trimmed.range
-    assert script["GLOBAL"] == (high - low) / (count - 2 * trimmed.trimmed(count))
+    assert script["GLOBAL"] == (high - low) / (count - 2 * trimmed.trim_count(count))
     cut = stats.norm.ppf(0.9)
     kept = 0.8 - 2 * cut * stats.norm.pdf(cut)  # the second moment within the cuts
     variance = (kept + 0.2 * cut**2) / 0.8**2 / count

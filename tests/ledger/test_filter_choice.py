@@ -51,7 +51,7 @@ def made(leak, totals):
         Track("epsilon" if at == 0 else "renyi", total, 1.0 if at == 0 else 1.0 + at)
         for at, total in enumerate(totals)
     )
-    vars(limit).update(sort="lanes", epsilon=WHOLE, delta=leak, leak=leak, lanes=tracks)
+    vars(limit).update(sort="lanes", epsilon=WHOLE, delta=leak, leak=leak, tracks=tracks)
     return limit
 
 
@@ -135,7 +135,7 @@ def _amount(total, spent):
 @given(situations())
 def test_floats_choose_what_fractions_choose(situation):
     limit, state, cost, share = situation
-    assert limit.after(state, cost, share) == exact(limit, state, cost, share)
+    assert limit.pay_best(state, cost, share) == exact(limit, state, cost, share)
 
 
 @laws
@@ -158,8 +158,8 @@ def test_a_total_at_the_end_of_floats_is_told_by_fractions():
     full = CostRow("full", Amounts({"delta": Fraction(0), "epsilon": half - Fraction(2) ** 969}))
     over = CostRow("over", Amounts({"delta": Fraction(0), "epsilon": half}))
     limit_beyond = made(WHOLE, [2 * GREATEST])
-    assert limit.after(state, menu([over, full])) == exact(limit, state, menu([over, full]))
-    assert limit_beyond.after(state, menu([over, full]))[1] is full
+    assert limit.pay_best(state, menu([over, full])) == exact(limit, state, menu([over, full]))
+    assert limit_beyond.pay_best(state, menu([over, full]))[1] is full
 
 
 def test_one_part_in_a_billion_of_a_billion_is_told():
@@ -169,9 +169,9 @@ def test_one_part_in_a_billion_of_a_billion_is_told():
         CostRow(name, Amounts({"delta": Fraction(0), "epsilon": Fraction(2, 3) + by}))
         for name, by in (("over", Fraction(1, 10**18)), ("just", Fraction(0)), ("less", Fraction(-1, 10**18)))
     ]
-    assert limit.after(state, menu(rows))[1].name == "less"
-    assert limit.after(state, menu(rows[:2]))[1].name == "just"
-    assert limit.after(state, menu(rows[:1])) is None
+    assert limit.pay_best(state, menu(rows))[1].name == "less"
+    assert limit.pay_best(state, menu(rows[:2]))[1].name == "just"
+    assert limit.pay_best(state, menu(rows[:1])) is None
 
 
 def test_products_that_floats_would_order_wrongly():
@@ -189,7 +189,7 @@ def test_products_that_floats_would_order_wrongly():
                     ("more", track, free, Fraction(1, 10**20)),
                 )
             ]
-            assert limit.after(nothing, menu(rows))[1].name == "more"
+            assert limit.pay_best(nothing, menu(rows))[1].name == "more"
             about = [
                 (1 - row.floats["delta"] / float(leak)) * (1 - row.floats["epsilon"] / float(total))
                 for row in rows
@@ -204,5 +204,5 @@ def test_a_total_that_is_rounded_up_counts_as_rounded():
     state = State({"delta": Fraction(0), "epsilon": dust})
     stays = CostRow("stays", Amounts({"delta": Fraction(0), "epsilon": Fraction(0)}))
     rounds = CostRow("rounds", Amounts({"delta": Fraction(0), "epsilon": Fraction(1, 10**39) - dust}))
-    assert limit.after(state, menu([stays, rounds])) == exact(limit, state, menu([stays, rounds]))
-    assert limit.after(state, menu([stays, rounds]))[1] is rounds
+    assert limit.pay_best(state, menu([stays, rounds])) == exact(limit, state, menu([stays, rounds]))
+    assert limit.pay_best(state, menu([stays, rounds]))[1] is rounds

@@ -168,7 +168,7 @@ class Nameless(privacy.Guarantee):
     def bags(self):
         return privacy.pure(1.0).bags()
 
-    def grouped(self, size):
+    def _group_of(self, size):
         return self
 
 

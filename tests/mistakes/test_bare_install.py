@@ -97,14 +97,14 @@ NEEDS = {
     "command('budget', '--data', 'visits.toml')": "tables",
     "command('statement', 'old.ledger', '--data', 'visits.toml')": "tables",
     "command('budget', '--ledger', 'postgresql://127.0.0.1:1/x')": "postgres",
-    "command('account', '--gaussian', '1', '--plot', 'a.png')": "plot",
+    "command('account', 'gaussian(1)', '--plot', 'a.png')": "plot",
 }
 #: What works with nothing but the core.
 WORKS = [
     "dp.Laplace(epsilon=1, sensitivity=1)(42).value",
     "dp.noisy_max([1, 2], epsilon=1, sensitivity=1)",
     "dp.privacy.gaussian(1.0).epsilon(delta=1e-6)",
-    "dp.Ledger('old.ledger').left()",
+    "dp.Ledger('old.ledger').budget()",
     "dp.graphs.Graph('visits.csv', nodes=3)",
     "dp.plot.save(dp.privacy.pure(1), 'pure.svg')",
     "dp.smooth.median([1.0, 2.0, 3.0], bounds=(0, 10), epsilon=1)",
@@ -117,7 +117,7 @@ WORKS = [
     "command('ledger', 'verify', 'old.ledger')",
     "command('ledger', 'export', 'old.ledger')",
     "command('statement', 'old.ledger')",
-    "command('account', '--gaussian', '1', '--plot', 'a.svg')",
+    "command('account', 'gaussian(1)', '--plot', 'a.svg')",
     "command('account', 'dpsgd', '--help')",
     "command('audit', '--help')",
     "command('version')",

@@ -28,7 +28,7 @@ null = true
 [budget]
 epsilon = 1.0
 delta = 1e-6
-filter = "lanes"
+filter = "tracks"
 window = "month"
 ledger = "visits"
 """
@@ -70,7 +70,7 @@ def described(folder):
     slip("null = true", 'null = "yes"', "null = true"),
     slip("epsilon = 1.0", "eps = 1.0", "epsilon"),
     slip("epsilon = 1.0\n", "", "epsilon = 1.0"),
-    slip('"lanes"', '"renyi"', 'filter = "lanes"'),
+    slip('"tracks"', '"renyi"', 'filter = "tracks"'),
     slip('"month"', '"fortnight"', 'window = "month"'),
     slip('ledger = "visits"', "ledger = 3", 'ledger = "visits"'),
 )

@@ -155,9 +155,9 @@ def here(visits, folder):
     Mistake(
         "book.charge(privacy.pure(0.1))  # by whom?",
         "DP105",
-        "analyst='ana'",
-        "book.charge(privacy.pure(0.1), analyst='ana')",
-        first="book = Ledger('shared.ledger', limit=Limit.filter(epsilon=1, analysts={'ana': 0.5}))",
+        "asker=Asker(analyst='ana')",
+        "book.charge(privacy.pure(0.1), asker=Asker(analyst='ana'))",
+        first="from discreet.ledger import Asker\nbook = Ledger('shared.ledger', limit=Limit.filter(epsilon=1, analysts={'ana': 0.5}))",
     ),
     Mistake(
         "book.verify(anchor=book.anchor()[:8])",

@@ -66,7 +66,7 @@ def here(visits, unknown_cap, folder):
         "pickle.loads(pickle.dumps(session))",
         "DP607",
         "Ledger('visits.ledger')",
-        "Ledger('visits.ledger').left()",
+        "Ledger('visits.ledger').budget()",
         first="Ledger('visits.ledger', limit=Limit.filter(epsilon=1))",
     ),
     Mistake(

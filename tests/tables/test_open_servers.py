@@ -70,9 +70,9 @@ def test_a_description_of_a_database_is_read_back(clinic, tmp_path):
 
 def test_rows_are_not_copied_out_of_a_database(clinic, tmp_path):
     (tmp_path / "wards.csv").write_text("ward\na\n", encoding="utf-8")
-    with pytest.raises(BadParameter, match="cannot read it"):
+    with pytest.raises(BadParameter, match=r"cannot read (visits|wards)"):
         open(clinic, PATIENT, table="clinic.visits", engine="duckdb")
-    with pytest.raises(BadParameter, match="cannot read it"):
+    with pytest.raises(BadParameter, match=r"cannot read (visits|wards)"):
         open(clinic, PATIENT, table="clinic.visits", public={"wards": tmp_path / "wards.csv"})
 
 
@@ -99,15 +99,15 @@ def test_a_table_of_another_database_is_not_looked_up_in_the_first(clinic, elsew
             private = (clinic, "clinic.visits") if source is ours else (ours, "clinic.visits")
             with _opened(private, public) as data:
                 assert counted(data) == (UNITS, DAYS_IN_ALL)
-        with pytest.raises(BadParameter, match="wards lies in another database") as refused:
+        with pytest.raises(BadParameter, match="different database addresses") as refused:
             _opened((ours, "clinic.visits"), {"wards": (theirs, "clinic.visits")})
         assert refused.value.code == "DP107"
-        with pytest.raises(BadParameter, match="lies in another database"):
+        with pytest.raises(BadParameter, match="different database addresses"):
             _opened((clinic, "clinic.visits"), {"wards": (theirs, "clinic.visits")})
     for address in (elsewhere, options):
         path = tmp_path / "visits.toml"
         path.write_text(DESCRIBED.format(clinic, address), encoding="utf-8")
-        with pytest.raises(BadParameter, match="wards lies in another database"):
+        with pytest.raises(BadParameter, match="different database addresses"):
             open(path)
     path.write_text(DESCRIBED.format(clinic, clinic), encoding="utf-8")
     with open(path) as data:

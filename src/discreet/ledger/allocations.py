@@ -175,11 +175,12 @@ class AllocatedLimit(Limit):
         members = dict(dict(self.allocations)[group])
         if name in members:
             return members[name]
+        name_it = f"{group}={next(iter(members))!r}"
         raise BadParameter(
             "DP105",
             f"this limit has allocations, and {name!r} is no {group} with one.",
             why="without an allocation of its own, a charge would use up somebody else's.",
-            fix=f"{group}={next(iter(members))!r}",
+            fix=f"Session(…, {name_it})   or, without a session,  asker=Asker({name_it})",
         )
 
     def budget(
@@ -190,7 +191,7 @@ class AllocatedLimit(Limit):
         now: datetime | str | None = None,
     ) -> Budget:
         """The whole budget, with the asker's allocations in front; of a reserved one, the allocation alone."""
-        named = [(group, asker.name_in(group)) for group in ("analyst", "project")]
+        named = [(group, asker.name_in(group)) for group, _ in self.allocations]
         own = [
             (name, _prefix(group, name), self._fraction_of(group, name))
             for group, name in named
