@@ -118,7 +118,7 @@ COMMANDS = {
     ("release", "release.toml", "--out", "tables"): "tables",
     ("budget", "--data", "adult.toml"): "tables",
     ("budget", "--ledger", "postgresql://127.0.0.1:1/x"): "postgres",
-    ("account", "--gaussian", "1", "--plot", "a.png"): "plot",
+    ("account", "gaussian(1)", "--plot", "a.png"): "plot",
 }
 
 
@@ -321,7 +321,7 @@ def check(each: Environment, python: Path, tree: Path, place: Place) -> str:
     """Use what was installed; the answer is pytest's closing line, where tests were run."""
     command, here = str(python.with_name("discreet")), place.made(f"{each.name}/here")
     data = place.run(str(python), "-c", FACADE, *(() if each.extras else NEED_AN_EXTRA), cwd=here).strip()
-    for words in (["--version"], ["--help"], ["account", "--pure", "1", "--times", "3", "--delta", "0"]):
+    for words in (["--version"], ["--help"], ["account", "3 * pure(1)", "--delta", "0"]):
         place.run(command, *words, cwd=here)
     if not each.extras:
         return _refused(python, command, Path(data), here, place)

@@ -75,7 +75,8 @@ REFUSED = {
     "gaussian(1))": "DP107",
     "gaussian(1) gaussian(1)": "DP107",
     "(" * 300 + ")" * 300: "DP107",
-    "-" * 3000 + "1": "DP107",
+    # Python before 3.13 cannot read that many signs.
+    "-" * 3000 + "1": "DP105 or DP107",
     "1 + " * 900 + "1": "DP105",
     "gaussian(1)" + ".group(1)" * 60: "DP107",
     "laplace(1) + " * 400 + "laplace(1)": "DP107",
@@ -161,7 +162,7 @@ def test_an_expression_means_what_it_means_in_python(discreet, line):
 def test_whatever_else_is_written_is_refused_and_never_run(text):
     with pytest.raises(errors.BadParameter) as refused:
         read_expression(text, relation="add-remove", unit="record").guarantee()
-    assert refused.value.code == REFUSED[text]
+    assert refused.value.code in REFUSED[text].split(" or ")
     assert len(str(refused.value)) < 1500
     if text and len(text) < 100:
         position = int(re.search(r"at character (\d+)", refused.value.what)[1])
