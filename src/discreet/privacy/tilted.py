@@ -13,7 +13,7 @@ e^{-x})₊ ≤ c(λ):
 - the lower value must not count what was wrapped in: mass above ε+D (what lies between a+D and ε+D
   lands below ε, where w is zero), mass below ε + 20/λ - D, each with weight c(λ) at most, and
   e^{-20} for the rest. Without a tilt (λ = 0, c = 1) the window holds all but a negligible mass,
-  and what is outside counts in full.
+  and all of what is outside is counted.
 """
 
 from __future__ import annotations
