@@ -11,7 +11,8 @@ import pytest
 
 from discreet.errors import BadDescription, BadParameter, DiscreetError, EngineFailed
 from discreet.tables.ask.columns import bounded_column
-from discreet.tables.data.dataset import Column, Dataset, Each, Table
+from discreet.tables.ask.start import Dataset
+from discreet.tables.data.dataset import Column, Each, Table
 from discreet.tables.data.engine import ROW
 from discreet.tables.data.readers import texts
 from discreet.tables.data.sums import BoundedSums, OnceScheme, Private, RowScheme

@@ -17,7 +17,8 @@ from discreet.tables.ask.aggregates import count, mean, median, mode, quantile, 
 from discreet.tables.ask.expressions import col, greatest, least, when
 from discreet.tables.ask.question import Question
 from discreet.tables.ask.sql import parse
-from discreet.tables.data.dataset import Column, Dataset, Each, Table
+from discreet.tables.ask.start import Dataset
+from discreet.tables.data.dataset import Column, Each, Table
 from discreet.tables.data.engine import ROW
 from discreet.tables.data.sums import Filtered, Paired
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import BadDescription
+from discreet.tables.ask.start import Dataset
 from discreet.tables.data import toml
-from discreet.tables.data.dataset import Column, Dataset, Each, Table
+from discreet.tables.data.dataset import Column, Each, Table
 from discreet.tables.data.engine import ROW
 
 WHOLE = """

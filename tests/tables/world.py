@@ -6,7 +6,8 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from typing import Any
 
-from discreet.tables.data.dataset import Column, Dataset, Each, Table
+from discreet.tables.ask.start import Dataset
+from discreet.tables.data.dataset import Column, Each, Table
 
 WARDS = [("A", "north", 10), ("B", "north", 20), ("C", "south", 30)]
 REGIONS = [("north", True), ("south", False)]

@@ -17,7 +17,7 @@ from discreet.paths import check_address, short_path, stem_of
 if TYPE_CHECKING:
     from discreet.ledger import Ledger, Limit
     from discreet.session import Session
-    from discreet.tables.data.dataset import Dataset
+    from discreet.tables.ask.start import Dataset
 
 #: Data sets that come with the library, by name.
 SHIPPED = ("adult",)

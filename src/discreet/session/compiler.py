@@ -15,7 +15,7 @@ from discreet.session.account import PendingAnswer, SessionAccount, SettledAnswe
 from discreet.session.validate import OWN_KEYS, check_error_options
 from discreet.tables.answer.answer import Answer
 from discreet.tables.ask.question import Question
-from discreet.tables.data.dataset import Dataset
+from discreet.tables.ask.start import Dataset
 from discreet.tables.plan.spend import Spend
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ from discreet.session.validate import (
 )
 from discreet.tables.answer.answer import Answer
 from discreet.tables.ask.question import Question
-from discreet.tables.data.dataset import Dataset
+from discreet.tables.ask.start import Dataset
 from discreet.tables.open import how_to_open
 from discreet.tables.plan.preview import Preview
 from discreet.tables.plan.spend import Spend

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from discreet.tables.ask.expressions import when as when
     from discreet.tables.ask.query import AggregateQuery as AggregateQuery
     from discreet.tables.ask.query import Query as Query
+    from discreet.tables.ask.start import Dataset as Dataset
     from discreet.tables.data.dataset import Column as Column
-    from discreet.tables.data.dataset import Dataset as Dataset
     from discreet.tables.data.dataset import Each as Each
 
 __all__ = [
@@ -78,7 +78,7 @@ _HOMES = {
     "AggregateSpec": "ask.aggregates",
     "Answer": "answer.answer",
     "Column": "data.dataset",
-    "Dataset": "data.dataset",
+    "Dataset": "ask.start",
     "Each": "data.dataset",
     "Expression": "ask.expressions",
     "Query": "ask.query",

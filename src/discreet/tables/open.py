@@ -23,9 +23,10 @@ from typing import Any, Literal
 from discreet import check
 from discreet.errors import BadParameter, DiscreetError
 from discreet.tables import engines
+from discreet.tables.ask.start import Dataset
 from discreet.tables.data import rules, toml
 from discreet.tables.data.budget import validate_budget as checked_budget
-from discreet.tables.data.dataset import UNIT_KINDS, Column, Dataset, Each, Table
+from discreet.tables.data.dataset import UNIT_KINDS, Column, Each, Table
 from discreet.tables.data.engine import ROW, Engine
 from discreet.tables.data.readers import schema
 from discreet.tables.data.readers.sound import kind_of

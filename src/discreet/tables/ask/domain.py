@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from discreet.tables.data.dataset import Dataset
+from discreet.tables.ask.start import Dataset
 from discreet.tables.data.expr import Case, Coalesce, Constant, Expr, Read
 from discreet.tables.data.types import MOMENT, TRUTH, python_value
 

@@ -22,7 +22,6 @@ from sqlglot import exp
 from discreet import check
 from discreet.errors import BadParameter, DiscreetError, RefusedQuestion
 from discreet.tables.ask.aggregates import AggregateSpec
-from discreet.tables.ask.columns import similar_names
 from discreet.tables.ask.expressions import (
     Expression,
     Number,
@@ -41,9 +40,10 @@ from discreet.tables.data.rules import closest
 from discreet.tables.data.types import Value
 
 if TYPE_CHECKING:
-    from discreet.tables.data.dataset import Dataset, Table
+    from discreet.tables.ask.start import Dataset
+    from discreet.tables.data.dataset import Table
 
-__all__ = ["AggregateQuery", "Query", "start_query"]
+__all__ = ["AggregateQuery", "Query"]
 
 _FUNCTIONS = {
     "count_of": "COUNT",
@@ -57,19 +57,6 @@ _FUNCTIONS = {
     "max": "MAX",
     "mode": "MODE",
 }
-
-
-def start_query(data: Dataset, table: str) -> Query:
-    """The start of a question about the rows of a private table."""
-    if table in data.tables and data.tables[table].private:
-        return Query(data, table)
-    private = [name for name, other in data.tables.items() if other.private]
-    raise RefusedQuestion(
-        "DP701",
-        f"there is no private table {table!r}.",
-        why="a question starts with a private table; public data need no noise.",
-        fix=f"use {similar_names(str(table), private)}",
-    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ about their rows.
     sources.py, frozen.py    where a table lies, and whether its files are as they were
     readers/                 files and tables of other programs as Arrow tables
 
-Nothing here imports another folder of `tables`, except that a data set understands the words of
-`ask`.
+Nothing here imports another folder of `tables`. The methods with which users ask a data set are
+added in `ask/start.py`.
 """
 
 __all__ = ()

@@ -10,21 +10,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from json import dumps as quoted
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 from discreet import check
-from discreet.errors import BadParameter, EngineFailed, RefusedQuestion
+from discreet.errors import BadParameter, EngineFailed
 from discreet.privacy.unit import RELATIONS, Unit
-from discreet.tables.ask.methods import QueryMethods
 from discreet.tables.data import rules
 from discreet.tables.data.engine import ROW, Engine, not_copied
 from discreet.tables.data.frozen import Frozen
 from discreet.tables.data.rules import KINDS
 
-if TYPE_CHECKING:
-    from discreet.tables.ask.query import Query
-
-__all__ = ["KINDS", "UNIT_KINDS", "Column", "Dataset", "Each", "Table"]
+__all__ = ["KINDS", "UNIT_KINDS", "Column", "DescribedTables", "Each", "Table"]
 
 #: The types of a privacy unit. A real number is not among them, because 7.0 and 7 are one person and NaN is nobody; nor are
 #: bytes and lists, on which engines disagree.
@@ -190,20 +186,12 @@ class Each:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dataset(QueryMethods):
-    """Tables in an engine, with their public description, made by `dp.open`.
+class DescribedTables:
+    """Tables in an engine, with their public description: a data set without its questions.
 
-    A question starts with `data["visits"]`, or with `data` itself if it has a single private table.
+    `ask/start.py` adds the methods that ask, and users hold that class.
 
-    **Guarantee.** A data set never shows a row, and neither does a question built from it.
-    Everything that it shows comes from the description and from schemas. Only a session reads rows,
-    and it charges first.
-
-    >>> import discreet as dp
-    >>> from discreet import data
-    >>> adult = dp.open(data.path("adult.toml"))
-    >>> adult.where(dp.col("age") >= 18).group_by("sex").count().text
-    'SELECT sex, COUNT(*) FROM adult WHERE age >= 18 GROUP BY sex'
+    **Guarantee.** Everything that it shows comes from the description and from schemas.
     """
 
     name: str
@@ -235,25 +223,6 @@ class Dataset(QueryMethods):
     def unit(self) -> Unit:
         """The privacy unit."""
         return self.protect.unit
-
-    def __getitem__(self, table: str) -> Query:
-        """The start of a question about one of several private tables."""
-        from discreet.tables.ask.query import start_query
-
-        return start_query(self, table)
-
-    @property
-    def _query(self) -> Query:
-        """The start of a question about the only private table."""
-        private = [table.name for table in self.tables.values() if table.private]
-        if len(private) == 1:
-            return self[private[0]]
-        raise RefusedQuestion(
-            "DP701",
-            "the data set has several private tables.",
-            why="a question starts with the rows of one of them.",
-            fix=f'data["{private[0]}"].count()',
-        )
 
     def describe(self) -> str:
         """The description in plain sentences: the privacy unit, what is known of each column, and

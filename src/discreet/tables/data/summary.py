@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from discreet.tables.data.dataset import Column, Dataset, Table
+    from discreet.tables.data.dataset import Column, DescribedTables, Table
 
 __all__ = ["facts", "html", "missing", "text"]
 
@@ -23,7 +23,7 @@ _SHOWN = 3
 _BOUNDED = ("integer", "real", "decimal", "date", "timestamp")
 
 
-def facts(data: Dataset) -> dict[str, Any]:
+def facts(data: DescribedTables) -> dict[str, Any]:
     """The description as plain JSON types, for the ledger: values are counted and hashed, not
     listed.
     """
@@ -78,7 +78,7 @@ def _plain(end: Any) -> Any:
     return end if isinstance(end, int | float) else str(end)
 
 
-def text(data: Dataset) -> str:
+def text(data: DescribedTables) -> str:
     """The description as lines of text."""
     lines = [title(data), *protects(data)]
     for table in data.tables.values():
@@ -90,7 +90,7 @@ def text(data: Dataset) -> str:
     return "\n".join([*lines, "", *missing(data)]).rstrip()
 
 
-def html(data: Dataset) -> str:
+def html(data: DescribedTables) -> str:
     """The description as HTML for a notebook."""
     parts = [f"<p><b>{_safe(title(data))}</b><br>{_safe(' '.join(protects(data)))}</p>"]
     for table in data.tables.values():
@@ -101,11 +101,11 @@ def html(data: Dataset) -> str:
     return "".join(parts) + "".join(f"<p>{_safe(line)}</p>" for line in missing(data))
 
 
-def title(data: Dataset) -> str:
+def title(data: DescribedTables) -> str:
     return f"{data.name} {data.version}".rstrip()
 
 
-def protects(data: Dataset) -> list[str]:
+def protects(data: DescribedTables) -> list[str]:
     """The privacy unit and its contribution bound, in sentences."""
     protect, word = data.protect, data.unit.protects
     lines = [f"It protects each {word}: a neighbouring data set has {data.unit}."]
@@ -129,7 +129,7 @@ def protects(data: Dataset) -> list[str]:
     return lines
 
 
-def missing(data: Dataset) -> list[str]:
+def missing(data: DescribedTables) -> list[str]:
     """What is missing in the description, in sentences."""
     private = [table for table in data.tables.values() if table.private]
     columns = [(table, column) for table in private for column in table.columns.values()]

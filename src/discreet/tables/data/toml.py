@@ -28,7 +28,7 @@ from discreet.tables.data.budget import validate_budget as checked_budget
 from discreet.tables.data.dataset import Column, Each
 
 if TYPE_CHECKING:
-    from discreet.tables.data.dataset import Dataset, Table
+    from discreet.tables.data.dataset import DescribedTables, Table
 
 __all__ = [
     "DataDescription",
@@ -238,7 +238,7 @@ def _word(where: str, value: Any) -> str:
     return rules.word_of(where, value)
 
 
-def write(data: Dataset) -> str:
+def write(data: DescribedTables) -> str:
     """The description of a data set as TOML; frames have no source, so theirs is left blank."""
     protect = data.protect
     private = {name: table for name, table in data.tables.items() if table.private}

@@ -26,7 +26,7 @@ from discreet.errors import BadParameter, RefusedQuestion
 from discreet.mechanisms.mechanism import CONFIDENCE
 from discreet.tables.answer.answer import Answer
 from discreet.tables.ask.question import Aggregate, Question
-from discreet.tables.data.dataset import Dataset
+from discreet.tables.ask.start import Dataset
 from discreet.tables.plan.compile import TableMechanism, compile_question
 from discreet.tables.plan.estimate import ColumnEstimate
 from discreet.tables.plan.selection import KeySelection

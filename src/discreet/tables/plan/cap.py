@@ -27,7 +27,7 @@ from discreet.mechanisms.distributions import LaplaceDistribution
 from discreet.mechanisms.mechanism import Mechanism
 from discreet.privacy.guarantee import Guarantee
 from discreet.tables.ask.question import Question
-from discreet.tables.data.dataset import Dataset
+from discreet.tables.ask.start import Dataset
 from discreet.tables.data.engine import guard_engine
 from discreet.tables.data.sums import Private, Relation, UnitSizes
 from discreet.tables.plan.groups import kept_rows

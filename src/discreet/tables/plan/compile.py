@@ -28,7 +28,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.tables.answer.answer import Answer, Noisy
 from discreet.tables.answer.arrange import arrange
 from discreet.tables.ask.question import Aggregate, Question
-from discreet.tables.data.dataset import Dataset
+from discreet.tables.ask.start import Dataset
 from discreet.tables.data.expr import IsNull
 from discreet.tables.data.sums import BoundedSums, GroupKey, OnceScheme
 from discreet.tables.data.types import DATE, MOMENT, NUMBER, TEXT

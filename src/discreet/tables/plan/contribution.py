@@ -15,7 +15,7 @@ from fractions import Fraction
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.privacy.unit import Unit
-from discreet.tables.data.dataset import Dataset
+from discreet.tables.ask.start import Dataset
 
 __all__ = ["Contribution", "MassFit", "NormFit", "fit_mass", "fit_norm"]
 

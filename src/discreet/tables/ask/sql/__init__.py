@@ -31,7 +31,7 @@ from discreet.tables.ask.sql.own import in_own_names
 from discreet.tables.ask.sql.refuse import question_error
 from discreet.tables.ask.sql.select import question
 from discreet.tables.ask.sql.text import parse_statement
-from discreet.tables.data.dataset import Dataset
+from discreet.tables.ask.start import Dataset
 
 __all__ = ["ParsedQuestion", "parse"]
 

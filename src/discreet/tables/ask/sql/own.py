@@ -22,7 +22,8 @@ from sqlglot import exp
 from discreet.errors import DiscreetError
 from discreet.tables.ask.expressions import identifier
 from discreet.tables.ask.sql.dialect import PlainDialect
-from discreet.tables.data.dataset import Column, Dataset, Table
+from discreet.tables.ask.start import Dataset
+from discreet.tables.data.dataset import Column, Table
 
 __all__ = ["in_own_names"]
 

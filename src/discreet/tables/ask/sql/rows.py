@@ -23,7 +23,7 @@ from discreet.tables.ask.sql.joins import JoinClause, join_rows
 from discreet.tables.ask.sql.refuse import node_text, question_error, require_only, unsupported_error
 from discreet.tables.ask.sql.scalar import Scalar, conjuncts
 from discreet.tables.ask.sql.scope import FromItem, NameScope, match_name
-from discreet.tables.data.dataset import Dataset
+from discreet.tables.ask.start import Dataset
 from discreet.tables.data.expr import Compare, Constant, Expr, IsIn, Read
 from discreet.tables.data.sums import Filtered, Relation
 from discreet.tables.data.types import python_value

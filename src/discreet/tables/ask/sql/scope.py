@@ -17,7 +17,8 @@ from sqlglot import exp
 from discreet.errors import RefusedQuestion
 from discreet.tables.ask.columns import similar_names
 from discreet.tables.ask.sql.refuse import name_of, node_text, question_error, require_only, unsupported_error
-from discreet.tables.data.dataset import Dataset, Table
+from discreet.tables.ask.start import Dataset
+from discreet.tables.data.dataset import Table
 
 __all__ = ["ColumnRef", "FromItem", "NameScope", "match_name"]
 

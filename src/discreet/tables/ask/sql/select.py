@@ -21,7 +21,7 @@ from discreet.tables.ask.sql.rows import SelectedRows, select_rows
 from discreet.tables.ask.sql.scope import match_name
 from discreet.tables.ask.sql.size import check_size
 from discreet.tables.ask.sql.text import SelectStatement
-from discreet.tables.data.dataset import Dataset
+from discreet.tables.ask.start import Dataset
 
 __all__ = ["question"]
 

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A data set, as users hold it: described tables, and the methods with which a question starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from discreet.errors import RefusedQuestion
+from discreet.tables.ask.columns import similar_names
+from discreet.tables.ask.methods import QueryMethods
+from discreet.tables.data.dataset import DescribedTables
+
+if TYPE_CHECKING:
+    from discreet.tables.ask.query import Query
+
+__all__ = ["Dataset"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset(QueryMethods, DescribedTables):
+    """Tables in an engine, with their public description, made by `dp.open`.
+
+    A question starts with `data["visits"]`, or with `data` itself if it has a single private table.
+
+    **Guarantee.** A data set never shows a row, and neither does a question built from it.
+    Everything that it shows comes from the description and from schemas. Only a session reads rows,
+    and it charges first.
+
+    >>> import discreet as dp
+    >>> from discreet import data
+    >>> adult = dp.open(data.path("adult.toml"))
+    >>> adult.where(dp.col("age") >= 18).group_by("sex").count().text
+    'SELECT sex, COUNT(*) FROM adult WHERE age >= 18 GROUP BY sex'
+    """
+
+    def __getitem__(self, table: str) -> Query:
+        """The start of a question about one of several private tables."""
+        # Building a question loads the SQL parser; opening a data set does not.
+        from discreet.tables.ask.query import Query
+
+        private = self._private_names
+        if table in private:
+            return Query(self, table)
+        raise RefusedQuestion(
+            "DP701",
+            f"there is no private table {table!r}.",
+            why="a question starts with a private table; public data need no noise.",
+            fix=f"use {similar_names(str(table), private)}",
+        )
+
+    @property
+    def _query(self) -> Query:
+        """The start of a question about the only private table."""
+        private = self._private_names
+        if len(private) == 1:
+            return self[private[0]]
+        raise RefusedQuestion(
+            "DP701",
+            "the data set has several private tables.",
+            why="a question starts with the rows of one of them.",
+            fix=f'data["{private[0]}"].count()',
+        )
+
+    @property
+    def _private_names(self) -> list[str]:
+        return [table.name for table in self.tables.values() if table.private]
