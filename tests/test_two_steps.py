@@ -104,7 +104,7 @@ def test_a_cap_that_is_not_stated_is_said_in_the_preview_and_kept():
     with pytest.raises(RefusedQuestion) as refused:
         one.sql(MEAN, error="±0.1", pilot=Spend(epsilon=0.2))
     assert refused.value.code == "DP707"
-    assert "at most 4 was allowed" in str(refused.value)
+    assert "at most 4 is allowed" in str(refused.value)
     assert spent(one) == 0.2
 
 

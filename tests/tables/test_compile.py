@@ -358,7 +358,7 @@ def test_a_preview_says_what_will_come():
     spend = Spend(epsilon=1, delta=1e-6)
     mechanism = compile_question(asked, dataset(at_most=20), spend)
     preview = mechanism.preview()
-    assert "found privately" in preview.groups
+    assert "found by key selection" in preview.groups
     assert [column.name for column in preview.columns] == ["count0", "variance1", "mean2"]
     assert any("without" in sentence for sentence in preview.cheaper)
     assert preview.to_dict()["protects"] == "one id added or removed"

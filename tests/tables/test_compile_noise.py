@@ -33,7 +33,7 @@ UNITS = question(("units",), keys="unknown").aggregates
 def laws_of(asked, data, spend=BOTH):
     mechanism = compile_question(asked, data, spend)
     return mechanism, {
-        type(law) for part in mechanism.stages if isinstance(part, Totals) for law in part.laws
+        type(law) for part in mechanism.stages if isinstance(part, Totals) for law in part.distributions
     }
 
 
@@ -69,7 +69,7 @@ def test_what_is_cut_off_less_keeps_gaussian_noise_beside_a_mean(kind, relation)
     data = dataset(at_most=10, relation=relation)
     asked = question((kind, X) if kind == "sum" else (kind,), ("mean", X), keys=("a", "b"))
     mechanism = compile_question(asked, data, BOTH)
-    laws = {name: type(part.laws[0]) for part in mechanism.stages for name in part.estimates}
+    laws = {name: type(part.distributions[0]) for part in mechanism.stages for name in part.estimates}
     assert laws == {f"{kind}0": GaussianDistribution, "mean1": LaplaceDistribution}
     assert mechanism.guarantee.implies(BOTH.target(data.unit))
     assert not mechanism.guarantee.implies(Spend(epsilon=0.98, delta=1e-6).target(data.unit)), (
@@ -133,7 +133,7 @@ def test_the_share_of_finding_makes_the_loss_least():
 
 
 def cut_law(law):
-    z = np.arange(-law.most, law.most + 1)
+    z = np.arange(-law.bound, law.bound + 1)
     weights = np.exp(-np.abs(z) / law.scale)
     return dict(zip(z.tolist(), weights / weights.sum(), strict=True))
 
@@ -178,11 +178,13 @@ def law_of(selection, units):
     """The exact law of what is seen of one group: nothing, or its noisy number."""
     if not units:
         return {HIDDEN: 1.0}
-    if isinstance(selection.law, TruncatedLaplaceDistribution):
-        noise = cut_law(selection.law)
+    if isinstance(selection.distribution, TruncatedLaplaceDistribution):
+        noise = cut_law(selection.distribution)
     else:
         z = np.arange(-SPAN, SPAN + 1)
-        at = stats.norm.cdf((z + 0.5) / selection.law.scale) - stats.norm.cdf((z - 0.5) / selection.law.scale)
+        at = stats.norm.cdf((z + 0.5) / selection.distribution.scale) - stats.norm.cdf(
+            (z - 0.5) / selection.distribution.scale
+        )
         noise = dict(zip(z.tolist(), at, strict=True))
     found = {HIDDEN: 0.0}
     for z, p in noise.items():
@@ -230,8 +232,8 @@ def test_groups_with_their_numbers_keep_the_promise(which, relation):
 
 def test_a_cut_that_is_one_lower_leaks_too_much():
     selection = selections("add-remove")[0]
-    lower = TruncatedLaplaceDistribution(selection.law.scale, selection.law.most - 1)
-    assert cut_law(lower)[lower.most] > 0.03
+    lower = TruncatedLaplaceDistribution(selection.distribution.scale, selection.distribution.bound - 1)
+    assert cut_law(lower)[lower.bound] > 0.03
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["cut", "gaussian"])
@@ -285,7 +287,7 @@ class Silent(LaplaceDistribution):
 
 @pytest.mark.parametrize("which", [0, 1], ids=["cut", "gaussian"])
 def test_a_group_at_the_threshold_is_named_and_one_below_is_not(which):
-    selection = replace(selections("add-remove")[which], law=Silent(1.0))
+    selection = replace(selections("add-remove")[which], distribution=Silent(1.0))
     at = selection.threshold
     named = selection.draw(engine([(("a", 1),)] * at + [(("b", 1),)] * (at - 1) + [(("c", 1),)] * (at + 1)))
     assert named.groups == [("a",), ("c",)]

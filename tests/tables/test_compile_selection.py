@@ -45,7 +45,7 @@ def law_of(selection, table):
     shown = []
     for ward in WARDS:
         weight = weights.get((ward,), (0,))[0]
-        shown.append(tail(selection.law, selection.threshold - weight) if weight else 0.0)
+        shown.append(tail(selection.distribution, selection.threshold - weight) if weight else 0.0)
     return np.array(
         [
             math.prod(p if named else 1 - p for p, named in zip(shown, names, strict=True))

@@ -41,7 +41,7 @@ def distances(mechanism, relation):
     for part in mechanism.stages:
         assert isinstance(part, Totals)
         gaussian = "gaussian" in repr(part.guarantee)
-        noise = np.array([law.scale for law in part.laws])
+        noise = np.array([law.scale for law in part.distributions])
         vectors = []
         for person in people(VALUES, most=3):
             moved = part.exact(engine((person,)))
@@ -118,6 +118,6 @@ def test_nobody_within_the_limit_is_down_weighted(asked, at_most, spend):
 def test_half_the_noise_is_found_out():
     mechanism = compile_question(question(("count",), keys=("a", "b")), dataset(at_most=2), PURE)
     (part,) = mechanism.stages
-    object.__setattr__(part.laws[0], "scale", part.laws[0].scale / 2)
+    object.__setattr__(part.distributions[0], "scale", part.distributions[0].scale / 2)
     ((worst, promised),) = distances(mechanism, "add-remove")
     assert worst > promised

@@ -37,7 +37,7 @@ def estimates():
             mechanism = compile_question(question(kind, keys=keys), dataset(**who), spend)
             for part in mechanism.stages:
                 for estimate in part.estimates.values():
-                    yield len(part.laws), estimate
+                    yield len(part.distributions), estimate
 
 
 ESTIMATES = list(estimates())

@@ -25,7 +25,7 @@ __all__ = ["arrange"]
 class IntervalValue(NamedTuple):
     """A released value with the ends of its interval; a public value has itself as both ends."""
 
-    at: Any
+    value: Any
     lo: Any
     hi: Any
 
@@ -34,17 +34,17 @@ def arrange(answer: Answer, question: Question) -> Answer:
     """The answer with the columns, groups and order of the question."""
     chosen = list(range(len(answer.groups)))
     if question.having is not None:
-        kept = _values(answer, question.having)
-        chosen = [at for at in chosen if kept[at].at is True]
+        passed = _values(answer, question.having)
+        chosen = [at for at in chosen if passed[at].value is True]
     for order in reversed(question.order):
         chosen = _sort(answer, order, chosen)
     if question.limit is not None:
         chosen = chosen[: question.limit]
-    shown = _outputs(answer, question) if question.outputs else answer
+    arranged = _outputs(answer, question) if question.outputs else answer
     return replace(
-        shown,
-        groups=tuple(shown.groups[at] for at in chosen),
-        columns={name: _take(column, chosen) for name, column in shown.columns.items()},
+        arranged,
+        groups=tuple(arranged.groups[at] for at in chosen),
+        columns={name: _take(column, chosen) for name, column in arranged.columns.items()},
     )
 
 
@@ -65,7 +65,7 @@ def _outputs(answer: Answer, question: Question) -> Answer:
 def _computed_column(answer: Answer, expression: ReleasedExpression, name: str) -> Noisy:
     values = _values(answer, expression)
     return Noisy(
-        values=tuple(value.at for value in values),
+        values=tuple(value.value for value in values),
         lo=tuple(value.lo for value in values),
         hi=tuple(value.hi for value in values),
         text=name,
@@ -116,9 +116,9 @@ def _take(column: Noisy, chosen: list[int]) -> Noisy:
 def _sort(answer: Answer, order: SortOrder, chosen: list[int]) -> list[int]:
     """The groups in the order of a released value, NULL last; ties keep the order of the keys."""
     values = _values(answer, order.of)
-    known = [at for at in chosen if values[at].at is not None]
-    known.sort(key=lambda at: values[at].at, reverse=order.descending)
-    return known + [at for at in chosen if values[at].at is None]
+    known = [at for at in chosen if values[at].value is not None]
+    known.sort(key=lambda at: values[at].value, reverse=order.descending)
+    return known + [at for at in chosen if values[at].value is None]
 
 
 # --- expressions on released values -----------------------------------------------------------------
@@ -126,8 +126,9 @@ def _sort(answer: Answer, order: SortOrder, chosen: list[int]) -> list[int]:
 
 def _values(answer: Answer, expression: ReleasedExpression) -> list[IntervalValue]:
     noisy = sorted(set(_noisy_names(answer, expression)))
-    apart = {answer.columns[name].together or name for name in noisy}
-    confidence = 1 - (1 - CONFIDENCE) / len(apart) if len(apart) > 1 else CONFIDENCE
+    joint = {answer.columns[name].together or name for name in noisy}
+    # The union bound over intervals that each hold on their own.
+    confidence = 1 - (1 - CONFIDENCE) / len(joint) if len(joint) > 1 else CONFIDENCE
     known = {name: _at(answer.columns[name], confidence) for name in noisy}
     known |= {
         name: [IntervalValue(group[at], group[at], group[at]) for group in answer.groups]
@@ -156,9 +157,8 @@ def _evaluate(
     if isinstance(expression, PublicValue):
         return IntervalValue(expression.value, expression.value, expression.value)
     parts = [_evaluate(part, known, at) for part in expression.parts]
-    value = _apply(expression.op, [part.at for part in parts])
-    lo, hi = _ends(expression.op, parts)
-    return IntervalValue(value, lo, hi)
+    value = _apply(expression.op, [part.value for part in parts])
+    return IntervalValue(value, *_ends(expression.op, parts))
 
 
 _COMPARE: dict[str, Callable[..., Any]] = {

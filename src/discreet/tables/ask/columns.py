@@ -118,9 +118,9 @@ def similar_names(name: str, names: Iterable[str]) -> str:
     """The most similar names first; the first ten if none is similar."""
     known = list(names)
     lowered = {other.lower(): other for other in known}
-    found = [lowered[match] for match in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)]
-    if found or len(known) == 1:
-        return " or ".join(found or known)
+    similar = [lowered[match] for match in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.6)]
+    if similar or len(known) == 1:
+        return " or ".join(similar or known)
     return "one of " + ", ".join(known[:10]) if known else "another name"
 
 

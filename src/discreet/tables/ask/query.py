@@ -80,7 +80,7 @@ class Query(QueryMethods):
 
     def with_conditions(self, conditions: Sequence[Expression]) -> Query:
         """The question with more conditions."""
-        return replace(self, conditions=(*self.conditions, *(_condition(one) for one in conditions)))
+        return replace(self, conditions=(*self.conditions, *map(_condition, conditions)))
 
     def with_table(
         self, table: str, on: str | Sequence[str] | Mapping[str, str] | None, *, keep: bool
@@ -120,8 +120,8 @@ class Query(QueryMethods):
         keys: Iterable[Value | tuple[Value, ...]] | None,
     ) -> Query:
         """The question grouped by columns or expressions; `keys` lists the groups."""
-        key_columns = [(_name(one), as_expression(one)) for one in columns]
-        key_columns += [(name, as_expression(one)) for name, one in named.items()]
+        key_columns = [(_name(column), as_expression(column)) for column in columns]
+        key_columns += [(name, as_expression(column)) for name, column in named.items()]
         if not key_columns or self.keys:
             raise BadParameter(
                 "DP107",
@@ -140,21 +140,23 @@ class Query(QueryMethods):
     def finish(self, specs: Sequence[AggregateSpec], named: Mapping[str, AggregateSpec]) -> AggregateQuery:
         """The finished question."""
         wanted = [*specs, *named.values()]
-        if not wanted or not all(isinstance(one, AggregateSpec) for one in wanted):
+        if not wanted or not all(isinstance(spec, AggregateSpec) for spec in wanted):
             raise BadParameter(
                 "DP104",
                 "aggregate takes aggregates such as count() and mean(…).",
                 why="an answer consists of noisy numbers.",
                 fix=f"data.group_by({_keys_of(self.data.tables[self.table])}).aggregate(n=count())   with  from discreet.tables import count",
             )
-        finished = AggregateQuery(self, (*specs, *(one.with_name(name) for name, one in named.items())))
-        _ = finished.question  # Refuse it here, in the line that asked.
+        finished = AggregateQuery(self, (*specs, *(spec.with_name(name) for name, spec in named.items())))
+        # Refuse it here, in the line that asked.
+        _ = finished.question
         return finished
 
     def select(self, wanted: Sequence[AggregateSpec]) -> exp.Select:
         """The question as a tree of SQL."""
         columns = [_aliased_node(of.node.copy(), name) for name, of in self.keys]
-        columns += [_aliased_node(_aggregate(one, self.data.tables[self.table]), one.name) for one in wanted]
+        table = self.data.tables[self.table]
+        columns += [_aliased_node(_aggregate(spec, table), spec.name) for spec in wanted]
         select = exp.Select(expressions=columns).from_(identifier(self.table))
         for join in self.joins:
             select = select.join(join.copy())
@@ -164,13 +166,13 @@ class Query(QueryMethods):
 
     def _among(self) -> list[Expression]:
         """The conditions that rows are in one of the listed groups."""
-        found = []
+        conditions = []
         for at, (_, of) in enumerate(self.keys if self.listed is not None else ()):
             values = list(dict.fromkeys(group[at] for group in self.listed or ()))
             known = [value for value in values if value is not None]
             among = of.is_in(known) if known else of.is_null()
-            found.append(among | of.is_null() if known and len(known) < len(values) else among)
-        return found
+            conditions.append(among | of.is_null() if known and len(known) < len(values) else among)
+        return conditions
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +197,7 @@ class AggregateQuery:
 
     def order_by(self, *columns: str | Expression, descending: bool = False) -> AggregateQuery:
         """Sort the groups by released numbers or keys."""
-        orders = tuple((as_expression(one), check.flag(descending=descending)) for one in columns)
+        orders = tuple((as_expression(column), check.flag(descending=descending)) for column in columns)
         return _validated_query(replace(self, orders=(*self.orders, *orders)))
 
     def limit(self, most: int) -> AggregateQuery:
@@ -225,29 +227,29 @@ class AggregateQuery:
         return f"<AggregateQuery {self.text}>"
 
 
-def _condition(one: object) -> Expression:
+def _condition(condition: object) -> Expression:
     """A condition as an expression; the name of a column of truth values is one, the text of a
     comparison is not.
     """
-    if isinstance(one, str) and any(sign in one for sign in "<>="):
+    if isinstance(condition, str) and any(sign in condition for sign in "<>="):
         raise BadParameter(
             "DP104",
             "a condition must be an expression of columns, not a text.",
             why="a text means the name of a column.",
-            fix=_as_formula(one),
+            fix=_as_formula(condition),
         )
-    return as_expression(one)
+    return as_expression(condition)
 
 
 def _as_formula(text: str) -> str:
     """A fix: the comparison in a text as an expression, or an example."""
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"\s*([A-Za-z_]\w*)\s*(<=|>=|==|<>|!=|=|<|>)\s*(-?\d+(?:\.\d+)?|'[^']*'|\"[^\"]*\")\s*", text
     )
-    if found is None:
+    if match is None:
         return 'dp.col("days") > 3   or, in SQL,   WHERE days > 3'
-    sign = {"=": "==", "<>": "!="}.get(found[2], found[2])
-    return f'dp.col("{found[1]}") {sign} {found[3]}'
+    sign = {"=": "==", "<>": "!="}.get(match[2], match[2])
+    return f'dp.col("{match[1]}") {sign} {match[3]}'
 
 
 def _validated_query(query: AggregateQuery) -> AggregateQuery:
@@ -270,24 +272,24 @@ def _with_groups(question: Question, listed: tuple[tuple[Any, ...], ...] | None)
 def _with_mode_values(data: Dataset, table: str, wanted: Sequence[AggregateSpec]) -> Dataset:
     """The data set with the values of each mode as the values of its column."""
     columns, stated = dict(data.tables[table].columns), dict[str, Any]()
-    for one in wanted:
-        if one.values is None:
+    for spec in wanted:
+        if spec.values is None:
             continue
-        name = one.of if isinstance(one.of, str) else ""
-        if name not in columns or stated.setdefault(name, one.values) != one.values:
+        name = spec.of if isinstance(spec.of, str) else ""
+        if name not in columns or stated.setdefault(name, spec.values) != spec.values:
             raise BadParameter(
                 "DP107",
                 "values of a mode must belong to one column, and have one list.",
                 why="the most frequent value is chosen from this list.",
-                fix=f"data.mode({_text_like(name, data.tables[table])}, values={list(one.values)!r})",
+                fix=f"data.mode({_text_like(name, data.tables[table])}, values={list(spec.values)!r})",
             )
-        columns[name] = replace(columns[name], values=one.values)
+        columns[name] = replace(columns[name], values=spec.values)
     return replace(data, tables={**data.tables, table: replace(data.tables[table], columns=columns)})
 
 
 def _text_like(name: str, table: Table) -> str:
     """The most similar text column that is not the unit, for a fix."""
-    texts = [key for key, one in table.columns.items() if one.kind == "text" and key != table.unit]
+    texts = [key for key, column in table.columns.items() if column.kind == "text" and key != table.unit]
     return f'"{closest(name, texts or [name])}"'
 
 
@@ -328,7 +330,7 @@ def _join(ours: Table, other: Table, on: str | Sequence[str] | Mapping[str, str]
     if all(left == right for left, right in pairs.items()):
         return exp.Join(this=this, using=[identifier(name) for name in pairs])
     equal = [as_expression(left) == col(f"{other.name}.{right}") for left, right in pairs.items()]
-    return exp.Join(this=this, on=exp.and_(*(one.node.copy() for one in equal)))
+    return exp.Join(this=this, on=exp.and_(*(equality.node.copy() for equality in equal)))
 
 
 def _common_column(ours: Table, other: Table) -> str:
@@ -341,8 +343,8 @@ def _keys_of(table: Table) -> str:
     public = [name for name, column in table.columns.items() if column.values]
     others = [
         name
-        for name, one in table.columns.items()
-        if name != table.unit and one.kind in {"text", "integer", "boolean"}
+        for name, column in table.columns.items()
+        if name != table.unit and column.kind in {"text", "integer", "boolean"}
     ]
     return ", ".join(f'"{name}"' for name in (public[:2] or others[:1] or list(table.columns)[:1]))
 
@@ -351,9 +353,9 @@ def _names(on: str | Sequence[str] | None) -> list[str]:
     return [] if on is None else [on] if isinstance(on, str) else [str(name) for name in value_list(on)]
 
 
-def _name(one: str | Expression) -> str:
+def _name(key: str | Expression) -> str:
     """The name of a key: that of its column; another expression needs a name."""
-    node = as_expression(one).node
+    node = as_expression(key).node
     if isinstance(node, exp.Column):
         return str(node.name)
     raise BadParameter(
@@ -385,7 +387,7 @@ def _group_tuples(keys: object, names: list[str]) -> tuple[tuple[Any, ...], ...]
 
 
 #: Parts of errors about SQL, and the fix in Python.
-_HERE = {
+_PYTHON_FIXES = {
     "needs bounds": "between=(0, 500)",
     "is a real number, and cannot be grouped by": '.histogram("…", edges=[10, 20, 50])',
     "is the privacy unit": ".units()",
@@ -396,7 +398,7 @@ _HERE = {
 
 def _in_python(error: DiscreetError) -> DiscreetError:
     """The same error, with a fix in Python."""
-    here = next((line for said, line in _HERE.items() if said in error.what), None)
-    if here is not None:
-        error.fix = f"{error.fix};  in Python:  {here}"
+    fix = next((fix for part, fix in _PYTHON_FIXES.items() if part in error.what), None)
+    if fix is not None:
+        error.fix = f"{error.fix};  in Python:  {fix}"
     return error

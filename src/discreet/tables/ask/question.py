@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A question about a private table: rows, keys, aggregates, and what is done to the noisy numbers
-afterwards.
+"""A question about a private table: rows, keys, aggregates, and the post-processing of the released
+numbers.
 
-SQL (`sql.py`) and expressions (`query.py`) both become this, and only this is compiled to a
-mechanism (`compile.py`). A question holds no data and costs nothing.
+SQL (`ask/sql`) and expressions (`query.py`) both become a question, and only a question is compiled
+to a mechanism (`plan/compile.py`). A question holds no data and costs nothing.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from discreet.tables.data.sums import Relation
 
 __all__ = ["AGGREGATES", "Aggregate", "AnswerColumn", "Key", "Question", "SortOrder"]
 
-#: What can be asked of a group. `of` is a number on any grid, but for count (no `of`), units (no `of`), count_of
-#: (anything) and mode (a key-like expression with public `values`).
+#: The kinds of aggregates. `of` is a number on any grid, except for count and units (no `of`), count_of (any expression)
+#: and mode (an expression that could be a key, with public `values`).
 AGGREGATES = (
     "count",  # COUNT(*)
     "count_of",  # COUNT(x): rows whose x is not NULL
@@ -36,20 +36,26 @@ AGGREGATES = (
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One noisy column."""
+    """One noisy column of the answer.
+
+    `name` is its name there, and `text` what the user wrote, such as AVG(days). `fraction` is the
+    rank of a quantile, such as (9, 10), and `values` are the candidates of a mode.
+    """
 
     kind: str
     of: Expr | None = None
-    name: str = ""  # the column that it becomes
-    text: str = ""  # as a person wrote it: AVG(days)
-    fraction: tuple[int, int] | None = None  # of a quantile: (9, 10)
-    values: tuple[Any, ...] | None = None  # of a mode
+    name: str = ""
+    text: str = ""
+    fraction: tuple[int, int] | None = None
+    values: tuple[Any, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Key:
-    """One column to group by. `values` are its public values (None among them if NULL is to be a
-    group); None for values nobody has stated, which are then found by a private selection.
+    """One column to group by.
+
+    `values` are its public values, with None among them if NULL is a group. It is None for private
+    keys, which key selection finds.
     """
 
     name: str
@@ -75,12 +81,12 @@ class SortOrder:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked.
+    """A question about the rows of a relation.
 
-    `combinations` lists the public groups where they are known jointly (the rows of a public
-    table); else the product of the keys' values is meant. `having`, `order` and `limit` act on
-    released numbers only. `quotients` names aggregates that are divided with others: they are
-    bounded alike, so that their quotient is that of the same rows.
+    `combinations` lists the public groups if they are known jointly, as rows of a public table;
+    otherwise the groups are the product of the keys' values. `having`, `order` and `limit` act on
+    released numbers only. `quotients` names aggregates that a quotient or a comparison combines:
+    they get the same weights, so that the quotient is about the same rows.
     """
 
     rows: Relation

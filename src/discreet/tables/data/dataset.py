@@ -49,7 +49,8 @@ class Column:
     values: tuple[Any, ...] | None = None
     places: int | None = None
     source: str | None = None
-    null: bool = True  # False drops rows with NULL in this column
+    # False drops rows with NULL in this column.
+    null: bool = True
 
     def __post_init__(self) -> None:
         where = f"[columns.{self.name}]" if self.name else "column(…)"
@@ -74,8 +75,10 @@ class Table:
     name: str
     columns: Mapping[str, Column]
     unit: str | None = None
-    source: str = ""  # path or address, without any password; empty for a frame
-    within: str = ""  # its name in the database
+    # A path or address without any password; empty for a frame.
+    source: str = ""
+    # The name of the table in its database.
+    within: str = ""
 
     @property
     def private(self) -> bool:
@@ -137,11 +140,13 @@ class Each:
     dp.each("patient_id", at_most=20)
     """
 
-    column: str | None  # None means that every row is a unit of its own
+    # None means that every row is a unit of its own.
+    column: str | None
     at_most: int | str = 1
     groups: int | None = None
     relation: str = "add-remove"
-    word: str = ""  # the name of a unit in texts, such as "patient"; by default the name of the column
+    # The name of a unit in texts, such as "patient"; by default the name of the column.
+    word: str = ""
 
     def __post_init__(self) -> None:
         if self.column is not None and not (isinstance(self.column, str) and self.column):
@@ -198,9 +203,12 @@ class DescribedTables:
     tables: Mapping[str, Table]
     protect: Each
     engine: Engine
-    version: str = ""  # the public name of this snapshot
-    budget: Mapping[str, Any] = field(default_factory=dict)  # the [budget] section of the description
-    files: tuple[Frozen, ...] = ()  # the files that it was opened from, to notice changes
+    # The public name of this snapshot.
+    version: str = ""
+    # The [budget] section of the description.
+    budget: Mapping[str, Any] = field(default_factory=dict)
+    # The files that it was opened from, to notice changes.
+    files: tuple[Frozen, ...] = ()
 
     def __post_init__(self) -> None:
         private = [table for table in self.tables.values() if table.private]
@@ -270,12 +278,9 @@ class DescribedTables:
         self.engine.close()
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        place = (
-            next((table.source for table in self.tables.values() if table.private), "") or "visits.parquet"
-        )
-        raise not_copied(
-            f"open it where it is needed:  dp.open({quoted(place)}, protect={self.protect.as_code()})"
-        )
+        sources = (table.source for table in self.tables.values() if table.private)
+        source = quoted(next(sources, "") or "visits.parquet")
+        raise not_copied(f"open it where it is needed:  dp.open({source}, protect={self.protect.as_code()})")
 
     def __enter__(self) -> Self:
         return self

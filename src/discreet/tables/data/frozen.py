@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that must stay as they were when they were opened.
+"""Notices files that changed after they were opened.
 
-**Guarantee.** A file that was replaced, written to, removed or made unreadable since then is not counted: half of a statement
-could see the old rows and half the new ones, and a unit's weight would not be made from the rows that it is multiplied with.
-Of a pattern the list of its files must stay the same too. What is compared is public: names, devices, numbers, sizes and
-times of files; no byte of them is read.
+**Guarantee.** A file that was replaced, written to, removed or made unreadable since then is not
+counted. Otherwise one half of a statement could see the old rows and the other half the new ones,
+and a unit's weight would belong to other rows than those that it multiplies. If a pattern was
+opened, the list of its files must stay the same too. The comparison uses public facts alone: names,
+devices, inode numbers, sizes and times of files. It reads no content.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from discreet.tables.data.engine import outdated_error
 
 __all__ = ["Frozen"]
 
-#: What lies beside a file of SQLite, with rows that are not in it yet; an empty one says nothing.
+#: The log beside a file of SQLite, with rows that are not in the file yet; an empty log is ignored.
 _LOG = "-wal"
 
 _Facts = tuple[int, int, int, int, bool] | None
 
 
 class Frozen:
-    """Remembers size, time and identity of some files, and which files a pattern means."""
+    """Remembers the size, time and identity of files, and the files that a pattern matches."""
 
     def __init__(self, names: Sequence[str], pattern: str = "") -> None:
         self._names, self._pattern = tuple(names), pattern
@@ -33,7 +34,7 @@ class Frozen:
 
     @classmethod
     def at(cls, path: str | Path) -> Frozen:
-        """A file, or all files that a pattern means."""
+        """A file, or all files that a pattern matches."""
         return cls([str(path), f"{path}{_LOG}"]) if Path(path).is_file() else cls([], str(path))
 
     def check(self) -> None:

@@ -110,8 +110,8 @@ def _from_connection(connection: Any, table: str) -> TableSource:
     if package == "duckdb":
         return TableSource("duckdb", (connection, table), name)
     if package == "psycopg":
-        told = schema.library("psycopg").conninfo
-        address = told.make_conninfo(connection.info.dsn, password=connection.info.password)
+        conninfo = schema.library("psycopg").conninfo
+        address = conninfo.make_conninfo(connection.info.dsn, password=connection.info.password)
         return TableSource("postgres", table, name, "", table, address)
     raise _unknown_source_error()
 
@@ -132,7 +132,7 @@ def _frame(source: object, package: str) -> TableSource:
 
 
 def bring(
-    found: TableSource,
+    source: TableSource,
     engine: str,
     columns: Mapping[str, Column],
     *,
@@ -140,17 +140,17 @@ def bring(
     session: Any = None,
 ) -> Any:
     """A source in the form that an engine reads, or a refusal if only another engine could read it."""
-    if HOMES[found.home] == engine and found.home != "file":
-        return found.handle
-    if found.home == "file" and engine in {"duckdb", "polars", "spark"}:
-        return _from_files(files(found.handle), engine, columns, unit, session)
-    if found.home == "arrow" and engine in {"polars", "spark"}:
-        return _in_memory(found.handle, engine, unit, session)
-    if found.home == "polars" and engine == "duckdb":
-        return found.handle
+    if HOMES[source.home] == engine and source.home != "file":
+        return source.handle
+    if source.home == "file" and engine in {"duckdb", "polars", "spark"}:
+        return _from_files(files(source.handle), engine, columns, unit, session)
+    if source.home == "arrow" and engine in {"polars", "spark"}:
+        return _in_memory(source.handle, engine, unit, session)
+    if source.home == "polars" and engine == "duckdb":
+        return source.handle
     raise BadParameter(
         "DP107",
-        f"the engine {engine} cannot read {found.name}.",
+        f"the engine {engine} cannot read {source.name}.",
         why="one engine counts all tables of a data set, and rows are never copied out of a database.",
         fix="put all tables into the same database, or open them all from files",
     )
@@ -192,24 +192,24 @@ def _in_spark(table: Any, session: Any) -> Any:
     return session.createDataFrame(list(rows), types)
 
 
-def one_address(found: Mapping[str, TableSource]) -> str:
+def one_address(sources: Mapping[str, TableSource]) -> str:
     """The address of the one database of all tables; in another database a name would mean another
     table.
     """
-    first, *others = (one.address for one in found.values())
+    (first_name, first), *others = ((name, source.address) for name, source in sources.items())
     parts = schema.library("psycopg").conninfo.conninfo_to_dict
 
-    def place(address: str) -> dict[str, Any]:
+    def server(address: str) -> dict[str, Any]:
         return {word: value for word, value in parts(address).items() if word in _PLACE}
 
-    for name, other in zip([*found][1:], others, strict=True):
-        if other == first or schema.guard_opening(lambda at=other: place(at) == place(first)):
+    for name, other in others:
+        if other == first or schema.guard_opening(lambda at=other: server(at) == server(first)):
             continue
         raise BadParameter(
             "DP107",
-            f"{name} and {next(iter(found))} have different database addresses.",
+            f"{name} and {first_name} have different database addresses.",
             why="one server counts all tables; it could read another table of the same name, and show it as public.",
-            fix=f"give {name} and {next(iter(found))} the same address, and copy the table there if it is elsewhere",
+            fix=f"give {name} and {first_name} the same address, and copy the table there if it is elsewhere",
         )
     return first
 

@@ -156,7 +156,7 @@ def _protect(dataset: Any, limits: Any) -> Each:
             word=_word("[dataset] word", dataset["word"]) if "word" in dataset else "",
         )
     except BadParameter as slip:
-        what, fix = (said.replace("at_most", "rows_per_unit") for said in (slip.what, slip.fix))
+        what, fix = (text.replace("at_most", "rows_per_unit") for text in (slip.what, slip.fix))
         raise rules.description_error("[dataset] and [limits]", what, fix) from None
 
 

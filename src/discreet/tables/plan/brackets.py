@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The intervals of private quantiles: how far they reach around what was drawn, chosen privately.
+"""The confidence intervals of private quantiles, whose widths are chosen privately.
 
-Around values that were drawn (and are public) lies a ladder of wider and wider intervals, each step a third longer than
-the one before; the last one is everything. One exponential mechanism chooses a rung: the first on which enough rows,
-`target`, lie between each end and the rank that was asked for. Every rung has twice the weight of the one before.
+Around the drawn values, which are public, lies a ladder of wider and wider intervals. Each step is
+a third longer than the one before, and the last rung contains all values. One exponential mechanism
+chooses a rung: the first on which at least `target` rows lie between each end and the requested
+rank. Every rung has twice the weight of the one before.
 
-**Guarantee.** For whatever data and whatever was drawn, the intervals of all quantiles of a column hold, together and with
-probability 1 - β, every value whose rank is within one row of the one that was asked for: the quantile of the bounded
-rows by every usual definition. What is revealed is one exponential mechanism.
+**Guarantee.** For all data and all drawn values, with probability 1 - β the intervals of all
+quantiles of a column together contain every value whose rank is within one row of the requested
+one: the quantile of the bounded rows by every usual definition. The choice reveals one exponential
+mechanism.
 
-Why it holds: compile.proof.md, § 7. On an interval that misses a quantile `target` lacks all rows but one, so its score
-is bad; a rung that lacks none always exists, it is wider, and its weight is more than that of all narrower ones together.
-What would break it: rungs that depend on data other than what was drawn; rungs that do not contain those before.
+Why it holds: compile.proof.md, § 7. If an interval misses a quantile, at most one row counts
+towards its `target`, so its score is bad. A rung with enough rows always exists, it is wider, and
+its weight exceeds that of all narrower rungs together.
+
+What would break it: rungs that depend on data other than the drawn values; rungs that do not
+contain the rungs before.
 """
 
 from __future__ import annotations
@@ -31,22 +36,23 @@ from discreet import noise
 __all__ = ["BinWeights", "QuantileIntervals"]
 
 Ints = npt.NDArray[Any]
-Rung = tuple[tuple[int, int], ...]  # the two ends of the interval of every quantile
+#: The two ends of the interval of each quantile.
+Rung = tuple[tuple[int, int], ...]
 _SAFE = 1 + 1e-12
 
 
 @dataclass(frozen=True)
 class BinWeights:
-    """How much weight lies at each place; `fine` cells are one row."""
+    """The weight at each of the sorted places; `fine` cells are one row."""
 
-    places: Ints  # sorted
+    places: Ints
     weights: Ints
     fine: int
 
     @cached_property
     def sums(self) -> list[int]:
-        """The weight of none of the places, of the first, of the first two, and so on."""
-        return [0, *(int(part) for part in np.cumsum(self.weights))]
+        """Cumulative weights: of none of the places, of the first, of the first two, and so on."""
+        return [0, *(int(weight) for weight in np.cumsum(self.weights))]
 
     def before(self, places: Sequence[int]) -> list[int]:
         """The weight before each of some places."""
@@ -55,14 +61,16 @@ class BinWeights:
 
 @dataclass(frozen=True)
 class QuantileIntervals:
-    """The choice of the intervals around some quantiles `drawn`, which are in order.
+    """The choice of the intervals around drawn quantiles, whose `places` are in order; `last` is
+    the greatest place.
 
-    `scale` is that of the scores, in units of 1/denominator of a cell, `denominator` being the common one of the shares.
+    `scale` is the scale of the scores, in units of 1/denominator of a cell, where `denominator` is
+    the common one of the shares.
     """
 
-    drawn: tuple[int, ...]
+    places: tuple[int, ...]
     shares: tuple[Fraction, ...]
-    last: int  # the greatest place
+    last: int
     scale: Fraction
     beta: float
 
@@ -71,64 +79,68 @@ class QuantileIntervals:
         return math.lcm(*(share.denominator for share in self.shares))
 
     def ladder(self) -> list[Rung]:
-        """The rungs, the narrowest first: a function of what was drawn.
+        """The rungs, the narrowest first: a function of the drawn places.
 
-        Where quantiles lie far apart for their shares, rows are sparse, and steps are long.
+        Steps are long where quantiles lie far apart for their shares, because rows are sparse
+        there.
         """
         gaps, rungs = self._gaps(), []
         for step in _steps(self.last + 1):
             reach = [math.ceil(step * gap / max(gaps)) for gap in gaps]
-            ends = zip(self.drawn, reach, strict=True)
+            ends = zip(self.places, reach, strict=True)
             rungs.append(tuple((max(0, y - d), min(self.last, y + d)) for y, d in ends))
         everything = ((0, self.last),) * len(gaps)
         return [*(rung for rung in dict.fromkeys(rungs) if rung != everything), everything]
 
     def target(self, fine: int) -> int:
-        """How many rows must lie between an end and the rank: one, and so many that noise seldom makes up for them."""
+        """The weight needed between an end and the rank: a row, plus what noise rarely exceeds."""
         return self.denominator * fine + math.ceil(float(self.scale) * math.log(1 / self.beta - 1) * _SAFE)
 
     def misses(self, counts: BinWeights) -> tuple[list[Rung], Ints]:
-        """The ladder, and how far each rung is from being the first with enough rows; of one at least it is 0."""
+        """The ladder, and how far each rung is from the first with enough rows; one is at 0."""
         rungs, target = self.ladder(), self.target(counts.fine)
-        rooms = [self._room(rung, counts) for rung in rungs[:-1]]  # that of the last is infinite
-        short = [max(0, target - room) for room in rooms] + [0]
-        wide = [0] + [max(0, room - target) for room in rooms]
-        most = [max(pair) for pair in zip(short, wide, strict=True)]
-        return rungs, np.array(most, np.int64 if max(most) < 1 << 62 else object)
+        # The room of the last rung is infinite.
+        rooms = [self._room(rung, counts) for rung in rungs[:-1]]
+        shortfalls = [max(0, target - room) for room in rooms] + [0]
+        excesses = [0] + [max(0, room - target) for room in rooms]
+        misses = [max(pair) for pair in zip(shortfalls, excesses, strict=True)]
+        return rungs, np.array(misses, np.int64 if max(misses) < 1 << 62 else object)
 
     def draw(self, counts: BinWeights) -> Rung:
-        """The intervals."""
+        """The chosen intervals."""
         rungs, misses = self.misses(counts)
         weights = np.array([1 << i for i in range(len(rungs))], np.int64)
         return rungs[int(noise.largest(-misses, self.scale, weights=weights)[0])]
 
     def _room(self, rung: Rung, counts: BinWeights) -> int:
-        """The least weight between an end of an interval and its rank; an end of the grid has nothing beyond it."""
+        """The least weight between an end of an interval and its rank, without ends of the grid."""
         times, total = self.denominator, counts.sums[-1]
         lows, highs = counts.before([low for low, _ in rung]), counts.before([high + 1 for _, high in rung])
-        found = []
+        rooms = []
         for share, (low, high), below, upto in zip(self.shares, rung, lows, highs, strict=True):
             rank = total * share.numerator * (times // share.denominator)
             if low > 0:
-                found.append(rank - times * below)
+                rooms.append(rank - times * below)
             if high < self.last:
-                found.append(times * upto - rank)
-        return min(found)
+                rooms.append(times * upto - rank)
+        return min(rooms)
 
     def _gaps(self) -> list[Fraction]:
-        """How far values lie apart for a share of the rows, about each quantile; one for a quantile alone."""
-        found = []
-        for at in range(len(self.drawn)):
-            first, after = max(0, at - 1), min(len(self.drawn) - 1, at + 1)
-            apart = max(1, self.drawn[after] - self.drawn[first])
-            found.append(apart / (self.shares[after] - self.shares[first]) if after > first else Fraction(1))
-        return found
+        """The distance of values per share of rows, around each quantile; 1 for a single one."""
+        gaps = []
+        for at in range(len(self.places)):
+            first, after = max(0, at - 1), min(len(self.places) - 1, at + 1)
+            distance = max(1, self.places[after] - self.places[first])
+            gaps.append(
+                distance / (self.shares[after] - self.shares[first]) if after > first else Fraction(1)
+            )
+        return gaps
 
 
-def _steps(most: int) -> list[int]:
-    """0, 1, 2, …, each a third more than the one before, below `most`."""
-    found, step = [], 0
-    while step < most:
-        found.append(step)
+def _steps(end: int) -> list[int]:
+    """0, 1, 2, …, each a third more than the one before, below `end`."""
+    steps, step = [], 0
+    while step < end:
+        steps.append(step)
         step += max(1, step // 3)
-    return found
+    return steps

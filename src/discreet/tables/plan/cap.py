@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""at_most="auto": how many rows of one unit should count, chosen privately from a histogram of how many they have.
+"""at_most="auto": a contribution bound, chosen privately from a histogram of the numbers of rows of
+units.
 
-    CapMechanism(dataset, epsilon=0.1)(dataset).value       # 14, say: paid once, used by every later question
+    CapMechanism(dataset, epsilon=0.1)(dataset).value       # 14, for example: paid once, used by every later question
 
-A cap of k clips Σ (n_u − k)₊ rows and needs noise in proportion to k. Which k is best depends only on how many units have
-more rows than k; each unit is in one bin of a histogram with public edges ⌈2^{j/2}⌉, so it adds one to it in all.
+A cap of k clips Σ (n_u − k)₊ rows and needs noise in proportion to k. The best k depends only on
+how many units have more than k rows. The histogram has the public edges ⌈2^{j/2}⌉, and each unit is
+in one bin of it.
 
-**Guarantee.** ε-differential privacy, whatever is done with the histogram. With probability 99.9 % no empty bin survives
-the noise, so the cap is not above the edge of the largest sizes that occur.
+**Guarantee.** ε-differential privacy, whatever is done with the histogram. With probability 99.9 %
+no empty bin survives the noise, so the cap is not above the edge of the largest sizes that occur.
 
-Why it holds: a histogram moves by one in l1 when a unit comes or goes (two when one is replaced), and all else is
-post-processing; compile.proof.md, § 9. Heavy tails are capped low: bins with few units drown in the noise.
+Why it holds: an added or removed unit moves the histogram by one in l1, a replaced unit by two, and
+everything else is post-processing (compile.proof.md, § 9). Heavy tails get a low cap, because noise
+hides bins with few units.
 """
 
 from __future__ import annotations
@@ -34,20 +37,22 @@ from discreet.tables.plan.groups import kept_rows
 
 __all__ = ["CapMechanism"]
 
-_BETA = (
-    0.001  # how often an empty bin may survive: it can make a cap, and the noise of every later answer, huge
-)
+#: The probability that an empty bin survives. It is small, because such a bin can make the cap huge, and with it the
+#: noise of every later answer.
+_BETA = 0.001
 _DOUBLINGS = 16
 #: 1, 2, 3, 4, 6, 8, 12, …, 65536: ⌈2^{j/2}⌉, each once.
 EDGES = tuple(dict.fromkeys(math.isqrt(2**j - 1) + 1 for j in range(2 * _DOUBLINGS + 1)))
 
 
 class CapMechanism(Mechanism):
-    """A whole number of rows at which clipping and noise are about balanced.
+    """A whole number of rows that about balances clipping and noise.
 
-    **Guarantee.** As the module's. `question` narrows it to the rows that a question is about; `noise` is the mean absolute
-    noise, per unit of sensitivity, of the questions to come: 1/ε of a count at ε. Without it, that of questions
-    that cost as much as this choice.
+    `question` restricts the choice to the rows of one question. `noise` is the mean absolute noise
+    of later questions per unit of sensitivity; for a count at ε it is 1/ε. By default later
+    questions are assumed to cost as much as this choice.
+
+    **Guarantee.** As the module's.
     """
 
     def __init__(
@@ -61,10 +66,9 @@ class CapMechanism(Mechanism):
         self.epsilon = check.moderate(epsilon=epsilon)
         self.noise = 1 / self.epsilon if noise is None else check.moderate(noise=noise)
         self._rows = _rows_of(dataset) if question is None else kept_rows(question)
-        who = dataset.unit
-        self._moved = 2 if who.relation == "replace" else 1
-        self._law = LaplaceDistribution(float_above(self._moved / exactly(self.epsilon)))
-        self._guarantee = privacy.discrete_laplace(self._law.scale, self._moved, unit=who)
+        sensitivity = 2 if dataset.unit.relation == "replace" else 1
+        self._distribution = LaplaceDistribution(float_above(sensitivity / exactly(self.epsilon)))
+        self._guarantee = privacy.discrete_laplace(self._distribution.scale, sensitivity, unit=dataset.unit)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -72,24 +76,23 @@ class CapMechanism(Mechanism):
 
     @property
     def floor(self) -> int:
-        """Noisy bins below this are taken as empty: the least t with P(noise >= t) <= 0.1 % over all bins together."""
-        return self._law.tail_bound(2 * _BETA / (len(EDGES) + 1)) + 1
+        """The least t with P(noise >= t in some bin) <= 0.1 %; bins below it count as empty."""
+        return self._distribution.tail_bound(2 * _BETA / (len(EDGES) + 1)) + 1
 
     def draw(self, data: Any) -> int:
         """The cap; `data` is the data set."""
         sizes = guard_engine(data.engine.sizes, UnitSizes(self._rows, (), EDGES))
-        noisy = np.array(sizes, np.int64) + self._law.draw(len(EDGES) + 1)
+        noisy = np.array(sizes, np.int64) + self._distribution.draw(len(EDGES) + 1)
         return self._best(np.where(noisy >= self.floor, noisy, 0).tolist())
 
     def _best(self, units: list[int]) -> int:
-        """The edge with the least sum of clipped rows and noise; units of a bin have as many rows as its edge."""
-        most = (*EDGES, 2 * EDGES[-1])
+        """The edge with the least sum of clipped rows and noise."""
+        # Each unit counts as if it had as many rows as the edge of its bin.
+        sizes = (*EDGES, 2 * EDGES[-1])
 
         def loss(cap: int) -> float:
-            return (
-                sum(many * max(0, size - cap) for many, size in zip(units, most, strict=True))
-                + self.noise * cap
-            )
+            clipped = sum(many * max(0, size - cap) for many, size in zip(units, sizes, strict=True))
+            return clipped + self.noise * cap
 
         return min(EDGES, key=loss)
 
@@ -101,6 +104,6 @@ def _rows_of(dataset: Dataset) -> Relation:
     raise RefusedQuestion(
         "DP706",
         "at_most cannot be chosen for several private tables at once.",
-        why="how many rows one unit has is asked of one relation.",
+        why="the rows of a unit are counted in one table, or in the rows of one question.",
         fix="at_most=20, or choose it for one question:  CapMechanism(dataset, question, epsilon=0.1)",
     )

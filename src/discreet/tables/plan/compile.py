@@ -5,12 +5,15 @@
     mechanism.guarantee; mechanism.error(); mechanism.preview()       # no data are touched
     mechanism.draw(dataset)                                         # an Answer
 
-**Guarantee.** The guarantee of the mechanism implies the spend, for one unit of the data set more or less (or another in
-its place), whatever the rows are and however many one unit has. Rows never leave the engine: bounded whole-number sums
-do, and nothing is shown of them but sums with noise, a private choice, or the keys of groups that enough units share.
+**Guarantee.** The guarantee of the mechanism implies the spend. It compares data sets that differ
+in one unit, added, removed or replaced, whatever the rows are and however many rows one unit has.
+Rows never leave the engine; bounded whole-number sums do. Of these sums an answer shows only noisy
+sums, private choices, and the keys of groups that enough units share.
 
-Why it holds: compile.proof.md. What would break it: an engine that does not keep the guarantee of `data/sums.py`, a
-public table or public bounds that were read off private rows, a unit column that does not name whom it protects.
+Why it holds: compile.proof.md.
+
+What would break it: an engine that breaks the guarantee of `data/sums.py`; a public table or public
+bounds that were read off private rows; a unit column that does not identify the units to protect.
 """
 
 from __future__ import annotations
@@ -51,7 +54,7 @@ __all__ = ["Spend", "TableMechanism", "compile_question"]
 class TableMechanism(Mechanism):
     """The mechanism that answers one question.
 
-    **Guarantee.** As the module's: `guarantee` is known before any data are seen, and implies what was to be spent.
+    **Guarantee.** `guarantee` is known before any data are seen, and it implies the spend.
     """
 
     def __init__(self, question: Question, contribution: Contribution, spend: Spend) -> None:
@@ -59,7 +62,7 @@ class TableMechanism(Mechanism):
         self.stated_delta = spend.delta
         self.groups = public_groups(question)
         if self.groups is not None:
-            # Nobody is in more groups than there are.
+            # A unit is in at most as many groups as there are.
             contribution = replace(contribution, groups=min(contribution.groups, max(1, len(self.groups))))
         self.scope = QueryScope(kept_rows(question), tuple(key.of for key in question.keys), contribution)
         private_keys = self.groups is None
@@ -88,17 +91,17 @@ class TableMechanism(Mechanism):
         return self._guarantee
 
     def draw(self, data: Any) -> Answer:
-        """The answer; `data` is the data set that the mechanism was made for, or another version of it."""
+        """The answer; `data` is the data set that was compiled for, or another version of it."""
         groups, columns = self._shown_groups(data)
         for stage in self.stages:
             columns |= stage.draw(data.engine, groups)
         answer = Answer.of(
             keys=[key.name for key in self.question.keys],
             groups=groups,
-            columns={one.name: columns[one.name] for one in self.question.aggregates},
+            columns={aggregate.name: columns[aggregate.name] for aggregate in self.question.aggregates},
             question=self.question.text,
             notes=self.notes,
-            suppressed="" if self.selection is None else self.selection.withheld,
+            suppressed="" if self.selection is None else self.selection.suppressed,
             guarantee=self.guarantee,
             private=is_private(),
         )
@@ -110,7 +113,7 @@ class TableMechanism(Mechanism):
         errors_by_column: dict[str, float | None] = {}
         for stage in self.plan.described_stages:
             errors_by_column |= stage.errors(confidence)
-        return {one.name: errors_by_column[one.name] for one in self.question.aggregates}
+        return {aggregate.name: errors_by_column[aggregate.name] for aggregate in self.question.aggregates}
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
@@ -120,11 +123,11 @@ class TableMechanism(Mechanism):
         return (*bounding_notes(self), *dict.fromkeys(note for note in notes if note))
 
     def preview(self) -> Preview:
-        """The cost, the expected error and cheaper ways to ask; no data are touched."""
+        """The cost, the margins of error and cheaper ways to ask; it reads no data."""
         return preview_of(self)
 
     def expected_errors(self) -> dict[str, float]:
-        """A number for each column that grows with its error, to compare ways to ask the same."""
+        """A number proportional to the error of each column, to compare variants of a question."""
         errors_by_column: dict[str, float] = {}
         for stage in self.plan.described_stages:
             errors_by_column |= stage.expected_errors()
@@ -133,7 +136,7 @@ class TableMechanism(Mechanism):
     def variant(
         self, question: Question | None = None, spend: Spend | None = None, rows: int | None = None
     ) -> TableMechanism:
-        """Another question, another cost, or another `at_most`, for the same data set."""
+        """The mechanism of another question, spend or `at_most`, for the same data set."""
         contribution = self._contribution if rows is None else self._contribution.with_rows(rows)
         return TableMechanism(question or self.question, contribution, spend or self.spend)
 
@@ -149,29 +152,29 @@ class TableMechanism(Mechanism):
 def compile_question(
     question: Question, dataset: Dataset, spend: Spend, cap: int | None = None
 ) -> TableMechanism:
-    """The mechanism that answers a question at that cost.
+    """The mechanism that answers a question at a cost.
 
-    **Guarantee.** What the schema decides is refused here, so before a charge.
+    If the data set says at_most="auto", `cap` is the contribution bound that was chosen for it.
 
-    `cap` is the number of rows that a unit contributes at most, where the data set says "auto" and it was chosen before.
+    **Guarantee.** A question that does not fit the schema is refused here, so before a charge.
     """
     mechanism = TableMechanism(question, Contribution.of(dataset, cap), spend)
-    # A description can be compiled before there are rows.
+    # A description can be compiled without an engine, before there are rows.
     if dataset.engine is not None:
         dataset.engine.check(_schema_request(mechanism))
     return mechanism
 
 
 def _schema_request(mechanism: TableMechanism) -> BoundedSums:
-    """All that a question reads, as keys: an engine refuses what its schema cannot give."""
-    of = (one.of for one in mechanism.question.aggregates)
-    read = dict.fromkeys(IsNull(expr) for expr in of if expr is not None)
-    return BoundedSums(mechanism.scope.rows, (*mechanism.scope.keys, *read), (), OnceScheme())
+    """Everything that a question reads, as keys, for an engine to check against its schema."""
+    expressions = (aggregate.of for aggregate in mechanism.question.aggregates)
+    reads = dict.fromkeys(IsNull(expression) for expression in expressions if expression is not None)
+    return BoundedSums(mechanism.scope.rows, (*mechanism.scope.keys, *reads), (), OnceScheme())
 
 
 def pure_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
-    """How the columns of a question are released under Laplace noise; what is asked twice is paid once."""
-    units = tuple(one for one in question.aggregates if one.kind == "units")
+    """The strategies for the columns under Laplace noise; what is asked twice is paid once."""
+    units = _unit_counts(question)
     return [
         *([DistinctStrategy(scope, units)] if units else []),
         *_total_strategies(question, scope, units=()),
@@ -180,24 +183,28 @@ def pure_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
 
 
 def gaussian_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
-    """The same under Gaussian noise, with which numbers of units in groups are totals like others."""
-    units = tuple(one for one in question.aggregates if one.kind == "units")
+    """The strategies under Gaussian noise, where counts of units in groups are totals too."""
+    units = _unit_counts(question)
     if units and not scope.keys:
         return pure_strategies(question, scope)
     return [*_total_strategies(question, scope, units=units), *_choice_strategies(question, scope)]
 
 
+def _unit_counts(question: Question) -> tuple[Aggregate, ...]:
+    return tuple(aggregate for aggregate in question.aggregates if aggregate.kind == "units")
+
+
 def _total_strategies(
     question: Question, scope: QueryScope, *, units: tuple[Aggregate, ...]
 ) -> list[Strategy]:
-    """Counts, sums, means and variances; sums by themselves where what is summed can be bounded instead of rows."""
+    """Counts, sums, means and variances; sums apart where a unit's total can be bounded."""
     strategies: list[Strategy] = []
-    totals = [one for one in question.aggregates if one.kind in LINEAR]
-    sums = tuple(one for one in totals if one.kind == "sum" and one.name not in question.quotients)
+    totals = [aggregate for aggregate in question.aggregates if aggregate.kind in LINEAR]
+    sums = tuple(total for total in totals if total.kind == "sum" and total.name not in question.quotients)
     # Rows that are units are never down-weighted, so their sums can share the noise of the means.
     if sums and not scope.contribution.one_row_per_unit:
-        totals = [one for one in totals if one not in sums]
-        beside_others = any(one.kind not in DOWN_WEIGHTED for one in question.aggregates)
+        totals = [total for total in totals if total not in sums]
+        beside_others = any(aggregate.kind not in DOWN_WEIGHTED for aggregate in question.aggregates)
         strategies.append(TotalsStrategy(scope, sums, beside_others))
     if totals or units:
         strategies.append(TotalsStrategy(scope, (*totals, *units)))
@@ -205,17 +212,22 @@ def _total_strategies(
 
 
 def _choice_strategies(question: Question, scope: QueryScope) -> list[Strategy]:
-    """Modes, and the quantiles of each column together."""
-    modes: list[Strategy] = [ModeStrategy(scope, one) for one in question.aggregates if one.kind == "mode"]
-    ranked: dict[Any, list[Aggregate]] = {}
-    for one in question.aggregates:
-        if one.kind in RANKED:
-            ranked.setdefault(one.of, []).append(one)
-    return [*modes, *(RankStrategy(scope, of, tuple(aggregates)) for of, aggregates in ranked.items())]
+    """Each mode, and all quantiles of a column together."""
+    modes: list[Strategy] = []
+    quantiles_by_column: dict[Any, list[Aggregate]] = {}
+    for aggregate in question.aggregates:
+        if aggregate.kind == "mode":
+            modes.append(ModeStrategy(scope, aggregate))
+        elif aggregate.kind in RANKED:
+            quantiles_by_column.setdefault(aggregate.of, []).append(aggregate)
+    return [
+        *modes,
+        *(RankStrategy(scope, of, tuple(quantiles)) for of, quantiles in quantiles_by_column.items()),
+    ]
 
 
-#: Values of each kind, as they are written in SQL.
-_LISTED = {
+#: An example of values of each kind, as SQL writes them.
+_EXAMPLE_VALUES = {
     NUMBER: "(1, 2)",
     TEXT: "('A', 'B')",
     DATE: "(DATE '2026-01-01', DATE '2026-01-02')",
@@ -223,10 +235,12 @@ _LISTED = {
 }
 
 
-def _listing(question: Question) -> str:
-    """A condition that lists the groups, for every key whose values are not public."""
+def _where_listed(question: Question) -> str:
+    """A fix: a WHERE that lists values for each private key."""
     private = [key for key in question.keys if key.values is None]
-    conditions = (f"{key.name} IN {_LISTED.get(key.of.type.kind, '(TRUE, FALSE)')}" for key in private)
+    conditions = (
+        f"{key.name} IN {_EXAMPLE_VALUES.get(key.of.type.kind, '(TRUE, FALSE)')}" for key in private
+    )
     return f"WHERE {' AND '.join(conditions)}"
 
 
@@ -235,15 +249,15 @@ def _check_answerable(question: Question, spend: Spend, *, private_keys: bool) -
         names = ", ".join(key.name for key in question.keys if key.values is None)
         raise RefusedQuestion(
             "DP704",
-            f"the values of {names} are not public, and finding them needs a delta.",
-            why="a group that only one person is in must not be shown because of that person.",
-            fix=f"delta=1e-6, or list them:  {_listing(question)}   or state them (bounds of a date or a whole number) in the "
+            f"the values of {names} are not public, and key selection needs a delta.",
+            why="a group with only one person must not be shown because of that person.",
+            fix=f"delta=1e-6, or list them:  {_where_listed(question)}   or state them (bounds of a date or a whole number) in the "
             "description",
         )
     if not private_keys and not question.aggregates:
         raise RefusedQuestion(
             "DP706",
-            "nothing is asked of the data.",
-            why="every value of the answer is public already.",
-            fix="add  COUNT(*)  to what is selected",
+            "the question asks nothing of the data.",
+            why="every value of the answer is already public.",
+            fix="add  COUNT(*)  to the SELECT list",
         )

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much one unit may add, and how far that moves the sums: the schemes with their sensitivities.
+"""How much one unit contributes, and how far that moves the sums: the schemes with their
+sensitivities.
 
-**Guarantee.** For each scheme the number here is never below the greatest distance, in the stated norm, between the
-sums of two neighbouring tables, and it is attained by some pair of tables (compile.proof.md, §§ 2 to 4).
+**Guarantee.** For each scheme the sensitivity here is at least the greatest distance, in the stated
+norm, between the sums of two neighbouring tables, and some pair of tables attains it
+(compile.proof.md, §§ 2 to 4).
 """
 
 from __future__ import annotations
@@ -21,77 +23,90 @@ __all__ = ["Contribution", "MassFit", "NormFit", "fit_mass", "fit_norm"]
 
 #: √2, rounded up.
 ROOT_TWO = Fraction(math.isqrt(2 << 200) + 1, 1 << 100)
-_STEPS_PER_ROW = 256  # c of NormScheme for a full row: rounding up then costs well below one percent
-_EVEN = 16  # values of several columns are multiplied to about so many times the widest of them
-_MOST_STEPS = 2**29  # NormScheme drops units with 2^31 steps: one with `rows` rows stays far below
+#: c of NormScheme for a full row; rounding up then costs well below one percent.
+_STEPS_PER_ROW = 256
+#: The values of several columns are multiplied to about this many times the widest of them.
+_EVEN = 16
+#: NormScheme drops units with 2^31 steps; a unit with `rows` rows stays far below.
+_MOST_STEPS = 2**29
 
 
 @dataclass(frozen=True)
 class Contribution:
-    """What is publicly assumed of one unit: it contributes at most `rows` rows, in `groups` groups."""
+    """The contribution bound of one unit: at most `rows` rows, in `groups` groups.
+
+    `one_row_per_unit` says that every row is a unit of its own, so no weight is below one.
+    `stated_groups` is the number of groups in the description, if it states one.
+    """
 
     rows: int
     groups: int
-    one_row_per_unit: bool  # whether every row is a unit of its own, so that no weight is ever below one
+    one_row_per_unit: bool
     unit: Unit
-    stated_groups: int | None = None  # what somebody said of groups
+    stated_groups: int | None = None
 
     @classmethod
     def of(cls, dataset: Dataset, cap: int | None = None) -> Contribution:
-        """As the data set describes it; `cap` is the number that was chosen privately where it says "auto"."""
+        """The bound that the data set states; `cap` is the one chosen where it says "auto"."""
         protect = dataset.protect
         if protect.column is None:
             return cls(1, 1, one_row_per_unit=True, unit=dataset.unit)
         if protect.at_most == "auto" and cap is None:
             raise BadParameter(
                 "DP107",
-                f'at_most is "auto" for {protect.column}, and no number was chosen yet.',
-                why="the contribution bound decides how much noise is needed, and choosing it costs budget.",
+                f'at_most is "auto" for {protect.column}, and no number is chosen yet.',
+                why="the contribution bound determines the noise, and choosing it costs budget.",
                 fix="session.sql(…) chooses it first; or state it:  at_most=20",
             )
         rows = check.whole(at_most=cap if protect.at_most == "auto" else protect.at_most)
         stated = None if protect.groups is None else check.whole(groups=protect.groups)
-        return cls(rows, rows, one_row_per_unit=False, unit=dataset.unit, stated_groups=stated).with_rows(
-            rows
-        )
+        bound = cls(rows, rows, one_row_per_unit=False, unit=dataset.unit, stated_groups=stated)
+        return bound.with_rows(rows)
 
     def with_rows(self, rows: int) -> Contribution:
-        """The same for another `at_most`; nobody is in more groups than they have rows."""
+        """The bound for another `at_most`; a unit is in at most as many groups as it has rows."""
         return replace(self, rows=rows, groups=min(rows, self.stated_groups or rows))
 
     @property
     def replaces(self) -> bool:
-        """Whether a neighbour has another unit in the place of one, and not one more or less."""
+        """Whether neighbouring data sets replace a unit, and do not add or remove one."""
         return self.unit.relation == "replace"
 
     def replacement_factor_l1(self) -> int:
-        """By how much a replaced unit moves sums further, in l1, than one that is added or removed."""
+        """How much further, in l1, a replaced unit moves sums than one that is added or removed."""
         return 2 if self.replaces else 1
 
     def replacement_factor_l2(self, *, signed: bool) -> Fraction:
-        """The same in l2: vectors without negative numbers are at right angles at most (compile.proof.md, § 3)."""
+        """How much further, in l2, a replaced unit moves sums than one that is added or removed."""
         if not self.replaces:
             return Fraction(1)
+        # The angle between vectors without negative coordinates is at most a right one (compile.proof.md, § 3).
         return Fraction(2) if signed else ROOT_TWO
 
 
 @dataclass(frozen=True)
 class NormFit:
-    """Numbers of NormScheme: how features are multiplied, measured, and how long a unit's answer may be."""
+    """Parameters of NormScheme: multipliers and cells of the features, and the bound on the norm of
+    a unit's answer.
 
-    times: tuple[int, ...]
+    `present` is the number that stands for "has a row in this group"; 0 if the question does not
+    ask for it.
+    """
+
+    multipliers: tuple[int, ...]
     cells: tuple[int, ...]
-    most: int
-    present: int  # the number that stands for "has a row in this group"; 0 if nobody asks
+    norm_bound: int
+    present: int
 
 
 def fit_norm(
     reach: Sequence[int], shares: Sequence[float], present: float, contribution: Contribution
 ) -> NormFit:
-    """Cells in which feature j, of at most `reach[j]` in a row, gets its share of the noise's precision.
+    """Cells that give feature j, of at most `reach[j]` in a row, its share of the precision of the
+    noise.
 
-    A unit with `rows` rows in `groups` groups is never down-weighted: `most` is as long as its answer can be. That is a
-    matter of use; what is private does not depend on it.
+    `norm_bound` is the greatest norm of a unit with `rows` rows in `groups` groups, so such a unit
+    is never down-weighted. This serves accuracy; the guarantee does not depend on it.
     """
     rows, groups = contribution.rows, contribution.groups
     steps = max(1, min(_STEPS_PER_ROW, _MOST_STEPS // (rows * (len(reach) + 1))))
@@ -100,25 +115,30 @@ def fit_norm(
     if not reach:
         return NormFit((), (1,), math.isqrt(steps * steps * groups - 1) + 1, steps)
     fine = len(reach) > 1 or present > 0 or not contribution.one_row_per_unit
-    times, cells = [], []
+    multipliers, cells = [], []
     for high, share in zip(reach, shares, strict=True):
-        wanted = max(1.0, steps * math.sqrt(share))  # steps for a row at its greatest
-        factor = 1
-        while fine and high * factor < 4 * wanted:
-            factor *= 2
-        times.append(factor)
-        cells.append(max(1, round(high * factor / wanted)))
+        # The steps of a row with the greatest value.
+        row_steps = max(1.0, steps * math.sqrt(share))
+        multiplier = 1
+        while fine and high * multiplier < 4 * row_steps:
+            multiplier *= 2
+        multipliers.append(multiplier)
+        cells.append(max(1, round(high * multiplier / row_steps)))
     here = 0
     if present:
         here = max(1, round(steps * rows * math.sqrt(present / groups)))
         cells.append(1)
-    per_row = [Fraction(high * factor, cell) for high, factor, cell in zip(reach, times, cells, strict=False)]
-    longest = max(_length(per_row, rows, spread) + spread * here * here for spread in (1, groups))
-    return NormFit(tuple(times), tuple(cells), math.isqrt(longest - 1) + 1, here)
+    per_row = [
+        Fraction(high * multiplier, cell)
+        for high, multiplier, cell in zip(reach, multipliers, cells, strict=False)
+    ]
+    # Q is convex in the number of groups, so it is greatest for one group or for all of them.
+    greatest = max(_squared_norm(per_row, rows, spread) + spread * here * here for spread in (1, groups))
+    return NormFit(tuple(multipliers), tuple(cells), math.isqrt(greatest - 1) + 1, here)
 
 
-def _length(per_row: Sequence[Fraction], rows: int, groups: int) -> int:
-    """Q of a unit with full rows, all but one of the groups with one row each."""
+def _squared_norm(per_row: Sequence[Fraction], rows: int, groups: int) -> int:
+    """Q of a unit with full rows, if all but one of its groups have one row each."""
     return sum(
         math.ceil((rows - groups + 1) * steps) ** 2 + (groups - 1) * math.ceil(steps) ** 2
         for steps in per_row
@@ -127,17 +147,20 @@ def _length(per_row: Sequence[Fraction], rows: int, groups: int) -> int:
 
 @dataclass(frozen=True)
 class MassFit:
-    """Numbers of MassScheme: how features are multiplied, and how much of them one unit may add in all."""
+    """Parameters of MassScheme: the multipliers of the features, and the bound on a unit's total."""
 
-    times: tuple[int, ...]
-    most: int
+    multipliers: tuple[int, ...]
+    mass_bound: int
 
 
 def fit_mass(reach: Sequence[int], contribution: Contribution) -> MassFit:
-    """Numbers by which features with `reach[j]` in a row, at most, become about equally long: one noise serves them all.
+    """Multipliers that give features of at most `reach[j]` in a row about the same range, so that
+    one noise serves all.
 
-    A unit with `rows` rows is never down-weighted: `most` is what they are if each of them is as large as it can be.
+    `mass_bound` is the total of `rows` rows with the greatest values, so a unit with that many rows
+    is never down-weighted.
     """
     even = max(reach) * (_EVEN if len(reach) > 1 else 1)
-    times = tuple(max(1, round(Fraction(even, high))) for high in reach)
-    return MassFit(times, contribution.rows * sum(map(math.prod, zip(reach, times, strict=True))))
+    multipliers = tuple(max(1, round(Fraction(even, high))) for high in reach)
+    row_bound = sum(map(math.prod, zip(reach, multipliers, strict=True)))
+    return MassFit(multipliers, contribution.rows * row_bound)

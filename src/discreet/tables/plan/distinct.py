@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""COUNT(DISTINCT unit): how many units there are, in all or in each group.
+"""COUNT(DISTINCT unit): the number of units, in total or in each group.
 
-**Guarantee.** In all: one unit moves the number by one at most, also when another takes its place (the number with either
-lies between that without and one more), so nothing is bounded and nothing is lost. In groups, under Laplace noise, a
-unit in m groups counts min(1, c/m) in each, so that it adds c in all; under Gaussian noise `totals` counts units.
+**Guarantee.** In total, one unit moves the number by at most one. That also holds for a replaced
+unit, because the number with either unit is that without both or one more. So no contribution is
+bounded and there is no bias. In groups, under Laplace noise, a unit in m groups counts min(1, c/m)
+in each, so it adds at most c over all groups. Under Gaussian noise `totals` counts units.
 
 Why it holds: compile.proof.md, § 2.
 """
@@ -32,7 +33,7 @@ _FINE = 4096
 
 @dataclass(frozen=True)
 class DistinctStrategy:
-    """Numbers of units."""
+    """Counts of units, in total or in each group."""
 
     scope: QueryScope
     aggregates: tuple[Aggregate, ...]
@@ -43,35 +44,33 @@ class DistinctStrategy:
 
     def pure_stage(self, epsilon: Fraction) -> Totals:
         contribution, scope = self.scope.contribution, self.scope
-        share = exactly(float_below(epsilon))
-        if not scope.keys:
-            law = LaplaceDistribution(float_above(1 / share))
-            guarantee = privacy.discrete_laplace(law.scale, 1, unit=contribution.unit)
-            return Totals(
-                BoundedSums(scope.rows, (), (), OnceScheme()), (law,), guarantee, self._estimates(law, 1)
-            )
-        fine = 1 if contribution.one_row_per_unit else _FINE
-        moved = contribution.replacement_factor_l1() * fine * contribution.groups
-        law = LaplaceDistribution(float_above(moved / share))
-        guarantee = privacy.discrete_laplace(law.scale, moved, unit=contribution.unit)
-        scheme = GroupScheme(fine * contribution.groups, fine, norm=1, full=contribution.groups)
-        return Totals(
-            BoundedSums(scope.rows, scope.keys, (), scheme), (law,), guarantee, self._estimates(law, fine)
-        )
+        if scope.keys:
+            fine = 1 if contribution.one_row_per_unit else _FINE
+            sensitivity = contribution.replacement_factor_l1() * fine * contribution.groups
+            scheme = GroupScheme(fine * contribution.groups, fine, norm=1, full=contribution.groups)
+            sums = BoundedSums(scope.rows, scope.keys, (), scheme)
+        else:
+            fine = sensitivity = 1
+            sums = BoundedSums(scope.rows, (), (), OnceScheme())
+        noise = LaplaceDistribution(float_above(sensitivity / exactly(float_below(epsilon))))
+        guarantee = privacy.discrete_laplace(noise.scale, sensitivity, unit=contribution.unit)
+        return Totals(sums, (noise,), guarantee, self._estimates(noise, fine))
 
     def gaussian_stage(self, noise: float) -> Totals:
-        assert not self.scope.keys, "in groups, units are counted with the totals"
-        law = GaussianDistribution(float_above(widest(noise)))
+        assert not self.scope.keys, "in groups, the totals count units"
+        distribution = GaussianDistribution(float_above(widest(noise)))
         sums = BoundedSums(self.scope.rows, (), (), OnceScheme())
-        return Totals(sums, (law,), self.gaussian_guarantee(noise), self._estimates(law, 1))
+        estimates = self._estimates(distribution, 1)
+        return Totals(sums, (distribution,), self.gaussian_guarantee(noise), estimates)
 
     def gaussian_guarantee(self, noise: float) -> Guarantee:
         return privacy.gaussian(noise, unit=self.scope.contribution.unit)
 
-    def _estimates(self, law: NoiseDistribution, fine: int) -> dict[str, ColumnEstimate]:
+    def _estimates(self, distribution: NoiseDistribution, fine: int) -> dict[str, ColumnEstimate]:
+        noise = NoiseVector((distribution,))
         moments = ColumnMoments(count={0: Fraction(1, fine)})
         whole = self.scope.contribution.one_row_per_unit or not self.scope.keys
         return {
-            one.name: ColumnEstimate(one, moments, NoiseVector((law,)), whole=whole)
-            for one in self.aggregates
+            aggregate.name: ColumnEstimate(aggregate, moments, noise, whole=whole)
+            for aggregate in self.aggregates
         }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The groups of an answer whose keys are public: every combination is shown, whether anybody is in it or not.
+"""The groups of an answer with public keys: every combination is shown, whether it has rows or not.
 
-**Guarantee.** Which groups are shown, and in which order, does not depend on data. Rows outside them are left out before
-anything is bounded, row by row, so that they take nothing from what a unit may add.
+**Guarantee.** The groups and their order do not depend on data. Rows outside them are dropped row
+by row before contributions are bounded, so they use up none of a unit's contribution bound.
 """
 
 from __future__ import annotations
@@ -21,32 +21,31 @@ from discreet.tables.data.types import DATE, MOMENT, NUMBER, days, micros
 
 __all__ = ["is_one_of", "kept_rows", "public_groups"]
 
-#: So many groups are answered at once, at most.
+#: The greatest number of groups of one answer.
 MOST_GROUPS = 10**7
 
 
 def public_groups(question: Question) -> list[GroupKey] | None:
-    """All public groups, sorted; None where some key has no public values."""
+    """All public groups, sorted; None if a key has no public values."""
     for key in question.keys:
-        _check(key)
+        _check_key(key)
     if question.combinations is not None:
         return sorted_groups({tuple(group) for group in question.combinations})
-    listed = [key.values for key in question.keys]
-    if any(values is None for values in listed):
+    values_by_key = [dict.fromkeys(key.values) for key in question.keys if key.values is not None]
+    if len(values_by_key) < len(question.keys):
         return None
-    sets = [dict.fromkeys(values) for values in listed if values is not None]
-    if math.prod(len(values) for values in sets) > MOST_GROUPS:
+    if math.prod(len(values) for values in values_by_key) > MOST_GROUPS:
         raise RefusedQuestion(
             "DP704",
             "the public keys have more than ten million combinations.",
-            why="every one of them gets a row with noise, whether it has data or not.",
-            fix="group by fewer or coarser keys, or leave the values of one key to be found",
+            why="every combination gets a row with noise, whether it has data or not.",
+            fix="group by fewer or coarser keys, or remove the public values of one key and state a delta",
         )
-    return sorted_groups(itertools.product(*sets))
+    return sorted_groups(itertools.product(*values_by_key))
 
 
 def kept_rows(question: Question) -> Relation:
-    """The rows whose keys have a public value, where they have any."""
+    """The rows in which each key with public values has one of them."""
     rows = question.rows
     for place, key in enumerate(question.keys):
         values = key.values
@@ -58,12 +57,12 @@ def kept_rows(question: Question) -> Relation:
 
 
 def is_one_of(of: Expr, values: Sequence[Any]) -> Expr:
-    """Whether a key has one of some public values."""
-    known = tuple(_cells(of, value) for value in values if value is not None)
-    inside = IsIn(of, known)
+    """Whether an expression has one of these values; None stands for NULL."""
+    not_null = tuple(_cells(of, value) for value in values if value is not None)
+    listed = IsIn(of, not_null)
     if None not in values:
-        return inside
-    return Logic("or", (inside, IsNull(of))) if known else IsNull(of)
+        return listed
+    return Logic("or", (listed, IsNull(of))) if not_null else IsNull(of)
 
 
 def _cells(of: Expr, value: Any) -> Any:
@@ -74,11 +73,11 @@ def _cells(of: Expr, value: Any) -> Any:
     return value
 
 
-def _check(key: Key) -> None:
+def _check_key(key: Key) -> None:
     if key.of.type.kind == NUMBER and key.of.type.places:
         raise RefusedQuestion(
             "DP704",
-            f"{key.name} is a real number, and reals are no keys.",
+            f"{key.name} is a real number, and cannot be grouped by.",
             why="two numbers that look alike need not be equal, and each would be a group of its own.",
             fix=f"group by a whole number, for example  FLOOR({key.name})",
         )
@@ -86,6 +85,6 @@ def _check(key: Key) -> None:
         raise RefusedQuestion(
             "DP704",
             f"{key.name} has an empty list of public values.",
-            why="there would be no group to answer for.",
-            fix=f"state the values of {key.name}, or leave them to be found with delta=1e-6",
+            why="the answer would have no group.",
+            fix=f"state the values of {key.name}, or remove the empty list and state delta=1e-6",
         )

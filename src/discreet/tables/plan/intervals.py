@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Intervals that hold what they are about, for all data: of sums of noise, of means, of variances.
+"""Confidence intervals that are valid for all data: of sums of noise, of means, of variances.
 
-**Guarantee.** Each interval contains the exact number (of the bounded, weighted rows) with at least the stated
-probability over the noise, on its own. Everything here reads released numbers and public parameters only.
+**Guarantee.** Each interval contains the exact number (of the bounded, weighted rows) with at least
+the stated probability over the noise, on its own. Everything here reads released numbers and public
+parameters only.
 
-Why it holds: a sum of noises has a law that no data enter, and `NoiseVector.half` bounds its tail from above. A mean
-θ = S/N makes S − θN zero, so that S̃ − θÑ is such a sum; the θ for which it is not too large are an interval that
-covers (Fieller 1954), and `ratio_interval` returns a hull of them. compile.proof.md, § 6.
+Why it holds: the distribution of a sum of noises does not depend on data, and
+`NoiseVector.half_width` bounds its tail from above. A mean θ = S/N makes S − θN zero, so S̃ − θÑ is
+such a sum. The θ for which it is not too large form a confidence set (Fieller 1954), and
+`ratio_interval` returns an interval around it (compile.proof.md, § 6).
 """
 
 from __future__ import annotations
@@ -27,67 +29,79 @@ from discreet.mechanisms.distributions import GaussianDistribution, LaplaceDistr
 __all__ = ["LinearForm", "NoiseVector", "combine_forms", "ratio_interval"]
 
 Floats = npt.NDArray[np.float64]
-#: A linear form: the coefficient of each coordinate that enters it.
+#: A linear form: the coefficients of its coordinates.
 LinearForm = Mapping[int, Fraction]
 Items = tuple[tuple[int, Fraction], ...]
 
-_SAFE = 1 + 1e-12  # far more than the rounding of what is computed here
-_GRID = 256  # points of the table of half-widths of a ratio
+#: A margin far above the rounding errors here.
+_SAFE = 1 + 1e-12
+#: The points of the table of half-widths of a ratio.
+_GRID = 256
 _TURNS = 40
 
 
 def combine_forms(*terms: tuple[Any, LinearForm]) -> dict[int, Fraction]:
     """Σ factor · form."""
-    found: dict[int, Fraction] = {}
+    total: dict[int, Fraction] = {}
     for factor, form in terms:
         for place, weight in form.items():
-            found[place] = found.get(place, Fraction(0)) + Fraction(factor) * weight
-    return {place: weight for place, weight in found.items() if weight}
+            total[place] = total.get(place, Fraction(0)) + Fraction(factor) * weight
+    return {place: weight for place, weight in total.items() if weight}
 
 
 @dataclass(frozen=True)
 class NoiseVector:
-    """The independent noises on the coordinates of an answer, one law each."""
+    """The independent noises on the coordinates of an answer, with the distribution of each."""
 
-    laws: tuple[NoiseDistribution, ...]
+    distributions: tuple[NoiseDistribution, ...]
 
     def half_width(self, form: LinearForm, beta: float) -> float:
-        """A number that |form of the noises| exceeds with probability β at most."""
-        parts = [(abs(float(weight)), self.laws[place]) for place, weight in form.items() if weight]
-        if not parts:
+        """A number that |form of the noises| exceeds with probability at most β."""
+        terms = [(abs(weight), self.distributions[place]) for place, weight in form.items() if weight]
+        if not terms:
             return 0.0
-        if len(parts) == 1:
-            ((place, weight),) = ((place, weight) for place, weight in form.items() if weight)
-            return float_above(abs(weight) * self.laws[place].tail_bound(beta))
-        if all(isinstance(law, GaussianDistribution) for _, law in parts):
-            spread = math.sqrt(sum((weight * law.scale) ** 2 for weight, law in parts))
-            # each rounded noise is within one half of a Gaussian one
-            return (
-                GaussianDistribution(1.0).guess(beta) * spread + sum(weight for weight, _ in parts) / 2
-            ) * _SAFE
-        if len(parts) == 2 and all(isinstance(law, LaplaceDistribution) for _, law in parts):
-            wide, narrow = sorted((weight * law.scale for weight, law in parts), reverse=True)
-            # each discrete Laplace noise is within one of a continuous one (compile.proof.md, § 6)
-            return (_two_laplaces(wide, narrow, beta) + sum(weight for weight, _ in parts)) * _SAFE
-        if len(parts) == 3 and all(isinstance(law, LaplaceDistribution) for _, law in parts):
-            wide = max(weight * law.scale for weight, law in parts)
-            return (_three_laplaces(wide, beta) + sum(weight for weight, _ in parts)) * _SAFE
-        return sum(weight * law.tail_bound(beta / len(parts)) for weight, law in parts) * _SAFE
+        if len(terms) == 1:
+            ((weight, distribution),) = terms
+            return float_above(weight * distribution.tail_bound(beta))
+        weights = [float(weight) for weight, _ in terms]
+        scales = [float(weight) * distribution.scale for weight, distribution in terms]
+        if all(isinstance(distribution, GaussianDistribution) for _, distribution in terms):
+            # Each rounded noise is within one half of a Gaussian one.
+            return (GaussianDistribution(1.0).guess(beta) * math.hypot(*scales) + sum(weights) / 2) * _SAFE
+        if len(terms) <= 3 and all(
+            isinstance(distribution, LaplaceDistribution) for _, distribution in terms
+        ):
+            # Each discrete Laplace noise is within one of a continuous one (compile.proof.md, § 6).
+            quantile = (
+                _two_laplaces(scales[0], scales[1], beta)
+                if len(terms) == 2
+                else _three_laplaces(max(scales), beta)
+            )
+            return (quantile + sum(weights)) * _SAFE
+        return (
+            sum(float(weight) * distribution.tail_bound(beta / len(terms)) for weight, distribution in terms)
+            * _SAFE
+        )
 
     def deviation(self, form: LinearForm) -> float:
-        """The standard deviation of a form, about."""
+        """The approximate standard deviation of a form."""
         variance = 0.0
         for place, weight in form.items():
-            law = self.laws[place]
-            variance += float(weight) ** 2 * law.scale**2 * (2 if isinstance(law, LaplaceDistribution) else 1)
+            noise = self.distributions[place]
+            factor = 2 if isinstance(noise, LaplaceDistribution) else 1
+            variance += float(weight) ** 2 * noise.scale**2 * factor
         return math.sqrt(variance)
 
 
-def _two_laplaces(wide: float, narrow: float, beta: float) -> float:
-    """A t with P(|X + Y| > t) <= β for Laplace noises of those scales: (a² e^{-t/a} - b² e^{-t/b}) / (a² - b²)."""
+def _two_laplaces(scale: float, other: float, beta: float) -> float:
+    """A t with P(|X + Y| > t) <= β for Laplace noises of scales a and b: (a² e^{-t/a} - b²
+    e^{-t/b}) / (a² - b²).
+    """
+    narrow, wide = sorted((scale, other))
 
     def tail(t: float) -> float:
-        if narrow > 0.999 * wide:  # a wider Y has heavier tails: count both as the wider one
+        # A wider Y has heavier tails, so both noises may be taken to have the greater scale.
+        if narrow > 0.999 * wide:
             return (1 + t / (2 * wide)) * math.exp(-t / wide)
         part = narrow**2 * math.exp(-t / narrow) if narrow * 700 > t else 0.0
         return (wide**2 * math.exp(-t / wide) - part) / (wide**2 - narrow**2)
@@ -96,7 +110,9 @@ def _two_laplaces(wide: float, narrow: float, beta: float) -> float:
 
 
 def _three_laplaces(wide: float, beta: float) -> float:
-    """The same for three of one scale a, t = as: (1 + 5s/8 + s²/8) e^{-s}; narrower ones have lighter tails."""
+    """The same for three noises of one scale a, with t = as: (1 + 5s/8 + s²/8) e^{-s}; smaller
+    scales have lighter tails.
+    """
     return wide * _quantile(lambda s: (1 + 0.625 * s + 0.125 * s * s) * math.exp(-s), 1.0, beta)
 
 
@@ -115,7 +131,7 @@ def ratio_interval(
     reach: float,
     beta: float,
 ) -> tuple[Floats, Floats]:
-    """Where θ = S/N lies, which is known to be within ±reach; `forms` and `values` are those of S and N."""
+    """An interval for θ = S/N, which is within ±reach; `forms` and `values` are those of S and N."""
     widths = _half_widths(noise, *(tuple(form.items()) for form in forms), reach, beta)
     tops, bottoms = values
     low = _left_end(tops, bottoms, widths, reach)
@@ -125,22 +141,24 @@ def ratio_interval(
 
 @lru_cache(maxsize=64)
 def _half_widths(noise: NoiseVector, top: Items, bottom: Items, reach: float, beta: float) -> Floats:
-    """At i: no less than the half-width of S − θN for every |θ| <= i · reach / GRID; it grows with i."""
+    """Increasing bounds: entry i bounds the half-width of S − θN for |θ| <= i · reach / GRID."""
     above, below = dict(top), dict(bottom)
-    found = np.empty(_GRID + 1)
+    widths = np.empty(_GRID + 1)
     for i in range(_GRID + 1):
         theta = Fraction(reach) * i / _GRID
-        found[i] = max(
+        widths[i] = max(
             noise.half_width(combine_forms((1, above), (sign * theta, below)), beta) for sign in (-1, 1)
         )
-    return np.maximum.accumulate(found)
+    return np.maximum.accumulate(widths)
 
 
 def _left_end(tops: Floats, bottoms: Floats, widths: Floats, reach: float) -> Floats:
-    """The least θ in ±reach with |S − θN| <= q(|θ|), or one below it; q grows with |θ|. Where N <= 0: -reach.
+    """The least θ in ±reach with |S − θN| <= q(|θ|), or one below it; q increases with |θ|. Where N
+    <= 0 it is -reach.
 
-    Left of zero q falls, so from a θ that is out everything is out up to where the line S − θN meets q(θ): step
-    there, and again. Right of zero the line falls and q rises: they meet once.
+    Left of zero q decreases. So if θ is outside, everything is outside up to where the line S − θN
+    meets q(θ); step there, and repeat. Right of zero the line decreases and q increases, so they
+    meet once.
     """
     usable = bottoms > 0
     slope = np.where(usable, bottoms, 1.0)

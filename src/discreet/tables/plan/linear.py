@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts, sums, means and variances as whole numbers that are added up row by row.
+"""Counts, sums, means and variances as functions of linear sums: whole numbers, added up row by
+row.
 
-Every one of them is a function of a few linear sums. What is summed differs with the noise:
+The summed features depend on the noise:
 
     Laplace    mean      Σ(x − L), Σ(U − x)                    a row adds U − L to both together, whatever x is
                variance  Σ(U − x)², 2Σ(x − L)(U − x), Σ(x − L)²       and (U − L)² to these three
     Gaussian   mean      Σ1, Σy            y = 2x − L − U      centred, so that one row is as short as it can be
                variance  Σ1, Σy, Σ(2y² − (U − L)²)
 
-L and U are the ends of x in cells of a whole-number grid, exactly; rows whose x is NULL add zero to all of them.
+L and U are the bounds of x, exactly, in cells of a whole-number grid. Rows in which x is NULL add
+zero to every sum.
 
-**Guarantee.** `FeatureLayout.features` are whole numbers on grid 0 whose absolute values in one row never exceed `reach`, and
-those of one block together never `width`. The estimators are functions of the noisy sums.
+**Guarantee.** `FeatureLayout.features` are whole numbers on grid 0. Their absolute values in one
+row never exceed `reach`, and the absolute values of one block together never exceed `width`. The
+estimators are functions of the noisy sums.
 """
 
 from __future__ import annotations
@@ -38,17 +41,19 @@ __all__ = [
     "whole",
 ]
 
-#: What can be made of linear sums.
+#: The aggregates that are functions of linear sums.
 LINEAR = ("count", "count_of", "sum", "mean", "variance", "stddev")
 _SQUARED = {"variance", "stddev"}
 _CENTRED = {"mean", *_SQUARED}
-_SQUARED_BITS = 12  # a square has twice the bits; rounding to 2^-12 of the range adds 5e-9 of its square
-_FIRST = 0.4  # the share of Σy beside Σ(2y² − (U − L)²)
+#: A square has twice the bits; rounding to 2^-12 of the range adds 5e-9 of its square.
+_SQUARED_BITS = 12
+#: The share of Σy beside Σ(2y² − (U − L)²).
+_FIRST_MOMENT = 0.4
 
 
 @dataclass(frozen=True)
 class ColumnRequest:
-    """What is asked of one expression; `of` is None for the rows themselves."""
+    """The kinds of aggregates of one expression; `of` is None for the rows themselves."""
 
     of: Expr | None
     kinds: frozenset[str]
@@ -68,40 +73,53 @@ class ColumnRequest:
 
 @dataclass(frozen=True)
 class ColumnMoments:
-    """The sums of one column as forms of the coordinates: of rows, of x and of squares about the middle."""
+    """The sums of one column as linear forms of the coordinates: of rows, of x and of squares about
+    the middle.
+
+    `total` is Σ(x − middle), or Σx where `middle` is 0 and there is no count. `half` is half the
+    width of the bounds, and `step` the width of a cell.
+    """
 
     count: LinearForm | None = None
-    total: LinearForm | None = None  # Σ(x − middle), or Σx where middle is 0 and there is no count
+    total: LinearForm | None = None
     squares: LinearForm | None = None
     middle: Fraction = Fraction(0)
-    half: Fraction = Fraction(0)  # half the width of the bounds
+    half: Fraction = Fraction(0)
     step: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True)
 class FeatureBlock:
-    """Features whose absolute values in one row add up to `width` at most, and sums of theirs to `span`."""
+    """Features whose absolute values in one row add up to at most `width`.
+
+    For a single feature, `span` is the greatest distance between the values of two rows, with 0
+    among the values.
+    """
 
     places: tuple[int, ...]
     width: int
-    span: int  # the widest distance of two rows' values, 0 among them; for one feature
+    span: int
 
 
 @dataclass
 class FeatureLayout:
-    """Features, how far one row moves them, how they share the noise, and how to read them."""
+    """Features, how far one row moves them, how they share the precision, and how to read them.
+
+    `rows` is the form of COUNT(*), if the question asks for it. `present` is the share of "has a
+    row in this group". `signed` says whether a feature can be negative.
+    """
 
     features: list[Expr] = field(default_factory=list)
     reach: list[int] = field(default_factory=list)
     shares: list[float] = field(default_factory=list)
     blocks: list[FeatureBlock] = field(default_factory=list)
     moments: dict[Expr | None, ColumnMoments] = field(default_factory=dict)
-    rows: LinearForm = field(default_factory=dict)  # COUNT(*), where it is asked for
-    present: float = 0.0  # the share of "has a row in this group"
-    signed: bool = False  # whether a feature can be negative
+    rows: LinearForm = field(default_factory=dict)
+    present: float = 0.0
+    signed: bool = False
 
     def add(self, feature: Expr, reach: int, share: float = 1.0) -> int:
-        """The place of a new feature."""
+        """Append a feature and return its place."""
         self.features.append(feature)
         self.reach.append(reach)
         self.shares.append(share)
@@ -110,28 +128,30 @@ class FeatureLayout:
 
 
 def requested_columns(aggregates: Sequence[Aggregate]) -> list[ColumnRequest]:
-    """What is asked of each expression, in the order of the question.
-
-    COUNT(*) is COUNT(x) of a column that is never NULL and is asked for something else too.
-    """
-    asked: dict[Expr | None, set[str]] = {}
-    for one in aggregates:
-        if one.kind in LINEAR:
-            _check_summable(one)
-            asked.setdefault(one.of, set()).add(one.kind)
-    sure = [of for of, kinds in asked.items() if of is not None and not of.type.null and kinds - {"count_of"}]
-    if None in asked and sure:
-        asked[sure[0]].add("count")
-        del asked[None]
-    return [ColumnRequest(of, frozenset(kinds)) for of, kinds in asked.items()]
+    """The kinds that each expression is asked for, in the order of the question."""
+    kinds_by_column: dict[Expr | None, set[str]] = {}
+    for aggregate in aggregates:
+        if aggregate.kind in LINEAR:
+            _check_summable(aggregate)
+            kinds_by_column.setdefault(aggregate.of, set()).add(aggregate.kind)
+    # COUNT(*) is COUNT(x) of a column that is never NULL and that is asked for another sum anyway.
+    never_null = [
+        of
+        for of, kinds in kinds_by_column.items()
+        if of is not None and not of.type.null and kinds - {"count_of"}
+    ]
+    if None in kinds_by_column and never_null:
+        kinds_by_column[never_null[0]].add("count")
+        del kinds_by_column[None]
+    return [ColumnRequest(of, frozenset(kinds)) for of, kinds in kinds_by_column.items()]
 
 
 def laplace_layout(columns: Sequence[ColumnRequest], bits: int) -> FeatureLayout:
-    """The features for Laplace noise, in blocks that each get a part of ε; ends have `bits` bits at most."""
+    """The features for Laplace noise, in blocks that share ε; values have at most `bits` bits."""
     layout = FeatureLayout()
     for column in columns:
         if not column.needs_values:
-            place = layout.add(_one(column.of), 1)
+            place = layout.add(_row_indicator(column.of), 1)
             layout.blocks.append(FeatureBlock((place,), 1, 1))
             layout.moments[column.of] = ColumnMoments(count={place: Fraction(1)})
         elif not column.needs_count:
@@ -146,13 +166,13 @@ def laplace_layout(columns: Sequence[ColumnRequest], bits: int) -> FeatureLayout
 def gaussian_layout(columns: Sequence[ColumnRequest], bits: int, *, units: bool = False) -> FeatureLayout:
     """The features for Gaussian noise, with their shares of the precision (compile.proof.md, § 5).
 
-    `units` asks for one more coordinate, which says that a unit has a row in a group.
+    `units` adds a coordinate that says whether a unit has a row in a group.
     """
     layout = FeatureLayout()
     families: dict[Expr | None, list[ColumnRequest]] = {}
     for column in columns:
-        sure = column.of is None or not column.of.type.null
-        families.setdefault(None if sure and column.needs_count else column.of, []).append(column)
+        never_null = column.of is None or not column.of.type.null
+        families.setdefault(None if never_null and column.needs_count else column.of, []).append(column)
     for rows_of, family in families.items():
         _add_family(layout, rows_of, family, bits)
     total = sum(layout.shares) + units
@@ -164,15 +184,16 @@ def gaussian_layout(columns: Sequence[ColumnRequest], bits: int, *, units: bool 
 def _add_family(
     layout: FeatureLayout, rows_of: Expr | None, family: Sequence[ColumnRequest], bits: int
 ) -> None:
-    """Columns that are NULL in the same rows have one count. Beside m means it gets 1 part in 2 + 2√m."""
+    """Add columns that are NULL in the same rows, with one count for all of them."""
     valued = [column for column in family if column.needs_values]
     means = sum(bool(column.kinds & _CENTRED) for column in valued)
     counted: LinearForm | None = None
     share = 0.0
     if any(column.needs_count for column in family):
+        # Beside m means the count gets 1 part in 2 + 2√m.
         share = 1.0 / (2 + 2 * means**0.5) if means else 1.0 / (1 + len(valued))
         weight = len(valued) + (not means)
-        counted = {layout.add(_one(rows_of), 1, share * weight): Fraction(1)}
+        counted = {layout.add(_row_indicator(rows_of), 1, share * weight): Fraction(1)}
     for column in family:
         if not column.needs_values:
             layout.moments[column.of] = ColumnMoments(count=counted)
@@ -233,11 +254,11 @@ def _add_centred(
     low, high = _ends(x)
     width = high - low
     y = _minus(_times(whole(2), _minus(x, whole(low))), whole(width))
-    first = layout.add(y, width, share * (_FIRST if column.squared else 1.0))
+    first = layout.add(y, width, share * (_FIRST_MOMENT if column.squared else 1.0))
     squares: LinearForm | None = None
     if column.squared:
         z = _minus(_times(whole(2), _times(y, y)), whole(width**2))
-        second = layout.add(z, width**2, share * (1 - _FIRST))
+        second = layout.add(z, width**2, share * (1 - _FIRST_MOMENT))
         squares = combine_forms((step**2 / 8, {second: Fraction(1)}), (step**2 / 8 * width**2, counted))
     layout.moments[column.of] = ColumnMoments(
         count=counted,
@@ -250,35 +271,36 @@ def _add_centred(
 
 
 def _with_row_count(layout: FeatureLayout, columns: Sequence[ColumnRequest]) -> FeatureLayout:
-    """COUNT(*) is read off the rows themselves, or off a column that is never NULL."""
+    """The layout with COUNT(*), read off the rows or off a column that is never NULL."""
     for column in columns:
         if "count" in column.kinds:
             layout.rows = layout.moments[column.of].count or {}
     return layout
 
 
-def _one(of: Expr | None) -> Expr:
-    """1 for every row, or for every row where something is not NULL."""
+def _row_indicator(of: Expr | None) -> Expr:
+    """1 for every row, or 1 for every row in which an expression is not NULL."""
     if of is None or not of.type.null:
         return whole(1)
     return Case(((IsNull(of), whole(0)),), whole(1))
 
 
 def _coarse(column: ColumnRequest, bits: int, *, from_zero: bool = False) -> tuple[Expr, Fraction]:
-    """x in whole cells, and how much one of them is: rounded to a grid on which it spans 2^bits at most."""
+    """x in whole cells of a grid on which it spans at most 2^bits, and the width of a cell."""
     assert column.of is not None
     x, kind = column.of, column.of.type
     extent = max(kind.high, 0) - min(kind.low, 0) if from_zero else kind.high - kind.low
     shift = max(0, extent.bit_length() - (min(bits, _SQUARED_BITS) if column.squared else bits))
     if not kind.places and not shift:
         return x, Fraction(1)
-    if shift:  # half a cell more, then down: to the nearest
+    if shift:
+        # Half a cell is added, so that rounding down gives the nearest cell.
         x = Arithmetic("+", x, _cells(1 << (shift - 1), kind.places))
     return Quotient(x, _cells(1 << shift, kind.places)), Fraction(1 << shift, 1 << kind.places)
 
 
 def _ends(x: Expr) -> tuple[int, int]:
-    """Two ends that differ: a column that can only be one number is treated as one that could be one cell more."""
+    """The bounds of x; a column with a single possible value gets an upper bound one cell higher."""
     return x.type.low, max(x.type.high, x.type.low + 1)
 
 
@@ -299,11 +321,12 @@ def _minus(left: Expr, right: Expr) -> Expr:
     return Arithmetic("-", left, right)
 
 
-def _check_summable(one: Aggregate) -> None:
-    if one.kind in {"sum", "mean", *_SQUARED} and (one.of is None or one.of.type.kind != NUMBER):
+def _check_summable(aggregate: Aggregate) -> None:
+    of = aggregate.of
+    if aggregate.kind in {"sum", "mean", *_SQUARED} and (of is None or of.type.kind != NUMBER):
         raise RefusedQuestion(
             "DP706",
-            f"{one.text or one.kind} is not a number that can be added up.",
+            f"{aggregate.text or aggregate.kind} needs numbers that can be added up.",
             why="only numbers with public bounds have sums.",
             fix="COUNT(*), or  SUM(CASE WHEN … THEN 1 ELSE 0 END)",
         )

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MODE: the most frequent of some public values, by an exponential mechanism on counts.
+"""MODE: the most frequent of some public values, chosen by an exponential mechanism on counts.
 
-**Guarantee.** One exponential mechanism for all groups. Without groups it counts units: one unit moves each count by one
-at most, whatever it does. With groups it counts weighted rows, of which a unit has `at_most` in all.
+**Guarantee.** The choices of all groups together are one exponential mechanism. Without groups it
+counts units, and one unit moves each count by at most one. With groups it counts weighted rows; a
+unit's weights add up to at most `at_most`.
 
-Why it holds: adding a unit moves no count down, so the scores of one choice move within [0, w], w the unit's weight
-there; compile.proof.md, § 8. What would break it: candidates that were read off the data.
+Why it holds: adding a unit decreases no count, so the scores of one choice move within [0, w],
+where w is the unit's weight there (compile.proof.md, § 8).
+
+What would break it: candidates that were read off the data.
 """
 
 from __future__ import annotations
@@ -34,17 +37,18 @@ __all__ = ["ModeStrategy", "Modes"]
 
 @dataclass(frozen=True)
 class ModeStrategy:
-    """The mode that is asked of one expression."""
+    """A mode of one expression, not yet with an ε."""
 
     scope: QueryScope
-    asked: Aggregate
+    aggregate: Aggregate
 
     def __post_init__(self) -> None:
-        if self.asked.of is None or not self.asked.values or None in self.asked.values:
+        values = self.aggregate.values
+        if self.aggregate.of is None or not values or None in values:
             raise RefusedQuestion(
                 "DP706",
-                f"{self.asked.text or 'MODE'} needs the public values that it chooses from.",
-                why="a value that only the data know of would be shown as it is.",
+                f"{self.aggregate.text or 'MODE'} needs public values to choose from.",
+                why="the mode shows one of these values, so they must not come from the data.",
                 fix="declare  values = [...]  for the column, none of them NULL",
             )
 
@@ -56,7 +60,8 @@ class ModeStrategy:
         return Modes(self, float_below(epsilon))
 
     def gaussian_stage(self, noise: float) -> Modes:
-        return Modes(self, 2 / noise)  # ε²/8 = 1 / 2 noise² (Cesar, Rogers 2021)
+        # ε²/8 = 1 / 2 noise² (Cesar, Rogers 2021)
+        return Modes(self, 2 / noise)
 
     def gaussian_guarantee(self, noise: float) -> Guarantee:
         return self.gaussian_stage(noise).guarantee
@@ -76,19 +81,19 @@ class Modes:
     @property
     def candidates(self) -> tuple[Any, ...]:
         """The public values, each once."""
-        return tuple(dict.fromkeys(self.strategy.asked.values or ()))
+        return tuple(dict.fromkeys(self.strategy.aggregate.values or ()))
 
     @property
     def scale(self) -> Fraction:
-        """Of the scores: how far one unit moves two of them apart, over all groups together, divided by ε."""
+        """How far one unit moves two scores apart, over all groups together, divided by ε."""
         scope = self.strategy.scope
-        moved = scope.contribution.rows * scope.fine if scope.keys else 1
-        return scope.contribution.replacement_factor_l1() * moved / exactly(self.epsilon)
+        distance = scope.contribution.rows * scope.fine if scope.keys else 1
+        return scope.contribution.replacement_factor_l1() * distance / exactly(self.epsilon)
 
     @property
     def sums(self) -> BoundedSums:
-        """The counts of all candidates, in each group: of units, or of weighted rows."""
-        scope, of = self.strategy.scope, self.strategy.asked.of
+        """The counts of all candidates in each group, of units or of weighted rows."""
+        scope, of = self.strategy.scope, self.strategy.aggregate.of
         assert of is not None
         rows = Filtered(scope.rows, is_one_of(of, self.candidates))
         if not scope.keys:
@@ -99,33 +104,37 @@ class Modes:
 
     def draw(self, engine: Engine, groups: Sequence[GroupKey]) -> dict[str, Noisy]:
         """The column of these groups."""
-        asked = self.strategy.asked
+        aggregate = self.strategy.aggregate
         counts = guard_engine(engine.sums, replace(self.sums, among=tuple(groups)))
-        values = tuple(self._one(counts, group) for group in groups)
-        nothing = (None,) * len(groups)
-        return {asked.name: Noisy(values, nothing, nothing, asked.text, self.describe()[asked.name].noise)}
+        values = tuple(self._choose(counts, group) for group in groups)
+        no_interval = (None,) * len(groups)
+        noise_text = self.describe()[aggregate.name].noise
+        return {aggregate.name: Noisy(values, no_interval, no_interval, aggregate.text, noise_text)}
 
     def errors(self, confidence: float = CONFIDENCE) -> dict[str, float | None]:
-        return {self.strategy.asked.name: None}
+        return {self.strategy.aggregate.name: None}
 
     def describe(self, confidence: float = CONFIDENCE) -> dict[str, ColumnDescription]:
-        asked, many = self.strategy.asked, len(self.candidates)
-        odds = max(1.0, (many - 1) * confidence / (1 - confidence))
-        scope = self.strategy.scope
-        behind = float(self.scale) / (scope.fine if scope.keys else 1) * float(np.log(odds))
-        what = "rows" if scope.keys else scope.contribution.unit.protects + "s"
-        off = f"at most {behind:.4g} {what} behind the most frequent"
-        law = f"exponential mechanism at epsilon {self.epsilon:.4g} over {many} values"
-        note = (
-            f"{asked.text or asked.name} is {off} with {confidence:.0%} confidence; a value has no interval."
-        )
-        return {asked.name: ColumnDescription(law, off, note)}
+        aggregate, scope = self.strategy.aggregate, self.strategy.scope
+        odds = max(1.0, (len(self.candidates) - 1) * confidence / (1 - confidence))
+        behind = self._scale_in_rows * float(np.log(odds))
+        counted = "rows" if scope.keys else scope.contribution.unit.protects + "s"
+        error = f"at most {behind:.4g} {counted} behind the most frequent"
+        noise_text = f"exponential mechanism at epsilon {self.epsilon:.4g} over {len(self.candidates)} values"
+        name = aggregate.text or aggregate.name
+        note = f"{name} is {error} value with {confidence:.0%} confidence; it has no interval."
+        return {aggregate.name: ColumnDescription(noise_text, error, note)}
 
     def expected_errors(self) -> dict[str, float]:
-        scope = self.strategy.scope
-        return {self.strategy.asked.name: float(self.scale) / (scope.fine if scope.keys else 1)}
+        return {self.strategy.aggregate.name: self._scale_in_rows}
 
-    def _one(self, counts: dict[GroupKey, tuple[int, ...]], group: GroupKey) -> Any:
+    @property
+    def _scale_in_rows(self) -> float:
+        """The scale in rows with groups, and in units without."""
+        scope = self.strategy.scope
+        return float(self.scale) / (scope.fine if scope.keys else 1)
+
+    def _choose(self, counts: dict[GroupKey, tuple[int, ...]], group: GroupKey) -> Any:
         scores = [counts.get((*group, value), (0,))[0] for value in self.candidates]
         exact = np.array(scores, np.int64 if max(scores) < 1 << 62 else object)
         return self.candidates[int(noise.largest(exact, self.scale)[0])]

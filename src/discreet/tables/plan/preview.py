@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an answer will cost and how wrong it will be, before it is drawn.
+"""The cost and the margin of error of an answer, before it is drawn.
 
-**Guarantee.** Nothing here reads data: it is computed from the question, the public description and the noise.
+**Guarantee.** Nothing here reads data. A preview is computed from the question, the public
+description and the noise.
 """
 
 from __future__ import annotations
@@ -27,14 +28,17 @@ if TYPE_CHECKING:
 
 __all__ = ["ColumnPreview", "Preview", "bounding_notes", "preview_of"]
 
-_WORTH = 0.9  # a rewrite is mentioned if it leaves less than this of the error
-_FEW = 8  # aggregates of which each is left out in turn
-_DELTA = 1e-6  # the δ that is proposed where none was stated
+#: A rewrite is proposed if it leaves less than this part of the error.
+_WORTH = 0.9
+#: Up to this many aggregates, each is left out in turn.
+_FEW = 8
+#: The δ that is proposed if none was stated.
+_DELTA = 1e-6
 
 
 @dataclass(frozen=True)
 class ColumnPreview:
-    """One noisy column: its noise and its error, in words."""
+    """The noise and the margin of error of one column, in words."""
 
     name: str
     text: str
@@ -44,7 +48,7 @@ class ColumnPreview:
 
 @dataclass(frozen=True)
 class Preview:
-    """Cost and error of an answer that has not been drawn; `delta` is the δ that was asked for, where one was."""
+    """The cost and the errors of an answer before it is drawn; `delta` is the stated δ, if any."""
 
     question: str
     cost: Guarantee
@@ -69,7 +73,7 @@ class Preview:
         }
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """What is said, line by line."""
+        """The lines of the preview, each with its label."""
         if self.question:
             yield "question", self.question
         yield "cost", f"{short(self.cost)} for {self.cost.unit}"
@@ -81,28 +85,33 @@ class Preview:
         yield from (("cheaper", sentence) for sentence in self.cheaper)
 
     def __str__(self) -> str:
-        listed = list(self.lines())
-        width = max(len(name) for name, _ in listed)
-        return "\n".join(f"{name:<{width}}  {text}" for name, text in listed)
+        lines = list(self.lines())
+        width = max(len(label) for label, _ in lines)
+        return "\n".join(f"{label:<{width}}  {text}" for label, text in lines)
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>"
-            for name, text in self.lines()
+            f"<tr><th style='text-align:left'>{html.escape(label)}</th><td>{html.escape(text)}</td></tr>"
+            for label, text in self.lines()
         )
         return f"<table>{rows}</table>"
 
 
 def preview_of(mechanism: TableMechanism) -> Preview:
     """The preview of a mechanism."""
-    stated = {
-        name: said
-        for part in mechanism.plan.described_stages
-        for name, said in part.describe(CONFIDENCE).items()
+    descriptions = {
+        name: description
+        for stage in mechanism.plan.described_stages
+        for name, description in stage.describe(CONFIDENCE).items()
     }
     columns = tuple(
-        ColumnPreview(one.name, one.text, stated[one.name].noise, stated[one.name].error)
-        for one in mechanism.question.aggregates
+        ColumnPreview(
+            aggregate.name,
+            aggregate.text,
+            descriptions[aggregate.name].noise,
+            descriptions[aggregate.name].error,
+        )
+        for aggregate in mechanism.question.aggregates
     )
     return Preview(
         mechanism.question.text,
@@ -116,105 +125,111 @@ def preview_of(mechanism: TableMechanism) -> Preview:
 
 
 def bounding_notes(mechanism: TableMechanism) -> tuple[str, ...]:
-    """How much of one unit counts, in words; the bias that this makes is not in the intervals."""
-    who = mechanism.scope.contribution
-    notes = list(_chosen_noise(mechanism))
-    if who.one_row_per_unit:
+    """The notes on the noise and on the contribution bound, with the bias that it causes."""
+    contribution = mechanism.scope.contribution
+    notes = list(_noise_notes(mechanism))
+    if contribution.one_row_per_unit:
         return tuple(notes)
-    word = who.unit.protects
-    rows = f"{who.rows} row{'s' if who.rows > 1 else ''}"
-    apart = _apart(mechanism)
-    effects = _effects([one for one in mechanism.question.aggregates if one not in apart])
+    unit = contribution.unit.protects
+    rows = f"{contribution.rows} row{'s' if contribution.rows > 1 else ''}"
+    sums_apart = _sums_apart(mechanism)
+    aggregates = mechanism.question.aggregates
+    effects = _effects([aggregate for aggregate in aggregates if aggregate not in sums_apart])
     if effects:
         notes.append(
-            f"Each {word} contributes at most {rows}; extra rows are down-weighted, so {effects}. "
+            f"Each {unit} contributes at most {rows}; extra rows are down-weighted, so {effects}. "
             "The intervals do not include this bias."
         )
-    if apart:
-        names = ", ".join(one.text or one.name for one in apart)
+    if sums_apart:
+        names = ", ".join(total.text or total.name for total in sums_apart)
         notes.append(
-            f"What one {word} adds to {names} is scaled down to what {rows} at the bound can add, so the sum may be too "
-            "close to zero. The intervals do not include this bias. Counts and means are bounded in another way: for a mean use "
+            f"What one {unit} adds to {names} is scaled down to what {rows} at the bound can add, so the sum may be too "
+            "close to zero. The intervals do not include this bias. Counts and means are bounded differently: for a mean use "
             "AVG, not a sum divided by a count."
         )
-    if any(one.kind == "units" for one in mechanism.question.aggregates) and mechanism.question.keys:
-        few = f"{who.groups} group{'s' if who.groups > 1 else ''}"
-        notes.append(f"One {word} in more than {few} counts less than one in each of them.")
+    if any(aggregate.kind == "units" for aggregate in aggregates) and mechanism.question.keys:
+        groups = f"{contribution.groups} group{'s' if contribution.groups > 1 else ''}"
+        notes.append(f"One {unit} in more than {groups} counts less than one in each of them.")
     return tuple(notes)
 
 
 def _effects(aggregates: list[Aggregate]) -> str:
-    """What down-weighted rows do to these numbers."""
-    counts = any(one.kind in {"count", "count_of"} for one in aggregates)
-    sums = [one.of.type.low >= 0 for one in aggregates if one.kind == "sum" and one.of is not None]
-    others = any(one.kind not in {"count", "count_of", "sum", "units", "mode"} for one in aggregates)
-    low = " and ".join([*(["counts"] if counts else []), *(["sums"] if sums and all(sums) else [])])
-    effects = [f"{low} may be too low"] if low else []
-    effects += ["sums may be too close to zero"] if not all(sums) else []
+    """What down-weighting does to these numbers, in words."""
+    counts = any(aggregate.kind in {"count", "count_of"} for aggregate in aggregates)
+    sums = [total.of.type for total in aggregates if total.kind == "sum" and total.of is not None]
+    nonnegative = all(kind.low >= 0 for kind in sums)
+    kinds = {aggregate.kind for aggregate in aggregates}
+    others = bool(kinds - {"count", "count_of", "sum", "units", "mode"})
+    too_low = " and ".join([*(["counts"] if counts else []), *(["sums"] if sums and nonnegative else [])])
+    effects = [f"{too_low} may be too low"] if too_low else []
+    effects += ["sums may be too close to zero"] if not nonnegative else []
     effects += ["other numbers give these rows less weight"] if others else []
     return ", and ".join(effects)
 
 
-def _apart(mechanism: TableMechanism) -> list[Aggregate]:
-    """Sums that are bounded by what is summed, and not by rows."""
-    parts = [part for part in mechanism.stages if isinstance(part, Totals)]
-    alone = [part for part in parts if all(one.asked.kind == "sum" for one in part.estimates.values())]
-    bounded = [part for part in alone if isinstance(part.sums.scheme, NormScheme | MassScheme)]
-    return [one.asked for part in bounded for one in part.estimates.values()]
+def _sums_apart(mechanism: TableMechanism) -> list[Aggregate]:
+    """The sums whose stage bounds a unit's total, and not its rows."""
+    stages = [stage for stage in mechanism.stages if isinstance(stage, Totals)]
+    return [
+        estimate.aggregate
+        for stage in stages
+        if all(estimate.aggregate.kind == "sum" for estimate in stage.estimates.values())
+        and isinstance(stage.sums.scheme, NormScheme | MassScheme)
+        for estimate in stage.estimates.values()
+    ]
 
 
-def _chosen_noise(mechanism: TableMechanism) -> Iterator[str]:
-    """That Laplace noise was taken where Gaussian noise could have been."""
-    laws = [law for part in mechanism.stages if isinstance(part, Totals) for law in part.laws]
-    laplace = [isinstance(law, LaplaceDistribution) for law in laws]
+def _noise_notes(mechanism: TableMechanism) -> Iterator[str]:
+    """A note if the noise is Laplace noise although Gaussian noise was possible."""
+    totals = [stage for stage in mechanism.stages if isinstance(stage, Totals)]
+    laplace = [isinstance(noise, LaplaceDistribution) for stage in totals for noise in stage.distributions]
     if mechanism.spend.delta is None or not any(laplace):
         return
+    later = "Over many questions Gaussian noise adds up to less; rho=… asks for it."
     if not all(laplace):
         yield (
-            "Counts and sums here have Gaussian noise, which cuts less off them; the other columns have Laplace noise, which "
-            "leaves less error. Over many questions Gaussian noise adds up to less; rho=… asks for it."
+            "Counts and sums here have Gaussian noise, because it down-weights fewer rows. The other columns have Laplace "
+            f"noise, because it leaves less error. {later}"
         )
         return
-    delta = "uses no delta" if mechanism.selection is None else "needs delta for finding groups only"
-    yield (
-        f"The noise is Laplace noise, which leaves less error here than Gaussian noise would and {delta}. "
-        "Over many questions Gaussian noise adds up to less; rho=… asks for it."
-    )
+    delta = "uses no delta" if mechanism.selection is None else "needs delta for key selection only"
+    yield f"The noise is Laplace noise, which leaves less error here than Gaussian noise and {delta}. {later}"
 
 
 def _groups(mechanism: TableMechanism) -> str:
-    found = mechanism.selection
-    if found is None:
+    """Which groups are shown, in words."""
+    selection = mechanism.selection
+    if selection is None:
         assert mechanism.groups is not None
-        many = len(mechanism.groups)
-        return "one answer" if not mechanism.question.keys else f"{many} public groups, all of them shown"
-    word = mechanism.scope.contribution.unit.protects
-    need = [f"{found.units_needed()} {word}s"]
-    if found.max_groups > 1:
-        need.append(
-            f"{found.units_needed(min(3, found.max_groups))} if each is in {min(3, found.max_groups)} groups"
-        )
-    return f"found privately: a group is shown as often as not if it has {', '.join(need)}"
+        if not mechanism.question.keys:
+            return "one answer"
+        return f"{len(mechanism.groups)} public groups, all of them shown"
+    unit = mechanism.scope.contribution.unit.protects
+    sizes = [f"{selection.units_needed()} {unit}s"]
+    if selection.max_groups > 1:
+        several = min(3, selection.max_groups)
+        sizes.append(f"{selection.units_needed(several)} if each is in {several} groups")
+    return f"found by key selection: a group is shown half of the time if it has {', '.join(sizes)}"
 
 
 def _cheaper(mechanism: TableMechanism) -> Iterator[str]:
-    """Ways to ask that leave less error at the same cost. Each was compiled, and what is said of it was compared."""
-    yield from _without_one(mechanism)
+    """Questions with less error at the same cost. Each is compiled, to compare its errors."""
+    yield from _without_one_aggregate(mechanism)
     yield from _other_noise(mechanism)
-    yield from _total(mechanism)
+    yield from _total_instead_of_groups(mechanism)
     yield from _fewer_rows(mechanism)
 
 
-def _without_one(mechanism: TableMechanism) -> Iterator[str]:
+def _without_one_aggregate(mechanism: TableMechanism) -> Iterator[str]:
     aggregates = mechanism.question.aggregates
     if not 2 <= len(aggregates) <= _FEW or mechanism.question.outputs:
         return
     best, dropped = _WORTH, None
-    for one in aggregates:
-        rest = tuple(other for other in aggregates if other is not one)
-        ratio = _most(_ratios(mechanism, question=replace(mechanism.question, aggregates=rest)))
+    for aggregate in aggregates:
+        rest = tuple(other for other in aggregates if other is not aggregate)
+        ratio = _greatest(_error_ratios(mechanism, question=replace(mechanism.question, aggregates=rest)))
         if ratio < best:
-            best, dropped = ratio, one
+            best, dropped = ratio, aggregate
     if dropped is not None:
         yield (
             f"without {dropped.text or dropped.name} the margins of error of the others would be about {_percent(best)} "
@@ -223,11 +238,12 @@ def _without_one(mechanism: TableMechanism) -> Iterator[str]:
 
 
 def _other_noise(mechanism: TableMechanism) -> Iterator[str]:
-    """A delta that is missing; or that Laplace noise would be less, where it was not taken for what it cuts off."""
+    """The other noise, if its errors are smaller."""
     spend = mechanism.spend
     if spend.epsilon is None or mechanism.selection is not None:
         return
-    ratio = _most(_ratios(mechanism, spend=Spend(spend.epsilon, _DELTA if spend.is_pure else None)))
+    other = Spend(spend.epsilon, _DELTA if spend.is_pure else None)
+    ratio = _greatest(_error_ratios(mechanism, spend=other))
     if ratio >= _WORTH:
         return
     if spend.is_pure:
@@ -235,49 +251,53 @@ def _other_noise(mechanism: TableMechanism) -> Iterator[str]:
             f"with delta={_DELTA:g} too (Gaussian noise) all margins of error would be about {_percent(ratio)} of these."
         )
     else:
-        word = mechanism.scope.contribution.unit.protects
+        unit = mechanism.scope.contribution.unit.protects
         yield (
             f"without delta (Laplace noise) all margins of error would be about {_percent(ratio)} of these, but the rows "
-            f"of one {word} in several groups would be down-weighted more."
+            f"of one {unit} in several groups would be down-weighted more."
         )
 
 
-def _total(mechanism: TableMechanism) -> Iterator[str]:
-    """What adding up the groups costs, against asking for the total."""
+def _total_instead_of_groups(mechanism: TableMechanism) -> Iterator[str]:
+    """The total without groups, if its error is less than that of the sum over all groups."""
     if not mechanism.question.keys or mechanism.groups is None or len(mechanism.groups) < 2:
         return
-    counted = [one for one in mechanism.question.aggregates if one.kind in {"count", "sum", "count_of"}]
-    off = mechanism.error().get(counted[0].name) if counted else None
-    if not off:
+    totals = [
+        aggregate
+        for aggregate in mechanism.question.aggregates
+        if aggregate.kind in {"count", "sum", "count_of"}
+    ]
+    margin = mechanism.error().get(totals[0].name) if totals else None
+    if not margin:
         return
-    many, one = len(mechanism.groups), counted[0]
-    added = off * math.sqrt(many)
-    alone = _error_alone(mechanism, one)
+    groups, total = len(mechanism.groups), totals[0]
+    added = margin * math.sqrt(groups)
+    alone = _error_alone(mechanism, total)
     if alone < _WORTH * added:
         yield (
-            f"the sum of {one.name} over all {many} groups would be off by about {added:.4g}; "
-            f"{one.text or one.name} alone, asked for without groups, by at most {alone:.4g}."
+            f"the sum of {total.name} over all {groups} groups would be off by about {added:.4g}; "
+            f"{total.text or total.name} alone, asked for without groups, would be off by at most {alone:.4g}."
         )
 
 
-def _error_alone(mechanism: TableMechanism, one: Aggregate) -> float:
-    """The margin of error of one number over all groups, if nothing else is asked for the same cost; ∞ if it is refused."""
-    question = Question(mechanism.scope.rows, (one,))
+def _error_alone(mechanism: TableMechanism, total: Aggregate) -> float:
+    """The margin of error of one number alone, without groups; ∞ if that is refused."""
+    question = Question(mechanism.scope.rows, (total,))
     try:
-        return mechanism.variant(question=question).error().get(one.name) or math.inf
+        return mechanism.variant(question=question).error().get(total.name) or math.inf
     except DiscreetError:
         return math.inf
 
 
 def _fewer_rows(mechanism: TableMechanism) -> Iterator[str]:
-    """Half the rows of a unit, for the columns that gain by it; a number of units, say, does not."""
-    who = mechanism.scope.contribution
-    if who.one_row_per_unit or who.rows < 2:
+    """Half the contribution bound, if some columns gain by it; a count of units does not."""
+    contribution = mechanism.scope.contribution
+    if contribution.one_row_per_unit or contribution.rows < 2:
         return
-    half = (who.rows + 1) // 2
-    ratios = _ratios(mechanism, rows=half)
+    half = (contribution.rows + 1) // 2
+    ratios = _error_ratios(mechanism, rows=half)
     better = {name: ratio for name, ratio in ratios.items() if ratio < _WORTH}
-    if not better or _most(ratios) > 1:
+    if not better or _greatest(ratios) > 1:
         return
     which = (
         "all margins of error"
@@ -285,13 +305,13 @@ def _fewer_rows(mechanism: TableMechanism) -> Iterator[str]:
         else f"the margin of error of {', '.join(better)}"
     )
     yield (
-        f"with at_most={half} instead of {who.rows} {which} would be about {_percent(_most(better))} of this, "
-        f"but rows of one {who.unit.protects} beyond {half} would be down-weighted."
+        f"with at_most={half} instead of {contribution.rows} {which} would be about {_percent(_greatest(better))} of this, "
+        f"but rows of one {contribution.unit.protects} beyond {half} would be down-weighted."
     )
 
 
-def _ratios(mechanism: TableMechanism, **changed: Any) -> dict[str, float]:
-    """What a variant leaves of the error of each column that both have; none where it is refused."""
+def _error_ratios(mechanism: TableMechanism, **changed: Any) -> dict[str, float]:
+    """The error of a variant by that of the question, for each common column; {} if refused."""
     try:
         new = mechanism.variant(**changed).expected_errors()
     except DiscreetError:
@@ -300,8 +320,8 @@ def _ratios(mechanism: TableMechanism, **changed: Any) -> dict[str, float]:
     return {name: new[name] / old[name] for name in new if old.get(name)}
 
 
-def _most(ratios: Mapping[str, float]) -> float:
-    """The greatest of them, so that what is said of all of them is true; ∞ if there is none."""
+def _greatest(ratios: Mapping[str, float]) -> float:
+    """The greatest ratio, so that a sentence about all columns is true; ∞ if there is none."""
     return max(ratios.values(), default=math.inf)
 
 

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantiles, and what is answered for MIN and MAX: values at a rank, chosen among the bins of a public grid.
+"""Quantiles, MIN and MAX: values near a rank, chosen among the bins of a public grid.
 
-**Guarantee.** All groups together cost one exponential mechanism for each choice: a unit's weight is divided among the
-groups and the bins, and what a choice reveals of a unit is proportional to its weight there. Three or more quantiles of
-one column cost ⌈log₂(s + 1)⌉ choices: the middle one first, then those on either side (Kaplan, Schnapp, Stemmer 2022).
+**Guarantee.** Each choice costs one exponential mechanism for all groups together: a unit's weight
+is divided among the groups and the bins, and what a choice reveals about a unit is proportional to
+its weight there. s ≥ 3 quantiles of one column cost ⌈log₂(s + 1)⌉ choices: the middle one first,
+then those on either side (Kaplan, Schnapp, Stemmer 2022).
 
 One more choice finds the intervals of all quantiles of a column together (`brackets`).
 
-MIN and MAX of all rows would show one person's value, so a rank is answered instead: the value that about t rows lie
-beyond, where t is public and so large that with 95 % confidence somebody is at it or beyond. So the extreme lies between
-it and the bound of the column, and nothing narrower can be said: one person at the bound must not be seen.
+The exact MIN or MAX would show one person's value. So the answer is a value that about t rows lie
+beyond, where t is public, and so large that with 95 % confidence some row is at the value or beyond
+it. The extreme therefore lies between this value and the bound of the column. No narrower interval
+is possible, because a single person at the bound must stay hidden.
 
-Why it holds: compile.proof.md, § 7. How far a choice misses its rank is known before; how far that is in values
-depends on the data.
+Why it holds: compile.proof.md, § 7. How far a choice misses its rank is known in advance; how far
+that is in values depends on the data.
 """
 
 from __future__ import annotations
@@ -46,10 +48,13 @@ __all__ = ["RANKED", "RankStrategy", "Ranks"]
 
 RANKED = ("quantile", "min", "max")
 _BINS = 4096
-_LOTS = 16  # finer points in a bin, over which its rows are spread evenly where a choice divides them
-_FINEST = 10**6  # the largest denominator of a share
+#: The finer points of a bin; its rows are spread evenly over them where a choice divides them.
+_LOTS = 16
+#: The greatest denominator of a share.
+_FINEST = 10**6
 Ints = npt.NDArray[Any]
-ChosenBins = tuple[int, int, int]  # a bin, and the first and the last bin of its interval
+#: A bin, and the first and the last bin of its interval.
+ChosenBins = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -62,13 +67,13 @@ class ValueBins:
 
     @classmethod
     def of(cls, kind: Type) -> ValueBins:
-        """At most 4096 bins; whole numbers of a smaller range have one each."""
+        """A grid of at most 4096 bins; whole numbers of a smaller range have one bin each."""
         span = kind.high - kind.low + 1
         width = -(-span // _BINS)
         return cls(kind, width, -(-span // width))
 
     def place(self, x: Expr) -> Expr:
-        """In which bin a value is."""
+        """The bin of a value."""
         places = self.kind.places
         low = Constant(self.kind.low, Type(NUMBER, self.kind.low, self.kind.low, places, null=False))
         cell = Constant(self.width, Type(NUMBER, self.width, self.width, places, null=False))
@@ -79,10 +84,10 @@ class ValueBins:
         return self._cell_value(place * self.width + (self.width - 1) // 2)
 
     def ends(self, low: int, high: int) -> tuple[Any, Any]:
-        """What the bins from one to another hold; a number that is no whole one was rounded down to its cell."""
-        return self._cell_value(low * self.width), self._cell_value(
-            (high + 1) * self.width - (not self.kind.places)
-        )
+        """The least and the greatest value in a range of bins."""
+        # Only whole numbers are their own cells; others were rounded down, so they may lie up to the next cell.
+        beyond = 1 if self.kind.places == 0 else 0
+        return self._cell_value(low * self.width), self._cell_value((high + 1) * self.width - beyond)
 
     def _cell_value(self, cells: int) -> Any:
         return python_value(min(self.kind.low + cells, self.kind.high), self.kind)
@@ -90,32 +95,39 @@ class ValueBins:
 
 @dataclass(frozen=True)
 class RankStrategy:
-    """The ranks that are asked of one column."""
+    """The quantiles and extremes of one column, not yet with an ε."""
 
     scope: QueryScope
     of: Expr
-    asked: tuple[Aggregate, ...]
+    aggregates: tuple[Aggregate, ...]
 
     def __post_init__(self) -> None:
         if self.of.type.kind != NUMBER:
+            first = self.aggregates[0]
             raise RefusedQuestion(
                 "DP706",
-                f"{self.asked[0].text or self.asked[0].kind} is asked of what is no number.",
+                f"{first.text or first.kind} needs a number.",
                 why="a rank is found among the cells of a public grid between two bounds.",
-                fix="ask it of a number with bounds, or count groups:  GROUP BY",
+                fix="use a number with bounds, or count groups:  GROUP BY",
             )
 
     @property
     def shares(self) -> tuple[Fraction, ...]:
         """The quantiles, in order."""
-        return tuple(sorted({_share(one) for one in self.asked if one.kind == "quantile"}))
+        return tuple(sorted({_share(rank) for rank in self.aggregates if rank.kind == "quantile"}))
+
+    @property
+    def extremes(self) -> set[str]:
+        """The kinds of extremes: min, max, both or none."""
+        return {aggregate.kind for aggregate in self.aggregates} & {"min", "max"}
 
     @property
     def choices(self) -> int:
-        """How many exponential mechanisms are paid for: one of them is for the intervals of all quantiles."""
-        many = len(self.shares)
-        extremes = len({one.kind for one in self.asked} & {"min", "max"})
-        return (many.bit_length() if many > 2 else many) + (many > 0) + extremes
+        """The number of exponential mechanisms that are paid for."""
+        quantiles = len(self.shares)
+        choices = quantiles.bit_length() if quantiles > 2 else quantiles
+        # One more finds the intervals of all quantiles.
+        return choices + (quantiles > 0) + len(self.extremes)
 
     @property
     def weight(self) -> float:
@@ -133,7 +145,7 @@ class RankStrategy:
         )
 
     def _epsilon(self, noise: float) -> float:
-        """Of each choice, from Σ ε²/8 = 1 / 2 noise² (Cesar, Rogers 2021)."""
+        """The ε of each choice, from Σ ε²/8 = 1 / 2 noise² (Cesar, Rogers 2021)."""
         return 2 / (noise * math.sqrt(self.choices))
 
     def _stage(self, epsilon: float) -> Ranks:
@@ -146,7 +158,7 @@ class RankStrategy:
 
 @dataclass(frozen=True)
 class Ranks:
-    """Values at the ranks that are asked of one column, ready to be drawn with ε for each choice."""
+    """The quantiles and extremes of one column, ready to be drawn with ε for each choice."""
 
     strategy: RankStrategy
     bins: ValueBins
@@ -155,44 +167,50 @@ class Ranks:
 
     @property
     def guarantee(self) -> Guarantee:
-        one = privacy.exponential(self.epsilon, unit=self.strategy.scope.contribution.unit)
-        return compose([(one, self.strategy.choices)])
+        choice = privacy.exponential(self.epsilon, unit=self.strategy.scope.contribution.unit)
+        return compose([(choice, self.strategy.choices)])
 
     def draw(self, engine: Engine, groups: Sequence[GroupKey]) -> dict[str, Noisy]:
-        """The columns of these groups; a group without rows is answered too, with a value that means nothing."""
+        """The columns of these groups; a group without rows gets a value too, which means nothing."""
         counts = guard_engine(engine.sums, replace(self.sums, among=tuple(groups)))
-        found: dict[GroupKey, list[tuple[int, int]]] = {group: [] for group in groups}
+        bins_by_group: dict[GroupKey, list[tuple[int, int]]] = {group: [] for group in groups}
         for (*group, place), (weight,) in counts.items():
-            held = found.get(tuple(group))
-            if held is not None and place is not None and weight:
-                held.append((place, weight))
-        drawn = [self._choose_bins(sorted(found[group])) for group in groups]
-        return {one.name: self._column(one, drawn) for one in self.strategy.asked}
+            bins = bins_by_group.get(tuple(group))
+            if bins is not None and place is not None and weight:
+                bins.append((place, weight))
+        chosen = [self._choose_bins(sorted(bins_by_group[group])) for group in groups]
+        return {aggregate.name: self._column(aggregate, chosen) for aggregate in self.strategy.aggregates}
 
     def errors(self, confidence: float = CONFIDENCE) -> dict[str, float | None]:
-        """None: how far a rank is off in values depends on the data."""
-        return dict.fromkeys((one.name for one in self.strategy.asked), None)
+        """None for each column: a margin of error in values depends on the data."""
+        return dict.fromkeys((aggregate.name for aggregate in self.strategy.aggregates), None)
 
     def describe(self, confidence: float = CONFIDENCE) -> dict[str, ColumnDescription]:
-        return {one.name: self._describe(one, confidence) for one in self.strategy.asked}
+        return {
+            aggregate.name: self._describe(aggregate, confidence) for aggregate in self.strategy.aggregates
+        }
 
     def expected_errors(self) -> dict[str, float]:
-        return dict.fromkeys((one.name for one in self.strategy.asked), float(self._scale(None, 1)))
+        scale = float(self._scale(None, 1))
+        return dict.fromkeys((aggregate.name for aggregate in self.strategy.aggregates), scale)
 
-    def rank_error(self, one: Aggregate, confidence: float = CONFIDENCE) -> float | None:
-        """By how many (weighted) rows a choice misses its rank, at most; None where choices build on each other."""
-        share = _share(one) if one.kind == "quantile" else None
+    def rank_error(self, aggregate: Aggregate, confidence: float = CONFIDENCE) -> float | None:
+        """The greatest miss of a rank, in weighted rows; None where choices depend on others."""
+        share = _share(aggregate) if aggregate.kind == "quantile" else None
         if share is not None and len(self.strategy.shares) > 2:
             return None
-        odds = max(1.0, (self.bins.count - 1) * confidence / (1 - confidence))
-        rows = self._scale(share, 1) / (share.denominator if share else 1)
-        return float(rows) * math.log(odds) * (1 + 1e-12)
+        return self._miss(share, confidence)
 
     @property
     def beyond(self) -> int:
-        """How many rows lie beyond what is answered for MIN and MAX, about: so many that somebody does."""
-        odds = max(1.0, (self.bins.count - 1) * CONFIDENCE / (1 - CONFIDENCE))
-        return math.floor(float(self._scale(None, 1)) * math.log(odds) * (1 + 1e-12)) + 1
+        """About how many rows lie beyond the answer to MIN or MAX: more than a choice misses by."""
+        return math.floor(self._miss(None, CONFIDENCE)) + 1
+
+    def _miss(self, share: Fraction | None, confidence: float) -> float:
+        """The number of rows by which a choice misses its rank at most, at this confidence."""
+        odds = max(1.0, (self.bins.count - 1) * confidence / (1 - confidence))
+        rows = self._scale(share, 1) / (share.denominator if share else 1)
+        return float(rows) * math.log(odds) * (1 + 1e-12)
 
     @property
     def _fine(self) -> int:
@@ -200,38 +218,39 @@ class Ranks:
 
     def _widest_scale(self, fine: int) -> Fraction:
         """The scale of the scores of intervals, in units of 1/(common denominator) of a cell."""
-        who, shares = self.strategy.scope.contribution, self.strategy.shares
-        times = math.lcm(*(share.denominator for share in shares))
-        apart = 2 * max(max(share, 1 - share) for share in shares) * times
-        if who.replaces:
-            apart = 2 * apart if self.strategy.scope.keys else Fraction(2 * times)
-        return who.rows * fine * apart / exactly(self.epsilon)
+        contribution, shares = self.strategy.scope.contribution, self.strategy.shares
+        denominator = math.lcm(*(share.denominator for share in shares))
+        distance = 2 * max(max(share, 1 - share) for share in shares) * denominator
+        if contribution.replaces:
+            distance = 2 * distance if self.strategy.scope.keys else Fraction(2 * denominator)
+        return contribution.rows * fine * distance / exactly(self.epsilon)
 
     def _scale(self, share: Fraction | None, fine: int) -> Fraction:
-        """The scale of the scores, in units of 1/denominator of a cell of a weight (compile.proof.md, § 7)."""
-        who = self.strategy.scope.contribution
-        apart = 2 if share is None else spread(share)
-        if who.replaces:
+        """The scale of the scores, in 1/denominator of a cell (compile.proof.md, § 7)."""
+        contribution = self.strategy.scope.contribution
+        distance = 2 if share is None else spread(share)
+        if contribution.replaces:
             single = not self.strategy.scope.keys and len(self.strategy.shares) <= 2
-            apart = 2 * (1 if share is None else share.denominator) if single else 2 * apart
-        return who.rows * fine * apart / exactly(self.epsilon)
+            distance = 2 * (1 if share is None else share.denominator) if single else 2 * distance
+        return contribution.rows * fine * distance / exactly(self.epsilon)
 
-    def _choose_bins(self, held: list[tuple[int, int]]) -> dict[Any, ChosenBins]:
-        """What is chosen for one group, by share or by the word min or max: a bin, and those where its interval ends."""
+    def _choose_bins(self, bins: list[tuple[int, int]]) -> dict[Any, ChosenBins]:
+        """The chosen bins of a group with `bins` (place, weight), by share or "min" or "max"."""
         last = self.bins.count - 1
-        found: dict[Any, ChosenBins] = {}
-        for word in {one.kind for one in self.strategy.asked} & {"min", "max"}:
-            place = self._extreme(dict(held), word)
-            found[word] = (place, 0, place) if word == "min" else (place, place, last)
+        chosen: dict[Any, ChosenBins] = {}
+        for extreme in self.strategy.extremes:
+            place = self._choose_extreme(dict(bins), extreme)
+            chosen[extreme] = (place, 0, place) if extreme == "min" else (place, place, last)
         shares = self.strategy.shares
         if not shares:
-            return found
-        counts = BinWeights(*_columns(held), self._fine)
-        drawn = self._draw_bins(counts)
-        ends = QuantileIntervals(drawn, shares, last, self._widest_scale(self._fine), 1 - CONFIDENCE).draw(
-            counts
-        )
-        return found | {share: (place, *both) for share, place, both in zip(shares, drawn, ends, strict=True)}
+            return chosen
+        counts = BinWeights(*_columns(bins), self._fine)
+        places = self._draw_bins(counts)
+        brackets = QuantileIntervals(places, shares, last, self._widest_scale(self._fine), 1 - CONFIDENCE)
+        intervals = brackets.draw(counts)
+        return chosen | {
+            share: (place, *ends) for share, place, ends in zip(shares, places, intervals, strict=True)
+        }
 
     def _draw_bins(self, counts: BinWeights) -> tuple[int, ...]:
         """The bins of all quantiles, in order."""
@@ -248,22 +267,21 @@ class Ranks:
             sorted(_choose(places, counts.weights, ends, t, self._scale(s, self._fine)) for t, s in each)
         )
 
-    def _extreme(self, held: dict[int, int], word: str) -> int:
-        """The bin that is answered for MIN or MAX.
-
-        `beyond` public rows are added at the far end, so that a group with fewer rows than that is answered too, with
-        the far bound; they lie beyond no other bin.
-        """
+    def _choose_extreme(self, weights_by_place: dict[int, int], extreme: str) -> int:
+        """The bin for MIN or MAX."""
         extra, last = self.beyond * self._fine, self.bins.count - 1
-        far = last if word == "min" else 0
-        places, weights = _columns(sorted({**held, far: held.get(far, 0) + extra}.items()))
-        target = extra if word == "min" else int(sum(weights)) - extra
+        # `beyond` public rows are added at the far end. They lie beyond no other bin, and a group with fewer rows than
+        # that gets the far bound.
+        far = last if extreme == "min" else 0
+        extended = {**weights_by_place, far: weights_by_place.get(far, 0) + extra}
+        places, weights = _columns(sorted(extended.items()))
+        target = extra if extreme == "min" else int(sum(weights)) - extra
         return _choose(places, weights, (0, last), (target, 1), self._scale(None, self._fine))
 
     def _between(
         self, places: Ints, weights: Ints, ends: tuple[int, int], shares: Sequence[Fraction], within: Any
     ) -> Iterator[int]:
-        """The quantiles `shares` of all rows, from those between two ends that are about at the shares `within`."""
+        """The quantiles `shares` of all rows, from those between two ends of shares `within`."""
         if not shares:
             return
         (low, high), (floor, ceiling) = ends, within
@@ -272,80 +290,83 @@ class Ranks:
         here = Fraction((share - floor) / (ceiling - floor)).limit_denominator(_FINEST)
         target = (here.numerator * int(sum(weights)), here.denominator)
         scale = self._scale(here, self._fine * _LOTS)
-        found = _choose(places, weights, ends, target, scale)
-        cut = int(np.searchsorted(places, found, side="right"))
-        yield from self._between(places[:cut], weights[:cut], (low, found), shares[:middle], (floor, share))
-        yield found
-        right = (found, high), shares[middle + 1 :], (share, ceiling)
+        chosen = _choose(places, weights, ends, target, scale)
+        cut = int(np.searchsorted(places, chosen, side="right"))
+        yield from self._between(places[:cut], weights[:cut], (low, chosen), shares[:middle], (floor, share))
+        yield chosen
+        right = (chosen, high), shares[middle + 1 :], (share, ceiling)
         yield from self._between(places[cut:], weights[cut:], *right)
 
-    def _column(self, one: Aggregate, drawn: Sequence[dict[Any, ChosenBins]]) -> Noisy:
-        chosen = [found[_share(one) if one.kind == "quantile" else one.kind] for found in drawn]
+    def _column(self, aggregate: Aggregate, chosen_by_group: Sequence[dict[Any, ChosenBins]]) -> Noisy:
+        is_quantile = aggregate.kind == "quantile"
+        rank = _share(aggregate) if is_quantile else aggregate.kind
+        chosen = [chosen_bins[rank] for chosen_bins in chosen_by_group]
         values = tuple(self.bins.value(place) for place, _, _ in chosen)
         pairs = [self.bins.ends(low, high) for _, low, high in chosen]
         ends = tuple(low for low, _ in pairs), tuple(high for _, high in pairs)
 
         def interval(confidence: float) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-            """What was chosen holds at 95 %; more confidence than that was not paid for, and gives the bounds."""
-            everything = self.bins.ends(0, self.bins.count - 1)
-            return ends if confidence <= CONFIDENCE else tuple((end,) * len(chosen) for end in everything)  # type: ignore[return-value]
+            """The chosen intervals hold at 95 %; a higher confidence gives the bounds."""
+            low, high = self.bins.ends(0, self.bins.count - 1)
+            return ends if confidence <= CONFIDENCE else ((low,) * len(chosen), (high,) * len(chosen))
 
-        together = ", ".join(other.name for other in self.strategy.asked if other.kind == "quantile")
+        together = ", ".join(other.name for other in self.strategy.aggregates if other.kind == "quantile")
         return Noisy(
             values,
             *ends,
-            text=one.text,
-            noise=self._describe(one).noise,
+            text=aggregate.text,
+            noise=self._describe(aggregate).noise,
             interval=interval,
-            together=together if one.kind == "quantile" else "",
+            together=together if is_quantile else "",
         )
 
-    def _describe(self, one: Aggregate, confidence: float = CONFIDENCE) -> ColumnDescription:
-        word = one.text or one.name
-        law = f"exponential mechanism at epsilon {self.epsilon:.4g} over {self.bins.count} values"
-        if one.kind != "quantile":
-            t, side = self.beyond, "above" if one.kind == "max" else "below"
-            most = f"{t} rows are {side} it, about, and at most {2 * t} with {confidence:.0%} confidence"
+    def _describe(self, aggregate: Aggregate, confidence: float = CONFIDENCE) -> ColumnDescription:
+        noise_text = f"exponential mechanism at epsilon {self.epsilon:.4g} over {self.bins.count} values"
+        if aggregate.kind != "quantile":
+            rows, side = self.beyond, "above" if aggregate.kind == "max" else "below"
             note = (
-                f"{word} is not the extreme value, which would be one person's, but a value such that {most}. "
-                "The extreme lies between it and the bound, as the interval says."
+                f"{aggregate.text or aggregate.name} is not the extreme value, which would be one person's. About {rows} rows "
+                f"are {side} it, and at most {2 * rows} with {confidence:.0%} confidence. The extreme lies between it and "
+                "the bound, as the interval says."
             )
-            return ColumnDescription(law, f"{t} rows are {side} it, about", note)
-        rows = self.rank_error(one, confidence)
-        off = "" if rows is None else f"at most {rows:.4g} rows from its rank, "
-        many = "s of all quantiles of it" if len(self.strategy.shares) > 1 else ""
-        law += f", and the same cost again for the interval{many}"
-        return ColumnDescription(law, f"{off}interval to about {self.rows_around:.4g} rows on either side")
+            return ColumnDescription(noise_text, f"about {rows} rows are {side} it", note)
+        miss = self.rank_error(aggregate, confidence)
+        error = "" if miss is None else f"at most {miss:.4g} rows from its rank, "
+        error += f"interval to about {self.rows_around:.4g} rows on either side"
+        intervals = "intervals of all its quantiles" if len(self.strategy.shares) > 1 else "interval"
+        return ColumnDescription(f"{noise_text}, and the same cost again for the {intervals}", error)
 
     @property
     def rows_around(self) -> float:
-        """About how many rows an interval reaches beyond the rank, on either side, where rows lie close together.
-
-        The choice likes rungs that are too wide by about as much as the target is more than a row.
-        """
+        """About how many rows an interval reaches beyond its rank where rows lie close together."""
+        # The choice favours rungs that are too wide by about as much as the target exceeds one row.
         shares = self.strategy.shares
         brackets = QuantileIntervals((0,) * len(shares), shares, 0, self._widest_scale(1), 1 - CONFIDENCE)
         return 2 * brackets.target(1) / brackets.denominator - 1
 
 
-def _columns(held: Sequence[tuple[int, int]]) -> tuple[Ints, Ints]:
+def _columns(bins: Sequence[tuple[int, int]]) -> tuple[Ints, Ints]:
     """Places and weights, each as an array."""
-    places, weights = [place for place, _ in held], [weight for _, weight in held]
+    places, weights = [place for place, _ in bins], [weight for _, weight in bins]
     return np.array(places, np.int64), np.array(weights, object)
 
 
 def _choose(
     places: Ints, weights: Ints, ends: tuple[int, int], target: tuple[int, int], scale: Fraction
 ) -> int:
-    """A place y in `ends` with a chance proportional to exp(-miss(y) / scale).
+    """A place y in `ends`, chosen with probability proportional to exp(-miss(y) / scale).
 
-    With target = (T, b), miss(y) = max(0, b·L(y) − T, T − b·U(y)), L and U being the weights before y and up to y. Between
-    two places that have a weight all y are alike: a stretch of them races with its length, and the point is uniform.
+    With target = (T, b), miss(y) = max(0, b·L(y) − T, T − b·U(y)), where L and U are the weights
+    before y and up to y. All places of a stretch between two places with a weight have the same
+    miss. So a stretch is chosen with a weight proportional to its length, and then a place in it
+    uniformly.
     """
     (low, high), (rank, times) = ends, target
-    small = max(abs(rank), times * int(sum(weights))) < 1 << 61  # then 64 bits are enough
+    # Below this, 64 bits are enough.
+    small = max(abs(rank), times * int(sum(weights))) < 1 << 61
     edges = np.concatenate(([0], np.cumsum(weights))).astype(np.int64 if small else object).repeat(2) * times
-    first = np.empty(2 * places.size + 1, np.int64)  # stretch, place, stretch, place, …, stretch
+    # The first places of stretch, place, stretch, place, …, stretch.
+    first = np.empty(2 * places.size + 1, np.int64)
     first[0], first[1::2], first[2::2] = low, places, places + 1
     lengths = np.diff(first, append=high + 1)
     misses = np.maximum(0, np.maximum(edges[:-1] - rank, rank - edges[1:]))
@@ -353,6 +374,6 @@ def _choose(
     return int(first[chosen]) + int(noise.uniform(int(lengths[chosen])))
 
 
-def _share(one: Aggregate) -> Fraction:
-    assert one.fraction is not None
-    return Fraction(*one.fraction).limit_denominator(_FINEST)
+def _share(quantile: Aggregate) -> Fraction:
+    assert quantile.fraction is not None
+    return Fraction(*quantile.fraction).limit_denominator(_FINEST)

@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which groups may be named where nobody has stated the keys: those that enough units share.
+"""Key selection: which groups to show where keys are private. It shows groups that enough units
+share.
 
-A unit in m groups gives each of them the weight 1/√m (Gaussian noise) or 1/m (Laplace noise), in whole cells; the groups
-whose noisy weight reaches a threshold are named, and everything else of the answer is about them only.
+A unit in m groups gives each of them the weight 1/√m (Gaussian noise) or 1/m (Laplace noise), in
+whole cells. The groups whose noisy weight reaches a threshold are selected, and all other columns
+of the answer are about selected groups only.
 
-**Guarantee.** Save with probability δ no group is named that only one unit has; apart from that the names reveal what
-Gaussian (Laplace) noise on vectors of length one does, in however many groups a unit is. Units in more than `most`
-groups name none. A group without weight is never named.
+**Guarantee.** Except with probability δ, no group is selected that has only one unit. Apart from
+that, the selected keys reveal as much as Gaussian (Laplace) noise on vectors of norm one, in
+however many groups a unit is. Units in more than `most` groups do not contribute. A group without
+weight is never selected.
 
-Where a unit can be in one group only, its weight is one and the noisy weight of a group that is named is a number of units:
-it is released too, for nothing more, and Laplace noise is cut off where δ says, which names a group at the fewest
-units that any mechanism can (Desfontaines, Voss, Gipson, Mandayam 2022).
+If a unit can be in only one group, its weight is one and the noisy weight of a selected group is a
+noisy count of units. That count is released too, at no further cost. Laplace noise is truncated
+where δ allows it, and then no mechanism with that ε and δ selects a group more often (Desfontaines,
+Voss, Gipson, Mandayam 2022).
 
-Why it holds: compile.proof.md, § 4: given that none of a unit's lone groups is named, only shifts of the others by a vector
-of norm `fine` remain. Noise is drawn for every group that has a weight, as one array; of a group that is not
-named nothing but its weight leaves the engine. The idea of weights: Gopi, Gulhane, Kulkarni, Shen, Shokouhi, Yekhanin 2020.
-What would break it: a threshold on rows, a strict for an inclusive comparison, a group that exists without a unit; a
-second noise on the number that was compared.
+Why it holds: compile.proof.md, § 4. If no group is selected that the unit alone has, all that
+remains is a shift of the other weights by a vector of norm `fine`. Noise is drawn for every group
+that has a weight, as one array. Nothing but its weight leaves the engine of a group that is not
+selected. The idea of weights is from Gopi, Gulhane, Kulkarni, Shen, Shokouhi, Yekhanin 2020.
+
+What would break it: a threshold on rows; a strict instead of an inclusive comparison; a group that
+exists without a unit; a second noise on the number that was compared.
 """
 
 from __future__ import annotations
@@ -47,14 +53,17 @@ from discreet.tables.plan.truncated_laplace import TruncatedLaplaceDistribution,
 __all__ = ["KeySelection", "SelectedGroups", "gaussian_selection", "is_free_count", "laplace_selection"]
 
 _FINE = 4096
-_USUAL = 1000  # groups of a unit that count, where nobody has stated how many matter
-_EACH = 1024  # numbers of groups that are looked at one by one
-_DOWN = 1 - 1e-12  # far more than the rounding of expm1 and log1p
+#: The groups in which a unit counts, if the description does not state `groups`.
+_USUAL_GROUPS = 1000
+#: Up to here the threshold is computed for every number of groups; beyond, for ranges that double.
+_EACH = 1024
+#: Rounds down by far more than the rounding errors of expm1 and log1p.
+_DOWN = 1 - 1e-12
 
 
 @dataclass(frozen=True)
 class SelectedGroups:
-    """The groups that were named, sorted by their keys, and the columns that came with them."""
+    """The selected groups, sorted by their keys, and the columns that are released with them."""
 
     groups: list[GroupKey]
     columns: dict[str, Noisy]
@@ -62,34 +71,38 @@ class SelectedGroups:
 
 @dataclass(frozen=True)
 class KeySelection:
-    """A threshold on noisy weights of groups; `estimates` are the columns that are read off the same noisy weights."""
+    """A threshold on noisy weights of groups; `estimates` are the columns that are read off the
+    same noisy weights.
+
+    A group is selected if its noisy weight, in cells, is at least `threshold`.
+    """
 
     sums: BoundedSums
-    law: NoiseDistribution
-    threshold: int  # in cells; reached by those at it
+    distribution: NoiseDistribution
+    threshold: int
     guarantee: Guarantee
     unit: str
     estimates: dict[str, ColumnEstimate] = field(default_factory=dict)
 
     def draw(self, engine: Engine) -> SelectedGroups:
-        """The groups that may be named."""
-        noisy: list[int] = []
+        """The selected groups, with their columns."""
+        selected_weights: list[int] = []
 
         def choose(weights: Integers) -> Integers:
-            with_noise = weights + self.law.draw(weights.size)
-            places: Integers = np.flatnonzero((weights > 0) & (with_noise >= self.threshold))
-            noisy.extend(with_noise[places].tolist())
+            noisy = weights + self.distribution.draw(weights.size)
+            places: Integers = np.flatnonzero((weights > 0) & (noisy >= self.threshold))
+            selected_weights.extend(noisy[places].tolist())
             return places
 
         groups = selected_groups(engine, self.sums, choose)
-        by_group = dict(zip(groups, noisy, strict=True))
-        shown = [(group, by_group[group]) for group in sorted_groups(groups)]
-        table = [weight for _, weight in shown]
-        columns = {name: self._column(estimate, table) for name, estimate in self.estimates.items()}
-        return SelectedGroups([group for group, _ in shown], columns)
+        weight_by_group = dict(zip(groups, selected_weights, strict=True))
+        groups = sorted_groups(groups)
+        weights = [weight_by_group[group] for group in groups]
+        columns = {name: self._column(estimate, weights) for name, estimate in self.estimates.items()}
+        return SelectedGroups(groups, columns)
 
     def errors(self, confidence: float = CONFIDENCE) -> dict[str, float | None]:
-        """How far each column is off, at most."""
+        """The margin of error of each column."""
         return {name: estimate.half_width(confidence) for name, estimate in self.estimates.items()}
 
     def describe(self, confidence: float = CONFIDENCE) -> dict[str, ColumnDescription]:
@@ -99,63 +112,64 @@ class KeySelection:
         return {name: estimate.half_width_for(1.0) for name, estimate in self.estimates.items()}
 
     def _describe(self, estimate: ColumnEstimate, confidence: float) -> ColumnDescription:
-        said = estimate.describe(confidence)
-        word = estimate.asked.text or estimate.asked.name
+        description = estimate.describe(confidence)
+        name = estimate.aggregate.text or estimate.aggregate.name
         note = (
-            f"{word} is the noisy number by which groups were found, and costs nothing more. A group near the threshold is "
-            "seen only where its noise is high; the interval allows for that."
+            f"{name} is the noisy number that key selection compares, so it costs nothing more. A group near the threshold is "
+            "shown only if its noise is high; the interval accounts for that."
         )
-        return ColumnDescription(f"{said.noise}, that of finding the groups", said.error, note)
+        return ColumnDescription(f"{description.noise}, shared with key selection", description.error, note)
 
-    def _column(self, estimate: ColumnEstimate, table: list[int]) -> Noisy:
-        """A column of the numbers that reached the threshold."""
+    def _column(self, estimate: ColumnEstimate, counts: list[int]) -> Noisy:
+        """The column of noisy counts that reached the threshold."""
 
         def interval(confidence: float) -> tuple[tuple[int, ...], tuple[int, ...]]:
-            half = self.law.tail_bound(1 - confidence)
-            return self.lower_ends(table, confidence), tuple(seen + half for seen in table)
+            half = self.distribution.tail_bound(1 - confidence)
+            return self.lower_ends(counts, confidence), tuple(count + half for count in counts)
 
         low, high = interval(CONFIDENCE)
-        numbers = np.array(table, np.float64).reshape(-1, 1)
+        numbers = np.array(counts, np.float64).reshape(-1, 1)
         return replace(estimate.noisy(numbers), lo=low, hi=high, interval=interval)
 
-    def lower_ends(self, table: Sequence[int], confidence: float) -> tuple[int, ...]:
-        """The lower ends for numbers that reached the threshold."""
-        half, beta = self.law.tail_bound(1 - confidence), 1 - confidence
-        lows = {seen: self._lower_end(seen, half, beta) for seen in set(table)}
-        return tuple(lows[seen] for seen in table)
+    def lower_ends(self, counts: Sequence[int], confidence: float) -> tuple[int, ...]:
+        """The lower ends for noisy counts that reached the threshold."""
+        half, beta = self.distribution.tail_bound(1 - confidence), 1 - confidence
+        lows = {count: self._lower_end(count, half, beta) for count in set(counts)}
+        return tuple(lows[count] for count in counts)
 
-    def _lower_end(self, seen: int, half: int, beta: float) -> int:
-        """The lower end for a number that is seen because it reached the threshold (compile.proof.md, § 6)."""
+    def _lower_end(self, count: int, half: int, beta: float) -> int:
+        """The lower end for a count that reached the threshold (compile.proof.md, § 6)."""
 
         def too_small(units: int) -> bool:
-            """Whether a group of so many units that is named at all has a number as great as that too seldom."""
-            return self._tail(seen - units) < beta / 2 * self._tail(self.threshold - units) * (1 - 1e-9)
+            """Whether so great a count is too unlikely for a selected group of that many units."""
+            return self._tail(count - units) < beta / 2 * self._tail(self.threshold - units) * (1 - 1e-9)
 
-        low, high = 0, max(1, seen - half)  # a group that is named has a unit
+        # A selected group has at least one unit.
+        low, high = 0, max(1, count - half)
         if too_small(high - 1):
             return high
         return bisect_whole(lambda units: not too_small(units), yes=high, no=low)
 
     def _tail(self, least: int) -> float:
         """P(noise >= least)."""
-        return self.law.tail(least) / 2 if least > 0 else 1 - self.law.tail(1 - least) / 2
+        return self.distribution.tail(least) / 2 if least > 0 else 1 - self.distribution.tail(1 - least) / 2
 
     def chance(self, units: int, groups: int = 1) -> float:
-        """About how likely a group of so many units is named, each of whom is in so many groups."""
+        """About how likely a group of that many units is selected, each in that many groups."""
         return self._tail(self.threshold - units * weight_in_each_group(self.scheme, groups))
 
     def units_needed(self, groups: int = 1) -> int:
-        """How many units a group needs to be named as often as not, each of whom is in so many groups."""
+        """The units that a group needs to be selected half of the time, each in that many groups."""
         return -(-self.threshold // max(1, weight_in_each_group(self.scheme, groups)))
 
     @property
     def max_groups(self) -> int:
-        """In how many groups a unit may be and still count."""
+        """The greatest number of groups of a unit that contributes."""
         return self.scheme.most
 
     @property
-    def withheld(self) -> str:
-        """The note about suppressed groups; never how many there are, nor whether there are any."""
+    def suppressed(self) -> str:
+        """The note about suppressed groups; it never says how many, nor whether there are any."""
         return (
             f"Only groups with about {self.units_needed()} or more {self.unit}s are shown, and with more if one {self.unit} "
             "is in several groups. Smaller groups may exist."
@@ -163,66 +177,82 @@ class KeySelection:
 
     @property
     def scheme(self) -> GroupScheme:
-        """How much a unit gives to each of its groups."""
+        """The scheme that sets the weight of a unit in each of its groups."""
         assert isinstance(self.sums.scheme, GroupScheme)
         return self.sums.scheme
 
 
-def is_free_count(scope: QueryScope, one: Aggregate) -> bool:
-    """Whether the weights by which groups are found are this number."""
-    return _max_groups(scope) == 1 and (
-        one.kind == "units" or (one.kind == "count" and scope.contribution.one_row_per_unit)
+def is_free_count(scope: QueryScope, aggregate: Aggregate) -> bool:
+    """Whether the weights of key selection are this aggregate, so that it costs nothing more."""
+    is_unit_count = aggregate.kind == "units" or (
+        aggregate.kind == "count" and scope.contribution.one_row_per_unit
     )
+    return _max_groups(scope) == 1 and is_unit_count
 
 
 def gaussian_selection(
-    scope: QueryScope, noise: float, delta: float, counted: Sequence[Aggregate] = ()
+    scope: QueryScope, noise: float, delta: float, free_counts: Sequence[Aggregate] = ()
 ) -> KeySelection:
-    """Groups named with Gaussian noise of `noise` sensitivities, and a leak of δ; `counted` come with them."""
+    """Key selection with Gaussian noise of `noise` sensitivities, a leak of δ and free counts."""
     contribution, scheme = scope.contribution, _scheme(scope, 2)
-    stretch = ROOT_TWO if contribution.replaces else Fraction(1)
-    law = GaussianDistribution(float_above(widest(noise) * stretch * scheme.fine))
+    replacement = ROOT_TWO if contribution.replaces else Fraction(1)
+    distribution = GaussianDistribution(float_above(widest(noise) * replacement * scheme.fine))
     guarantee = privacy.leaky(delta, unit=contribution.unit) + privacy.gaussian(noise, unit=contribution.unit)
-    chosen = _Chosen(scheme, law, threshold_for(scheme, law, delta), guarantee)
-    return chosen.of(scope, counted)
+    threshold = threshold_for(scheme, distribution, delta)
+    sums = BoundedSums(scope.rows, scope.keys, (), scheme)
+    estimates = _free_estimates(free_counts, distribution)
+    return KeySelection(sums, distribution, threshold, guarantee, contribution.unit.protects, estimates)
 
 
 def laplace_selection(
-    scope: QueryScope, epsilon: Fraction, delta: float, counted: Sequence[Aggregate] = ()
+    scope: QueryScope, epsilon: Fraction, delta: float, free_counts: Sequence[Aggregate] = ()
 ) -> KeySelection:
-    """Groups named with Laplace noise that costs ε, and a leak of δ; `counted` come with them."""
+    """Key selection with Laplace noise that costs ε, a leak of δ and free counts."""
     contribution, scheme = scope.contribution, _scheme(scope, 1)
-    moved = contribution.replacement_factor_l1() * scheme.fine
-    law = LaplaceDistribution(float_above(moved / exactly(float_below(epsilon))))
+    replacement = contribution.replacement_factor_l1()
+    sensitivity = replacement * scheme.fine
+    distribution = LaplaceDistribution(float_above(sensitivity / exactly(float_below(epsilon))))
     guarantee = privacy.leaky(delta, unit=contribution.unit) + privacy.discrete_laplace(
-        law.scale, moved, unit=contribution.unit
+        distribution.scale, sensitivity, unit=contribution.unit
     )
     if scheme.most > 1:
-        return _Chosen(scheme, law, threshold_for(scheme, law, delta), guarantee).of(scope, counted)
-    # whoever is replaced moves two numbers, and each of them may be where only one of the two laws is
-    most = truncation_for(law.scale, _chance_in_each_group(delta, contribution.replacement_factor_l1()))
-    return _Chosen(scheme, TruncatedLaplaceDistribution(law.scale, most), most + 1, guarantee).of(
-        scope, counted
-    )
+        threshold = threshold_for(scheme, distribution, delta)
+    else:
+        # A replaced unit moves two weights, and each of them may be where only one of the two distributions has mass.
+        bound = truncation_for(distribution.scale, _chance_in_each_group(delta, replacement))
+        distribution, threshold = TruncatedLaplaceDistribution(distribution.scale, bound), bound + 1
+    sums = BoundedSums(scope.rows, scope.keys, (), scheme)
+    estimates = _free_estimates(free_counts, distribution)
+    return KeySelection(sums, distribution, threshold, guarantee, contribution.unit.protects, estimates)
+
+
+def _free_estimates(
+    free_counts: Sequence[Aggregate], distribution: NoiseDistribution
+) -> dict[str, ColumnEstimate]:
+    moments, noise = ColumnMoments(count={0: Fraction(1)}), NoiseVector((distribution,))
+    return {count.name: ColumnEstimate(count, moments, noise, whole=True) for count in free_counts}
 
 
 def weight_in_each_group(scheme: GroupScheme, groups: int) -> int:
-    """The weight that a unit in so many groups gives to each."""
+    """The weight that a unit in that many groups gives to each."""
     if groups > scheme.most:
         return 0
     return scheme.fine // groups if scheme.norm == 1 else math.isqrt(scheme.fine**2 // groups)
 
 
-def threshold_for(scheme: GroupScheme, law: NoiseDistribution, delta: float) -> int:
-    """The least number with 1 - (1 - P(noise >= it - w_m))^m <= δ for a unit in m groups, for every m; or a greater one."""
+def threshold_for(scheme: GroupScheme, distribution: NoiseDistribution, delta: float) -> int:
+    """A t, about the least, with 1 - (1 - P(noise >= t - w_m))^m <= δ for units in m groups."""
+    # In a range of m the weight of the fewest groups and the chance of the most groups are both on the safe side.
     return max(
-        weight_in_each_group(scheme, few) + law.tail_bound(2 * _chance_in_each_group(delta, many)) + 1
+        weight_in_each_group(scheme, few)
+        + distribution.tail_bound(2 * _chance_in_each_group(delta, many))
+        + 1
         for few, many in _ranges(scheme.most)
     )
 
 
 def _ranges(most: int) -> Iterator[tuple[int, int]]:
-    """1, 2, 3, … one by one, then by doubling: the weight of the fewest and the chance of the most are both too much."""
+    """Ranges that cover 1 to `most`: single numbers first, then ranges that double."""
     few = 1
     while few <= most:
         many = few if few <= _EACH else min(most, 2 * few)
@@ -239,31 +269,10 @@ def _max_groups(scope: QueryScope) -> int:
     contribution = scope.contribution
     if contribution.one_row_per_unit:
         return 1
-    return contribution.stated_groups or max(contribution.rows, _USUAL)
+    return contribution.stated_groups or max(contribution.rows, _USUAL_GROUPS)
 
 
 def _scheme(scope: QueryScope, norm: int) -> GroupScheme:
-    """A weight is a share of `fine`; one that can only be all or nothing is 1 or 0."""
     most = _max_groups(scope)
+    # A weight is a part of `fine`; if a unit is in one group only, it is 1 or 0.
     return GroupScheme(min(most, _FINE) if norm == 1 else most, _FINE if most > 1 else 1, norm)
-
-
-@dataclass(frozen=True)
-class _Chosen:
-    """The numbers of a selection."""
-
-    scheme: GroupScheme
-    law: NoiseDistribution
-    threshold: int
-    guarantee: Guarantee
-
-    def of(self, scope: QueryScope, counted: Sequence[Aggregate]) -> KeySelection:
-        sums, moments = (
-            BoundedSums(scope.rows, scope.keys, (), self.scheme),
-            ColumnMoments(count={0: Fraction(1)}),
-        )
-        estimates = {
-            one.name: ColumnEstimate(one, moments, NoiseVector((self.law,)), whole=True) for one in counted
-        }
-        word = scope.contribution.unit.protects
-        return KeySelection(sums, self.law, self.threshold, self.guarantee, word, estimates)

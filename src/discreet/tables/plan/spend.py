@@ -6,7 +6,7 @@
     Spend(rho=0.01)                     # Gaussian noise, zero-concentrated
     Spend(rho=0.01, delta=1e-6)         # the same, and δ to find private keys
 
-A spend is public: it says how much may be revealed, and nothing of what.
+A spend is public: it says how much may be revealed, and nothing about the data.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ __all__ = ["Spend"]
 class Spend:
     """The most that one answer may cost.
 
-    **Guarantee.** A mechanism that is made for a spend has a guarantee that implies it, never only nearly; a pure ε is
-    kept as the decimal that it prints as, so that ten questions at 0.1 fit a limit of 1.0.
+    **Guarantee.** The guarantee of a mechanism made for a spend implies it exactly, not
+    approximately. A pure ε means the decimal that it prints as, so ten questions at 0.1 fit a limit
+    of 1.0.
 
     >>> Spend(epsilon=0.5).target()
     pure(epsilon=0.5)
@@ -43,8 +44,8 @@ class Spend:
         if (self.epsilon is None) == (self.rho is None):
             raise BadParameter(
                 "DP107",
-                "what an answer may cost must be stated in one way: epsilon, epsilon and delta, or rho.",
-                why="two statements could contradict each other, and without one there is no noise to add.",
+                "the cost of an answer must be stated in one way: epsilon, epsilon and delta, or rho.",
+                why="two statements could contradict each other, and without any the noise is unknown.",
                 fix="epsilon=0.2   (on the command line:  --epsilon 0.2)",
             )
         if self.epsilon is not None:
@@ -56,22 +57,22 @@ class Spend:
 
     @property
     def is_pure(self) -> bool:
-        """Whether no δ may be spent and ε is what counts."""
+        """Whether the spend is an ε without a δ."""
         return self.rho is None and self.delta is None
 
     @property
     def size(self) -> float:
-        """About how large it is, as an ε: ρ is about ε²/2."""
+        """Its approximate size as an ε; ρ is about ε²/2."""
         return self.epsilon if self.epsilon is not None else math.sqrt(2 * (self.rho or 0.0))
 
     def target(self, unit: Unit | None = None) -> Guarantee:
-        """What the guarantee of every mechanism made for this spend implies."""
-        who = unit or Unit()
+        """The guarantee that every mechanism made for this spend implies."""
+        unit = unit or Unit()
         if self.rho is not None:
             if self.delta is None:
-                return privacy.concentrated(self.rho, unit=who)
-            return privacy.approximate_concentrated(self.delta, self.rho, unit=who)
+                return privacy.concentrated(self.rho, unit=unit)
+            return privacy.approximate_concentrated(self.delta, self.rho, unit=unit)
         assert self.epsilon is not None
         if self.delta is None:
-            return privacy.pure(self.epsilon, unit=who)
-        return privacy.approximate(self.epsilon, self.delta, unit=who)
+            return privacy.pure(self.epsilon, unit=unit)
+        return privacy.approximate(self.epsilon, self.delta, unit=unit)

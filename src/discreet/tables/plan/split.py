@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a budget is split among the stages of an answer, and with which noise.
 
-    pure ε            every stage gets its share of ε by weight, as a decimal rounded down; the shares add up to at most ε
-    ρ, or (ε, δ)      every stage gets its share of one ρ by weight; for (ε, δ) the greatest ρ is searched for which the
-                      composition of all stages, with the leak of the key selection, is proved to be (ε, δ)
+    pure ε            each stage gets a share of ε by weight, as a decimal rounded down; the shares add up to at most ε
+    ρ, or (ε, δ)      each stage gets a share of one ρ by weight; for (ε, δ) it is the greatest ρ for which the
+                      composition of all stages, with the leak of key selection, is proved to be (ε, δ)
 
-For (ε, δ) two plans are made, one with Laplace and one with Gaussian noise, and the one with the smaller errors is
-kept: at ε = 1 and δ = 1e-6 Laplace noise is a third of Gaussian noise on one number, and more on forty. The errors that
-are compared are those of the noise, and the number of units that a group needs to be shown. Counts and sums, by groups,
-of units with many rows are not compared: their bias from down-weighting is mostly larger than the noise, depends on
-data, and is never larger under Gaussian noise. Where groups are public they keep Gaussian noise even if the other
-columns are better off with Laplace noise: the ε of the others comes first, and the greatest ρ is searched for which
-both together are (ε, δ).
+For (ε, δ) there are two candidate plans, one with Laplace and one with Gaussian noise, and the one
+with the smaller errors is taken. At ε = 1 and δ = 1e-6, Laplace noise is a third of Gaussian noise
+for one number, and larger for forty. The comparison covers the errors of the noise and the number
+of units that a group needs to be shown. It leaves out grouped counts and sums of units with many
+rows: their bias from down-weighting is mostly larger than the noise, depends on data, and is never
+larger under Gaussian noise. If groups are public, these columns keep Gaussian noise even if Laplace
+noise is better for the others. Then the others get their ε first, and the rest gets the greatest ρ
+for which both together are (ε, δ).
 
-Equal weights are the best split where each column is measured against how much one row can move it: for variances
-Δ²/ε² and weights w, ε ∝ (wΔ²)^{1/3} and ρ ∝ Δ√w are best, and with w = 1/Δ² both are equal (compile.proof.md, § 5).
+Equal weights are the best split if the error of each column is measured relative to how far one row
+can move it. For variances Δ²/ε² and weights w, ε ∝ (wΔ²)^{1/3} and ρ ∝ Δ√w are best, and with w =
+1/Δ² both are equal (compile.proof.md, § 5).
 """
 
 from __future__ import annotations
@@ -39,15 +41,15 @@ from discreet.tables.plan.totals import Totals, TotalsStrategy
 
 __all__ = ["QueryPlan", "split_budget"]
 
-# The share of δ that key selection gets where Gaussian noise needs the rest. A tenth costs the noise less than 1 % of its
-# scale, and a limit that counts what selections may fail by holds ten such questions for one that takes all of δ.
+#: The share of δ for key selection where Gaussian noise needs the rest. A tenth costs the noise less than 1 % of its
+#: scale, and a limit that adds up the leaks of selections admits ten such questions for one that takes all of δ.
 _LEAK = 0.1
-# Nothing else needs δ here; the rest is for rounding.
+#: The share of δ for key selection where nothing else needs δ; the rest is for rounding.
 _ALL = 1 - 1e-9
 _TOLERANCE = 1e-9
 #: The least share of key selection, and of everything else.
 _LEAST_SHARE = 0.05
-#: An error that is as good as none.
+#: An error below this counts as this, so that its logarithm is finite.
 _NEGLIGIBLE = 1e-9
 #: The mean of |z| for a standard normal z.
 _MEAN_OF_NORMAL = math.sqrt(2 / math.pi)
@@ -55,20 +57,20 @@ _MEAN_OF_NORMAL = math.sqrt(2 / math.pi)
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """The stages of an answer, each with its noise; `selection` finds the groups where keys are private."""
+    """The stages of an answer, each with its noise, and the key selection where keys are private."""
 
     stages: tuple[Stage, ...]
     selection: KeySelection | None = None
 
     @property
     def guarantee(self) -> Guarantee:
-        """The composition of key selection, if there is one, and all stages."""
-        first = [] if self.selection is None else [(self.selection.guarantee, 1)]
-        return compose([*first, *((stage.guarantee, 1) for stage in self.stages)])
+        """The composition of key selection, if there is one, and of all stages."""
+        selection = [] if self.selection is None else [(self.selection.guarantee, 1)]
+        return compose([*selection, *((stage.guarantee, 1) for stage in self.stages)])
 
     @property
     def described_stages(self) -> list[Stage | KeySelection]:
-        """Everything that can describe a column: the stages, and key selection if it releases some."""
+        """Everything that describes columns: the stages, and key selection if there is one."""
         return [*self.stages, *([self.selection] if self.selection else [])]
 
 
@@ -82,7 +84,8 @@ def split_budget(
 ) -> QueryPlan:
     """The plan that costs no more than `spend`.
 
-    `pure` and `gaussian` are the strategies for the same columns under Laplace and under Gaussian noise.
+    `pure` and `gaussian` are the strategies for the same columns under Laplace and under Gaussian
+    noise.
     """
     if spend.is_pure:
         return _pure_plan(pure, spend)
@@ -121,7 +124,7 @@ def _laplace_plan_with_selection(
 
 
 def _mixed_plan(strategies: Sequence[Strategy], scope: QueryScope, spend: Spend) -> QueryPlan | None:
-    """Gaussian noise for what is down-weighted, a pure ε for all else; None where there is nothing else."""
+    """Gaussian noise for down-weighted columns, a pure ε for all others; None without others."""
     assert spend.epsilon is not None
     strategies = [_as_totals(strategy) for strategy in strategies]
     down_weighted = [strategy for strategy in strategies if _is_down_weighted(strategy)]
@@ -129,38 +132,27 @@ def _mixed_plan(strategies: Sequence[Strategy], scope: QueryScope, spend: Spend)
         return None
     others = [strategy for strategy in strategies if not _is_down_weighted(strategy)]
     total = sum(strategy.weight for strategy in down_weighted)
-    pure_stages = iter(_split_epsilon(others, exactly(spend.epsilon), total)[0])
-    stages: dict[int, Stage] = {
-        place: next(pure_stages)
-        for place, strategy in enumerate(strategies)
-        if not _is_down_weighted(strategy)
-    }
+    pure_stages, _ = _split_epsilon(others, exactly(spend.epsilon), total)
+    gaussian_stages: tuple[Stage, ...] = ()
     if down_weighted:
-        shares = [math.sqrt(total / strategy.weight) for strategy in down_weighted]
+        shares = _noise_shares(down_weighted, total)
 
         def guarantee_at(noise: float) -> Guarantee:
-            gaussian = [
-                strategy.gaussian_guarantee(noise * share)
-                for strategy, share in zip(down_weighted, shares, strict=True)
-            ]
-            pure = ((stage.guarantee, 1) for stage in stages.values())
-            return compose([*pure, *((guarantee, 1) for guarantee in gaussian)])
+            pure = [stage.guarantee for stage in pure_stages]
+            return _compose_all([*pure, *_gaussian_guarantees(down_weighted, shares, noise)])
 
         noise = calibrate(guarantee_at, to=spend.target(scope.contribution.unit), tolerance=_TOLERANCE)
-        gaussian_stages = (
-            strategy.gaussian_stage(noise * share)
-            for strategy, share in zip(down_weighted, shares, strict=True)
+        gaussian_stages = _gaussian_stages(down_weighted, shares, noise)
+    pure_left, gaussian_left = iter(pure_stages), iter(gaussian_stages)
+    return QueryPlan(
+        tuple(
+            next(gaussian_left) if _is_down_weighted(strategy) else next(pure_left) for strategy in strategies
         )
-        stages |= {
-            place: next(gaussian_stages)
-            for place, strategy in enumerate(strategies)
-            if _is_down_weighted(strategy)
-        }
-    return QueryPlan(tuple(stages[place] for place in range(len(strategies))))
+    )
 
 
 def _as_totals(strategy: Strategy) -> Strategy:
-    """Numbers of units in groups as totals: Gaussian noise down-weights them less, too."""
+    """Counts of units in groups as totals, because Gaussian noise down-weights them less."""
     if not isinstance(strategy, DistinctStrategy):
         return strategy
     totals = TotalsStrategy(strategy.scope, strategy.aggregates)
@@ -174,18 +166,17 @@ def _is_down_weighted(strategy: Strategy) -> bool:
 def _split_epsilon(
     strategies: Sequence[Strategy], epsilon: Fraction, selection_weight: float
 ) -> tuple[tuple[Stage, ...], Fraction]:
-    """The stages, each with its share of ε by weight; and the share of key selection."""
+    """The stages, each with its share of ε by weight, and the share of key selection."""
     unit = epsilon / exactly(sum(strategy.weight for strategy in strategies) + selection_weight)
     stages = tuple(strategy.pure_stage(unit * exactly(strategy.weight)) for strategy in strategies)
     return stages, unit * exactly(selection_weight)
 
 
 def _gaussian_plan(strategies: Sequence[Strategy], scope: QueryScope, spend: Spend) -> QueryPlan:
-    total = sum(strategy.weight for strategy in strategies)
-    shares = [math.sqrt(total / strategy.weight) for strategy in strategies]
+    shares = _noise_shares(strategies, sum(strategy.weight for strategy in strategies))
 
     def guarantee_at(noise: float) -> Guarantee:
-        return compose([(guarantee, 1) for guarantee in _gaussian_guarantees(strategies, shares, noise)])
+        return _compose_all(_gaussian_guarantees(strategies, shares, noise))
 
     noise = calibrate(guarantee_at, to=spend.target(scope.contribution.unit), tolerance=_TOLERANCE)
     return QueryPlan(_gaussian_stages(strategies, shares, noise))
@@ -202,20 +193,27 @@ def _gaussian_plan_with_selection(
     load = (_MEAN_OF_NORMAL * contribution.rows / tail) ** 2 / contribution.groups
     selection_weight = _selection_weight(paid, load, 3)
     total = sum(strategy.weight for strategy in paid) + selection_weight
-    shares = [math.sqrt(total / strategy.weight) for strategy in paid]
+    shares, selection_share = _noise_shares(paid, total), math.sqrt(total / selection_weight)
 
     def guarantee_at(noise: float) -> Guarantee:
-        guarantees = _gaussian_guarantees(paid, shares, noise)
-        alone = privacy.gaussian(noise * math.sqrt(total / selection_weight), unit=contribution.unit)
-        return compose(
-            [(one, 1) for one in (*guarantees, privacy.leaky(leak, unit=contribution.unit), alone)]
-        )
+        selection = [
+            privacy.leaky(leak, unit=contribution.unit),
+            privacy.gaussian(noise * selection_share, unit=contribution.unit),
+        ]
+        return _compose_all([*_gaussian_guarantees(paid, shares, noise), *selection])
 
     noise = calibrate(guarantee_at, to=spend.target(contribution.unit), tolerance=_TOLERANCE)
-    selection_noise = noise * math.sqrt(total / selection_weight)
-    return QueryPlan(
-        _gaussian_stages(paid, shares, noise), gaussian_selection(scope, selection_noise, leak, free_counts)
-    )
+    selection = gaussian_selection(scope, noise * selection_share, leak, free_counts)
+    return QueryPlan(_gaussian_stages(paid, shares, noise), selection)
+
+
+def _compose_all(guarantees: Sequence[Guarantee]) -> Guarantee:
+    return compose([(guarantee, 1) for guarantee in guarantees])
+
+
+def _noise_shares(strategies: Sequence[Strategy], total: float) -> list[float]:
+    """Factors of the common noise that give each strategy its share of ρ, by weight."""
+    return [math.sqrt(total / strategy.weight) for strategy in strategies]
 
 
 def _gaussian_guarantees(
@@ -244,18 +242,20 @@ def _without_free_counts(
         if not isinstance(strategy, TotalsStrategy | DistinctStrategy):
             paid_strategies.append(strategy)
             continue
-        free_counts += [one for one in strategy.aggregates if is_free_count(scope, one)]
-        paid = tuple(one for one in strategy.aggregates if not is_free_count(scope, one))
+        free_counts += [count for count in strategy.aggregates if is_free_count(scope, count)]
+        paid = tuple(aggregate for aggregate in strategy.aggregates if not is_free_count(scope, aggregate))
         if paid:
             paid_strategies.append(replace(strategy, aggregates=paid))
     return paid_strategies, free_counts
 
 
 def _selection_weight(strategies: Sequence[Strategy], load: float, power: int) -> float:
-    """The weight of key selection, as a share f of all with (1 - f)^power = load · (weight of the others) · f.
+    """The weight of key selection, whose share f of all weights solves (1 - f)^power = load ·
+    (weight of the others) · f.
 
-    That f minimises what is lost with suppressed groups and what noise there is on the others, together, for sizes as
-    of Zipf's law (compile.proof.md, § 5). It is a matter of use, not of privacy.
+    This f minimises the loss from suppressed groups and from the noise on the others together, if
+    the sizes of groups follow Zipf's law (compile.proof.md, § 5). It serves accuracy; the guarantee
+    does not depend on it.
     """
     others = sum(strategy.weight for strategy in strategies)
     if not others:
@@ -267,7 +267,7 @@ def _selection_weight(strategies: Sequence[Strategy], load: float, power: int) -
 
 
 def _log_error(plan: QueryPlan, scope: QueryScope) -> float:
-    """The sum of the logarithms of all errors that are compared, and of the units that a group needs."""
+    """The sum of the logarithms of all compared errors, and of the units that a group needs."""
     sizes = 0.0
     if plan.selection is not None:
         many = min(scope.contribution.groups, plan.selection.max_groups)
@@ -277,11 +277,8 @@ def _log_error(plan: QueryPlan, scope: QueryScope) -> float:
 
 
 def _compared_errors(stage: Stage | KeySelection, scope: QueryScope) -> Iterator[float]:
-    """The errors that differ by their noise alone.
-
-    Means and choices are not biased by weights, nor are rows that are units. What is not grouped is biased as much
-    under both noises.
-    """
+    """The errors that differ by their noise alone."""
+    # Weights bias neither means and choices nor rows that are units. Without groups, the bias is the same under both noises.
     weights_bias = isinstance(stage, Totals) and bool(scope.keys) and not scope.contribution.one_row_per_unit
     for name, error in stage.expected_errors().items():
         if not (weights_bias and isinstance(stage, Totals) and stage.estimates[name].form is not None):

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a query plan is made of: stages that each release a few columns, and the scope that they share.
+"""What a query plan is made of: stages that each release a few columns, and the scope that they
+share.
 
-A strategy knows which columns it releases, and nothing of the budget; a stage has its noise and can be drawn. A budget
-comes in two currencies: a pure ε, or the noise of a Gaussian mechanism in sensitivities, ρ = 1 / 2 noise².
+A strategy knows which columns it releases, and nothing about the budget. A stage has its noise and
+can be drawn. A budget comes in two currencies: a pure ε, or the noise of a Gaussian mechanism in
+sensitivities, with ρ = 1 / 2 noise².
 """
 
 from __future__ import annotations
@@ -21,13 +23,13 @@ from discreet.tables.plan.contribution import Contribution
 
 __all__ = ["FINE", "ColumnDescription", "QueryScope", "Stage", "Strategy"]
 
-#: Cells of a weight where only its share matters.
+#: The cells of a full weight where only the quotient of weights matters.
 FINE = 256
 
 
 @dataclass(frozen=True)
 class QueryScope:
-    """The rows of a question, the keys that they are grouped by, and the contribution bound of a unit."""
+    """The rows and the keys of a question, and the contribution bound of a unit."""
 
     rows: Relation
     keys: tuple[Expr, ...]
@@ -35,25 +37,26 @@ class QueryScope:
 
     @property
     def fine(self) -> int:
-        """Into how many cells a weight is divided; where rows are units there is only the weight one."""
+        """The cells of a full weight; 1 where rows are units, because every weight is one there."""
         return 1 if self.contribution.one_row_per_unit else FINE
 
 
 @dataclass(frozen=True)
 class ColumnDescription:
-    """What is known of a noisy column before it is drawn, in words."""
+    """The noise and the margin of error of a column before it is drawn, in words."""
 
     noise: str
     error: str
-    note: str = ""  # belongs to the answer too
+    # The answer shows it too.
+    note: str = ""
 
 
 class Stage(Protocol):
-    """A few columns with their noise, before they are drawn."""
+    """A few columns with their noise, ready to be drawn."""
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the columns reveal together, of all groups."""
+        """The guarantee of all columns together, for all groups."""
 
     def draw(self, engine: Engine, groups: Sequence[GroupKey]) -> dict[str, Noisy]:
         """The columns of these groups."""
@@ -62,18 +65,18 @@ class Stage(Protocol):
         """The margin of error of each column; None where it depends on data."""
 
     def describe(self, confidence: float) -> dict[str, ColumnDescription]:
-        """Each column in words."""
+        """The description of each column."""
 
     def expected_errors(self) -> dict[str, float]:
-        """A number for each column that grows in proportion to its error, whatever the data are."""
+        """A number for each column that is proportional to its error, whatever the data are."""
 
 
 class Strategy(Protocol):
-    """A way to release a few columns, at any cost."""
+    """A way to release a few columns, at any spend."""
 
     @property
     def weight(self) -> float:
-        """Its part of the budget, relative to the weights of others."""
+        """Its part of the spend, relative to the weights of other strategies."""
 
     def pure_stage(self, epsilon: Fraction) -> Stage:
         """The stage that is ε-differentially private."""

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Noisy sums: the features of a layout, bounded unit by unit in the engine, and noise on what comes back.
+"""Noisy sums: the engine bounds the features of a layout unit by unit, and noise is added to their
+sums.
 
-    Laplace     every row of a unit weighs the same, its rows count `at_most` in all:  RowScheme, l1
-                or, for sums alone, what a unit adds is cut to what so many rows can:  MassScheme, l1
-    Gaussian    the whole answer of a unit is scaled to a length:                      NormScheme, l2
+    Laplace     all rows of a unit have one weight, and count as `at_most` rows together:   RowScheme, l1
+                for sums alone, a unit's total is scaled down to that of `at_most` rows:    MassScheme, l1
+    Gaussian    the whole answer of a unit is scaled down to a norm:                        NormScheme, l2
 
-Sums are a stage of their own. A mean needs the same weights for its sum and its count, and those go by rows; a sum that
-goes by what is summed is cut only where a unit adds more than `at_most` rows at the bound, which few do.
+Sums are a stage of their own. A mean needs the same weights for its sum and its count, and these
+weights depend on the number of rows. A sum alone is scaled down only where a unit adds more than
+`at_most` rows at the bound, which is rare.
 
-**Guarantee.** `guarantee` bounds what the noisy sums of all groups reveal together: a sum of discrete Laplace guarantees,
-one for each block or for all of them, or one Gaussian guarantee. compile.proof.md, §§ 2 and 3.
+**Guarantee.** `guarantee` bounds what the noisy sums of all groups reveal together. It is a
+composition of discrete Laplace guarantees, one for each block or one for all blocks, or one
+Gaussian guarantee (compile.proof.md, §§ 2 and 3).
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -36,6 +40,7 @@ from discreet.tables.plan.estimate import ColumnEstimate
 from discreet.tables.plan.intervals import LinearForm, NoiseVector
 from discreet.tables.plan.linear import (
     ColumnMoments,
+    ColumnRequest,
     FeatureLayout,
     gaussian_layout,
     laplace_layout,
@@ -46,21 +51,25 @@ from discreet.tables.plan.stage import ColumnDescription, QueryScope
 
 __all__ = ["DOWN_WEIGHTED", "Totals", "TotalsStrategy", "gaussian_totals", "laplace_totals"]
 
-#: What down-weighted rows make too small: other numbers are quotients, or choices.
+#: The aggregates that down-weighted rows make too small. All others are quotients or choices.
 DOWN_WEIGHTED = frozenset({"count", "count_of", "sum", "units"})
-#: Bits of the values of a column and of a weight, the finest first; and of the noise, the quick first.
+#: Bits of the values of a column and of a weight, the finest first.
 _FINENESS = ((22, 12), (20, 12), (18, 12), (18, 10), (16, 10), (16, 8), (14, 8), (12, 8), (12, 6), (10, 6))
+#: Bits of the noise; fewer bits are drawn faster.
 _NOISE_BITS = (36, 44)
-_BESIDE = 0.5  # the weight of a sum beside a mean, a quantile or a mode
-_MANY = 1e9  # rows: so many that no error is cut by what is possible
+#: The weight of a sum beside a mean, a quantile or a mode.
+_BESIDE = 0.5
+#: A number of rows so large that no margin of error reaches the width of the bounds.
+_MANY_ROWS = 1e9
 
 
 @dataclass(frozen=True)
 class TotalsStrategy:
-    """Counts, sums, means and variances of a question; under Gaussian noise, numbers of units in groups too.
+    """Counts, sums, means and variances of a question; under Gaussian noise, counts of units in
+    groups too.
 
-    `beside_others` says that the question also asks for numbers that weights do not bias: these need the budget more
-    than sums do, whose error is partly bias.
+    `beside_others` says that the question also asks for numbers that weights do not bias. They need
+    the budget more than sums, whose error is partly bias.
     """
 
     scope: QueryScope
@@ -73,34 +82,37 @@ class TotalsStrategy:
 
     @property
     def is_down_weighted(self) -> bool:
-        """Whether every number is biased by weights, and less so under Gaussian noise: counts and sums by groups."""
+        """Whether weights bias every number, and less so with Gaussian noise: grouped totals."""
         has_weights = bool(self.scope.keys) and not self.scope.contribution.one_row_per_unit
-        return has_weights and all(one.kind in DOWN_WEIGHTED for one in self.aggregates)
+        return has_weights and all(aggregate.kind in DOWN_WEIGHTED for aggregate in self.aggregates)
 
     @property
     def by_mass(self) -> bool:
-        """Whether Laplace noise goes with a limit on what is summed, and is no more for that.
-
-        A total of replaced units moves by the length of the interval in which it lies, which for numbers of both signs
-        and for several sums is less if rows are weighted.
-        """
+        """Whether Laplace noise can bound a unit's total instead of its rows, without more noise."""
         contribution = self.scope.contribution
-        if contribution.one_row_per_unit or any(one.kind != "sum" for one in self.aggregates):
+        if contribution.one_row_per_unit or any(aggregate.kind != "sum" for aggregate in self.aggregates):
             return False
         if self.scope.keys or not contribution.replaces:
             return True
-        summed = {one.of for one in self.aggregates}
+        # A replaced unit moves a total by the width of the interval of its values. For several sums, and for values of
+        # both signs, that is less if rows are weighted.
+        summed = {aggregate.of for aggregate in self.aggregates}
         return len(summed) == 1 and all(of.type.low >= 0 or of.type.high <= 0 for of in summed if of)
+
+    @cached_property
+    def columns(self) -> list[ColumnRequest]:
+        """What the aggregates need of each expression."""
+        return requested_columns(self.aggregates)
 
     @property
     def blocks(self) -> int:
-        """Among how many blocks Laplace noise would divide its ε."""
-        return len(laplace_layout(requested_columns(self.aggregates), 1).blocks)
+        """The number of blocks among which Laplace noise divides its ε."""
+        return len(laplace_layout(self.columns, 1).blocks)
 
     @property
     def units(self) -> bool:
-        """Whether units are to be counted too."""
-        return any(one.kind == "units" for one in self.aggregates)
+        """Whether it counts units too."""
+        return any(aggregate.kind == "units" for aggregate in self.aggregates)
 
     def pure_stage(self, epsilon: Fraction) -> Totals:
         return laplace_totals(self, epsilon)
@@ -114,185 +126,207 @@ class TotalsStrategy:
 
 @dataclass(frozen=True)
 class Totals:
-    """Noisy sums that are ready to be drawn."""
+    """Noisy sums, ready to be drawn; each coordinate has a noise distribution."""
 
     sums: BoundedSums
-    laws: tuple[NoiseDistribution, ...]
+    distributions: tuple[NoiseDistribution, ...]
     guarantee: Guarantee
     estimates: dict[str, ColumnEstimate]
 
     def draw(self, engine: Engine, groups: Sequence[GroupKey]) -> dict[str, Noisy]:
-        """The noisy columns of these groups; a group that has no row has sums of zero, and noise all the same."""
-        exact = self.exact(engine, groups)
-        empty = (0,) * len(self.laws)
-        table = [exact.get(group, empty) for group in groups]
-        noisy = np.empty((len(groups), len(self.laws)))
-        for place, law in enumerate(self.laws):
-            drawn = law.draw(len(groups)).tolist()
-            noisy[:, place] = [row[place] + extra for row, extra in zip(table, drawn, strict=True)]
+        """The noisy columns of these groups; a group without rows has sums of zero, with noise."""
+        sums = self.exact(engine, groups)
+        zeros = (0,) * len(self.distributions)
+        table = [sums.get(group, zeros) for group in groups]
+        noisy = np.empty((len(groups), len(self.distributions)))
+        for place, distribution in enumerate(self.distributions):
+            noise = distribution.draw(len(groups)).tolist()
+            noisy[:, place] = [row[place] + extra for row, extra in zip(table, noise, strict=True)]
         return {name: estimate.noisy(noisy) for name, estimate in self.estimates.items()}
 
     def exact(self, engine: Engine, groups: Sequence[GroupKey] = ()) -> ExactSums:
-        """The bounded sums, before any noise; of these groups, and perhaps of others."""
+        """The bounded sums without noise, of these groups and perhaps of others."""
         return guard_engine(engine.sums, replace(self.sums, among=tuple(groups)))
 
     def errors(self, confidence: float = CONFIDENCE) -> dict[str, float | None]:
-        """How far each column is off, at most; None where that depends on the size of a group."""
+        """The margin of error of each column; None where it depends on the size of a group."""
         return {name: estimate.half_width(confidence) for name, estimate in self.estimates.items()}
 
     def describe(self, confidence: float = CONFIDENCE) -> dict[str, ColumnDescription]:
         return {name: estimate.describe(confidence) for name, estimate in self.estimates.items()}
 
     def expected_errors(self) -> dict[str, float]:
-        return {name: estimate.half_width_for(_MANY) for name, estimate in self.estimates.items()}
+        return {name: estimate.half_width_for(_MANY_ROWS) for name, estimate in self.estimates.items()}
 
 
-def laplace_totals(asked: TotalsStrategy, epsilon: Fraction) -> Totals:
-    """Totals with ε-differential privacy: every block gets the same part of ε."""
-    if asked.by_mass:
-        return _mass_totals(asked, epsilon)
-    share = exactly(float_below(epsilon / asked.blocks))
-    draft = _finest(asked.scope.contribution, lambda bits, fine: _laplace_draft(asked, share, bits, fine))
-    contribution, fine = asked.scope.contribution, draft.fine
-    parts = [privacy.discrete_laplace(scale, moved, unit=contribution.unit) for scale, moved in draft.moved]
+def laplace_totals(strategy: TotalsStrategy, epsilon: Fraction) -> Totals:
+    """Totals with ε-differential privacy; every block gets the same part of ε."""
+    if strategy.by_mass:
+        return _mass_totals(strategy, epsilon)
+    share = exactly(float_below(epsilon / strategy.blocks))
+    draft = _finest(
+        strategy.scope.contribution, lambda bits, fine: _laplace_draft(strategy, share, bits, fine)
+    )
+    contribution, fine = strategy.scope.contribution, draft.fine
+    guarantees = [
+        privacy.discrete_laplace(scale, sensitivity, unit=contribution.unit)
+        for scale, sensitivity in draft.blocks
+    ]
     sums = BoundedSums(
-        asked.scope.rows, asked.scope.keys, tuple(draft.layout.features), RowScheme(contribution.rows, fine)
+        strategy.scope.rows,
+        strategy.scope.keys,
+        tuple(draft.layout.features),
+        RowScheme(contribution.rows, fine),
     )
     units = [Fraction(1, fine)] * len(draft.scales)
-    laws = tuple(LaplaceDistribution(scale) for scale in draft.scales)
-    return Totals(
-        sums, laws, compose([(part, 1) for part in parts]), _estimates(asked, draft.layout, laws, units)
-    )
+    noise = tuple(LaplaceDistribution(scale) for scale in draft.scales)
+    guarantee = compose([(block_guarantee, 1) for block_guarantee in guarantees])
+    return Totals(sums, noise, guarantee, _estimates(strategy, draft.layout, noise, units))
 
 
-def _mass_totals(asked: TotalsStrategy, epsilon: Fraction) -> Totals:
-    """Sums with ε-differential privacy: one bound and one noise for all of them."""
+def _mass_totals(strategy: TotalsStrategy, epsilon: Fraction) -> Totals:
+    """Sums with ε-differential privacy; all of them have one bound and one scale."""
     share = exactly(float_below(epsilon))
-    draft = _finest(asked.scope.contribution, lambda bits, fine: _mass_draft(asked, share, bits, fine))
+    draft = _finest(strategy.scope.contribution, lambda bits, fine: _mass_draft(strategy, share, bits, fine))
     mass, fine = draft.mass, draft.fine
     assert mass is not None
-    features = tuple(map(_times, draft.layout.features, mass.times))
-    sums = BoundedSums(asked.scope.rows, asked.scope.keys, features, MassScheme(mass.most, fine))
-    ((scale, moved),) = draft.moved
-    laws = tuple(LaplaceDistribution(scale) for _ in features)
-    guarantee = privacy.discrete_laplace(scale, moved, unit=asked.scope.contribution.unit)
-    units = [Fraction(1, fine * times) for times in mass.times]
-    return Totals(sums, laws, guarantee, _estimates(asked, draft.layout, laws, units))
+    features = tuple(map(_multiply, draft.layout.features, mass.multipliers))
+    sums = BoundedSums(strategy.scope.rows, strategy.scope.keys, features, MassScheme(mass.mass_bound, fine))
+    ((scale, sensitivity),) = draft.blocks
+    noise = tuple(LaplaceDistribution(scale) for _ in features)
+    guarantee = privacy.discrete_laplace(scale, sensitivity, unit=strategy.scope.contribution.unit)
+    units = [Fraction(1, fine * multiplier) for multiplier in mass.multipliers]
+    return Totals(sums, noise, guarantee, _estimates(strategy, draft.layout, noise, units))
 
 
-def gaussian_totals(asked: TotalsStrategy, noise: float) -> Totals:
+def gaussian_totals(strategy: TotalsStrategy, noise: float) -> Totals:
     """Totals with the guarantee of Gaussian noise of `noise` sensitivities."""
-    draft = _finest(asked.scope.contribution, lambda bits, fine: _gaussian_draft(asked, noise, bits, fine))
+    draft = _finest(
+        strategy.scope.contribution, lambda bits, fine: _gaussian_draft(strategy, noise, bits, fine)
+    )
     fit, fine = draft.fit, draft.fine
     assert fit is not None
-    features = tuple(map(_times, draft.layout.features, fit.times))
+    features = tuple(map(_multiply, draft.layout.features, fit.multipliers))
     sums = BoundedSums(
-        asked.scope.rows, asked.scope.keys, features, NormScheme(fit.most, fine, fit.cells), fit.present
+        strategy.scope.rows,
+        strategy.scope.keys,
+        features,
+        NormScheme(fit.norm_bound, fine, fit.cells),
+        fit.present,
     )
-    units = [Fraction(1, fine * times) for times in fit.times]
+    units = [Fraction(1, fine * multiplier) for multiplier in fit.multipliers]
     units += [Fraction(1, fine * fit.present)] if fit.present else []
-    laws = tuple(GaussianDistribution(scale) for scale in draft.scales)
-    guarantee = privacy.gaussian(noise, unit=asked.scope.contribution.unit)
-    return Totals(sums, laws, guarantee, _estimates(asked, draft.layout, laws, units))
+    distributions = tuple(GaussianDistribution(scale) for scale in draft.scales)
+    guarantee = privacy.gaussian(noise, unit=strategy.scope.contribution.unit)
+    return Totals(sums, distributions, guarantee, _estimates(strategy, draft.layout, distributions, units))
 
 
-def _times(feature: Expr, times: int) -> Expr:
-    if times == 1:
+def _multiply(feature: Expr, multiplier: int) -> Expr:
+    if multiplier == 1:
         return feature
-    if isinstance(feature, Constant):  # it stays one: an engine knows its sum from the number of rows
-        return whole(times * feature.value)
-    return Arithmetic("*", whole(times), feature)
+    # A constant stays a constant: an engine knows its sum from the number of rows.
+    if isinstance(feature, Constant):
+        return whole(multiplier * feature.value)
+    return Arithmetic("*", whole(multiplier), feature)
 
 
 @dataclass(frozen=True)
 class _Draft:
-    """Scales of noise that may still be too large to be drawn."""
+    """Scales of noise, one for each coordinate, that may be too large to be drawn.
+
+    `blocks` has the scale and the sensitivity of each block of Laplace noise.
+    """
 
     layout: FeatureLayout
     fine: int
-    scales: list[float]  # one for each coordinate
-    moved: list[tuple[float, int]]  # scale and sensitivity of each block
+    scales: list[float]
+    blocks: list[tuple[float, int]]
     fit: NormFit | None = None
     mass: MassFit | None = None
 
     @property
     def size(self) -> float:
-        return max([*self.scales, *(float(moved) for _, moved in self.moved)])
+        return max([*self.scales, *(float(sensitivity) for _, sensitivity in self.blocks)])
 
 
-def _laplace_draft(asked: TotalsStrategy, epsilon: Fraction, bits: int, fine: int) -> _Draft:
-    contribution = asked.scope.contribution
-    layout = laplace_layout(requested_columns(asked.aggregates), bits)
-    scales, moves = [0.0] * len(layout.features), []
+def _laplace_draft(strategy: TotalsStrategy, epsilon: Fraction, bits: int, fine: int) -> _Draft:
+    contribution = strategy.scope.contribution
+    layout = laplace_layout(strategy.columns, bits)
+    scales, blocks = [0.0] * len(layout.features), []
     for block in layout.blocks:
-        one_number = contribution.replaces and not asked.scope.keys and len(block.places) == 1
-        moved = (
-            contribution.rows
-            * fine
-            * (block.span if one_number else contribution.replacement_factor_l1() * block.width)
-        )
-        scale = float_above(moved / epsilon)  # up: the ε that is paid is never above the one that is meant
-        moves.append((scale, moved))
+        one_number = contribution.replaces and not strategy.scope.keys and len(block.places) == 1
+        per_row = block.span if one_number else contribution.replacement_factor_l1() * block.width
+        sensitivity = contribution.rows * fine * per_row
+        # Rounded up, so the ε that is paid is never above the one that is meant.
+        scale = float_above(sensitivity / epsilon)
+        blocks.append((scale, sensitivity))
         for place in block.places:
             scales[place] = scale
-    return _Draft(layout, fine, scales, moves)
+    return _Draft(layout, fine, scales, blocks)
 
 
-def _mass_draft(asked: TotalsStrategy, epsilon: Fraction, bits: int, fine: int) -> _Draft:
-    contribution = asked.scope.contribution
-    layout = laplace_layout(requested_columns(asked.aggregates), bits)
+def _mass_draft(strategy: TotalsStrategy, epsilon: Fraction, bits: int, fine: int) -> _Draft:
+    contribution = strategy.scope.contribution
+    layout = laplace_layout(strategy.columns, bits)
     mass = fit_mass(layout.reach, contribution)
-    moved = mass.most * fine * (contribution.replacement_factor_l1() if asked.scope.keys else 1)
-    scale = float_above(moved / epsilon)  # up: the ε that is paid is never above the one that is meant
-    return _Draft(layout, fine, [scale] * len(layout.features), [(scale, moved)], mass=mass)
+    replacement = contribution.replacement_factor_l1() if strategy.scope.keys else 1
+    sensitivity = mass.mass_bound * fine * replacement
+    # Rounded up, so the ε that is paid is never above the one that is meant.
+    scale = float_above(sensitivity / epsilon)
+    return _Draft(layout, fine, [scale] * len(layout.features), [(scale, sensitivity)], mass=mass)
 
 
-def _gaussian_draft(asked: TotalsStrategy, noise: float, bits: int, fine: int) -> _Draft:
-    contribution = asked.scope.contribution
-    layout = gaussian_layout(requested_columns(asked.aggregates), bits, units=asked.units)
+def _gaussian_draft(strategy: TotalsStrategy, noise: float, bits: int, fine: int) -> _Draft:
+    contribution = strategy.scope.contribution
+    layout = gaussian_layout(strategy.columns, bits, units=strategy.units)
     fit = fit_norm(layout.reach, layout.shares, layout.present, contribution)
-    longest = fit.most * fine * contribution.replacement_factor_l2(signed=layout.signed)
-    return _Draft(layout, fine, [float_above(widest(noise) * longest * cell) for cell in fit.cells], [], fit)
+    sensitivity = fit.norm_bound * fine * contribution.replacement_factor_l2(signed=layout.signed)
+    scales = [float_above(widest(noise) * sensitivity * cell) for cell in fit.cells]
+    return _Draft(layout, fine, scales, [], fit)
 
 
-def _finest(contribution: Contribution, draft: Callable[[int, int], _Draft]) -> _Draft:
-    """The first of a few finenesses whose noise is drawn quickly, or at all."""
-    for limit in _NOISE_BITS:
-        for bits, fine in _FINENESS:
-            found = draft(bits, 1 if contribution.one_row_per_unit else 1 << fine)
-            if found.size <= 2.0**limit:
-                return found
+def _finest(contribution: Contribution, draft_at: Callable[[int, int], _Draft]) -> _Draft:
+    """The draft with the finest grid whose noise can be drawn fast, or else at all."""
+    for noise_bits in _NOISE_BITS:
+        for value_bits, weight_bits in _FINENESS:
+            draft = draft_at(value_bits, 1 if contribution.one_row_per_unit else 1 << weight_bits)
+            if draft.size <= 2.0**noise_bits:
+                return draft
     raise BadParameter(
         "DP102",
         "the noise that this question needs is too large to be drawn exactly.",
-        why="so small a budget, spread over so many rows of one unit, drowns every answer.",
+        why="with so small an epsilon and so many rows of one unit, the answer would be noise only.",
         fix="fewer aggregates, or a greater epsilon",
     )
 
 
 def _estimates(
-    asked: TotalsStrategy, layout: FeatureLayout, laws: Sequence[NoiseDistribution], units: Sequence[Fraction]
+    strategy: TotalsStrategy,
+    layout: FeatureLayout,
+    distributions: Sequence[NoiseDistribution],
+    units: Sequence[Fraction],
 ) -> dict[str, ColumnEstimate]:
-    """How to read each aggregate; `units` are what one of each coordinate stands for."""
+    """How each aggregate is read off the sums; `units` are what one of each coordinate stands for."""
 
     def scale(form: LinearForm | None) -> LinearForm | None:
         return None if form is None else {place: weight * units[place] for place, weight in form.items()}
 
-    found = {}
-    for one in asked.aggregates:
-        if one.kind == "count":
+    noise = NoiseVector(tuple(distributions))
+    estimates = {}
+    for aggregate in strategy.aggregates:
+        if aggregate.kind == "count":
             moments = ColumnMoments(count=layout.rows)
-        elif one.kind == "units":
+        elif aggregate.kind == "units":
             moments = ColumnMoments(count={len(layout.features): Fraction(1)})
         else:
-            moments = layout.moments[one.of]
-        read = replace(
+            moments = layout.moments[aggregate.of]
+        scaled = replace(
             moments,
             count=scale(moments.count),
             total=scale(moments.total),
             squares=scale(moments.squares),
         )
-        found[one.name] = ColumnEstimate(
-            one, read, NoiseVector(tuple(laws)), whole=asked.scope.contribution.one_row_per_unit
+        estimates[aggregate.name] = ColumnEstimate(
+            aggregate, scaled, noise, whole=strategy.scope.contribution.one_row_per_unit
         )
-    return found
+    return estimates

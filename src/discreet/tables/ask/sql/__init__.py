@@ -60,14 +60,14 @@ def parse(text: object, dataset: Dataset) -> ParsedQuestion:
 def _parse(text: object, dataset: Dataset) -> ParsedQuestion:
     stated = parse_statement(text)
     try:
-        asked = question(stated, dataset)
+        parsed = question(stated, dataset)
     except RecursionError:
-        asked = None
-    if asked is None:
+        parsed = None
+    if parsed is None:
         raise question_error(
             "DP702",
             "the question is nested too deeply.",
             "parsing it would exhaust a shared server.",
             "use fewer levels of parentheses and CASE",
         )
-    return ParsedQuestion(asked, stated.explain, stated.options)
+    return ParsedQuestion(parsed, stated.explain, stated.options)

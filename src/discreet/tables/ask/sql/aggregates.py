@@ -46,31 +46,23 @@ class Aggregates:
 
     rows: SelectedRows
     taken: set[str]
-    found: list[Aggregate] = field(default_factory=list)
+    all: list[Aggregate] = field(default_factory=list)
 
     def name(self, node: exp.Expression, alias: str = "") -> str:
         """The name of the released column of a node; a new aggregate is added."""
-        made = self._aggregate(node)
-        for known in self.found:
-            if replace(known, name="", text="") == replace(made, name="", text=""):
+        aggregate = self._aggregate(node)
+        for known in self.all:
+            if replace(known, name="", text="") == replace(aggregate, name="", text=""):
                 return known.name
-        name = free_name(alias or made.name, self.taken)
-        self.found.append(replace(made, name=name))
+        name = free_name(alias or aggregate.name, self.taken)
+        self.all.append(replace(aggregate, name=name))
         return name
 
     def _aggregate(self, node: exp.Expression) -> Aggregate:
         inner, condition, order = _unwrap(node)
         name = name_of(inner)
-        make = _MAKERS[name]
-        aggregate = make(
-            _Call(
-                self.rows,
-                name,
-                require_only(inner, "this", "expressions").expressions,
-                order,
-                node_text(node),
-            )
-        )
+        arguments = require_only(inner, "this", "expressions").expressions
+        aggregate = _MAKERS[name](_Call(self.rows, name, arguments, order, node_text(node)))
         return replace(_apply_filter(aggregate, condition, self.rows), text=node_text(node))
 
 
@@ -86,7 +78,7 @@ class _Call:
     order: exp.Expression | None
     text: str
 
-    def one(self) -> Any:
+    def only_argument(self) -> Any:
         """Its only argument."""
         if len(self.arguments) != 1 or self.order is not None:
             raise self.arguments_error()
@@ -139,8 +131,8 @@ def _apply_filter(aggregate: Aggregate, condition: exp.Expression | None, rows: 
             "put the condition into WHERE",
         )
     of = build.on_grid(Fraction(1)) if aggregate.of is None else aggregate.of
-    kept = build.case([(Scalar(rows.scope).condition(condition), of)], build.NULL)
-    return replace(aggregate, kind="count_of" if aggregate.kind == "count" else aggregate.kind, of=kept)
+    filtered = build.case([(Scalar(rows.scope).condition(condition), of)], build.NULL)
+    return replace(aggregate, kind="count_of" if aggregate.kind == "count" else aggregate.kind, of=filtered)
 
 
 def _check_distinct(node: exp.Expression, text: str) -> None:
@@ -157,7 +149,7 @@ def _check_distinct(node: exp.Expression, text: str) -> None:
 
 
 def _count(call: _Call) -> Aggregate:
-    node = call.one()
+    node = call.only_argument()
     if isinstance(node, exp.Star):
         require_only(node)
         return Aggregate("count", name="count")
@@ -172,9 +164,9 @@ def _count(call: _Call) -> Aggregate:
 
 
 def _units(call: _Call, nodes: list[Any]) -> Aggregate:
-    found = call.rows.scope.column(nodes[0]) if len(nodes) == 1 else None
-    if found is not None and found.is_unit:
-        return Aggregate("units", name=f"count_{found.column}")
+    ref = call.rows.scope.column(nodes[0]) if len(nodes) == 1 else None
+    if ref is not None and ref.is_unit:
+        return Aggregate("units", name=f"count_{ref.column}")
     unit = next((table.unit for table in call.rows.scope.tables() if table.unit in table.columns), None)
     other = next((f", or GROUP BY {node_text(node)}" for node in nodes if node_text(node) != unit), "")
     raise question_error(
@@ -186,21 +178,21 @@ def _units(call: _Call, nodes: list[Any]) -> Aggregate:
 
 
 def _count_if(call: _Call) -> Aggregate:
-    condition = Scalar(call.rows.scope, call.text).condition(call.one())
+    condition = Scalar(call.rows.scope, call.text).condition(call.only_argument())
     of = build.case([(condition, Fraction(1))], build.NULL)
-    return Aggregate("count_of", of, name=f"count_{short_name(call.one())}")
+    return Aggregate("count_of", of, name=f"count_{short_name(call.only_argument())}")
 
 
 def _of(kind: str, prefix: str) -> Callable[[_Call], Aggregate]:
     def make(call: _Call) -> Aggregate:
-        node = call.one()
+        node = call.only_argument()
         return Aggregate(kind, call.number(node), name=f"{prefix}_{short_name(node)}")
 
     return make
 
 
 def _median(call: _Call) -> Aggregate:
-    return _quantile_of(call, call.one(), _HALF, "median")
+    return _quantile_of(call, call.only_argument(), _HALF, "median")
 
 
 def _quantile(call: _Call) -> Aggregate:
@@ -230,7 +222,7 @@ def _quantile_of(call: _Call, node: exp.Expression, fraction: Fraction, prefix: 
 
 def _mode(call: _Call) -> Aggregate:
     """MODE(x), or MODE() WITHIN GROUP (ORDER BY x): one of the public values of x."""
-    node = call.order if call.order is not None and not call.arguments else call.one()
+    node = call.order if call.order is not None and not call.arguments else call.only_argument()
     of = key_expression(node, call.rows)
     values = domain(of, call.rows.scope.dataset, call.rows.known, call.rows.scope.optional())
     values = None if values is None else tuple(value for value in values if value is not None)

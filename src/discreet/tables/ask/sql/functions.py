@@ -124,7 +124,8 @@ def _clamp(scalar: Scalar, arguments: Arguments) -> Term:
         return build.clamp(scalar.term(arguments[0]), low, high)
     declared = ref.table.columns[ref.column].bounds
     ends = (low, high)
-    if declared is not None:  # clamping twice is clamping once, to the inner ends
+    if declared is not None:
+        # Clamping twice is clamping once, to the inner ends.
         ends = tuple(min(max(exact_number(end), low), high) for end in declared)  # type: ignore[assignment]
     if any(end.denominator != 1 for end in ends) and ref.table.columns[ref.column].kind == "integer":
         outside = (Fraction(ends[0].__floor__()), Fraction(ends[1].__ceil__()))

@@ -69,13 +69,14 @@ def join_rows(relation: Relation, scope: NameScope, join: JoinClause) -> JoinedR
         wider.merged.update(column.column for _, column in pairs)
     if join.keeps and rest:
         raise _no_equality_error(join)
-    made = (
+    joined = (
         _pair_tables(relation, scope, join, pairs)
         if join.table.private
         else _look_up(relation, scope, join, pairs)
     )
+    # After a left join, the rows without a match keep their own values.
     known = {} if join.table.private or join.keeps else _public_values(scope, join, pairs)
-    return JoinedRows(made, wider, rest, known)
+    return JoinedRows(joined, wider, rest, known)
 
 
 def _check_form(join: JoinClause) -> None:
@@ -117,9 +118,9 @@ def _equalities(
 
 
 def _required_column(scope: NameScope, column: Any) -> ColumnRef:
-    found = scope.column(column)
-    assert found is not None
-    return found
+    ref = scope.column(column)
+    assert ref is not None
+    return ref
 
 
 def _pair(node: exp.Expression, wider: NameScope, added: FromItem) -> Pair | None:
@@ -200,15 +201,15 @@ def _unit(table: Table) -> str:
 
 
 def _is_unit(scope: NameScope, node: exp.Expression) -> bool:
-    found = scope.column(node)
-    return found is not None and found.is_unit
+    ref = scope.column(node)
+    return ref is not None and ref.is_unit
 
 
 def _before(scope: NameScope, node: exp.Expression) -> Expr:
     """The side of a look-up before the join. Only here it may be the unit."""
-    found = scope.column(node)
-    if found is not None and found.is_unit:
-        return columns.unbounded_column(found.table, found.column)
+    ref = scope.column(node)
+    if ref is not None and ref.is_unit:
+        return columns.unbounded_column(ref.table, ref.column)
     return on_grid(Scalar(scope).operand(node))
 
 

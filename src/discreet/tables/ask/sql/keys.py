@@ -43,7 +43,8 @@ def key_expression(node: exp.Expression, rows: SelectedRows) -> Expr:
         return _keylike(node, on_grid(scalar.term(node)))
     column = ref.table.columns[ref.column]
     if ref.is_unit:
-        return scalar.read_unclamped(ref)  # refused there
+        # This call refuses it.
+        return scalar.read_unclamped(ref)
     if column.kind in {"real", "decimal"}:
         raise _not_a_key_error(node, "a real number")
     if column.kind != "integer":
@@ -60,9 +61,9 @@ def combinations(keys: tuple[Key, ...], rows: SelectedRows) -> tuple[tuple[Any, 
     """The public groups of several keys of one public table; None if the product of all values is
     meant.
     """
-    if any(one.values is None for one in keys):
+    if any(key.values is None for key in keys):
         return None
-    tables = [_public_table(one, rows) for one in keys]
+    tables = [_public_table(key, rows) for key in keys]
     parts: list[tuple[tuple[int, ...], list[tuple[Any, ...]]]] = []
     for table in dict.fromkeys(tables):
         places = tuple(at for at, other in enumerate(tables) if other == table)
@@ -94,19 +95,21 @@ def _in_order(
 
 
 def _joint(table: str, keys: list[Key], rows: SelectedRows) -> list[tuple[Any, ...]]:
-    columns = [one.of.column for one in keys if isinstance(one.of, Read)]
+    """The groups of several keys that occur together in their public table."""
+    columns = [key.of.column for key in keys if isinstance(key.of, Read)]
     listed = rows.scope.dataset.engine.values(table, tuple(columns))
-    allowed = [set(one.values or ()) for one in keys]
-    kept = [row for row in listed if all(value in fits for value, fits in zip(row, allowed, strict=True))]
+    allowed = [set(key.values or ()) for key in keys]
+    groups = [row for row in listed if all(value in fits for value, fits in zip(row, allowed, strict=True))]
+    # A left join keeps rows without a match, so all keys may be NULL.
     missing = (None,) * len(columns)
-    return [*kept, missing] if table in rows.scope.optional() and missing not in kept else kept
+    return [*groups, missing] if table in rows.scope.optional() and missing not in groups else groups
 
 
-def _public_table(one: Key, rows: SelectedRows) -> str | None:
+def _public_table(key: Key, rows: SelectedRows) -> str | None:
     """The public table that has this key, if there is one."""
-    if not isinstance(one.of, Read) or rows.scope.dataset.tables[one.of.table].private:
+    if not isinstance(key.of, Read) or rows.scope.dataset.tables[key.of.table].private:
         return None
-    return one.of.table
+    return key.of.table
 
 
 def _keylike(node: exp.Expression, of: Expr) -> Expr:

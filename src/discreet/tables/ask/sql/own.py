@@ -124,7 +124,7 @@ class _Own:
 
     def _column(self, word: str, *, keyed: bool = False) -> Column | None:
         taken = self._column("days") if word == "cost" else None
-        return next((one for one in self._columns(word, keyed=keyed) if one is not taken), taken)
+        return next((column for column in self._columns(word, keyed=keyed) if column is not taken), taken)
 
     def _columns(self, word: str, *, keyed: bool) -> Iterator[Column]:
         """Columns of the right kind: with the same name, then in the order of the question, then

@@ -48,7 +48,8 @@ class PostProcessor:
     alias.
     """
 
-    keys: list[tuple[Any, Key]]  # what was written in GROUP BY, and the key
+    # The text of GROUP BY as a tree, and its key.
+    keys: list[tuple[Any, Key]]
     aggregates: Aggregates
     named: dict[str, TypedExpression] = field(default_factory=dict)
 
@@ -77,7 +78,7 @@ class PostProcessor:
 
     def _aggregate(self, node: exp.Expression, alias: str) -> TypedExpression:
         name = self.aggregates.name(node, alias)
-        aggregate = next(one for one in self.aggregates.found if one.name == name)
+        aggregate = next(known for known in self.aggregates.all if known.name == name)
         kind = aggregate.of.type.kind if aggregate.kind == "mode" and aggregate.of is not None else NUMBER
         return TypedExpression(ReleasedColumn(name), kind)
 
@@ -123,7 +124,7 @@ def _column(post: PostProcessor, node: exp.Expression) -> TypedExpression:
     if isinstance(node.this, exp.Star):
         raise unsupported_error(node.this)
     try:
-        found = post.aggregates.rows.scope.column(node)
+        ref = post.aggregates.rows.scope.column(node)
     except RefusedQuestion:
         if not post.named:
             raise
@@ -132,7 +133,7 @@ def _column(post: PostProcessor, node: exp.Expression) -> TypedExpression:
             "HAVING and ORDER BY can use only released numbers and keys.",
         )
         raise question_error("DP701", what, why, f"use {similar_names(node.name, post.named)}") from None
-    if found is not None and found.is_unit:
+    if ref is not None and ref.is_unit:
         raise question_error(
             "DP706",
             f"{node.name} is the privacy unit, and is never shown.",
@@ -252,7 +253,7 @@ def _between(post: PostProcessor, node: exp.Expression) -> TypedExpression:
 def _in(post: PostProcessor, node: exp.Expression) -> TypedExpression:
     require_only(node, "this", "expressions")
     return TypedExpression(
-        ReleasedOperation("or", tuple(_compare(post, "=", node.this, one) for one in node.expressions)),
+        ReleasedOperation("or", tuple(_compare(post, "=", node.this, value) for value in node.expressions)),
         TRUTH,
     )
 

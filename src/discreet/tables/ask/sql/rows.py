@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """FROM, JOIN and WHERE: the rows that a question is about.
 
-**Guarantee.** The relation uses only the operators of `plan`, each of which acts on the rows of one
-unit and on public tables. A join is a look-up in a public table, or a pairing of private tables on
-the unit. An inlined query only renames, computes and filters. So adding or removing a unit changes
-the rows of that unit and of no other.
+**Guarantee.** The relation uses only the operators of `data/sums.py`, each of which acts on the
+rows of one unit and on public tables. A join is a look-up in a public table, or a pairing of
+private tables on the unit. An inlined query only renames, computes and filters. So adding or
+removing a unit changes the rows of that unit and of no other.
 
 What would break it: a "public" table made from private data.
 """
@@ -248,9 +248,9 @@ def _filter(selected: SelectedRows, nodes: list[Any]) -> None:
     scalar = Scalar(selected.scope)
     conditions = [scalar.condition(node) for node in nodes]
     for condition in conditions:
-        kept = _listed_values(condition)
-        if kept is not None:
-            selected.restrict(*kept)
+        listed = _listed_values(condition)
+        if listed is not None:
+            selected.restrict(*listed)
     if conditions:
         selected.relation = Filtered(selected.relation, logic("and", conditions))
 

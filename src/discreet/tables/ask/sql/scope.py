@@ -29,7 +29,8 @@ class FromItem:
 
     alias: str
     table: Table | None = None
-    optional: bool = False  # of a left join: every column can be NULL
+    # Whether it is the table of a left join, so that every column can be NULL.
+    optional: bool = False
     inner: NameScope | None = None
     columns: Mapping[str, exp.Expression] = field(default_factory=dict)
 
@@ -59,15 +60,16 @@ class NameScope:
 
     dataset: Dataset
     sources: list[FromItem] = field(default_factory=list)
-    merged: set[str] = field(default_factory=set)  # the columns of USING: one value, from either side
+    # The columns of USING, whose value is the same on both sides.
+    merged: set[str] = field(default_factory=set)
 
     def tables(self) -> list[Table]:
         """All tables, including those of inlined queries."""
-        found = []
+        tables = []
         for source in self.sources:
-            found += source.inner.tables() if source.inner is not None else []
-            found += [source.table] if source.table is not None else []
-        return found
+            tables += source.inner.tables() if source.inner is not None else []
+            tables += [source.table] if source.table is not None else []
+        return tables
 
     def optional(self) -> frozenset[str]:
         """The tables of left joins, whose columns can be NULL."""
@@ -113,7 +115,8 @@ class NameScope:
     def _owner_or_none(self, node: exp.Column) -> tuple[FromItem, str] | None:
         try:
             return self.owner(node)
-        except RefusedQuestion:  # an alias, perhaps: not a column, and so not the same as one
+        except RefusedQuestion:
+            # It may be an alias, which is not the same as a column.
             return None
 
     def owner(self, node: exp.Column) -> tuple[FromItem, str]:
@@ -125,21 +128,21 @@ class NameScope:
         if identifier.name.startswith("$"):
             raise unsupported_error(exp.Placeholder(this=identifier.name))
         searched = self.sources if prefix is None else [self.source(prefix)]
-        hits = [
+        matches = [
             (source, name)
             for source in searched
             if (name := match_name(identifier, source.names)) is not None
         ]
-        if not hits:
+        if not matches:
             raise _no_column_error(identifier.name, searched, quoted=bool(identifier.args.get("quoted")))
-        if len(hits) > 1 and hits[0][1] not in self.merged and not _all_units(hits):
+        if len(matches) > 1 and matches[0][1] not in self.merged and not _all_units(matches):
             raise question_error(
                 "DP701",
                 f"several tables have a column {identifier.name}.",
                 "the name does not say which of them is meant.",
-                " or ".join(f"{source.alias}.{name}" for source, name in hits),
+                " or ".join(f"{source.alias}.{name}" for source, name in matches),
             )
-        return hits[0]
+        return matches[0]
 
     def source(self, identifier: exp.Identifier) -> FromItem:
         """The item of FROM with this name."""
@@ -166,11 +169,11 @@ def match_name(identifier: exp.Identifier, names: Iterable[str]) -> str | None:
     return alike[0] if len(alike) == 1 else None
 
 
-def _all_units(hits: list[tuple[FromItem, str]]) -> bool:
+def _all_units(matches: list[tuple[FromItem, str]]) -> bool:
     """Whether all are unit columns; private tables join only on the unit, so these are equal in
     every row.
     """
-    return all(source.table is not None and name == source.table.unit for source, name in hits)
+    return all(source.table is not None and name == source.table.unit for source, name in matches)
 
 
 def _no_column_error(name: str, searched: list[FromItem], *, quoted: bool = False) -> Exception:

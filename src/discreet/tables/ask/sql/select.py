@@ -63,33 +63,33 @@ def question(statement: SelectStatement, dataset: Dataset) -> Question:
     outputs, named = _outputs(items, post, taken)
     post.named.update(named)
     having = select.args.get("having")
-    asked = Question(
+    unfinished = Question(
         rows=rows.relation,
         aggregates=(),
-        keys=tuple(one for _, one in keys),
+        keys=tuple(group_key for _, group_key in keys),
         outputs=outputs,
         having=None if having is None else post.condition(require_only(having, "this").this),
         order=_order(select.args.get("order"), outputs, post),
         limit=_limit(select.args.get("limit")),
         text=statement.text,
-        combinations=combinations(tuple(one for _, one in keys), rows),
+        combinations=combinations(tuple(group_key for _, group_key in keys), rows),
     )
-    return _with_aggregates(asked, post)
+    return _with_aggregates(unfinished, post)
 
 
-def _with_aggregates(asked: Question, post: PostProcessor) -> Question:
+def _with_aggregates(unfinished: Question, post: PostProcessor) -> Question:
     """The question with its aggregates; those of HAVING and ORDER BY are known only now."""
-    if not post.aggregates.found:
+    if not post.aggregates.all:
         raise question_error(
             "DP706",
             "the question contains no aggregate.",
             "an answer consists of noisy numbers, and a list of values cannot have noise.",
             "SELECT ward, COUNT(*) FROM visits GROUP BY ward",
         )
-    after = [*(one.of for one in asked.outputs), *(one.of for one in asked.order)]
-    after += [] if asked.having is None else [asked.having]
+    after = [*(column.of for column in unfinished.outputs), *(order.of for order in unfinished.order)]
+    after += [] if unfinished.having is None else [unfinished.having]
     quotients = frozenset[str]().union(*map(quotient_columns, after))
-    whole_question = replace(asked, aggregates=tuple(post.aggregates.found), quotients=quotients)
+    whole_question = replace(unfinished, aggregates=tuple(post.aggregates.all), quotients=quotients)
     check_size(whole_question)
     return whole_question
 
@@ -159,10 +159,11 @@ def _outputs(
     named: dict[str, TypedExpression] = {}
     used: set[str] = set()
     for item in items:
-        before = len(post.aggregates.found)
+        before = len(post.aggregates.all)
         value = post.value(item.node, item.alias)
         own = value.of.name if isinstance(value.of, ReleasedColumn) else ""
-        is_new = len(post.aggregates.found) > before  # and was given the alias, or the next free name
+        # A new aggregate has the alias as its name, or the next free name.
+        is_new = len(post.aggregates.all) > before
         fits = bool(own) and own not in used and (is_new or item.alias in {"", own})
         name = own if fits else free_name(item.alias or own or short_name(item.node), taken)
         used.add(name)

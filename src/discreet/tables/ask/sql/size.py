@@ -22,13 +22,14 @@ __all__ = ["MOST", "check_size", "length"]
 
 MOST = 3_000
 
-_DATE = 150  # a part of a date is a formula of this many terms
+#: A part of a date is a formula of this many terms.
+_DATE = 150
 
 
 def check_size(question: Question) -> None:
     """Refuse a question that is too long for an engine."""
     parts = [*_conditions(question.rows), *(key.of for key in question.keys)]
-    parts += [one.of for one in question.aggregates if one.of is not None]
+    parts += [aggregate.of for aggregate in question.aggregates if aggregate.of is not None]
     if sum(length(part) for part in parts) > MOST:
         raise question_error(
             "DP702",

@@ -50,16 +50,16 @@ class SelectStatement:
 def parse_statement(text: object) -> SelectStatement:
     """The only statement of a text."""
     text = _validate_text(text)
-    found = _tokens(text)
-    if found and found[-1].token_type == TokenType.SEMICOLON:
-        found = found[:-1]
-    _check_shape(found)
-    explain = [token.text.upper() for token in found[:2]] == ["EXPLAIN", "PRIVACY"]
+    tokens = _tokenize(text)
+    if tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        tokens = tokens[:-1]
+    _check_shape(tokens)
+    explain = [token.text.upper() for token in tokens[:2]] == ["EXPLAIN", "PRIVACY"]
     if explain:
-        found = found[2:]
-    found, options = _split_options(found)
-    _check_start(found)
-    written = text[found[0].start : found[-1].end + 1]
+        tokens = tokens[2:]
+    tokens, options = _split_options(tokens)
+    _check_start(tokens)
+    written = text[tokens[0].start : tokens[-1].end + 1]
     return SelectStatement(_parse_select(written), written, explain, options)
 
 
@@ -88,7 +88,7 @@ def _validate_text(text: object) -> str:
     return text
 
 
-def _tokens(text: str) -> list[Token]:
+def _tokenize(text: str) -> list[Token]:
     try:
         return list(PlainDialect().tokenize(text))
     except (SqlglotError, ValueError) as error:
@@ -100,14 +100,14 @@ def _tokens(text: str) -> list[Token]:
         ) from error
 
 
-def _check_shape(found: Sequence[Token]) -> None:
+def _check_shape(tokens: Sequence[Token]) -> None:
     """Refuse too many words, too deep nesting, several statements, and a number that runs into a
     name.
     """
-    if len(found) > _MOST_TOKENS:
+    if len(tokens) > _MOST_TOKENS:
         raise _too_deep_error(f"the question has more than {_MOST_TOKENS} words.")
     depth = prefixes = 0
-    for at, token in enumerate(found):
+    for at, token in enumerate(tokens):
         depth += (token.token_type in _OPENERS) - (token.token_type in _CLOSERS)
         prefixes = prefixes + 1 if token.token_type in _PREFIXES else 0
         if max(depth, prefixes) > _DEEPEST:
@@ -119,10 +119,10 @@ def _check_shape(found: Sequence[Token]) -> None:
                 "each question is charged separately.",
                 "ask them one by one",
             )
-        if at and _runs_on(found[at - 1], token):
+        if at and _runs_on(tokens[at - 1], token):
             raise question_error(
                 "DP702",
-                f"a number runs into a name: {found[at - 1].text}{token.text}",
+                f"a number runs into a name: {tokens[at - 1].text}{token.text}",
                 "SQL would read it as a number with an alias.",
                 "write numbers in digits:  1000",
             )
@@ -161,23 +161,23 @@ def _too_deep_error(what: str) -> Exception:
     )
 
 
-def _split_options(found: list[Token]) -> tuple[list[Token], dict[str, float | str]]:
+def _split_options(tokens: list[Token]) -> tuple[list[Token], dict[str, float | str]]:
     """The statement without its trailing WITH ( name = value, … )."""
-    if not found or found[-1].token_type != TokenType.R_PAREN:
-        return found, {}
-    depth, at = 1, len(found) - 1
+    if not tokens or tokens[-1].token_type != TokenType.R_PAREN:
+        return tokens, {}
+    depth, at = 1, len(tokens) - 1
     while depth and at:
         at -= 1
-        depth += (found[at].token_type == TokenType.R_PAREN) - (found[at].token_type == TokenType.L_PAREN)
-    if at == 0 or found[at - 1].token_type != TokenType.WITH:
-        return found, {}
-    return found[: at - 1], _options(found[at + 1 : -1])
+        depth += (tokens[at].token_type == TokenType.R_PAREN) - (tokens[at].token_type == TokenType.L_PAREN)
+    if at == 0 or tokens[at - 1].token_type != TokenType.WITH:
+        return tokens, {}
+    return tokens[: at - 1], _options(tokens[at + 1 : -1])
 
 
-def _options(found: Sequence[Token]) -> dict[str, float | str]:
+def _options(tokens: Sequence[Token]) -> dict[str, float | str]:
     options: dict[str, float | str] = {}
-    for at in range(0, len(found) + 1, 4):
-        item = found[at : at + 4]
+    for at in range(0, len(tokens) + 1, 4):
+        item = tokens[at : at + 4]
         simple = len(item) in {3, 4} and item[1].token_type == TokenType.EQ
         ended = len(item) == 3 or (len(item) == 4 and item[3].token_type == TokenType.COMMA)
         name = item[0].text.lower() if item else ""
@@ -206,8 +206,8 @@ def _options_error() -> Exception:
     )
 
 
-def _check_start(found: Sequence[Token]) -> None:
-    first = found[0].text.upper() if found else ""
+def _check_start(tokens: Sequence[Token]) -> None:
+    first = tokens[0].text.upper() if tokens else ""
     if first in {"SELECT", "WITH"}:
         return
     raise question_error(
