@@ -15,6 +15,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, wraps
 from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, Protocol, Self, TypeAlias, TypeVar
 
@@ -26,7 +27,7 @@ from discreet import check
 from discreet.errors import BadParameter, LedgerError
 from discreet.learn.arguments import check_call, checked_call
 from discreet.learn.budget import FitBudget
-from discreet.learn.inputs import Matrix, RowTable, as_matrix
+from discreet.learn.inputs import Bounds, Matrix, RowTable, as_matrix
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
 
@@ -51,15 +52,21 @@ class Payer(Protocol):
         """Pay for a release, or raise an error. The result is a receipt."""
 
 
-class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
-    """The base of every private estimator. Parameters are stored unchanged, and validated by `fit`."""
+@dataclass(kw_only=True, repr=False, eq=False)
+class EstimatorParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """What every private estimator takes. It is stored unchanged, which is all that scikit-learn allows a constructor."""
 
-    epsilon: float | None
-    delta: float | None
-    relation: Relation
-    session: Payer | None
-    unit: str
-    progress: Progress | bool | None
+    epsilon: float | None = None
+    delta: float | None = None
+    bounds: Bounds | None = None
+    relation: Relation = "add-remove"
+    session: Payer | None = None
+    unit: str = "record"
+    progress: Progress | bool | None = None
+
+
+class PrivateEstimator(EstimatorParameters, ABC):
+    """The base of every private estimator. `fit` validates the parameters."""
 
     #: The guarantee of the last fit.
     guarantee_: Guarantee

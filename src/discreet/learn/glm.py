@@ -17,7 +17,7 @@ from scipy.special import ndtri
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from discreet import check
-from discreet.learn.base import Payer, PrivateEstimator, Progress, Relation, check_fitted
+from discreet.learn.base import PrivateEstimator, check_fitted
 from discreet.learn.features import Box
 from discreet.learn.inference import Intervals, check_inference, coefficient_covariance
 from discreet.learn.inputs import (
@@ -56,17 +56,10 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class LinearParameters(PrivateEstimator):
-    """What every linear model takes. It is stored unchanged, which is all that scikit-learn allows a constructor."""
+    """What every linear model takes beside that."""
 
-    epsilon: float | None = None
-    delta: float | None = None
-    bounds: Bounds | None = None
     norm: float | None = None
     solver: str = AUTO
-    relation: Relation = "add-remove"
-    session: Payer | None = None
-    unit: str = "record"
-    progress: Progress | bool | None = None
 
 
 class LinearModel(LinearParameters):

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Self
 
 import numpy as np
@@ -36,9 +36,9 @@ from discreet import noise as exact
 from discreet.errors import BadParameter
 from discreet.exact import exactly
 from discreet.learn.ball import Ball, CentredMoments
-from discreet.learn.base import Payer, PrivateEstimator, Progress, Relation, check_fitted
+from discreet.learn.base import PrivateEstimator, check_fitted
 from discreet.learn.features import blocks, truncate_rows
-from discreet.learn.inputs import Bounds, Matrix
+from discreet.learn.inputs import Matrix
 
 __all__ = ["BITS", "InnerBall", "KMeans", "first_centres", "lloyd_sensitivity", "lloyd_step"]
 
@@ -150,6 +150,7 @@ _FRACTION = 0.2
 _CONSTANT = 0.5
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """k-means clustering whose centres reveal at most (epsilon, delta) about any one record.
 
@@ -191,36 +192,16 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
     [0.5, 0.5]
     """
 
-    n_clusters: int
-    init: npt.ArrayLike | Literal["sobol"]
-    max_iter: int
-    bounds: Bounds | None
-    norm: float | None
+    n_clusters: int = field(default=8, kw_only=False)
+    init: npt.ArrayLike | Literal["sobol"] = "sobol"
+    max_iter: int = 5
+    norm: float | None = None
 
-    cluster_centers_: Reals
-    n_iter_: int
-    n_features_in_: int
-    _ball_: Ball
-    _public_start_: bool
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        init: npt.ArrayLike | Literal["sobol"] = "sobol",
-        max_iter: int = 5,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        bounds: Bounds | None = None,
-        norm: float | None = None,
-        relation: Relation = "add-remove",
-        session: Payer | None = None,
-        unit: str = "record",
-        progress: Progress | bool | None = None,
-    ) -> None:
-        self.n_clusters, self.init, self.max_iter = n_clusters, init, max_iter
-        self.epsilon, self.delta, self.bounds, self.norm = epsilon, delta, bounds, norm
-        self.relation, self.session, self.unit, self.progress = relation, session, unit, progress
+    cluster_centers_: Reals = field(init=False)
+    n_iter_: int = field(init=False)
+    n_features_in_: int = field(init=False)
+    _ball_: Ball = field(init=False)
+    _public_start_: bool = field(init=False)
 
     def fit(self, X: Matrix, y: object = None) -> Self:
         """Charge the cost, then release the centres. `y` is ignored."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -11,9 +12,9 @@ from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 
 from discreet.errors import BadParameter
-from discreet.learn.base import Payer, PrivateEstimator, Progress, Relation, check_fitted
+from discreet.learn.base import PrivateEstimator, check_fitted
 from discreet.learn.cube import Cube, GroupSums
-from discreet.learn.inputs import Bounds, Matrix, Target, class_membership, declared_classes
+from discreet.learn.inputs import Matrix, Target, class_membership, declared_classes
 
 __all__ = ["GaussianNB"]
 
@@ -25,6 +26,7 @@ _TRUST = 4.0  # a class of so many spreads has a variance half of its own, half 
 _LEAST = 0.003  # of a variance on [-1, 1]
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Naive Bayes with normal features that reveals at most (epsilon, delta) about any one record.
 
@@ -58,34 +60,16 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # sc
     'high'
     """
 
-    bounds: Bounds | None
-    classes: npt.ArrayLike | None
-    priors: npt.ArrayLike | None
+    classes: npt.ArrayLike | None = None
+    priors: npt.ArrayLike | None = None
 
-    classes_: npt.NDArray[Any]
-    class_count_: Reals
-    class_prior_: Reals
-    theta_: Reals
-    var_: Reals
-    n_features_in_: int
-    _cube_: Cube
-
-    def __init__(
-        self,
-        *,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        bounds: Bounds | None = None,
-        classes: npt.ArrayLike | None = None,
-        priors: npt.ArrayLike | None = None,
-        relation: Relation = "add-remove",
-        session: Payer | None = None,
-        unit: str = "record",
-        progress: Progress | bool | None = None,
-    ) -> None:
-        self.epsilon, self.delta, self.bounds = epsilon, delta, bounds
-        self.classes, self.priors = classes, priors
-        self.relation, self.session, self.unit, self.progress = relation, session, unit, progress
+    classes_: npt.NDArray[Any] = field(init=False)
+    class_count_: Reals = field(init=False)
+    class_prior_: Reals = field(init=False)
+    theta_: Reals = field(init=False)
+    var_: Reals = field(init=False)
+    n_features_in_: int = field(init=False)
+    _cube_: Cube = field(init=False)
 
     def fit(self, X: Matrix, y: Target) -> Self:
         """Charge the cost, then release the counts, means and variances of the classes."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -12,8 +13,8 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.learn.ball import Ball
-from discreet.learn.base import Payer, PrivateEstimator, Progress, Relation, check_fitted
-from discreet.learn.inputs import Bounds, Matrix, as_floats, as_matrix
+from discreet.learn.base import PrivateEstimator, check_fitted
+from discreet.learn.inputs import Matrix, as_floats, as_matrix
 
 __all__ = ["PCA"]
 
@@ -23,6 +24,7 @@ _CONSTANT = 0.3  # the column from which mean and count are read, as a share of 
 _LEAST = 1e-12  # of a variance that whitening divides by, as a part of the largest
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Principal components that reveal at most (epsilon, delta) about any one record.
 
@@ -59,38 +61,19 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
     True
     """
 
-    n_components: float | None
-    whiten: bool
-    bounds: Bounds | None
-    norm: float | None
+    n_components: float | None = field(default=None, kw_only=False)
+    whiten: bool = False
+    norm: float | None = None
 
-    components_: Reals
-    explained_variance_: Reals
-    explained_variance_ratio_: Reals
-    mean_: Reals
-    n_components_: int
-    n_samples_: int
-    n_features_in_: int
-    _ball_: Ball
-    _whitens_: bool
-
-    def __init__(
-        self,
-        n_components: float | None = None,
-        *,
-        whiten: bool = False,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        bounds: Bounds | None = None,
-        norm: float | None = None,
-        relation: Relation = "add-remove",
-        session: Payer | None = None,
-        unit: str = "record",
-        progress: Progress | bool | None = None,
-    ) -> None:
-        self.n_components, self.whiten = n_components, whiten
-        self.epsilon, self.delta, self.bounds, self.norm = epsilon, delta, bounds, norm
-        self.relation, self.session, self.unit, self.progress = relation, session, unit, progress
+    components_: Reals = field(init=False)
+    explained_variance_: Reals = field(init=False)
+    explained_variance_ratio_: Reals = field(init=False)
+    mean_: Reals = field(init=False)
+    n_components_: int = field(init=False)
+    n_samples_: int = field(init=False)
+    n_features_in_: int = field(init=False)
+    _ball_: Ball = field(init=False)
+    _whitens_: bool = field(init=False)
 
     def fit(self, X: Matrix, y: object = None) -> Self:
         """Charge the cost, then release the moments. `y` is ignored."""
