@@ -4,12 +4,14 @@
     optimizer = CorrectedAdam(model.parameters(), lr=1e-3)
     run = private(model, optimizer, data, …)             # the run tells it how much noise there is
 
-**Guarantee.** None of its own: it sees released gradients and a public variance, so it is post-processing and costs nothing.
+**Guarantee.** None of its own: it sees released gradients and a public variance, so it is
+post-processing and costs nothing.
 
-Why it helps: a released gradient is g + N(0, Φ) in each coordinate, so E[g̃²] = g² + Φ exactly. With much noise Φ hides g², and
-plain Adam takes steps of the same length everywhere. Here the step is m̂/√max(v̂ − Φ̂, floor), where Φ̂ averages Φ as v̂
-averages g̃², so that it is right also when an adaptive clipping norm changes Φ. The floor is (share of the noise)².
-Whether it is better than Adam depends on the task.
+Why it helps: a released gradient is g + N(0, Φ) in each coordinate, so E[g̃²] = g² + Φ exactly.
+With much noise Φ hides g², and plain Adam takes steps of the same length everywhere. Here the step
+is m̂/√max(v̂ − Φ̂, floor), where Φ̂ averages Φ as v̂ averages g̃², so that it is right also when an
+adaptive clipping norm changes Φ. The floor is (share of the noise)². Whether it is better than Adam
+depends on the task.
 """
 
 from __future__ import annotations
@@ -34,8 +36,9 @@ __all__ = ["CorrectedAdam"]
 class CorrectedAdam(Optimizer):
     """Adam with decoupled weight decay, whose second moment is corrected for noise of a known variance.
 
-    **Guarantee.** None of its own. It sees released gradients and a public variance, so it is post-processing and costs nothing.
-    The run sets `noise_variance` before every step; while it is 0 this is AdamW with `floor` in place of its ε.
+    **Guarantee.** None of its own. It sees released gradients and a public variance, so it is
+    post-processing and costs nothing. The run sets `noise_variance` before every step; while it is
+    0 this is AdamW with `floor` in place of its ε.
 
     >>> weight = torch.nn.Parameter(torch.ones(2))
     >>> optimizer = CorrectedAdam([weight], lr=0.1)

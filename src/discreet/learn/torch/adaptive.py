@@ -3,14 +3,16 @@
 
     private(model, optimizer, data, …, clip=1.0, adaptive=Adaptive(quantile=0.5))
 
-**Guarantee.** A step that releases the noisy sum *and* the noisy count has exactly the guarantee of the plan with noise z,
-because the noise on the sum is raised to z_Δ = (z⁻² − (2σ)⁻²)^(−1/2), where σ is the noise on the count.
+**Guarantee.** A step that releases the noisy sum *and* the noisy count has exactly the guarantee of
+the plan with noise z, because the noise on the sum is raised to z_Δ = (z⁻² − (2σ)⁻²)^(−1/2), where
+σ is the noise on the count.
 
-Why it holds: both are sums over the same sample, so together they are one Gaussian mechanism. A record adds a gradient of
-norm at most C and ±½ to the count of norms below C, less half of the records. In units of the noise that is a vector of
-squared length at most 1/z_Δ² + 1/(2σ)² = 1/z². If a record is replaced, both parts double. The next C is a function of the
-noisy count (post-processing) and of the public batch size; it never sees how large the batch was. The count is of
-half records, so twice it is whole, and its noise is drawn exactly.
+Why it holds: both are sums over the same sample, so together they are one Gaussian mechanism. A
+record adds a gradient of norm at most C and ±½ to the count of norms below C, less half of the
+records. In units of the noise that is a vector of squared length at most 1/z_Δ² + 1/(2σ)² = 1/z².
+If a record is replaced, both parts double. The next C is a function of the noisy count
+(post-processing) and of the public batch size; it never sees how large the batch was. The count is
+of half records, so twice it is whole, and its noise is drawn exactly.
 
 What would break it: computing the clipping norm from the gradients in another way.
 """
@@ -43,11 +45,12 @@ _UP = 1 + 1e-12
 class Adaptive:
     """How the clipping norm moves: towards the norm that the share `quantile` of the gradients stays below.
 
-    `noise` is the standard deviation of the noise on the count, in records. The default is a twentieth of the batch, and at least
-    twice the noise multiplier, so that the count costs the sum little. `rate` is how fast the norm moves, `least` its floor.
+    `noise` is the standard deviation of the noise on the count, in records. The default is a
+    twentieth of the batch, and at least twice the noise multiplier, so that the count costs the sum
+    little. `rate` is how fast the norm moves, `least` its floor.
 
-    **Guarantee.** The noisy sum and the noisy count together have the guarantee of the plan. Why it holds, and what would break it:
-    see the head of `adaptive.py`.
+    **Guarantee.** The noisy sum and the noisy count together have the guarantee of the plan. Why it
+    holds, and what would break it: see the head of `adaptive.py`.
 
     >>> round(Adaptive().sum_noise(1.0, batch=512), 4)
     1.0002

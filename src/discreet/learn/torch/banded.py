@@ -6,19 +6,22 @@
     cycle.select(places)                            # of a Poisson batch, the places whose group's turn it is
     noise.add_(buffer, scales, divide=256.0)        # as StepNoise.add_; then it is the next group's turn
 
-**Guarantee.** A record belongs to one of `bands` groups, by a coin of its own that is never shown, and only every `bands`-th
-release sees it. Release t is R_t·γ/divide, where R_t = K_t + W_t, K_t = round(S/γ) and
-W_t = round((Z_t − c_1·W_{t−1} − … − c_{b−1}·W_{t−b+1})/c_0), with the coefficients of `bands.factor` and fresh normals Z_t of the
-spread that `noise.scales_for` gives. A run of T steps reveals no more than ⌈T/b⌉ Poisson steps with independent noise.
+**Guarantee.** A record belongs to one of `bands` groups, by a coin of its own that is never shown,
+and only every `bands`-th release sees it. Release t is R_t·γ/divide, where R_t = K_t + W_t, K_t =
+round(S/γ) and W_t = round((Z_t − c_1·W_{t−1} − … − c_{b−1}·W_{t−b+1})/c_0), with the coefficients
+of `bands.factor` and fresh normals Z_t of the spread that `noise.scales_for` gives. A run of T
+steps reveals no more than ⌈T/b⌉ Poisson steps with independent noise.
 
-Why it holds: `banded.proof.md`. In short: R_t is a function of R_{t−1}, R_{t−2}, … and of c_0·K_t + … + c_{b−1}·K_{t−b+1} + Z_t; a record
-moves b of these sums in a row, together by the norm of one column, and by its next turn the last turn is over. K_t is whole,
-so rounding W_t is rounding the ideal output, and earlier W go into it as they were rounded: no rounding is left over. That
-rounding S moves neighbours apart by √d·γ is in the spread, as in `noise`.
+Why it holds: `banded.proof.md`. In short: R_t is a function of R_{t−1}, R_{t−2}, … and of c_0·K_t +
+… + c_{b−1}·K_{t−b+1} + Z_t; a record moves b of these sums in a row, together by the norm of one
+column, and by its next turn the last turn is over. K_t is whole, so rounding W_t is rounding the
+ideal output, and earlier W go into it as they were rounded: no rounding is left over. That rounding
+S moves neighbours apart by √d·γ is in the spread, as in `noise`.
 
-What would break it: a group that has two turns less than `bands` releases apart; noise that the noise of another step does not
-take into account; showing the groups or W. So the noise itself counts the turns, and after a release that was interrupted, or has
-another scale than the first, every release is refused. The W of the last b − 1 steps are kept in memory, eight bytes for each
+What would break it: a group that has two turns less than `bands` releases apart; noise that the
+noise of another step does not take into account; showing the groups or W. So the noise itself
+counts the turns, and after a release that was interrupted, or has another scale than the first,
+every release is refused. The W of the last b − 1 steps are kept in memory, eight bytes for each
 number of the sums, and never stored; a run with bands cannot be resumed.
 """
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches as a loop sees them: one after the other, in micro-batches if they are too large for the memory.
 
-A batch is never made smaller than it was drawn: leaving records out would change the guarantee. A batch without records
-is shown as one blank of weight zero, so that the loop runs and the step is noise alone.
+A batch is never made smaller than it was drawn: leaving records out would change the guarantee. A
+batch without records is shown as one blank of weight zero, so that the loop runs and the step is
+noise alone.
 """
 
 from __future__ import annotations

@@ -5,13 +5,16 @@
     …                                                                 # the loop as always
     dp.audit.one_run(run.canaries.included, run.canaries.scores, delta=1e-5).refutes(run.guarantee)
 
-Canary j has a gradient along a direction of its own, much longer than the clipping norm, in a parameter that is watched
-like all others and that no optimizer moves. It is drawn into batches, clipped, summed, and hidden by noise as a record is;
-its score is the sum of the released gradients along its direction. If the guarantee of the run holds, the scores say little
-about which coins came up heads, and `audit.one_run` says how little. What it finds: noise that is missing or too small,
-a divisor that takes noise away, gradients that are clipped after they were averaged, a batch that is drawn too often.
+Canary j has a gradient along a direction of its own, much longer than the clipping norm, in a
+parameter that is watched like all others and that no optimizer moves. It is drawn into batches,
+clipped, summed, and hidden by noise as a record is; its score is the sum of the released gradients
+along its direction. If the guarantee of the run holds, the scores say little about which coins came
+up heads, and `audit.one_run` says how little. What it finds: noise that is missing or too small, a
+divisor that takes noise away, gradients that are clipped after they were averaged, a batch that is
+drawn too often.
 
-Canaries use fresh coins and no record, so the audit costs no privacy; but they take a part of every batch.
+Canaries use fresh coins and no record, so the audit costs no privacy; but they take a part of every
+batch.
 """
 
 from __future__ import annotations
@@ -40,8 +43,8 @@ _LONG = 1000.0
 class Canaries(Module):
     """Made-up records that audit a run. `included` are their coins, `scores` what the run has revealed of each so far.
 
-    **Guarantee.** Canaries use fresh coins and no record, so the audit costs no privacy. What would break it: showing
-    `included` while others may still rely on the canaries.
+    **Guarantee.** Canaries use fresh coins and no record, so the audit costs no privacy. What would
+    break it: showing `included` while others may still rely on the canaries.
 
     >>> canaries = Canaries(count=4, clip=1.0, device=torch.device("cpu"))
     >>> canaries.included.shape, canaries.scores.tolist()

@@ -3,12 +3,13 @@
 
     blocks(key, counters, nonce)        # (number of counters, 16) words of 32 bits
 
-**Guarantee.** Under a secret key that is used for nothing else, and with no (counter, nonce) used twice, the words cannot be
-told from uniform ones by anybody who cannot break ChaCha20. That is a computational guarantee, like that of the
-library's own source, which is AES in counter mode.
+**Guarantee.** Under a secret key that is used for nothing else, and with no (counter, nonce) used
+twice, the words cannot be told from uniform ones by anybody who cannot break ChaCha20. That is a
+computational guarantee, like that of the library's own source, which is AES in counter mode.
 
-A run on a GPU takes its key from `discreet.noise.source`, which takes its own from the operating system; the counter is the
-number of the block, and the nonce counts the buffers that got noise. Nothing else goes in: `torch.manual_seed` has no say here.
+A run on a GPU takes its key from `discreet.noise.source`, which takes its own from the operating
+system; the counter is the number of the block, and the nonce counts the buffers that got noise.
+Nothing else goes in: `torch.manual_seed` has no say here.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run stores in a checkpoint, and how a run is resumed from one.
 
-**Guarantee.** A resumed run goes on counting: its `guarantee` is the sum of what was run before and of what it runs, whatever the
-parameters were then and are now. If that would exceed the (ε, δ) that was asked for, the run is refused before it starts. The key
-of the noise is not in a checkpoint; every process has its own.
+**Guarantee.** A resumed run goes on counting: its `guarantee` is the sum of what was run before and
+of what it runs, whatever the parameters were then and are now. If that would exceed the (ε, δ) that
+was asked for, the run is refused before it starts. The key of the noise is not in a checkpoint;
+every process has its own.
 
-What would break it: two runs that are resumed from one checkpoint and are both shown. Each counts itself and what was run before,
-but together they reveal the sum of both. A `session` is charged anew for the remaining steps, so with a session both are paid for.
+What would break it: two runs that are resumed from one checkpoint and are both shown. Each counts
+itself and what was run before, but together they reveal the sum of both. A `session` is charged
+anew for the remaining steps, so with a session both are paid for.
 """
 
 from __future__ import annotations

@@ -7,13 +7,14 @@
         clipped = clipper.clipped_sum(losses, clip=1.0)
     clipped.gradients[parameter]                                      # Σ_i c_i g_i
 
-Layers keep their inputs and the gradients at their outputs. From these the norm of every record's gradient is computed
-without that gradient. Once the clipping factors are known, one product with scaled output gradients gives the sum
-(book-keeping: Bu, Wang, Zha, Karypis 2023).
+Layers keep their inputs and the gradients at their outputs. From these the norm of every record's
+gradient is computed without that gradient. Once the clipping factors are known, one product with
+scaled output gradients gives the sum (book-keeping: Bu, Wang, Zha, Karypis 2023).
 
-**Guarantee.** What record i adds to `gradients`, all parameters together, has norm at most `clip`, in the arithmetic and
-under the conditions of clip.proof.md; a record whose gradient is not finite, or whose weight is 0, adds exactly 0 and
-changes nothing for the others. Nothing waits for the device and nothing depends on a value: no branch, no error.
+**Guarantee.** What record i adds to `gradients`, all parameters together, has norm at most `clip`,
+in the arithmetic and under the conditions of clip.proof.md; a record whose gradient is not finite,
+or whose weight is 0, adds exactly 0 and changes nothing for the others. Nothing waits for the
+device and nothing depends on a value: no branch, no error.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ class ClippedSum:
 class Clipper:
     """Watches a model and clips the gradient of each record.
 
-    **Guarantee.** As in the head of this file. Why it holds: clip.proof.md. What would break it: a model that mixes
-    records, which `guards.check` looks for.
+    **Guarantee.** As in the head of this file. Why it holds: clip.proof.md. What would break it: a
+    model that mixes records, which `guards.check` looks for.
 
     >>> model = nn.Linear(2, 1, bias=False)
     >>> clipper = Clipper(model)
@@ -172,7 +173,8 @@ class Clipper:
     ) -> ClippedSum:
         """The sum over records of their clipped gradients, from one backward pass.
 
-        `weights` between 0 and 1 multiply what each record adds; a weight of 0 (or NaN) removes it exactly.
+        `weights` between 0 and 1 multiply what each record adds; a weight of 0 (or NaN) removes it
+        exactly.
         """
         _check_losses(losses)
         bound = clip if isinstance(clip, Tensor) else _check_clip(clip)

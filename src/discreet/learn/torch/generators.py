@@ -7,18 +7,21 @@
         generators.settle()                              # in run.backward: the masks have been drawn
     # here the generators are in the states that they had before
 
-Dropout, augmentation and the workers of a loader draw from generators that a program shares, and that a seed makes known. With
-known masks, a record that joins a batch shifts the masks of all later records, so it moves every gradient and not only its own.
+Dropout, augmentation and the workers of a loader draw from generators that a program shares, and
+that a seed makes known. With known masks, a record that joins a batch shifts the masks of all later
+records, so it moves every gradient and not only its own.
 
-**Guarantee.** While records are loaded and while the loop computes losses, the generators have states that were drawn from the
-library's source: 19,968 bits for torch on a CPU, 256 bits for numpy and for Python, 63 bits for an accelerator. After the batch
-they have the earlier states, whatever was drawn: they reveal neither masks nor how many records there were. A loop that seeds
-the generator of torch between a batch and its backward pass is refused.
+**Guarantee.** While records are loaded and while the loop computes losses, the generators have
+states that were drawn from the library's source: 19,968 bits for torch on a CPU, 256 bits for numpy
+and for Python, 63 bits for an accelerator. After the batch they have the earlier states, whatever
+was drawn: they reveal neither masks nor how many records there were. A loop that seeds the
+generator of torch between a batch and its backward pass is refused.
 
-Why it holds, and what it rests on: random.proof.md. `torch.manual_seed` is not enough, because on a CPU it keeps 32 bits of a
-seed, and all of them can be tried.
+Why it holds, and what it rests on: random.proof.md. `torch.manual_seed` is not enough, because on a
+CPU it keeps 32 bits of a seed, and all of them can be tried.
 
-What would break it: a generator of one's own (`torch.Generator`, `numpy.random.default_rng`) with a seed that is known.
+What would break it: a generator of one's own (`torch.Generator`, `numpy.random.default_rng`) with a
+seed that is known.
 """
 
 # ruff: noqa: NPY002 - generators that others use are the subject of this file

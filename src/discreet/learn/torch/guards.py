@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of a model on made-up records, before it sees a real one: does it keep records apart, and is every parameter clipped?
 
-- *Records apart, forward*: the output for a record does not change when the other records are replaced, turn into NaN, or
-  leave. NaN spreads through every mean and every norm, however small its part in the result.
+- *Records apart, forward*: the output for a record does not change when the other records are
+  replaced, turn into NaN, or leave. NaN spreads through every mean and every norm, however small
+  its part in the result.
 - *Records apart, backward*: the output for a record has no gradient at another record.
-- *Writing*: what a forward pass writes into the model (parameters, buffers, attributes) does not depend on the records,
-  nor on their number.
-- *Coverage*: for each record the clipped gradient and the norm are those that autograd finds for its loss alone, for
-  every parameter and for batches of two sizes.
+- *Writing*: what a forward pass writes into the model (parameters, buffers, attributes) does not
+  depend on the records, nor on their number.
+- *Coverage*: for each record the clipped gradient and the norm are those that autograd finds for
+  its loss alone, for every parameter and for batches of two sizes.
 
-**Guarantee.** A model that fails is refused by name, with a fix. The model is left as it was (`snapshot`), whether it fails or
-passes. These are tests on a few records, not proofs: code that mixes records only for other inputs is not found
-(`clip.proof.md`, assumption 1).
+**Guarantee.** A model that fails is refused by name, with a fix. The model is left as it was
+(`snapshot`), whether it fails or passes. These are tests on a few records, not proofs: code that
+mixes records only for other inputs is not found (`clip.proof.md`, assumption 1).
 """
 
 from __future__ import annotations

@@ -4,13 +4,15 @@
     internals.tree_leaves(batch)            # torch.utils._pytree.tree_leaves, from the first use on
     internals.version_of(tensor)            # tensor._version
 
-Clipping the gradient of each record and testing a model on made-up records see more of a model than the public interface of
-PyTorch shows. No other module of this package uses a name of PyTorch that begins with an underscore, and loading the package uses
-none at all. So a version of PyTorch that moved such a name still loads, and what needs the name is refused with the code
-DP919, which says what is missing and which versions are known to work.
+Clipping the gradient of each record and testing a model on made-up records see more of a model than
+the public interface of PyTorch shows. No other module of this package uses a name of PyTorch that
+begins with an underscore, and loading the package uses none at all. So a version of PyTorch that
+moved such a name still loads, and what needs the name is refused with the code DP919, which says
+what is missing and which versions are known to work.
 
-Why it is safe: a missing name is an error before anything is released. A name that stays and changes its meaning is not
-noticed here; the tests of this package, which compare with plain autograd, are for that.
+Why it is safe: a missing name is an error before anything is released. A name that stays and
+changes its meaning is not noticed here; the tests of this package, which compare with plain
+autograd, are for that.
 """
 
 # ruff: noqa: SLF001 - private parts of PyTorch are the subject of this file

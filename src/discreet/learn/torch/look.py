@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests the model before it sees its first batch, and compares what each pass writes into it.
 
-The arguments of the model are known only when the loop calls it. So the first call waits while the model is tested on made-up
-records of that shape, of which only the shape is used (`guards.check`). A model that fails is refused, then and whenever it is
-called again. It is tested anew when layers or hooks come or go, or begin or end to train. A model that cannot be run on made-up
-records, or that is never called as a whole, is not tested, and `explain` says so.
+The arguments of the model are known only when the loop calls it. So the first call waits while the
+model is tested on made-up records of that shape, of which only the shape is used (`guards.check`).
+A model that fails is refused, then and whenever it is called again. It is tested anew when layers
+or hooks come or go, or begin or end to train. A model that cannot be run on made-up records, or
+that is never called as a whole, is not tested, and `explain` says so.
 
-Around every call, and from each batch to its backward pass, the state of the model is compared (`snapshot`). A tested model may
-write only what the test has seen written, the same for all records; a model that was not tested may write nothing. Anything else
-is undone, and the loop is refused. Contents of tensors are compared on a CPU for every batch. On other devices, where this would
-wait for the device, they are compared for the first batch and for one in sixteen of the others, chosen in secret; beyond versions
-and addresses they show a write through `.data`.
+Around every call, and from each batch to its backward pass, the state of the model is compared
+(`snapshot`). A tested model may write only what the test has seen written, the same for all
+records; a model that was not tested may write nothing. Anything else is undone, and the loop is
+refused. Contents of tensors are compared on a CPU for every batch. On other devices, where this
+would wait for the device, they are compared for the first batch and for one in sixteen of the
+others, chosen in secret; beyond versions and addresses they show a write through `.data`.
 """
 
 from __future__ import annotations

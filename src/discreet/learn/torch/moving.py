@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks once that a step moves the weights, so that a run that trains nothing fails at once.
 
-A released gradient has noise in every coordinate, so the first step with a learning rate above zero moves every
-parameter that an optimizer holds. If none moved, the optimizer holds other parameters, or the step is too small for the
-precision of the weights. The check reads weights before and after a step. They are released anyway, so the error reveals
-nothing. It runs once, because reading makes a GPU wait.
+A released gradient has noise in every coordinate, so the first step with a learning rate above zero
+moves every parameter that an optimizer holds. If none moved, the optimizer holds other parameters,
+or the step is too small for the precision of the weights. The check reads weights before and after
+a step. They are released anyway, so the error reveals nothing. It runs once, because reading makes
+a GPU wait.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passes over large tensors on the GPU, in one reading instead of several; `pieces.base.Share` has what they compute.
 
-They run only where there is a GPU and triton; those that scale and clear, on tensors that are so large that starting a
-kernel costs less than reading twice what it reads once.
+They run only where there is a GPU and triton; those that scale and clear, on tensors that are so
+large that starting a kernel costs less than reading twice what it reads once.
 """
 # mypy: disable-error-code="untyped-decorator,no-untyped-call,no-untyped-def,import-not-found,import-untyped"
 # ruff: noqa: ANN001, ANN202, PLR0917 - the compiler of kernels reads annotations as types of its own
@@ -156,7 +156,8 @@ def scale_records(values: Tensor, factors: Tensor, *, short: bool = False) -> Te
 def prepare_records(inputs: Tensor, signal: Tensor, factors: Tensor, *, short: bool) -> tuple[Tensor, Tensor]:
     """Factor times input, and the signal, by record; 0 for what is not finite, or is of a record whose factor is 0.
 
-    With `short` both are cut to TF32, in copies; without it the signal is cleared in place, and is not read.
+    With `short` both are cut to TF32, in copies; without it the signal is cleared in place, and is
+    not read.
     """
     scaled, records = torch.empty_like(inputs), factors.shape[0]
     cleared = torch.empty_like(signal) if short else signal
@@ -198,8 +199,8 @@ def unit_if_cut(
 ) -> float:
     """How far a norm by this function may be from that of operands that are cut to TF32.
 
-    Tested once on a device, with operands of these shapes: where its products leave out the bits that TF32 has not, cutting
-    them before changes nothing, to the last bit of the result.
+    Tested once on a device, with operands of these shapes: where its products leave out the bits
+    that TF32 has not, cutting them before changes nothing, to the last bit of the result.
     """
     draw = torch.Generator().manual_seed(0)
     whole = [torch.randn(shape, generator=draw).to(device) for shape in (left, right)]

@@ -4,21 +4,25 @@
     plan = plan_of(size=60_000, batch=256, epochs=10, epsilon=3, delta=1e-5)
     plan.noise, plan.steps, plan.guarantee
 
-**Guarantee.** `guarantee_after(rounds)` is the guarantee of so many noisy sums of clipped gradients over batches that are
-drawn as `sampling` says. Noise is measured in clipping norms, whatever the relation: one more record moves the sum by one
-clipping norm, a replaced record by two.
+**Guarantee.** `guarantee_after(rounds)` is the guarantee of so many noisy sums of clipped gradients
+over batches that are drawn as `sampling` says. Noise is measured in clipping norms, whatever the
+relation: one more record moves the sum by one clipping norm, a replaced record by two.
 
 Why it holds, for each way to make batches:
 
-- "poisson": every record is in a batch independently with probability `rate`; `privacy.sampling` has the theorem;
-- "poisson" with `bands`: every record is in one of `bands` groups, steps take the groups in turn, and the noise of steps is
-  correlated; for a record, `bands` steps are one round (`banded.proof.md`);
+- "poisson": every record is in a batch independently with probability `rate`; `privacy.sampling`
+  has the theorem;
+- "poisson" with `bands`: every record is in one of `bands` groups, steps take the groups in turn,
+  and the noise of steps is correlated; for a record, `bands` steps are one round
+  (`banded.proof.md`);
 - "fixed": `batch` of n records without replacement, n public; `privacy.sampling` again;
 - "full": every record is in every batch, so nothing is sampled and Gaussian steps compose exactly;
-- "loader": batches that somebody else makes. Each record is in at most one batch of an epoch, so for a record an epoch is one
-  Gaussian step. Sampling does not amplify it: shuffled batches are not Poisson samples.
+- "loader": batches that somebody else makes. Each record is in at most one batch of an epoch, so
+  for a record an epoch is one Gaussian step. Sampling does not amplify it: shuffled batches are not
+  Poisson samples.
 
-What would break it: steps that are drawn in another way than the plan says. So `Run` draws them itself.
+What would break it: steps that are drawn in another way than the plan says. So `Run` draws them
+itself.
 """
 
 from __future__ import annotations
@@ -51,7 +55,8 @@ _MOST_BANDS = 64
 class TrainingPlan:
     """The public numbers of a run: `steps` in all, `per_epoch` of them in an epoch. `plan_of` makes a checked plan.
 
-    **Guarantee.** `guarantee` is that of the whole plan. Why it holds, and what would break it: see the head of `plan.py`.
+    **Guarantee.** `guarantee` is that of the whole plan. Why it holds, and what would break it: see
+    the head of `plan.py`.
 
     >>> plan_of(size=60_000, batch=256, epochs=10, noise=1.0).guarantee_after(2)
     2 * gaussian(noise=1.0).sampled(0.004266666666666667)
@@ -151,10 +156,12 @@ def plan_of(
 ) -> TrainingPlan:
     """A checked plan of a run. Without `noise` it has the least noise that (`epsilon`, `delta`) allows.
 
-    `bands="auto"` tries 1, 2, 4 … 64 bands and takes the number with the least `error` for (`epsilon`, `delta`).
+    `bands="auto"` tries 1, 2, 4 … 64 bands and takes the number with the least `error` for
+    (`epsilon`, `delta`).
 
-    **Guarantee.** The whole plan implies (`epsilon`, `delta`), if they are given. Why it holds: the noise is found by `calibrate`,
-    which rounds towards more noise. What would break it: numbers that are not those of the data.
+    **Guarantee.** The whole plan implies (`epsilon`, `delta`), if they are given. Why it holds: the
+    noise is found by `calibrate`, which rounds towards more noise. What would break it: numbers
+    that are not those of the data.
 
     >>> plan = plan_of(size=60_000, batch=256, epochs=10, epsilon=3, delta=1e-5)
     >>> plan.steps, plan.guarantee.epsilon(delta=1e-5) <= 3

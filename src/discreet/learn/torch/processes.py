@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One process, one model, one run: what spreads training over several processes is refused.
 
-Each process would clip, add noise and count separately. Then its copies of the model would diverge, or hooks that no run sees would
-add up their gradients. What all processes reveal together is more than one of them counts.
+Each process would clip, add noise and count separately. Then its copies of the model would diverge,
+or hooks that no run sees would add up their gradients. What all processes reveal together is more
+than one of them counts.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records by their place, as batches for a training loop.
 
-Data are tensors (`(x, y)`, or a TensorDataset), which are indexed where they lie, or any data set with a length, whose
-records are collated one by one. A *blank* is a record of zeros of the public shape: it stands in where a batch has no
-record, so that the loop runs as always, and contributes nothing.
+Data are tensors (`(x, y)`, or a TensorDataset), which are indexed where they lie, or any data set
+with a length, whose records are collated one by one. A *blank* is a record of zeros of the public
+shape: it stands in where a batch has no record, so that the loop runs as always, and contributes
+nothing.
 """
 
 from __future__ import annotations

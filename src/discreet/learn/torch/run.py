@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A training run: sampler, clipping, noise and accountant in one object, so that they cannot disagree.
 
-run = private(model, optimizer, data, epsilon=3, delta=1e-5, epochs=10, batch=256)
-for x, y in run:
-losses = F.cross_entropy(model(x), y, reduction="none")   # one loss for each record
-run.backward(losses)
-optimizer.step()                                          # the private step
-optimizer.zero_grad()                                     # allowed, and not needed
-run.guarantee, run.epsilon(1e-5)
+    run = private(model, optimizer, data, epsilon=3, delta=1e-5, epochs=10, batch=256)
+    for x, y in run:
+        losses = F.cross_entropy(model(x), y, reduction="none")   # one loss for each record
+        run.backward(losses)
+        optimizer.step()                                          # the private step
+        optimizer.zero_grad()                                     # allowed, and not needed
+    run.guarantee, run.epsilon(1e-5)
 """
 
 from __future__ import annotations
@@ -95,17 +95,20 @@ class _Turn:
 class Run:
     """Private training with your own loop, model and optimizer. `private` makes a run.
 
-    **Guarantee.** Whoever sees the parameters after every step, and everything that is computed from them, learns no more about
-    one record than `guarantee` says. That is the guarantee of the noisy sums that were really drawn: Poisson batches (or those
-    that `plan` names), the gradient of every record clipped to `clip`, noise on the sum, and a public divisor. A step that would
-    not be so is refused. `level` names the arithmetic: "A" is exact whole numbers, "C" is real numbers, with sums and noise on a
-    grid.
+    **Guarantee.** Whoever sees the parameters after every step, and everything that is computed
+    from them, learns no more about one record than `guarantee` says. That is the guarantee of the
+    noisy sums that were really drawn: Poisson batches (or those that `plan` names), the gradient of
+    every record clipped to `clip`, noise on the sum, and a public divisor. A step that would not be
+    so is refused. `level` names the arithmetic: "A" is exact whole numbers, "C" is real numbers,
+    with sums and noise on a grid.
 
-    Why it holds: Abadi et al. 2016 for the mechanism, `plan` for the accounting, `clip`, `noise` and `sampler` for the parts.
-    Momentum, weight decay, schedules and averages of parameters are post-processing.
+    Why it holds: Abadi et al. 2016 for the mechanism, `plan` for the accounting, `clip`, `noise`
+    and `sampler` for the parts. Momentum, weight decay, schedules and averages of parameters are
+    post-processing.
 
-    What would break it: showing anything else that depends on the records, such as a training loss, a batch, its size, or how long
-    a step took; a loss of one record that looks at other records; an optimizer or a scheduler that counts micro-batches.
+    What would break it: showing anything else that depends on the records, such as a training loss,
+    a batch, its size, or how long a step took; a loss of one record that looks at other records; an
+    optimizer or a scheduler that counts micro-batches.
 
     >>> import torch
     >>> from discreet.learn.torch import private

@@ -3,15 +3,16 @@
 
     draw(plan, 60_000)          # the places of the records of one batch, in ascending order
 
-**Guarantee.** "poisson": each place is drawn independently, with a probability that is at most `plan.rate` and below it by
-2**-64 at most. "fixed": every set of `plan.batch` places is equally likely, exactly. "full": all of them.
+**Guarantee.** "poisson": each place is drawn independently, with a probability that is at most
+`plan.rate` and below it by 2**-64 at most. "fixed": every set of `plan.batch` places is equally
+likely, exactly. "full": all of them.
 
-Why it holds: a record is in if a fresh word of 64 bits is below floor(rate·2**64); a lesser rate reveals no more. A set
-that is filled by uniform draws, repeats left out, treats all places alike until it is full, so all sets of that size
-are equally likely.
+Why it holds: a record is in if a fresh word of 64 bits is below floor(rate·2**64); a lesser rate
+reveals no more. A set that is filled by uniform draws, repeats left out, treats all places alike
+until it is full, so all sets of that size are equally likely.
 
-What would break it: showing the batch. Its size is secret too, so a step never divides by it, and a batch without
-records is a step like any other.
+What would break it: showing the batch. Its size is secret too, so a step never divides by it, and a
+batch without records is a step like any other.
 """
 
 from __future__ import annotations

@@ -6,17 +6,20 @@
     losses = …                               # whatever the loop does
     mixing.end(losses)                       # refuses if the loss of a record that both batches share differs
 
-The second batch, the *shadow*, has some records of the first in their places. All others are replaced by copies of one that
-stays, with floats halved. A third batch keeps the records that the second replaces. So values stay in their range, and class
-counts, means, medians and ranks change. Values without gradients (`detach`, `no_grad`, whole numbers, comparisons) are seen
-like all others, in the model, in the loss and between them.
+The second batch, the *shadow*, has some records of the first in their places. All others are
+replaced by copies of one that stays, with floats halved. A third batch keeps the records that the
+second replaces. So values stay in their range, and class counts, means, medians and ranks change.
+Values without gradients (`detach`, `no_grad`, whole numbers, comparisons) are seen like all others,
+in the model, in the loss and between them.
 
-**Guarantee.** A refusal means that a loss changes with other records, or with their number. A loop whose losses depend on one
-record each is never refused, whatever its records are: the same operations on the same numbers have the same result.
+**Guarantee.** A refusal means that a loss changes with other records, or with their number. A loop
+whose losses depend on one record each is never refused, whatever its records are: the same
+operations on the same numbers have the same result.
 
-What is not found: values that leave torch and come back (`item`, `numpy`, `tolist`; also those that decide a branch), records that
-are mixed before the run sees them, and mixing that shows in no loss of this batch. A factor that is the number of records
-(`/ len(x)`) is found when it was the number of records in three batches of different sizes above 8.
+What is not found: values that leave torch and come back (`item`, `numpy`, `tolist`; also those that
+decide a branch), records that are mixed before the run sees them, and mixing that shows in no loss
+of this batch. A factor that is the number of records (`/ len(x)`) is found when it was the number
+of records in three batches of different sizes above 8.
 """
 
 from __future__ import annotations

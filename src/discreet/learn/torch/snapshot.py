@@ -6,12 +6,14 @@
     before.changed_names()                   # {"codebook.weight"}
     before.undo()
 
-**Guarantee.** All parameters and buffers, tensors and numpy arrays in attributes, numbers, lists, dictionaries, sets and objects that
-the modules of a model lead to, generators, and `get_extra_state`, are compared: objects by identity, tensors by version, address and
-contents (a write through `.data` changes no version). After `undo` nothing of what was written remains: copies are restored,
-and what only has marks is overwritten with NaN, or 0.
+**Guarantee.** All parameters and buffers, tensors and numpy arrays in attributes, numbers, lists,
+dictionaries, sets and objects that the modules of a model lead to, generators, and
+`get_extra_state`, are compared: objects by identity, tensors by version, address and contents (a
+write through `.data` changes no version). After `undo` nothing of what was written remains: copies
+are restored, and what only has marks is overwritten with NaN, or 0.
 
-What it cannot see: module-level variables, closures, class attributes, files, and what lies deeper than a few objects.
+What it cannot see: module-level variables, closures, class attributes, files, and what lies deeper
+than a few objects.
 """
 
 from __future__ import annotations

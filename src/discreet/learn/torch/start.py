@@ -119,16 +119,19 @@ def private(
 ) -> Run:
     """Make a training loop private: the optimizer's `step` becomes a step of DP-SGD.
 
-    **Guarantee.** That of `Run`. The whole planned run implies (`epsilon`, `delta`), or has noise of `noise` clipping norms. A
-    `session` is charged with the whole plan before a record is read.
+    **Guarantee.** That of `Run`. The whole planned run implies (`epsilon`, `delta`), or has noise
+    of `noise` clipping norms. A `session` is charged with the whole plan before a record is read.
 
-    `data` are tensors or a data set with a length; the run draws their batches. `size` is the public number of records from which
-    the sampling rate is computed, and then data with one more or one less record are neighbours. Without `size` the number of
-    records is taken to be public. A `DataLoader` makes its own batches, which are not amplified by sampling. `batch` is the
-    expected batch size and the divisor of every step. `physical` bounds how many records are in memory at once. `bands` is the
-    number of steps whose noise is correlated (`banded`), or "auto" for the number with the least error in running sums; each band
-    costs the memory of one more sum. `exact=True` computes in whole numbers (level A) and shows the loop one record at a time,
-    for small models. `clipper` makes what clips the gradients of a model; the default is `clip.Clipper`.
+    `data` are tensors or a data set with a length; the run draws their batches. `size` is the
+    public number of records from which the sampling rate is computed, and then data with one more
+    or one less record are neighbours. Without `size` the number of records is taken to be public. A
+    `DataLoader` makes its own batches, which are not amplified by sampling. `batch` is the expected
+    batch size and the divisor of every step. `physical` bounds how many records are in memory at
+    once. `bands` is the number of steps whose noise is correlated (`banded`), or "auto" for the
+    number with the least error in running sums; each band costs the memory of one more sum.
+    `exact=True` computes in whole numbers (level A) and shows the loop one record at a time, for
+    small models. `clipper` makes what clips the gradients of a model; the default is
+    `clip.Clipper`.
 
     Why it holds, and what would break it: see `Run`.
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The optimizers of the user: `step` becomes the private step, and schedulers go on to work.
 
-The patch is a bound method on the instance, as learning-rate schedulers expect. A scheduler may be made before or after it, and
-closing the run restores both.
+The patch is a bound method on the instance, as learning-rate schedulers expect. A scheduler may be
+made before or after it, and closing the run restores both.
 """
 
 from __future__ import annotations
@@ -135,7 +135,8 @@ class _NoScaler:
 def refuse_old_averages(optimizers: Iterable[Optimizer]) -> None:
     """Refuse momentum and other averages that no run made: they may hold gradients without noise.
 
-    The state of an optimizer before its first step is none. That of a run that was closed is released already.
+    The state of an optimizer before its first step is none. That of a run that was closed is
+    released already.
     """
     for optimizer in optimizers:
         if not _is_new(optimizer) and _RELEASED.get(optimizer) != _marks(optimizer):

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums of clipped gradients, micro-batch by micro-batch, and their release: noise, the public divisor, `.grad`.
 
-**Guarantee.** `release` gives every parameter (sum of what was added since the last release + noise)/divisor, and nothing of
-the sum stays anywhere else. A parameter that took no part in a forward pass gets noise all the same.
+**Guarantee.** `release` gives every parameter (sum of what was added since the last release +
+noise)/divisor, and nothing of the sum stays anywhere else. A parameter that took no part in a
+forward pass gets noise all the same.
 
-Why it holds: the noise has the norm of *all* parameters together for its unit (`noise.scales_for`), and one record moves
-the sum by one clipping norm at most, which is the guarantee of `Clipper`.
+Why it holds: the noise has the norm of *all* parameters together for its unit (`noise.scales_for`),
+and one record moves the sum by one clipping norm at most, which is the guarantee of `Clipper`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tape notes, in one backward pass, what each use of each parameter contributes for each record.
 
-A use of a parameter is tapped: its output passes through an identity whose backward pass notes the gradient that
-arrives there, together with the inputs that were saved. The parameters themselves take no part in autograd, so the
-backward pass computes gradients of activations only.
+A use of a parameter is tapped: its output passes through an identity whose backward pass notes the
+gradient that arrives there, together with the inputs that were saved. The parameters themselves
+take no part in autograd, so the backward pass computes gradients of activations only.
 
-**Guarantee.** It holds, for every parameter, one piece for each use whose output the losses depend on, and no
-gradient reaches a parameter in any other way. Every piece has exactly `records` records: a layer whose first axis
-is not the record is refused.
+**Guarantee.** It holds, for every parameter, one piece for each use whose output the losses depend
+on, and no gradient reaches a parameter in any other way. Every piece has exactly `records` records:
+a layer whose first axis is not the record is refused.
 """
 
 # ruff: noqa: PLR0917, ARG004 - autograd functions take what they are applied to
@@ -46,8 +46,9 @@ Make = Callable[..., Contributions]
 class Learned:
     """What the guards have seen the model do and found right. The model may do nothing else with records.
 
-    `merged` has the ids of parameters whose layer saw records and positions as one axis. `axes` has, for tensors that a
-    function without a rule was given, pairs of a number of records and the length of the first axis that it had then.
+    `merged` has the ids of parameters whose layer saw records and positions as one axis. `axes`
+    has, for tensors that a function without a rule was given, pairs of a number of records and the
+    length of the first axis that it had then.
     """
 
     merged: set[int] = field(default_factory=set)
@@ -180,8 +181,9 @@ class Tape:
     def fits(self, tensor: Tensor, parameter: Parameter, *, rows: int = 0) -> int:
         """The number of records, if the first axis of the tensor is the record.
 
-        It may also be records times positions, as a reshape to a matrix makes it, in a call of the model with as many
-        `rows` as there are records, if the guards have seen that this is what the layer does.
+        It may also be records times positions, as a reshape to a matrix makes it, in a call of the
+        model with as many `rows` as there are records, if the guards have seen that this is what
+        the layer does.
         """
         length = tensor.shape[0] if tensor.dim() else 0
         if length == self.records:
@@ -212,7 +214,8 @@ class Tape:
 def _backward(losses: Tensor, gradient: Tensor, leaf: Tensor) -> None:
     """`torch.autograd.backward(losses, gradient, inputs=[leaf])`, without its checks, whose results are known here.
 
-    It runs in this thread: most of it is Python, which gains nothing from the threads that torch has for every device.
+    It runs in this thread: most of it is Python, which gains nothing from the threads that torch
+    has for every device.
     """
     with torch.autograd.set_multithreading_enabled(False):
         internals.engine().run_backward(

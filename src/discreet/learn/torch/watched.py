@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameters whose uses are noticed, and tensors that were made of parameters alone.
 
-While a model is watched its trainable parameters have the class `Watched`: same object, same memory, but every
-function of torch that gets one goes to the rules first. So it does not matter whether a weight is used by its
-own layer, by another one, or by a bare function. A use without a rule is refused where it happens.
+While a model is watched its trainable parameters have the class `Watched`: same object, same
+memory, but every function of torch that gets one goes to the rules first. So it does not matter
+whether a weight is used by its own layer, by another one, or by a bare function. A use without a
+rule is refused where it happens.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions on the GPU, record by record: gradients of a weight, and their norms, without ever making the patches.
 
-Patches are nine times as large as the picture that they are cut from, for a kernel of three by three. A program of these
-kernels looks up the numbers of a patch where they lie, so that one start of one kernel does for a layer what making patches
-and multiplying them does in dozens.
+Patches are nine times as large as the picture that they are cut from, for a kernel of three by
+three. A program of these kernels looks up the numbers of a patch where they lie, so that one start
+of one kernel does for a layer what making patches and multiplying them does in dozens.
 
-They run only where there is a GPU and triton; `pieces.patches` has what they compute, and a test compares the two.
+They run only where there is a GPU and triton; `pieces.patches` has what they compute, and a test
+compares the two.
 """
 # mypy: disable-error-code="untyped-decorator,no-untyped-call,no-untyped-def,import-not-found,import-untyped"
 # ruff: noqa: ANN001, ANN202, PLR0917 - the compiler of kernels reads annotations as types of its own

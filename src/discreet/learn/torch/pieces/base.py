@@ -7,9 +7,9 @@ A piece answers three questions without ever looping over records:
 - `total(share)`: the sum over records of factor times gradient;
 - `dense()`: the gradients themselves, one row for each record, for those who need them whole.
 
-**Guarantee.** `total` adds, for record i, a vector within `unit · mass_i · factor_i` of factor_i times a vector whose
-norm is `norms_i` up to the accuracy of float32 sums; a record of factor 0 adds exactly nothing,
-whatever its numbers are. The proof of what follows from that is clip.proof.md.
+**Guarantee.** `total` adds, for record i, a vector within `unit · mass_i · factor_i` of factor_i
+times a vector whose norm is `norms_i` up to the accuracy of float32 sums; a record of factor 0 adds
+exactly nothing, whatever its numbers are. The proof of what follows from that is clip.proof.md.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def no_wider(values: Tensor, kind: torch.dtype) -> Tensor:
 def unit_of(operand: Tensor) -> float:
     """How far, relatively, the product of rounded operands may be from the product of the operands.
 
-    On a GPU products of float32 are taken to be made in TF32, whatever the settings say: environment variables can
-    turn it on, and convolutions have it on by default.
+    On a GPU products of float32 are taken to be made in TF32, whatever the settings say:
+    environment variables can turn it on, and convolutions have it on by default.
     """
     if operand.dtype == torch.float32:
         return _TF32 if operand.is_cuda else _CPU.get(_cpu_products(), _FLOAT32)
@@ -119,7 +119,8 @@ def column(numbers: tuple[float, ...], dtype: torch.dtype, device: torch.device)
 class Measure:
     """The norm of each record, its mass, and the rounding unit of the sum.
 
-    `norms` may be `squared`, as a Gram matrix gives them, and then a little below zero: roots are taken of all at once.
+    `norms` may be `squared`, as a Gram matrix gives them, and then a little below zero: roots are
+    taken of all at once.
     """
 
     norms: Tensor
@@ -158,8 +159,8 @@ class Share:
     def clear(self, values: Tensor, *, short: bool = False) -> Tensor:
         """The values (with `short`, cut to TF32), with 0 for what is not finite. They may be overwritten: what nobody else reads any more.
 
-        Every one of them must have been measured: then only records of factor 0 have any that is not finite, and it
-        is enough to look at the factors.
+        Every one of them must have been measured: then only records of factor 0 have any that is
+        not finite, and it is enough to look at the factors.
         """
         # In a copy: what is cut here may have been measured uncut for another parameter.
         if short:

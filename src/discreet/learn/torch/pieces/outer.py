@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Outer products: the gradient of a record is Σ_t g_t a_tᵀ, and its norm needs no gradient.
 
-‖Σ_t g_t a_tᵀ‖² = Σ_{s,t} (a_s·a_t)(g_s·g_t): two Gram matrices of the positions t instead of one gradient
-(Goodfellow 2015 for one position, Li, Tramèr, Liang, Hashimoto 2022 for many). Whichever takes fewer multiplications
-is used: T(d+p) against d·p. A gradient that was made for its norm is kept for the sum.
+‖Σ_t g_t a_tᵀ‖² = Σ_{s,t} (a_s·a_t)(g_s·g_t): two Gram matrices of the positions t instead of one
+gradient (Goodfellow 2015 for one position, Li, Tramèr, Liang, Hashimoto 2022 for many). Whichever
+takes fewer multiplications is used: T(d+p) against d·p. A gradient that was made for its norm is
+kept for the sum.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums of outer products with patches: the gradient of a record at the weight of a convolution is Σ_t g_t u_tᵀ.
 
-u_t is the patch of the input under position t. Of a transposed convolution the patches are those of the gradient, and
-the input takes the place of g.
+u_t is the patch of the input under position t. Of a transposed convolution the patches are those of
+the gradient, and the input takes the place of g.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One parameter, several uses: the gradients of the uses add up before the norm is taken.
 
-Leaving out the cross terms would make the norm wrong in either direction, so a record could add more than the clip.
+Leaving out the cross terms would make the norm wrong in either direction, so a record could add
+more than the clip.
 """
 
 from __future__ import annotations

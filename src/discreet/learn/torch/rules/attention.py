@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Multi-head attention: linear layers around a product of records with themselves.
 
-torch computes it in one call, inside which no layer is seen. Here it is written out, with the record as the first
-axis, so that its linear layers have the rule of linear layers. The result is the same up to rounding.
+torch computes it in one call, inside which no layer is seen. Here it is written out, with the
+record as the first axis, so that its linear layers have the rule of linear layers. The result is
+the same up to rounding.
 """
 
 # ruff: noqa: PLR0917, FBT001, FBT002, ARG001 - the arguments of a rule are those of the function of torch

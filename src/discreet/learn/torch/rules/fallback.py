@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions without a rule: the gradient of every record by torch.func, for functions that keep records apart.
 
-The call is repeated for one record at a time, all records at once (vmap), and differentiated there. It is slower and
-takes memory for the gradient of every record, but it needs to know nothing about the function except that the first
-axis of its inputs and of its output is the record. The guards test that.
+The call is repeated for one record at a time, all records at once (vmap), and differentiated there.
+It is slower and takes memory for the gradient of every record, but it needs to know nothing about
+the function except that the first axis of its inputs and of its output is the record. The guards
+test that.
 """
 
 from __future__ import annotations

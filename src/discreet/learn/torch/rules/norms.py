@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers that scale and shift: layer, group, instance and root-mean-square norms, and PReLU.
 
-out = x̂·w + b with x̂ a function of one record. The gradient of a record is Σ_t g_t·x̂_t for w and Σ_t g_t for b:
-as small as the parameter, so it is kept whole. x̂ is made again in the backward pass, not kept.
+out = x̂·w + b with x̂ a function of one record. The gradient of a record is Σ_t g_t·x̂_t for w and
+Σ_t g_t for b: as small as the parameter, so it is kept whole. x̂ is made again in the backward
+pass, not kept.
 """
 
 # ruff: noqa: PLR0917, FBT001, FBT002 - the arguments of a rule are those of the function of torch

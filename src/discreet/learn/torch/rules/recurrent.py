@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recurrent layers, written out step by step, so that their linear layers have the rule of linear layers.
 
-The weight between steps is used once for every step; the uses are joined before the norm is taken. Slower than the
-fused kernels that torch has for them, and the same up to rounding.
+The weight between steps is used once for every step; the uses are joined before the norm is taken.
+Slower than the fused kernels that torch has for them, and the same up to rounding.
 """
 
 # ruff: noqa: PLR0917, FBT001 - the arguments of a rule are those of the function of torch
