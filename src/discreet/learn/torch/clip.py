@@ -165,7 +165,7 @@ class Clipper:
                 self.open()
 
     def probe(self, losses: Tensor) -> None:
-        """Refuse losses that mix records, as far as one backward pass shows (see probe.py)."""
+        """Refuse losses that mix records, as far as one backward pass shows."""
         self._tape.probe(losses)
 
     def clipped_sum(

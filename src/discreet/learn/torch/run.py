@@ -8,6 +8,8 @@
         optimizer.step()                                          # the private step
         optimizer.zero_grad()                                     # allowed, and not needed
     run.guarantee, run.epsilon(1e-5)
+
+`private` makes a run, and `Run` states its guarantee.
 """
 
 from __future__ import annotations
@@ -31,19 +33,18 @@ from discreet.learn.torch.batches import Batch, Batches
 from discreet.learn.torch.canaries import Canaries
 from discreet.learn.torch.generators import Generators
 from discreet.learn.torch.look import FirstLook, refuse_statistics
-from discreet.learn.torch.moving import MovementCheck
 from discreet.learn.torch.noise import Number
 from discreet.learn.torch.plan import TrainingPlan
-from discreet.learn.torch.processes import refuse_processes
 from discreet.learn.torch.refusals import (
     UNTESTED,
     check_losses,
     no_gradient_error,
+    refuse_processes,
     refuse_reentrant_checkpoints,
 )
 from discreet.learn.torch.report import explain, report
 from discreet.learn.torch.shadow import Mixing
-from discreet.learn.torch.steps import PatchedOptimizer, check_parameters, settings_of
+from discreet.learn.torch.steps import MovementCheck, PatchedOptimizer, check_parameters, settings_of
 from discreet.learn.torch.sums import GradientSums
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee

@@ -8,11 +8,13 @@ made before or after it, and closing the run restores both.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import MethodType
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary, WeakSet
 
+import torch
 from torch import Tensor
 from torch.nn import Parameter
 from torch.optim import Optimizer
@@ -21,8 +23,17 @@ from discreet.errors import BadParameter, RefusedTraining
 from discreet.learn.torch import internals
 from discreet.learn.torch.watched import without_watching
 
-__all__ = ["PatchedOptimizer", "check_parameters", "optimizers_of", "refuse_old_averages", "settings_of"]
+__all__ = [
+    "MovementCheck",
+    "PatchedOptimizer",
+    "check_parameters",
+    "optimizers_of",
+    "refuse_old_averages",
+    "settings_of",
+]
 
+#: How many numbers of each parameter are compared.
+_FIRST = 1024
 #: What is called instead of a step: it gets the optimizer, the real step, and a closure if there is one.
 Instead = Callable[[Optimizer, Callable[[], Any], Any], Any]
 
@@ -204,3 +215,46 @@ def settings_of(optimizer: Optimizer) -> list[dict[str, Any]]:
         }
         for group in optimizer.param_groups
     ]
+
+
+class MovementCheck:
+    """Checks once that a step moves the weights, so that a run that trains nothing fails at once.
+
+    A released gradient has noise in every coordinate, so the first step with a learning rate above
+    zero moves every parameter that an optimizer holds. If none moved, the optimizer holds other
+    parameters, or the step is too small for the precision of the weights. The check compares weights
+    before and after a step. They are released anyway, so the error reveals nothing. It runs once,
+    because reading makes a GPU wait.
+    """
+
+    def __init__(self) -> None:
+        self.done = False
+
+    @contextmanager
+    def observe(self, optimizer: Optimizer) -> Iterator[None]:
+        """Compare the parameters of an optimizer before and after."""
+        if self.done or not _can_move(optimizer):
+            yield
+            return
+        before = _sample(optimizer)
+        yield
+        self.done = True
+        if all(torch.equal(old, new) for old, new in zip(before, _sample(optimizer), strict=True)):
+            raise RefusedTraining(
+                "DP915",
+                "the first step changed no parameter.",
+                why="every gradient has noise in it, so a working step moves all parameters.",
+                fix="raise lr; keep weights in float32; make the optimizer after model.to(device)",
+                spent="one step",
+            )
+
+
+def _can_move(optimizer: Optimizer) -> bool:
+    """Whether a step would move anything: a schedule may begin at zero."""
+    return any(float(group.get("lr", 1.0)) > 0 for group in optimizer.param_groups)
+
+
+@torch.no_grad()
+def _sample(optimizer: Optimizer) -> list[Tensor]:
+    held = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    return [parameter.detach().flatten()[:_FIRST].clone() for parameter in held]

@@ -29,7 +29,6 @@ from discreet.learn.torch.calls import Calls
 from discreet.learn.torch.pieces.base import Dense, Measure, Piece, Share
 from discreet.learn.torch.pieces.outer import Outer, OuterBias, measure_together
 from discreet.learn.torch.pieces.tied import join_pieces
-from discreet.learn.torch.probe import Probe, refuse_unwatched_parameters
 
 __all__ = ["Contributions", "Learned", "Make", "Tape"]
 
@@ -82,7 +81,7 @@ class Tape:
         self._awaited: defaultdict[int, int] = defaultdict(int)
         self._bundle: Dense | None = None
         self._anchor = torch.zeros((), requires_grad=True)
-        self._probe: Probe | None = None
+        self._probe: _Probe | None = None
 
     def tap(self, out: Tensor, parameters: Sequence[Parameter], make: Make, *saved: Tensor) -> Tensor:
         """The same output. When its gradient comes, `make(gradient, *saved)` says what it contributes."""
@@ -147,9 +146,9 @@ class Tape:
 
     def probe(self, losses: Tensor) -> None:
         """Refuse losses that mix records, or that depend on trainable parameters that are not watched."""
-        refuse_unwatched_parameters(losses, self._anchor)
+        _refuse_unwatched_parameters(losses, self._anchor)
         awaited = self._awaited.copy()
-        self._probe = Probe(losses)
+        self._probe = _Probe(losses)
         try:
             torch.autograd.backward([losses], [self._probe.signal], inputs=[self._anchor], retain_graph=True)
             self._probe.judge()
@@ -243,6 +242,66 @@ def _refuse_second_order() -> None:
             why="the run cannot see record by record how a loss depends on a gradient, as a gradient penalty does.",
             fix="leave the penalty out   or  private(…, exact=True), which takes records one at a time",
         )
+
+
+class _Probe:
+    """Checks the first losses before they are differentiated: does each depend on one record only?
+
+    About half of the losses are differentiated alone. Where layers use parameters, the rows of the
+    other records must then get no gradient. A gradient that is not zero comes from a loss that looks at
+    several records, such as a contrastive loss, or from mixed inputs. NaN and infinity say nothing,
+    because they spread by themselves. If every loss depends on one record, every such number is 0, so
+    nothing is refused, whatever the records are.
+
+    **Guarantee.** A refusal means that the losses mix records. The reverse is not guaranteed: `shadow`
+    looks for values of other records that have no gradient (`detach`).
+    """
+
+    def __init__(self, losses: Tensor) -> None:
+        chosen = torch.rand(losses.shape[0], generator=torch.Generator().manual_seed(1)) < 0.5
+        chosen[0], chosen[-1] = True, False
+        self.signal, self._others = chosen.to(losses), (~chosen).nonzero().squeeze(1).to(losses.device)
+        self._records, self._mixed = losses.shape[0], torch.zeros((), dtype=torch.bool, device=losses.device)
+
+    def hear(self, gradient: Tensor) -> None:
+        """A gradient at the output of a layer."""
+        if gradient.dim() and gradient.shape[0] and gradient.shape[0] % self._records == 0:
+            rows = (
+                gradient.detach().reshape(self._records, -1).index_select(0, self._others.to(gradient.device))
+            )
+            self._mixed |= ((rows != 0) & rows.isfinite()).any().to(self._mixed.device)
+
+    def judge(self) -> None:
+        """Refuse, if a record got a gradient of the loss of another."""
+        if bool(self._mixed):
+            raise RefusedTraining(
+                "DP922",
+                "the losses mix records: the loss of one record has a gradient at another.",
+                why="one record then changes the gradients of all others, so clipping each gradient bounds nothing.",
+                fix="compute the loss of each record from its own row; put several views of a record on a second axis",
+            )
+
+
+def _refuse_unwatched_parameters(losses: Tensor, known: Tensor) -> None:
+    """Refuse losses that have a trainable parameter in their graph that is not watched."""
+    todo, seen = [losses.grad_fn], {losses.grad_fn}
+    while todo:
+        node = todo.pop()
+        leaf = getattr(node, "variable", None)
+        if leaf is not known and isinstance(leaf, Parameter):
+            raise RefusedTraining(
+                "DP921",
+                "the losses depend on a trainable parameter that is not part of the run.",
+                why="its gradient would be neither clipped nor noisy.",
+                fix="put it into the model before private(model, …), or freeze it: parameter.requires_grad_(False)",
+            )
+        following = (
+            {function for function, _ in node.next_functions if function is not None} - seen
+            if node
+            else set()
+        )
+        seen |= following
+        todo += following
 
 
 class _Tap(torch.autograd.Function):
