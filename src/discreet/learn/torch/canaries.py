@@ -57,8 +57,12 @@ class Canaries(Module):
         words = current().words(self.count)
         self.included: npt.NDArray[np.bool_] = (words & np.uint64(1)).astype(np.bool_)
         self.weight = Parameter(torch.zeros(self.count + 1, 1, device=_device(device)))
-        self._long = _LONG * check.moderate(clip=clip)
+        self.clip = check.moderate(clip=clip)
         self._seen = torch.zeros(self.count, dtype=torch.float64, device=device)
+
+    def extra_repr(self) -> str:
+        """The arguments, which torch puts between the parentheses of its representation."""
+        return f"count={self.count}, clip={self.clip}, device=torch.device('{self.weight.device}')"
 
     @property
     def scores(self) -> npt.NDArray[np.float64]:
@@ -77,7 +81,9 @@ class Canaries(Module):
         ours = torch.from_numpy(places >= records).to(losses.device, non_blocking=True)
         which = np.where(places >= records, places - records, self.count)
         rows = torch.from_numpy(which).to(losses.device, non_blocking=True)
-        long = torch.nn.functional.embedding(rows, self.weight, padding_idx=self.count).sum(1) * self._long
+        long = torch.nn.functional.embedding(rows, self.weight, padding_idx=self.count).sum(1) * (
+            _LONG * self.clip
+        )
         return torch.where(ours, -long, losses)
 
     def note(self) -> None:

@@ -344,7 +344,8 @@ class Run:
         self._turn, self._closed = None, True
 
     def __repr__(self) -> str:
-        return f"Run(model={type(self.model).__name__}, steps={self.steps}, plan={self.plan!r})"
+        steps = f"{self.past.steps + self.steps} of {self.past.steps + self.plan.steps} steps"
+        return f"<Run of {type(self.model).__name__}: {steps}, {self.plan!r}>"
 
     def __enter__(self) -> Self:
         return self

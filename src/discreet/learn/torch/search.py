@@ -52,6 +52,10 @@ class Training(Mechanism):
         self.plan, self.train = plan, check.function(train=train)
         self._guarantee = plan.guarantee
 
+    def __repr__(self) -> str:
+        name = getattr(self.train, "__qualname__", repr(self.train))
+        return f"Training({self.plan!r}, train={name})"
+
     @property
     def guarantee(self) -> Guarantee:
         return self._guarantee
