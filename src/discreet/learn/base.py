@@ -78,11 +78,12 @@ class PrivateEstimator(EstimatorParameters, ABC):
     # Whether a fit may warn that it is noisy. Not inside a search, whose number of fits is secret.
     _may_warn = True
 
-    def __new__(cls, *given: object, **named: object) -> Self:
-        """Refuse parameters that the estimator does not have; a copy is made without any, and gets them later."""
+    def __new__(cls, *positional: object, **named: object) -> Self:
+        """Refuse parameters that the estimator does not have."""
         _check_methods(cls)
-        if given or named:
-            check_call(cls.__init__, cls.__name__, (None, *given), named)
+        # Unpickling makes the object without any parameters and sets them later.
+        if positional or named:
+            check_call(cls.__init__, cls.__name__, (None, *positional), named)
         return super().__new__(cls)  # type: ignore[no-any-return]  # scikit-learn has no types
 
     def __init_subclass__(cls, **named: Any) -> None:
@@ -97,17 +98,17 @@ class PrivateEstimator(EstimatorParameters, ABC):
         adds = self.guarantee_.unit.relation == "add-remove"
         change = "If one record is added or removed" if adds else "If one record is replaced"
         source = (
-            "its bits come from the operating system."
+            "its random bits come from the operating system."
             if self._private_
-            else "it was repeatable: NOT PRIVATE."
+            else "it was repeatable, so this model is NOT PRIVATE."
         )
         sentences = [
             *self._explanation(),
             *self._search_,
             f"{change}, no probability changes by more than a factor of e^{epsilon:.4g}, except for δ = {self._delta_:g}.",
-            f"All sums were computed in whole numbers and the noise is exact; {source}",
-            "Bounds, classes and the number of features were taken as public.",
-            "The model may be shown to anybody. What it says about a private row is as private as that row.",
+            f"All sums are computed in whole numbers and the noise is exact; {source}",
+            "Bounds, classes and the number of features count as public.",
+            "Anybody may see the model. Its prediction for a private row is as private as that row.",
         ]
         return "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1))
 
@@ -127,7 +128,7 @@ class PrivateEstimator(EstimatorParameters, ABC):
         return FitBudget.of(epsilon=self.epsilon, delta=self.delta, relation=self.relation, unit=self.unit)
 
     def _charge(self, guarantee: Guarantee) -> None:
-        """Pay first: all that is drawn after this is covered, and a refused fit draws nothing."""
+        """Pay first. All that is drawn after this is covered, and a refused fit draws nothing."""
         payer = check_session(self.session)
         receipt = None if payer is None else payer.charge(guarantee, question=f"{type(self).__name__}.fit")
         self.guarantee_, self.receipt_ = guarantee, receipt
@@ -159,7 +160,7 @@ class PrivateEstimator(EstimatorParameters, ABC):
         return check.function(progress=self.progress)
 
     def __sklearn_clone__(self) -> Self:
-        """A copy that is not fitted. It charges the same session: a session is shared, never copied."""
+        """A copy that is not fitted. It charges the same session, because a session is never copied."""
         params = self.get_params(deep=False)
         return type(self)(
             **{
@@ -169,16 +170,16 @@ class PrivateEstimator(EstimatorParameters, ABC):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is stored and sent: everything but the session, whose place takes one that refuses to pay."""
+        """What is stored and sent: everything but the session. In its place is one that refuses every charge."""
         state: dict[str, Any] = dict(super().__getstate__())
         return state | {"session": None if self.session is None else _AbsentSession()}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # NaN counts as the middle of its bounds; an error would tell of it
+        # NaN counts as the middle of its bounds: an error would reveal it.
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
-        # noise is fresh in every fit
+        # Noise is fresh in every fit.
         tags.non_deterministic = True
         return tags
 
@@ -226,10 +227,10 @@ class _AbsentSession:
 
 @cache
 def _check_methods(cls: type[PrivateEstimator]) -> None:
-    """Let public methods check their arguments; once for each class, when scikit-learn has wrapped what it wraps."""
+    """Let public methods check their arguments. It runs once for each class, after scikit-learn has wrapped its methods."""
     for name in [name for name in dir(cls) if not name.startswith("_")]:
         method = inspect.getattr_static(cls, name)
-        # a wrapper copies the mark of what it wraps, but is not the function that the mark names
+        # functools.wraps copies the mark, so a wrapper has a mark that names another function.
         if inspect.isfunction(method) and getattr(method, _CHECKED, None) is not method:
             checked = checked_call(method)
             setattr(checked, _CHECKED, checked)
@@ -240,10 +241,10 @@ def _all_or_nothing(fit: Callable[Concatenate[E, P], T]) -> Callable[Concatenate
     """The same fit, which discards earlier results first, and leaves none behind if it fails."""
 
     @wraps(fit)
-    def fit_or_forget(self: E, /, *given: P.args, **named: P.kwargs) -> T:
+    def fit_or_forget(self: E, /, *positional: P.args, **named: P.kwargs) -> T:
         _forget(self)
         try:
-            return fit(self, *given, **named)
+            return fit(self, *positional, **named)
         except BaseException:
             _forget(self)
             raise

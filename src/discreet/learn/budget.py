@@ -24,7 +24,7 @@ from discreet.privacy.guarantee import Guarantee
 __all__ = ["FitBudget"]
 
 # The largest noise in sensitivities: more cannot be drawn on the grids of this package.
-_MOST = 2.0**15
+_MAX_NOISE = 2.0**15
 # Covers the rounding of the square roots below.
 _UP = 1 + 1e-12
 
@@ -57,11 +57,11 @@ class FitBudget:
             check.choice(("add-remove", "replace"), relation=relation),
             unit,
         )
-        if budget.noise > _MOST:
+        if budget.noise > _MAX_NOISE:
             raise BadParameter(
                 "DP102",
                 "epsilon and delta are too small to learn anything.",
-                why=f"the noise would be more than {_MOST:g} times the effect of one record.",
+                why=f"the noise would be more than {_MAX_NOISE:g} times the effect of one record.",
                 fix="pass epsilon=1, delta=1e-5",
             )
         return budget

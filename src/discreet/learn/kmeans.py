@@ -118,14 +118,15 @@ def _cluster_sums(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The exact size and sum of each cluster. Of equally near centres the first counts."""
     sizes, sums = np.zeros(len(centres), np.int64), np.zeros(centres.shape, np.int64)
-    half = (centres * centres).sum(axis=1)
+    # ‖x - c‖² = ‖x‖² - (2 x·c - ‖c‖²), so the nearest centre has the largest 2 x·c - ‖c‖².
+    squares = (centres * centres).sum(axis=1)
     for block in rows:
-        wide = block.astype(np.float64)
-        nearest = (2 * (wide @ centres.T) - half).argmax(axis=1)
-        inside = np.zeros((len(wide), len(centres)))
-        inside[np.arange(len(wide)), nearest] = 1.0
+        doubles = block.astype(np.float64)
+        nearest = (2 * (doubles @ centres.T) - squares).argmax(axis=1)
+        inside = np.zeros((len(doubles), len(centres)))
+        inside[np.arange(len(doubles)), nearest] = 1.0
         sizes += inside.sum(axis=0).astype(np.int64)
-        sums += (inside.T @ wide).astype(np.int64)
+        sums += (inside.T @ doubles).astype(np.int64)
     return sizes, sums
 
 
@@ -211,19 +212,19 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
         fraction, constant = (_FRACTION, _CONSTANT) if start is None else (0.0, 0.0)
         ball = Ball.of(matrix.shape[1], bounds=self.bounds, norm=self.norm, constant=constant)
         budget, progress = self._budget(), self._progress_callback()
-        (each,) = budget.noise_multipliers((1 - fraction) / steps)
+        (step_noise,) = budget.noise_multipliers((1 - fraction) / steps)
         if start is None:
-            (first,) = budget.noise_multipliers(fraction)
-            self._charge(budget.gaussian(first) + steps * budget.gaussian(each))
-            moments = ball.release(matrix, noise=first, budget=budget)
+            (moments_noise,) = budget.noise_multipliers(fraction)
+            self._charge(budget.gaussian(moments_noise) + steps * budget.gaussian(step_noise))
+            moments = ball.release(matrix, noise=moments_noise, budget=budget)
             space, centres = InnerBall.around(moments), first_centres(moments, clusters)
         else:
-            self._charge(steps * budget.gaussian(each))
+            self._charge(steps * budget.gaussian(step_noise))
             space = InnerBall(np.zeros(matrix.shape[1]), 1 << BITS)
             centres = (start - ball.box.middle) / ball.size * 2.0**BITS
         rows = [space.cells(ball.cells(matrix[part], BITS)[:, : matrix.shape[1]]) for part in blocks(matrix)]
         for step in range(steps):
-            centres = lloyd_step(rows, centres, space, noise=each, relation=budget.relation)
+            centres = lloyd_step(rows, centres, space, noise=step_noise, relation=budget.relation)
             if progress is not None:
                 progress(step + 1, steps)
         self.cluster_centers_ = ball.box.middle + ball.size * space.units(centres)
@@ -254,13 +255,13 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
 
     def _explanation(self) -> list[str]:
         return [
-            f"Rows more than {self._ball_.reach:.4g} away from the middle were moved to that distance.",
+            f"Rows more than {self._ball_.reach:.4g} away from the middle of the bounds were moved to that distance.",
             *(
                 [
                     "A fifth of the budget released the mean and covariance from which the first centres follow."
                 ]
                 if not self._public_start_
-                else ["The first centres were passed by the caller and taken as public."]
+                else ["The caller passed the first centres, which count as public."]
             ),
             f"The size and the sum of each cluster were released {self.n_iter_} times, with Gaussian noise.",
         ]

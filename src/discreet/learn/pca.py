@@ -20,8 +20,10 @@ __all__ = ["PCA"]
 
 Reals = npt.NDArray[np.float64]
 
-_CONSTANT = 0.3  # the column from which mean and count are read, as a share of the norm of the rest
-_LEAST = 1e-12  # of a variance that whitening divides by, as a part of the largest
+# The constant column from which mean and count are read, as a fraction of the norm of the rest.
+_CONSTANT = 0.3
+# The least variance that whitening divides by, as a fraction of the largest.
+_LEAST = 1e-12
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -36,7 +38,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
     mean, count, covariance and components are read from it.
 
     What would break it: bounds that were read off the data. The rows that `transform` returns are
-    as private as those it was given.
+    as private as the rows that it was given.
 
     Noise adds to the variances of weak components. Do not trust components whose variance is below
     about √(2d) times the standard deviation of the noise.
@@ -44,7 +46,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
     Parameters:
 
     - `n_components`: how many components, or the fraction of the variance (between 0 and 1) that
-      they shall explain; None for all. `whiten`: scale the coordinates to variance 1.
+      they explain; None for all. `whiten`: scale the coordinates to variance 1.
     - `epsilon`, `delta`: how much one fit may reveal. There is no default.
     - `bounds`: the low and the high end of the features, each one number or one number per feature.
       `norm`: the greatest distance of a row from their middle. One of the two is needed.
@@ -136,7 +138,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
 
     def _explanation(self) -> list[str]:
         return [
-            f"Rows more than {self._ball_.reach:.4g} away from the middle were moved to that distance.",
+            f"Rows more than {self._ball_.reach:.4g} away from the middle of the bounds were moved to that distance.",
             "The count, the sums of features and the sums of their products were released once, with Gaussian noise.",
         ]
 

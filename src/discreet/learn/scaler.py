@@ -90,10 +90,10 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
         return self
 
     def transform(self, X: Matrix) -> RowTable:
-        """Rows minus the released mean, divided by the released scale. NaN stays NaN, without a warning."""
+        """Rows minus the released mean, divided by the released scale. NaN stays NaN."""
         matrix = self._transform_input(X)
         scale = np.ones(matrix.shape[1]) if self.scale_ is None else self.scale_
-        # a warning would tell of a value
+        # A warning would reveal a value.
         with np.errstate(all="ignore"):
             if sparse.issparse(matrix):
                 return sparse.csr_array(matrix @ sparse.diags_array(1 / scale))
