@@ -61,8 +61,9 @@ class AdaSSP(Solver):
             total += (rows.T @ rows).astype(np.int64)
         least_spread, squares_spread, products_spread = _spreads(problem.budget)
         width = problem.box.width
-        squares = total[:-1, :-1] + symmetric_noise(width, squares_spread * 4.0**BITS)
-        products = total[:-1, -1] + exact.rounded_gaussian(exactly(products_spread * 4.0**BITS), width)
+        squares = (total[:-1, :-1] + symmetric_noise(width, squares_spread * 4.0**BITS)) / 4.0**BITS
+        noise = exact.rounded_gaussian(exactly(products_spread * 4.0**BITS), width)
+        products = (total[:-1, -1] + noise) / 4.0**BITS
         edge = math.sqrt(2 * width) * squares_spread
         steps = least_eigenvalue_steps(
             total[:-1, :-1] / 4.0**BITS, math.ceil((edge + 10 * least_spread) / _STEP)
@@ -70,10 +71,9 @@ class AdaSSP(Solver):
         noisy = steps + exact.rounded_gaussian(exactly(least_spread / _STEP))
         least = max(noisy * _STEP - _QUANTILE * least_spread, 0.0)
         ridge = problem.penalty + max(0.0, edge - least)
-        squares = squares / 4.0**BITS
         # Without a ridge the positive part may be singular.
         floor = np.finfo(float).eps * max(float(np.linalg.norm(squares, 2)), 1.0)
-        weights = solve_with_ridge(squares, products / 4.0**BITS, ridge + floor)
+        weights = solve_with_ridge(squares, products, ridge + floor)
         return FittedWeights(weights[:, None])
 
     def explain(self, problem: Problem) -> list[str]:

@@ -35,7 +35,7 @@ from discreet.noise.integer import rounded_gaussian
 __all__ = ["Adaptive"]
 
 #: Above this, squares of norms leave the range of float32.
-_MOST = 2.0**40
+_MAX_CLIP = 2.0**40
 #: Covers the rounding of the square root.
 _UP = 1 + 1e-12
 
@@ -74,9 +74,10 @@ class Adaptive:
 
     def sum_noise(self, noise: float, batch: int) -> float:
         """z_Δ, the noise on the sum in clipping norms, rounded up."""
-        rest = 1 / Fraction(noise) ** 2 - 1 / (2 * Fraction(self.count_noise(noise, batch))) ** 2
-        if rest > 0:
-            return float(math.sqrt(1 / rest)) * _UP
+        # 1/z_Δ², what the count leaves to the sum.
+        precision = 1 / Fraction(noise) ** 2 - 1 / (2 * Fraction(self.count_noise(noise, batch))) ** 2
+        if precision > 0:
+            return float(math.sqrt(1 / precision)) * _UP
         raise BadParameter(
             "DP107",
             "the noise on the count is too small: the count alone would use up the whole guarantee.",
@@ -86,10 +87,12 @@ class Adaptive:
 
     def next_clip(self, clip: Number, twice: int | torch.Tensor, *, noise: float, batch: int) -> Number:
         """The clipping norm of the next step. `twice` is 2·(records below the norm) − records; no tensor is waited for."""
-        drawn = rounded_gaussian(2 * Fraction(self.count_noise(noise, batch)))
-        share: Any = (twice + drawn) / (2 * batch) + 0.5
+        count_noise = rounded_gaussian(2 * Fraction(self.count_noise(noise, batch)))
+        share: Any = (twice + count_noise) / (2 * batch) + 0.5
         if not isinstance(clip, torch.Tensor):
-            # e^80 is past every clipping norm there is.
+            # e^80 is beyond every clipping norm, and the exponential must not overflow.
             exponent = min(80.0, -self.rate * (float(share) - self.quantile))
-            return min(_MOST, max(self.least, clip * math.exp(exponent)))
-        return torch.clamp(clip * torch.exp(-self.rate * (share - self.quantile)), min=self.least, max=_MOST)
+            return min(_MAX_CLIP, max(self.least, clip * math.exp(exponent)))
+        return torch.clamp(
+            clip * torch.exp(-self.rate * (share - self.quantile)), min=self.least, max=_MAX_CLIP
+        )

@@ -39,12 +39,12 @@ from discreet.noise.integer import uniform
 
 __all__ = ["BandedNoise", "Cycle"]
 
-#: As many bits as a double has, below 16.
+#: The grid of standard normals: all the bits that a double has below 16.
 _STANDARD = GridScales(1.0, math.ldexp(1.0, 49), math.ldexp(1.0, -49))
 
 
 class Cycle:
-    """Whose turn it is: the group of each record, and the number of releases so far."""
+    """The group of each record, and the number of releases so far, which says whose turn it is."""
 
     def __init__(self, bands: int, records: int) -> None:
         self.bands, self.turn = bands, 0
@@ -52,8 +52,8 @@ class Cycle:
 
     def select(self, places: Places) -> Places:
         """The places that belong to the group whose turn it is."""
-        ours: Places = places[self._groups[places] == self.turn % self.bands]
-        return ours
+        group_places: Places = places[self._groups[places] == self.turn % self.bands]
+        return group_places
 
 
 class _Past:
@@ -95,15 +95,16 @@ class BandedNoise(StepNoise):
         past.turn += 1
 
     def _begin(self, part: int, buffer: torch.Tensor, scales: GridScales) -> _Past:
-        """The past of a part, if it is whole: every release before this one was finished, on the same grid."""
+        """The past of a part, if every release before this one was finished on the same grid."""
         if part not in self._pasts:
             self._pasts[part] = _Past(buffer, self._cycle.bands - 1)
         past = self._pasts[part]
         leads = past is next(iter(self._pasts.values()))
         self._scales = self._scales or scales
-        begun = self._pasts.values() if leads else [past]
-        late = any(each.turn != self._cycle.turn - (not leads) for each in begun)
-        if late or scales != self._scales or buffer.numel() != past.noises.shape[1]:
+        checked_pasts = self._pasts.values() if leads else [past]
+        # In a turn the first part counts it, and the others follow.
+        is_late = any(earlier.turn != self._cycle.turn - (not leads) for earlier in checked_pasts)
+        if is_late or scales != self._scales or buffer.numel() != past.noises.shape[1]:
             raise RefusedTraining(
                 "DP911",
                 "a release was interrupted, or the clipping norm was changed, in a run with bands.",

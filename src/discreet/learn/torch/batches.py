@@ -75,8 +75,8 @@ class DrawnBatches:
 
     def draw(self) -> Iterator[Batch]:
         population = len(self._records)
-        more = self._canaries.count if self._canaries is not None else 0
-        places = draw(self._plan, population + more)
+        canary_count = self._canaries.count if self._canaries is not None else 0
+        places = draw(self._plan, population + canary_count)
         if self._cycle is not None:
             places = self._cycle.select(places)
         if self._canaries is not None:
@@ -90,7 +90,7 @@ class DrawnBatches:
 
     def _batch(self, part: Places, population: int, *, first: bool, last: bool) -> Batch:
         real = part[part < population]
-        # One for each canary, and one if there is nothing else.
+        # One blank for each canary, and one if the batch is empty.
         blanks = max(1 - real.size, part.size - real.size)
         shown = self._records.batch(real, blanks)
         return Batch(shown, real.size + blanks, first, last, part.size == 0, part, population)
@@ -122,7 +122,7 @@ class LoaderBatches:
         """Try how the loader collates. Not with workers, because files that a data set opens belong to them."""
         records: Any = self._loader.dataset
         if not self._loader.num_workers and len(records) > 1:
-            refuse_mixing(self._loader.collate_fn, [records[place] for place in range(min(3, len(records)))])
+            refuse_mixing(self._loader.collate_fn, [records[index] for index in range(min(3, len(records)))])
 
     def rounds(self, steps: int) -> int:
         return self._begun

@@ -71,20 +71,20 @@ class Canaries(Module):
 
     def select_included(self, places: Places, records: int) -> Places:
         """The places without canaries that are not in the data."""
-        ours = places >= records
-        return places[~ours | self.included[np.where(ours, places - records, 0)]]
+        is_canary = places >= records
+        return places[~is_canary | self.included[np.where(is_canary, places - records, 0)]]
 
     def losses(self, losses: Tensor, places: Places, records: int) -> Tensor:
         """The losses of the records. A canary, whose record is a blank, gets a loss of its own instead."""
         if places.size == 0:
             return losses
-        ours = torch.from_numpy(places >= records).to(losses.device, non_blocking=True)
-        which = np.where(places >= records, places - records, self.count)
-        rows = torch.from_numpy(which).to(losses.device, non_blocking=True)
-        long = torch.nn.functional.embedding(rows, self.weight, padding_idx=self.count).sum(1) * (
+        is_canary = torch.from_numpy(places >= records).to(losses.device, non_blocking=True)
+        indices = np.where(places >= records, places - records, self.count)
+        rows = torch.from_numpy(indices).to(losses.device, non_blocking=True)
+        canary_losses = torch.nn.functional.embedding(rows, self.weight, padding_idx=self.count).sum(1) * (
             _LONG * self.clip
         )
-        return torch.where(ours, -long, losses)
+        return torch.where(is_canary, -canary_losses, losses)
 
     def note(self) -> None:
         """Add what the last release reveals of each canary. Its loss falls along its direction, hence the sign."""

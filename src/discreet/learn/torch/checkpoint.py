@@ -77,14 +77,14 @@ def remaining_plan(plan: TrainingPlan, past: Past, target: Guarantee | None) -> 
             "all steps of this run were taken before the checkpoint.",
             "epochs=20   plans a longer run, with more noise",
         )
-    rest = replace(plan, steps=plan.steps - past.steps)
-    total = rest.guarantee if past.guarantee is None else past.guarantee + rest.guarantee
+    remaining = replace(plan, steps=plan.steps - past.steps)
+    total = remaining.guarantee if past.guarantee is None else past.guarantee + remaining.guarantee
     if target is not None and not total.implies(target):
         raise _unfit_error(
-            "what was run before and the remaining steps together exceed the epsilon and delta that were asked for.",
+            "what was run before and the remaining steps together exceed the epsilon and delta that were passed.",
             "resume with the parameters of the first run, or pass noise= and read run.guarantee",
         )
-    return rest
+    return remaining
 
 
 def _unfit_error(what: str, fix: str) -> RefusedTraining:

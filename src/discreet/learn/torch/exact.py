@@ -111,11 +111,11 @@ def whole_cells(gradient: Tensor, longest: tuple[float, int]) -> Tensor:
     """In whole cells, cut towards zero, of a norm within the bound: `longest` has cells per unit, and its square."""
     per_cell, square = longest
     cells = (gradient * per_cell).trunc()
-    for tried in (cells, (cells * _SHORTER).trunc()):
+    for candidate in (cells, (cells * _SHORTER).trunc()):
         # Below this the exact sum of squares does not overflow.
-        small = tried.square().sum() < 2.0**62.5
-        if small and int(tried.to(torch.int64).square().sum()) <= square:
-            return tried.to(torch.int64)
+        is_small = candidate.square().sum() < 2.0**62.5
+        if is_small and int(candidate.to(torch.int64).square().sum()) <= square:
+            return candidate.to(torch.int64)
     return torch.zeros_like(cells, dtype=torch.int64)
 
 

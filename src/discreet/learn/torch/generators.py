@@ -87,7 +87,7 @@ class Generators:
                 self.end()
 
     def settle(self) -> None:
-        """Refuse if the loop seeded torch before its losses were made, and forget what was drawn."""
+        """Refuse if the loop seeded torch before it made its losses. Then go on from fresh secret states."""
         if torch.initial_seed() != self._seed and self._public is not None:
             raise RefusedTraining(
                 "DP918",
@@ -104,14 +104,14 @@ class Generators:
             self.end()
 
     def end(self) -> None:
-        """Restore the states of before."""
+        """Restore the states from before the batch."""
         if self._public is not None:
             _put_back(self._public)
             self._public = None
 
 
 class Draws:
-    """The draws that come next, to be repeated later."""
+    """The states of the shared generators at one moment, so that the draws after it can be repeated."""
 
     def __init__(self) -> None:
         self._states = _states()
@@ -172,7 +172,7 @@ def _torch_state(mark: Any, words: Any) -> torch.Tensor:
 
 
 def _states() -> tuple[Any, ...]:
-    moved = [
+    device_states = [
         (module, [module.get_rng_state(*_device_argument(module, i)) for i in range(count)])
         for module, count in _accelerators()
     ]
@@ -180,18 +180,18 @@ def _states() -> tuple[Any, ...]:
         torch.get_rng_state(),
         (np.random.get_bit_generator(), np.random.get_state(legacy=False)),  # type: ignore[attr-defined]
         random.getstate(),
-        moved,
+        device_states,
     )
 
 
 def _put_back(states: tuple[Any, ...]) -> None:
-    on_cpu, (bits, of_numpy), of_python, moved = states
-    torch.set_rng_state(on_cpu)
+    cpu_state, (bits, numpy_state), python_state, device_states = states
+    torch.set_rng_state(cpu_state)
     np.random.set_bit_generator(bits)  # type: ignore[attr-defined]
-    np.random.set_state(of_numpy)
-    random.setstate(of_python)
-    for module, states_of_devices in moved:
-        for device, state in enumerate(states_of_devices):
+    np.random.set_state(numpy_state)
+    random.setstate(python_state)
+    for module, module_states in device_states:
+        for device, state in enumerate(module_states):
             module.set_rng_state(state, *_device_argument(module, device))
 
 

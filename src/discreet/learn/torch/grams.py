@@ -25,7 +25,8 @@ from discreet.learn.torch.passes import kernels, unit_if_cut
 try:
     import triton
     import triton.language as tl
-except ImportError:  # then this file can be read, and `fits` says no
+# Then this file can be imported, and `fits` returns False.
+except ImportError:
     triton = SimpleNamespace(jit=lambda function: function)
 
 __all__ = ["fits", "squares_and_masses", "unit"]

@@ -21,7 +21,8 @@ try:
     import triton
     import triton.language as tl
     from triton.language.extra import libdevice
-except ImportError:  # then this file can be read, and `noise` never calls it
+# Then this file can be imported, and `noise` never calls it.
+except ImportError:
     triton = SimpleNamespace(jit=lambda function=None, **_: function or (lambda kernel: kernel))
 
 from discreet.learn.torch.chacha import NORMALS

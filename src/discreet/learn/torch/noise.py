@@ -98,9 +98,9 @@ class StepNoise:
             _on_cpu(buffer, scales, divide)
         # No kernel for this kind of device: the noise is made on the CPU and sent there.
         else:
-            here = buffer.cpu()
-            _on_cpu(here, GridScales(*(_to_float(scale) for scale in scales)), divide)
-            buffer.copy_(here)
+            copy = buffer.cpu()
+            _on_cpu(copy, GridScales(*(_to_float(scale) for scale in scales)), divide)
+            buffer.copy_(copy)
 
     def _on_gpu(self, buffer: torch.Tensor, scales: GridScales, divide: float) -> None:
         from discreet.learn.torch.kernel import add_noise

@@ -27,7 +27,8 @@ from discreet.learn.torch.passes import kernels, unit_if_cut
 try:
     import triton
     import triton.language as tl
-except ImportError:  # then this file can be read, and `fits` says no
+# Then this file can be imported, and `fits` returns False.
+except ImportError:
     triton = SimpleNamespace(jit=lambda function: function)
 
 __all__ = ["MOST_POSITIONS", "Window", "fits", "gradients", "squares", "unit"]
@@ -147,7 +148,8 @@ def _unit(device: torch.device) -> float:
     def both(source: Tensor, signal: Tensor) -> tuple[Tensor, Tensor]:
         return gradients(source, signal, window), squares(source, signal, window)
 
-    shapes = [(outputs, side) for outputs in (20, 70) for side in (4, 5, 7)]  # all kinds of blocks
+    # Shapes that need all kinds of blocks.
+    shapes = [(outputs, side) for outputs in (20, 70) for side in (4, 5, 7)]
     return max(
         unit_if_cut(both, (2, 40, side, side), (2, outputs, side, side), device) for outputs, side in shapes
     )

@@ -53,12 +53,12 @@ def wide(dtype: torch.dtype) -> torch.dtype:
 
 
 def narrowest(values: Sequence[Tensor]) -> torch.dtype:
-    """Wide numbers, but no wider than every one of these."""
-    return torch.float64 if all(each.dtype == torch.float64 for each in values) else torch.float32
+    """The type for sums of these tensors: float64 if all have it, otherwise float32."""
+    return torch.float64 if all(tensor.dtype == torch.float64 for tensor in values) else torch.float32
 
 
 def no_wider(values: Tensor, kind: torch.dtype) -> Tensor:
-    """The values, as they are unless they are wider than that."""
+    """The values, converted only if they are wider than `kind`."""
     return values.to(kind) if values.dtype == torch.float64 != kind else values
 
 
@@ -73,17 +73,17 @@ def unit_of(operand: Tensor) -> float:
     return {torch.float64: _FLOAT64, torch.bfloat16: _BF16, torch.float16: _HALF}[operand.dtype]
 
 
-#: What products of float32 are made of on a CPU, in the words of torch, new and old.
+#: The unit of products of float32 on a CPU, by the precision that is set: new and old words of torch.
 _CPU = {"tf32": _TF32, "high": _TF32, "bf16": _BF16, "medium": _BF16}
 
 
 def _cpu_products() -> str:
-    """The coarsest of what is set for products and convolutions, in the words of torch."""
-    words = [
+    """The coarsest precision that is set for products and convolutions, in the words of torch."""
+    settings = [
         str(getattr(getattr(torch.backends.mkldnn, name, None), "fp32_precision", ""))
         for name in ("matmul", "conv")
     ]
-    return max(words, key=lambda word: _CPU.get(word, 0.0)) or torch.get_float32_matmul_precision()
+    return max(settings, key=lambda setting: _CPU.get(setting, 0.0)) or torch.get_float32_matmul_precision()
 
 
 def exact_unit(dtype: torch.dtype) -> float:
@@ -103,7 +103,7 @@ def matmul(left: Tensor, right: Tensor) -> Tensor:
 
 
 def lengths(values: Tensor, axis: int = -1) -> Tensor:
-    """Norms along an axis, in wide numbers, to be multiplied by others: so much larger as squares may have been lost."""
+    """Norms along an axis, in wide numbers, to be multiplied by others. `LOST` covers squares that underflow."""
     kind = wide(values.dtype)
     norms: Tensor = torch.linalg.vector_norm(values, dim=axis, dtype=None if values.dtype == kind else kind)
     return norms.add_(LOST)
@@ -130,7 +130,7 @@ class Measure:
 
     @property
     def rooted(self) -> Tensor:
-        """The norms, in any case."""
+        """The norms, whether they are stored squared or not."""
         return self.norms.clamp(min=0).sqrt_() if self.squared else self.norms
 
 
@@ -157,12 +157,12 @@ class Share:
         return (values * factors.view(shape)).nan_to_num_(0.0, 0.0, 0.0)
 
     def clear(self, values: Tensor, *, short: bool = False) -> Tensor:
-        """The values (with `short`, cut to TF32), with 0 for what is not finite. They may be overwritten: what nobody else reads any more.
+        """The values (with `short`, cut to TF32), with 0 for what is not finite. They may be overwritten.
 
         Every one of them must have been measured: then only records of factor 0 have any that is
         not finite, and it is enough to look at the factors.
         """
-        # In a copy: what is cut here may have been measured uncut for another parameter.
+        # In a copy: the same values may have been measured uncut for another parameter.
         if short:
             return scale_records(values, self._live, short=True)
         if large(values):
