@@ -238,7 +238,7 @@ def test_a_loader_that_gives_records_more_than_once_is_refused():
 
 
 def test_a_promise_of_fewer_steps_says_when_it_holds():
-    assert "fixed beforehand" in begun()[2].explain()
+    assert "fixed in advance" in begun()[2].explain()
 
 
 @pytest.mark.parametrize(

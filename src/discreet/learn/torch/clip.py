@@ -92,7 +92,7 @@ class Clipper:
             raise BadParameter(
                 "DP107",
                 "the model has no parameter that requires a gradient.",
-                why="there is nothing to train, so nothing to protect.",
+                why="there is nothing to train.",
                 fix="model.requires_grad_(True)",
             )
         self._parameters, self._tape = list(names), Tape(names)
@@ -109,7 +109,7 @@ class Clipper:
 
     @contextmanager
     def learn(self) -> Iterator[None]:
-        """For the guards: if the block succeeds, the model may do later what it did in the block."""
+        """For the guards: if the block succeeds, the model may later do what it did in the block."""
         tape, before = self._tape, self._tape.learned
         tape.learning, tape.learned = True, Learned()
         passed = False
@@ -194,7 +194,7 @@ class Clipper:
 
 
 def _full_precision(kind: str) -> AbstractContextManager[Any]:
-    """Norms and sums are not for automatic mixed precision to narrow."""
+    """Automatic mixed precision must not narrow norms and sums."""
     return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
 
 
@@ -202,7 +202,8 @@ def _norms(measures: list[Measure], losses: Tensor) -> Tensor:
     """A number not below the norm of what each record adds at factor 1 (clip.proof.md, Theorem 1)."""
     if not measures:
         return torch.zeros_like(losses, dtype=torch.float32)
-    accuracy = max(_SUMS[measure.norms.dtype] for measure in measures)  # that of the narrowest
+    # The accuracy of the narrowest type.
+    accuracy = max(_SUMS[measure.norms.dtype] for measure in measures)
     if all(measure.masses is measure.norms for measure in measures):
         norm: Tensor = _combined_norm([measure.norms for measure in measures])
         return norm.mul(1 + 2 * accuracy + max(measure.unit for measure in measures))
@@ -225,7 +226,7 @@ def _combined_norm(norms: list[Tensor]) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _number(number: float) -> Tensor:
-    """A number as a tensor without axes, which any device takes; dividing it is one pass, a number's would be two."""
+    """A number as a tensor without axes, which works on any device. Dividing it takes one pass; dividing a float takes two."""
     return torch.tensor(number, dtype=torch.float64)
 
 

@@ -54,7 +54,7 @@ class Records(Protocol):
     def __len__(self) -> int: ...
 
     def batch(self, places: Places, blanks: int) -> Any:
-        """The records at these places, and so many blanks after them."""
+        """The records at these places, and that many blanks after them."""
         ...
 
 
@@ -88,7 +88,7 @@ class _Items:
         return len(self._items)
 
     def batch(self, places: Places, blanks: int) -> Any:
-        # Not before the first batch, which is after it was paid for.
+        # A record is read only now, in the first batch, because the plan is charged before that.
         if self._example is None:
             self._example = self._items[0]
         filling = [_blank(self._example)] * blanks if blanks else []
@@ -131,15 +131,15 @@ def check_loader(loader: DataLoader[Any]) -> None:
     """
     refuse_repeated_records(loader.dataset)
     sampler: Any = loader.sampler
-    known = type(sampler) is SequentialSampler or (
+    reads_each_once = type(sampler) is SequentialSampler or (
         type(sampler) is RandomSampler
         and not sampler.replacement
         and len(sampler) <= len(sampler.data_source)
     )
-    plain = loader.batch_size is not None and isinstance(loader.dataset, Dataset)
+    makes_plain_batches = loader.batch_size is not None and isinstance(loader.dataset, Dataset)
     if (
-        known
-        and plain
+        reads_each_once
+        and makes_plain_batches
         and sampler.data_source is loader.dataset
         and not isinstance(loader.dataset, IterableDataset)
     ):
@@ -153,25 +153,27 @@ def check_loader(loader: DataLoader[Any]) -> None:
 
 
 def refuse_repeated_records(data: object) -> None:
-    """Refuse a data set that is known to have a record in several places: the record would be drawn for each of them."""
+    """Refuse a data set that is known to have a record in several places. It would be drawn for each of them."""
     whole: set[int] = set()
     parts: dict[int, set[int]] = {}
     for root, places in _sources(data):
-        taken = parts.setdefault(id(root), set())
-        again = id(root) in whole or (taken if places is None else not taken.isdisjoint(places))
-        if again or (places is not None and len(set(places)) != len(places)):
+        earlier_places = parts.setdefault(id(root), set())
+        is_repeated = id(root) in whole or (
+            earlier_places if places is None else not earlier_places.isdisjoint(places)
+        )
+        if is_repeated or (places is not None and len(set(places)) != len(places)):
             raise RefusedTraining(
                 "DP913",
                 "the data set has the same records in several places.",
-                why="a record that is there twice moves a sum by two clipping norms, but the guarantee is for one.",
+                why="a record that is there twice moves a sum by two clipping norms, but the guarantee assumes one.",
                 fix="pass each data set once; epochs=20 instead of 10 shows every record twice as often",
             )
-        taken.update(() if places is None else places)
+        earlier_places.update(() if places is None else places)
         whole |= {id(root)} if places is None else set()
 
 
 def _sources(data: Any) -> Iterator[tuple[Any, Sequence[int] | None]]:
-    """The data sets that one is put together from, and which of their records it has; None is all of them."""
+    """The data sets that a data set consists of, and the places of their records that it has. None means all."""
     if isinstance(data, ConcatDataset):
         for part in data.datasets:
             yield from _sources(part)
@@ -187,14 +189,16 @@ def refuse_mixing(collate: Callable[[list[Any]], Any], records: list[Any]) -> No
     """Refuse a collate function if its row for one record changes when the other records become copies of it."""
     draws = Draws()
     for place in (0, len(records) - 1):
-        made = []
-        for given in (records, [records[place]] * len(records)):
+        batches = []
+        for batch in (records, [records[place]] * len(records)):
             draws.repeat()
             try:
-                made.append(internals.tree_leaves(collate(copy.deepcopy(given))))
-            except Exception:  # noqa: BLE001 - an error on copies is no verdict
+                batches.append(internals.tree_leaves(collate(copy.deepcopy(batch))))
+            # An error on copies says nothing about the function.
+            except Exception:  # noqa: BLE001
                 return
-        if not all(_same_row(one, other, place, len(records)) for one, other in zip(*made, strict=False)):
+        pairs = zip(*batches, strict=False)
+        if not all(_same_row(first, second, place, len(records)) for first, second in pairs):
             raise RefusedTraining(
                 "DP922",
                 "the function that makes batches mixes records: its row for one record changes with the others.",
@@ -205,20 +209,21 @@ def refuse_mixing(collate: Callable[[list[Any]], Any], records: list[Any]) -> No
     draws.repeat()
 
 
-def _same_row(one: Any, other: Any, place: int, count: int) -> bool:
+def _same_row(first: Any, second: Any, place: int, count: int) -> bool:
     """Whether a row is the same in two batches, which may be padded to different lengths at either end."""
-    if not (isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)):
+    if not (isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor)):
         return True
-    if one.shape[:1] != (count,) or other.shape[:1] != (count,) or one.dim() != other.dim():
+    if first.shape[:1] != (count,) or second.shape[:1] != (count,) or first.dim() != second.dim():
         return True
-    one, other = one[place], other[place]
-    common = [min(pair) for pair in zip(one.shape, other.shape, strict=True)]
+    first, second = first[place], second[place]
+    common = [min(pair) for pair in zip(first.shape, second.shape, strict=True)]
     ends = (
         [slice(0, size) for size in common],
         [slice(-size, None) if size else slice(0) for size in common],
     )
     return any(
-        torch.allclose(one[end], other[end], rtol=1e-5, atol=1e-6, equal_nan=True) for end in map(tuple, ends)
+        torch.allclose(first[end], second[end], rtol=1e-5, atol=1e-6, equal_nan=True)
+        for end in map(tuple, ends)
     )
 
 
@@ -228,7 +233,7 @@ def _rows(tensor: torch.Tensor, places: torch.Tensor, blanks: int) -> torch.Tens
 
 
 def _blank(example: Any) -> Any:
-    """The same kind of thing, of zeros."""
+    """A record of the same kind, with zeros in place of all numbers."""
     if isinstance(example, torch.Tensor):
         return torch.zeros_like(example)
     if isinstance(example, np.ndarray | np.generic):
@@ -238,7 +243,8 @@ def _blank(example: Any) -> Any:
     if isinstance(example, tuple | list):
         parts = [_blank(part) for part in example]
         return type(example)(*parts) if hasattr(example, "_fields") else type(example)(parts)
-    return type(example)()  # 0, 0.0, "", False
+    # 0, 0.0, "" or False.
+    return type(example)()
 
 
 def _no_records_error(what: str) -> BadParameter:

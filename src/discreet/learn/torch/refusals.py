@@ -31,8 +31,8 @@ __all__ = [
     "refuse_reentrant_checkpoints",
 ]
 
-UNTESTED = "The model could not be tested on made-up records. That it keeps records apart is taken on trust."
-UNTRIED = "The losses could not be tried on a changed batch. That they keep records apart is taken on trust."
+UNTESTED = "The model could not be tested on made-up records. The guarantee assumes that it keeps records apart."
+UNTRIED = "The losses could not be tried on a changed batch. The guarantee assumes that they keep records apart."
 #: By name, so that libraries that are not installed need not be imported.
 _COPIES = {
     "DataParallel",
@@ -96,7 +96,7 @@ def _add_hook(parameter: Any, hook: Any) -> Any:
 
 @contextmanager
 def refuse_reentrant_checkpoints() -> Iterator[None]:
-    """Turn the error of torch on reentrant checkpoints into a refusal that says what to do."""
+    """Turn the error of torch about reentrant checkpoints into a refusal with a fix."""
     try:
         yield
     except RuntimeError as failed:

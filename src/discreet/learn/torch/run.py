@@ -96,11 +96,11 @@ class _Turn:
 class Run:
     """Private training with your own loop, model and optimizer. `private` makes a run.
 
-    **Guarantee.** Whoever sees the parameters after every step, and everything that is computed
-    from them, learns no more about one record than `guarantee` says. That is the guarantee of the
-    noisy sums that were really drawn: Poisson batches (or those that `plan` names), the gradient of
-    every record clipped to `clip`, noise on the sum, and a public divisor. A step that would not be
-    so is refused. `level` names the arithmetic: "A" is exact whole numbers, "C" is real numbers,
+    **Guarantee.** Somebody who sees the parameters after every step, and everything that is
+    computed from them, learns no more about one record than `guarantee` says. That is the guarantee of the
+    noisy sums that the run drew: Poisson batches (or those that `plan` names), the gradient of
+    every record clipped to `clip`, noise on the sum, and a public divisor. A step
+    that would break this is refused. `level` names the arithmetic: "A" is exact whole numbers, "C" is real numbers,
     with sums and noise on a grid.
 
     Why it holds: Abadi et al. 2016 for the mechanism, `plan` for the accounting, `clip`, `noise`
@@ -238,8 +238,8 @@ class Run:
         self._generators.finish_batch()
         for optimizer in parts.optimizers:
             if isinstance(optimizer, CorrectedAdam):
-                wide = plan.relative_variance(self.steps - 1)
-                optimizer.noise_variance = _variance(noise, self.clip, plan.batch) * wide
+                relative = plan.relative_variance(self.steps - 1)
+                optimizer.noise_variance = _variance(noise, self.clip, plan.batch) * relative
         if self.canaries is not None:
             self.canaries.note()
         if parts.adaptive is not None:
@@ -267,8 +267,8 @@ class Run:
         """Refuse settings that count micro-batches, whose number depends on the records."""
         if batch.first and batch.last:
             return
-        now = settings_of(optimizer)
-        if not batch.first and now != self._settings.get(optimizer):
+        settings = settings_of(optimizer)
+        if not batch.first and settings != self._settings.get(optimizer):
             raise RefusedTraining(
                 "DP916",
                 "a setting of the optimizer changed between micro-batches of one batch.",
@@ -276,7 +276,7 @@ class Run:
                 fix="run.follow(scheduler)   or  if run.stepped: scheduler.step()",
                 spent="what the steps before it cost",
             )
-        self._settings[optimizer] = now
+        self._settings[optimizer] = settings
 
     def follow(self, scheduler: Scheduler) -> None:
         """Let a scheduler count private steps: within a batch its `step` does nothing."""
@@ -292,20 +292,18 @@ class Run:
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """The guarantee of all steps so far, those before a checkpoint included. None before the first step."""
-        before, rounds = self.past.guarantee, self._parts.batches.rounds(self.steps)
+        """The guarantee of all steps so far, including those before a checkpoint. None before the first step."""
+        earlier, rounds = self.past.guarantee, self._parts.batches.rounds(self.steps)
         if rounds == 0:
-            return before
-        now = self.plan.guarantee_after(rounds)
-        return now if before is None else before + now
+            return earlier
+        current = self.plan.guarantee_after(rounds)
+        return current if earlier is None else earlier + current
 
     def epsilon(self, delta: float | None = None) -> float:
         """The ε of all steps so far at this δ. The default is the `delta` that was passed to `private`."""
-        if delta is not None:
-            check.delta(delta=delta)
-        at = self.delta if delta is None else delta
+        delta = self.delta if delta is None else check.delta(delta=delta)
         spent = self.guarantee
-        return 0.0 if spent is None else spent.epsilon(delta=check.delta(delta=at))
+        return 0.0 if spent is None else spent.epsilon(delta=check.delta(delta=delta))
 
     @property
     def tested(self) -> bool | None:
@@ -325,7 +323,7 @@ class Run:
         """What the run guarantees and to whom, in numbered sentences."""
         return explain(self)
 
-    # --- its end, and copies --------------------------------------------------------------------------
+    # --- the end, and copies --------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint needs besides the model and the optimizer: steps, plan and guarantee. Never a key."""

@@ -43,14 +43,14 @@ def draw(plan: TrainingPlan, records: int) -> Places:
 
 
 def _draw_fixed(records: int, count: int) -> Places:
-    """A set of that size; of more than half of them, the complement of the rest."""
+    """A set of that size. If it has more than half of the records, those that are left out are drawn."""
     if 2 * count > records:
-        rest = np.ones(records, np.bool_)
-        rest[_draw_fixed(records, records - count)] = False
-        return np.flatnonzero(rest)
-    chosen = np.zeros(records, np.bool_)
+        is_chosen = np.ones(records, np.bool_)
+        is_chosen[_draw_fixed(records, records - count)] = False
+        return np.flatnonzero(is_chosen)
+    is_chosen = np.zeros(records, np.bool_)
     missing = count
     while missing:
-        chosen[uniform(records, missing)] = True
-        missing = count - int(chosen.sum())
-    return np.flatnonzero(chosen)
+        is_chosen[uniform(records, missing)] = True
+        missing = count - int(is_chosen.sum())
+    return np.flatnonzero(is_chosen)

@@ -43,7 +43,7 @@ _ONCE = (
     "the loader gives each record at most once in an epoch, and makes its batches without looking at values"
 )
 _STOP = (
-    "the number of steps was fixed beforehand; if the run was stopped because of what it showed, the guarantee is that of the "
+    "the number of steps was fixed in advance; if the run was stopped because of what it showed, the guarantee is that of the "
     "whole plan, run.plan.guarantee"
 )
 _CHANCE = (
@@ -322,7 +322,7 @@ def _trainable_parameters(model: object) -> list[Parameter]:
 
 
 def _open_source(data: object, collate: Callable[[list[Any]], object] | None, example: object) -> _Source:
-    """A loader as it is, and other data as records by their place."""
+    """A loader unchanged, and other data as records by their place."""
     if isinstance(data, DataLoader):
         return _Source(_NO_RECORDS, data)
     return _Source(records_of(data, collate, example), None)

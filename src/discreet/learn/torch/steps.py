@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The optimizers of the user: `step` becomes the private step, and schedulers go on to work.
+"""The optimizers of the user: `step` becomes the private step, and schedulers still work.
 
 The patch is a bound method on the instance, as learning-rate schedulers expect. A scheduler may be
 made before or after it, and closing the run restores both.
@@ -95,15 +95,15 @@ class _Unwatched:
     def __init__(self, method: Callable[..., Any]) -> None:
         self._method = method
 
-    def __call__(self, *given: Any, **named: Any) -> Any:
+    def __call__(self, *positional: Any, **named: Any) -> Any:
         with without_watching():
-            return self._method(*given, **named)
+            return self._method(*positional, **named)
 
 
-def optimizers_of(given: object, parameters: Iterable[Parameter]) -> tuple[Optimizer, ...]:
+def optimizers_of(optimizer: object, parameters: Iterable[Parameter]) -> tuple[Optimizer, ...]:
     """One optimizer or several, if all their parameters are those of the model."""
-    optimizers = tuple(given) if isinstance(given, list | tuple) else (given,)
-    if not optimizers or not all(isinstance(optimizer, Optimizer) for optimizer in optimizers):
+    optimizers = tuple(optimizer) if isinstance(optimizer, list | tuple) else (optimizer,)
+    if not optimizers or not all(isinstance(each, Optimizer) for each in optimizers):
         raise BadParameter(
             "DP104",
             "optimizer must be a torch optimizer, or a list of them.",
@@ -111,9 +111,9 @@ def optimizers_of(given: object, parameters: Iterable[Parameter]) -> tuple[Optim
             fix="optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
         )
     known = set(map(id, parameters))
-    for optimizer in optimizers:
-        _refuse_closures(optimizer)
-        check_parameters(optimizer, known)
+    for each in optimizers:
+        _refuse_closures(each)
+        check_parameters(each, known)
     return optimizers
 
 
@@ -125,13 +125,13 @@ def _refuse_closures(optimizer: Optimizer) -> None:
     raise RefusedTraining(
         "DP916",
         f"{type(optimizer).__name__} needs a closure in every step.",
-        why="a closure computes gradients as often as it likes, and each would have to be clipped, noised and paid for.",
+        why="a closure may compute gradients several times, and each would have to be clipped, noised and paid for.",
         fix="optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
     )
 
 
 class _NoScaler:
-    """What a GradScaler asks an optimizer for before it steps. Asking is refused, because scaled losses were clipped."""
+    """What a GradScaler reads before it steps an optimizer. Reading it is refused, because scaled losses were clipped."""
 
     def __bool__(self) -> NoReturn:
         raise RefusedTraining(
@@ -146,8 +146,7 @@ class _NoScaler:
 def refuse_old_averages(optimizers: Iterable[Optimizer]) -> None:
     """Refuse momentum and other averages that no run made: they may hold gradients without noise.
 
-    The state of an optimizer before its first step is none. That of a run that was closed is
-    released already.
+    An optimizer has no state before its first step. What a closed run left in it was released.
     """
     for optimizer in optimizers:
         if not _is_new(optimizer) and _RELEASED.get(optimizer) != _marks(optimizer):
@@ -159,14 +158,14 @@ def refuse_old_averages(optimizers: Iterable[Optimizer]) -> None:
                 "DP916",
                 "the optimizer holds averages of gradients that no run released.",
                 why="momentum of steps without noise would reach the parameters with the next step, and nothing pays for it.",
-                fix=f"optimizer = {name}(model.parameters(), …)   or, to go on with a run, private(…, resume=state)",
+                fix=f"optimizer = {name}(model.parameters(), …)   or, to continue a run, private(…, resume=state)",
             )
 
 
 def _marks(optimizer: Optimizer) -> list[tuple[int, int]]:
     """The tensors that an optimizer holds for its parameters, and how often each was written."""
-    held = [value for state in optimizer.state.values() for value in _values(state)]
-    return [(id(value), internals.version_of(value)) for value in held if isinstance(value, Tensor)]
+    values = [value for state in optimizer.state.values() for value in _values(state)]
+    return [(id(value), internals.version_of(value)) for value in values if isinstance(value, Tensor)]
 
 
 def _is_new(optimizer: Optimizer) -> bool:
@@ -186,8 +185,8 @@ def check_parameters(optimizer: Optimizer, known: set[int]) -> None:
 
     `known` has the ids of the parameters of the model: a tensor is slow to hash.
     """
-    held = {id(parameter): parameter for group in optimizer.param_groups for parameter in group["params"]}
-    others = [parameter for key, parameter in held.items() if key not in known]
+    parameters = {id(p): p for group in optimizer.param_groups for p in group["params"]}
+    others = [parameter for key, parameter in parameters.items() if key not in known]
     if any(parameter.requires_grad or parameter.grad is not None for parameter in others):
         raise RefusedTraining(
             "DP916",
@@ -195,7 +194,7 @@ def check_parameters(optimizer: Optimizer, known: set[int]) -> None:
             why="their gradients would be neither clipped nor noisy, and a step would release them.",
             fix="put every trainable parameter into one module, and make the optimizer of model.parameters()",
         )
-    if len(others) == len(held):
+    if len(others) == len(parameters):
         raise RefusedTraining(
             "DP916",
             "an optimizer holds none of the trainable parameters of the model.",
@@ -205,7 +204,7 @@ def check_parameters(optimizer: Optimizer, known: set[int]) -> None:
 
 
 def settings_of(optimizer: Optimizer) -> list[dict[str, Any]]:
-    """The settings of every group that are plain numbers and words, to see whether they change."""
+    """The settings of every group that are plain numbers and texts, so that a change shows."""
     plain = (int, float, str, tuple, type(None))
     return [
         {
@@ -256,5 +255,5 @@ def _can_move(optimizer: Optimizer) -> bool:
 
 @torch.no_grad()
 def _sample(optimizer: Optimizer) -> list[Tensor]:
-    held = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    return [parameter.detach().flatten()[:_FIRST].clone() for parameter in held]
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    return [parameter.detach().flatten()[:_FIRST].clone() for parameter in parameters]

@@ -43,7 +43,7 @@ Make = Callable[..., Contributions]
 
 @dataclass(frozen=True)
 class Learned:
-    """What the guards have seen the model do and found right. The model may do nothing else with records.
+    """What the guards have seen the model do with records. It may do nothing else with them.
 
     `merged` has the ids of parameters whose layer saw records and positions as one axis. `axes`
     has, for tensors that a function without a rule was given, pairs of a number of records and the
@@ -62,7 +62,7 @@ class Learned:
 
 
 class Tape:
-    """What is known of the current pass. Used by one thread, for one backward pass at a time."""
+    """What is known of the current pass. One thread uses it, for one backward pass at a time."""
 
     def __init__(self, names: dict[Parameter, str]) -> None:
         self.names = {id(parameter): name for parameter, name in names.items()}
@@ -76,7 +76,8 @@ class Tape:
         self._pieces: dict[int, Piece] = {}
         self._small: dict[int, Dense] = {}
         self._lone: list[Outer | OuterBias] = []
-        self._versions: dict[int, list[int]] = {}  # of what was measured
+        # The versions of the tensors that were measured.
+        self._versions: dict[int, list[int]] = {}
         self._heard: defaultdict[int, list[Piece]] = defaultdict(list)
         self._awaited: defaultdict[int, int] = defaultdict(int)
         self._bundle: Dense | None = None
@@ -98,8 +99,8 @@ class Tape:
     ) -> Tensor:
         """A value without records, shown to every record: expanded to `shape`, whose first axis is the record."""
         self._expect(parameters)
-        shown: Tensor = _Spread.apply(value, self._anchor, self, make, tuple(shape))  # type: ignore[no-untyped-call]
-        return shown
+        expanded: Tensor = _Spread.apply(value, self._anchor, self, make, tuple(shape))  # type: ignore[no-untyped-call]
+        return expanded
 
     def hear(self, make: Make, gradient: Tensor, saved: Sequence[Tensor]) -> None:
         """Note one use. A parameter is measured when all its uses were noted, so that memory is freed."""
@@ -162,10 +163,12 @@ class Tape:
         totals = {}
         if bundle is not None:
             sums = bundle.total(share).split_with_sizes([piece.width for piece in small.values()])
-            totals = {key: each.view(small[key].shape) for key, each in zip(small, sums, strict=True)}
+            totals = {key: total.view(small[key].shape) for key, total in zip(small, sums, strict=True)}
         while large:
             key, piece = large.popitem()
-            if key in versions and versions[key] != [internals.version_of(each) for each in piece.operands]:
+            if key in versions and versions[key] != [
+                internals.version_of(tensor) for tensor in piece.operands
+            ]:
                 raise not_by_record_error(
                     self.names[key], "a gradient was changed in place after it was measured"
                 )
@@ -173,7 +176,7 @@ class Tape:
         return totals
 
     def forget(self) -> None:
-        """Drop what was noted."""
+        """Drop everything that was noted."""
         self._pieces, self._lone, self._small, self._bundle, self.measures = {}, [], {}, None, []
         self._versions = {}
 
@@ -207,7 +210,7 @@ class Tape:
             self._lone.append(piece)
         else:
             self.measures.append(piece.measure())
-            self._versions[key] = [internals.version_of(each) for each in piece.operands]
+            self._versions[key] = [internals.version_of(tensor) for tensor in piece.operands]
 
 
 def _backward(losses: Tensor, gradient: Tensor, leaf: Tensor) -> None:
@@ -238,8 +241,8 @@ def _refuse_second_order() -> None:
     if torch.is_grad_enabled():
         raise RefusedTraining(
             "DP921",
-            "a gradient was asked for with create_graph=True.",
-            why="the run cannot see record by record how a loss depends on a gradient, as a gradient penalty does.",
+            "a gradient was computed with create_graph=True.",
+            why="for such a gradient, as in a gradient penalty, the run cannot see what each record contributes.",
             fix="leave the penalty out   or  private(…, exact=True), which takes records one at a time",
         )
 

@@ -28,7 +28,7 @@ __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "prelu", "
 def layer_norm(
     use: Use, x: Tensor, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Tensor:
-    """Of the statistics that it has computed, so that x̂ is found without computing them again."""
+    """The forward pass also returns mean and scale, so that x̂ follows without computing them again."""
     x, w, b = _widen(x, use.value(weight), use.value(bias))
     out, mean, scale = torch.native_layer_norm(x, shape, w, b, eps)
     axes = tuple(range(x.dim() - len(shape), x.dim()))
@@ -36,18 +36,18 @@ def layer_norm(
     def pieces(gradient: Tensor, x: Tensor, mean: Tensor, scale: Tensor) -> tuple[Piece | None, Piece | None]:
         use.fits(gradient, weight if use.watches(weight) else bias)
         sums = zip((weight, bias), _affine_sums(gradient, x, mean, scale, axes), strict=True)
-        of_weight, of_bias = (Dense(each) if use.watches(one) else None for one, each in sums)
+        of_weight, of_bias = (Dense(total) if use.watches(parameter) else None for parameter, total in sums)
         return of_weight, of_bias
 
     return use.tap(out, (weight, bias), pieces, x, mean.detach(), scale.detach())
 
 
 def _widen(x: Tensor, *parameters: Tensor | None) -> tuple[Any, ...]:
-    """As automatic mixed precision does it, where it is on; else as they are."""
+    """The arguments in wide numbers under automatic mixed precision, and unchanged without it."""
     if not torch.is_autocast_enabled(x.device.type):
         return (x, *parameters)
     kind = wide(x.dtype)
-    return tuple(None if each is None else each.to(kind) for each in (x, *parameters))
+    return tuple(None if tensor is None else tensor.to(kind) for tensor in (x, *parameters))
 
 
 def _affine_sums(
@@ -74,7 +74,7 @@ def rms_norm(use: Use, x: Tensor, shape: Any, weight: Any = None, eps: float | N
 def group_norm(
     use: Use, x: Tensor, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Tensor:
-    """Of the statistics, Σ_t g_t·x̂_t is (Σ_t g_t·x_t - mean·Σ_t g_t)/deviation: x̂ is never made."""
+    """Σ_t g_t·x̂_t is (Σ_t g_t·x_t - mean·Σ_t g_t)/deviation, so x̂ is never computed."""
     x, w, b = _widen(x, use.value(weight), use.value(bias))
     records, channels = x.shape[:2]
     sizes = records, channels, x.numel() // max(1, records * channels), groups
@@ -87,14 +87,11 @@ def group_norm(
         if not use.watches(weight):
             return None, of_bias
         kind = sums.dtype
-        mean, scale = (each[..., None].to(kind) for each in statistics)
-        products, parts = (
-            _sum_over_positions(gradient.to(kind) * x.to(kind), (1,)),
-            sums.view(records, groups, -1),
-        )
-        return Dense(
-            torch.addcmul(products.view_as(parts), mean, parts, value=-1).mul_(scale).flatten(1)
-        ), of_bias
+        mean, scale = (statistic[..., None].to(kind) for statistic in statistics)
+        group_sums = sums.view(records, groups, -1)
+        products = _sum_over_positions(gradient.to(kind) * x.to(kind), (1,)).view_as(group_sums)
+        gradients = torch.addcmul(products, mean, group_sums, value=-1).mul_(scale)
+        return Dense(gradients.flatten(1)), of_bias
 
     return use.tap(out, (weight, bias), pieces, x, mean.detach(), scale.detach())
 
