@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, wraps
-from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, Self, TypeAlias, TypeVar
 
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
@@ -26,12 +26,12 @@ from sklearn.utils.validation import validate_data
 from discreet import check
 from discreet.errors import BadParameter, LedgerError
 from discreet.learn.arguments import check_call, checked_call
-from discreet.learn.budget import FitBudget
+from discreet.learn.budget import FitBudget, Payer, check_session
 from discreet.learn.inputs import Bounds, Matrix, RowTable, as_matrix
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["NotFitted", "Payer", "PrivateEstimator", "Progress", "Relation", "check_fitted", "check_session"]
+__all__ = ["NotFitted", "PrivateEstimator", "Progress", "Relation", "check_fitted"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -43,13 +43,6 @@ Progress: TypeAlias = Callable[[int, int], None]
 Relation: TypeAlias = Literal["add-remove", "replace"]
 
 _CHECKED = "_checks_its_arguments"
-
-
-class Payer(Protocol):
-    """A `Session`, or anything else that can be charged for a release before it is drawn."""
-
-    def charge(self, guarantee: Guarantee, *, question: str) -> object:
-        """Pay for a release, or raise an error. The result is a receipt."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -198,18 +191,6 @@ def check_fitted(estimator: PrivateEstimator) -> None:
         f"this {name} is not fitted yet.",
         why="its answers follow from what a fit releases, and there was no fit.",
         fix="call fit with the data first",
-    )
-
-
-def check_session(session: Payer | None) -> Payer | None:
-    """A session that can be charged, or None."""
-    if session is None or hasattr(session, "charge"):
-        return session
-    raise BadParameter(
-        "DP104",
-        "session must be a Session.",
-        why="it is charged before the data are read.",
-        fix="session=dp.Session(data, limit=…), or leave it out",
     )
 
 

@@ -32,8 +32,8 @@ from discreet import check, noise, privacy
 from discreet.errors import BadParameter
 from discreet.exact import exactly
 from discreet.learn.arguments import checked_call
-from discreet.learn.base import Payer, PrivateEstimator, check_session
-from discreet.learn.budget import FitBudget
+from discreet.learn.base import PrivateEstimator
+from discreet.learn.budget import FitBudget, Payer, check_session
 from discreet.learn.inputs import (
     Matrix,
     RowTable,

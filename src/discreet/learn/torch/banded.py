@@ -3,7 +3,7 @@
 
     cycle = Cycle(bands=8, records=60_000)
     noise = BandedNoise(cycle)
-    cycle.select(places)                            # of a Poisson batch, the places whose group's turn it is
+    cycle.select(indices)                            # of a Poisson batch, the indices whose group's turn it is
     noise.add_(buffer, scales, divide=256.0)        # as StepNoise.add_; then it is the next group's turn
 
 **Guarantee.** A record belongs to one of `bands` groups, by a coin of its own that is never shown,
@@ -34,7 +34,7 @@ import torch
 from discreet.errors import RefusedTraining
 from discreet.learn.torch.bands import factor
 from discreet.learn.torch.noise import GridScales, StepNoise
-from discreet.learn.torch.sampler import Places
+from discreet.learn.torch.sampler import Indices
 from discreet.noise.integer import uniform
 
 __all__ = ["BandedNoise", "Cycle"]
@@ -48,12 +48,12 @@ class Cycle:
 
     def __init__(self, bands: int, records: int) -> None:
         self.bands, self.turn = bands, 0
-        self._groups: Places = uniform(bands, records)
+        self._groups: Indices = uniform(bands, records)
 
-    def select(self, places: Places) -> Places:
-        """The places that belong to the group whose turn it is."""
-        group_places: Places = places[self._groups[places] == self.turn % self.bands]
-        return group_places
+    def select(self, indices: Indices) -> Indices:
+        """The indices that belong to the group whose turn it is."""
+        group_indices: Indices = indices[self._groups[indices] == self.turn % self.bands]
+        return group_indices
 
 
 class _Past:

@@ -30,7 +30,7 @@ from torch.nn import Module, Parameter
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.learn.arguments import checked_class
-from discreet.learn.torch.sampler import Places
+from discreet.learn.torch.sampler import Indices
 from discreet.noise.source import current
 
 __all__ = ["Canaries"]
@@ -69,18 +69,18 @@ class Canaries(Module):
         """For each canary, how far the released gradients went along its direction."""
         return self._seen.cpu().numpy().copy()
 
-    def select_included(self, places: Places, records: int) -> Places:
-        """The places without canaries that are not in the data."""
-        is_canary = places >= records
-        return places[~is_canary | self.included[np.where(is_canary, places - records, 0)]]
+    def select_included(self, indices: Indices, records: int) -> Indices:
+        """The indices without canaries that are not in the data."""
+        is_canary = indices >= records
+        return indices[~is_canary | self.included[np.where(is_canary, indices - records, 0)]]
 
-    def losses(self, losses: Tensor, places: Places, records: int) -> Tensor:
+    def losses(self, losses: Tensor, indices: Indices, records: int) -> Tensor:
         """The losses of the records. A canary, whose record is a blank, gets a loss of its own instead."""
-        if places.size == 0:
+        if indices.size == 0:
             return losses
-        is_canary = torch.from_numpy(places >= records).to(losses.device, non_blocking=True)
-        indices = np.where(places >= records, places - records, self.count)
-        rows = torch.from_numpy(indices).to(losses.device, non_blocking=True)
+        is_canary = torch.from_numpy(indices >= records).to(losses.device, non_blocking=True)
+        columns = np.where(indices >= records, indices - records, self.count)
+        rows = torch.from_numpy(columns).to(losses.device, non_blocking=True)
         canary_losses = torch.nn.functional.embedding(rows, self.weight, padding_idx=self.count).sum(1) * (
             _LONG * self.clip
         )

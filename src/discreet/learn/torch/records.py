@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records by their place, as batches for a training loop.
+"""Records by index, as batches for a training loop.
 
 Data are tensors (`(x, y)`, or a TensorDataset), which are indexed where they lie, or any data set
 with a length, whose records are collated one by one. A *blank* is a record of zeros of the public
@@ -31,17 +31,17 @@ from discreet import check
 from discreet.errors import BadParameter, RefusedTraining
 from discreet.learn.torch import internals
 from discreet.learn.torch.generators import Draws
-from discreet.learn.torch.sampler import Places
+from discreet.learn.torch.sampler import Indices
 
 __all__ = ["RecordSource", "Records", "TrainingData", "check_loader", "records_of", "refuse_mixing"]
 
 
 class RecordSource(Protocol):
-    """A data set with a length that gives records by their place."""
+    """A data set with a length that returns records by index."""
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, place: int, /) -> object: ...
+    def __getitem__(self, index: int, /) -> object: ...
 
 
 #: What `private` trains on.
@@ -53,8 +53,8 @@ class Records(Protocol):
 
     def __len__(self) -> int: ...
 
-    def batch(self, places: Places, blanks: int) -> Any:
-        """The records at these places, and that many blanks after them."""
+    def batch(self, indices: Indices, blanks: int) -> Any:
+        """The records at these indices, and that many blanks after them."""
         ...
 
 
@@ -67,13 +67,13 @@ class _Tensors:
     def __len__(self) -> int:
         return int(self._tensors[0].shape[0])
 
-    def batch(self, places: Places, blanks: int) -> Any:
-        # Places ascend, so as many places as records are all of them, in order.
-        if places.size == len(self) and not blanks:
+    def batch(self, indices: Indices, blanks: int) -> Any:
+        # Indices ascend, so as many indices as records are all of them, in order.
+        if indices.size == len(self) and not blanks:
             rows = self._tensors
         else:
-            index = torch.from_numpy(places)
-            rows = tuple(_rows(tensor, index, blanks) for tensor in self._tensors)
+            selected = torch.from_numpy(indices)
+            rows = tuple(_rows(tensor, selected, blanks) for tensor in self._tensors)
         return rows[0] if self._alone else rows
 
 
@@ -87,12 +87,12 @@ class _Items:
     def __len__(self) -> int:
         return len(self._items)
 
-    def batch(self, places: Places, blanks: int) -> Any:
+    def batch(self, indices: Indices, blanks: int) -> Any:
         # A record is read only now, in the first batch, because the plan is charged before that.
         if self._example is None:
             self._example = self._items[0]
         filling = [_blank(self._example)] * blanks if blanks else []
-        records = [self._items[int(place)] for place in places]
+        records = [self._items[int(index)] for index in indices]
         if len(records) > 1 and not self._tried:
             refuse_mixing(self._collate, records[:3])
             self._tried = True
@@ -113,7 +113,7 @@ def records_of(
         raise _no_records_error("the tensors of a data set must have the same length.")
     has_places = hasattr(data, "__len__") and hasattr(data, "__getitem__")
     if isinstance(data, IterableDataset | str | bytes) or not has_places:
-        raise _no_records_error("data must have a length and give records by their place.")
+        raise _no_records_error("data must have a length and return records by index.")
     if collate is not None:
         check.function(collate=collate)
     refuse_repeated_records(data)
@@ -156,31 +156,31 @@ def refuse_repeated_records(data: object) -> None:
     """Refuse a data set that is known to have a record in several places. It would be drawn for each of them."""
     whole: set[int] = set()
     parts: dict[int, set[int]] = {}
-    for root, places in _sources(data):
-        earlier_places = parts.setdefault(id(root), set())
+    for root, indices in _sources(data):
+        earlier_indices = parts.setdefault(id(root), set())
         is_repeated = id(root) in whole or (
-            earlier_places if places is None else not earlier_places.isdisjoint(places)
+            earlier_indices if indices is None else not earlier_indices.isdisjoint(indices)
         )
-        if is_repeated or (places is not None and len(set(places)) != len(places)):
+        if is_repeated or (indices is not None and len(set(indices)) != len(indices)):
             raise RefusedTraining(
                 "DP913",
                 "the data set has the same records in several places.",
                 why="a record that is there twice moves a sum by two clipping norms, but the guarantee assumes one.",
                 fix="pass each data set once; epochs=20 instead of 10 shows every record twice as often",
             )
-        earlier_places.update(() if places is None else places)
-        whole |= {id(root)} if places is None else set()
+        earlier_indices.update(() if indices is None else indices)
+        whole |= {id(root)} if indices is None else set()
 
 
 def _sources(data: Any) -> Iterator[tuple[Any, Sequence[int] | None]]:
-    """The data sets that a data set consists of, and the places of their records that it has. None means all."""
+    """The data sets that a data set consists of, and the indices of their records that it has. None means all."""
     if isinstance(data, ConcatDataset):
         for part in data.datasets:
             yield from _sources(part)
     elif isinstance(data, Subset) and not isinstance(data.dataset, ConcatDataset | Subset):
-        yield data.dataset, [int(place) for place in data.indices]
+        yield data.dataset, [int(index) for index in data.indices]
     elif isinstance(data, Subset):
-        yield data, [int(place) for place in data.indices]
+        yield data, [int(index) for index in data.indices]
     else:
         yield data, None
 
@@ -188,9 +188,9 @@ def _sources(data: Any) -> Iterator[tuple[Any, Sequence[int] | None]]:
 def refuse_mixing(collate: Callable[[list[Any]], Any], records: list[Any]) -> None:
     """Refuse a collate function if its row for one record changes when the other records become copies of it."""
     draws = Draws()
-    for place in (0, len(records) - 1):
+    for index in (0, len(records) - 1):
         batches = []
-        for batch in (records, [records[place]] * len(records)):
+        for batch in (records, [records[index]] * len(records)):
             draws.repeat()
             try:
                 batches.append(internals.tree_leaves(collate(copy.deepcopy(batch))))
@@ -198,7 +198,7 @@ def refuse_mixing(collate: Callable[[list[Any]], Any], records: list[Any]) -> No
             except Exception:  # noqa: BLE001
                 return
         pairs = zip(*batches, strict=False)
-        if not all(_same_row(first, second, place, len(records)) for first, second in pairs):
+        if not all(_same_row(first, second, index, len(records)) for first, second in pairs):
             raise RefusedTraining(
                 "DP922",
                 "the function that makes batches mixes records: its row for one record changes with the others.",
@@ -209,13 +209,13 @@ def refuse_mixing(collate: Callable[[list[Any]], Any], records: list[Any]) -> No
     draws.repeat()
 
 
-def _same_row(first: Any, second: Any, place: int, count: int) -> bool:
+def _same_row(first: Any, second: Any, index: int, count: int) -> bool:
     """Whether a row is the same in two batches, which may be padded to different lengths at either end."""
     if not (isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor)):
         return True
     if first.shape[:1] != (count,) or second.shape[:1] != (count,) or first.dim() != second.dim():
         return True
-    first, second = first[place], second[place]
+    first, second = first[index], second[index]
     common = [min(pair) for pair in zip(first.shape, second.shape, strict=True)]
     ends = (
         [slice(0, size) for size in common],
@@ -227,8 +227,8 @@ def _same_row(first: Any, second: Any, place: int, count: int) -> bool:
     )
 
 
-def _rows(tensor: torch.Tensor, places: torch.Tensor, blanks: int) -> torch.Tensor:
-    rows = tensor.index_select(0, places.to(tensor.device, non_blocking=True))
+def _rows(tensor: torch.Tensor, indices: torch.Tensor, blanks: int) -> torch.Tensor:
+    rows = tensor.index_select(0, indices.to(tensor.device, non_blocking=True))
     return torch.cat([rows, tensor.new_zeros(blanks, *tensor.shape[1:])]) if blanks else rows
 
 
@@ -251,6 +251,6 @@ def _no_records_error(what: str) -> BadParameter:
     return BadParameter(
         "DP104",
         what,
-        why="every step draws records by their places.",
+        why="every step draws records by index.",
         fix="private(model, optimizer, TensorDataset(x, y), …)",
     )

@@ -31,8 +31,12 @@ __all__ = [
     "refuse_reentrant_checkpoints",
 ]
 
-UNTESTED = "The model could not be tested on made-up records. The guarantee assumes that it keeps records apart."
-UNTRIED = "The losses could not be tried on a changed batch. The guarantee assumes that they keep records apart."
+UNTESTED = (
+    "The model could not be tested on made-up records. The guarantee assumes that it keeps records apart."
+)
+UNTRIED = (
+    "The losses could not be tried on a changed batch. The guarantee assumes that they keep records apart."
+)
 #: By name, so that libraries that are not installed need not be imported.
 _COPIES = {
     "DataParallel",

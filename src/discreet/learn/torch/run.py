@@ -172,9 +172,9 @@ class Run:
                 self.stepped = False
                 self.private = self.private and is_private()
                 self._look.begin()
-                self._mixing.begin(batch.shown, batch.rows)
+                self._mixing.begin(batch.data, batch.rows)
                 try:
-                    yield batch.shown
+                    yield batch.data
                 finally:
                     self._mixing.cancel()
                 self._check_finished(turn)
@@ -194,7 +194,7 @@ class Run:
         self._generators.settle()
         losses = check_losses(losses, turn.batch.rows)
         if self.canaries is not None:
-            losses = self.canaries.losses(losses, turn.batch.places, turn.batch.population)
+            losses = self.canaries.losses(losses, turn.batch.indices, turn.batch.population)
         turn.used = True
         refuse_statistics(self.model)
         self._look.end()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn import Module, ModuleDict, Parameter
@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader
 from discreet import check, privacy
 from discreet.errors import BadParameter
 from discreet.learn.arguments import checked_call
+from discreet.learn.budget import Payer, check_session
 from discreet.learn.torch import internals
 from discreet.learn.torch.adaptive import Adaptive
 from discreet.learn.torch.banded import BandedNoise, Cycle
@@ -53,14 +54,6 @@ _CHANCE = (
 _PRECISIONS = (torch.float32, torch.float64, torch.bfloat16)
 _NO_RECORDS = records_of(torch.empty(0))
 _REAL = "sums of gradients equal those of real arithmetic (level C); exact=True does not assume this"
-
-
-class Chargeable(Protocol):
-    """A session, or anything else that can be charged with a guarantee before data are read."""
-
-    def charge(self, guarantee: Guarantee, *, question: str) -> object:
-        """Charge a guarantee, or raise; the result is the receipt."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -121,7 +114,7 @@ def private(
     exact: bool = False,
     adaptive: Adaptive | bool = False,
     canaries: int | None = None,
-    session: Chargeable | None = None,
+    session: Payer | None = None,
     resume: Mapping[str, object] | None = None,
     collate: Callable[[list[Any]], object] | None = None,
     example: object = None,
@@ -260,15 +253,9 @@ def _make_parts(
     )
 
 
-def _check_callables(session: object, progress: object, clipper: object) -> None:
+def _check_callables(session: Payer | None, progress: object, clipper: object) -> None:
     """Refuse what cannot be charged or called, before anything is paid for."""
-    if session is not None and not hasattr(session, "charge"):
-        raise BadParameter(
-            "DP104",
-            "session must be a Session.",
-            why="the run charges it before reading the data.",
-            fix="session=dp.Session(data, limit=…), or leave it out",
-        )
+    check_session(session)
     if progress is not None:
         check.function(progress=progress)
     if clipper is not None:
@@ -322,7 +309,7 @@ def _trainable_parameters(model: object) -> list[Parameter]:
 
 
 def _open_source(data: object, collate: Callable[[list[Any]], object] | None, example: object) -> _Source:
-    """A loader unchanged, and other data as records by their place."""
+    """A loader unchanged, and other data as records by index."""
     if isinstance(data, DataLoader):
         return _Source(_NO_RECORDS, data)
     return _Source(records_of(data, collate, example), None)

@@ -236,8 +236,11 @@ def not_by_record_error(name: str, because: str) -> RefusedTraining:
     )
 
 
-def _refuse_second_order() -> None:
-    """Refuse `create_graph=True`: the tape notes gradients, and not what depends on them."""
+def _hear(ctx: Any, gradient: Tensor | None) -> Tensor | None:
+    """Tell the tape which gradient arrives. With `create_graph=True` it is refused.
+
+    The tape notes gradients, and not what depends on them.
+    """
     if torch.is_grad_enabled():
         raise RefusedTraining(
             "DP921",
@@ -245,6 +248,9 @@ def _refuse_second_order() -> None:
             why="for such a gradient, as in a gradient penalty, the run cannot see what each record contributes.",
             fix="leave the penalty out   or  private(…, exact=True), which takes records one at a time",
         )
+    if gradient is not None:
+        ctx.tape.hear(ctx.make, gradient, ctx.saved_tensors)
+    return gradient
 
 
 class _Probe:
@@ -322,11 +328,7 @@ class _Tap(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        (gradient,) = gradients
-        _refuse_second_order()
-        if gradient is not None:
-            ctx.tape.hear(ctx.make, gradient, ctx.saved_tensors)
-        return gradient, None, None, None, None
+        return _hear(ctx, *gradients), None, None, None, None
 
 
 #: `_Tap.apply` without what only transforms of functions need.
@@ -346,8 +348,5 @@ class _Spread(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[None, ...]:
-        (gradient,) = gradients
-        _refuse_second_order()
-        if gradient is not None:
-            ctx.tape.hear(ctx.make, gradient, ())
+        _hear(ctx, *gradients)
         return None, None, None, None, None

@@ -11,6 +11,7 @@ pass, not kept.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -62,13 +63,9 @@ def _affine_sums(
 
 
 def rms_norm(use: Use, x: Tensor, shape: Any, weight: Any = None, eps: float | None = None) -> Tensor:
-    def normal(x: Tensor) -> Tensor:
-        return functional.rms_norm(x, shape, None, eps)
-
-    out = functional.rms_norm(x, shape, use.value(weight), eps)
-    return _tap_scale_and_shift(
-        use, out, x, weight, None, normal, tuple(range(x.dim() - len(shape), x.dim()))
-    )
+    normal = partial(functional.rms_norm, normalized_shape=shape, eps=eps)
+    axes = tuple(range(x.dim() - len(shape), x.dim()))
+    return _tap_scale_and_shift(use, normal(x, weight=use.value(weight)), x, weight, None, normal, axes)
 
 
 def group_norm(
@@ -112,14 +109,15 @@ def instance_norm(
             use, weight, "instance_norm with running statistics", "track_running_stats=False"
         )
 
-    def normal(x: Tensor) -> Tensor:
-        return functional.instance_norm(
-            x, running_mean, running_var, None, None, use_input_stats, momentum, eps
-        )
-
-    out = functional.instance_norm(
-        x, running_mean, running_var, use.value(weight), use.value(bias), use_input_stats, momentum, eps
+    normal = partial(
+        functional.instance_norm,
+        running_mean=running_mean,
+        running_var=running_var,
+        use_input_stats=use_input_stats,
+        momentum=momentum,
+        eps=eps,
     )
+    out = normal(x, weight=use.value(weight), bias=use.value(bias))
     return _tap_scale_and_shift(use, out, x, weight, bias, normal, (1,))
 
 
@@ -140,12 +138,15 @@ def batch_norm(
             use, weight, "batch_norm", "torch.nn.GroupNorm(32, channels) in its place, or .eval()"
         )
 
-    def normal(x: Tensor) -> Tensor:
-        return functional.batch_norm(x, running_mean, running_var, None, None, False, momentum, eps)
-
-    out = functional.batch_norm(
-        x, running_mean, running_var, use.value(weight), use.value(bias), False, momentum, eps
+    normal = partial(
+        functional.batch_norm,
+        running_mean=running_mean,
+        running_var=running_var,
+        training=False,
+        momentum=momentum,
+        eps=eps,
     )
+    out = normal(x, weight=use.value(weight), bias=use.value(bias))
     return _tap_scale_and_shift(use, out, x, weight, bias, normal, (1,))
 
 
