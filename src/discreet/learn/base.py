@@ -125,7 +125,8 @@ class PrivateEstimator(EstimatorParameters, ABC):
         payer = check_session(self.session)
         receipt = None if payer is None else payer.charge(guarantee, question=f"{type(self).__name__}.fit")
         self.guarantee_, self.receipt_ = guarantee, receipt
-        assert self.delta is not None  # the budget validated it
+        # FitBudget has validated it.
+        assert self.delta is not None
         self._delta_, self._private_ = self.delta, is_private()
 
     def _matrix(self, data: Matrix, *, reset: bool) -> RowTable:

@@ -296,16 +296,8 @@ class _NoDropout(TorchFunctionMode):
     """Turns dropout off: chance would hide what the tests look for."""
 
     _names = frozenset(
-        [
-            "dropout",
-            "dropout1d",
-            "dropout2d",
-            "dropout3d",
-            "alpha_dropout",
-            "feature_alpha_dropout",
-            "feature_dropout",
-            "dropout_",
-        ]
+        [f"dropout{kind}" for kind in ("", "1d", "2d", "3d", "_")]
+        + ["alpha_dropout", "feature_alpha_dropout", "feature_dropout"]
     )
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

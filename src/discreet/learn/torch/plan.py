@@ -179,16 +179,9 @@ def plan_of(
     steps_per_epoch = epoch or (1 if sampling == "full" else max(1, round(size / batch)))
     exact_epoch = Fraction(size, batch) if sampling in SAMPLINGS[:2] else Fraction(steps_per_epoch)
     step_count = _count_steps(epochs, steps, exact_epoch)
-    privacy_unit = Unit(unit, _choose_relation(relation, sampling))
+    who = Unit(unit, _choose_relation(relation, sampling))
     plan = TrainingPlan(
-        sampling,
-        privacy_unit.relation,
-        privacy_unit.protects,
-        size,
-        batch,
-        step_count,
-        steps_per_epoch,
-        noise=1.0,
+        sampling, who.relation, who.protects, size, batch, step_count, steps_per_epoch, noise=1.0
     )
     if bands != "auto":
         plan = _with_bands(plan, check.whole(bands=bands))
