@@ -15,7 +15,7 @@ whose sums stay below 2**53. What remains is the evaluation of one slope for eac
 
 How: Newton's method. A step is halved until the slope along it is still negative at its end, which
 lowers a convex function, or it is taken whole if it halves the least gradient seen so far. In real
-arithmetic both can happen only so often (output.proof.md), for every set of rows. Nothing is
+arithmetic both happen only finitely often (output.proof.md), for every set of rows. Nothing is
 returned without the certificate, no data set is an error, and the number of steps is not revealed.
 
 What would break it: a limit on the number of steps after which something else is returned.

@@ -18,11 +18,11 @@ column, and by its next turn the last turn is over. K_t is whole, so rounding W_
 ideal output, and earlier W go into it as they were rounded: no rounding is left over. That rounding
 S moves neighbours apart by √d·γ is in the spread, as in `noise`.
 
-What would break it: a group that has two turns less than `bands` releases apart; noise that the
-noise of another step does not take into account; showing the groups or W. So the noise itself
-counts the turns, and after a release that was interrupted, or has another scale than the first,
-every release is refused. The W of the last b − 1 steps are kept in memory, eight bytes for each
-number of the sums, and never stored; a run with bands cannot be resumed.
+What would break it: a group with two turns less than `bands` releases apart; a step whose noise
+later steps do not take into account; showing the groups or W. So the noise itself counts the turns.
+After a release that was interrupted, or that has another scale than the first, every release is
+refused. The W of the last b − 1 steps are kept in memory, eight bytes for each number of the sums.
+They are never stored, so a run with bands cannot be resumed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many rows the model is called with, while it runs.
 
-Inside one call of the model that was tested, an axis that is a multiple of the rows is positions
-behind their record, as the test has seen. Outside of it such an axis may be anything: several views
-of every record, say, one after the other, which is another order of the same length. So the rows of
-the call are noted for every use of a parameter.
+Inside one call of a tested model an axis may have several positions for each record, as the test
+has seen. Then its length is a multiple of the number of rows. Outside of a call such an axis may
+mean anything: for example several views of every record, one after the other, which is another
+order of the same length. So the tape notes the rows of the call for every use of a parameter.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ computational guarantee, like that of the library's own source, which is AES in 
 
 A run on a GPU takes its key from `discreet.noise.source`, which takes its own from the operating
 system; the counter is the number of the block, and the nonce counts the buffers that got noise.
-Nothing else goes in: `torch.manual_seed` has no say here.
+Nothing else goes in: `torch.manual_seed` has no effect here.
 """
 
 from __future__ import annotations

@@ -6,18 +6,18 @@ coordinate), where one record adds a vector whose norm is at most clip/γ *as ch
 and s = noise·clip/γ exactly. Nothing depends on how well floating point clipped, and low bits
 reveal nothing.
 
-Why it holds: |trunc(x)| ≤ |x|, so cutting towards zero makes no vector longer; a vector that is too
-long all the same, in int64, is shortened once by 2⁻⁸, and if it is still too long counts as zero: a
-rule for one record alone. An integer plus a rounded normal is a rounding of the integer plus the
-normal, so every theorem about Gaussian noise holds as it stands, under sampling too. A record whose
-gradient is not finite counts as zero.
+Why it holds: |trunc(x)| ≤ |x|, so truncation makes no vector longer. A vector that int64 arithmetic
+still finds too long is shortened once by 2⁻⁸. If it is still too long after that, it counts as
+zero. That rule looks at one record alone. An integer plus a rounded normal is a rounding of the
+integer plus the normal, so every theorem about Gaussian noise applies, under sampling too. A record
+whose gradient is not finite counts as zero.
 
 No overflow: |coordinate| ≤ clip/γ ≤ 2³¹, so squares add up below 2⁶³ once their float sum is below
 2⁶²·⁵, and fewer than 2³¹ records can be summed in int64.
 
-Records pass through the model one at a time. In a common pass 0·NaN = NaN carries what is not
-finite from one record's row into all others, and then one record could take the place of all of
-them.
+Records pass through the model one at a time. In a common pass 0·NaN = NaN carries values that are
+not finite from one record's row into all others. One record could then change what all of them
+contribute.
 
 What would break it: a source of bits that is not uniform. Side channels (time, memory) are not
 covered.

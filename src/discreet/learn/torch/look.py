@@ -9,10 +9,11 @@ that is never called as a whole, is not tested, and `explain` says so.
 
 Around every call, and from each batch to its backward pass, the state of the model is compared
 (`snapshot`). A tested model may write only what the test has seen written, the same for all
-records; a model that was not tested may write nothing. Anything else is undone, and the loop is
-refused. Contents of tensors are compared on a CPU for every batch. On other devices, where this
-would wait for the device, they are compared for the first batch and for one in sixteen of the
-others, chosen in secret; beyond versions and addresses they show a write through `.data`.
+records. A model that was not tested may write nothing. Anything else is undone, and the loop is
+refused. On a CPU the contents of tensors are compared for every batch. On other devices this would
+wait for the device, so they are compared for the first batch, and for one in sixteen of the others,
+chosen in secret. Contents also show a write through `.data`, which changes neither the version nor
+the address of a tensor.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gaussian noise for sums of gradients, on a grid, from a cryptographic source, on whatever device they live.
+"""Gaussian noise for sums of gradients, on a grid, from a cryptographic source, on any device.
 
     noise = StepNoise()
     noise.add_(buffer, scales_for(noise=1.1, clip=1.0, dimension=buffer.numel()), divide=256.0)

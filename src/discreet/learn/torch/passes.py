@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes over large tensors on the GPU, in one reading instead of several; `pieces.base.Share` has what they compute.
+"""Passes over large tensors on the GPU, in one reading instead of several. `pieces.base.Share` says what they compute.
 
-They run only where there is a GPU and triton; those that scale and clear, on tensors that are so
-large that starting a kernel costs less than reading twice what it reads once.
+They run only where there is a GPU and triton. Those that scale and clear run only on large tensors,
+where one reading less saves more time than starting a kernel costs.
 """
 # mypy: disable-error-code="untyped-decorator,no-untyped-call,no-untyped-def,import-not-found,import-untyped"
 # ruff: noqa: ANN001, ANN202, PLR0917 - the compiler of kernels reads annotations as types of its own
