@@ -166,19 +166,10 @@ def prepare_records(inputs: Tensor, signal: Tensor, factors: Tensor, *, short: b
     cleared = torch.empty_like(signal) if short else signal
     width, outputs = inputs.numel() // records, signal.numel() // records
     blocks, signal_blocks = -(-width // _BLOCK), -(-outputs // _BLOCK)
+    sizes = width, blocks, outputs, signal_blocks
     with torch.cuda.device(inputs.device):
         _prepare_rows[(records * (blocks + signal_blocks),)](
-            inputs,
-            signal,
-            factors,
-            scaled,
-            cleared,
-            width,
-            blocks,
-            outputs,
-            signal_blocks,
-            CUT=short,
-            BLOCK=_BLOCK,
+            inputs, signal, factors, scaled, cleared, *sizes, CUT=short, BLOCK=_BLOCK
         )
     return scaled, cleared
 
