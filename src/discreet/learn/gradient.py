@@ -130,8 +130,8 @@ def _least_count(noise: float) -> float:
 def _mean_square(rows: CellRows, box: Box, count: float, noise: float) -> float:
     """A mean of the squared norms of rows without their constants. It errs upwards, and is at most that of the box.
 
-    A record adds a whole number from 0 to `most_steps`, so that replacing it changes the sum by no more
-    than adding it.
+    A record adds a whole number from 0 to `most_steps`, so that replacing it changes the sum by no
+    more than adding it.
     """
     most_steps, constant = box.room(BITS) // _COARSE, box.constant_cells(BITS) ** 2
     total = sum(int(((squares - constant) // _COARSE).sum()) for squares in rows.squares)

@@ -153,7 +153,8 @@ class Evidence:
 def _score_variance(curvatures: Reals, descent: DescentRun) -> float:
     """The variance of a score that noise in single late steps causes.
 
-    It is the stationary variance of the heavy ball, for rows of mean square 1 (inference.proof.md, 5).
+    It is the stationary variance of the heavy ball, for rows of mean square 1 (inference.proof.md,
+    5).
     """
     rate, m = descent.rate * descent.settle, descent.momentum
     variances = rate * (1 + m) / (curvatures * (1 - m) * (2 * (1 + m) - rate * curvatures))

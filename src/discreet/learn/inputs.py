@@ -7,12 +7,13 @@
     class_membership(y, classes, rows=3)            # True where a row has the label of that column
     feature_bounds((0, [1, 90]), features=2)        # low and high ends of each feature
 
-**Guarantee.** How a record is read depends on that record and on the schema alone. The schema is the type of an array or of a frame's column, and the number of columns. It is public,
-and only the schema is ever refused. No value causes an error or a warning. In a list, and where the
-declared type is "any object", a value that is not a number becomes NaN. In a list of rows the first
-row sets the number of features, which is public. An element that is not a row, or has another
-length, becomes a row of NaN. A masked array of NumPy is refused by its type, whether or not
-anything in it is masked: its owner has hidden the values under the mask.
+**Guarantee.** How a record is read depends on that record and on the schema alone. The schema is
+the type of an array or of a frame's column, and the number of columns. It is public, and only the
+schema is ever refused. No value causes an error or a warning. In a list, and where the declared
+type is "any object", a value that is not a number becomes NaN. In a list of rows the first row sets
+the number of features, which is public. An element that is not a row, or has another length,
+becomes a row of NaN. A masked array of NumPy is refused by its type, whether or not anything in it
+is masked: its owner has hidden the values under the mask.
 
 A row belongs to one class at most: the one that its label equals, whatever the labels of other rows
 are. A label that equals no class, or that cannot be compared, leaves its row out. A column whose

@@ -5,8 +5,8 @@
     plan.noise, plan.steps, plan.guarantee
 
 **Guarantee.** `guarantee_after(rounds)` is the guarantee of that many noisy sums of clipped
-gradients over batches that are drawn as `sampling` says. Noise is measured in clipping norms, whatever the
-relation: one more record moves the sum by one clipping norm, a replaced record by two.
+gradients over batches that are drawn as `sampling` says. Noise is measured in clipping norms,
+whatever the relation: one more record moves the sum by one clipping norm, a replaced record by two.
 
 Why it holds, for each way to make batches:
 

@@ -97,11 +97,11 @@ class Run:
     """Private training with your own loop, model and optimizer. `private` makes a run.
 
     **Guarantee.** Somebody who sees the parameters after every step, and everything that is
-    computed from them, learns no more about one record than `guarantee` says. That is the guarantee of the
-    noisy sums that the run drew: Poisson batches (or those that `plan` names), the gradient of
-    every record clipped to `clip`, noise on the sum, and a public divisor. A step
-    that would break this is refused. `level` names the arithmetic: "A" is exact whole numbers, "C" is real numbers,
-    with sums and noise on a grid.
+    computed from them, learns no more about one record than `guarantee` says. That is the guarantee
+    of the noisy sums that the run drew: Poisson batches (or those that `plan` names), the gradient
+    of every record clipped to `clip`, noise on the sum, and a public divisor. A step that would
+    break this is refused. `level` names the arithmetic: "A" is exact whole numbers, "C" is real
+    numbers, with sums and noise on a grid.
 
     Why it holds: Abadi et al. 2016 for the mechanism, `plan` for the accounting, `clip`, `noise`
     and `sampler` for the parts. Momentum, weight decay, schedules and averages of parameters are

@@ -130,14 +130,14 @@ def private(
 
     - `model`, `optimizer`: a module, and the optimizer (or several) that moves its parameters.
     - `data`: tensors or a data set with a length, from which the run draws its batches, or a
-      `DataLoader`, which makes its own. Batches of a loader are not amplified by sampling. `collate`
-      turns a list of records into a batch. `example` is a public record of the shape of all others;
-      only an empty data set needs it.
+      `DataLoader`, which makes its own. Batches of a loader are not amplified by sampling.
+      `collate` turns a list of records into a batch. `example` is a public record of the shape of
+      all others; only an empty data set needs it.
     - `epsilon` and `delta`, or `noise` in clipping norms: how much the whole run may reveal.
-    - `epochs` or `steps`: how long it trains. `batch`: the expected batch size, which is the divisor
-      of every step. `size`: the public number of records from which the sampling rate is computed.
-      Data with one record more or less are then neighbours. Without `size` the number of records
-      counts as public.
+    - `epochs` or `steps`: how long it trains. `batch`: the expected batch size, which is the
+      divisor of every step. `size`: the public number of records from which the sampling rate is
+      computed. Data with one record more or less are then neighbours. Without `size` the number of
+      records counts as public.
     - `sampling`: `"poisson"`, `"fixed"` or `"full"`. `relation` and `unit`: how neighbouring data
       differ, and what one record stands for.
     - `clip`: the clipping norm. `adaptive`: True or an `Adaptive` for a norm that follows the

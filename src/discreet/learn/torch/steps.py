@@ -221,9 +221,9 @@ class MovementCheck:
 
     A released gradient has noise in every coordinate, so the first step with a learning rate above
     zero moves every parameter that an optimizer holds. If none moved, the optimizer holds other
-    parameters, or the step is too small for the precision of the weights. The check compares weights
-    before and after a step. They are released anyway, so the error reveals nothing. It runs once,
-    because reading makes a GPU wait.
+    parameters, or the step is too small for the precision of the weights. The check compares
+    weights before and after a step. They are released anyway, so the error reveals nothing. It runs
+    once, because reading makes a GPU wait.
     """
 
     def __init__(self) -> None:

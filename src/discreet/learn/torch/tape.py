@@ -257,13 +257,13 @@ class _Probe:
     """Checks the first losses before they are differentiated: does each depend on one record only?
 
     About half of the losses are differentiated alone. Where layers use parameters, the rows of the
-    other records must then get no gradient. A gradient that is not zero comes from a loss that looks at
-    several records, such as a contrastive loss, or from mixed inputs. NaN and infinity say nothing,
-    because they spread by themselves. If every loss depends on one record, every such number is 0, so
-    nothing is refused, whatever the records are.
+    other records must then get no gradient. A gradient that is not zero comes from a loss that
+    looks at several records, such as a contrastive loss, or from mixed inputs. NaN and infinity say
+    nothing, because they spread by themselves. If every loss depends on one record, every such
+    number is 0, so nothing is refused, whatever the records are.
 
-    **Guarantee.** A refusal means that the losses mix records. The reverse is not guaranteed: `shadow`
-    looks for values of other records that have no gradient (`detach`).
+    **Guarantee.** A refusal means that the losses mix records. The reverse is not guaranteed:
+    `shadow` looks for values of other records that have no gradient (`detach`).
     """
 
     def __init__(self, losses: Tensor) -> None:
