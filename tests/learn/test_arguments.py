@@ -127,7 +127,7 @@ def test_a_model_without_a_fit_and_rows_of_another_width_are_refused(name: str, 
 def test_what_other_libraries_have_is_refused_with_the_reason() -> None:
     with pytest.raises(WrongArguments) as seeded:
         learn.LogisticRegression(epsilon=1, random_state=0)
-    assert "drawn again" in seeded.value.why
+    assert "anybody can repeat" in seeded.value.why
     with pytest.raises(WrongArguments) as weighted:
         made("LogisticRegression").fit(X, Y, sample_weight=np.ones(60))
     assert "weight" in weighted.value.why

@@ -71,6 +71,15 @@ def test_a_clone_is_not_fitted_and_has_the_same_parameters(estimator: Any) -> No
     assert not hasattr(copy, "guarantee_")
 
 
+@pytest.mark.parametrize(
+    "estimator", [estimator for estimator, _ in ESTIMATORS], ids=lambda value: type(value).__name__
+)
+def test_its_representation_is_the_expression_that_makes_it(estimator: Any) -> None:
+    twin = eval(repr(estimator), vars(learn) | {type(estimator).__name__: type(estimator)})
+    assert type(twin) is type(estimator)
+    assert twin.get_params() == estimator.get_params()
+
+
 def test_it_works_in_a_pipeline_and_in_cross_validation() -> None:
     X = np.linspace(-1, 1, 400).reshape(-1, 2)
     y = (X[:, 0] > 0).astype(int)

@@ -22,8 +22,8 @@ inference.py     confidence intervals of coefficients                        + i
 arguments.py     calls that do not fit a signature: a coded error
 torch/           training of networks
 
-Budgets, bounds and classes are declared; nothing of that kind is ever read off the data. Estimators are loaded when
-they are first used, because scikit-learn is an extra.
+Budgets, bounds and classes are declared. They are never read off the data. Estimators are loaded
+when they are first used, because scikit-learn is an extra.
 """
 
 from __future__ import annotations

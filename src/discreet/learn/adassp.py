@@ -24,7 +24,7 @@ from discreet import noise as exact
 from discreet.exact import bisect_whole, exactly
 from discreet.learn.budget import FitBudget
 from discreet.learn.features import BITS
-from discreet.learn.joint import require_least_squares, rows_with_targets
+from discreet.learn.joint import require_least_squares, rows_with_targets, solve_with_ridge
 from discreet.learn.moments import symmetric_noise
 from discreet.learn.solvers import FittedWeights, Problem, Solver
 from discreet.privacy.guarantee import Guarantee
@@ -38,7 +38,7 @@ Ints = npt.NDArray[np.int64]
 _FRACTIONS = (0.05, 0.5, 0.45)
 # The step of the grid on which the least eigenvalue is found, and a bound on its error in floats.
 _STEP = 2.0**-5
-# The released eigenvalue is lowered by this many standard deviations: below the true one in 95 of 100 cases.
+# The released eigenvalue is lowered by this many standard deviations. It is then below the true one in 95 of 100 cases.
 _QUANTILE = 1.645
 _UP = 1 + 1e-12
 
@@ -56,27 +56,30 @@ class AdaSSP(Solver):
 
     def fit(self, problem: Problem) -> FittedWeights:
         total = np.zeros((problem.box.width + 1,) * 2, np.int64)
-        for rows in rows_with_targets(problem):  # at most 2**19 rows of products below 2**28: sums are exact
+        # A block has at most 2**19 rows, and products are below 2**28: sums are exact.
+        for rows in rows_with_targets(problem):
             total += (rows.T @ rows).astype(np.int64)
-        of_least, of_squares, of_products = _spreads(problem.budget)
+        least_spread, squares_spread, products_spread = _spreads(problem.budget)
         width = problem.box.width
-        squares = total[:-1, :-1] + symmetric_noise(width, of_squares * 4.0**BITS)
-        products = total[:-1, -1] + exact.rounded_gaussian(exactly(of_products * 4.0**BITS), width)
-        edge = math.sqrt(2 * width) * of_squares
-        steps = least_eigenvalue_steps(total[:-1, :-1] / 4.0**BITS, math.ceil((edge + 10 * of_least) / _STEP))
-        noisy = steps + exact.rounded_gaussian(exactly(of_least / _STEP))
-        least = max(noisy * _STEP - _QUANTILE * of_least, 0.0)
+        squares = (total[:-1, :-1] + symmetric_noise(width, squares_spread * 4.0**BITS)) / 4.0**BITS
+        noise = exact.rounded_gaussian(exactly(products_spread * 4.0**BITS), width)
+        products = (total[:-1, -1] + noise) / 4.0**BITS
+        edge = math.sqrt(2 * width) * squares_spread
+        steps = least_eigenvalue_steps(
+            total[:-1, :-1] / 4.0**BITS, math.ceil((edge + 10 * least_spread) / _STEP)
+        )
+        noisy = steps + exact.rounded_gaussian(exactly(least_spread / _STEP))
+        least = max(noisy * _STEP - _QUANTILE * least_spread, 0.0)
         ridge = problem.penalty + max(0.0, edge - least)
-        values, vectors = np.linalg.eigh(squares / 4.0**BITS)
-        positive_part = (vectors * np.maximum(values, 0.0)) @ vectors.T
-        floor = np.finfo(float).eps * max(float(np.abs(values).max()), 1.0)
-        weights = np.linalg.solve(positive_part + np.diag(ridge + floor), products / 4.0**BITS)
+        # Without a ridge the positive part may be singular.
+        floor = np.finfo(float).eps * max(float(np.linalg.norm(squares, 2)), 1.0)
+        weights = solve_with_ridge(squares, products, ridge + floor)
         return FittedWeights(weights[:, None])
 
     def explain(self, problem: Problem) -> list[str]:
         return [
             "The sums of products of features, their least eigenvalue and the products with the target were released with Gaussian noise.",
-            "A ridge was added if noise could hide a direction.",
+            "A ridge was added if noise could hide a direction of the features.",
         ]
 
 
@@ -91,19 +94,19 @@ def _spreads(budget: FitBudget) -> tuple[float, float, float]:
     )
 
 
-def least_eigenvalue_steps(matrix: Reals, most: int) -> int:
-    """How many steps the least eigenvalue of a positive semidefinite matrix has; `most` if it has more.
+def least_eigenvalue_steps(matrix: Reals, cap: int) -> int:
+    """How many steps the least eigenvalue of a positive semidefinite matrix has; `cap` if it has more.
 
     The answer m is between λ / step - 2 and λ / step + 1, for λ as in exact arithmetic
     (joint.proof.md, 6).
     """
     return bisect_whole(
-        lambda steps: _is_positive(matrix - steps * _STEP * np.eye(len(matrix))), yes=0, no=most + 1
+        lambda steps: _is_positive(matrix - steps * _STEP * np.eye(len(matrix))), yes=0, no=cap + 1
     )
 
 
 def _is_positive(matrix: Reals) -> bool:
-    """Whether Cholesky's factorisation runs to its end: it does if λ > η, and not if λ < -η, for a small η."""
+    """Whether Cholesky's factorisation runs to its end. It does if λ > η, and it does not if λ < -η, for a small η."""
     try:
         np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:

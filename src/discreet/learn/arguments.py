@@ -26,8 +26,8 @@ T = TypeVar("T")
 
 #: Parameters that other libraries have and a private one cannot: why, and what to do.
 _NOT_OFFERED = {
-    "random_state": ("noise that can be drawn again hides nothing.", "leave random_state out"),
-    "seed": ("noise that can be drawn again hides nothing.", "leave seed out"),
+    "random_state": ("noise that anybody can repeat hides nothing.", "leave random_state out"),
+    "seed": ("noise that anybody can repeat hides nothing.", "leave seed out"),
     "sample_weight": (
         "a record of weight w changes every sum w times as much, and no bound on the weights is declared.",
         "leave sample_weight out",
@@ -41,12 +41,12 @@ class WrongArguments(BadParameter, TypeError):
 
 
 def check_call(
-    function: Callable[..., object], name: str, given: tuple[object, ...], named: Mapping[str, object]
+    function: Callable[..., object], name: str, positional: tuple[object, ...], named: Mapping[str, object]
 ) -> None:
-    """Refuse arguments that do not fit the signature; `given` starts with the object if it is a method."""
+    """Refuse arguments that do not fit the signature. `positional` starts with the object if it is a method."""
     signature = _signature(function)
     try:
-        signature.bind(*given, **named)
+        signature.bind(*positional, **named)
     except TypeError as misfit:
         raise _wrong_arguments_error(signature, name, str(misfit), named) from None
 
@@ -56,9 +56,9 @@ def checked_call(function: Callable[P, T]) -> Callable[P, T]:
     name = function.__qualname__.replace(".__init__", "")
 
     @wraps(function)
-    def call(*given: P.args, **named: P.kwargs) -> T:
-        check_call(function, name, given, named)
-        return function(*given, **named)
+    def call(*positional: P.args, **named: P.kwargs) -> T:
+        check_call(function, name, positional, named)
+        return function(*positional, **named)
 
     return call
 

@@ -15,8 +15,9 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, wraps
-from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Concatenate, Literal, NoReturn, ParamSpec, Self, TypeAlias, TypeVar
 
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
@@ -25,12 +26,12 @@ from sklearn.utils.validation import validate_data
 from discreet import check
 from discreet.errors import BadParameter, LedgerError
 from discreet.learn.arguments import check_call, checked_call
-from discreet.learn.budget import FitBudget
-from discreet.learn.inputs import Matrix, RowTable, as_matrix
+from discreet.learn.budget import FitBudget, Payer, check_session
+from discreet.learn.inputs import Bounds, Matrix, RowTable, as_matrix
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["NotFitted", "Payer", "PrivateEstimator", "Progress", "Relation", "check_fitted", "check_session"]
+__all__ = ["NotFitted", "PrivateEstimator", "Progress", "Relation", "check_fitted"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -44,22 +45,21 @@ Relation: TypeAlias = Literal["add-remove", "replace"]
 _CHECKED = "_checks_its_arguments"
 
 
-class Payer(Protocol):
-    """A `Session`, or anything else that can be charged for a release before it is drawn."""
+@dataclass(kw_only=True, repr=False, eq=False)
+class EstimatorParameters(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """What every private estimator takes. It is stored unchanged, which is all that scikit-learn allows a constructor."""
 
-    def charge(self, guarantee: Guarantee, *, question: str) -> object:
-        """Pay for a release, or raise an error. The result is a receipt."""
+    epsilon: float | None = None
+    delta: float | None = None
+    bounds: Bounds | None = None
+    relation: Relation = "add-remove"
+    session: Payer | None = None
+    unit: str = "record"
+    progress: Progress | bool | None = None
 
 
-class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
-    """The base of every private estimator. Parameters are stored unchanged, and validated by `fit`."""
-
-    epsilon: float | None
-    delta: float | None
-    relation: Relation
-    session: Payer | None
-    unit: str
-    progress: Progress | bool | None
+class PrivateEstimator(EstimatorParameters, ABC):
+    """The base of every private estimator. `fit` validates the parameters."""
 
     #: The guarantee of the last fit.
     guarantee_: Guarantee
@@ -71,11 +71,12 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
     # Whether a fit may warn that it is noisy. Not inside a search, whose number of fits is secret.
     _may_warn = True
 
-    def __new__(cls, *given: object, **named: object) -> Self:
-        """Refuse parameters that the estimator does not have; a copy is made without any, and gets them later."""
+    def __new__(cls, *positional: object, **named: object) -> Self:
+        """Refuse parameters that the estimator does not have."""
         _check_methods(cls)
-        if given or named:
-            check_call(cls.__init__, cls.__name__, (None, *given), named)
+        # Unpickling makes the object without any parameters and sets them later.
+        if positional or named:
+            check_call(cls.__init__, cls.__name__, (None, *positional), named)
         return super().__new__(cls)  # type: ignore[no-any-return]  # scikit-learn has no types
 
     def __init_subclass__(cls, **named: Any) -> None:
@@ -90,17 +91,17 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
         adds = self.guarantee_.unit.relation == "add-remove"
         change = "If one record is added or removed" if adds else "If one record is replaced"
         source = (
-            "its bits come from the operating system."
+            "its random bits come from the operating system."
             if self._private_
-            else "it was repeatable: NOT PRIVATE."
+            else "it was repeatable, so this model is NOT PRIVATE."
         )
         sentences = [
             *self._explanation(),
             *self._search_,
             f"{change}, no probability changes by more than a factor of e^{epsilon:.4g}, except for δ = {self._delta_:g}.",
-            f"All sums were computed in whole numbers and the noise is exact; {source}",
-            "Bounds, classes and the number of features were taken as public.",
-            "The model may be shown to anybody. What it says about a private row is as private as that row.",
+            f"All sums are computed in whole numbers and the noise is exact; {source}",
+            "Bounds, classes and the number of features count as public.",
+            "Anybody may see the model. Its prediction for a private row is as private as that row.",
         ]
         return "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1))
 
@@ -120,11 +121,12 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
         return FitBudget.of(epsilon=self.epsilon, delta=self.delta, relation=self.relation, unit=self.unit)
 
     def _charge(self, guarantee: Guarantee) -> None:
-        """Pay first: all that is drawn after this is covered, and a refused fit draws nothing."""
+        """Pay first. All that is drawn after this is covered, and a refused fit draws nothing."""
         payer = check_session(self.session)
         receipt = None if payer is None else payer.charge(guarantee, question=f"{type(self).__name__}.fit")
         self.guarantee_, self.receipt_ = guarantee, receipt
-        assert self.delta is not None  # the budget validated it
+        # FitBudget has validated it.
+        assert self.delta is not None
         self._delta_, self._private_ = self.delta, is_private()
 
     def _matrix(self, data: Matrix, *, reset: bool) -> RowTable:
@@ -152,7 +154,7 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
         return check.function(progress=self.progress)
 
     def __sklearn_clone__(self) -> Self:
-        """A copy that is not fitted. It charges the same session: a session is shared, never copied."""
+        """A copy that is not fitted. It charges the same session, because a session is never copied."""
         params = self.get_params(deep=False)
         return type(self)(
             **{
@@ -162,16 +164,16 @@ class PrivateEstimator(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-lear
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is stored and sent: everything but the session, whose place takes one that refuses to pay."""
+        """What is stored and sent: everything but the session. In its place is one that refuses every charge."""
         state: dict[str, Any] = dict(super().__getstate__())
         return state | {"session": None if self.session is None else _AbsentSession()}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # NaN counts as the middle of its bounds; an error would tell of it
+        # NaN counts as the middle of its bounds: an error would reveal it.
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
-        # noise is fresh in every fit
+        # Noise is fresh in every fit.
         tags.non_deterministic = True
         return tags
 
@@ -193,18 +195,6 @@ def check_fitted(estimator: PrivateEstimator) -> None:
     )
 
 
-def check_session(session: Payer | None) -> Payer | None:
-    """A session that can be charged, or None."""
-    if session is None or hasattr(session, "charge"):
-        return session
-    raise BadParameter(
-        "DP104",
-        "session must be a Session.",
-        why="it is charged before the data are read.",
-        fix="session=dp.Session(data, limit=…), or leave it out",
-    )
-
-
 class _AbsentSession:
     """Stands for the session of an estimator that was copied or stored. Sessions do not travel."""
 
@@ -219,10 +209,10 @@ class _AbsentSession:
 
 @cache
 def _check_methods(cls: type[PrivateEstimator]) -> None:
-    """Let public methods check their arguments; once for each class, when scikit-learn has wrapped what it wraps."""
+    """Let public methods check their arguments. It runs once for each class, after scikit-learn has wrapped its methods."""
     for name in [name for name in dir(cls) if not name.startswith("_")]:
         method = inspect.getattr_static(cls, name)
-        # a wrapper copies the mark of what it wraps, but is not the function that the mark names
+        # functools.wraps copies the mark, so a wrapper has a mark that names another function.
         if inspect.isfunction(method) and getattr(method, _CHECKED, None) is not method:
             checked = checked_call(method)
             setattr(checked, _CHECKED, checked)
@@ -233,10 +223,10 @@ def _all_or_nothing(fit: Callable[Concatenate[E, P], T]) -> Callable[Concatenate
     """The same fit, which discards earlier results first, and leaves none behind if it fails."""
 
     @wraps(fit)
-    def fit_or_forget(self: E, /, *given: P.args, **named: P.kwargs) -> T:
+    def fit_or_forget(self: E, /, *positional: P.args, **named: P.kwargs) -> T:
         _forget(self)
         try:
-            return fit(self, *given, **named)
+            return fit(self, *positional, **named)
         except BaseException:
             _forget(self)
             raise

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a fit may cost, and how that budget is split among its Gaussian releases.
+"""What a fit may cost, who pays, and how that budget is split among its Gaussian releases.
 
     budget = FitBudget.of(epsilon=1, delta=1e-5)
     matrix, steps = budget.noise_multipliers(0.2, 0.8)       # standard deviation / sensitivity of each release
@@ -16,17 +16,37 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Protocol
 
 from discreet import check, privacy
 from discreet.errors import BadParameter
 from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["FitBudget"]
+__all__ = ["FitBudget", "Payer", "check_session"]
 
 # The largest noise in sensitivities: more cannot be drawn on the grids of this package.
-_MOST = 2.0**15
+_MAX_NOISE = 2.0**15
 # Covers the rounding of the square roots below.
 _UP = 1 + 1e-12
+
+
+class Payer(Protocol):
+    """A `Session`, or anything else that can be charged for a release before it is drawn."""
+
+    def charge(self, guarantee: Guarantee, *, question: str) -> object:
+        """Pay for a release, or raise an error. The result is a receipt."""
+
+
+def check_session(session: Payer | None) -> Payer | None:
+    """A session that can be charged, or None."""
+    if session is None or hasattr(session, "charge"):
+        return session
+    raise BadParameter(
+        "DP104",
+        "session must be a Session.",
+        why="it is charged before the data are read.",
+        fix="session=dp.Session(data, limit=…), or leave it out",
+    )
 
 
 @dataclass(frozen=True)
@@ -57,11 +77,11 @@ class FitBudget:
             check.choice(("add-remove", "replace"), relation=relation),
             unit,
         )
-        if budget.noise > _MOST:
+        if budget.noise > _MAX_NOISE:
             raise BadParameter(
                 "DP102",
                 "epsilon and delta are too small to learn anything.",
-                why=f"the noise would be more than {_MOST:g} times the effect of one record.",
+                why=f"the noise would be more than {_MAX_NOISE:g} times the effect of one record.",
                 fix="pass epsilon=1, delta=1e-5",
             )
         return budget

@@ -97,7 +97,7 @@ class LogisticRegression(LinearClassifier):
 
     def predict_log_proba(self, X: Matrix) -> Reals:
         """The logarithm of the probability of each class; -∞ where a probability rounds to 0."""
-        # a warning would tell of a row
+        # A warning would reveal a row.
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 

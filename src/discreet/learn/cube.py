@@ -74,7 +74,7 @@ class Cube:
     def scale(self, block: RowTable) -> Reals:
         """Rows scaled and clipped to [-1, 1], each number by itself."""
         values = as_floats(block)
-        # a warning would tell of a value
+        # A warning would reveal a value.
         with np.errstate(all="ignore"):
             values -= self.middle
             values /= self.half

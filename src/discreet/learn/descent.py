@@ -92,24 +92,24 @@ def _row_limits(squares: Reals) -> Reals:
 
 def clipped_sum(rows: CellRows, loss: Loss, weights: Reals, clip: float) -> tuple[Ints, float]:
     """Σ of clipped gradients in whole cells, and the size of a cell; no record is longer than 2**24 cells."""
-    unit = clip / (rows.size * _CLIP)  # of a slope
+    slope_unit = clip / (rows.size * _CLIP)
     total = np.zeros(weights.shape, np.int64)
     blocks = zip(score_blocks(rows, weights), rows.squares, rows.limits, strict=True)
     for (cells, scores, targets), squares, limits in blocks:
-        pushes = loss.slopes(scores, targets) / unit
+        pushes = loss.slopes(scores, targets) / slope_unit
         pushes[~np.isfinite(pushes)] = 0.0
         total += (cells.T @ _limit_slopes(pushes, squares, limits)).astype(np.int64)
-    return total, unit * rows.size
+    return total, slope_unit * rows.size
 
 
 def score_blocks(rows: CellRows, weights: Reals) -> Iterator[tuple[Reals, Reals, Reals]]:
     """Cells, scores and targets of each block; a score is a sum of whole numbers, a function of its own row."""
     exponent = _exponent(weights, rows.width)
     whole = np.rint(np.ldexp(weights, exponent))
-    step = math.ldexp(rows.size, -exponent)  # of a score
+    score_step = math.ldexp(rows.size, -exponent)
     for cells, targets in zip(rows.parts, rows.targets, strict=True):
-        wide = cells.astype(np.float64, copy=False)
-        yield wide, (wide @ whole) * step, targets
+        doubles = cells.astype(np.float64, copy=False)
+        yield doubles, (doubles @ whole) * score_step, targets
 
 
 def _limit_slopes(pushes: Reals, squares: Reals, limits: Reals) -> Reals:
@@ -163,7 +163,7 @@ def descend(
 def step_responses(
     curvatures: Reals, *, rate: float, momentum: float, steps: int, settle: float = 1.0
 ) -> tuple[Reals, Reals]:
-    """What `descend` makes of a unit push of the gradient in each step, and of a unit distance at the start.
+    """How the result of `descend` changes with a unit push of the gradient in each step, and with the start.
 
     One column for each curvature of a quadratic loss along its axes, for which both are exact.
     """

@@ -41,7 +41,7 @@ Bools = npt.NDArray[np.bool_]
 BITS = 14
 #: The constant column of the intercept, as a fraction of the norm of the rest.
 CONSTANT = 0.7
-# A norm that is longer by less than this was lengthened by rounding.
+# A norm above the radius by less than this factor is taken to be rounding.
 _ROUNDED = 1 + 1e-9
 # How many numbers are worked on at once.
 _AT_ONCE = 1 << 19
@@ -102,7 +102,7 @@ class Box:
     def cells(self, block: RowTable, bits: int = BITS) -> Reals:
         """Rows in whole steps of 2**-bits, as floats that hold them exactly; ‖row‖ <= 2**bits exactly."""
         scaled = as_floats(block)
-        # a warning would tell of a value
+        # A warning would reveal a value.
         with np.errstate(all="ignore"):
             scaled -= self.middle
         self._to_whole_numbers(scaled, self.half)
@@ -115,7 +115,7 @@ class Box:
 
     def sparse_cells(self, block: RowTable, bits: int = BITS) -> sparse.csr_array:
         """The same for a sparse block whose zeros stay zeros, without making it dense."""
-        # a warning would tell of a value
+        # A warning would reveal a value.
         with np.errstate(all="ignore"):
             out = sparse.csr_array(block, dtype=np.float64, copy=True)
         out.sum_duplicates()
@@ -133,7 +133,7 @@ class Box:
     def is_changed(self, block: RowTable) -> Bools:
         """Which rows clipping changes: NaN, or beyond the bounds or the norm. A function of each row alone."""
         scaled = as_floats(block)
-        # a warning would tell of a value
+        # A warning would reveal a value.
         with np.errstate(all="ignore"):
             scaled -= self.middle
             scaled /= self.half

@@ -17,7 +17,7 @@ from scipy.special import ndtri
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from discreet import check
-from discreet.learn.base import Payer, PrivateEstimator, Progress, Relation, check_fitted
+from discreet.learn.base import PrivateEstimator, check_fitted
 from discreet.learn.features import Box
 from discreet.learn.inference import Intervals, check_inference, coefficient_covariance
 from discreet.learn.inputs import (
@@ -56,17 +56,10 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class LinearParameters(PrivateEstimator):
-    """What every linear model takes. It is stored unchanged, which is all that scikit-learn allows a constructor."""
+    """What every linear model takes beside the parameters of all estimators."""
 
-    epsilon: float | None = None
-    delta: float | None = None
-    bounds: Bounds | None = None
     norm: float | None = None
     solver: str = AUTO
-    relation: Relation = "add-remove"
-    session: Payer | None = None
-    unit: str = "record"
-    progress: Progress | bool | None = None
 
 
 class LinearModel(LinearParameters):
@@ -153,7 +146,7 @@ class LinearModel(LinearParameters):
         return np.nan_to_num(scores)
 
     def _intervals(self, confidence: float) -> Intervals:
-        """Two-sided normal intervals of the coefficients and the intercept; they cost nothing after the fit."""
+        """Two-sided normal intervals of the coefficients and the intercept. After the fit they cost nothing."""
         level = check.inner_probability(confidence=confidence)
         check_fitted(self)
         covariance = coefficient_covariance(self._fit_, self._box_, half=self._half_)
@@ -209,7 +202,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]  # sci
         low, high = target_interval(self.target_bounds)
         middle, half = low / 2 + high / 2, high / 2 - low / 2
         matrix = self._matrix(X, reset=True)
-        # a warning would tell of a value
+        # A warning would reveal a value.
         with np.errstate(all="ignore"):
             scaled = (as_target(y, matrix.shape[0]) - middle) / half
         # NaN is among the clipped ones

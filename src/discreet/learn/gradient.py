@@ -55,18 +55,19 @@ class GradientDescent(Solver):
     name = "gradient"
 
     def guarantee_for(self, problem: Problem) -> Guarantee:
-        fact, each = _noise_multipliers(problem)
-        facts = 1 if problem.known_count is not None else 2
-        return facts * problem.budget.gaussian(fact) + _STEPS * problem.budget.gaussian(each)
+        fact_noise, step_noise = _noise_multipliers(problem)
+        gaussian = problem.budget.gaussian
+        return _fact_count(problem) * gaussian(fact_noise) + _STEPS * gaussian(step_noise)
 
     def fit(self, problem: Problem) -> FittedWeights:
-        fact, each = _noise_multipliers(problem)
+        fact_noise, step_noise = _noise_multipliers(problem)
         rows = CellRows.of(_cell_blocks(problem), size=2.0**-BITS, width=problem.box.width)
-        count, last = _row_count(problem, fact), problem.box.constant_cells(BITS)
-        square = _mean_square(rows, problem.box, count, fact)
+        count, last = _row_count(problem, fact_noise), problem.box.constant_cells(BITS)
+        square = _mean_square(rows, problem.box, count, fact_noise)
         constant = min(last, max(1.0, math.floor(_CONSTANT * math.sqrt(square) / rows.size)))
         length = math.hypot(math.sqrt(square), constant * rows.size)
-        scale = np.ones(problem.box.width)  # of the columns, against those of the box
+        # The scale of each column, relative to the columns of the box.
+        scale = np.ones(problem.box.width)
         scale[-1] = constant / last
         penalty = problem.penalty * scale**2 / count
         weights = descend(
@@ -74,7 +75,7 @@ class GradientDescent(Solver):
             problem.loss,
             np.zeros((problem.box.width, problem.scores)),
             clip=_clip_slope(problem, count) * length,
-            noise=each,
+            noise=step_noise,
             steps=_STEPS,
             rate=_PACE / (problem.loss.curvature * length**2 + float(penalty.max())),
             momentum=_MOMENTUM,
@@ -83,7 +84,7 @@ class GradientDescent(Solver):
             relation=problem.budget.relation,
             progress=problem.progress,
         )
-        return FittedWeights(weights * scale[:, None], count, is_too_noisy=count <= _least_count(fact))
+        return FittedWeights(weights * scale[:, None], count, is_too_noisy=count <= _least_count(fact_noise))
 
     def explain(self, problem: Problem) -> list[str]:
         count = "First the number of rows was released with noise. " if problem.known_count is None else ""
@@ -104,11 +105,14 @@ def _clip_slope(problem: Problem, count: float) -> float:
 
 
 def _noise_multipliers(problem: Problem) -> tuple[float, float]:
-    facts = 1 if problem.known_count is not None else 2
-    fact, each = (
-        problem.budget.noise_multipliers(part)[0] for part in (_FACTS, (1 - facts * _FACTS) / _STEPS)
-    )
-    return fact, each
+    step_fraction = (1 - _fact_count(problem) * _FACTS) / _STEPS
+    fact_noise, step_noise = (problem.budget.noise_multipliers(part)[0] for part in (_FACTS, step_fraction))
+    return fact_noise, step_noise
+
+
+def _fact_count(problem: Problem) -> int:
+    """How many numbers are released before the steps: the sum of squares, and the count unless it is public."""
+    return 1 if problem.known_count is not None else 2
 
 
 def _row_count(problem: Problem, noise: float) -> float:
@@ -119,21 +123,21 @@ def _row_count(problem: Problem, noise: float) -> float:
 
 
 def _least_count(noise: float) -> float:
-    """The least number of rows that is told from none: twice the noise."""
+    """The least number of rows that differs clearly from none: twice the noise."""
     return max(2 * noise, 1.0)
 
 
 def _mean_square(rows: CellRows, box: Box, count: float, noise: float) -> float:
-    """The mean of the squared norms of rows without their constants, rather too great than too small; at most the box's.
+    """A mean of the squared norms of rows without their constants. It errs upwards, and is at most that of the box.
 
-    A record adds a whole number from 0 to `most`, so that replacing it changes the sum by no more
-    than adding it.
+    A record adds a whole number from 0 to `most_steps`, so that replacing it changes the sum by no
+    more than adding it.
     """
-    most, constant = box.room(BITS) // _COARSE, box.constant_cells(BITS) ** 2
+    most_steps, constant = box.room(BITS) // _COARSE, box.constant_cells(BITS) ** 2
     total = sum(int(((squares - constant) // _COARSE).sum()) for squares in rows.squares)
-    spread = noise * most
+    spread = noise * most_steps
     noisy = total + exact.rounded_gaussian(exactly(spread))
-    return float(min((max(noisy, 0) + 2 * spread) / count, most)) * _COARSE * rows.size**2
+    return float(min((max(noisy, 0) + 2 * spread) / count, most_steps)) * _COARSE * rows.size**2
 
 
 def _with_constant(rows: CellRows, old: float, new: float) -> CellRows:
@@ -142,7 +146,8 @@ def _with_constant(rows: CellRows, old: float, new: float) -> CellRows:
         if isinstance(part, np.ndarray):
             part[:, -1] = new
         else:
-            part.data[part.indptr[1:] - 1] = new  # the last that each row stores
+            # The constant is the last number that each row stores.
+            part.data[part.indptr[1:] - 1] = new
     return replace(rows, squares=tuple(squares + (new**2 - old**2) for squares in rows.squares))
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What confidence intervals need of a fit by noisy descent: its curvature, and how many records were clipped.
 
-    Evidence.release(problem, descent, noises(problem)).covariance(descent)      # of the weights, or why there is none
+    multipliers = inference_multipliers(problem)
+    Evidence.release(problem, descent, multipliers).covariance(descent)     # of the weights, or why there is none
 
 **Guarantee.** Two Gaussian releases, four for squared errors, with fractions of the budget that are
 fixed before the fit. They are the matrix of second derivatives at the released weights (5 %) and
@@ -87,10 +88,14 @@ class DescentRun:
 class Evidence:
     """What was released for the intervals."""
 
-    curvature: NoisyMoments  # Σ second derivative · z zᵀ
-    clipped: float  # records
-    variance: float | None  # of a residual; None where the noise hides it
-    flattening: float = 0.0  # of the loss
+    #: Σ second derivative · z zᵀ.
+    curvature: NoisyMoments
+    #: The number of clipped records.
+    clipped: float
+    #: The variance of a residual; None where the noise hides it.
+    variance: float | None
+    #: The flattening of the loss.
+    flattening: float = 0.0
 
     @classmethod
     def release(cls, problem: Problem, descent: DescentRun, multipliers: tuple[float, ...]) -> Evidence:
@@ -99,14 +104,14 @@ class Evidence:
         if not isinstance(loss, Likelihood):
             raise TypeError("only a likelihood has intervals")
         unit = loss.curvature * _LONGEST**2 * rows.width
-        of_rows = NoisyMoments.release(
+        released = NoisyMoments.release(
             _curvature_rows(descent, loss),
             rows.width,
             bits=BITS,
             noise=multipliers[0],
             relation=problem.budget.relation,
         )
-        curvature = NoisyMoments(of_rows.matrix * unit, of_rows.spread * unit)
+        curvature = NoisyMoments(released.matrix * unit, released.spread * unit)
         if not isinstance(loss, Squared):
             clipped = int(_is_clipped(problem, descent, loss, math.inf).sum())
             return cls(curvature, _add_noise(clipped, multipliers[1]), 1.0, loss.flattening)
@@ -137,30 +142,34 @@ class Evidence:
         )
         variances = self.variance / values + (pushes**2).sum(axis=0) * descent.push**2
         unreached = start / (1 - start) * (axes.T @ descent.weights[:, 0])
-        swayed = _score_variance(values / descent.count, descent) * (
+        flattened = _score_variance(values / descent.count, descent) * (
             axes.T @ _flattening_growth(descent.weights[:, 0], self.flattening)
         )
-        if (np.abs(unreached) + np.abs(swayed) > _OFF * np.sqrt(variances)).any():
+        if (np.abs(unreached) + np.abs(flattened) > _OFF * np.sqrt(variances)).any():
             return "the steps have not reached the most likely coefficients, because a class is rare or the noise is large."
         return np.asarray((axes * variances) @ axes.T)
 
 
 def _score_variance(curvatures: Reals, descent: DescentRun) -> float:
-    """The variance of a score by the noise in single late steps: the stationary one of the heavy ball, for rows of mean square 1."""
-    rate, kept = descent.rate * descent.settle, descent.momentum
-    each = rate * (1 + kept) / (curvatures * (1 - kept) * (2 * (1 + kept) - rate * curvatures))
-    return float(each.sum()) * descent.push**2
+    """The variance of a score that noise in single late steps causes.
+
+    It is the stationary variance of the heavy ball, for rows of mean square 1 (inference.proof.md,
+    5).
+    """
+    rate, m = descent.rate * descent.settle, descent.momentum
+    variances = rate * (1 + m) / (curvatures * (1 - m) * (2 * (1 + m) - rate * curvatures))
+    return float(variances.sum()) * descent.push**2
 
 
 def _flattening_growth(weights: Reals, flattening: float) -> Reals:
-    """By what weights grow for each unit of sway; the intercept by no more than half of it, however rare a class is."""
+    """How much weights grow per unit of variance of the scores. The intercept grows by half a unit at most, however rare a class is."""
     out = flattening * weights
     out[-1] = min(0.5, max(-0.5, out[-1]))
     return out
 
 
 def inference_fractions(problem: Problem) -> tuple[float, ...]:
-    """The parts of the budget that are for intervals: none, unless they were asked for."""
+    """The fractions of the budget for intervals: none, unless `inference` is on."""
     if not problem.inference:
         return ()
     residuals = (_RESIDUALS, _RESIDUALS) if isinstance(problem.loss, Squared) else ()
@@ -179,7 +188,7 @@ def check_inference(problem: Problem, solver: Solver) -> None:
     if not solver.has_intervals:
         raise _contradiction_error(
             f"solver={solver.name!r} has no confidence intervals.",
-            "its coefficients are biased, or their error is unknown.",
+            "its coefficients are biased, or the size of their error is unknown.",
             "solver='whitened', inference=True" if problem.box.width <= WIDEST else "inference=False",
         )
     if not isinstance(problem.loss, Likelihood) or problem.scores != 1:
@@ -196,7 +205,7 @@ def check_inference(problem: Problem, solver: Solver) -> None:
         )
     if problem.penalty.any():
         raise _contradiction_error(
-            "a penalized model has no confidence intervals.",
+            "a model with a penalty has no confidence intervals.",
             "a penalty draws coefficients to zero, and an interval would not cover that bias.",
             "LinearRegression(inference=True, …), or alpha=0",
         )
@@ -240,7 +249,7 @@ def _variance(descent: DescentRun, widest: float, noise: float) -> float | None:
 
 
 def _is_clipped(problem: Problem, descent: DescentRun, loss: Likelihood, widest: float) -> Bools:
-    """Which records are not what they were, or pull less than they would: one bit for each."""
+    """Which records were clipped, by bounds or in their gradients: one bit for each."""
     rows, parts = descent.rows, blocks(problem.data)
     changed = [problem.box.is_changed(problem.data[part])[problem.keep[part]] for part in parts]
     pulled = []
@@ -269,7 +278,8 @@ def coefficient_covariance(fit: FittedWeights, box: Box, *, half: float = 1.0) -
     """The covariance of (coefficients, intercept) on raw features, for targets of half the range `half`."""
     if fit.covariance is None:
         raise _no_intervals_error(fit)
-    slopes, intercepts = box.coefficients(np.eye(box.width))  # what each weight adds
+    # What each weight adds to the coefficients and to the intercept.
+    slopes, intercepts = box.coefficients(np.eye(box.width))
     turn = np.column_stack([slopes, intercepts])
     return np.asarray(half**2 * turn.T @ fit.covariance @ turn)
 

@@ -8,12 +8,12 @@
     feature_bounds((0, [1, 90]), features=2)        # low and high ends of each feature
 
 **Guarantee.** How a record is read depends on that record and on the schema alone. The schema is
-the type of an array or of a frame's column, and the number of columns; it is public, and only the
+the type of an array or of a frame's column, and the number of columns. It is public, and only the
 schema is ever refused. No value causes an error or a warning. In a list, and where the declared
-type is "any object", a value that is no number becomes NaN. In a list of rows the first row sets
-the number of features, which is public; an element that is no row, or has another length, becomes a
-row of NaN. A masked array of NumPy is refused by its type, whether or not anything in it is masked:
-its owner took out what lies under the mask.
+type is "any object", a value that is not a number becomes NaN. In a list of rows the first row sets
+the number of features, which is public. An element that is not a row, or has another length,
+becomes a row of NaN. A masked array of NumPy is refused by its type, whether or not anything in it
+is masked: its owner has hidden the values under the mask.
 
 A row belongs to one class at most: the one that its label equals, whatever the labels of other rows
 are. A label that equals no class, or that cannot be compared, leaves its row out. A column whose
@@ -117,7 +117,7 @@ def declared_classes(classes: npt.ArrayLike | None) -> npt.NDArray[Any]:
             fix="pass classes=[0, 1], with every label that can occur",
         )
     try:
-        # fails for numbers among texts, of which NumPy would make texts
+        # sorting fails for numbers among texts, which NumPy would turn into texts
         sorted(classes)  # type: ignore[type-var,arg-type]
         labels = np.sort(np.asarray(classes))
         labels = labels.astype(np.float64) if labels.dtype == np.longdouble else labels
@@ -139,10 +139,11 @@ def class_membership(y: Target, classes: npt.NDArray[Any], rows: int) -> Bools:
     _refuse_another_type(y, classes)
     labels = as_column(y, rows)
     if labels.dtype.kind in "biuf" and classes.dtype.kind in "biuf":
-        with np.errstate(all="ignore"):  # a warning would tell of a label
+        # A warning would reveal a label.
+        with np.errstate(all="ignore"):
             return np.stack([_equals(labels, label) for label in classes.tolist()], axis=1)
     # a NaN among the classes equals no label, not even itself
-    index_of = {label: at for at, label in enumerate(classes.tolist()) if label == label}  # noqa: PLR0124
+    index_of = {label: index for index, label in enumerate(classes.tolist()) if label == label}  # noqa: PLR0124
     # a label that cannot be hashed or compared equals no class
     with callback_guard():
         indices = np.array(
@@ -166,8 +167,8 @@ def _refuse_another_type(y: Target, classes: npt.NDArray[Any]) -> None:
 def _label_kind(column: object) -> str | None:
     """What the declared type of a column can hold; None where the type does not say, as with a list."""
     if hasattr(column, "columns"):
-        (column, *more) = _frame_columns(column) or [None]
-        if more:
+        (column, *other_columns) = _frame_columns(column) or [None]
+        if other_columns:
             return None
     declared = getattr(column, "dtype", getattr(column, "type", None))
     kind = getattr(declared, "kind", None)
@@ -184,10 +185,10 @@ def _label_kind(column: object) -> str | None:
 def _equals(labels: npt.NDArray[Any], label: float) -> Bools:
     """Which labels are exactly this number, whatever their types."""
     if labels.dtype.kind == "f":
-        wide = labels.astype(np.promote_types(labels.dtype, np.float64), copy=False)
-        if isinstance(label, int) and int(wide.dtype.type(label)) != label:
+        floats = labels.astype(np.promote_types(labels.dtype, np.float64), copy=False)
+        if isinstance(label, int) and int(floats.dtype.type(label)) != label:
             return np.zeros(len(labels), bool)
-        return np.asarray(wide == wide.dtype.type(label))
+        return np.asarray(floats == floats.dtype.type(label))
     if label != label // 1:
         return np.zeros(len(labels), bool)
     whole = labels.astype(np.uint8) if labels.dtype.kind == "b" else labels
@@ -203,7 +204,7 @@ def _class_index(label: object, index_of: dict[object, int]) -> int:
 
 
 def as_matrix(values: Matrix) -> RowTable:
-    """A table of numbers as it lies in memory, dense or CSR."""
+    """A table of numbers as it lies in memory, dense or in CSR format."""
     _refuse_masked(values)
     if sparse.issparse(values):
         matrix: RowTable = sparse.csr_array(_require_numeric_type(values))
@@ -260,7 +261,7 @@ def as_target(values: Target | None, rows: int) -> Reals:
 def as_floats(block: RowTable) -> Reals:
     """A dense float64 copy of rows, in which every NaN is a quiet one: no later arithmetic warns of it."""
     table: Any = block
-    # a warning would tell of a value
+    # A warning would reveal a value.
     with np.errstate(all="ignore"):
         floats = np.array(table.toarray() if sparse.issparse(table) else table, np.float64)
         floats[np.isnan(floats)] = np.nan
@@ -300,12 +301,14 @@ def _row_values(row: Any) -> list[Any] | None:
 
 def _column_array(values: Any) -> npt.NDArray[Any]:
     """A column as an array: of its own type where numpy has that type, of objects otherwise."""
-    kind = getattr(values, "dtype", None)
-    if not isinstance(values, np.ndarray) and not isinstance(kind, np.dtype):
-        for listed in ("to_list", "to_pylist"):  # polars, pandas; pyarrow
-            if hasattr(values, listed):
-                return _objects(getattr(values, listed)())
-        if hasattr(kind, "na_value"):  # an array of pandas
+    dtype = getattr(values, "dtype", None)
+    if not isinstance(values, np.ndarray) and not isinstance(dtype, np.dtype):
+        # polars and pandas; pyarrow
+        for method in ("to_list", "to_pylist"):
+            if hasattr(values, method):
+                return _objects(getattr(values, method)())
+        # An array of pandas.
+        if hasattr(dtype, "na_value"):
             return _objects(values.tolist())
     if not _is_list(values):
         return np.asarray(values)
@@ -337,7 +340,7 @@ def _frame_values(frame: Any) -> npt.NDArray[Any]:
 def _frame_columns(frame: Any) -> list[Any]:
     """The columns of a frame of pandas, of polars or of pyarrow."""
     if hasattr(frame, "iloc"):
-        return [frame.iloc[:, at] for at in range(frame.shape[1])]
+        return [frame.iloc[:, index] for index in range(frame.shape[1])]
     return list(frame.get_columns() if hasattr(frame, "get_columns") else frame.columns)
 
 
@@ -353,7 +356,7 @@ def _as_numbers(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """An array of numbers unchanged; an array of objects converted one by one."""
     if array.dtype.kind != "O":
         return np.asarray(_require_numeric_type(array))
-    # a warning would tell of a value
+    # A warning would reveal a value.
     with np.errstate(all="ignore"), callback_guard():
         return np.array([number(value) for value in array.ravel()], np.float64).reshape(array.shape)
 

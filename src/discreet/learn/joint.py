@@ -32,7 +32,7 @@ from discreet.learn.solvers import FittedWeights, Problem, Solver
 from discreet.learn.whitened import row_count
 from discreet.privacy.guarantee import Guarantee
 
-__all__ = ["JointSolver", "require_least_squares", "rows_with_targets"]
+__all__ = ["JointSolver", "require_least_squares", "rows_with_targets", "solve_with_ridge"]
 
 
 Reals = npt.NDArray[np.float64]
@@ -56,9 +56,12 @@ def require_least_squares(problem: Problem, solver: str) -> None:
         )
 
 
-_CLEAR = 3.0  # eigenvalues above so many edges of the noise make a first-order covariance good
-_SQUARE = 2 * (1 + 1e-12)  # of the norm of (x, y); the rest covers rounding
-_RIDGE = 0.5  # of the edge of the noise, where they are not
+# If all eigenvalues are above this many edges of the noise, a first-order covariance is good.
+_CLEAR = 3.0
+# The squared norm of (x, y), and a margin for rounding.
+_SQUARE = 2 * (1 + 1e-12)
+# The ridge otherwise, as a fraction of the edge of the noise.
+_RIDGE = 0.5
 
 
 class JointSolver(Solver):
@@ -84,7 +87,7 @@ class JointSolver(Solver):
         features = replace(released, matrix=squares)
         count = row_count(features, problem.box, problem.known_count)
         if problem.penalty.any() or np.linalg.eigvalsh(squares)[0] < _CLEAR * features.edge:
-            weights = _solve_with_ridge(squares, products, problem.penalty, _RIDGE * features.edge)
+            weights = solve_with_ridge(squares, products, problem.penalty + _RIDGE * features.edge)
             return FittedWeights(weights[:, None], count, notes=(_NO_INTERVALS,), no_intervals=_WHY_SHRUNK)
         weights = np.asarray(np.linalg.solve(squares, products), np.float64)
         return FittedWeights(weights[:, None], count, covariance=_covariance(released, weights, count))
@@ -99,19 +102,19 @@ _WHY_SHRUNK = "the weights were shrunk, by a penalty or because noise hides some
 _NO_INTERVALS = f"There are no confidence intervals: {_WHY_SHRUNK}"
 
 
-def _solve_with_ridge(squares: Reals, products: Reals, penalty: Reals, ridge: float) -> Reals:
+def solve_with_ridge(squares: Reals, products: Reals, ridge: Reals) -> Reals:
+    """The solution of the normal equations for the positive part of a noisy matrix and a diagonal ridge."""
     values, vectors = np.linalg.eigh(squares)
     positive_part = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return np.asarray(np.linalg.solve(positive_part + np.diag(penalty + ridge), products))
+    return np.asarray(np.linalg.solve(positive_part + np.diag(ridge), products))
 
 
 def _covariance(released: NoisyMoments, weights: Reals, count: float) -> Reals:
     """S⁻¹ (σ² S + V) S⁻¹, V the covariance of the noise in Xᵀy - S w (joint.proof.md, 5)."""
     squares, products = released.matrix[:-1, :-1], released.matrix[:-1, -1]
     inverse = np.linalg.inv(squares)
-    of_noise = (
-        released.spread**2 / 2 * ((1 + weights @ weights) * np.eye(len(weights)) + np.outer(weights, weights))
-    )
-    residual = released.matrix[-1, -1] - weights @ products + np.trace(inverse @ of_noise)
+    identity = np.eye(len(weights))
+    noise = released.spread**2 / 2 * ((1 + weights @ weights) * identity + np.outer(weights, weights))
+    residual = released.matrix[-1, -1] - weights @ products + np.trace(inverse @ noise)
     variance = max(residual, 0.0) / max(count - len(weights), 1.0)
-    return np.asarray(variance * inverse + inverse @ of_noise @ inverse)
+    return np.asarray(variance * inverse + inverse @ noise @ inverse)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Self
 
 import numpy as np
@@ -36,9 +36,9 @@ from discreet import noise as exact
 from discreet.errors import BadParameter
 from discreet.exact import exactly
 from discreet.learn.ball import Ball, CentredMoments
-from discreet.learn.base import Payer, PrivateEstimator, Progress, Relation, check_fitted
+from discreet.learn.base import PrivateEstimator, check_fitted
 from discreet.learn.features import blocks, truncate_rows
-from discreet.learn.inputs import Bounds, Matrix
+from discreet.learn.inputs import Matrix
 
 __all__ = ["BITS", "InnerBall", "KMeans", "first_centres", "lloyd_sensitivity", "lloyd_step"]
 
@@ -118,14 +118,15 @@ def _cluster_sums(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """The exact size and sum of each cluster. Of equally near centres the first counts."""
     sizes, sums = np.zeros(len(centres), np.int64), np.zeros(centres.shape, np.int64)
-    half = (centres * centres).sum(axis=1)
+    # ‖x - c‖² = ‖x‖² - (2 x·c - ‖c‖²), so the nearest centre has the largest 2 x·c - ‖c‖².
+    squares = (centres * centres).sum(axis=1)
     for block in rows:
-        wide = block.astype(np.float64)
-        nearest = (2 * (wide @ centres.T) - half).argmax(axis=1)
-        inside = np.zeros((len(wide), len(centres)))
-        inside[np.arange(len(wide)), nearest] = 1.0
+        doubles = block.astype(np.float64)
+        nearest = (2 * (doubles @ centres.T) - squares).argmax(axis=1)
+        inside = np.zeros((len(doubles), len(centres)))
+        inside[np.arange(len(doubles)), nearest] = 1.0
         sizes += inside.sum(axis=0).astype(np.int64)
-        sums += (inside.T @ wide).astype(np.int64)
+        sums += (inside.T @ doubles).astype(np.int64)
     return sizes, sums
 
 
@@ -150,6 +151,7 @@ _FRACTION = 0.2
 _CONSTANT = 0.5
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """k-means clustering whose centres reveal at most (epsilon, delta) about any one record.
 
@@ -191,36 +193,16 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
     [0.5, 0.5]
     """
 
-    n_clusters: int
-    init: npt.ArrayLike | Literal["sobol"]
-    max_iter: int
-    bounds: Bounds | None
-    norm: float | None
+    n_clusters: int = field(default=8, kw_only=False)
+    init: npt.ArrayLike | Literal["sobol"] = "sobol"
+    max_iter: int = 5
+    norm: float | None = None
 
-    cluster_centers_: Reals
-    n_iter_: int
-    n_features_in_: int
-    _ball_: Ball
-    _public_start_: bool
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        init: npt.ArrayLike | Literal["sobol"] = "sobol",
-        max_iter: int = 5,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        bounds: Bounds | None = None,
-        norm: float | None = None,
-        relation: Relation = "add-remove",
-        session: Payer | None = None,
-        unit: str = "record",
-        progress: Progress | bool | None = None,
-    ) -> None:
-        self.n_clusters, self.init, self.max_iter = n_clusters, init, max_iter
-        self.epsilon, self.delta, self.bounds, self.norm = epsilon, delta, bounds, norm
-        self.relation, self.session, self.unit, self.progress = relation, session, unit, progress
+    cluster_centers_: Reals = field(init=False)
+    n_iter_: int = field(init=False)
+    n_features_in_: int = field(init=False)
+    _ball_: Ball = field(init=False)
+    _public_start_: bool = field(init=False)
 
     def fit(self, X: Matrix, y: object = None) -> Self:
         """Charge the cost, then release the centres. `y` is ignored."""
@@ -230,19 +212,19 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
         fraction, constant = (_FRACTION, _CONSTANT) if start is None else (0.0, 0.0)
         ball = Ball.of(matrix.shape[1], bounds=self.bounds, norm=self.norm, constant=constant)
         budget, progress = self._budget(), self._progress_callback()
-        (each,) = budget.noise_multipliers((1 - fraction) / steps)
+        (step_noise,) = budget.noise_multipliers((1 - fraction) / steps)
         if start is None:
-            (first,) = budget.noise_multipliers(fraction)
-            self._charge(budget.gaussian(first) + steps * budget.gaussian(each))
-            moments = ball.release(matrix, noise=first, budget=budget)
+            (moments_noise,) = budget.noise_multipliers(fraction)
+            self._charge(budget.gaussian(moments_noise) + steps * budget.gaussian(step_noise))
+            moments = ball.release(matrix, noise=moments_noise, budget=budget)
             space, centres = InnerBall.around(moments), first_centres(moments, clusters)
         else:
-            self._charge(steps * budget.gaussian(each))
+            self._charge(steps * budget.gaussian(step_noise))
             space = InnerBall(np.zeros(matrix.shape[1]), 1 << BITS)
             centres = (start - ball.box.middle) / ball.size * 2.0**BITS
         rows = [space.cells(ball.cells(matrix[part], BITS)[:, : matrix.shape[1]]) for part in blocks(matrix)]
         for step in range(steps):
-            centres = lloyd_step(rows, centres, space, noise=each, relation=budget.relation)
+            centres = lloyd_step(rows, centres, space, noise=step_noise, relation=budget.relation)
             if progress is not None:
                 progress(step + 1, steps)
         self.cluster_centers_ = ball.box.middle + ball.size * space.units(centres)
@@ -273,13 +255,13 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Pr
 
     def _explanation(self) -> list[str]:
         return [
-            f"Rows more than {self._ball_.reach:.4g} away from the middle were moved to that distance.",
+            f"Rows more than {self._ball_.reach:.4g} away from the middle of the bounds were moved to that distance.",
             *(
                 [
                     "A fifth of the budget released the mean and covariance from which the first centres follow."
                 ]
                 if not self._public_start_
-                else ["The first centres were passed by the caller and taken as public."]
+                else ["The caller passed the first centres, which count as public."]
             ),
             f"The size and the sum of each cluster were released {self.n_iter_} times, with Gaussian noise.",
         ]

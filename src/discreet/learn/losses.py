@@ -24,9 +24,9 @@ class Loss(ABC):
 
     #: The greatest second derivative, which sets the length of a step …
     curvature: float
-    #: … and by how much: less where the curvature is the same everywhere, because longer steps only add noise.
+    #: … and how long a step is relative to it. It is less where the curvature is constant: longer steps only add noise.
     pace: float = 0.5
-    #: Whether slopes stay capped however many rows there are: steadier where no linear model fits, but biased.
+    #: Whether slopes stay clipped however many rows there are. It is steadier where no linear model fits, but biased.
     is_robust: bool = False
 
     @abstractmethod
@@ -35,9 +35,9 @@ class Loss(ABC):
 
 
 class Likelihood(Loss):
-    """A negative log-likelihood of one score, up to a factor: what its curvature says of the sampling error is then true."""
+    """A negative log-likelihood of one score, up to a factor. Its curvature then gives the sampling error."""
 
-    #: By what share coefficients grow where noise sways scores with a variance of 1, because the curve averaged over it is flatter.
+    #: The fraction by which coefficients grow if noise moves scores with a variance of 1: the averaged curve is flatter.
     flattening: float = 0.0
 
     @abstractmethod

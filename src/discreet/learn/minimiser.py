@@ -15,7 +15,7 @@ whose sums stay below 2**53. What remains is the evaluation of one slope for eac
 
 How: Newton's method. A step is halved until the slope along it is still negative at its end, which
 lowers a convex function, or it is taken whole if it halves the least gradient seen so far. In real
-arithmetic both can happen only so often (output.proof.md), for every set of rows. Nothing is
+arithmetic both happen only finitely often (output.proof.md), for every set of rows. Nothing is
 returned without the certificate, no data set is an error, and the number of steps is not revealed.
 
 What would break it: a limit on the number of steps after which something else is returned.
@@ -187,10 +187,10 @@ class RegularisedLoss:
     def _limbs(self, slopes: Reals) -> list[Reals]:
         """Three parts of 18 bits, which add up to the slopes."""
         rest, limbs = slopes / self._reach, []
-        for place in (1, 2, 3):
-            limb = np.rint(np.ldexp(rest, place * _LIMB))
+        for level in (1, 2, 3):
+            limb = np.rint(np.ldexp(rest, level * _LIMB))
             limbs.append(limb)
-            rest = rest - np.ldexp(limb, -place * _LIMB)
+            rest = rest - np.ldexp(limb, -level * _LIMB)
         return limbs
 
     def _follow(
@@ -201,32 +201,33 @@ class RegularisedLoss:
             step = -gradient / self._steepness
         length = 1.0
         while True:
-            there = Point.near(*point.floats, length * step)
-            there_gradient, slack = self.gradient(there)
-            halved = length == 1.0 and float(np.linalg.norm(there_gradient)) <= target
-            if halved or length < 2.0**-60 or float((there_gradient * step).sum()) <= 0:
-                return there, there_gradient, slack
+            end = Point.near(*point.floats, length * step)
+            end_gradient, slack = self.gradient(end)
+            is_halved = length == 1.0 and float(np.linalg.norm(end_gradient)) <= target
+            if is_halved or length < 2.0**-60 or float((end_gradient * step).sum()) <= 0:
+                return end, end_gradient, slack
             length /= 2
 
     def _newton(self, point: Point, gradient: Reals) -> Reals:
         try:
             factor = cho_factor(self._hessian(point))
-        except LinAlgError:  # rounding has made the matrix indefinite
+        # Rounding can make the matrix indefinite.
+        except LinAlgError:
             return -gradient / self._steepness
         return np.asarray(-cho_solve(factor, gradient.T.ravel()).reshape(gradient.T.shape).T)
 
     def _hessian(self, point: Point) -> Reals:
-        """The second derivatives, weights of one score after those of another; its rounding only slows the search."""
+        """The second derivatives, weights of one score after those of another. Rounding here only slows the search."""
         width, scores = self.push.shape
         out = np.zeros((scores, width, scores, width))
         for cells, targets in zip(self.rows.parts, self.rows.targets, strict=True):
             wide = cells.astype(np.float64) * self.rows.size
             bends = _second_derivatives(self.loss, self._scores(cells.astype(np.float64), point), targets)
-            for (one, other), bend in bends.items():
-                out[one, :, other, :] += (wide * bend[:, None]).T @ wide
-        for one in range(scores):
-            for other in range(one):
-                out[one, :, other, :] = out[other, :, one, :]
+            for (first, second), bend in bends.items():
+                out[first, :, second, :] += (wide * bend[:, None]).T @ wide
+        for first in range(scores):
+            for second in range(first):
+                out[first, :, second, :] = out[second, :, first, :]
         flat = out.reshape(width * scores, width * scores)
         flat[np.diag_indices(width * scores)] += self.ridge
         return flat
@@ -234,17 +235,17 @@ class RegularisedLoss:
 
 def _second_derivatives(loss: Loss, scores: Reals, targets: Reals) -> dict[tuple[int, int], Reals]:
     """Second derivatives by pairs of scores, the first of a pair not after the second; absent ones are zero."""
-    each = range(scores.shape[1])
+    columns = range(scores.shape[1])
     if isinstance(loss, Softmax):
         p = np.asarray(softmax(scores, axis=1))
-        return {(k, j): p[:, k] * ((k == j) - p[:, j]) for k in each for j in each if k <= j}
+        return {(k, j): p[:, k] * ((k == j) - p[:, j]) for k in columns for j in columns if k <= j}
     if isinstance(loss, Logistic):
         second = np.asarray(expit(scores) * expit(-scores))
     elif isinstance(loss, Huber):
         second = (np.abs(scores - targets) < loss.width).astype(np.float64)
     else:
         second = (np.abs(1.0 - targets * scores) < 0.5).astype(np.float64)
-    return {(k, k): second[:, k] for k in each}
+    return {(k, k): second[:, k] for k in columns}
 
 
 def refuse_too_many_rows(rows: int) -> None:

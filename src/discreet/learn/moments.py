@@ -50,7 +50,8 @@ class NoisyMoments:
     ) -> NoisyMoments:
         """Draw it from blocks of rows in whole steps of 2**-bits, each of norm at most 2**bits."""
         total = np.zeros((width, width), np.int64)
-        for block in cells:  # at most 2**19 rows of products below 2**28: BLAS adds them exactly
+        # A block has at most 2**19 rows, and products are below 2**28: BLAS adds them exactly.
+        for block in cells:
             total += (block.T @ block).astype(np.int64)
         spread = noise * (math.sqrt(2) if relation == "replace" else 1.0) * _UP
         noisy = total + symmetric_noise(width, spread * 4.0**bits)
@@ -58,7 +59,7 @@ class NoisyMoments:
 
     @property
     def edge(self) -> float:
-        """About the largest eigenvalue of the noise."""
+        """About the largest eigenvalue of the noise (moments.proof.md)."""
         return math.sqrt(2 * len(self.matrix)) * self.spread
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -11,20 +12,24 @@ from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 
 from discreet.errors import BadParameter
-from discreet.learn.base import Payer, PrivateEstimator, Progress, Relation, check_fitted
+from discreet.learn.base import PrivateEstimator, check_fitted
 from discreet.learn.cube import Cube, GroupSums
-from discreet.learn.inputs import Bounds, Matrix, Target, class_membership, declared_classes
+from discreet.learn.inputs import Matrix, Target, class_membership, declared_classes
 
 __all__ = ["GaussianNB"]
 
 Reals = npt.NDArray[np.float64]
 
 # Chosen among 26 variants on iris, wine and six synthetic sets, by the mean accuracy at ε = 0.1, 0.5, 1 and 4.
-_FEWEST = 8.0  # spreads of the noise: no class is taken to be smaller
-_TRUST = 4.0  # a class of so many spreads has a variance half of its own, half of all classes
-_LEAST = 0.003  # of a variance on [-1, 1]
+# No class counts as smaller than this many standard deviations of the noise.
+_FEWEST = 8.0
+# The variance of a class of this many standard deviations is the mean of its own and that of all classes.
+_TRUST = 4.0
+# The least variance on [-1, 1].
+_LEAST = 0.003
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Naive Bayes with normal features that reveals at most (epsilon, delta) about any one record.
 
@@ -58,34 +63,16 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # sc
     'high'
     """
 
-    bounds: Bounds | None
-    classes: npt.ArrayLike | None
-    priors: npt.ArrayLike | None
+    classes: npt.ArrayLike | None = None
+    priors: npt.ArrayLike | None = None
 
-    classes_: npt.NDArray[Any]
-    class_count_: Reals
-    class_prior_: Reals
-    theta_: Reals
-    var_: Reals
-    n_features_in_: int
-    _cube_: Cube
-
-    def __init__(
-        self,
-        *,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        bounds: Bounds | None = None,
-        classes: npt.ArrayLike | None = None,
-        priors: npt.ArrayLike | None = None,
-        relation: Relation = "add-remove",
-        session: Payer | None = None,
-        unit: str = "record",
-        progress: Progress | bool | None = None,
-    ) -> None:
-        self.epsilon, self.delta, self.bounds = epsilon, delta, bounds
-        self.classes, self.priors = classes, priors
-        self.relation, self.session, self.unit, self.progress = relation, session, unit, progress
+    classes_: npt.NDArray[Any] = field(init=False)
+    class_count_: Reals = field(init=False)
+    class_prior_: Reals = field(init=False)
+    theta_: Reals = field(init=False)
+    var_: Reals = field(init=False)
+    n_features_in_: int = field(init=False)
+    _cube_: Cube = field(init=False)
 
     def fit(self, X: Matrix, y: Target) -> Self:
         """Charge the cost, then release the counts, means and variances of the classes."""
@@ -110,16 +97,14 @@ class GaussianNB(ClassifierMixin, PrivateEstimator):  # type: ignore[misc]  # sc
         scaled = self._cube_.scale(self._matrix(X, reset=False))
         means = (self.theta_ - self._cube_.middle) / self._cube_.half
         variances = self.var_ / self._cube_.half**2
-        fits = [
-            -0.5
-            * ((scaled - mean) ** 2 / variance + np.log(2 * np.pi * variance * self._cube_.half**2)).sum(
-                axis=1
-            )
+        terms = (
+            (scaled - mean) ** 2 / variance + np.log(2 * np.pi * variance * self._cube_.half**2)
             for mean, variance in zip(means, variances, strict=True)
-        ]
+        )
+        densities = np.stack([-0.5 * term.sum(axis=1) for term in terms], axis=1)
         # a declared prior of 0 rules a class out
         with np.errstate(divide="ignore"):
-            return np.stack(fits, axis=1) + np.log(self.class_prior_)
+            return densities + np.log(self.class_prior_)
 
     def predict_log_proba(self, X: Matrix) -> Reals:
         """The logarithm of the probability of each class."""
@@ -150,9 +135,8 @@ def _class_statistics(sums: GroupSums) -> tuple[Reals, Reals, Reals]:
     variances = np.clip(sums.second / counts[:, None] - means**2, 0.0, 1.0)
     pooled = counts @ variances / counts.sum()
     trust = (counts / (counts + _TRUST * sums.spread))[:, None]
-    least = np.maximum(sums.spread / counts, _LEAST)[
-        :, None
-    ]  # the noise in a variance: below it all are alike
+    # The noise in a variance is about spread / count. Smaller variances cannot be told apart.
+    least = np.maximum(sums.spread / counts, _LEAST)[:, None]
     return counts, means, np.maximum(trust * variances + (1 - trust) * pooled, least)
 
 

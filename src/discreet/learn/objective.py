@@ -92,13 +92,14 @@ class LogisticCurve(Curve):
         if epsilon >= self.bend:
             return max(gaussian * _UP, _LEAST)
         mu, bend = self.mu, self.bend
-        first = 2 * math.sqrt(bend * epsilon) - bend  # the loss of the Gaussian from which on ours exceeds ε
+        # The loss of the Gaussian mechanism from which on this loss exceeds ε.
+        first = 2 * math.sqrt(bend * epsilon) - bend
         sharp = math.sqrt(1 / (2 * bend) + 1 / (mu * mu))
         factor = math.exp(-bend / 4 - mu * mu / 8) / math.sqrt(1 + mu * mu / (2 * bend))
         inside = factor * float(ndtr(-first * sharp) - ndtr(-bend * sharp))
         beyond = float(ndtr(-bend / mu - mu / 2))
-        found = float(ndtr(mu / 2 - first / mu)) - math.exp(epsilon) * (inside + beyond)
-        return min(1.0, max(found, gaussian, _LEAST) * _UP)
+        bound = float(ndtr(mu / 2 - first / mu)) - math.exp(epsilon) * (inside + beyond)
+        return min(1.0, max(bound, gaussian, _LEAST) * _UP)
 
 
 @dataclass(frozen=True)
@@ -117,31 +118,35 @@ class CornerCurve(Curve):
         return min(1.0, (1 - math.exp(epsilon - self.shift) * (1 - self._beyond(0.0))) * _UP)
 
     def _beyond(self, epsilon: float) -> float:
-        found = math.fsum(count * math.exp(gaussian_log_delta(mu, epsilon)) for count, mu in self.corners)
-        return min(1.0, max(found, _LEAST) * _UP)
+        total = math.fsum(count * math.exp(gaussian_log_delta(mu, epsilon)) for count, mu in self.corners)
+        return min(1.0, max(total, _LEAST) * _UP)
 
 
 def guarantee_from_curve(curve: Curve, *, through: float, down_to: float, budget: FitBudget) -> Guarantee:
-    """The curve as two tables of probabilities; they follow it down to a small share of δ = `down_to`."""
+    """The curve as two tables of probabilities, which follow it down to a small fraction of δ = `down_to`."""
     top = through
     while curve.delta(top) > max(down_to * _FAR, 2 * _LEAST):
         top *= 1.1
     knots = np.unique(np.append(np.linspace(0.0, top, _KNOTS), through))
     deltas = np.array([curve.delta(float(at)) for at in knots])
-    deltas[0] = np.min(np.tanh(knots / 2) * (1 - deltas) + deltas)  # what each (ε, δ) says of δ at ε = 0
+    # What each (ε, δ) implies at ε = 0.
+    deltas[0] = np.min(np.tanh(knots / 2) * (1 - deltas) + deltas)
     pair = symmetrise(pair_of_profile(knots, deltas))
     lost = pair.infinite
     p, q = np.append(pair.p, [lost, 0.0]), np.append(pair.q, [0.0, lost])
     return privacy.pair(p.tolist(), q.tolist(), relation=budget.relation, unit=budget.unit)
 
 
-TOLERANCE = (
-    2.0**-24
-)  # the norm of the gradient at the answer that is wanted; what can be certified is a little more
-_BLUR = 1 / 400  # of the budget, for the distance to the exact minimiser
-_BENT = 0.25  # about this part of ε is for the determinant, where it adds up with the rest
-_MOST = 100.0  # a greater ε is spent only up to here
-_SEARCH = 5e-4  # steps in which noise is added until the whole is certified
+# The norm of the gradient that the minimiser aims at. What can be certified may be a little more.
+TOLERANCE = 2.0**-24
+# The fraction of the budget for the distance to the exact minimiser.
+_BLUR = 1 / 400
+# About this fraction of ε is for the determinant, where it adds up with the rest.
+_BENT = 0.25
+# A greater ε is spent only up to here.
+_MAX_EPSILON = 100.0
+# By this fraction the noise grows until the whole is certified.
+_SEARCH = 5e-4
 
 
 @dataclass(frozen=True)
@@ -166,17 +171,16 @@ class ObjectivePerturbation(Solver):
         plan, width, scores = _plan_for(problem), problem.box.width, problem.scores
         refuse_too_many_rows(int(problem.keep.sum()))
         within = certifiable_norm(problem.loss, scores, TOLERANCE)
-        finest = max(
-            within, plan.sigma * 2.0**-28
-        )  # √d steps together, so that the push is off by an eighth of it
+        # Rounding to the grid moves the push by at most an eighth of this, in norm.
+        finest = max(within, plan.sigma * 2.0**-28)
         step = 2.0 ** (math.frexp(finest / math.sqrt(width * scores))[1] - 3)
         pushes = exact.rounded_gaussian(exactly(plan.sigma) / Fraction(step), (width, scores))
         rows = CellRows.of(problem.cells(), size=2.0**-BITS, width=width)
-        found = RegularisedLoss(
-            rows, problem.loss, plan.ridge, np.asarray(pushes * step, np.float64)
-        ).minimiser(within)
-        off = Fraction(within) + Fraction(finest) / 4  # the gradient, and the rounding of the push
-        return FittedWeights(noisy_point(found, 2 * off / Fraction(plan.ridge), plan.blur))
+        push = np.asarray(pushes * step, np.float64)
+        point = RegularisedLoss(rows, problem.loss, plan.ridge, push).minimiser(within)
+        # The gradient at the point, and the rounding of the push.
+        error = Fraction(within) + Fraction(finest) / 4
+        return FittedWeights(noisy_point(point, 2 * error / Fraction(plan.ridge), plan.blur))
 
     def explain(self, problem: Problem) -> list[str]:
         plan = _plan_for(problem)
@@ -207,12 +211,14 @@ def _is_covered(loss: Loss, scores: int) -> bool:
 
 def _loss_plan(loss: Loss, scores: int, budget: FitBudget) -> _PerturbationPlan:
     width = loss.width if isinstance(loss, Huber) else 0.0
-    return _perturbation_plan(type(loss), width, scores, replace(budget, epsilon=min(budget.epsilon, _MOST)))
+    return _perturbation_plan(
+        type(loss), width, scores, replace(budget, epsilon=min(budget.epsilon, _MAX_EPSILON))
+    )
 
 
 @lru_cache(maxsize=64)
 def _perturbation_plan(kind: type[Loss], width: float, scores: int, budget: FitBudget) -> _PerturbationPlan:
-    """The least noise within the budget, but for a tenth of a percent; the last word has the certified guarantee."""
+    """The least noise within the budget, up to a tenth of a percent. The certified guarantee decides."""
     blur = budget.noise_multipliers(_BLUR)[0]
     sigma = _least_sigma(kind, width, scores, budget) * (1 + _BLUR / 2)
     while True:

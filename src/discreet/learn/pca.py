@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -12,17 +13,20 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from discreet import check
 from discreet.errors import BadParameter
 from discreet.learn.ball import Ball
-from discreet.learn.base import Payer, PrivateEstimator, Progress, Relation, check_fitted
-from discreet.learn.inputs import Bounds, Matrix, as_floats, as_matrix
+from discreet.learn.base import PrivateEstimator, check_fitted
+from discreet.learn.inputs import Matrix, as_floats, as_matrix
 
 __all__ = ["PCA"]
 
 Reals = npt.NDArray[np.float64]
 
-_CONSTANT = 0.3  # the column from which mean and count are read, as a share of the norm of the rest
-_LEAST = 1e-12  # of a variance that whitening divides by, as a part of the largest
+# The constant column from which mean and count are read, as a fraction of the norm of the rest.
+_CONSTANT = 0.3
+# The least variance that whitening divides by, as a fraction of the largest.
+_LEAST = 1e-12
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Principal components that reveal at most (epsilon, delta) about any one record.
 
@@ -34,7 +38,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
     mean, count, covariance and components are read from it.
 
     What would break it: bounds that were read off the data. The rows that `transform` returns are
-    as private as those it was given.
+    as private as the rows that it was given.
 
     Noise adds to the variances of weak components. Do not trust components whose variance is below
     about √(2d) times the standard deviation of the noise.
@@ -42,7 +46,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
     Parameters:
 
     - `n_components`: how many components, or the fraction of the variance (between 0 and 1) that
-      they shall explain; None for all. `whiten`: scale the coordinates to variance 1.
+      they explain; None for all. `whiten`: scale the coordinates to variance 1.
     - `epsilon`, `delta`: how much one fit may reveal. There is no default.
     - `bounds`: the low and the high end of the features, each one number or one number per feature.
       `norm`: the greatest distance of a row from their middle. One of the two is needed.
@@ -59,38 +63,19 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
     True
     """
 
-    n_components: float | None
-    whiten: bool
-    bounds: Bounds | None
-    norm: float | None
+    n_components: float | None = field(default=None, kw_only=False)
+    whiten: bool = False
+    norm: float | None = None
 
-    components_: Reals
-    explained_variance_: Reals
-    explained_variance_ratio_: Reals
-    mean_: Reals
-    n_components_: int
-    n_samples_: int
-    n_features_in_: int
-    _ball_: Ball
-    _whitens_: bool
-
-    def __init__(
-        self,
-        n_components: float | None = None,
-        *,
-        whiten: bool = False,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        bounds: Bounds | None = None,
-        norm: float | None = None,
-        relation: Relation = "add-remove",
-        session: Payer | None = None,
-        unit: str = "record",
-        progress: Progress | bool | None = None,
-    ) -> None:
-        self.n_components, self.whiten = n_components, whiten
-        self.epsilon, self.delta, self.bounds, self.norm = epsilon, delta, bounds, norm
-        self.relation, self.session, self.unit, self.progress = relation, session, unit, progress
+    components_: Reals = field(init=False)
+    explained_variance_: Reals = field(init=False)
+    explained_variance_ratio_: Reals = field(init=False)
+    mean_: Reals = field(init=False)
+    n_components_: int = field(init=False)
+    n_samples_: int = field(init=False)
+    n_features_in_: int = field(init=False)
+    _ball_: Ball = field(init=False)
+    _whitens_: bool = field(init=False)
 
     def fit(self, X: Matrix, y: object = None) -> Self:
         """Charge the cost, then release the moments. `y` is ignored."""
@@ -153,7 +138,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, PrivateEstimator): 
 
     def _explanation(self) -> list[str]:
         return [
-            f"Rows more than {self._ball_.reach:.4g} away from the middle were moved to that distance.",
+            f"Rows more than {self._ball_.reach:.4g} away from the middle of the bounds were moved to that distance.",
             "The count, the sums of features and the sums of their products were released once, with Gaussian noise.",
         ]
 

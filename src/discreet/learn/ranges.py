@@ -2,7 +2,7 @@
 """Where rows and targets really lie inside bounds that are too wide: noisy histograms of lengths and of targets.
 
     narrowed = NarrowedProblem.release(problem, noise=50.0)      # the same problem in a smaller box
-    narrowed.problem, narrowed.weights(weights)           # … and its weights on the rows of the declared box
+    narrowed.problem, narrowed.weights(weights)                  # … and weights on the rows of the declared box
 
 **Guarantee.** Each release is a vector of whole-number counts, of which one record moves one by 1
 (replacing it moves two), with Gaussian noise of the given multiplier. Everything else is a function
@@ -119,10 +119,10 @@ def count_shells(squares: Reals, longest: float) -> Ints:
 
 
 def length_ratio(counts: Reals, spread: float, *, all_rows: bool = False) -> float:
-    """The share of the declared length that all but a few rows keep within; 1 where the counts tell nothing.
+    """The fraction of the declared length that all but a few rows keep within; 1 if the counts show nothing.
 
-    For intervals hardly a row may be shortened: then none that the noise shows, and one more shell
-    is kept beyond those.
+    For intervals hardly a row may be shortened. So every shell that stands out from the noise is
+    kept, and one more beyond those.
     """
     total = float(counts.sum())
     if total < _SEEN * spread:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Private linear regression: least squares, with and without a penalty, and a loss that wild targets do not sway."""
+"""Private linear regression: least squares, with and without a penalty, and a loss that is robust to outliers."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ _WIDTH = 0.1
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class HuberRegression(LinearRegressor):
-    """Regression in which errors beyond `width` count linearly, so that a few wild targets do not sway it.
+    """Regression in which errors beyond `width` count linearly, so that a few outliers do not dominate it.
 
     **Guarantee.** The guarantee of `LinearRegression`. The width is public.
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Self
 
 import numpy as np
@@ -12,9 +13,9 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 
 from discreet import check
 from discreet.errors import BadParameter
-from discreet.learn.base import Payer, PrivateEstimator, Progress, Relation, check_fitted
+from discreet.learn.base import PrivateEstimator, check_fitted
 from discreet.learn.cube import Cube
-from discreet.learn.inputs import Bounds, Matrix, RowTable, as_floats
+from discreet.learn.inputs import Matrix, RowTable, as_floats
 
 __all__ = ["StandardScaler"]
 
@@ -24,6 +25,7 @@ Reals = npt.NDArray[np.float64]
 _NARROWEST = 0.05
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Standardise features by means and variances that reveal at most (epsilon, delta) about any one record.
 
@@ -55,33 +57,15 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
     True
     """
 
-    bounds: Bounds | None
-    with_mean: bool
-    with_std: bool
+    with_mean: bool = True
+    with_std: bool = True
 
-    n_features_in_: int
-    n_samples_seen_: int
-    mean_: Reals
-    var_: Reals
-    scale_: Reals | None
-    _shifts_: bool
-
-    def __init__(
-        self,
-        *,
-        epsilon: float | None = None,
-        delta: float | None = None,
-        bounds: Bounds | None = None,
-        with_mean: bool = True,
-        with_std: bool = True,
-        relation: Relation = "add-remove",
-        session: Payer | None = None,
-        unit: str = "record",
-        progress: Progress | bool | None = None,
-    ) -> None:
-        self.epsilon, self.delta, self.bounds = epsilon, delta, bounds
-        self.with_mean, self.with_std = with_mean, with_std
-        self.relation, self.session, self.unit, self.progress = relation, session, unit, progress
+    n_features_in_: int = field(init=False)
+    n_samples_seen_: int = field(init=False)
+    mean_: Reals = field(init=False)
+    var_: Reals = field(init=False)
+    scale_: Reals | None = field(init=False)
+    _shifts_: bool = field(init=False)
 
     def fit(self, X: Matrix, y: object = None) -> Self:
         """Charge the cost, then release the mean and the variance of each feature. `y` is ignored."""
@@ -106,10 +90,10 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator): 
         return self
 
     def transform(self, X: Matrix) -> RowTable:
-        """Rows minus the released mean, divided by the released scale. NaN stays NaN, without a warning."""
+        """Rows minus the released mean, divided by the released scale. NaN stays NaN."""
         matrix = self._transform_input(X)
         scale = np.ones(matrix.shape[1]) if self.scale_ is None else self.scale_
-        # a warning would tell of a value
+        # A warning would reveal a value.
         with np.errstate(all="ignore"):
             if sparse.issparse(matrix):
                 return sparse.csr_array(matrix @ sparse.diags_array(1 / scale))

@@ -125,7 +125,7 @@ class Solver(ABC):
 
 
 AUTO = "auto"
-#: Features beyond which a matrix of all their products takes too long and is mostly noise.
+#: With more features than this, a matrix of all their products takes too long and is mostly noise.
 WIDEST = 2_000
 
 _HOMES = {

@@ -32,8 +32,8 @@ from discreet import check, noise, privacy
 from discreet.errors import BadParameter
 from discreet.exact import exactly
 from discreet.learn.arguments import checked_call
-from discreet.learn.base import Payer, PrivateEstimator, check_session
-from discreet.learn.budget import FitBudget
+from discreet.learn.base import PrivateEstimator
+from discreet.learn.budget import FitBudget, Payer, check_session
 from discreet.learn.inputs import (
     Matrix,
     RowTable,
@@ -83,8 +83,8 @@ def tune(
 
     >>> from discreet.learn import LogisticRegression
     >>> X = np.linspace(-1, 1, 4000).reshape(-1, 1)
-    >>> kept = {"epsilon": 0.5, "delta": 1e-6, "bounds": (-1, 1), "classes": [False, True]}
-    >>> best = tune([LogisticRegression(**kept), LogisticRegression(**kept, norm=0.5)], X, X[:, 0] > 0, mean_runs=3)
+    >>> shared = {"epsilon": 0.5, "delta": 1e-6, "bounds": (-1, 1), "classes": [False, True]}
+    >>> best = tune([LogisticRegression(**shared), LogisticRegression(**shared, norm=0.5)], X, X[:, 0] > 0, mean_runs=3)
     >>> bool(best.score(X, X[:, 0] > 0) > 0.9), best.guarantee_.epsilon(delta=1e-5) > 0.5
     (True, True)
     """
@@ -101,7 +101,7 @@ def tune(
     best._search_ = (
         "The model is the best of a secret number of trials, each judged by records that it was not fitted to.",
     )
-    # the trials saw rows without names
+    # The trials saw rows without column names.
     if hasattr(X, "columns"):
         validate_data(best, X, reset=True, skip_check_array=True)
     return best
@@ -156,10 +156,10 @@ def _gains(model: Any, matrix: RowTable, column: npt.NDArray[Any]) -> npt.NDArra
     """A gain between -1 and 1 for each record: right or wrong, or how small the squared error is within the bounds."""
     predicted = model.predict(matrix)
     if is_classifier(model):
-        is_said, is_true = (
+        is_predicted, is_true = (
             class_membership(labels, model.classes_, len(column)) for labels in (predicted, column)
         )
-        return np.where((is_said & is_true).any(axis=1), 1.0, -1.0)
+        return np.where((is_predicted & is_true).any(axis=1), 1.0, -1.0)
     low, high = target_interval(model.target_bounds)
     with np.errstate(over="ignore", invalid="ignore"):
         targets = np.clip(as_target(column, len(column)), low, high)

@@ -61,24 +61,26 @@ class WhitenedDescent(Solver):
     has_intervals = True
 
     def guarantee_for(self, problem: Problem) -> Guarantee:
-        counts, matrix, each = _noise_multipliers(problem)
+        counts_noise, matrix_noise, step_noise = _noise_multipliers(problem)
         budget = problem.budget
         guarantee = (
-            range_releases(problem) * budget.gaussian(counts)
-            + budget.gaussian(matrix)
-            + _STEPS * budget.gaussian(each)
+            range_releases(problem) * budget.gaussian(counts_noise)
+            + budget.gaussian(matrix_noise)
+            + _STEPS * budget.gaussian(step_noise)
         )
         for noise in inference_multipliers(problem):
             guarantee = guarantee + budget.gaussian(noise)
         return guarantee
 
     def fit(self, problem: Problem) -> FittedWeights:
-        counts, matrix, each = _noise_multipliers(problem)
-        narrowed = NarrowedProblem.release(problem, counts)
+        counts_noise, matrix_noise, step_noise = _noise_multipliers(problem)
+        narrowed = NarrowedProblem.release(problem, counts_noise)
         problem = narrowed.problem
         box, budget, loss = problem.box, problem.budget, problem.loss
         cells = (block for block, _ in problem.cells())
-        released = NoisyMoments.release(cells, box.width, bits=BITS, noise=matrix, relation=budget.relation)
+        released = NoisyMoments.release(
+            cells, box.width, bits=BITS, noise=matrix_noise, relation=budget.relation
+        )
         count = row_count(released, box, problem.known_count)
         signal = count * budget.mu / box.width
         if is_regression(problem):
@@ -91,14 +93,14 @@ class WhitenedDescent(Solver):
         rows, clip = _whitened_rows(problem, turn, slope), slope * math.sqrt(box.width)
         penalty = turn.T @ (problem.penalty[:, None] * turn) / count
         rate = loss.pace / (loss.curvature + float(np.linalg.norm(penalty, 2)))
-        # where noise sways the weights, probabilities are averaged over it, and larger coefficients make up for that
+        # Noise in the weights averages the probabilities, and larger coefficients make up for that (inference.proof.md, 5).
         settle = _SETTLE if problem.inference and not is_regression(problem) else 1.0
         weights = descend(
             rows,
             loss,
             np.zeros((box.width, problem.scores)),
             clip=clip,
-            noise=each,
+            noise=step_noise,
             steps=_STEPS,
             rate=rate,
             momentum=_MOMENTUM,
@@ -112,7 +114,7 @@ class WhitenedDescent(Solver):
         fit = FittedWeights(narrowed.weights(turn @ weights), count, slope, is_too_noisy=is_too_noisy)
         if not problem.inference:
             return fit
-        push = each * clip * (2 if budget.relation == "replace" else 1) / count
+        push = step_noise * clip * (2 if budget.relation == "replace" else 1) / count
         descent = DescentRun(rows, weights, clip, push, rate, _MOMENTUM, settle, _STEPS, count)
         return _with_covariance(fit, narrowed, turn, descent)
 
@@ -144,7 +146,8 @@ def _with_covariance(
         return replace(
             fit, no_intervals=covariance, notes=(f"There are no confidence intervals: {covariance}",)
         )
-    axes = narrowed.weights(turn) - narrowed.weights(np.zeros_like(turn))  # what each coordinate adds
+    # What each coordinate adds to the weights.
+    axes = narrowed.weights(turn) - narrowed.weights(np.zeros_like(turn))
     return replace(fit, covariance=axes @ covariance @ axes.T)
 
 
@@ -157,19 +160,19 @@ def row_count(released: NoisyMoments, box: Box, known: int | None) -> float:
 
 
 def _least_count(released: NoisyMoments, box: Box) -> float:
-    """The least number of rows that is told from none: twice the noise."""
+    """The least number of rows that differs clearly from none: twice the noise."""
     return max(2 * released.spread / (box.constant / box.length) ** 2, 1.0)
 
 
 def _clip_slope(signal: float, count: float, problem: Problem, longest: float) -> float:
-    """Where the slope of a typical record is clipped: all that is used is released or public.
+    """Where the slope of a typical record is clipped. All that is used is released or public.
 
-    A clip that stays put caps the same slopes however many rows there are, and what is learned is
-    then another model than the most likely one. So it grows with √n·μ, which keeps the noise of the
-    weights at a third of their sampling error, until it is longer than any row can be; but only
-    once there are 100 rows for each weight. For intervals it grows twice as fast where there are
-    classes, because noise is in the interval and what clipping does is not; slower where there are
-    targets, whose residuals are far smaller than their range.
+    A constant clip would bind however many rows there are, and the fit would not tend to the most
+    likely model. So it grows with √n·μ, until it is longer than any row can be. That keeps the
+    noise of the weights at a third of their sampling error. It grows only once there are 100 rows
+    for each weight. For intervals it grows twice as fast where there are classes, because an
+    interval covers noise but not clipping. It grows more slowly where there are targets, whose
+    residuals are far smaller than their range.
     """
     few_rows = min(0.4, max(0.03, 0.025 * math.sqrt(signal)))
     if problem.loss.is_robust:
@@ -184,15 +187,15 @@ def _clip_slope(signal: float, count: float, problem: Problem, longest: float) -
 
 def _noise_multipliers(problem: Problem) -> tuple[float, float, float]:
     """Of each vector of counts, of the matrix, and of each step."""
-    rest = 1 - _MATRIX - range_releases(problem) * _COUNTS - sum(inference_fractions(problem))
-    counts, matrix, each = (
-        problem.budget.noise_multipliers(part)[0] for part in (_COUNTS, _MATRIX, rest / _STEPS)
+    steps = 1 - _MATRIX - range_releases(problem) * _COUNTS - sum(inference_fractions(problem))
+    counts_noise, matrix_noise, step_noise = (
+        problem.budget.noise_multipliers(part)[0] for part in (_COUNTS, _MATRIX, steps / _STEPS)
     )
-    return counts, matrix, each
+    return counts_noise, matrix_noise, step_noise
 
 
 def _whitening(matrix: Reals, count: float, edge: float) -> Reals:
-    """W such that Wᵀx has nearly the identity as its second moment, where the noise lets one see it."""
+    """W such that the second moment of Wᵀx is nearly the identity, in the directions that the noise does not hide."""
     values, vectors = np.linalg.eigh(matrix)
     values = np.maximum(values, _FLOOR * edge)
     return np.asarray(vectors / np.sqrt(values / count))
@@ -201,9 +204,9 @@ def _whitening(matrix: Reals, count: float, edge: float) -> Reals:
 def _whitening_about_mean(released: NoisyMoments, count: float, box: Box, last: float) -> Reals:
     """W such that features about their mean become round, and the constant becomes `last`.
 
-    A constant as long as the features together would take most of what clipping leaves of a
-    gradient where few eigenvalues are believed. The mean is drawn towards the middle of the box by
-    what its noise alone would make of it.
+    Where few eigenvalues are trusted, a constant as long as the features together would take most
+    of a clipped gradient. The mean is shrunk towards the middle of the box, by as much as its noise
+    alone would move it.
     """
     constant = box.constant / box.length
     sums = released.matrix[:-1, -1] / constant
@@ -219,7 +222,7 @@ def _whitening_about_mean(released: NoisyMoments, count: float, box: Box, last: 
 
 
 def _whitened_rows(problem: Problem, turn: Reals, slope: float) -> CellRows:
-    """Whitened rows in cells; fewer of them where large slopes need the digits."""
+    """Whitened rows in cells. Where slopes are large, cells are coarser, because slopes need the digits."""
     bits = max(_LEAST_ROW_BITS, _ROW_BITS - math.ceil(math.log2(max(1.0, slope))))
     size = math.sqrt(problem.box.width) / 2**bits
     return CellRows.of(_whitened_cells(problem, turn, size), size=size, width=problem.box.width)

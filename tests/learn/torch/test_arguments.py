@@ -178,3 +178,33 @@ def test_a_reentrant_checkpoint_is_refused_and_the_fix_works() -> None:
                 run.backward(losses)
                 optimizer.step()
             assert run.steps == (0 if reentrant else 2)
+
+
+def train(data: Any) -> Any:
+    """A training function with a name."""
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        learn.plan_of(size=100, batch=10, steps=2, noise=4.0),
+        learn.Adaptive(quantile=0.3, noise=7.5),
+        learn.Canaries(count=4, clip=0.7, device=torch.device("cpu")),
+        learn.Training(learn.plan_of(size=100, batch=10, steps=2, noise=4.0), train),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_its_representation_is_the_expression_that_makes_it(thing: Any) -> None:
+    twin = eval(repr(thing), {**vars(learn), "torch": torch, "train": train})
+    assert type(twin) is type(thing)
+    assert repr(twin) == repr(thing)
+    for name in ("count", "clip", "plan", "guarantee"):
+        assert getattr(twin, name, None) == getattr(thing, name, None)
+
+
+def test_the_representation_of_a_run_counts_its_steps() -> None:
+    model, optimizer = pair()
+    with private(model, optimizer, X, **PLAN) as run:
+        run.backward(model(next(iter(run))).square().sum(1))
+        optimizer.step()
+        assert repr(run) == f"<Run of Sequential: 1 of 2 steps, {run.plan!r}>"

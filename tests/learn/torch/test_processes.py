@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 
 from discreet.errors import RefusedTraining
 from discreet.learn.torch import private
-from discreet.learn.torch.processes import refuse_copies
+from discreet.learn.torch.refusals import refuse_copies
 from discreet.ledger import Ledger, Limit
 from tests.learn.torch.reference import data, small, start_run
 

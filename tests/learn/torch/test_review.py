@@ -202,9 +202,9 @@ def test_a_model_that_is_called_by_name_is_tested(call):
 
 def test_a_model_that_is_never_called_is_not_tested_and_says_so():
     model, optimizer, run = begun(Named(nn.Tanh()))
-    with pytest.warns(UserWarning, match="on trust"):
+    with pytest.warns(UserWarning, match="assumes that it keeps records apart"):
         trained(model, optimizer, run, CALLS["in parts"])
-    assert "on trust" in run.explain()
+    assert "assumes that it keeps records apart" in run.explain()
 
 
 def test_a_model_is_tested_again_when_it_changes():
@@ -238,7 +238,7 @@ def test_a_loader_that_gives_records_more_than_once_is_refused():
 
 
 def test_a_promise_of_fewer_steps_says_when_it_holds():
-    assert "fixed beforehand" in begun()[2].explain()
+    assert "fixed in advance" in begun()[2].explain()
 
 
 @pytest.mark.parametrize(

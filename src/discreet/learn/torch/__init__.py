@@ -35,7 +35,7 @@ How the gradient of each record is clipped, each line using only those above it:
     rules/         which rule answers which function of torch
     clip.py        the clipped sum
 
-What is refused: guards.py, look.py, snapshot.py, shadow.py, probe.py, processes.py, moving.py, refusals.py.
+What is refused: guards.py, look.py, snapshot.py, shadow.py, refusals.py.
 """
 
 from __future__ import annotations

@@ -4,12 +4,14 @@
     optimizer = CorrectedAdam(model.parameters(), lr=1e-3)
     run = private(model, optimizer, data, …)             # the run tells it how much noise there is
 
-**Guarantee.** None of its own: it sees released gradients and a public variance, so it is post-processing and costs nothing.
+**Guarantee.** None of its own: it sees released gradients and a public variance, so it is
+post-processing and costs nothing.
 
-Why it helps: a released gradient is g + N(0, Φ) in each coordinate, so E[g̃²] = g² + Φ exactly. With much noise Φ hides g², and
-plain Adam takes steps of the same length everywhere. Here the step is m̂/√max(v̂ − Φ̂, floor), where Φ̂ averages Φ as v̂
-averages g̃², so that it is right also when an adaptive clipping norm changes Φ. The floor is (share of the noise)².
-Whether it is better than Adam depends on the task.
+Why it helps: a released gradient is g + N(0, Φ) in each coordinate, so E[g̃²] = g² + Φ exactly.
+With much noise Φ hides g², and plain Adam takes steps of the same length everywhere. Here the step
+is m̂/√max(v̂ − Φ̂, floor), where Φ̂ averages Φ as v̂ averages g̃², so that it is right also when an
+adaptive clipping norm changes Φ. The floor is (share of the noise)². Whether it is better than Adam
+depends on the task.
 """
 
 from __future__ import annotations
@@ -34,8 +36,9 @@ __all__ = ["CorrectedAdam"]
 class CorrectedAdam(Optimizer):
     """Adam with decoupled weight decay, whose second moment is corrected for noise of a known variance.
 
-    **Guarantee.** None of its own. It sees released gradients and a public variance, so it is post-processing and costs nothing.
-    The run sets `noise_variance` before every step; while it is 0 this is AdamW with `floor` in place of its ε.
+    **Guarantee.** None of its own. It sees released gradients and a public variance, so it is
+    post-processing and costs nothing. The run sets `noise_variance` before every step; while it is
+    0 this is AdamW with `floor` in place of its ε.
 
     >>> weight = torch.nn.Parameter(torch.ones(2))
     >>> optimizer = CorrectedAdam([weight], lr=0.1)
@@ -75,7 +78,7 @@ class CorrectedAdam(Optimizer):
         }
         try:
             super().__init__(params, settings)
-        # Nothing has been trained, so the words of torch reveal nothing; ours say what to do.
+        # Nothing has been trained, so the error of torch reveals nothing. This one says what to do.
         except (TypeError, ValueError):
             raise BadParameter(
                 "DP104",
@@ -89,28 +92,28 @@ class CorrectedAdam(Optimizer):
         """Take one step for all parameters."""
         loss = None if closure is None else closure()
         for group in self.param_groups:
-            held = [parameter for parameter in group["params"] if parameter.grad is not None]
-            if held:
-                self._update(group, held)
+            parameters = [parameter for parameter in group["params"] if parameter.grad is not None]
+            if parameters:
+                self._update(group, parameters)
         return loss
 
-    def _update(self, group: dict[str, Any], held: list[Any]) -> None:
+    def _update(self, group: dict[str, Any], parameters: list[Any]) -> None:
         first, second = group["betas"]
         group["taken"] = group.get("taken", 0) + 1
         group["variance"] = second * group.get("variance", 0.0) + (1 - second) * self.noise_variance
-        gradients = [parameter.grad for parameter in held]
-        means = [self._average(parameter, "mean") for parameter in held]
-        squares = [self._average(parameter, "square") for parameter in held]
+        gradients = [parameter.grad for parameter in parameters]
+        means = [self._average(parameter, "mean") for parameter in parameters]
+        squares = [self._average(parameter, "square") for parameter in parameters]
         internals.lerp_each_(means, gradients, 1 - first)
         internals.multiply_each_(squares, second)
         internals.addcmul_each_(squares, gradients, gradients, 1 - second)
-        whole = 1 - second ** group["taken"]
-        noise = group["variance"] / whole
+        correction = 1 - second ** group["taken"]
+        noise = group["variance"] / correction
         floor = noise * group["share"] ** 2 + group["floor"]
-        lengths = [(square / whole - noise).clamp_(min=floor).sqrt_() for square in squares]
+        lengths = [(square / correction - noise).clamp_(min=floor).sqrt_() for square in squares]
         if group["weight_decay"]:
-            internals.multiply_each_(held, 1 - group["lr"] * group["weight_decay"])
-        internals.addcdiv_each_(held, means, lengths, -group["lr"] / (1 - first ** group["taken"]))
+            internals.multiply_each_(parameters, 1 - group["lr"] * group["weight_decay"])
+        internals.addcdiv_each_(parameters, means, lengths, -group["lr"] / (1 - first ** group["taken"]))
 
     def _average(self, parameter: Any, name: str) -> Any:
         state = self.state[parameter]

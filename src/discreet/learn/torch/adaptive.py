@@ -3,14 +3,16 @@
 
     private(model, optimizer, data, …, clip=1.0, adaptive=Adaptive(quantile=0.5))
 
-**Guarantee.** A step that releases the noisy sum *and* the noisy count has exactly the guarantee of the plan with noise z,
-because the noise on the sum is raised to z_Δ = (z⁻² − (2σ)⁻²)^(−1/2), where σ is the noise on the count.
+**Guarantee.** A step that releases the noisy sum *and* the noisy count has exactly the guarantee of
+the plan with noise z, because the noise on the sum is raised to z_Δ = (z⁻² − (2σ)⁻²)^(−1/2), where
+σ is the noise on the count.
 
-Why it holds: both are sums over the same sample, so together they are one Gaussian mechanism. A record adds a gradient of
-norm at most C and ±½ to the count of norms below C, less half of the records. In units of the noise that is a vector of
-squared length at most 1/z_Δ² + 1/(2σ)² = 1/z². If a record is replaced, both parts double. The next C is a function of the
-noisy count (post-processing) and of the public batch size; it never sees how large the batch was. The count is of
-half records, so twice it is whole, and its noise is drawn exactly.
+Why it holds: both are sums over the same sample, so together they are one Gaussian mechanism. A
+record adds a gradient of norm at most C and ±½ to the count of norms below C, less half of the
+records. In units of the noise that is a vector of squared length at most 1/z_Δ² + 1/(2σ)² = 1/z².
+If a record is replaced, both parts double. The next C is a function of the noisy count
+(post-processing) and of the public batch size; it never sees how large the batch was. The count is
+of half records, so twice it is whole, and its noise is drawn exactly.
 
 What would break it: computing the clipping norm from the gradients in another way.
 """
@@ -33,7 +35,7 @@ from discreet.noise.integer import rounded_gaussian
 __all__ = ["Adaptive"]
 
 #: Above this, squares of norms leave the range of float32.
-_MOST = 2.0**40
+_MAX_CLIP = 2.0**40
 #: Covers the rounding of the square root.
 _UP = 1 + 1e-12
 
@@ -43,11 +45,12 @@ _UP = 1 + 1e-12
 class Adaptive:
     """How the clipping norm moves: towards the norm that the share `quantile` of the gradients stays below.
 
-    `noise` is the standard deviation of the noise on the count, in records. The default is a twentieth of the batch, and at least
-    twice the noise multiplier, so that the count costs the sum little. `rate` is how fast the norm moves, `least` its floor.
+    `noise` is the standard deviation of the noise on the count, in records. The default is a
+    twentieth of the batch, and at least twice the noise multiplier, so that the count costs the sum
+    little. `rate` is how fast the norm moves, `least` its floor.
 
-    **Guarantee.** The noisy sum and the noisy count together have the guarantee of the plan. Why it holds, and what would break it:
-    see the head of `adaptive.py`.
+    **Guarantee.** The noisy sum and the noisy count together have the guarantee of the plan. Why it
+    holds, and what would break it: see the head of `adaptive.py`.
 
     >>> round(Adaptive().sum_noise(1.0, batch=512), 4)
     1.0002
@@ -71,9 +74,10 @@ class Adaptive:
 
     def sum_noise(self, noise: float, batch: int) -> float:
         """z_Δ, the noise on the sum in clipping norms, rounded up."""
-        rest = 1 / Fraction(noise) ** 2 - 1 / (2 * Fraction(self.count_noise(noise, batch))) ** 2
-        if rest > 0:
-            return float(math.sqrt(1 / rest)) * _UP
+        # 1/z_Δ², what the count leaves to the sum.
+        precision = 1 / Fraction(noise) ** 2 - 1 / (2 * Fraction(self.count_noise(noise, batch))) ** 2
+        if precision > 0:
+            return float(math.sqrt(1 / precision)) * _UP
         raise BadParameter(
             "DP107",
             "the noise on the count is too small: the count alone would use up the whole guarantee.",
@@ -83,10 +87,12 @@ class Adaptive:
 
     def next_clip(self, clip: Number, twice: int | torch.Tensor, *, noise: float, batch: int) -> Number:
         """The clipping norm of the next step. `twice` is 2·(records below the norm) − records; no tensor is waited for."""
-        drawn = rounded_gaussian(2 * Fraction(self.count_noise(noise, batch)))
-        share: Any = (twice + drawn) / (2 * batch) + 0.5
+        count_noise = rounded_gaussian(2 * Fraction(self.count_noise(noise, batch)))
+        share: Any = (twice + count_noise) / (2 * batch) + 0.5
         if not isinstance(clip, torch.Tensor):
-            # e^80 is past every clipping norm there is.
+            # e^80 is beyond every clipping norm, and the exponential must not overflow.
             exponent = min(80.0, -self.rate * (float(share) - self.quantile))
-            return min(_MOST, max(self.least, clip * math.exp(exponent)))
-        return torch.clamp(clip * torch.exp(-self.rate * (share - self.quantile)), min=self.least, max=_MOST)
+            return min(_MAX_CLIP, max(self.least, clip * math.exp(exponent)))
+        return torch.clamp(
+            clip * torch.exp(-self.rate * (share - self.quantile)), min=self.least, max=_MAX_CLIP
+        )

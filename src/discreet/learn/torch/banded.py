@@ -3,23 +3,26 @@
 
     cycle = Cycle(bands=8, records=60_000)
     noise = BandedNoise(cycle)
-    cycle.select(places)                            # of a Poisson batch, the places whose group's turn it is
+    cycle.select(indices)                            # of a Poisson batch, the indices whose group's turn it is
     noise.add_(buffer, scales, divide=256.0)        # as StepNoise.add_; then it is the next group's turn
 
-**Guarantee.** A record belongs to one of `bands` groups, by a coin of its own that is never shown, and only every `bands`-th
-release sees it. Release t is R_t·γ/divide, where R_t = K_t + W_t, K_t = round(S/γ) and
-W_t = round((Z_t − c_1·W_{t−1} − … − c_{b−1}·W_{t−b+1})/c_0), with the coefficients of `bands.factor` and fresh normals Z_t of the
-spread that `noise.scales_for` gives. A run of T steps reveals no more than ⌈T/b⌉ Poisson steps with independent noise.
+**Guarantee.** A record belongs to one of `bands` groups, by a coin of its own that is never shown,
+and only every `bands`-th release sees it. Release t is R_t·γ/divide, where R_t = K_t + W_t, K_t =
+round(S/γ) and W_t = round((Z_t − c_1·W_{t−1} − … − c_{b−1}·W_{t−b+1})/c_0), with the coefficients
+of `bands.factor` and fresh normals Z_t of the spread that `noise.scales_for` gives. A run of T
+steps reveals no more than ⌈T/b⌉ Poisson steps with independent noise.
 
-Why it holds: `banded.proof.md`. In short: R_t is a function of R_{t−1}, R_{t−2}, … and of c_0·K_t + … + c_{b−1}·K_{t−b+1} + Z_t; a record
-moves b of these sums in a row, together by the norm of one column, and by its next turn the last turn is over. K_t is whole,
-so rounding W_t is rounding the ideal output, and earlier W go into it as they were rounded: no rounding is left over. That
-rounding S moves neighbours apart by √d·γ is in the spread, as in `noise`.
+Why it holds: `banded.proof.md`. In short: R_t is a function of R_{t−1}, R_{t−2}, … and of c_0·K_t +
+… + c_{b−1}·K_{t−b+1} + Z_t; a record moves b of these sums in a row, together by the norm of one
+column, and by its next turn the last turn is over. K_t is whole, so rounding W_t is rounding the
+ideal output, and earlier W go into it as they were rounded: no rounding is left over. That rounding
+S moves neighbours apart by √d·γ is in the spread, as in `noise`.
 
-What would break it: a group that has two turns less than `bands` releases apart; noise that the noise of another step does not
-take into account; showing the groups or W. So the noise itself counts the turns, and after a release that was interrupted, or has
-another scale than the first, every release is refused. The W of the last b − 1 steps are kept in memory, eight bytes for each
-number of the sums, and never stored; a run with bands cannot be resumed.
+What would break it: a group with two turns less than `bands` releases apart; a step whose noise
+later steps do not take into account; showing the groups or W. So the noise itself counts the turns.
+After a release that was interrupted, or that has another scale than the first, every release is
+refused. The W of the last b − 1 steps are kept in memory, eight bytes for each number of the sums.
+They are never stored, so a run with bands cannot be resumed.
 """
 
 from __future__ import annotations
@@ -31,26 +34,26 @@ import torch
 from discreet.errors import RefusedTraining
 from discreet.learn.torch.bands import factor
 from discreet.learn.torch.noise import GridScales, StepNoise
-from discreet.learn.torch.sampler import Places
+from discreet.learn.torch.sampler import Indices
 from discreet.noise.integer import uniform
 
 __all__ = ["BandedNoise", "Cycle"]
 
-#: As many bits as a double has, below 16.
+#: The grid of standard normals: all the bits that a double has below 16.
 _STANDARD = GridScales(1.0, math.ldexp(1.0, 49), math.ldexp(1.0, -49))
 
 
 class Cycle:
-    """Whose turn it is: the group of each record, and the number of releases so far."""
+    """The group of each record, and the number of releases so far, which says whose turn it is."""
 
     def __init__(self, bands: int, records: int) -> None:
         self.bands, self.turn = bands, 0
-        self._groups: Places = uniform(bands, records)
+        self._groups: Indices = uniform(bands, records)
 
-    def select(self, places: Places) -> Places:
-        """The places that belong to the group whose turn it is."""
-        ours: Places = places[self._groups[places] == self.turn % self.bands]
-        return ours
+    def select(self, indices: Indices) -> Indices:
+        """The indices that belong to the group whose turn it is."""
+        group_indices: Indices = indices[self._groups[indices] == self.turn % self.bands]
+        return group_indices
 
 
 class _Past:
@@ -92,15 +95,16 @@ class BandedNoise(StepNoise):
         past.turn += 1
 
     def _begin(self, part: int, buffer: torch.Tensor, scales: GridScales) -> _Past:
-        """The past of a part, if it is whole: every release before this one was finished, on the same grid."""
+        """The past of a part, if every release before this one was finished on the same grid."""
         if part not in self._pasts:
             self._pasts[part] = _Past(buffer, self._cycle.bands - 1)
         past = self._pasts[part]
         leads = past is next(iter(self._pasts.values()))
         self._scales = self._scales or scales
-        begun = self._pasts.values() if leads else [past]
-        late = any(each.turn != self._cycle.turn - (not leads) for each in begun)
-        if late or scales != self._scales or buffer.numel() != past.noises.shape[1]:
+        checked_pasts = self._pasts.values() if leads else [past]
+        # In a turn the first part counts it, and the others follow.
+        is_late = any(earlier.turn != self._cycle.turn - (not leads) for earlier in checked_pasts)
+        if is_late or scales != self._scales or buffer.numel() != past.noises.shape[1]:
             raise RefusedTraining(
                 "DP911",
                 "a release was interrupted, or the clipping norm was changed, in a run with bands.",

@@ -4,15 +4,17 @@
     factor(4)                   # c_0 … c_3; the matrix C has c_k on its k-th diagonal below the main one
     prefix_error(4, 500)        # the root mean square error of a sum of gradients, over 500 steps, for noise of one
 
-Training adds up gradients, so what matters is the error of their running sums. The noise of `banded` is C⁻¹Z, with fresh
-normals Z: part of what a step adds the next steps take back.
+Training adds up gradients, so what matters is the error of their running sums. The noise of
+`banded` is C⁻¹Z, with fresh normals Z: part of what a step adds the next steps take back.
 
-**Guarantee.** Every column of C has a norm of at most one, and C is zero above the diagonal and from its `bands`-th diagonal on.
+**Guarantee.** Every column of C has a norm of at most one, and C is zero above the diagonal and
+from its `bands`-th diagonal on.
 
-Why it holds: c_k is C(2k, k)/4^k, which are the coefficients of the square root of the matrix of prefix sums, cut off and
-divided by their norm, and by 2**-40 less than that, which is far beyond what six operations on doubles can be off by. The last
-columns are cut by the end of the run, so they are shorter. That these coefficients are good ones is not needed: they decide
-the error, and `banded.proof.md` uses only the guarantee above.
+Why it holds: c_k is C(2k, k)/4^k, which are the coefficients of the square root of the matrix of
+prefix sums, cut off and divided by their norm, and by 2**-40 less than that, which is far beyond
+what six operations on doubles can be off by. The last columns are cut by the end of the run, so
+they are shorter. That these coefficients are good ones is not needed: they decide the error, and
+`banded.proof.md` uses only the guarantee above.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches as a loop sees them: one after the other, in micro-batches if they are too large for the memory.
 
-A batch is never made smaller than it was drawn: leaving records out would change the guarantee. A batch without records
-is shown as one blank of weight zero, so that the loop runs and the step is noise alone.
+A batch is never made smaller than it was drawn: leaving records out would change the guarantee. A
+batch without records is shown as one blank of weight zero, so that the loop runs and the step is
+noise alone.
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ from discreet.learn.torch.canaries import Canaries
 from discreet.learn.torch.generators import secret_workers
 from discreet.learn.torch.plan import TrainingPlan
 from discreet.learn.torch.records import Records, refuse_mixing
-from discreet.learn.torch.sampler import Places, draw
+from discreet.learn.torch.sampler import Indices, draw
 
 __all__ = ["Batch", "Batches", "DrawnBatches", "LoaderBatches"]
 
-_NONE: Places = np.empty(0, np.int64)
+_NONE: Indices = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A micro-batch: what the loop is shown, how many rows that has, and whether they count."""
+    """A micro-batch: what the loop sees, how many rows that has, and whether they count."""
 
-    shown: Any
+    data: Any
     rows: int
     first: bool = True
     last: bool = True
     blank: bool = False
-    #: Places from `population` on are canaries.
-    places: Places = field(default_factory=lambda: _NONE)
+    #: Indices from `population` on are canaries.
+    indices: Indices = field(default_factory=lambda: _NONE)
     population: int = 0
 
     def without_records(self) -> Batch:
@@ -74,25 +75,25 @@ class DrawnBatches:
 
     def draw(self) -> Iterator[Batch]:
         population = len(self._records)
-        more = self._canaries.count if self._canaries is not None else 0
-        places = draw(self._plan, population + more)
+        canary_count = self._canaries.count if self._canaries is not None else 0
+        indices = draw(self._plan, population + canary_count)
         if self._cycle is not None:
-            places = self._cycle.select(places)
+            indices = self._cycle.select(indices)
         if self._canaries is not None:
-            places = self._canaries.select_included(places, population)
-        size = self._physical or max(1, places.size)
-        starts = range(0, max(1, places.size), size)
+            indices = self._canaries.select_included(indices, population)
+        size = self._physical or max(1, indices.size)
+        starts = range(0, max(1, indices.size), size)
         for start in starts:
-            part = places[start : start + size]
+            part = indices[start : start + size]
             ends = {"first": start == 0, "last": start == starts[-1]}
             yield self._batch(part, population, **ends)
 
-    def _batch(self, part: Places, population: int, *, first: bool, last: bool) -> Batch:
+    def _batch(self, part: Indices, population: int, *, first: bool, last: bool) -> Batch:
         real = part[part < population]
-        # One for each canary, and one if there is nothing else.
+        # One blank for each canary, and one if the batch is empty.
         blanks = max(1 - real.size, part.size - real.size)
-        shown = self._records.batch(real, blanks)
-        return Batch(shown, real.size + blanks, first, last, part.size == 0, part, population)
+        data = self._records.batch(real, blanks)
+        return Batch(data, real.size + blanks, first, last, part.size == 0, part, population)
 
     def rounds(self, steps: int) -> int:
         return self._plan.rounds_of(steps)
@@ -107,31 +108,31 @@ class LoaderBatches:
         self._begun = 0
 
     def draw(self) -> Iterator[Batch]:
-        shown = next(self._epoch, None)
-        if shown is None:
+        data = next(self._epoch, None)
+        if data is None:
             if self._begun == self._plan.rounds:
                 raise _short_loader_error()
             if not self._begun:
                 self._try_collate()
             self._begun, self._epoch = self._begun + 1, secret_workers(self._loader)
-            shown = next(self._epoch)
-        yield Batch(shown, _rows(shown))
+            data = next(self._epoch)
+        yield Batch(data, _rows(data))
 
     def _try_collate(self) -> None:
         """Try how the loader collates. Not with workers, because files that a data set opens belong to them."""
         records: Any = self._loader.dataset
         if not self._loader.num_workers and len(records) > 1:
-            refuse_mixing(self._loader.collate_fn, [records[place] for place in range(min(3, len(records)))])
+            refuse_mixing(self._loader.collate_fn, [records[index] for index in range(min(3, len(records)))])
 
     def rounds(self, steps: int) -> int:
         return self._begun
 
 
-def _rows(shown: Any) -> int:
+def _rows(data: Any) -> int:
     """The length of the first tensor in a batch, whatever it is packed in."""
-    if isinstance(shown, Tensor) and shown.dim():
-        return int(shown.shape[0])
-    parts = shown.values() if isinstance(shown, dict) else shown if isinstance(shown, tuple | list) else ()
+    if isinstance(data, Tensor) and data.dim():
+        return int(data.shape[0])
+    parts = data.values() if isinstance(data, dict) else data if isinstance(data, tuple | list) else ()
     return next((rows for rows in map(_rows, parts) if rows), 0)
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many rows the model is called with, while it runs.
 
-Inside one call of the model that was tested, an axis that is a multiple of the rows is positions behind their record, as
-the test has seen. Outside of it such an axis may be anything: several views of every record, say, one after the other,
-which is another order of the same length. So the rows of the call are noted for every use of a parameter.
+Inside one call of a tested model an axis may have several positions for each record, as the test
+has seen. Then its length is a multiple of the number of rows. Outside of a call such an axis may
+mean anything: for example several views of every record, one after the other, which is another
+order of the same length. So the tape notes the rows of the call for every use of a parameter.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ class Hook:
     def __init__(self, function: Callable[..., None]) -> None:
         self._function = function
 
-    def __call__(self, *given: Any) -> None:
-        self._function(*given)
+    def __call__(self, *arguments: Any) -> None:
+        self._function(*arguments)
 
     def __reduce_ex__(self, protocol: object) -> tuple[type[Hook], tuple[Callable[..., None]]]:
         return Hook, (_nothing,)
 
 
-def _nothing(*given: Any) -> None:
-    """What a copy does."""
+def _nothing(*arguments: Any) -> None:
+    """What a hook does in a copy of the model."""
 
 
 class Calls:
@@ -59,17 +60,17 @@ class Calls:
             handle.remove()
         self._handles, self._outer, self.rows = [], [], 0
 
-    def _enter(self, model: Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+    def _enter(self, model: Module, positional: tuple[Any, ...], named: dict[str, Any]) -> None:
         self._outer.append(self.rows)
-        self.rows = rows_of((*given, *named.values()))
+        self.rows = rows_of((*positional, *named.values()))
 
-    def _leave(self, *given: Any) -> None:
+    def _leave(self, *_: Any) -> None:
         self.rows = self._outer.pop() if self._outer else 0
 
 
-def rows_of(given: Iterable[Any]) -> int:
+def rows_of(arguments: Iterable[Any]) -> int:
     """The length of the first axis of all tensors in what a model is called with, if it is the same."""
-    leaves = list(given)
+    leaves = list(arguments)
     if not all(type(leaf) is Tensor for leaf in leaves):
         leaves = [leaf for leaf in internals.tree_leaves(leaves) if isinstance(leaf, Tensor)]
     lengths = {int(tensor.shape[0]) if tensor.dim() else 0 for tensor in leaves}

@@ -3,12 +3,13 @@
 
     blocks(key, counters, nonce)        # (number of counters, 16) words of 32 bits
 
-**Guarantee.** Under a secret key that is used for nothing else, and with no (counter, nonce) used twice, the words cannot be
-told from uniform ones by anybody who cannot break ChaCha20. That is a computational guarantee, like that of the
-library's own source, which is AES in counter mode.
+**Guarantee.** Under a secret key that is used for nothing else, and with no (counter, nonce) used
+twice, the words cannot be told from uniform ones by anybody who cannot break ChaCha20. That is a
+computational guarantee, like that of the library's own source, which is AES in counter mode.
 
-A run on a GPU takes its key from `discreet.noise.source`, which takes its own from the operating system; the counter is the
-number of the block, and the nonce counts the buffers that got noise. Nothing else goes in: `torch.manual_seed` has no say here.
+A run on a GPU takes its key from `discreet.noise.source`, which takes its own from the operating
+system; the counter is the number of the block, and the nonce counts the buffers that got noise.
+Nothing else goes in: `torch.manual_seed` has no effect here.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ Words32 = npt.NDArray[np.uint32]
 
 #: How many normal numbers come from one block: a pair from every four words.
 NORMALS = 8
-CONSTANTS = (0x61707865, 0x3320646E, 0x79622D32, 0x6B206574)  # "expand 32-byte k"
+#: The text "expand 32-byte k".
+CONSTANTS = (0x61707865, 0x3320646E, 0x79622D32, 0x6B206574)
 _COLUMNS = ((0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15))
 _DIAGONALS = ((0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14))
 _DOUBLE_ROUNDS = 10

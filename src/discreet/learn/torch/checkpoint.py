@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run stores in a checkpoint, and how a run is resumed from one.
 
-**Guarantee.** A resumed run goes on counting: its `guarantee` is the sum of what was run before and of what it runs, whatever the
-parameters were then and are now. If that would exceed the (ε, δ) that was asked for, the run is refused before it starts. The key
-of the noise is not in a checkpoint; every process has its own.
+**Guarantee.** A resumed run goes on counting: its `guarantee` is the sum of what was run before and
+of what it runs, whatever the parameters were then and are now. If that would exceed the (ε, δ) that
+was asked for, the run is refused before it starts. The key of the noise is not in a checkpoint;
+every process has its own.
 
-What would break it: two runs that are resumed from one checkpoint and are both shown. Each counts itself and what was run before,
-but together they reveal the sum of both. A `session` is charged anew for the remaining steps, so with a session both are paid for.
+What would break it: two runs that are resumed from one checkpoint and are both shown. Each counts
+itself and what was run before, but together they reveal the sum of both. A `session` is charged
+anew for the remaining steps, so with a session both are paid for.
 """
 
 from __future__ import annotations
@@ -75,14 +77,14 @@ def remaining_plan(plan: TrainingPlan, past: Past, target: Guarantee | None) -> 
             "all steps of this run were taken before the checkpoint.",
             "epochs=20   plans a longer run, with more noise",
         )
-    rest = replace(plan, steps=plan.steps - past.steps)
-    total = rest.guarantee if past.guarantee is None else past.guarantee + rest.guarantee
+    remaining = replace(plan, steps=plan.steps - past.steps)
+    total = remaining.guarantee if past.guarantee is None else past.guarantee + remaining.guarantee
     if target is not None and not total.implies(target):
         raise _unfit_error(
-            "what was run before and the remaining steps together exceed the epsilon and delta that were asked for.",
+            "what was run before and the remaining steps together exceed the epsilon and delta that were passed.",
             "resume with the parameters of the first run, or pass noise= and read run.guarantee",
         )
-    return rest
+    return remaining
 
 
 def _unfit_error(what: str, fix: str) -> RefusedTraining:

@@ -7,13 +7,14 @@
         clipped = clipper.clipped_sum(losses, clip=1.0)
     clipped.gradients[parameter]                                      # Σ_i c_i g_i
 
-Layers keep their inputs and the gradients at their outputs. From these the norm of every record's gradient is computed
-without that gradient. Once the clipping factors are known, one product with scaled output gradients gives the sum
-(book-keeping: Bu, Wang, Zha, Karypis 2023).
+Layers keep their inputs and the gradients at their outputs. From these the norm of every record's
+gradient is computed without that gradient. Once the clipping factors are known, one product with
+scaled output gradients gives the sum (book-keeping: Bu, Wang, Zha, Karypis 2023).
 
-**Guarantee.** What record i adds to `gradients`, all parameters together, has norm at most `clip`, in the arithmetic and
-under the conditions of clip.proof.md; a record whose gradient is not finite, or whose weight is 0, adds exactly 0 and
-changes nothing for the others. Nothing waits for the device and nothing depends on a value: no branch, no error.
+**Guarantee.** What record i adds to `gradients`, all parameters together, has norm at most `clip`,
+in the arithmetic and under the conditions of clip.proof.md; a record whose gradient is not finite,
+or whose weight is 0, adds exactly 0 and changes nothing for the others. Nothing waits for the
+device and nothing depends on a value: no branch, no error.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ class ClippedSum:
 class Clipper:
     """Watches a model and clips the gradient of each record.
 
-    **Guarantee.** As in the head of this file. Why it holds: clip.proof.md. What would break it: a model that mixes
-    records, which `guards.check` looks for.
+    **Guarantee.** As in the head of this file. Why it holds: clip.proof.md. What would break it: a
+    model that mixes records, which `guards.check` looks for.
 
     >>> model = nn.Linear(2, 1, bias=False)
     >>> clipper = Clipper(model)
@@ -91,7 +92,7 @@ class Clipper:
             raise BadParameter(
                 "DP107",
                 "the model has no parameter that requires a gradient.",
-                why="there is nothing to train, so nothing to protect.",
+                why="there is nothing to train.",
                 fix="model.requires_grad_(True)",
             )
         self._parameters, self._tape = list(names), Tape(names)
@@ -108,7 +109,7 @@ class Clipper:
 
     @contextmanager
     def learn(self) -> Iterator[None]:
-        """For the guards: if the block succeeds, the model may do later what it did in the block."""
+        """For the guards: if the block succeeds, the model may later do what it did in the block."""
         tape, before = self._tape, self._tape.learned
         tape.learning, tape.learned = True, Learned()
         passed = False
@@ -164,7 +165,7 @@ class Clipper:
                 self.open()
 
     def probe(self, losses: Tensor) -> None:
-        """Refuse losses that mix records, as far as one backward pass shows (see probe.py)."""
+        """Refuse losses that mix records, as far as one backward pass shows."""
         self._tape.probe(losses)
 
     def clipped_sum(
@@ -172,7 +173,8 @@ class Clipper:
     ) -> ClippedSum:
         """The sum over records of their clipped gradients, from one backward pass.
 
-        `weights` between 0 and 1 multiply what each record adds; a weight of 0 (or NaN) removes it exactly.
+        `weights` between 0 and 1 multiply what each record adds; a weight of 0 (or NaN) removes it
+        exactly.
         """
         _check_losses(losses)
         bound = clip if isinstance(clip, Tensor) else _check_clip(clip)
@@ -192,7 +194,7 @@ class Clipper:
 
 
 def _full_precision(kind: str) -> AbstractContextManager[Any]:
-    """Norms and sums are not for automatic mixed precision to narrow."""
+    """Automatic mixed precision must not narrow norms and sums."""
     return torch.autocast(kind, enabled=False) if torch.is_autocast_enabled(kind) else nullcontext()
 
 
@@ -200,7 +202,8 @@ def _norms(measures: list[Measure], losses: Tensor) -> Tensor:
     """A number not below the norm of what each record adds at factor 1 (clip.proof.md, Theorem 1)."""
     if not measures:
         return torch.zeros_like(losses, dtype=torch.float32)
-    accuracy = max(_SUMS[measure.norms.dtype] for measure in measures)  # that of the narrowest
+    # The accuracy of the narrowest type.
+    accuracy = max(_SUMS[measure.norms.dtype] for measure in measures)
     if all(measure.masses is measure.norms for measure in measures):
         norm: Tensor = _combined_norm([measure.norms for measure in measures])
         return norm.mul(1 + 2 * accuracy + max(measure.unit for measure in measures))
@@ -223,7 +226,7 @@ def _combined_norm(norms: list[Tensor]) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _number(number: float) -> Tensor:
-    """A number as a tensor without axes, which any device takes; dividing it is one pass, a number's would be two."""
+    """A number as a tensor without axes, which works on any device. Dividing it takes one pass; dividing a float takes two."""
     return torch.tensor(number, dtype=torch.float64)
 
 

@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Level A: every record's gradient as whole numbers, summed as whole numbers, with exactly rounded Gaussian noise.
 
-**Guarantee.** What is released is a function of (a sum of integer vectors + round(N(0, s²)) in each coordinate), where one
-record adds a vector whose norm is at most clip/γ *as checked in integers*, and s = noise·clip/γ exactly. Nothing depends
-on how well floating point clipped, and low bits reveal nothing.
+**Guarantee.** What is released is a function of (a sum of integer vectors + round(N(0, s²)) in each
+coordinate), where one record adds a vector whose norm is at most clip/γ *as checked in integers*,
+and s = noise·clip/γ exactly. Nothing depends on how well floating point clipped, and low bits
+reveal nothing.
 
-Why it holds: |trunc(x)| ≤ |x|, so cutting towards zero makes no vector longer; a vector that is too long all the same, in
-int64, is shortened once by 2⁻⁸, and if it is still too long counts as zero: a rule for one record alone. An integer plus
-a rounded normal is a rounding of the integer plus the normal, so every theorem about Gaussian noise holds as it stands,
-under sampling too. A record whose gradient is not finite counts as zero.
+Why it holds: |trunc(x)| ≤ |x|, so truncation makes no vector longer. A vector that int64 arithmetic
+still finds too long is shortened once by 2⁻⁸. If it is still too long after that, it counts as
+zero. That rule looks at one record alone. An integer plus a rounded normal is a rounding of the
+integer plus the normal, so every theorem about Gaussian noise applies, under sampling too. A record
+whose gradient is not finite counts as zero.
 
-No overflow: |coordinate| ≤ clip/γ ≤ 2³¹, so squares add up below 2⁶³ once their float sum is below 2⁶²·⁵, and fewer than
-2³¹ records can be summed in int64.
+No overflow: |coordinate| ≤ clip/γ ≤ 2³¹, so squares add up below 2⁶³ once their float sum is below
+2⁶²·⁵, and fewer than 2³¹ records can be summed in int64.
 
-Records pass through the model one at a time. In a common pass 0·NaN = NaN carries what is not finite from one record's
-row into all others, and then one record could take the place of all of them.
+Records pass through the model one at a time. In a common pass 0·NaN = NaN carries values that are
+not finite from one record's row into all others. One record could then change what all of them
+contribute.
 
-What would break it: a source of bits that is not uniform. Side channels (time, memory) are not covered.
+What would break it: a source of bits that is not uniform. Side channels (time, memory) are not
+covered.
 
 One pass for each record is slow: this is for small models.
 """
@@ -107,11 +111,11 @@ def whole_cells(gradient: Tensor, longest: tuple[float, int]) -> Tensor:
     """In whole cells, cut towards zero, of a norm within the bound: `longest` has cells per unit, and its square."""
     per_cell, square = longest
     cells = (gradient * per_cell).trunc()
-    for tried in (cells, (cells * _SHORTER).trunc()):
+    for candidate in (cells, (cells * _SHORTER).trunc()):
         # Below this the exact sum of squares does not overflow.
-        small = tried.square().sum() < 2.0**62.5
-        if small and int(tried.to(torch.int64).square().sum()) <= square:
-            return tried.to(torch.int64)
+        is_small = candidate.square().sum() < 2.0**62.5
+        if is_small and int(candidate.to(torch.int64).square().sum()) <= square:
+            return candidate.to(torch.int64)
     return torch.zeros_like(cells, dtype=torch.int64)
 
 

@@ -7,18 +7,21 @@
         generators.settle()                              # in run.backward: the masks have been drawn
     # here the generators are in the states that they had before
 
-Dropout, augmentation and the workers of a loader draw from generators that a program shares, and that a seed makes known. With
-known masks, a record that joins a batch shifts the masks of all later records, so it moves every gradient and not only its own.
+Dropout, augmentation and the workers of a loader draw from generators that a program shares, and
+that a seed makes known. With known masks, a record that joins a batch shifts the masks of all later
+records, so it moves every gradient and not only its own.
 
-**Guarantee.** While records are loaded and while the loop computes losses, the generators have states that were drawn from the
-library's source: 19,968 bits for torch on a CPU, 256 bits for numpy and for Python, 63 bits for an accelerator. After the batch
-they have the earlier states, whatever was drawn: they reveal neither masks nor how many records there were. A loop that seeds
-the generator of torch between a batch and its backward pass is refused.
+**Guarantee.** While records are loaded and while the loop computes losses, the generators have
+states that were drawn from the library's source: 19,968 bits for torch on a CPU, 256 bits for numpy
+and for Python, 63 bits for an accelerator. After the batch they have the earlier states, whatever
+was drawn: they reveal neither masks nor how many records there were. A loop that seeds the
+generator of torch between a batch and its backward pass is refused.
 
-Why it holds, and what it rests on: random.proof.md. `torch.manual_seed` is not enough, because on a CPU it keeps 32 bits of a
-seed, and all of them can be tried.
+Why it holds, and what it rests on: random.proof.md. `torch.manual_seed` is not enough, because on a
+CPU it keeps 32 bits of a seed, and all of them can be tried.
 
-What would break it: a generator of one's own (`torch.Generator`, `numpy.random.default_rng`) with a seed that is known.
+What would break it: a generator of one's own (`torch.Generator`, `numpy.random.default_rng`) with a
+seed that is known.
 """
 
 # ruff: noqa: NPY002 - generators that others use are the subject of this file
@@ -84,7 +87,7 @@ class Generators:
                 self.end()
 
     def settle(self) -> None:
-        """Refuse if the loop seeded torch before its losses were made, and forget what was drawn."""
+        """Refuse if the loop seeded torch before it made its losses. Then go on from fresh secret states."""
         if torch.initial_seed() != self._seed and self._public is not None:
             raise RefusedTraining(
                 "DP918",
@@ -101,14 +104,14 @@ class Generators:
             self.end()
 
     def end(self) -> None:
-        """Restore the states of before."""
+        """Restore the states from before the batch."""
         if self._public is not None:
             _put_back(self._public)
             self._public = None
 
 
 class Draws:
-    """The draws that come next, to be repeated later."""
+    """The states of the shared generators at one moment, so that the draws after it can be repeated."""
 
     def __init__(self) -> None:
         self._states = _states()
@@ -169,7 +172,7 @@ def _torch_state(mark: Any, words: Any) -> torch.Tensor:
 
 
 def _states() -> tuple[Any, ...]:
-    moved = [
+    device_states = [
         (module, [module.get_rng_state(*_device_argument(module, i)) for i in range(count)])
         for module, count in _accelerators()
     ]
@@ -177,18 +180,18 @@ def _states() -> tuple[Any, ...]:
         torch.get_rng_state(),
         (np.random.get_bit_generator(), np.random.get_state(legacy=False)),  # type: ignore[attr-defined]
         random.getstate(),
-        moved,
+        device_states,
     )
 
 
 def _put_back(states: tuple[Any, ...]) -> None:
-    on_cpu, (bits, of_numpy), of_python, moved = states
-    torch.set_rng_state(on_cpu)
+    cpu_state, (bits, numpy_state), python_state, device_states = states
+    torch.set_rng_state(cpu_state)
     np.random.set_bit_generator(bits)  # type: ignore[attr-defined]
-    np.random.set_state(of_numpy)
-    random.setstate(of_python)
-    for module, states_of_devices in moved:
-        for device, state in enumerate(states_of_devices):
+    np.random.set_state(numpy_state)
+    random.setstate(python_state)
+    for module, module_states in device_states:
+        for device, state in enumerate(module_states):
             module.set_rng_state(state, *_device_argument(module, device))
 
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Norms of sums of outer products on the GPU, by Gram matrices that are never written down.
 
-‖Σ_t g_t a_tᵀ‖² = Σ_{s,t} (a_s·a_t)(g_s·g_t) is a sum over blocks of two matrices of positions. A program makes one block of
-each in its registers, multiplies them and keeps the sum. Blocks below the diagonal equal those above; the
-diagonal has the lengths of all a_t and g_t, and so the mass.
+‖Σ_t g_t a_tᵀ‖² = Σ_{s,t} (a_s·a_t)(g_s·g_t) is a sum over blocks of two matrices of positions. A
+program makes one block of each in its registers, multiplies them and keeps the sum. Blocks below
+the diagonal equal those above; the diagonal has the lengths of all a_t and g_t, and so the mass.
 
-Runs only where there is a GPU and triton; `pieces.outer` has what is computed, and a test compares the two.
+Runs only where there is a GPU and triton; `pieces.outer` has what is computed, and a test compares
+the two.
 """
 # mypy: disable-error-code="untyped-decorator,no-untyped-call,no-untyped-def,import-not-found,import-untyped"
 # ruff: noqa: ANN001, ANN202, PLR0917 - the compiler of kernels reads annotations as types of its own
@@ -24,7 +25,8 @@ from discreet.learn.torch.passes import kernels, unit_if_cut
 try:
     import triton
     import triton.language as tl
-except ImportError:  # then this file can be read, and `fits` says no
+# Then this file can be imported, and `fits` returns False.
+except ImportError:
     triton = SimpleNamespace(jit=lambda function: function)
 
 __all__ = ["fits", "squares_and_masses", "unit"]

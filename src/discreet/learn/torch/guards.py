@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of a model on made-up records, before it sees a real one: does it keep records apart, and is every parameter clipped?
 
-- *Records apart, forward*: the output for a record does not change when the other records are replaced, turn into NaN, or
-  leave. NaN spreads through every mean and every norm, however small its part in the result.
+- *Records apart, forward*: the output for a record does not change when the other records are
+  replaced, turn into NaN, or leave. NaN spreads through every mean and every norm, however small
+  its part in the result.
 - *Records apart, backward*: the output for a record has no gradient at another record.
-- *Writing*: what a forward pass writes into the model (parameters, buffers, attributes) does not depend on the records,
-  nor on their number.
-- *Coverage*: for each record the clipped gradient and the norm are those that autograd finds for its loss alone, for
-  every parameter and for batches of two sizes.
+- *Writing*: what a forward pass writes into the model (parameters, buffers, attributes) does not
+  depend on the records, nor on their number.
+- *Coverage*: for each record the clipped gradient and the norm are those that autograd finds for
+  its loss alone, for every parameter and for batches of two sizes.
 
-**Guarantee.** A model that fails is refused by name, with a fix. The model is left as it was (`snapshot`), whether it fails or
-passes. These are tests on a few records, not proofs: code that mixes records only for other inputs is not found
-(`clip.proof.md`, assumption 1).
+**Guarantee.** A model that fails is refused by name, with a fix. The model is left as it was
+(`snapshot`), whether it fails or passes. These are tests on a few records, not proofs: code that
+mixes records only for other inputs is not found (`clip.proof.md`, assumption 1).
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ def example(*record: Tensor, count: int = 3) -> tuple[Tensor, ...]:
     [(3, 28, 28), (3,)]
     """
     generator = torch.Generator().manual_seed(1)
-    made = []
-    for one in record:
-        shape = (count, *one.shape)
-        if one.is_floating_point():
-            made.append(torch.randn(shape, generator=generator).to(one))
+    records = []
+    for tensor in record:
+        shape = (count, *tensor.shape)
+        if tensor.is_floating_point():
+            records.append(torch.randn(shape, generator=generator).to(tensor))
         else:
-            made.append(torch.randint(0, 2, shape, generator=generator).to(one))
-    return tuple(made)
+            records.append(torch.randint(0, 2, shape, generator=generator).to(tensor))
+    return tuple(records)
 
 
 @dataclass(frozen=True)
@@ -68,18 +69,22 @@ class Writes:
 
 
 def check(clipper: Clipper, inputs: Sequence[Tensor], loss: Loss | None = None) -> Writes:
-    """Run all tests. `inputs` are what the model is called with, for a few public records; `loss(model, *inputs)`, one
-    number for each record, may be given if the output of the model says too little about it.
+    """Run all tests.
+
+    `inputs` are what the model is called with, for a few public records. `loss(model, *inputs)`
+    has one number for each record. Pass it if the output of the model alone says too little.
     """
     inputs = tuple(inputs)
-    if not inputs or any(not isinstance(each, Tensor) or each.dim() == 0 or len(each) < 3 for each in inputs):
+    if not inputs or any(
+        not isinstance(tensor, Tensor) or tensor.dim() == 0 or len(tensor) < 3 for tensor in inputs
+    ):
         raise BadParameter(
             "DP104",
             "the example must be tensors of three records or more.",
             why="the tests change one record and compare the output for another.",
             fix="check(clipper, guards.example(record))",
         )
-    inputs = tuple(each[:3] for each in inputs)
+    inputs = tuple(tensor[:3] for tensor in inputs)
     model = clipper.model
     with _without_dropout(model) as (before, draws):
         with clipper.pause():
@@ -89,7 +94,7 @@ def check(clipper: Clipper, inputs: Sequence[Tensor], loss: Loss | None = None) 
             _check_backward(model, inputs, row_losses)
         with clipper.learn():
             for count in (3, 2):
-                _check_coverage(clipper, tuple(each[:count] for each in inputs), row_losses)
+                _check_coverage(clipper, tuple(tensor[:count] for tensor in inputs), row_losses)
     return writes
 
 
@@ -107,24 +112,19 @@ def _make_repeatable(loss: Loss, before: Snapshot, draws: Draws) -> Loss:
 def _make_row_losses(model: nn.Module, inputs: tuple[Tensor, ...]) -> Loss:
     """A loss for each record that depends on every number of the output for it."""
     with torch.no_grad():
-        three, two = (_outputs(model(*(each[:count] for each in inputs))) for count in (3, 2))
-    own = [
-        place
-        for place, (one, other) in enumerate(zip(three, two, strict=False))
-        if one.is_floating_point() and one.dim() and (len(one), len(other)) == (3, 2)
+        three, two = (_outputs(model(*(tensor[:count] for tensor in inputs))) for count in (3, 2))
+    with_records = [
+        index
+        for index, (of_three, of_two) in enumerate(zip(three, two, strict=False))
+        if of_three.is_floating_point() and of_three.dim() and (len(of_three), len(of_two)) == (3, 2)
     ]
-    if not own:
+    if not with_records:
         raise mixing_error("no axis of its output is the record")
 
     def row_losses(model: nn.Module, *inputs: Tensor) -> Tensor:
         outputs = _outputs(model(*inputs))
-        rows = torch.cat(
-            [
-                outputs[place].flatten(1) if outputs[place].dim() > 1 else outputs[place][:, None]
-                for place in own
-            ],
-            1,
-        )
+        chosen = [outputs[index] for index in with_records]
+        rows = torch.cat([out.flatten(1) if out.dim() > 1 else out[:, None] for out in chosen], 1)
         ramp = torch.arange(rows.shape[1], device=rows.device).cos().to(rows.dtype)
         return (rows * ramp).sum(1) + rows.square().mean(1)
 
@@ -141,20 +141,22 @@ def _check_writes(model: nn.Module, inputs: tuple[Tensor, ...], before: Snapshot
 
     def changes_after(*passes: tuple[Tensor, ...]) -> dict[str, Any]:
         draws.repeat()
-        for given in passes:
-            model(*given)
+        for arguments in passes:
+            model(*arguments)
         changes = before.changes()
         before.undo()
         return changes
 
-    here, twice = changes_after(inputs), changes_after(inputs, inputs)
-    replaced = tuple(_replace_rows(each, slice(None)) for each in inputs)
-    for other in (changes_after(replaced), changes_after(tuple(each[:2] for each in inputs))):
-        wrong = sorted(name for name in here.keys() | other.keys() if here.get(name) != other.get(name))
+    once_changes, twice_changes = changes_after(inputs), changes_after(inputs, inputs)
+    replaced = tuple(_replace_rows(tensor, slice(None)) for tensor in inputs)
+    for other_changes in (changes_after(replaced), changes_after(tuple(tensor[:2] for tensor in inputs))):
+        names = once_changes.keys() | other_changes.keys()
+        wrong = sorted(name for name in names if once_changes.get(name) != other_changes.get(name))
         if wrong:
             raise writing_error(f"a forward pass writes what it saw into {wrong[0]}")
-    once = frozenset(here)
-    return Writes(once, frozenset(name for name in once if here[name] == twice.get(name)))
+    once = frozenset(once_changes)
+    always = frozenset(name for name in once if once_changes[name] == twice_changes.get(name))
+    return Writes(once, always)
 
 
 def _check_forward(model: nn.Module, inputs: tuple[Tensor, ...], row_losses: Loss, draws: Draws) -> None:
@@ -176,23 +178,23 @@ def _check_forward(model: nn.Module, inputs: tuple[Tensor, ...], row_losses: Los
                 why="NaN differs from everything, so outputs cannot be compared.",
                 fix="check(clipper, inputs)   with inputs for which the model has a finite output",
             )
-        for kept, others in ((0, slice(1, None)), (2, slice(0, 2))):
-            changed = row_losses(model, *(_replace_rows(each, others) for each in inputs))
-            _same(first[kept], changed[kept], _SAME, "it changes when other records change")
-            spoiled = row_losses(model, *(_fill_with_nan(each, others) for each in inputs))
-            _same(first[kept], spoiled[kept], _SAME, "it changes when other records are not numbers")
-            alone = _losses_of_one(model, tuple(each[kept : kept + 1] for each in inputs), row_losses)
-            # Where chance has a part, a record that is alone gets the draws of another place.
+        for record, others in ((0, slice(1, None)), (2, slice(0, 2))):
+            changed = row_losses(model, *(_replace_rows(tensor, others) for tensor in inputs))
+            _same(first[record], changed[record], _SAME, "it changes when other records change")
+            with_nan = row_losses(model, *(_fill_with_nan(tensor, others) for tensor in inputs))
+            _same(first[record], with_nan[record], _SAME, "it changes when other records are not numbers")
+            alone = _losses_of_one(model, tuple(tensor[record : record + 1] for tensor in inputs), row_losses)
+            # In a random model a record that is alone gets the draws of another row.
             if not by_chance:
-                _same(first[kept], alone[0], _LIKE, "it changes when other records leave")
+                _same(first[record], alone[0], _LIKE, "it changes when other records leave")
 
 
 def _is_random(model: nn.Module, inputs: tuple[Tensor, ...], draws: Draws) -> bool:
-    """Whether a second pass, with other draws, says something else."""
+    """Whether a second pass, with other draws, has another output."""
     draws.repeat()
-    one, other = _outputs(model(*inputs)), _outputs(model(*inputs))
+    first, second = _outputs(model(*inputs)), _outputs(model(*inputs))
     draws.repeat()
-    return any(not torch.equal(a, b) for a, b in zip(one, other, strict=False) if a.shape == b.shape)
+    return any(not torch.equal(a, b) for a, b in zip(first, second, strict=False) if a.shape == b.shape)
 
 
 def _losses_of_one(model: nn.Module, inputs: tuple[Tensor, ...], row_losses: Loss) -> Tensor:
@@ -204,14 +206,16 @@ def _losses_of_one(model: nn.Module, inputs: tuple[Tensor, ...], row_losses: Los
 
 def _check_backward(model: nn.Module, inputs: tuple[Tensor, ...], row_losses: Loss) -> None:
     """Refuse a model whose loss of one record has a gradient at the others."""
-    given = tuple(each.clone().requires_grad_() if each.is_floating_point() else each for each in inputs)
-    sources = [each for each in given if each.requires_grad]
+    arguments = tuple(
+        tensor.clone().requires_grad_() if tensor.is_floating_point() else tensor for tensor in inputs
+    )
+    sources = [argument for argument in arguments if argument.requires_grad]
     if not sources:
         return
-    losses = row_losses(model, *given)
-    for kept, others in ((0, slice(1, None)), (2, slice(0, 2))):
-        gradients = torch.autograd.grad(losses[kept], sources, retain_graph=True, allow_unused=True)
-        if any(each is not None and bool(each[others].any()) for each in gradients):
+    losses = row_losses(model, *arguments)
+    for record, others in ((0, slice(1, None)), (2, slice(0, 2))):
+        gradients = torch.autograd.grad(losses[record], sources, retain_graph=True, allow_unused=True)
+        if any(gradient is not None and bool(gradient[others].any()) for gradient in gradients):
             raise mixing_error("the loss of a record has a gradient at another record")
 
 
@@ -221,19 +225,23 @@ def _check_coverage(clipper: Clipper, inputs: tuple[Tensor, ...], row_losses: Lo
     with clipper.pause():
         losses = row_losses(clipper.model, *inputs)
         truth = [
-            torch.autograd.grad(each, parameters, retain_graph=True, allow_unused=True)
-            for each in losses.unbind()
+            torch.autograd.grad(loss, parameters, retain_graph=True, allow_unused=True)
+            for loss in losses.unbind()
         ]
-    norms = [torch.stack([g.double().norm() for g in each if g is not None]).norm() for each in truth]
-    size = max(norms)
+    norms = [
+        torch.stack([gradient.double().norm() for gradient in gradients if gradient is not None]).norm()
+        for gradients in truth
+    ]
+    largest = max(norms)
     for record in range(count):
         only = torch.zeros(count, device=inputs[0].device)
         only[record] = 1.0
         with clipper.watch():
             clipped = clipper.clipped_sum(row_losses(clipper.model, *inputs), clip=_HUGE, weights=only)
         for parameter, gradient in zip(parameters, truth[record], strict=True):
-            wanted = torch.zeros_like(clipped.gradients[parameter]) if gradient is None else gradient
-            if (clipped.gradients[parameter] - wanted).double().norm() > _LIKE * size:
+            measured = clipped.gradients[parameter]
+            expected = torch.zeros_like(measured) if gradient is None else gradient
+            if (measured - expected).double().norm() > _LIKE * largest:
                 raise not_by_record_error(
                     clipper.name(parameter), "a part of the model uses it in a way that the run does not see"
                 )
@@ -257,9 +265,9 @@ def _fill_with_nan(tensor: Tensor, rows: slice) -> Tensor:
     return changed
 
 
-def _same(one: Tensor, other: Tensor, tolerance: float, because: str) -> None:
+def _same(first: Tensor, second: Tensor, tolerance: float, because: str) -> None:
     """Refuse if two numbers differ by more than rounding; NaN differs from everything."""
-    if not bool((one - other).abs() <= tolerance * (1 + one.abs())):
+    if not bool((first - second).abs() <= tolerance * (1 + first.abs())):
         raise mixing_error(f"the output for a record is not its own: {because}")
 
 
@@ -288,16 +296,8 @@ class _NoDropout(TorchFunctionMode):
     """Turns dropout off: chance would hide what the tests look for."""
 
     _names = frozenset(
-        [
-            "dropout",
-            "dropout1d",
-            "dropout2d",
-            "dropout3d",
-            "alpha_dropout",
-            "feature_alpha_dropout",
-            "feature_dropout",
-            "dropout_",
-        ]
+        [f"dropout{kind}" for kind in ("", "1d", "2d", "3d", "_")]
+        + ["alpha_dropout", "feature_alpha_dropout", "feature_dropout"]
     )
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -4,13 +4,15 @@
     internals.tree_leaves(batch)            # torch.utils._pytree.tree_leaves, from the first use on
     internals.version_of(tensor)            # tensor._version
 
-Clipping the gradient of each record and testing a model on made-up records see more of a model than the public interface of
-PyTorch shows. No other module of this package uses a name of PyTorch that begins with an underscore, and loading the package uses
-none at all. So a version of PyTorch that moved such a name still loads, and what needs the name is refused with the code
-DP919, which says what is missing and which versions are known to work.
+Clipping the gradient of each record and testing a model on made-up records see more of a model than
+the public interface of PyTorch shows. No other module of this package uses a name of PyTorch that
+begins with an underscore, and loading the package uses none at all. So a version of PyTorch that
+moved such a name still loads, and what needs the name is refused with the code DP919, which says
+what is missing and which versions are known to work.
 
-Why it is safe: a missing name is an error before anything is released. A name that stays and changes its meaning is not
-noticed here; the tests of this package, which compare with plain autograd, are for that.
+Why it is safe: a missing name is an error before anything is released. A name that stays and
+changes its meaning is not noticed here; the tests of this package, which compare with plain
+autograd, are for that.
 """
 
 # ruff: noqa: SLF001 - private parts of PyTorch are the subject of this file
@@ -21,7 +23,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import reduce
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -132,50 +134,41 @@ def missing_internal_error(name: str) -> RefusedTraining:
 # --- tensors --------------------------------------------------------------------------------------------
 
 
+def _private(owner: Any, name: str, home: str) -> Any:
+    """An attribute of something that PyTorch calls `home`."""
+    try:
+        return getattr(owner, name)
+    except AttributeError:
+        raise missing_internal_error(f"{home}.{name}") from None
+
+
 def version_of(tensor: Tensor) -> int:
     """How often a tensor was written."""
-    try:
-        return tensor._version
-    except AttributeError:
-        _raise_missing("torch.Tensor._version")
+    version: int = _private(tensor, "_version", "torch.Tensor")
+    return version
 
 
 def is_view(tensor: Tensor) -> bool:
     """Whether autograd knows a tensor as a view."""
-    try:
-        return tensor._is_view()
-    except AttributeError:
-        _raise_missing("torch.Tensor._is_view")
+    return bool(_private(tensor, "_is_view", "torch.Tensor")())
 
 
 def base_of(view: Tensor) -> Tensor:
     """The tensor that a view is a view of."""
-    try:
-        base: Any = view._base
-    except AttributeError:
-        _raise_missing("torch.Tensor._base")
-    whole: Tensor = base
-    return whole
+    base: Tensor = _private(view, "_base", "torch.Tensor")
+    return base
 
 
 def memory_of(tensor: Tensor) -> int:
     """Where a tensor lies; the number only counts while the tensor is alive."""
-    try:
-        return int(tensor.untyped_storage()._cdata) if tensor.layout is torch.strided else 0
-    except AttributeError:
-        _raise_missing("torch.UntypedStorage._cdata")
+    if tensor.layout is not torch.strided:
+        return 0
+    return int(_private(tensor.untyped_storage(), "_cdata", "torch.UntypedStorage"))
 
 
 def has_gradient_hooks(parameter: Parameter) -> bool:
     """Whether something waits for the gradient of a parameter."""
-    try:
-        return bool(parameter._post_accumulate_grad_hooks)
-    except AttributeError:
-        _raise_missing("torch.Tensor._post_accumulate_grad_hooks")
-
-
-def _raise_missing(name: str) -> NoReturn:
-    raise missing_internal_error(name) from None
+    return bool(_private(parameter, "_post_accumulate_grad_hooks", "torch.Tensor"))
 
 
 # --- modules, loaders, operators ------------------------------------------------------------------------
@@ -188,10 +181,10 @@ def is_compiled(model: Module) -> bool:
 
 def layers_and_hooks(model: Module) -> Iterator[Hashable]:
     """What changes when layers or hooks come or go, or begin or end to train."""
-    try:
-        hooks, earlier_hooks, layers = model._forward_hooks, model._forward_pre_hooks, model._modules
-    except AttributeError:
-        _raise_missing("torch.nn.Module._forward_hooks, _forward_pre_hooks or _modules")
+    hooks, earlier_hooks, layers = (
+        _private(model, name, "torch.nn.Module")
+        for name in ("_forward_hooks", "_forward_pre_hooks", "_modules")
+    )
     yield from (id(model), model.training, *hooks, -1, *earlier_hooks, -1)
     for layer in layers.values():
         if layer is not None:
@@ -200,8 +193,7 @@ def layers_and_hooks(model: Module) -> Iterator[Hashable]:
 
 def forget_workers(loader: DataLoader[Any]) -> None:
     """Let a loader start its workers anew: those that outlive an epoch may have been started with seeds that are known."""
-    if not hasattr(loader, "_iterator"):
-        _raise_missing("torch.utils.data.DataLoader._iterator")
+    _private(loader, "_iterator", "torch.utils.data.DataLoader")
     loader._iterator = None
 
 
@@ -219,10 +211,7 @@ def operator_parameters(operator: Any) -> list[tuple[str, bool]]:
 
 
 def _schema(operator: Any) -> Any:
-    try:
-        return operator._schema
-    except AttributeError:
-        _raise_missing("torch.ops.OpOverload._schema")
+    return _private(operator, "_schema", "torch.ops.OpOverload")
 
 
 # --- the engine and its modes ---------------------------------------------------------------------------

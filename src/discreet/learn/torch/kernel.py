@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """One kernel on the GPU: ChaCha20, Box-Muller in double precision, and noise on a grid, added in place.
 
-The constants that float32 cannot hold are avoided (2**-64 and 2**-63 are exact in it), so that no promotion rounds them.
-Every program makes BLOCK blocks of the cipher and from each of them eight normal numbers, and touches every element of
-the buffer once. `chacha.reference_normals` says which number belongs to which element, and a test compares the two.
+The constants that float32 cannot hold are avoided (2**-64 and 2**-63 are exact in it), so that no
+promotion rounds them. Every program makes BLOCK blocks of the cipher and from each of them eight
+normal numbers, and touches every element of the buffer once. `chacha.reference_normals` says which
+number belongs to which element, and a test compares the two.
 
 It runs only where there is a GPU and triton.
 """
@@ -20,7 +21,8 @@ try:
     import triton
     import triton.language as tl
     from triton.language.extra import libdevice
-except ImportError:  # then this file can be read, and `noise` never calls it
+# Then this file can be imported, and `noise` never calls it.
+except ImportError:
     triton = SimpleNamespace(jit=lambda function=None, **_: function or (lambda kernel: kernel))
 
 from discreet.learn.torch.chacha import NORMALS

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests the model before it sees its first batch, and compares what each pass writes into it.
 
-The arguments of the model are known only when the loop calls it. So the first call waits while the model is tested on made-up
-records of that shape, of which only the shape is used (`guards.check`). A model that fails is refused, then and whenever it is
-called again. It is tested anew when layers or hooks come or go, or begin or end to train. A model that cannot be run on made-up
-records, or that is never called as a whole, is not tested, and `explain` says so.
+The arguments of the model are known only when the loop calls it. So the first call waits while the
+model is tested on made-up records of that shape, of which only the shape is used (`guards.check`).
+A model that fails is refused, then and whenever it is called again. It is tested anew when layers
+or hooks come or go, or begin or end to train. A model that cannot be run on made-up records, or
+that is never called as a whole, is not tested, and `explain` says so.
 
-Around every call, and from each batch to its backward pass, the state of the model is compared (`snapshot`). A tested model may
-write only what the test has seen written, the same for all records; a model that was not tested may write nothing. Anything else
-is undone, and the loop is refused. Contents of tensors are compared on a CPU for every batch. On other devices, where this would
-wait for the device, they are compared for the first batch and for one in sixteen of the others, chosen in secret; beyond versions
-and addresses they show a write through `.data`.
+Around every call, and from each batch to its backward pass, the state of the model is compared
+(`snapshot`). A tested model may write only what the test has seen written, the same for all
+records. A model that was not tested may write nothing. Anything else is undone, and the loop is
+refused. On a CPU the contents of tensors are compared for every batch. On other devices this would
+wait for the device, so they are compared for the first batch, and for one in sixteen of the others,
+chosen in secret. Contents also show a write through `.data`, which changes neither the version nor
+the address of a tensor.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from discreet.noise.source import current
 __all__ = ["FirstLook", "refuse_statistics"]
 
 Test = Callable[[Module, tuple[Tensor, ...]], guards.Writes]
+#: On a GPU the contents are compared for the first batch, and for one of so many others.
 _SELDOM = 16
 
 
@@ -63,8 +67,8 @@ class FirstLook:
 
     def _is_due(self) -> bool:
         """Whether contents are compared for this batch."""
-        here = next(self._model.parameters()).device.type == "cpu"
-        return here or not self._begun or int(current().words(1)[0]) % _SELDOM == 0
+        on_cpu = next(self._model.parameters()).device.type == "cpu"
+        return on_cpu or not self._begun or int(current().words(1)[0]) % _SELDOM == 0
 
     def end(self) -> None:
         """Refuse if a tensor was written since the batch was shown."""
@@ -72,7 +76,7 @@ class FirstLook:
         if before is not None:
             self._compare(before, before.changed_tensors(), "between a batch and its backward pass")
 
-    def _before_call(self, model: Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+    def _before_call(self, model: Module, positional: tuple[Any, ...], named: dict[str, Any]) -> None:
         if self._busy or not torch.is_grad_enabled():
             return
         # Where a part could not be compiled, the rest runs as usual, under a callback.
@@ -83,7 +87,7 @@ class FirstLook:
             self._busy = True
             try:
                 with internals.disable_modes():
-                    writes = self._test_model(model, given, named)
+                    writes = self._test_model(model, positional, named)
             finally:
                 self._busy = False
             self._writes_by_state[state] = writes or guards.Writes()
@@ -98,36 +102,42 @@ class FirstLook:
             self._compare(before, before.changed_names(), "in a forward pass")
 
     def _compare(self, before: Snapshot, changed: set[str], when: str) -> None:
-        wrong = sorted(changed - self._allowed)
-        if not wrong:
+        forbidden = sorted(changed - self._allowed)
+        if not forbidden:
             return
         before.undo()
-        counted = self._parted and any(wrong[0] in writes.once for writes in self._writes_by_state.values())
+        name = forbidden[0]
+        counts_micro_batches = self._parted and any(
+            name in writes.once for writes in self._writes_by_state.values()
+        )
         raise guards.writing_error(
-            f"{wrong[0]} is written in every micro-batch, and the number of micro-batches depends on the records"
-            if counted
-            else f"{wrong[0]} is written {when}"
+            f"{name} is written in every micro-batch, and the number of micro-batches depends on the records"
+            if counts_micro_batches
+            else f"{name} is written {when}"
         )
 
     def _test_model(
-        self, model: Module, given: tuple[Any, ...], named: dict[str, Any]
+        self, model: Module, positional: tuple[Any, ...], named: dict[str, Any]
     ) -> guards.Writes | None:
         """What the model may write, or None if it could not be tested. A model that fails is refused."""
-        packed = named or not all(isinstance(each, Tensor) and each.dim() for each in given)
-        if packed:
-            if not rows_of((*given, *named.values())):
+        tensors: tuple[Any, ...] = positional
+        is_packed = named or not all(isinstance(tensor, Tensor) and tensor.dim() for tensor in tensors)
+        if is_packed:
+            if not rows_of((*positional, *named.values())):
                 return None
-            leaves, shape = internals.tree_flatten((given, named))
-            given = tuple(leaf for leaf in leaves if isinstance(leaf, Tensor))
+            leaves, shape = internals.tree_flatten((positional, named))
+            tensors = tuple(leaf for leaf in leaves if isinstance(leaf, Tensor))
             model = _Packed(model, [None if isinstance(leaf, Tensor) else (leaf,) for leaf in leaves], shape)
-        records = [torch.empty(one.shape[1:], dtype=one.dtype, device=one.device) for one in given]
+        records = [
+            torch.empty(tensor.shape[1:], dtype=tensor.dtype, device=tensor.device) for tensor in tensors
+        ]
         try:
             writes = self._test(model, guards.example(*records))
         except RefusedTraining:
             raise
         except Exception:  # noqa: BLE001 - an error on made-up records that make no sense to a model is no verdict
             return None
-        return _unpack_writes(writes) if packed else writes
+        return _unpack_writes(writes) if is_packed else writes
 
 
 def _unpack_writes(writes: guards.Writes) -> guards.Writes:
@@ -145,10 +155,10 @@ class _Packed(Module):
         self.model, self._others, self._shape = model, others, shape
 
     def forward(self, *tensors: Tensor) -> Any:
-        rest = iter(tensors)
-        leaves = [next(rest) if other is None else other[0] for other in self._others]
-        given, named = internals.tree_unflatten(leaves, self._shape)
-        return self.model(*given, **named)
+        remaining = iter(tensors)
+        leaves = [next(remaining) if leaf is None else leaf[0] for leaf in self._others]
+        positional, named = internals.tree_unflatten(leaves, self._shape)
+        return self.model(*positional, **named)
 
 
 def refuse_statistics(model: Module) -> None:
@@ -156,8 +166,8 @@ def refuse_statistics(model: Module) -> None:
     for name, module in model.named_modules():
         if not isinstance(module, internals.norm_class):
             continue
-        batch = isinstance(module, internals.batch_norm_class) and (
+        uses_batch = isinstance(module, internals.batch_norm_class) and (
             module.training or module.running_mean is None
         )
-        if batch or (module.training and module.running_mean is not None):
+        if uses_batch or (module.training and module.running_mean is not None):
             raise guards.mixing_error(f"{name or 'the model'} uses statistics of the batch")

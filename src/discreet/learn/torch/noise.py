@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gaussian noise for sums of gradients, on a grid, from a cryptographic source, on whatever device they live.
+"""Gaussian noise for sums of gradients, on a grid, from a cryptographic source, on any device.
 
     noise = StepNoise()
     noise.add_(buffer, scales_for(noise=1.1, clip=1.0, dimension=buffer.numel()), divide=256.0)
 
-**Guarantee.** A buffer S becomes (round(S/γ) + round(N))·γ/divide, N normal, where γ is a power of two: the low bits of a
-released number are a function of a whole number of cells, so they reveal nothing else about S. The noise is wider by what
-rounding can move S: its standard deviation is noise·(clip + √d·γ) for d numbers. No word of noise is used twice, and neither
-`torch.manual_seed` nor a checkpoint can repeat one.
+**Guarantee.** A buffer S becomes (round(S/γ) + round(N))·γ/divide, N normal, where γ is a power of
+two: the low bits of a released number are a function of a whole number of cells, so they reveal
+nothing else about S. The noise is wider by what rounding can move S: its standard deviation is
+noise·(clip + √d·γ) for d numbers. No word of noise is used twice, and neither `torch.manual_seed`
+nor a checkpoint can repeat one.
 
-Why it holds: rounding moves two neighbouring sums apart by γ in each coordinate at most, so by √d·γ in all; a whole number
-plus a rounded normal is a function of that number plus the normal (post-processing). On a CPU words come from
-`discreet.noise.source`; on a GPU from ChaCha20 (`chacha`) under a key that is drawn from there, made anew in a forked
-process, and never stored; the counter is (turn, element), and the
-turn goes up with every buffer.
+Why it holds: rounding moves two neighbouring sums apart by γ in each coordinate at most, so by √d·γ
+in all; a whole number plus a rounded normal is a function of that number plus the normal
+(post-processing). On a CPU words come from `discreet.noise.source`; on a GPU from ChaCha20
+(`chacha`) under a key that is drawn from there, made anew in a forked process, and never stored;
+the counter is (turn, element), and the turn goes up with every buffer.
 
-What would break it: normal numbers are computed in double precision, which is good to about fifteen digits but not exact. So
-this is a guarantee in real arithmetic. That of `exact.py` is exact.
+What would break it: normal numbers are computed in double precision, which is good to about fifteen
+digits but not exact. So this is a guarantee in real arithmetic. That of `exact.py` is exact.
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ def scales_for(*, noise: float, clip: Number, dimension: int) -> GridScales:
 def normals(count: int, spread: Number = 1.0) -> torch.Tensor:
     """Independent normals in double precision from the library's own source, a pair from two words (Box and Muller).
 
-    A word w is read with its sign. |w|·2**-63 is uniform on [0, 1]; what is added to its square keeps it from zero, and the
-    greatest radius is 9.4 standard deviations.
+    A word w is read with its sign. |w|·2**-63 is uniform on [0, 1]; what is added to its square
+    keeps it from zero, and the greatest radius is 9.4 standard deviations.
     """
     half = (count + 1) // 2
     pairs = torch.from_numpy(current().words(2 * half).view(np.int64)).double().view(2, half)
@@ -97,9 +98,9 @@ class StepNoise:
             _on_cpu(buffer, scales, divide)
         # No kernel for this kind of device: the noise is made on the CPU and sent there.
         else:
-            here = buffer.cpu()
-            _on_cpu(here, GridScales(*(_to_float(scale) for scale in scales)), divide)
-            buffer.copy_(here)
+            copy = buffer.cpu()
+            _on_cpu(copy, GridScales(*(_to_float(scale) for scale in scales)), divide)
+            buffer.copy_(copy)
 
     def _on_gpu(self, buffer: torch.Tensor, scales: GridScales, divide: float) -> None:
         from discreet.learn.torch.kernel import add_noise

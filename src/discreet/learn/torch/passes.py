@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes over large tensors on the GPU, in one reading instead of several; `pieces.base.Share` has what they compute.
+"""Passes over large tensors on the GPU, in one reading instead of several. `pieces.base.Share` says what they compute.
 
-They run only where there is a GPU and triton; those that scale and clear, on tensors that are so large that starting a
-kernel costs less than reading twice what it reads once.
+They run only where there is a GPU and triton. Those that scale and clear run only on large tensors,
+where one reading less saves more time than starting a kernel costs.
 """
 # mypy: disable-error-code="untyped-decorator,no-untyped-call,no-untyped-def,import-not-found,import-untyped"
 # ruff: noqa: ANN001, ANN202, PLR0917 - the compiler of kernels reads annotations as types of its own
@@ -20,7 +20,8 @@ try:
     import triton.language as tl
 
     _CAN = True
-except ImportError:  # then this file can be read, and `large` says no
+# Then this file can be imported, and `large` returns False.
+except ImportError:
     triton, _CAN = SimpleNamespace(jit=lambda function: function), False
 
 __all__ = ["affine_sums", "clear", "kernels", "large", "prepare_records", "scale_records", "unit_if_cut"]
@@ -30,8 +31,10 @@ _CUT, _ROUNDED = 2.0**-9, 2.0**-8 + 2.0**-16
 
 _LARGE = 2**22
 _BLOCK = 2048
-_PARTS = 64  # programs for each record that clear it
-_POSITIONS, _FEATURES = 32, 64  # read at a time
+#: Programs for each record that clear it.
+_PARTS = 64
+#: How many positions and features are read at a time.
+_POSITIONS, _FEATURES = 32, 64
 _KINDS = {torch.float32, torch.bfloat16, torch.float16}
 
 
@@ -41,7 +44,7 @@ def kernels(values: Tensor) -> bool:
 
 
 def large(values: Tensor) -> bool:
-    """Whether these values are for the kernels of this file."""
+    """Whether these values are large enough for the kernels that scale and clear."""
     return _CAN and values.is_cuda and values.numel() >= _LARGE and values.is_contiguous()
 
 
@@ -87,14 +90,14 @@ def _prepare_rows(
     width,
     blocks,
     outputs,
-    more,
+    signal_blocks,
     CUT: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
     """One program for each record and block of its inputs, and then of its signal."""
     program = tl.program_id(0).to(tl.int64)
-    record = program // (blocks + more)
-    block = program % (blocks + more)
+    record = program // (blocks + signal_blocks)
+    block = program % (blocks + signal_blocks)
     factor = tl.load(factors + record)
     if block < blocks:
         _scale(inputs, factor, scaled, record, block, width, CUT, BLOCK)
@@ -156,15 +159,17 @@ def scale_records(values: Tensor, factors: Tensor, *, short: bool = False) -> Te
 def prepare_records(inputs: Tensor, signal: Tensor, factors: Tensor, *, short: bool) -> tuple[Tensor, Tensor]:
     """Factor times input, and the signal, by record; 0 for what is not finite, or is of a record whose factor is 0.
 
-    With `short` both are cut to TF32, in copies; without it the signal is cleared in place, and is not read.
+    With `short` both are cut to TF32, in copies; without it the signal is cleared in place, and is
+    not read.
     """
     scaled, records = torch.empty_like(inputs), factors.shape[0]
     cleared = torch.empty_like(signal) if short else signal
     width, outputs = inputs.numel() // records, signal.numel() // records
-    blocks, more = -(-width // _BLOCK), -(-outputs // _BLOCK)
+    blocks, signal_blocks = -(-width // _BLOCK), -(-outputs // _BLOCK)
+    sizes = width, blocks, outputs, signal_blocks
     with torch.cuda.device(inputs.device):
-        _prepare_rows[(records * (blocks + more),)](
-            inputs, signal, factors, scaled, cleared, width, blocks, outputs, more, CUT=short, BLOCK=_BLOCK
+        _prepare_rows[(records * (blocks + signal_blocks),)](
+            inputs, signal, factors, scaled, cleared, *sizes, CUT=short, BLOCK=_BLOCK
         )
     return scaled, cleared
 
@@ -173,13 +178,13 @@ def affine_sums(gradient: Tensor, x: Tensor, mean: Tensor, scale: Tensor) -> tup
     """Σ_t g_t·(x_t - mean_t)·scale_t and Σ_t g_t of each record, for (records, positions, features)."""
     records, positions, width = x.shape
     out = x.new_empty((2, records, width), dtype=torch.float32)
-    tensors = (each.contiguous() for each in (gradient, x, mean, scale))
+    tensors = (tensor.contiguous() for tensor in (gradient, x, mean, scale))
     with torch.cuda.device(x.device):
         _affine[(records, -(-width // _FEATURES))](
             *tensors, out, records, positions, width, T=_POSITIONS, WIDE=_FEATURES
         )
-    of_scale, of_shift = out.unbind()
-    return of_scale, of_shift
+    scale_sums, shift_sums = out.unbind()
+    return scale_sums, shift_sums
 
 
 def clear(values: Tensor, factors: Tensor) -> None:
@@ -198,11 +203,11 @@ def unit_if_cut(
 ) -> float:
     """How far a norm by this function may be from that of operands that are cut to TF32.
 
-    Tested once on a device, with operands of these shapes: where its products leave out the bits that TF32 has not, cutting
-    them before changes nothing, to the last bit of the result.
+    Tested once on a device, with operands of these shapes: where its products leave out the bits
+    that TF32 has not, cutting them before changes nothing, to the last bit of the result.
     """
     draw = torch.Generator().manual_seed(0)
     whole = [torch.randn(shape, generator=draw).to(device) for shape in (left, right)]
-    short = [(each.view(torch.int32) & -0x2000).view(torch.float32) for each in whole]
-    same = all(torch.equal(one, other) for one, other in zip(function(*whole), function(*short), strict=True))
-    return _CUT if same else _ROUNDED
+    cut = [(operand.view(torch.int32) & -0x2000).view(torch.float32) for operand in whole]
+    pairs = zip(function(*whole), function(*cut), strict=True)
+    return _CUT if all(torch.equal(of_whole, of_cut) for of_whole, of_cut in pairs) else _ROUNDED

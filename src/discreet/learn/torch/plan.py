@@ -4,21 +4,25 @@
     plan = plan_of(size=60_000, batch=256, epochs=10, epsilon=3, delta=1e-5)
     plan.noise, plan.steps, plan.guarantee
 
-**Guarantee.** `guarantee_after(rounds)` is the guarantee of so many noisy sums of clipped gradients over batches that are
-drawn as `sampling` says. Noise is measured in clipping norms, whatever the relation: one more record moves the sum by one
-clipping norm, a replaced record by two.
+**Guarantee.** `guarantee_after(rounds)` is the guarantee of that many noisy sums of clipped
+gradients over batches that are drawn as `sampling` says. Noise is measured in clipping norms,
+whatever the relation: one more record moves the sum by one clipping norm, a replaced record by two.
 
 Why it holds, for each way to make batches:
 
-- "poisson": every record is in a batch independently with probability `rate`; `privacy.sampling` has the theorem;
-- "poisson" with `bands`: every record is in one of `bands` groups, steps take the groups in turn, and the noise of steps is
-  correlated; for a record, `bands` steps are one round (`banded.proof.md`);
+- "poisson": every record is in a batch independently with probability `rate`; `privacy.sampling`
+  has the theorem;
+- "poisson" with `bands`: every record is in one of `bands` groups, steps take the groups in turn,
+  and the noise of steps is correlated; for a record, `bands` steps are one round
+  (`banded.proof.md`);
 - "fixed": `batch` of n records without replacement, n public; `privacy.sampling` again;
 - "full": every record is in every batch, so nothing is sampled and Gaussian steps compose exactly;
-- "loader": batches that somebody else makes. Each record is in at most one batch of an epoch, so for a record an epoch is one
-  Gaussian step. Sampling does not amplify it: shuffled batches are not Poisson samples.
+- "loader": batches that somebody else makes. Each record is in at most one batch of an epoch, so
+  for a record an epoch is one Gaussian step. Sampling does not amplify it: shuffled batches are not
+  Poisson samples.
 
-What would break it: steps that are drawn in another way than the plan says. So `Run` draws them itself.
+What would break it: steps that are drawn in another way than the plan says. So `Run` draws them
+itself.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ from discreet import check, privacy
 from discreet.errors import BadParameter
 from discreet.exact import exactly
 from discreet.learn.arguments import checked_call, checked_class
-from discreet.learn.torch import bands as numbers
+from discreet.learn.torch import bands as bands_of
 from discreet.privacy.calibrate import calibrate
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import RELATIONS, Unit
@@ -51,7 +55,8 @@ _MOST_BANDS = 64
 class TrainingPlan:
     """The public numbers of a run: `steps` in all, `per_epoch` of them in an epoch. `plan_of` makes a checked plan.
 
-    **Guarantee.** `guarantee` is that of the whole plan. Why it holds, and what would break it: see the head of `plan.py`.
+    **Guarantee.** `guarantee` is that of the whole plan. Why it holds, and what would break it: see
+    the head of `plan.py`.
 
     >>> plan_of(size=60_000, batch=256, epochs=10, noise=1.0).guarantee_after(2)
     2 * gaussian(noise=1.0).sampled(0.004266666666666667)
@@ -68,7 +73,7 @@ class TrainingPlan:
     bands: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse what are not numbers; `plan_of` checks whether they fit together."""
+        """Refuse values that no plan can have. `plan_of` checks whether they fit together."""
         check.choice((*SAMPLINGS, _LOADER), sampling=self.sampling)
         check.choice(("add-remove", "replace"), relation=self.relation)
         check.positive(noise=self.noise)
@@ -78,14 +83,14 @@ class TrainingPlan:
 
     @cached_property
     def rate(self) -> float:
-        """The probability that a record is in a batch of its turn. Poisson batches are drawn at this rate, or a little below."""
+        """The probability that a record is in a batch of its turn. Poisson batches are drawn at this rate or a little below."""
         if self.sampling in ("full", _LOADER):
             return 1.0
-        share = Fraction(self.bands * self.batch, self.size)
-        near = float(share)
-        # Fixed batches are drawn at the share itself, so there the rate is rounded up.
-        up = self.sampling == "fixed" and Fraction(near) < share
-        return math.nextafter(near, 1.0) if up else near
+        exact_rate = Fraction(self.bands * self.batch, self.size)
+        rate = float(exact_rate)
+        # Fixed batches are drawn at the exact rate, so there the float is rounded up.
+        is_below = self.sampling == "fixed" and Fraction(rate) < exact_rate
+        return math.nextafter(rate, 1.0) if is_below else rate
 
     @property
     def rounds(self) -> int:
@@ -99,7 +104,7 @@ class TrainingPlan:
     @property
     def error(self) -> float:
         """The root mean square error of running sums of gradients that is due to noise, in clipping norms."""
-        return self.noise * numbers.prefix_error(self.bands, self.steps)
+        return self.noise * bands_of.prefix_error(self.bands, self.steps)
 
     def relative_variance(self, step: int) -> float:
         """The variance of the noise of a step, counted from zero, relative to independent noise."""
@@ -107,7 +112,7 @@ class TrainingPlan:
 
     @cached_property
     def _variances(self) -> list[float]:
-        return [float(each) for each in numbers.variances(self.bands, self.steps)]
+        return [float(variance) for variance in bands_of.variances(self.bands, self.steps)]
 
     def one_round(self) -> Guarantee:
         """The guarantee of one noisy sum."""
@@ -151,10 +156,12 @@ def plan_of(
 ) -> TrainingPlan:
     """A checked plan of a run. Without `noise` it has the least noise that (`epsilon`, `delta`) allows.
 
-    `bands="auto"` tries 1, 2, 4 … 64 bands and takes the number with the least `error` for (`epsilon`, `delta`).
+    `bands="auto"` tries 1, 2, 4 … 64 bands and takes the number with the least `error` for
+    (`epsilon`, `delta`).
 
-    **Guarantee.** The whole plan implies (`epsilon`, `delta`), if they are given. Why it holds: the noise is found by `calibrate`,
-    which rounds towards more noise. What would break it: numbers that are not those of the data.
+    **Guarantee.** The whole plan implies (`epsilon`, `delta`), if they are given. Why it holds: the
+    noise is found by `calibrate`, which rounds towards more noise. What would break it: numbers
+    that are not those of the data.
 
     >>> plan = plan_of(size=60_000, batch=256, epochs=10, epsilon=3, delta=1e-5)
     >>> plan.steps, plan.guarantee.epsilon(delta=1e-5) <= 3
@@ -169,12 +176,13 @@ def plan_of(
             f"a batch of {batch} cannot be drawn from {size} records", "batch=256, size=60_000"
         )
     epoch = None if per_epoch is None else check.whole(per_epoch=per_epoch)
-    every = epoch or (1 if sampling == "full" else max(1, round(size / batch)))
-    taken = _count_steps(
-        epochs, steps, Fraction(size, batch) if sampling in SAMPLINGS[:2] else Fraction(every)
+    steps_per_epoch = epoch or (1 if sampling == "full" else max(1, round(size / batch)))
+    exact_epoch = Fraction(size, batch) if sampling in SAMPLINGS[:2] else Fraction(steps_per_epoch)
+    step_count = _count_steps(epochs, steps, exact_epoch)
+    who = Unit(unit, _choose_relation(relation, sampling))
+    plan = TrainingPlan(
+        sampling, who.relation, who.protects, size, batch, step_count, steps_per_epoch, noise=1.0
     )
-    whose = Unit(unit, _choose_relation(relation, sampling))
-    plan = TrainingPlan(sampling, whose.relation, whose.protects, size, batch, taken, every, noise=1.0)
     if bands != "auto":
         plan = _with_bands(plan, check.whole(bands=bands))
         return replace(plan, noise=_noise_multiplier(plan, epsilon, delta, noise))
@@ -202,13 +210,13 @@ def _with_bands(plan: TrainingPlan, bands: int) -> TrainingPlan:
 def _least_error(plan: TrainingPlan, epsilon: float | None, delta: float | None) -> TrainingPlan:
     """Double the bands as long as that reduces the error."""
     best = replace(plan, noise=_noise_multiplier(plan, epsilon, delta, None))
-    most = min(plan.size // plan.batch, plan.steps, _MOST_BANDS) if plan.sampling == "poisson" else 1
-    while 2 * best.bands <= most:
-        more = replace(plan, bands=2 * best.bands)
-        more = replace(more, noise=_noise_multiplier(more, epsilon, delta, None))
-        if more.error >= best.error:
+    max_bands = min(plan.size // plan.batch, plan.steps, _MOST_BANDS) if plan.sampling == "poisson" else 1
+    while 2 * best.bands <= max_bands:
+        wider = replace(plan, bands=2 * best.bands)
+        wider = replace(wider, noise=_noise_multiplier(wider, epsilon, delta, None))
+        if wider.error >= best.error:
             break
-        best = more
+        best = wider
     return best
 
 
@@ -239,13 +247,13 @@ def _noise_multiplier(
     if noise is not None:
         if epsilon is not None:
             raise _contradiction_error(
-                "noise and epsilon are both given", "epsilon=3, delta=1e-5   or  noise=1.0"
+                "noise and epsilon are both passed", "epsilon=3, delta=1e-5   or  noise=1.0"
             )
         if delta is not None:
             check.delta(delta=delta)
         return check.moderate(noise=noise)
     if epsilon is None or delta is None:
-        raise _contradiction_error("neither noise nor epsilon and delta are given", "epsilon=3, delta=1e-5")
+        raise _contradiction_error("neither noise nor epsilon and delta are passed", "epsilon=3, delta=1e-5")
     target = privacy.approximate(
         check.positive(epsilon=epsilon),
         check.inner_probability(delta=delta),

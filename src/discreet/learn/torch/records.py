@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records by their place, as batches for a training loop.
+"""Records by index, as batches for a training loop.
 
-Data are tensors (`(x, y)`, or a TensorDataset), which are indexed where they lie, or any data set with a length, whose
-records are collated one by one. A *blank* is a record of zeros of the public shape: it stands in where a batch has no
-record, so that the loop runs as always, and contributes nothing.
+Data are tensors (`(x, y)`, or a TensorDataset), which are indexed where they lie, or any data set
+with a length, whose records are collated one by one. A *blank* is a record of zeros of the public
+shape: it stands in where a batch has no record, so that the loop runs as always, and contributes
+nothing.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ from discreet import check
 from discreet.errors import BadParameter, RefusedTraining
 from discreet.learn.torch import internals
 from discreet.learn.torch.generators import Draws
-from discreet.learn.torch.sampler import Places
+from discreet.learn.torch.sampler import Indices
 
 __all__ = ["RecordSource", "Records", "TrainingData", "check_loader", "records_of", "refuse_mixing"]
 
 
 class RecordSource(Protocol):
-    """A data set with a length that gives records by their place."""
+    """A data set with a length that returns records by index."""
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, place: int, /) -> object: ...
+    def __getitem__(self, index: int, /) -> object: ...
 
 
 #: What `private` trains on.
@@ -52,8 +53,8 @@ class Records(Protocol):
 
     def __len__(self) -> int: ...
 
-    def batch(self, places: Places, blanks: int) -> Any:
-        """The records at these places, and so many blanks after them."""
+    def batch(self, indices: Indices, blanks: int) -> Any:
+        """The records at these indices, and that many blanks after them."""
         ...
 
 
@@ -66,13 +67,13 @@ class _Tensors:
     def __len__(self) -> int:
         return int(self._tensors[0].shape[0])
 
-    def batch(self, places: Places, blanks: int) -> Any:
-        # Places ascend, so as many places as records are all of them, in order.
-        if places.size == len(self) and not blanks:
+    def batch(self, indices: Indices, blanks: int) -> Any:
+        # Indices ascend, so as many indices as records are all of them, in order.
+        if indices.size == len(self) and not blanks:
             rows = self._tensors
         else:
-            index = torch.from_numpy(places)
-            rows = tuple(_rows(tensor, index, blanks) for tensor in self._tensors)
+            selected = torch.from_numpy(indices)
+            rows = tuple(_rows(tensor, selected, blanks) for tensor in self._tensors)
         return rows[0] if self._alone else rows
 
 
@@ -86,12 +87,12 @@ class _Items:
     def __len__(self) -> int:
         return len(self._items)
 
-    def batch(self, places: Places, blanks: int) -> Any:
-        # Not before the first batch, which is after it was paid for.
+    def batch(self, indices: Indices, blanks: int) -> Any:
+        # A record is read only now, in the first batch, because the plan is charged before that.
         if self._example is None:
             self._example = self._items[0]
         filling = [_blank(self._example)] * blanks if blanks else []
-        records = [self._items[int(place)] for place in places]
+        records = [self._items[int(index)] for index in indices]
         if len(records) > 1 and not self._tried:
             refuse_mixing(self._collate, records[:3])
             self._tried = True
@@ -112,7 +113,7 @@ def records_of(
         raise _no_records_error("the tensors of a data set must have the same length.")
     has_places = hasattr(data, "__len__") and hasattr(data, "__getitem__")
     if isinstance(data, IterableDataset | str | bytes) or not has_places:
-        raise _no_records_error("data must have a length and give records by their place.")
+        raise _no_records_error("data must have a length and return records by index.")
     if collate is not None:
         check.function(collate=collate)
     refuse_repeated_records(data)
@@ -130,15 +131,15 @@ def check_loader(loader: DataLoader[Any]) -> None:
     """
     refuse_repeated_records(loader.dataset)
     sampler: Any = loader.sampler
-    known = type(sampler) is SequentialSampler or (
+    reads_each_once = type(sampler) is SequentialSampler or (
         type(sampler) is RandomSampler
         and not sampler.replacement
         and len(sampler) <= len(sampler.data_source)
     )
-    plain = loader.batch_size is not None and isinstance(loader.dataset, Dataset)
+    makes_plain_batches = loader.batch_size is not None and isinstance(loader.dataset, Dataset)
     if (
-        known
-        and plain
+        reads_each_once
+        and makes_plain_batches
         and sampler.data_source is loader.dataset
         and not isinstance(loader.dataset, IterableDataset)
     ):
@@ -152,32 +153,34 @@ def check_loader(loader: DataLoader[Any]) -> None:
 
 
 def refuse_repeated_records(data: object) -> None:
-    """Refuse a data set that is known to have a record in several places: the record would be drawn for each of them."""
+    """Refuse a data set that is known to have a record in several places. It would be drawn for each of them."""
     whole: set[int] = set()
     parts: dict[int, set[int]] = {}
-    for root, places in _sources(data):
-        taken = parts.setdefault(id(root), set())
-        again = id(root) in whole or (taken if places is None else not taken.isdisjoint(places))
-        if again or (places is not None and len(set(places)) != len(places)):
+    for root, indices in _sources(data):
+        earlier_indices = parts.setdefault(id(root), set())
+        is_repeated = id(root) in whole or (
+            earlier_indices if indices is None else not earlier_indices.isdisjoint(indices)
+        )
+        if is_repeated or (indices is not None and len(set(indices)) != len(indices)):
             raise RefusedTraining(
                 "DP913",
                 "the data set has the same records in several places.",
-                why="a record that is there twice moves a sum by two clipping norms, but the guarantee is for one.",
+                why="a record that is there twice moves a sum by two clipping norms, but the guarantee assumes one.",
                 fix="pass each data set once; epochs=20 instead of 10 shows every record twice as often",
             )
-        taken.update(() if places is None else places)
-        whole |= {id(root)} if places is None else set()
+        earlier_indices.update(() if indices is None else indices)
+        whole |= {id(root)} if indices is None else set()
 
 
 def _sources(data: Any) -> Iterator[tuple[Any, Sequence[int] | None]]:
-    """The data sets that one is put together from, and which of their records it has; None is all of them."""
+    """The data sets that a data set consists of, and the indices of their records that it has. None means all."""
     if isinstance(data, ConcatDataset):
         for part in data.datasets:
             yield from _sources(part)
     elif isinstance(data, Subset) and not isinstance(data.dataset, ConcatDataset | Subset):
-        yield data.dataset, [int(place) for place in data.indices]
+        yield data.dataset, [int(index) for index in data.indices]
     elif isinstance(data, Subset):
-        yield data, [int(place) for place in data.indices]
+        yield data, [int(index) for index in data.indices]
     else:
         yield data, None
 
@@ -185,15 +188,17 @@ def _sources(data: Any) -> Iterator[tuple[Any, Sequence[int] | None]]:
 def refuse_mixing(collate: Callable[[list[Any]], Any], records: list[Any]) -> None:
     """Refuse a collate function if its row for one record changes when the other records become copies of it."""
     draws = Draws()
-    for place in (0, len(records) - 1):
-        made = []
-        for given in (records, [records[place]] * len(records)):
+    for index in (0, len(records) - 1):
+        batches = []
+        for batch in (records, [records[index]] * len(records)):
             draws.repeat()
             try:
-                made.append(internals.tree_leaves(collate(copy.deepcopy(given))))
-            except Exception:  # noqa: BLE001 - an error on copies is no verdict
+                batches.append(internals.tree_leaves(collate(copy.deepcopy(batch))))
+            # An error on copies says nothing about the function.
+            except Exception:  # noqa: BLE001
                 return
-        if not all(_same_row(one, other, place, len(records)) for one, other in zip(*made, strict=False)):
+        pairs = zip(*batches, strict=False)
+        if not all(_same_row(first, second, index, len(records)) for first, second in pairs):
             raise RefusedTraining(
                 "DP922",
                 "the function that makes batches mixes records: its row for one record changes with the others.",
@@ -204,30 +209,31 @@ def refuse_mixing(collate: Callable[[list[Any]], Any], records: list[Any]) -> No
     draws.repeat()
 
 
-def _same_row(one: Any, other: Any, place: int, count: int) -> bool:
+def _same_row(first: Any, second: Any, index: int, count: int) -> bool:
     """Whether a row is the same in two batches, which may be padded to different lengths at either end."""
-    if not (isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)):
+    if not (isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor)):
         return True
-    if one.shape[:1] != (count,) or other.shape[:1] != (count,) or one.dim() != other.dim():
+    if first.shape[:1] != (count,) or second.shape[:1] != (count,) or first.dim() != second.dim():
         return True
-    one, other = one[place], other[place]
-    common = [min(pair) for pair in zip(one.shape, other.shape, strict=True)]
+    first, second = first[index], second[index]
+    common = [min(pair) for pair in zip(first.shape, second.shape, strict=True)]
     ends = (
         [slice(0, size) for size in common],
         [slice(-size, None) if size else slice(0) for size in common],
     )
     return any(
-        torch.allclose(one[end], other[end], rtol=1e-5, atol=1e-6, equal_nan=True) for end in map(tuple, ends)
+        torch.allclose(first[end], second[end], rtol=1e-5, atol=1e-6, equal_nan=True)
+        for end in map(tuple, ends)
     )
 
 
-def _rows(tensor: torch.Tensor, places: torch.Tensor, blanks: int) -> torch.Tensor:
-    rows = tensor.index_select(0, places.to(tensor.device, non_blocking=True))
+def _rows(tensor: torch.Tensor, indices: torch.Tensor, blanks: int) -> torch.Tensor:
+    rows = tensor.index_select(0, indices.to(tensor.device, non_blocking=True))
     return torch.cat([rows, tensor.new_zeros(blanks, *tensor.shape[1:])]) if blanks else rows
 
 
 def _blank(example: Any) -> Any:
-    """The same kind of thing, of zeros."""
+    """A record of the same kind, with zeros in place of all numbers."""
     if isinstance(example, torch.Tensor):
         return torch.zeros_like(example)
     if isinstance(example, np.ndarray | np.generic):
@@ -237,13 +243,14 @@ def _blank(example: Any) -> Any:
     if isinstance(example, tuple | list):
         parts = [_blank(part) for part in example]
         return type(example)(*parts) if hasattr(example, "_fields") else type(example)(parts)
-    return type(example)()  # 0, 0.0, "", False
+    # 0, 0.0, "" or False.
+    return type(example)()
 
 
 def _no_records_error(what: str) -> BadParameter:
     return BadParameter(
         "DP104",
         what,
-        why="every step draws records by their places.",
+        why="every step draws records by index.",
         fix="private(model, optimizer, TensorDataset(x, y), …)",
     )

@@ -35,36 +35,35 @@ def report(run: Run) -> str:
     trained = {id(parameter) for parameter in run.parameters}
     seen: set[int] = set()
     for name, module in run.model.named_modules():
-        own = [parameter for parameter in module.parameters(recurse=False) if id(parameter) not in seen]
-        seen |= {id(parameter) for parameter in own}
-        if own:
-            moves = sum(p.numel() for p in own if id(p) in trained)
-            still = sum(p.numel() for p in own if id(p) not in trained)
-            words = f"{still:,} frozen" if still else ""
-            rows.append((name or "model", type(module).__name__, f"{moves:,}", words))
+        parameters = [p for p in module.parameters(recurse=False) if id(p) not in seen]
+        seen |= {id(parameter) for parameter in parameters}
+        if parameters:
+            trained_count = sum(p.numel() for p in parameters if id(p) in trained)
+            frozen_count = sum(p.numel() for p in parameters if id(p) not in trained)
+            remark = f"{frozen_count:,} frozen" if frozen_count else ""
+            rows.append((name or "model", type(module).__name__, f"{trained_count:,}", remark))
     total = sum(parameter.numel() for parameter in run.parameters)
     rows.append(("all", "", f"{total:,}", ""))
-    wide = [max(len(row[column]) for row in rows) for column in range(3)]
-    lines = [f"{a:<{wide[0]}}  {b:<{wide[1]}}  {c:>{wide[2]}}  {d}".rstrip() for a, b, c, d in rows]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    lines = [f"{a:<{widths[0]}}  {b:<{widths[1]}}  {c:>{widths[2]}}  {d}".rstrip() for a, b, c, d in rows]
     return "\n".join([*lines, "", *_numbers(run)])
 
 
 def _numbers(run: Run) -> list[str]:
     plan = run.plan
-    kept = 8 * (plan.bands - 1) * sum(parameter.numel() for parameter in run.parameters)
-    held = (
-        [f"{plan.bands} bands: the noise of {plan.bands - 1} steps is kept, {kept:,} bytes"] if kept else []
-    )
+    lags = plan.bands - 1
+    noise_bytes = 8 * lags * sum(parameter.numel() for parameter in run.parameters)
+    bands = [f"{plan.bands} bands: the noise of {lags} steps is kept, {noise_bytes:,} bytes"] if lags else []
     return [
         f"{plan.steps:,} steps, about {plan.per_epoch:,} in an epoch; batches of {plan.batch:,} {plan.unit}s on average",
         f"noise: {plan.noise:.6g} × the clipping norm on a sum, {plan.noise / plan.batch:.3g} × on its mean",
-        *held,
+        *bands,
         f"the whole run: {plan.guarantee!r}",
     ]
 
 
 def explain(run: Run) -> str:
-    """The guarantee of the run so far, for somebody whose record was in the data."""
+    """The guarantee of the run so far, for a person whose record was in the data."""
     plan = run.plan
     sentences = [
         f"Training has taken {run.past.steps + run.steps:,} steps; {plan.steps - run.steps:,} more are planned.",

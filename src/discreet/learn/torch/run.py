@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A training run: sampler, clipping, noise and accountant in one object, so that they cannot disagree.
 
-run = private(model, optimizer, data, epsilon=3, delta=1e-5, epochs=10, batch=256)
-for x, y in run:
-losses = F.cross_entropy(model(x), y, reduction="none")   # one loss for each record
-run.backward(losses)
-optimizer.step()                                          # the private step
-optimizer.zero_grad()                                     # allowed, and not needed
-run.guarantee, run.epsilon(1e-5)
+    run = private(model, optimizer, data, epsilon=3, delta=1e-5, epochs=10, batch=256)
+    for x, y in run:
+        losses = F.cross_entropy(model(x), y, reduction="none")   # one loss for each record
+        run.backward(losses)
+        optimizer.step()                                          # the private step
+        optimizer.zero_grad()                                     # allowed, and not needed
+    run.guarantee, run.epsilon(1e-5)
+
+`private` makes a run, and `Run` states its guarantee.
 """
 
 from __future__ import annotations
@@ -31,19 +33,18 @@ from discreet.learn.torch.batches import Batch, Batches
 from discreet.learn.torch.canaries import Canaries
 from discreet.learn.torch.generators import Generators
 from discreet.learn.torch.look import FirstLook, refuse_statistics
-from discreet.learn.torch.moving import MovementCheck
 from discreet.learn.torch.noise import Number
 from discreet.learn.torch.plan import TrainingPlan
-from discreet.learn.torch.processes import refuse_processes
 from discreet.learn.torch.refusals import (
     UNTESTED,
     check_losses,
     no_gradient_error,
+    refuse_processes,
     refuse_reentrant_checkpoints,
 )
 from discreet.learn.torch.report import explain, report
 from discreet.learn.torch.shadow import Mixing
-from discreet.learn.torch.steps import PatchedOptimizer, check_parameters, settings_of
+from discreet.learn.torch.steps import MovementCheck, PatchedOptimizer, check_parameters, settings_of
 from discreet.learn.torch.sums import GradientSums
 from discreet.noise.source import is_private
 from discreet.privacy.guarantee import Guarantee
@@ -95,17 +96,20 @@ class _Turn:
 class Run:
     """Private training with your own loop, model and optimizer. `private` makes a run.
 
-    **Guarantee.** Whoever sees the parameters after every step, and everything that is computed from them, learns no more about
-    one record than `guarantee` says. That is the guarantee of the noisy sums that were really drawn: Poisson batches (or those
-    that `plan` names), the gradient of every record clipped to `clip`, noise on the sum, and a public divisor. A step that would
-    not be so is refused. `level` names the arithmetic: "A" is exact whole numbers, "C" is real numbers, with sums and noise on a
-    grid.
+    **Guarantee.** Somebody who sees the parameters after every step, and everything that is
+    computed from them, learns no more about one record than `guarantee` says. That is the guarantee
+    of the noisy sums that the run drew: Poisson batches (or those that `plan` names), the gradient
+    of every record clipped to `clip`, noise on the sum, and a public divisor. A step that would
+    break this is refused. `level` names the arithmetic: "A" is exact whole numbers, "C" is real
+    numbers, with sums and noise on a grid.
 
-    Why it holds: Abadi et al. 2016 for the mechanism, `plan` for the accounting, `clip`, `noise` and `sampler` for the parts.
-    Momentum, weight decay, schedules and averages of parameters are post-processing.
+    Why it holds: Abadi et al. 2016 for the mechanism, `plan` for the accounting, `clip`, `noise`
+    and `sampler` for the parts. Momentum, weight decay, schedules and averages of parameters are
+    post-processing.
 
-    What would break it: showing anything else that depends on the records, such as a training loss, a batch, its size, or how long
-    a step took; a loss of one record that looks at other records; an optimizer or a scheduler that counts micro-batches.
+    What would break it: showing anything else that depends on the records, such as a training loss,
+    a batch, its size, or how long a step took; a loss of one record that looks at other records; an
+    optimizer or a scheduler that counts micro-batches.
 
     >>> import torch
     >>> from discreet.learn.torch import private
@@ -168,9 +172,9 @@ class Run:
                 self.stepped = False
                 self.private = self.private and is_private()
                 self._look.begin()
-                self._mixing.begin(batch.shown, batch.rows)
+                self._mixing.begin(batch.data, batch.rows)
                 try:
-                    yield batch.shown
+                    yield batch.data
                 finally:
                     self._mixing.cancel()
                 self._check_finished(turn)
@@ -190,7 +194,7 @@ class Run:
         self._generators.settle()
         losses = check_losses(losses, turn.batch.rows)
         if self.canaries is not None:
-            losses = self.canaries.losses(losses, turn.batch.places, turn.batch.population)
+            losses = self.canaries.losses(losses, turn.batch.indices, turn.batch.population)
         turn.used = True
         refuse_statistics(self.model)
         self._look.end()
@@ -234,8 +238,8 @@ class Run:
         self._generators.finish_batch()
         for optimizer in parts.optimizers:
             if isinstance(optimizer, CorrectedAdam):
-                wide = plan.relative_variance(self.steps - 1)
-                optimizer.noise_variance = _variance(noise, self.clip, plan.batch) * wide
+                relative = plan.relative_variance(self.steps - 1)
+                optimizer.noise_variance = _variance(noise, self.clip, plan.batch) * relative
         if self.canaries is not None:
             self.canaries.note()
         if parts.adaptive is not None:
@@ -263,8 +267,8 @@ class Run:
         """Refuse settings that count micro-batches, whose number depends on the records."""
         if batch.first and batch.last:
             return
-        now = settings_of(optimizer)
-        if not batch.first and now != self._settings.get(optimizer):
+        settings = settings_of(optimizer)
+        if not batch.first and settings != self._settings.get(optimizer):
             raise RefusedTraining(
                 "DP916",
                 "a setting of the optimizer changed between micro-batches of one batch.",
@@ -272,7 +276,7 @@ class Run:
                 fix="run.follow(scheduler)   or  if run.stepped: scheduler.step()",
                 spent="what the steps before it cost",
             )
-        self._settings[optimizer] = now
+        self._settings[optimizer] = settings
 
     def follow(self, scheduler: Scheduler) -> None:
         """Let a scheduler count private steps: within a batch its `step` does nothing."""
@@ -288,20 +292,18 @@ class Run:
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """The guarantee of all steps so far, those before a checkpoint included. None before the first step."""
-        before, rounds = self.past.guarantee, self._parts.batches.rounds(self.steps)
+        """The guarantee of all steps so far, including those before a checkpoint. None before the first step."""
+        earlier, rounds = self.past.guarantee, self._parts.batches.rounds(self.steps)
         if rounds == 0:
-            return before
-        now = self.plan.guarantee_after(rounds)
-        return now if before is None else before + now
+            return earlier
+        current = self.plan.guarantee_after(rounds)
+        return current if earlier is None else earlier + current
 
     def epsilon(self, delta: float | None = None) -> float:
         """The ε of all steps so far at this δ. The default is the `delta` that was passed to `private`."""
-        if delta is not None:
-            check.delta(delta=delta)
-        at = self.delta if delta is None else delta
+        delta = self.delta if delta is None else check.delta(delta=delta)
         spent = self.guarantee
-        return 0.0 if spent is None else spent.epsilon(delta=check.delta(delta=at))
+        return 0.0 if spent is None else spent.epsilon(delta=check.delta(delta=delta))
 
     @property
     def tested(self) -> bool | None:
@@ -321,7 +323,7 @@ class Run:
         """What the run guarantees and to whom, in numbered sentences."""
         return explain(self)
 
-    # --- its end, and copies --------------------------------------------------------------------------
+    # --- the end, and copies --------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint needs besides the model and the optimizer: steps, plan and guarantee. Never a key."""
@@ -340,7 +342,8 @@ class Run:
         self._turn, self._closed = None, True
 
     def __repr__(self) -> str:
-        return f"Run(model={type(self.model).__name__}, steps={self.steps}, plan={self.plan!r})"
+        steps = f"{self.past.steps + self.steps} of {self.past.steps + self.plan.steps} steps"
+        return f"<Run of {type(self.model).__name__}: {steps}, {self.plan!r}>"
 
     def __enter__(self) -> Self:
         return self

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which records are in a batch: drawn in secret, afresh for every step, from the library's cryptographic source.
 
-    draw(plan, 60_000)          # the places of the records of one batch, in ascending order
+    draw(plan, 60_000)          # the indices of the records of one batch, in ascending order
 
-**Guarantee.** "poisson": each place is drawn independently, with a probability that is at most `plan.rate` and below it by
-2**-64 at most. "fixed": every set of `plan.batch` places is equally likely, exactly. "full": all of them.
+**Guarantee.** "poisson": each index is drawn independently, with a probability that is at most
+`plan.rate` and below it by 2**-64 at most. "fixed": every set of `plan.batch` indices is equally
+likely, exactly. "full": all of them.
 
-Why it holds: a record is in if a fresh word of 64 bits is below floor(rate·2**64); a lesser rate reveals no more. A set
-that is filled by uniform draws, repeats left out, treats all places alike until it is full, so all sets of that size
-are equally likely.
+Why it holds: a record is in if a fresh word of 64 bits is below floor(rate·2**64); a lesser rate
+reveals no more. A set that is filled by uniform draws, repeats left out, treats all indices alike
+until it is full, so all sets of that size are equally likely.
 
-What would break it: showing the batch. Its size is secret too, so a step never divides by it, and a batch without
-records is a step like any other.
+What would break it: showing the batch. Its size is secret too, so a step never divides by it, and a
+batch without records is a step like any other.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from discreet.learn.torch.plan import TrainingPlan
 from discreet.noise.integer import uniform
 from discreet.noise.source import current
 
-__all__ = ["Places", "draw"]
+__all__ = ["Indices", "draw"]
 
-Places = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int64]
 
 
-def draw(plan: TrainingPlan, records: int) -> Places:
-    """The places of one batch among `records` records."""
+def draw(plan: TrainingPlan, records: int) -> Indices:
+    """The indices of one batch among `records` records."""
     if plan.sampling == "full" or plan.rate == 1.0:
         return np.arange(records)
     if plan.sampling == "fixed":
@@ -41,15 +42,15 @@ def draw(plan: TrainingPlan, records: int) -> Places:
     return np.flatnonzero(current().words(records) < threshold)
 
 
-def _draw_fixed(records: int, count: int) -> Places:
-    """A set of that size; of more than half of them, the complement of the rest."""
+def _draw_fixed(records: int, count: int) -> Indices:
+    """A set of that size. If it has more than half of the records, those that are left out are drawn."""
     if 2 * count > records:
-        rest = np.ones(records, np.bool_)
-        rest[_draw_fixed(records, records - count)] = False
-        return np.flatnonzero(rest)
-    chosen = np.zeros(records, np.bool_)
+        is_chosen = np.ones(records, np.bool_)
+        is_chosen[_draw_fixed(records, records - count)] = False
+        return np.flatnonzero(is_chosen)
+    is_chosen = np.zeros(records, np.bool_)
     missing = count
     while missing:
-        chosen[uniform(records, missing)] = True
-        missing = count - int(chosen.sum())
-    return np.flatnonzero(chosen)
+        is_chosen[uniform(records, missing)] = True
+        missing = count - int(is_chosen.sum())
+    return np.flatnonzero(is_chosen)

@@ -4,8 +4,9 @@
     candidates = [Training(plan, train(lr)) for lr in (0.1, 1.0)]
     best = select_best(candidates=candidates, score=accuracy_on_public_data, mean_runs=5)
 
-Trying several settings on the same records and keeping the best reveals more than one run does, because the choice depends on
-the records too. `select_best` runs a random number of candidates in secret and shows only the best.
+Trying several settings on the same records and keeping the best reveals more than one run does,
+because the choice depends on the records too. `select_best` runs a random number of candidates in
+secret and shows only the best.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ __all__ = ["Training"]
 class Training(Mechanism):
     """A training function as a mechanism: it trains on data and returns its run, and the state of the model is released.
 
-    **Guarantee.** That of the plan. Why it holds: the run counts what it drew, and nothing is released unless that is the planned
-    guarantee or a part of it. What would break it: a function that shows or keeps anything else of the data.
+    **Guarantee.** That of the plan. Why it holds: the run counts what it drew, and nothing is
+    released unless that is the planned guarantee or a part of it. What would break it: a function
+    that shows or keeps anything else of the data.
 
     >>> from discreet.learn.torch import plan_of
     >>> plan = plan_of(size=100, batch=10, steps=2, noise=4.0)
@@ -49,6 +51,10 @@ class Training(Mechanism):
             )
         self.plan, self.train = plan, check.function(train=train)
         self._guarantee = plan.guarantee
+
+    def __repr__(self) -> str:
+        name = getattr(self.train, "__qualname__", repr(self.train))
+        return f"Training({self.plan!r}, train={name})"
 
     @property
     def guarantee(self) -> Guarantee:

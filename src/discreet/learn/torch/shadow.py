@@ -2,21 +2,24 @@
 """Checks that the losses of a loop keep records apart: its code runs on its batch, and on another that shares some records.
 
     mixing = Mixing()
-    mixing.begin(shown, rows)                # from here on, every operation of torch is done twice
+    mixing.begin(batch, rows)                # from here on, every operation of torch is done twice
     losses = …                               # whatever the loop does
     mixing.end(losses)                       # refuses if the loss of a record that both batches share differs
 
-The second batch, the *shadow*, has some records of the first in their places. All others are replaced by copies of one that
-stays, with floats halved. A third batch keeps the records that the second replaces. So values stay in their range, and class
-counts, means, medians and ranks change. Values without gradients (`detach`, `no_grad`, whole numbers, comparisons) are seen
-like all others, in the model, in the loss and between them.
+The second batch, the *shadow*, has some records of the first in their places. All others are
+replaced by copies of one that stays, with floats halved. A third batch keeps the records that the
+second replaces. So values stay in their range, and class counts, means, medians and ranks change.
+Values without gradients (`detach`, `no_grad`, whole numbers, comparisons) are seen like all others,
+in the model, in the loss and between them.
 
-**Guarantee.** A refusal means that a loss changes with other records, or with their number. A loop whose losses depend on one
-record each is never refused, whatever its records are: the same operations on the same numbers have the same result.
+**Guarantee.** A refusal means that a loss changes with other records, or with their number. A loop
+whose losses depend on one record each is never refused, whatever its records are: the same
+operations on the same numbers have the same result.
 
-What is not found: values that leave torch and come back (`item`, `numpy`, `tolist`; also those that decide a branch), records that
-are mixed before the run sees them, and mixing that shows in no loss of this batch. A factor that is the number of records
-(`/ len(x)`) is found when it was the number of records in three batches of different sizes above 8.
+What is not found: values that leave torch and come back (`item`, `numpy`, `tolist`; also those that
+decide a branch), records that are mixed before the run sees them, and mixing that shows in no loss
+of this batch. A factor that is the number of records (`/ len(x)`) is found when it was the number
+of records in three batches of different sizes above 8.
 """
 
 from __future__ import annotations
@@ -35,9 +38,9 @@ from discreet.noise.source import current
 
 __all__ = ["Mixing"]
 
-#: After the first batches, one in so many is tried, chosen in secret.
+#: After the first batches, one in 64 is tried, chosen in secret.
 _SELDOM = 64
-#: In so many different batch sizes a factor must have been the size.
+#: A factor is refused if it was the size of the batch for this many different sizes.
 _SIZES = 3
 #: A loop may multiply by sizes up to this for other reasons.
 _SMALL = 8
@@ -57,14 +60,14 @@ class Mixing:
         self._shadows: list[_Shadow] = []
         self._by_size: dict[int, set[str]] | None = {} if secret_sizes else None
 
-    def begin(self, shown: Any, rows: int) -> None:
+    def begin(self, batch: Any, rows: int) -> None:
         """Try this batch if it is due: once with some records replaced, and once with all others replaced."""
         new = self._by_size is not None and rows > _SMALL and rows not in self._by_size
         if rows > 1 and (new or not self.tested or int(current().words(1)[0]) % _SELDOM == 0):
             choice = torch.Generator().manual_seed(int(current().words(1)[0]) >> 1)
             order = torch.randperm(rows, generator=choice)
-            kept = torch.zeros(rows, dtype=torch.bool).index_fill_(0, order[: rows // 2], value=True)
-            self._shadows = [_Shadow(shown, rows, each) for each in (kept, ~kept)]
+            is_kept = torch.zeros(rows, dtype=torch.bool).index_fill_(0, order[: rows // 2], value=True)
+            self._shadows = [_Shadow(batch, rows, mask) for mask in (is_kept, ~is_kept)]
             for shadow in self._shadows:
                 shadow.enter()
 
@@ -81,9 +84,9 @@ class Mixing:
             return
         self._by_size[rows] = factors
         if len(self._by_size) == _SIZES:
-            always = set.intersection(*self._by_size.values())
+            common_factors = set.intersection(*self._by_size.values())
             self._by_size = None
-            if always:
+            if common_factors:
                 raise _mixing_error("they are multiplied or divided by the number of records in a batch")
 
     def cancel(self) -> None:
@@ -94,19 +97,19 @@ class Mixing:
 
 
 class _Shadow:
-    """Does every operation on tensors of a batch a second time, on their shadows."""
+    """Repeats every operation on tensors of a batch on their shadows."""
 
-    def __init__(self, shown: Any, rows: int, kept: Tensor) -> None:
+    def __init__(self, batch: Any, rows: int, is_kept: Tensor) -> None:
         self.rows, self.factors = rows, set[str]()
         self._lost = self._reshaped = False
         self._shadows: Any = WeakTensorKeyDictionary()
         self._by_memory: dict[int, Any] = {}
-        self._kept = kept
+        self._is_kept = is_kept
         self._mode: Any = internals.dispatch_mode(self._answer)
-        stays = int(kept.nonzero()[0])
-        for leaf in internals.tree_leaves(shown):
+        source = int(is_kept.nonzero()[0])
+        for leaf in internals.tree_leaves(batch):
             if isinstance(leaf, Tensor) and leaf.dim() and leaf.shape[0] == rows:
-                self._set_shadow(leaf, _change_rows(leaf, kept, stays))
+                self._set_shadow(leaf, _change_rows(leaf, is_kept, source))
 
     def enter(self) -> None:
         """From here on every operation is done twice."""
@@ -166,22 +169,22 @@ class _Shadow:
 
     def _shadow_of_memory(self, tensor: Tensor) -> Tensor | None:
         """The shadow of a tensor in the same memory, as `.data` makes it."""
-        one = self._by_memory.get(internals.memory_of(tensor), _nothing)()
-        same = one is not None and (one.shape, one.stride()) == (tensor.shape, tensor.stride())
-        return self._shadows.get(one) if same and one.data_ptr() == tensor.data_ptr() else None
+        owner = self._by_memory.get(internals.memory_of(tensor), _nothing)()
+        is_alike = owner is not None and (owner.shape, owner.stride()) == (tensor.shape, tensor.stride())
+        return self._shadows.get(owner) if is_alike and owner.data_ptr() == tensor.data_ptr() else None
 
     def _set_shadow(self, tensor: Tensor, shadow: Tensor) -> None:
         self._shadows[tensor] = shadow
         self._by_memory[internals.memory_of(tensor)] = ref(tensor)
 
     def _twins(self, func: Any, leaves: list[Any], shape: Any) -> tuple[Any, Any]:
-        """The same arguments, with shadows for what has some, and for what is about to be written."""
+        """The same arguments, with shadows for tensors that have one or are about to be written."""
         parameters = internals.operator_parameters(func)
-        given, named = internals.tree_unflatten(leaves, shape)
-        for place, (name, is_written) in enumerate(parameters):
+        positional, named = internals.tree_unflatten(leaves, shape)
+        for index, (name, is_written) in enumerate(parameters):
             if not is_written:
                 continue
-            written = given[place] if place < len(given) else named.get(name)
+            written = positional[index] if index < len(positional) else named.get(name)
             for tensor in internals.tree_leaves(written):
                 if isinstance(tensor, Tensor) and self._shadow_of(tensor) is None:
                     whole = internals.base_of(tensor) if internals.is_view(tensor) else tensor
@@ -197,39 +200,41 @@ class _Shadow:
     def _pair(self, out: Any, func: Any, others: tuple[Any, Any]) -> None:
         """Repeat the operation on shadows, and remember which result is the shadow of which."""
         try:
-            again = func(*others[0], **others[1])
-        except Exception:  # noqa: BLE001 - an operation may fail for other values
+            shadow_out = func(*others[0], **others[1])
+        # An operation may fail for other values.
+        except Exception:  # noqa: BLE001
             self._lost = True
             return
-        for one, other in zip(internals.tree_leaves(out), internals.tree_leaves(again), strict=False):
-            if isinstance(one, Tensor) and isinstance(other, Tensor):
-                self._reshaped |= one.shape != other.shape
-                self._set_shadow(one, other)
+        pairs = zip(internals.tree_leaves(out), internals.tree_leaves(shadow_out), strict=False)
+        for tensor, shadow in pairs:
+            if isinstance(tensor, Tensor) and isinstance(shadow, Tensor):
+                self._reshaped |= tensor.shape != shadow.shape
+                self._set_shadow(tensor, shadow)
 
     def judge(self, losses: Any) -> bool:
         """Whether the losses could be compared. If those of a record that stayed differ, they are refused."""
         shadow = self._shadow_of(losses) if isinstance(losses, Tensor) else None
         if shadow is None or shadow.shape != losses.shape or losses.shape != (self.rows,) or self._lost:
             return False
-        kept = self._kept.to(losses.device)
-        one, other = losses.detach()[kept].double(), shadow.detach()[kept].double()
-        near = (one - other).abs() <= (_LIKE if self._reshaped else _SAME) * (1 + one.abs())
-        if not bool((near | (one == other) | (one.isnan() & other.isnan())).all()):
+        is_kept = self._is_kept.to(losses.device)
+        ours, theirs = losses.detach()[is_kept].double(), shadow.detach()[is_kept].double()
+        is_near = (ours - theirs).abs() <= (_LIKE if self._reshaped else _SAME) * (1 + ours.abs())
+        if not bool((is_near | (ours == theirs) | (ours.isnan() & theirs.isnan())).all()):
             raise _mixing_error("the loss of one record changes when others are replaced")
         return True
 
 
-def _change_rows(leaf: Tensor, kept: Tensor, stays: int) -> Tensor:
-    """Rows that are not kept become one that stays, at half its size."""
+def _change_rows(leaf: Tensor, is_kept: Tensor, source: int) -> Tensor:
+    """The rows that are not kept become copies of the row `source`, with floats halved."""
     changed = leaf.detach().clone()
-    changed[~kept.to(leaf.device)] = (
-        changed[stays] / 2 if leaf.is_floating_point() else changed[stays].clone()
+    changed[~is_kept.to(leaf.device)] = (
+        changed[source] / 2 if leaf.is_floating_point() else changed[source].clone()
     )
     return changed
 
 
 def _nothing() -> None:
-    """What a reference to nothing gives."""
+    """Stands for a weak reference that is missing."""
 
 
 def _is_number(leaf: Any) -> bool:
@@ -243,6 +248,6 @@ def _mixing_error(because: str) -> RefusedTraining:
         "DP922",
         f"the losses mix records: {because}.",
         why="one record then changes the gradients of all others, so clipping each gradient bounds nothing.",
-        fix="compute the loss of each record from its own row; weights, means and negatives from public records",
+        fix="compute the loss of each record from its own row, and weights, means and negatives from public records",
         spent="what the steps before it cost",
     )

@@ -6,12 +6,14 @@
     before.changed_names()                   # {"codebook.weight"}
     before.undo()
 
-**Guarantee.** All parameters and buffers, tensors and numpy arrays in attributes, numbers, lists, dictionaries, sets and objects that
-the modules of a model lead to, generators, and `get_extra_state`, are compared: objects by identity, tensors by version, address and
-contents (a write through `.data` changes no version). After `undo` nothing of what was written remains: copies are restored,
-and what only has marks is overwritten with NaN, or 0.
+**Guarantee.** All parameters and buffers, tensors and numpy arrays in attributes, numbers, lists,
+dictionaries, sets and objects that the modules of a model lead to, generators, and
+`get_extra_state`, are compared: objects by identity, tensors by version, address and contents (a
+write through `.data` changes no version). After `undo` nothing of what was written remains: copies
+are restored, and what only has marks is overwritten with NaN, or 0.
 
-What it cannot see: module-level variables, closures, class attributes, files, and what lies deeper than a few objects.
+What it cannot see: module-level variables, closures, class attributes, files, and what lies deeper
+than a few objects.
 """
 
 from __future__ import annotations
@@ -41,10 +43,10 @@ _GENERATORS = (torch.Generator, random.Random, np.random.Generator, np.random.Ra
 _LEAVES = (Tensor, np.ndarray, *_GENERATORS)
 #: Hooks and modes, which are not state.
 _BARE = frozenset(vars(Module())) - set(internals.MODULE_TABLES)
-#: Objects within objects, below a module.
+#: How deep objects within objects are followed, below a module.
 _DEPTH = 4
 #: How many things are compared at most.
-_MOST = 20_000
+_MAX_THINGS = 20_000
 
 
 class Snapshot:
@@ -54,8 +56,8 @@ class Snapshot:
         self._mark = mark
         with without_watching():
             self._things: list[tuple[str, Any, Any]] = [
-                (name, thing, self._state(thing) if isinstance(thing, _LEAVES) else held)
-                for name, thing, held in _things(model)
+                (name, thing, self._state(thing) if isinstance(thing, _LEAVES) else contents)
+                for name, thing, contents in _things(model)
             ]
 
     @classmethod
@@ -81,7 +83,7 @@ class Snapshot:
     def changes(self) -> dict[str, Any]:
         """What has changed, by name, in a form in which equal contents are equal."""
         with without_watching():
-            return {name: _value(now) for name, _, now in self._differences()}
+            return {name: _value(current) for name, _, current in self._differences()}
 
     def changed_names(self) -> set[str]:
         """The names of what has changed."""
@@ -93,8 +95,8 @@ class Snapshot:
         with without_watching():
             return {
                 name
-                for name, before, now in self._differences()
-                if not isinstance(before, _PLAIN) or not isinstance(now, _PLAIN)
+                for name, before, current in self._differences()
+                if not isinstance(before, _PLAIN) or not isinstance(current, _PLAIN)
             }
 
     def _differences(self) -> Iterator[tuple[str, Any, Any]]:
@@ -103,13 +105,13 @@ class Snapshot:
                 if not _is_as_before(thing, before, self._state(thing)):
                     yield name, thing, thing
                 continue
-            now = _contents(thing)
-            if now.keys() == before.keys() and all(map(is_, now.values(), before.values())):
+            current = _contents(thing)
+            if current.keys() == before.keys() and all(map(is_, current.values(), before.values())):
                 continue
-            for key in before.keys() | now.keys():
-                one, other = before.get(key), now.get(key)
-                if key not in before or key not in now or not _is_same(one, other):
-                    yield _join_name(name, key), one, other
+            for key in before.keys() | current.keys():
+                old, new = before.get(key), current.get(key)
+                if key not in before or key not in current or not _is_same(old, new):
+                    yield _join_name(name, key), old, new
 
     def undo(self) -> None:
         """Undo what was written since."""
@@ -125,30 +127,32 @@ class Snapshot:
                     _undo_contents(thing, before)
 
 
-# --- what there is ------------------------------------------------------------------------------------
+# --- what a model holds ------------------------------------------------------------------------------------
 
 
 def _things(model: Module) -> Iterator[tuple[str, Any, dict[Any, Any]]]:
     """Everything mutable that the model leads to, once each, with a name and its contents."""
     todo: list[tuple[str, Any, int]] = [("", model, 0)]
     seen: set[int] = set()
-    while todo and len(seen) < _MOST:
+    while todo and len(seen) < _MAX_THINGS:
         name, thing, depth = todo.pop()
         if id(thing) in seen or isinstance(thing, (*_PLAIN, _Extra)):
             continue
         seen.add(id(thing))
-        held: dict[Any, Any] = {}
+        contents: dict[Any, Any] = {}
         if isinstance(thing, tuple | frozenset):
-            held = dict(enumerate(thing))
+            contents = dict(enumerate(thing))
         elif isinstance(thing, _LEAVES):
-            yield name, thing, held
+            yield name, thing, contents
         elif _is_open(thing):
-            held = _contents(thing)
-            yield name, thing, held
+            contents = _contents(thing)
+            yield name, thing, contents
         depth = 0 if isinstance(thing, Module) else depth + 1
         if depth <= _DEPTH:
             todo += [
-                (_join_name(name, key), each, depth) for key, each in held.items() if type(each) not in _QUICK
+                (_join_name(name, key), value, depth)
+                for key, value in contents.items()
+                if type(value) not in _QUICK
             ]
 
 
@@ -162,10 +166,10 @@ def _is_open(thing: Any) -> bool:
 def _contents(thing: Any) -> dict[Any, Any]:
     """What a container or an object holds, by key."""
     if isinstance(thing, Module):
-        held = {key: value for key, value in vars(thing).items() if key not in _BARE}
+        contents = {key: value for key, value in vars(thing).items() if key not in _BARE}
         if type(thing).get_extra_state is not Module.get_extra_state:
-            held["get_extra_state()"] = _Extra(_value(thing.get_extra_state()))
-        return held
+            contents["get_extra_state()"] = _Extra(_value(thing.get_extra_state()))
+        return contents
     if isinstance(thing, dict):
         return dict(thing)
     if isinstance(thing, list | deque):
@@ -192,10 +196,10 @@ def _join_name(name: str, key: Any) -> str:
 # --- what is the same -------------------------------------------------------------------------------------
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    if isinstance(one, _Extra) and isinstance(other, _Extra):
-        return bool(one.value == other.value)
-    return one is other or (isinstance(one, _PLAIN) and _value(one) == _value(other))
+def _is_same(old: Any, new: Any) -> bool:
+    if isinstance(old, _Extra) and isinstance(new, _Extra):
+        return bool(old.value == new.value)
+    return old is new or (isinstance(old, _PLAIN) and _value(old) == _value(new))
 
 
 def _mark(tensor: Tensor) -> tuple[Any, Any]:
@@ -243,12 +247,12 @@ def _bits(tensor: Tensor) -> int:
     return int(head.sum(dtype=torch.int64)) + int(flat[whole:].sum(dtype=torch.int64))
 
 
-def _is_as_before(thing: Any, before: Any, now: Any) -> bool:
+def _is_as_before(thing: Any, before: Any, current: Any) -> bool:
     if not isinstance(thing, Tensor):
-        return bool(_value(before) == _value(now))
-    if isinstance(now[1], Tensor):
-        return before[0] == now[0] and torch.equal(_bytes(before[1]), _bytes(now[1]))
-    return bool(before == now)
+        return bool(_value(before) == _value(current))
+    if isinstance(current[1], Tensor):
+        return before[0] == current[0] and torch.equal(_bytes(before[1]), _bytes(current[1]))
+    return bool(before == current)
 
 
 def _value(thing: Any, depth: int = 0) -> Any:
@@ -267,17 +271,17 @@ def _value(thing: Any, depth: int = 0) -> Any:
     if depth > _DEPTH:
         return kind
     if isinstance(thing, tuple | frozenset):
-        return kind, tuple(_value(each, depth + 1) for each in thing)
+        return kind, tuple(_value(member, depth + 1) for member in thing)
     if _is_open(thing):
-        return kind, tuple((str(key), _value(each, depth + 1)) for key, each in _contents(thing).items())
+        return kind, tuple((str(key), _value(member, depth + 1)) for key, member in _contents(thing).items())
     return kind
 
 
 # --- putting back -------------------------------------------------------------------------------------------
 
 
-def _undo_tensor(tensor: Tensor, before: tuple[Any, Any], now: tuple[Any, Any]) -> None:
-    if _is_as_before(tensor, before, now):
+def _undo_tensor(tensor: Tensor, before: tuple[Any, Any], current: tuple[Any, Any]) -> None:
+    if _is_as_before(tensor, before, current):
         return
     copy = before[1]
     if not isinstance(copy, Tensor):
@@ -303,8 +307,8 @@ def _undo_contents(thing: Any, before: dict[Any, Any]) -> None:
     table.update({key: value for key, value in before.items() if not isinstance(value, _Extra)})
 
 
-def _is_moved(now: dict[Any, Any], before: dict[Any, Any]) -> bool:
-    return now.keys() != before.keys() or any(now[key] is not before[key] for key in now)
+def _is_moved(current: dict[Any, Any], before: dict[Any, Any]) -> bool:
+    return current.keys() != before.keys() or any(current[key] is not before[key] for key in current)
 
 
 def _state_of(generator: Any) -> Any:

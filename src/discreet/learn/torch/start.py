@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn import Module, ModuleDict, Parameter
@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader
 from discreet import check, privacy
 from discreet.errors import BadParameter
 from discreet.learn.arguments import checked_call
+from discreet.learn.budget import Payer, check_session
 from discreet.learn.torch import internals
 from discreet.learn.torch.adaptive import Adaptive
 from discreet.learn.torch.banded import BandedNoise, Cycle
@@ -26,8 +27,8 @@ from discreet.learn.torch.clip import Clipper
 from discreet.learn.torch.exact import ExactSums, check_grid
 from discreet.learn.torch.noise import Number, StepNoise
 from discreet.learn.torch.plan import TrainingPlan, plan_of
-from discreet.learn.torch.processes import refuse_copies, refuse_processes
 from discreet.learn.torch.records import Records, TrainingData, check_loader, records_of
+from discreet.learn.torch.refusals import refuse_copies, refuse_processes
 from discreet.learn.torch.run import Run, RunParts
 from discreet.learn.torch.steps import optimizers_of, refuse_old_averages
 from discreet.learn.torch.sums import FloatSums, GradientClipper, GradientSums
@@ -43,7 +44,7 @@ _ONCE = (
     "the loader gives each record at most once in an epoch, and makes its batches without looking at values"
 )
 _STOP = (
-    "the number of steps was fixed beforehand; if the run was stopped because of what it showed, the guarantee is that of the "
+    "the number of steps was fixed in advance; if the run was stopped because of what it showed, the guarantee is that of the "
     "whole plan, run.plan.guarantee"
 )
 _CHANCE = (
@@ -53,14 +54,6 @@ _CHANCE = (
 _PRECISIONS = (torch.float32, torch.float64, torch.bfloat16)
 _NO_RECORDS = records_of(torch.empty(0))
 _REAL = "sums of gradients equal those of real arithmetic (level C); exact=True does not assume this"
-
-
-class Chargeable(Protocol):
-    """A session, or anything else that can be charged with a guarantee before data are read."""
-
-    def charge(self, guarantee: Guarantee, *, question: str) -> object:
-        """Charge a guarantee, or raise; the result is the receipt."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -78,6 +71,17 @@ class _Source:
 
     records: Records
     loader: DataLoader[Any] | None
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What a run does beside its plan. `most_rows` is how many records a micro-batch has at most."""
+
+    clip: float
+    adaptive: Adaptive | None
+    canaries: Canaries | None
+    most_rows: int | None
+    exact: bool
 
 
 class _DataNumbers(NamedTuple):
@@ -110,7 +114,7 @@ def private(
     exact: bool = False,
     adaptive: Adaptive | bool = False,
     canaries: int | None = None,
-    session: Chargeable | None = None,
+    session: Payer | None = None,
     resume: Mapping[str, object] | None = None,
     collate: Callable[[list[Any]], object] | None = None,
     example: object = None,
@@ -119,16 +123,33 @@ def private(
 ) -> Run:
     """Make a training loop private: the optimizer's `step` becomes a step of DP-SGD.
 
-    **Guarantee.** That of `Run`. The whole planned run implies (`epsilon`, `delta`), or has noise of `noise` clipping norms. A
-    `session` is charged with the whole plan before a record is read.
+    **Guarantee.** That of `Run`. The whole planned run implies (`epsilon`, `delta`), or has noise
+    of `noise` clipping norms. A `session` is charged with the whole plan before a record is read.
 
-    `data` are tensors or a data set with a length; the run draws their batches. `size` is the public number of records from which
-    the sampling rate is computed, and then data with one more or one less record are neighbours. Without `size` the number of
-    records is taken to be public. A `DataLoader` makes its own batches, which are not amplified by sampling. `batch` is the
-    expected batch size and the divisor of every step. `physical` bounds how many records are in memory at once. `bands` is the
-    number of steps whose noise is correlated (`banded`), or "auto" for the number with the least error in running sums; each band
-    costs the memory of one more sum. `exact=True` computes in whole numbers (level A) and shows the loop one record at a time,
-    for small models. `clipper` makes what clips the gradients of a model; the default is `clip.Clipper`.
+    Parameters:
+
+    - `model`, `optimizer`: a module, and the optimizer (or several) that moves its parameters.
+    - `data`: tensors or a data set with a length, from which the run draws its batches, or a
+      `DataLoader`, which makes its own. Batches of a loader are not amplified by sampling.
+      `collate` turns a list of records into a batch. `example` is a public record of the shape of
+      all others; only an empty data set needs it.
+    - `epsilon` and `delta`, or `noise` in clipping norms: how much the whole run may reveal.
+    - `epochs` or `steps`: how long it trains. `batch`: the expected batch size, which is the
+      divisor of every step. `size`: the public number of records from which the sampling rate is
+      computed. Data with one record more or less are then neighbours. Without `size` the number of
+      records counts as public.
+    - `sampling`: `"poisson"`, `"fixed"` or `"full"`. `relation` and `unit`: how neighbouring data
+      differ, and what one record stands for.
+    - `clip`: the clipping norm. `adaptive`: True or an `Adaptive` for a norm that follows the
+      gradients. `clipper`: what clips the gradients of a model; by default `clip.Clipper`.
+    - `bands`: the number of steps whose noise is correlated (`banded`), or `"auto"` for the number
+      with the least error in running sums. Each band costs the memory of one more sum.
+    - `physical`: how many records are in memory at once, at most.
+    - `exact`: True computes in whole numbers (level A) and shows the loop one record at a time, for
+      small models.
+    - `canaries`: the number of made-up records that audit the run.
+    - `session`: is charged before the data are read. `resume`: the state of an earlier run.
+    - `progress`: a function of the run, which is called after every step.
 
     Why it holds, and what would break it: see `Run`.
 
@@ -157,26 +178,48 @@ def private(
         bands=bands,
     )
     plan = remaining_plan(plan, past, _target(plan, epsilon, delta))
-    adaptive_clip = _choose_adaptive(plan, adaptive=adaptive, exact=check.flag(exact=exact))
-    bound = check.moderate(clip=clip if adaptive_clip is None or past.clip is None else past.clip)
-    canary_module = _make_canaries(canaries, bound, trained.parameters, source.loader)
-    most_rows = _micro_batch_size(physical, source.loader, bound, plan, exact=exact)
-    _check_callables(session, progress, clipper)
-    receipt = None if session is None else session.charge(plan.guarantee, question=_question(plan))
-    parts = _make_parts(
+    settings = _choose_settings(
         trained,
         source,
         plan,
-        clipper,
-        clip=bound,
-        adaptive=adaptive_clip,
-        canaries=canary_module,
-        most_rows=most_rows,
+        past,
+        clip=clip,
+        physical=physical,
+        adaptive=adaptive,
+        canaries=canaries,
         exact=exact,
     )
+    _check_callables(session, progress, clipper)
+    receipt = None if session is None else session.charge(plan.guarantee, question=_question(plan))
+    parts = _make_parts(trained, source, plan, settings, clipper)
     assumptions = _assumptions(size, source.loader, plan, exact=exact)
     return Run(
         replace(parts, delta=delta, receipt=receipt, assumes=assumptions, progress=progress, past=past)
+    )
+
+
+def _choose_settings(
+    trained: _Trained,
+    source: _Source,
+    plan: TrainingPlan,
+    past: Past,
+    *,
+    clip: float,
+    physical: int | None,
+    adaptive: Adaptive | bool,
+    canaries: int | None,
+    exact: bool,
+) -> _Settings:
+    """Refuse settings that do not fit together, before anything is paid for."""
+    adaptive_clip = _choose_adaptive(plan, adaptive=adaptive, exact=check.flag(exact=exact))
+    # A resumed run goes on with the norm that the clipping had reached.
+    first_clip = check.moderate(clip=clip if adaptive_clip is None or past.clip is None else past.clip)
+    return _Settings(
+        first_clip,
+        adaptive_clip,
+        _make_canaries(canaries, first_clip, trained.parameters, source.loader),
+        _micro_batch_size(physical, source.loader, first_clip, plan, exact=exact),
+        exact,
     )
 
 
@@ -184,19 +227,15 @@ def _make_parts(
     trained: _Trained,
     source: _Source,
     plan: TrainingPlan,
+    settings: _Settings,
     clipper: Callable[[Module], GradientClipper] | None,
-    *,
-    clip: float,
-    adaptive: Adaptive | None,
-    canaries: Canaries | None,
-    most_rows: int | None,
-    exact: bool,
 ) -> RunParts:
     """What draws batches, sums gradients and adds noise, after the plan was paid for."""
+    canaries = settings.canaries
     records = len(source.records) + (canaries.count if canaries else 0)
     cycle = Cycle(plan.bands, records) if plan.bands > 1 else None
     batches = (
-        DrawnBatches(plan, source.records, most_rows, canaries, cycle)
+        DrawnBatches(plan, source.records, settings.most_rows, canaries, cycle)
         if source.loader is None
         else LoaderBatches(plan, source.loader)
     )
@@ -206,23 +245,17 @@ def _make_parts(
         trained.parameters,
         plan,
         batches,
-        _make_sums(trained, plan, clipper, canaries=canaries, cycle=cycle, exact=exact),
-        _first_clip(clip, adaptive, trained.parameters, exact=exact),
-        adaptive=adaptive,
+        _make_sums(trained, plan, clipper, canaries=canaries, cycle=cycle, exact=settings.exact),
+        _first_clip(settings.clip, settings.adaptive, trained.parameters, exact=settings.exact),
+        adaptive=settings.adaptive,
         canaries=canaries,
-        in_micro_batches=most_rows is not None,
+        in_micro_batches=settings.most_rows is not None,
     )
 
 
-def _check_callables(session: object, progress: object, clipper: object) -> None:
+def _check_callables(session: Payer | None, progress: object, clipper: object) -> None:
     """Refuse what cannot be charged or called, before anything is paid for."""
-    if session is not None and not hasattr(session, "charge"):
-        raise BadParameter(
-            "DP104",
-            "session must be a Session.",
-            why="the run charges it before reading the data.",
-            fix="session=dp.Session(data, limit=…), or leave it out",
-        )
+    check_session(session)
     if progress is not None:
         check.function(progress=progress)
     if clipper is not None:
@@ -276,7 +309,7 @@ def _trainable_parameters(model: object) -> list[Parameter]:
 
 
 def _open_source(data: object, collate: Callable[[list[Any]], object] | None, example: object) -> _Source:
-    """A loader as it is, and other data as records by their place."""
+    """A loader unchanged, and other data as records by index."""
     if isinstance(data, DataLoader):
         return _Source(_NO_RECORDS, data)
     return _Source(records_of(data, collate, example), None)

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The optimizers of the user: `step` becomes the private step, and schedulers go on to work.
+"""The optimizers of the user: `step` becomes the private step, and schedulers still work.
 
-The patch is a bound method on the instance, as learning-rate schedulers expect. A scheduler may be made before or after it, and
-closing the run restores both.
+The patch is a bound method on the instance, as learning-rate schedulers expect. A scheduler may be
+made before or after it, and closing the run restores both.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from types import MethodType
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary, WeakSet
 
+import torch
 from torch import Tensor
 from torch.nn import Parameter
 from torch.optim import Optimizer
@@ -21,8 +23,17 @@ from discreet.errors import BadParameter, RefusedTraining
 from discreet.learn.torch import internals
 from discreet.learn.torch.watched import without_watching
 
-__all__ = ["PatchedOptimizer", "check_parameters", "optimizers_of", "refuse_old_averages", "settings_of"]
+__all__ = [
+    "MovementCheck",
+    "PatchedOptimizer",
+    "check_parameters",
+    "optimizers_of",
+    "refuse_old_averages",
+    "settings_of",
+]
 
+#: How many numbers of each parameter are compared.
+_FIRST = 1024
 #: What is called instead of a step: it gets the optimizer, the real step, and a closure if there is one.
 Instead = Callable[[Optimizer, Callable[[], Any], Any], Any]
 
@@ -84,15 +95,15 @@ class _Unwatched:
     def __init__(self, method: Callable[..., Any]) -> None:
         self._method = method
 
-    def __call__(self, *given: Any, **named: Any) -> Any:
+    def __call__(self, *positional: Any, **named: Any) -> Any:
         with without_watching():
-            return self._method(*given, **named)
+            return self._method(*positional, **named)
 
 
-def optimizers_of(given: object, parameters: Iterable[Parameter]) -> tuple[Optimizer, ...]:
+def optimizers_of(optimizer: object, parameters: Iterable[Parameter]) -> tuple[Optimizer, ...]:
     """One optimizer or several, if all their parameters are those of the model."""
-    optimizers = tuple(given) if isinstance(given, list | tuple) else (given,)
-    if not optimizers or not all(isinstance(optimizer, Optimizer) for optimizer in optimizers):
+    optimizers = tuple(optimizer) if isinstance(optimizer, list | tuple) else (optimizer,)
+    if not optimizers or not all(isinstance(each, Optimizer) for each in optimizers):
         raise BadParameter(
             "DP104",
             "optimizer must be a torch optimizer, or a list of them.",
@@ -100,9 +111,9 @@ def optimizers_of(given: object, parameters: Iterable[Parameter]) -> tuple[Optim
             fix="optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
         )
     known = set(map(id, parameters))
-    for optimizer in optimizers:
-        _refuse_closures(optimizer)
-        check_parameters(optimizer, known)
+    for each in optimizers:
+        _refuse_closures(each)
+        check_parameters(each, known)
     return optimizers
 
 
@@ -114,13 +125,13 @@ def _refuse_closures(optimizer: Optimizer) -> None:
     raise RefusedTraining(
         "DP916",
         f"{type(optimizer).__name__} needs a closure in every step.",
-        why="a closure computes gradients as often as it likes, and each would have to be clipped, noised and paid for.",
+        why="a closure may compute gradients several times, and each would have to be clipped, noised and paid for.",
         fix="optimizer = torch.optim.SGD(model.parameters(), lr=0.1)",
     )
 
 
 class _NoScaler:
-    """What a GradScaler asks an optimizer for before it steps. Asking is refused, because scaled losses were clipped."""
+    """What a GradScaler reads before it steps an optimizer. Reading it is refused, because scaled losses were clipped."""
 
     def __bool__(self) -> NoReturn:
         raise RefusedTraining(
@@ -135,7 +146,7 @@ class _NoScaler:
 def refuse_old_averages(optimizers: Iterable[Optimizer]) -> None:
     """Refuse momentum and other averages that no run made: they may hold gradients without noise.
 
-    The state of an optimizer before its first step is none. That of a run that was closed is released already.
+    An optimizer has no state before its first step. What a closed run left in it was released.
     """
     for optimizer in optimizers:
         if not _is_new(optimizer) and _RELEASED.get(optimizer) != _marks(optimizer):
@@ -147,14 +158,14 @@ def refuse_old_averages(optimizers: Iterable[Optimizer]) -> None:
                 "DP916",
                 "the optimizer holds averages of gradients that no run released.",
                 why="momentum of steps without noise would reach the parameters with the next step, and nothing pays for it.",
-                fix=f"optimizer = {name}(model.parameters(), …)   or, to go on with a run, private(…, resume=state)",
+                fix=f"optimizer = {name}(model.parameters(), …)   or, to continue a run, private(…, resume=state)",
             )
 
 
 def _marks(optimizer: Optimizer) -> list[tuple[int, int]]:
     """The tensors that an optimizer holds for its parameters, and how often each was written."""
-    held = [value for state in optimizer.state.values() for value in _values(state)]
-    return [(id(value), internals.version_of(value)) for value in held if isinstance(value, Tensor)]
+    values = [value for state in optimizer.state.values() for value in _values(state)]
+    return [(id(value), internals.version_of(value)) for value in values if isinstance(value, Tensor)]
 
 
 def _is_new(optimizer: Optimizer) -> bool:
@@ -174,8 +185,8 @@ def check_parameters(optimizer: Optimizer, known: set[int]) -> None:
 
     `known` has the ids of the parameters of the model: a tensor is slow to hash.
     """
-    held = {id(parameter): parameter for group in optimizer.param_groups for parameter in group["params"]}
-    others = [parameter for key, parameter in held.items() if key not in known]
+    parameters = {id(p): p for group in optimizer.param_groups for p in group["params"]}
+    others = [parameter for key, parameter in parameters.items() if key not in known]
     if any(parameter.requires_grad or parameter.grad is not None for parameter in others):
         raise RefusedTraining(
             "DP916",
@@ -183,7 +194,7 @@ def check_parameters(optimizer: Optimizer, known: set[int]) -> None:
             why="their gradients would be neither clipped nor noisy, and a step would release them.",
             fix="put every trainable parameter into one module, and make the optimizer of model.parameters()",
         )
-    if len(others) == len(held):
+    if len(others) == len(parameters):
         raise RefusedTraining(
             "DP916",
             "an optimizer holds none of the trainable parameters of the model.",
@@ -193,7 +204,7 @@ def check_parameters(optimizer: Optimizer, known: set[int]) -> None:
 
 
 def settings_of(optimizer: Optimizer) -> list[dict[str, Any]]:
-    """The settings of every group that are plain numbers and words, to see whether they change."""
+    """The settings of every group that are plain numbers and texts, so that a change shows."""
     plain = (int, float, str, tuple, type(None))
     return [
         {
@@ -203,3 +214,46 @@ def settings_of(optimizer: Optimizer) -> list[dict[str, Any]]:
         }
         for group in optimizer.param_groups
     ]
+
+
+class MovementCheck:
+    """Checks once that a step moves the weights, so that a run that trains nothing fails at once.
+
+    A released gradient has noise in every coordinate, so the first step with a learning rate above
+    zero moves every parameter that an optimizer holds. If none moved, the optimizer holds other
+    parameters, or the step is too small for the precision of the weights. The check compares
+    weights before and after a step. They are released anyway, so the error reveals nothing. It runs
+    once, because reading makes a GPU wait.
+    """
+
+    def __init__(self) -> None:
+        self.done = False
+
+    @contextmanager
+    def observe(self, optimizer: Optimizer) -> Iterator[None]:
+        """Compare the parameters of an optimizer before and after."""
+        if self.done or not _can_move(optimizer):
+            yield
+            return
+        before = _sample(optimizer)
+        yield
+        self.done = True
+        if all(torch.equal(old, new) for old, new in zip(before, _sample(optimizer), strict=True)):
+            raise RefusedTraining(
+                "DP915",
+                "the first step changed no parameter.",
+                why="every gradient has noise in it, so a working step moves all parameters.",
+                fix="raise lr; keep weights in float32; make the optimizer after model.to(device)",
+                spent="one step",
+            )
+
+
+def _can_move(optimizer: Optimizer) -> bool:
+    """Whether a step would move anything: a schedule may begin at zero."""
+    return any(float(group.get("lr", 1.0)) > 0 for group in optimizer.param_groups)
+
+
+@torch.no_grad()
+def _sample(optimizer: Optimizer) -> list[Tensor]:
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    return [parameter.detach().flatten()[:_FIRST].clone() for parameter in parameters]

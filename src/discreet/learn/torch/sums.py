@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums of clipped gradients, micro-batch by micro-batch, and their release: noise, the public divisor, `.grad`.
 
-**Guarantee.** `release` gives every parameter (sum of what was added since the last release + noise)/divisor, and nothing of
-the sum stays anywhere else. A parameter that took no part in a forward pass gets noise all the same.
+**Guarantee.** `release` gives every parameter (sum of what was added since the last release +
+noise)/divisor, and nothing of the sum stays anywhere else. A parameter that took no part in a
+forward pass gets noise all the same.
 
-Why it holds: the noise has the norm of *all* parameters together for its unit (`noise.scales_for`), and one record moves
-the sum by one clipping norm at most, which is the guarantee of `Clipper`.
+Why it holds: the noise has the norm of *all* parameters together for its unit (`noise.scales_for`),
+and one record moves the sum by one clipping norm at most, which is the guarantee of `Clipper`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = ["FloatSums", "GradientClipper", "GradientSums"]
 
 
 class GradientClipper(Protocol):
-    """What clips: `discreet.learn.torch.clip.Clipper`, or the textbook one that the tests compare it with."""
+    """What clips gradients: `discreet.learn.torch.clip.Clipper`, or the simple one of the tests."""
 
     def open(self) -> object: ...
 
@@ -91,14 +92,14 @@ class _Flat:
     def add(self, gradients: dict[Parameter, Tensor]) -> None:
         parts = [gradients[parameter] for parameter in self._parameters]
         if self._sum is None:
-            self._sum = torch.cat([each.reshape(-1) for each in parts]).to(self._dtype)
+            self._sum = torch.cat([part.reshape(-1) for part in parts]).to(self._dtype)
         else:
             internals.add_each_(self._parts_of(self._sum), parts)
 
     def take(self) -> Tensor:
-        """The sum, which is not kept."""
-        taken, self._sum = self._sum, None
-        return taken if taken is not None else torch.zeros(self.size, device=self._device, dtype=self._dtype)
+        """The sum. It is removed here."""
+        total, self._sum = self._sum, None
+        return total if total is not None else torch.zeros(self.size, device=self._device, dtype=self._dtype)
 
     def write(self, released: Tensor) -> None:
         """Into `.grad`; a cast to the precision of the parameter comes last."""
@@ -124,8 +125,8 @@ class FloatSums:
         clipper.open()
         groups: dict[tuple[torch.device, torch.dtype], list[Parameter]] = {}
         for parameter in parameters:
-            wide = torch.float64 if parameter.dtype == torch.float64 else torch.float32
-            groups.setdefault((parameter.device, wide), []).append(parameter)
+            precision = torch.float64 if parameter.dtype == torch.float64 else torch.float32
+            groups.setdefault((parameter.device, precision), []).append(parameter)
         self._flats = [_Flat(group, *kind) for kind, group in groups.items()]
         self._dimension = sum(flat.size for flat in self._flats)
 
@@ -154,14 +155,14 @@ class FloatSums:
                 flat.write(released)
 
     def test(self, model: Module, inputs: tuple[Tensor, ...]) -> guards.Writes:
-        ours = self._clipper
-        if isinstance(ours, Clipper) and ours.model is model:
-            return guards.check(ours, inputs)
-        with ours.pause():
+        clipper = self._clipper
+        if isinstance(clipper, Clipper) and clipper.model is model:
+            return guards.check(clipper, inputs)
+        with clipper.pause():
             tested = Clipper(model)
             writes = guards.check(tested, inputs)
-        if isinstance(ours, Clipper):
-            ours.trust(tested)
+        if isinstance(clipper, Clipper):
+            clipper.trust(tested)
         return writes
 
     def pause(self) -> AbstractContextManager[None]:

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tape notes, in one backward pass, what each use of each parameter contributes for each record.
 
-A use of a parameter is tapped: its output passes through an identity whose backward pass notes the gradient that
-arrives there, together with the inputs that were saved. The parameters themselves take no part in autograd, so the
-backward pass computes gradients of activations only.
+A use of a parameter is tapped: its output passes through an identity whose backward pass notes the
+gradient that arrives there, together with the inputs that were saved. The parameters themselves
+take no part in autograd, so the backward pass computes gradients of activations only.
 
-**Guarantee.** It holds, for every parameter, one piece for each use whose output the losses depend on, and no
-gradient reaches a parameter in any other way. Every piece has exactly `records` records: a layer whose first axis
-is not the record is refused.
+**Guarantee.** It holds, for every parameter, one piece for each use whose output the losses depend
+on, and no gradient reaches a parameter in any other way. Every piece has exactly `records` records:
+a layer whose first axis is not the record is refused.
 """
 
 # ruff: noqa: PLR0917, ARG004 - autograd functions take what they are applied to
@@ -29,7 +29,6 @@ from discreet.learn.torch.calls import Calls
 from discreet.learn.torch.pieces.base import Dense, Measure, Piece, Share
 from discreet.learn.torch.pieces.outer import Outer, OuterBias, measure_together
 from discreet.learn.torch.pieces.tied import join_pieces
-from discreet.learn.torch.probe import Probe, refuse_unwatched_parameters
 
 __all__ = ["Contributions", "Learned", "Make", "Tape"]
 
@@ -44,10 +43,11 @@ Make = Callable[..., Contributions]
 
 @dataclass(frozen=True)
 class Learned:
-    """What the guards have seen the model do and found right. The model may do nothing else with records.
+    """What the guards have seen the model do with records. It may do nothing else with them.
 
-    `merged` has the ids of parameters whose layer saw records and positions as one axis. `axes` has, for tensors that a
-    function without a rule was given, pairs of a number of records and the length of the first axis that it had then.
+    `merged` has the ids of parameters whose layer saw records and positions as one axis. `axes`
+    has, for tensors that a function without a rule was given, pairs of a number of records and the
+    length of the first axis that it had then.
     """
 
     merged: set[int] = field(default_factory=set)
@@ -62,7 +62,7 @@ class Learned:
 
 
 class Tape:
-    """What is known of the current pass. Used by one thread, for one backward pass at a time."""
+    """What is known of the current pass. One thread uses it, for one backward pass at a time."""
 
     def __init__(self, names: dict[Parameter, str]) -> None:
         self.names = {id(parameter): name for parameter, name in names.items()}
@@ -76,12 +76,13 @@ class Tape:
         self._pieces: dict[int, Piece] = {}
         self._small: dict[int, Dense] = {}
         self._lone: list[Outer | OuterBias] = []
-        self._versions: dict[int, list[int]] = {}  # of what was measured
+        # The versions of the tensors that were measured.
+        self._versions: dict[int, list[int]] = {}
         self._heard: defaultdict[int, list[Piece]] = defaultdict(list)
         self._awaited: defaultdict[int, int] = defaultdict(int)
         self._bundle: Dense | None = None
         self._anchor = torch.zeros((), requires_grad=True)
-        self._probe: Probe | None = None
+        self._probe: _Probe | None = None
 
     def tap(self, out: Tensor, parameters: Sequence[Parameter], make: Make, *saved: Tensor) -> Tensor:
         """The same output. When its gradient comes, `make(gradient, *saved)` says what it contributes."""
@@ -98,8 +99,8 @@ class Tape:
     ) -> Tensor:
         """A value without records, shown to every record: expanded to `shape`, whose first axis is the record."""
         self._expect(parameters)
-        shown: Tensor = _Spread.apply(value, self._anchor, self, make, tuple(shape))  # type: ignore[no-untyped-call]
-        return shown
+        expanded: Tensor = _Spread.apply(value, self._anchor, self, make, tuple(shape))  # type: ignore[no-untyped-call]
+        return expanded
 
     def hear(self, make: Make, gradient: Tensor, saved: Sequence[Tensor]) -> None:
         """Note one use. A parameter is measured when all its uses were noted, so that memory is freed."""
@@ -146,9 +147,9 @@ class Tape:
 
     def probe(self, losses: Tensor) -> None:
         """Refuse losses that mix records, or that depend on trainable parameters that are not watched."""
-        refuse_unwatched_parameters(losses, self._anchor)
+        _refuse_unwatched_parameters(losses, self._anchor)
         awaited = self._awaited.copy()
-        self._probe = Probe(losses)
+        self._probe = _Probe(losses)
         try:
             torch.autograd.backward([losses], [self._probe.signal], inputs=[self._anchor], retain_graph=True)
             self._probe.judge()
@@ -162,10 +163,12 @@ class Tape:
         totals = {}
         if bundle is not None:
             sums = bundle.total(share).split_with_sizes([piece.width for piece in small.values()])
-            totals = {key: each.view(small[key].shape) for key, each in zip(small, sums, strict=True)}
+            totals = {key: total.view(small[key].shape) for key, total in zip(small, sums, strict=True)}
         while large:
             key, piece = large.popitem()
-            if key in versions and versions[key] != [internals.version_of(each) for each in piece.operands]:
+            if key in versions and versions[key] != [
+                internals.version_of(tensor) for tensor in piece.operands
+            ]:
                 raise not_by_record_error(
                     self.names[key], "a gradient was changed in place after it was measured"
                 )
@@ -173,15 +176,16 @@ class Tape:
         return totals
 
     def forget(self) -> None:
-        """Drop what was noted."""
+        """Drop everything that was noted."""
         self._pieces, self._lone, self._small, self._bundle, self.measures = {}, [], {}, None, []
         self._versions = {}
 
     def fits(self, tensor: Tensor, parameter: Parameter, *, rows: int = 0) -> int:
         """The number of records, if the first axis of the tensor is the record.
 
-        It may also be records times positions, as a reshape to a matrix makes it, in a call of the model with as many
-        `rows` as there are records, if the guards have seen that this is what the layer does.
+        It may also be records times positions, as a reshape to a matrix makes it, in a call of the
+        model with as many `rows` as there are records, if the guards have seen that this is what
+        the layer does.
         """
         length = tensor.shape[0] if tensor.dim() else 0
         if length == self.records:
@@ -206,13 +210,14 @@ class Tape:
             self._lone.append(piece)
         else:
             self.measures.append(piece.measure())
-            self._versions[key] = [internals.version_of(each) for each in piece.operands]
+            self._versions[key] = [internals.version_of(tensor) for tensor in piece.operands]
 
 
 def _backward(losses: Tensor, gradient: Tensor, leaf: Tensor) -> None:
     """`torch.autograd.backward(losses, gradient, inputs=[leaf])`, without its checks, whose results are known here.
 
-    It runs in this thread: most of it is Python, which gains nothing from the threads that torch has for every device.
+    It runs in this thread: most of it is Python, which gains nothing from the threads that torch
+    has for every device.
     """
     with torch.autograd.set_multithreading_enabled(False):
         internals.engine().run_backward(
@@ -231,15 +236,81 @@ def not_by_record_error(name: str, because: str) -> RefusedTraining:
     )
 
 
-def _refuse_second_order() -> None:
-    """Refuse `create_graph=True`: the tape notes gradients, and not what depends on them."""
+def _hear(ctx: Any, gradient: Tensor | None) -> Tensor | None:
+    """Tell the tape which gradient arrives. With `create_graph=True` it is refused.
+
+    The tape notes gradients, and not what depends on them.
+    """
     if torch.is_grad_enabled():
         raise RefusedTraining(
             "DP921",
-            "a gradient was asked for with create_graph=True.",
-            why="the run cannot see record by record how a loss depends on a gradient, as a gradient penalty does.",
+            "a gradient was computed with create_graph=True.",
+            why="for such a gradient, as in a gradient penalty, the run cannot see what each record contributes.",
             fix="leave the penalty out   or  private(…, exact=True), which takes records one at a time",
         )
+    if gradient is not None:
+        ctx.tape.hear(ctx.make, gradient, ctx.saved_tensors)
+    return gradient
+
+
+class _Probe:
+    """Checks the first losses before they are differentiated: does each depend on one record only?
+
+    About half of the losses are differentiated alone. Where layers use parameters, the rows of the
+    other records must then get no gradient. A gradient that is not zero comes from a loss that
+    looks at several records, such as a contrastive loss, or from mixed inputs. NaN and infinity say
+    nothing, because they spread by themselves. If every loss depends on one record, every such
+    number is 0, so nothing is refused, whatever the records are.
+
+    **Guarantee.** A refusal means that the losses mix records. The reverse is not guaranteed:
+    `shadow` looks for values of other records that have no gradient (`detach`).
+    """
+
+    def __init__(self, losses: Tensor) -> None:
+        chosen = torch.rand(losses.shape[0], generator=torch.Generator().manual_seed(1)) < 0.5
+        chosen[0], chosen[-1] = True, False
+        self.signal, self._others = chosen.to(losses), (~chosen).nonzero().squeeze(1).to(losses.device)
+        self._records, self._mixed = losses.shape[0], torch.zeros((), dtype=torch.bool, device=losses.device)
+
+    def hear(self, gradient: Tensor) -> None:
+        """A gradient at the output of a layer."""
+        if gradient.dim() and gradient.shape[0] and gradient.shape[0] % self._records == 0:
+            rows = (
+                gradient.detach().reshape(self._records, -1).index_select(0, self._others.to(gradient.device))
+            )
+            self._mixed |= ((rows != 0) & rows.isfinite()).any().to(self._mixed.device)
+
+    def judge(self) -> None:
+        """Refuse, if a record got a gradient of the loss of another."""
+        if bool(self._mixed):
+            raise RefusedTraining(
+                "DP922",
+                "the losses mix records: the loss of one record has a gradient at another.",
+                why="one record then changes the gradients of all others, so clipping each gradient bounds nothing.",
+                fix="compute the loss of each record from its own row; put several views of a record on a second axis",
+            )
+
+
+def _refuse_unwatched_parameters(losses: Tensor, known: Tensor) -> None:
+    """Refuse losses that have a trainable parameter in their graph that is not watched."""
+    todo, seen = [losses.grad_fn], {losses.grad_fn}
+    while todo:
+        node = todo.pop()
+        leaf = getattr(node, "variable", None)
+        if leaf is not known and isinstance(leaf, Parameter):
+            raise RefusedTraining(
+                "DP921",
+                "the losses depend on a trainable parameter that is not part of the run.",
+                why="its gradient would be neither clipped nor noisy.",
+                fix="put it into the model before private(model, …), or freeze it: parameter.requires_grad_(False)",
+            )
+        following = (
+            {function for function, _ in node.next_functions if function is not None} - seen
+            if node
+            else set()
+        )
+        seen |= following
+        todo += following
 
 
 class _Tap(torch.autograd.Function):
@@ -257,11 +328,7 @@ class _Tap(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        (gradient,) = gradients
-        _refuse_second_order()
-        if gradient is not None:
-            ctx.tape.hear(ctx.make, gradient, ctx.saved_tensors)
-        return gradient, None, None, None, None
+        return _hear(ctx, *gradients), None, None, None, None
 
 
 #: `_Tap.apply` without what only transforms of functions need.
@@ -281,8 +348,5 @@ class _Spread(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[None, ...]:
-        (gradient,) = gradients
-        _refuse_second_order()
-        if gradient is not None:
-            ctx.tape.hear(ctx.make, gradient, ())
+        _hear(ctx, *gradients)
         return None, None, None, None, None

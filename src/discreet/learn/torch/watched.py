@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameters whose uses are noticed, and tensors that were made of parameters alone.
 
-While a model is watched its trainable parameters have the class `Watched`: same object, same memory, but every
-function of torch that gets one goes to the rules first. So it does not matter whether a weight is used by its
-own layer, by another one, or by a bare function. A use without a rule is refused where it happens.
+While a model is watched its trainable parameters have the class `Watched`: same object, same
+memory, but every function of torch that gets one goes to the rules first. So it does not matter
+whether a weight is used by its own layer, by another one, or by a bare function. A use without a
+rule is refused where it happens.
 """
 
 from __future__ import annotations
@@ -54,20 +55,20 @@ class Watched(Parameter):
             return first.dispatch(first.tape, func, args, kwargs or {})
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:  # noqa: FBT001, FBT002 - as torch has it
-        """Refuse to freeze the parameter, because the run would go on to move it."""
+        """Refuse to freeze the parameter, because the run would still move it."""
         if not requires_grad:
             raise _watched_parameter_error("a parameter was frozen while a run trains it", _FREEZE)
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
-        """A copy is an ordinary parameter: nobody watches it."""
+        """A copy is an ordinary parameter, which nobody watches."""
         with internals.DisableTorchFunctionSubclass():
             copy = Parameter(self.detach().clone(), requires_grad=True)
         memo[id(self)] = copy
         return copy
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """What is stored is an ordinary parameter too."""
+        """A pickled parameter is an ordinary one too."""
         with internals.DisableTorchFunctionSubclass():
             return Parameter, (self.detach(), True)
 
@@ -100,7 +101,8 @@ class Derived(Tensor):
             self.value, self.leaves, gradients.to(self.value.dtype), is_grads_batched=True, retain_graph=True
         )
         return [
-            (parameter, Dense(each)) for parameter, each in zip(self.parameters, leaf_gradients, strict=True)
+            (parameter, Dense(gradient))
+            for parameter, gradient in zip(self.parameters, leaf_gradients, strict=True)
         ]
 
 

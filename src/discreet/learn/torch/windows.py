@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions on the GPU, record by record: gradients of a weight, and their norms, without ever making the patches.
 
-Patches are nine times as large as the picture that they are cut from, for a kernel of three by three. A program of these
-kernels looks up the numbers of a patch where they lie, so that one start of one kernel does for a layer what making patches
-and multiplying them does in dozens.
+Patches are nine times as large as the picture that they are cut from, for a kernel of three by
+three. A program of these kernels looks up the numbers of a patch where they lie, so that one start
+of one kernel does for a layer what making patches and multiplying them does in dozens.
 
-They run only where there is a GPU and triton; `pieces.patches` has what they compute, and a test compares the two.
+They run only where there is a GPU and triton; `pieces.patches` has what they compute, and a test
+compares the two.
 """
 # mypy: disable-error-code="untyped-decorator,no-untyped-call,no-untyped-def,import-not-found,import-untyped"
 # ruff: noqa: ANN001, ANN202, PLR0917 - the compiler of kernels reads annotations as types of its own
@@ -26,7 +27,8 @@ from discreet.learn.torch.passes import kernels, unit_if_cut
 try:
     import triton
     import triton.language as tl
-except ImportError:  # then this file can be read, and `fits` says no
+# Then this file can be imported, and `fits` returns False.
+except ImportError:
     triton = SimpleNamespace(jit=lambda function: function)
 
 __all__ = ["MOST_POSITIONS", "Window", "fits", "gradients", "squares", "unit"]
@@ -146,7 +148,8 @@ def _unit(device: torch.device) -> float:
     def both(source: Tensor, signal: Tensor) -> tuple[Tensor, Tensor]:
         return gradients(source, signal, window), squares(source, signal, window)
 
-    shapes = [(outputs, side) for outputs in (20, 70) for side in (4, 5, 7)]  # all kinds of blocks
+    # Shapes that need all kinds of blocks.
+    shapes = [(outputs, side) for outputs in (20, 70) for side in (4, 5, 7)]
     return max(
         unit_if_cut(both, (2, 40, side, side), (2, outputs, side, side), device) for outputs, side in shapes
     )

@@ -7,9 +7,9 @@ A piece answers three questions without ever looping over records:
 - `total(share)`: the sum over records of factor times gradient;
 - `dense()`: the gradients themselves, one row for each record, for those who need them whole.
 
-**Guarantee.** `total` adds, for record i, a vector within `unit · mass_i · factor_i` of factor_i times a vector whose
-norm is `norms_i` up to the accuracy of float32 sums; a record of factor 0 adds exactly nothing,
-whatever its numbers are. The proof of what follows from that is clip.proof.md.
+**Guarantee.** `total` adds, for record i, a vector within `unit · mass_i · factor_i` of factor_i
+times a vector whose norm is `norms_i` up to the accuracy of float32 sums; a record of factor 0 adds
+exactly nothing, whatever its numbers are. The proof of what follows from that is clip.proof.md.
 """
 
 from __future__ import annotations
@@ -53,37 +53,37 @@ def wide(dtype: torch.dtype) -> torch.dtype:
 
 
 def narrowest(values: Sequence[Tensor]) -> torch.dtype:
-    """Wide numbers, but no wider than every one of these."""
-    return torch.float64 if all(each.dtype == torch.float64 for each in values) else torch.float32
+    """The type for sums of these tensors: float64 if all have it, otherwise float32."""
+    return torch.float64 if all(tensor.dtype == torch.float64 for tensor in values) else torch.float32
 
 
 def no_wider(values: Tensor, kind: torch.dtype) -> Tensor:
-    """The values, as they are unless they are wider than that."""
+    """The values, converted only if they are wider than `kind`."""
     return values.to(kind) if values.dtype == torch.float64 != kind else values
 
 
 def unit_of(operand: Tensor) -> float:
     """How far, relatively, the product of rounded operands may be from the product of the operands.
 
-    On a GPU products of float32 are taken to be made in TF32, whatever the settings say: environment variables can
-    turn it on, and convolutions have it on by default.
+    On a GPU products of float32 are taken to be made in TF32, whatever the settings say:
+    environment variables can turn it on, and convolutions have it on by default.
     """
     if operand.dtype == torch.float32:
         return _TF32 if operand.is_cuda else _CPU.get(_cpu_products(), _FLOAT32)
     return {torch.float64: _FLOAT64, torch.bfloat16: _BF16, torch.float16: _HALF}[operand.dtype]
 
 
-#: What products of float32 are made of on a CPU, in the words of torch, new and old.
+#: The unit of products of float32 on a CPU, by the precision that is set: new and old words of torch.
 _CPU = {"tf32": _TF32, "high": _TF32, "bf16": _BF16, "medium": _BF16}
 
 
 def _cpu_products() -> str:
-    """The coarsest of what is set for products and convolutions, in the words of torch."""
-    words = [
+    """The coarsest precision that is set for products and convolutions, in the words of torch."""
+    settings = [
         str(getattr(getattr(torch.backends.mkldnn, name, None), "fp32_precision", ""))
         for name in ("matmul", "conv")
     ]
-    return max(words, key=lambda word: _CPU.get(word, 0.0)) or torch.get_float32_matmul_precision()
+    return max(settings, key=lambda setting: _CPU.get(setting, 0.0)) or torch.get_float32_matmul_precision()
 
 
 def exact_unit(dtype: torch.dtype) -> float:
@@ -103,7 +103,7 @@ def matmul(left: Tensor, right: Tensor) -> Tensor:
 
 
 def lengths(values: Tensor, axis: int = -1) -> Tensor:
-    """Norms along an axis, in wide numbers, to be multiplied by others: so much larger as squares may have been lost."""
+    """Norms along an axis, in wide numbers, to be multiplied by others. `LOST` covers squares that underflow."""
     kind = wide(values.dtype)
     norms: Tensor = torch.linalg.vector_norm(values, dim=axis, dtype=None if values.dtype == kind else kind)
     return norms.add_(LOST)
@@ -119,7 +119,8 @@ def column(numbers: tuple[float, ...], dtype: torch.dtype, device: torch.device)
 class Measure:
     """The norm of each record, its mass, and the rounding unit of the sum.
 
-    `norms` may be `squared`, as a Gram matrix gives them, and then a little below zero: roots are taken of all at once.
+    `norms` may be `squared`, as a Gram matrix gives them, and then a little below zero: roots are
+    taken of all at once.
     """
 
     norms: Tensor
@@ -129,7 +130,7 @@ class Measure:
 
     @property
     def rooted(self) -> Tensor:
-        """The norms, in any case."""
+        """The norms, whether they are stored squared or not."""
         return self.norms.clamp(min=0).sqrt_() if self.squared else self.norms
 
 
@@ -156,12 +157,12 @@ class Share:
         return (values * factors.view(shape)).nan_to_num_(0.0, 0.0, 0.0)
 
     def clear(self, values: Tensor, *, short: bool = False) -> Tensor:
-        """The values (with `short`, cut to TF32), with 0 for what is not finite. They may be overwritten: what nobody else reads any more.
+        """The values (with `short`, cut to TF32), with 0 for what is not finite. They may be overwritten.
 
-        Every one of them must have been measured: then only records of factor 0 have any that is not finite, and it
-        is enough to look at the factors.
+        Every one of them must have been measured: then only records of factor 0 have any that is
+        not finite, and it is enough to look at the factors.
         """
-        # In a copy: what is cut here may have been measured uncut for another parameter.
+        # In a copy: the same values may have been measured uncut for another parameter.
         if short:
             return scale_records(values, self._live, short=True)
         if large(values):

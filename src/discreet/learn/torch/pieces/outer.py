@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Outer products: the gradient of a record is Σ_t g_t a_tᵀ, and its norm needs no gradient.
 
-‖Σ_t g_t a_tᵀ‖² = Σ_{s,t} (a_s·a_t)(g_s·g_t): two Gram matrices of the positions t instead of one gradient
-(Goodfellow 2015 for one position, Li, Tramèr, Liang, Hashimoto 2022 for many). Whichever takes fewer multiplications
-is used: T(d+p) against d·p. A gradient that was made for its norm is kept for the sum.
+‖Σ_t g_t a_tᵀ‖² = Σ_{s,t} (a_s·a_t)(g_s·g_t): two Gram matrices of the positions t instead of one
+gradient (Goodfellow 2015 for one position, Li, Tramèr, Liang, Hashimoto 2022 for many). Whichever
+takes fewer multiplications is used: T(d+p) against d·p. A gradient that was made for its norm is
+kept for the sum.
 """
 
 from __future__ import annotations
@@ -171,9 +172,9 @@ class OuterBias(Piece):
 
 
 def measure_together(pieces: Sequence[Outer | OuterBias]) -> Measure:
-    """One measure of all pieces that have one position: a layer with a bias has the norm ‖g‖·√(‖a‖² + 1).
+    """One measure of all pieces that have one position. A layer with a bias has the norm ‖g‖·√(‖a‖² + 1).
 
-    A device is told a dozen short things in less time than several for every layer.
+    A dozen short kernels for all layers take less time than several for each layer.
     """
     biases = {id(piece.signal): piece.signal for piece in pieces if isinstance(piece, OuterBias)}
     layers: list[tuple[Signal, Tensor | None, float]] = [
@@ -191,8 +192,8 @@ def measure_together(pieces: Sequence[Outer | OuterBias]) -> Measure:
             if values is not None:
                 torch.linalg.vector_norm(no_wider(values, kind), dim=1, dtype=kind, out=out)
     table.add_(LOST)
-    ones = column(tuple(one for _, _, one in layers), kind, table.device)
-    norms = torch.linalg.vector_norm(torch.hypot(table[1], ones).mul_(table[0]), dim=0)
+    biases_or_zeros = column(tuple(bias for _, _, bias in layers), kind, table.device)
+    norms = torch.linalg.vector_norm(torch.hypot(table[1], biases_or_zeros).mul_(table[0]), dim=0)
     return Measure(norms, norms, max(map(unit_of, gradients)))
 
 

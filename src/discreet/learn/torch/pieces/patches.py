@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums of outer products with patches: the gradient of a record at the weight of a convolution is Σ_t g_t u_tᵀ.
 
-u_t is the patch of the input under position t. Of a transposed convolution the patches are those of the gradient, and
-the input takes the place of g.
+u_t is the patch of the input under position t. Of a transposed convolution the patches are those of
+the gradient, and the input takes the place of g.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PATCHES = 2**25
 
 
 class PatchWindow(windows.Window):
-    """What is done with it."""
+    """A window with what pieces need: patches, and the gradient at a weight."""
 
     def pad(self, x: Tensor) -> Tensor:
         pads = [side for pair in reversed(self.padding) for side in pair]
@@ -44,7 +44,7 @@ class PatchWindow(windows.Window):
 
     @property
     def covers(self) -> int:
-        """How many patches a place of the input lies in, at the most."""
+        """The largest number of patches that contain one place of the input."""
         triples = zip(self.kernel, self.stride, self.dilation, strict=True)
         return prod(-(-size // step) if gap == 1 else size for size, step, gap in triples)
 
@@ -53,8 +53,9 @@ class PatchWindow(windows.Window):
         zeros, sides = [0] * len(self.kernel), [left for left, _ in self.padding]
         if any(left != right for left, right in self.padding):
             source, sides = self.pad(source), zeros
-        rest = self.stride, sides, self.dilation, False, zeros, groups, [False, True, False]
-        gradient: Tensor = torch.ops.aten.convolution_backward(signal, source, weight, None, *rest)[1]
+        # Not transposed; of the gradients at input, weight and bias, the second alone.
+        options = self.stride, sides, self.dilation, False, zeros, groups, [False, True, False]
+        gradient: Tensor = torch.ops.aten.convolution_backward(signal, source, weight, None, *options)[1]
         return gradient
 
 
@@ -112,7 +113,7 @@ class PatchProducts(Piece):
 
     def _masses(self) -> Tensor:
         """No less than Σ_t ‖g_t‖‖u_t‖, by Cauchy and Schwarz: ‖g‖·√(Σ_t ‖u_t‖²), and every place is in few patches."""
-        source, signal = (lengths(each.flatten(1)) for each in (self._source, self._signal))
+        source, signal = (lengths(tensor.flatten(1)) for tensor in (self._source, self._signal))
         return source.mul_(signal).mul_(math.sqrt(self._window.covers))
 
     def total(self, share: Share) -> Tensor:

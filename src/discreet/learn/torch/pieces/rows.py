@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of a table: the gradient of a record is Σ_t e_{id_t} g_tᵀ, a few rows of something large.
+"""Rows of a table: the gradient of a record is Σ_t e_{id_t} g_tᵀ, a few rows of a large table.
 
-The rows of one record are added up where its ids repeat (after sorting them), so the norm takes memory for the
-positions, not for the table.
+The rows of one record are added up where its ids repeat (after sorting them), so the norm takes
+memory for the positions, not for the table.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One parameter, several uses: the gradients of the uses add up before the norm is taken.
 
-Leaving out the cross terms would make the norm wrong in either direction, so a record could add more than the clip.
+Leaving out the cross terms would make the norm wrong in either direction, so a record could add
+more than the clip.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def _join_outers(outers: Sequence[Outer]) -> Outer:
 def _join_rows(rows: Sequence[TableRows]) -> TableRows:
     if len(rows) == 1:
         return rows[0]
-    ids, gradient = torch.cat([each.ids for each in rows], 1), torch.cat([each.gradient for each in rows], 1)
-    return TableRows(ids, gradient, rows[0].height)
+    ids = torch.cat([piece.ids for piece in rows], 1)
+    return TableRows(ids, torch.cat([piece.gradient for piece in rows], 1), rows[0].height)
 
 
 class Tied(Piece):
@@ -80,11 +81,11 @@ class Tied(Piece):
             .to(torch.promote_types(signal.dtype, torch.float32))
         )
 
-    def _cross_with(self, kept: Tensor) -> Tensor:
+    def _cross_with(self, gradients: Tensor) -> Tensor:
         """⟨E, H⟩ = Σ_s g_s · H[id_s], of the H that is added."""
-        places = self._rows.ids[..., None].expand(-1, -1, kept.shape[2])
-        products = self._rows.gradient.double() * kept.gather(1, places)
-        return products.sum((1, 2)).to(kept.dtype)
+        places = self._rows.ids[..., None].expand(-1, -1, gradients.shape[2])
+        products = self._rows.gradient.double() * gradients.gather(1, places)
+        return products.sum((1, 2)).to(gradients.dtype)
 
     def total(self, share: Share) -> Tensor:
         return self._rows.add_to(self._outer.total(share), share)

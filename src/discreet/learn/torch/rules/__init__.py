@@ -7,9 +7,9 @@
     norms.py        scales and shifts, PReLU         fallback.py   everything else, by torch.func
     use.py          one call, as a rule sees it      table.py      the table of rules
 
-A rule is a function of a `Use` and the arguments of the call. It computes the result with the very function that was called, and
-taps it. If a rule returns None, it does not know this form of the call, and the fall-back takes it. What a rule makes of a
-gradient are `pieces`.
+A rule is a function of a `Use` and the arguments of the call. It computes the result with the very
+function that was called, and taps it. If a rule returns None, it does not know this form of the
+call, and the fall-back takes it. What a rule makes of a gradient are `pieces`.
 """
 
 from __future__ import annotations

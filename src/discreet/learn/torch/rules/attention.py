@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Multi-head attention: linear layers around a product of records with themselves.
 
-torch computes it in one call, inside which no layer is seen. Here it is written out, with the record as the first
-axis, so that its linear layers have the rule of linear layers. The result is the same up to rounding.
+torch computes it in one call, inside which no layer is seen. Here it is written out, with the
+record as the first axis, so that its linear layers have the rule of linear layers. The result is
+the same up to rounding.
 """
 
 # ruff: noqa: PLR0917, FBT001, FBT002, ARG001 - the arguments of a rule are those of the function of torch
@@ -72,7 +73,7 @@ def multi_head_attention(
 
 
 def _record_first(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The record as first axis; what was one tensor stays one."""
+    """The record as first axis. Arguments that are the same tensor stay the same tensor."""
     q = query.transpose(0, 1)
     k = q if key is query else key.transpose(0, 1)
     return q, k, k if value is key else value.transpose(0, 1)
@@ -81,27 +82,27 @@ def _record_first(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Te
 def _project_packed(
     use: Use, sources: tuple[Tensor, Tensor, Tensor], weight: Any, bias: Any
 ) -> tuple[Tensor, ...]:
-    """Three projections with one weight. Positions of different sources stand one behind the other."""
+    """Three projections with one weight. The positions of different sources are concatenated."""
     distinct: list[Tensor] = []
     for source in sources:
-        if not any(source is other for other in distinct):
+        if not any(source is earlier for earlier in distinct):
             distinct.append(source)
     joint = distinct[0] if len(distinct) == 1 else torch.cat(distinct, 1)
     pieces = linear(use, joint, weight, bias).split_with_sizes([source.shape[1] for source in distinct], 1)
-    places = [next(i for i, other in enumerate(distinct) if other is source) for source in sources]
-    return tuple(pieces[place].chunk(3, -1)[part] for part, place in enumerate(places))
+    indices = [next(i for i, tensor in enumerate(distinct) if tensor is source) for source in sources]
+    return tuple(pieces[index].chunk(3, -1)[part] for part, index in enumerate(indices))
 
 
 def _project_apart(
     use: Use, sources: tuple[Tensor, Tensor, Tensor], weights: tuple[Any, Any, Any], bias: Any
 ) -> tuple[Tensor, ...]:
     """Three projections with weights of their own and one bias for all three."""
-    made = [linear(use, source, weight) for source, weight in zip(sources, weights, strict=True)]
+    projected = [linear(use, source, weight) for source, weight in zip(sources, weights, strict=True)]
     if bias is None:
-        return tuple(made)
-    records = made[0].shape[0]
-    each = show_to_records(use, bias, (records, 1, bias.shape[0])).chunk(3, -1)
-    return tuple(part + extra for part, extra in zip(made, each, strict=True))
+        return tuple(projected)
+    records = projected[0].shape[0]
+    biases = show_to_records(use, bias, (records, 1, bias.shape[0])).chunk(3, -1)
+    return tuple(part + own_bias for part, own_bias in zip(projected, biases, strict=True))
 
 
 def _extend(use: Use, sequence: Tensor, extra: Any, zero: bool) -> Tensor:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions in one, two or three dimensions, with any stride, padding, dilation and groups, and their transposes.
 
-A convolution is a linear layer on patches: the gradient of a record is Σ_t g_t u_tᵀ with u_t the patch under position
-t. Of a transposed convolution the patches are those of the gradient, and the input takes the place of g.
+A convolution is a linear layer on patches: the gradient of a record is Σ_t g_t u_tᵀ with u_t the
+patch under position t. Of a transposed convolution the patches are those of the gradient, and the
+input takes the place of g.
 """
 
 # ruff: noqa: PLR0917 - the arguments of a rule are those of the function of torch
@@ -33,13 +34,7 @@ def convolution(
     x = use.narrow(x)
     out = use.function(x, use.value(weight), use.value(bias), stride, padding, dilation, groups)
     window = _window(tuple(weight.shape[2:]), stride, padding, dilation, groups)
-
-    def pieces(gradient: Tensor, *saved: Tensor) -> tuple[Piece | None, Piece | None]:
-        use.fits(gradient, weight if use.watches(weight) else bias)
-        of_weight = PatchProducts(saved[0].to(gradient.dtype), gradient, window) if saved else None
-        return of_weight, _bias(gradient) if use.watches(bias) else None
-
-    return use.tap(out, (weight, bias), pieces, *([x] if use.watches(weight) else []))
+    return _tap(use, out, x, weight, bias, window, transposed=False)
 
 
 def transposed_convolution(
@@ -58,19 +53,24 @@ def transposed_convolution(
         x, use.value(weight), use.value(bias), stride, padding, output_padding, groups, dilation
     )
     window = _window(tuple(weight.shape[2:]), stride, padding, dilation, groups)
+    return _tap(use, out, x, weight, bias, window, transposed=True)
 
+
+def _tap(
+    use: Use, out: Tensor, x: Tensor, weight: Any, bias: Any, window: PatchWindow, *, transposed: bool
+) -> Tensor:
     def pieces(gradient: Tensor, *saved: Tensor) -> tuple[Piece | None, Piece | None]:
         use.fits(gradient, weight if use.watches(weight) else bias)
         of_weight = None
         if saved:
-            of_weight = PatchProducts(gradient, saved[0].to(gradient.dtype), window, transposed=True)
-        return of_weight, _bias(gradient) if use.watches(bias) else None
+            inputs = saved[0].to(gradient.dtype)
+            source, signal = (gradient, inputs) if transposed else (inputs, gradient)
+            of_weight = PatchProducts(source, signal, window, transposed=transposed)
+        if not use.watches(bias):
+            return of_weight, None
+        return of_weight, Dense(gradient.flatten(2).sum(2, dtype=wide(gradient.dtype)))
 
     return use.tap(out, (weight, bias), pieces, *([x] if use.watches(weight) else []))
-
-
-def _bias(gradient: Tensor) -> Piece:
-    return Dense(gradient.flatten(2).sum(2, dtype=wide(gradient.dtype)))
 
 
 def _window(kernel: tuple[int, ...], stride: Any, padding: Any, dilation: Any, groups: int) -> PatchWindow:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameters that are no layer's weight: tokens, positions, scales, added or multiplied into every record.
 
-A value made of parameters alone has no records. It gets them when it is broadcast against a tensor that has: then
-each record sees its own copy, and the gradient at the copy is the gradient of the record.
+A value made of parameters alone has no records. It gets them when it is broadcast against a tensor
+that has: then each record sees its own copy, and the gradient at the copy is the gradient of the
+record.
 """
 
 from __future__ import annotations

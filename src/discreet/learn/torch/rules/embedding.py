@@ -40,10 +40,10 @@ def embedding(
     out = functional.embedding(ids, use.value(weight))
     if ids.dim() > 1 and ids.shape[0] > 1:
         return _tap(use, out, ids, weight, padding_idx)
-    looked = out.as_subclass(EmbeddedRows)
-    looked.tape, looked.dispatch, looked.value, looked.parameters = use.tape, weight.dispatch, out, [weight]
-    looked.use, looked.ids, looked.padding = use, ids, padding_idx
-    return looked
+    rows = out.as_subclass(EmbeddedRows)
+    rows.tape, rows.dispatch, rows.value, rows.parameters = use.tape, weight.dispatch, out, [weight]
+    rows.use, rows.ids, rows.padding = use, ids, padding_idx
+    return rows
 
 
 def _tap(use: Use, out: Tensor, ids: Tensor, weight: Any, padding: int | None) -> Tensor:
@@ -58,7 +58,8 @@ def _tap(use: Use, out: Tensor, ids: Tensor, weight: Any, padding: int | None) -
 class EmbeddedRows(Derived):
     """Rows looked up by ids that may be positions, the same for all records, or the ids of one record each.
 
-    Which of the two shows when it meets another tensor: if it has to grow a first axis, that axis is the record.
+    Which of the two shows when it meets another tensor: if it has to grow a first axis, that axis
+    is the record.
     """
 
     use: Use
@@ -80,6 +81,6 @@ class EmbeddedRows(Derived):
 
     def add_record_axis(self) -> EmbeddedRows:
         """The same with one more axis in front."""
-        again = embedding(self.use, self.ids[None], self.parameters[0], self.padding)
-        assert isinstance(again, EmbeddedRows)
-        return again
+        rows = embedding(self.use, self.ids[None], self.parameters[0], self.padding)
+        assert isinstance(rows, EmbeddedRows)
+        return rows

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions without a rule: the gradient of every record by torch.func, for functions that keep records apart.
 
-The call is repeated for one record at a time, all records at once (vmap), and differentiated there. It is slower and
-takes memory for the gradient of every record, but it needs to know nothing about the function except that the first
-axis of its inputs and of its output is the record. The guards test that.
+The call is repeated for one record at a time, all records at once (vmap), and differentiated there.
+It is slower and takes memory for the gradient of every record, but it needs to know nothing about
+the function except that the first axis of its inputs and of its output is the record. The guards
+test that.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ def by_record(use: Use, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result of the call, tapped so that each record's gradient is found by differentiating it alone."""
     flat, shape = internals.tree_flatten((args, kwargs))
     watched = [index for index, leaf in enumerate(flat) if use.watches(leaf)]
-    given = [index for index, leaf in enumerate(flat) if isinstance(leaf, Tensor) and index not in watched]
-    arguments, tensors = [flat[index] for index in watched], [flat[index] for index in given]
+    unwatched = [
+        index for index, leaf in enumerate(flat) if isinstance(leaf, Tensor) and index not in watched
+    ]
+    arguments, tensors = [flat[index] for index in watched], [flat[index] for index in unwatched]
     plain = [use.value(leaf) for leaf in flat]
     args, kwargs = internals.tree_unflatten(plain, shape)
     out = use.function(*args, **kwargs)
@@ -40,7 +43,7 @@ def by_record(use: Use, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
     def call(weights: Sequence[Tensor], rows: Sequence[Tensor]) -> Tensor:
         filled = list(plain)
-        for index, value in [*zip(watched, weights, strict=True), *zip(given, rows, strict=True)]:
+        for index, value in [*zip(watched, weights, strict=True), *zip(unwatched, rows, strict=True)]:
             filled[index] = value
         args, kwargs = internals.tree_unflatten(filled, shape)
         result: Tensor = use.function(*args, **kwargs)
@@ -56,10 +59,10 @@ def by_record(use: Use, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             return pull(signal[None])
 
         with warnings.catch_warnings():
-            # torch warns that a function is slow here, which is known.
+            # torch warns that vmap is slow for some functions, and this path is known to be slow.
             warnings.simplefilter("ignore", UserWarning)
             gradients = torch.func.vmap(one_record, in_dims=(0, *axes))(gradient, *tensors)
-        return [Dense(each) for each in gradients]
+        return [Dense(gradient) for gradient in gradients]
 
     return use.tap(out, arguments, pieces, *tensors)
 
@@ -67,8 +70,8 @@ def by_record(use: Use, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def _axes(use: Use, out: Tensor, arguments: Sequence[Any], tensors: Sequence[Tensor]) -> list[int | None]:
     """Which tensors have the record as their first axis: as the guards have seen it, and never by its length alone."""
     records = out.shape[0] if out.dim() else 0
-    lengths = [each.shape[0] if each.dim() else -1 for each in tensors]
-    keys = [(use.function, use.name(arguments[0]), place, len(tensors)) for place in range(len(tensors))]
+    lengths = [tensor.shape[0] if tensor.dim() else -1 for tensor in tensors]
+    keys = [(use.function, use.name(arguments[0]), index, len(tensors)) for index in range(len(tensors))]
     seen = use.tape.learned.axes
     if use.tape.learning:
         for key, length in zip(keys, lengths, strict=True):
@@ -85,15 +88,19 @@ def _axes(use: Use, out: Tensor, arguments: Sequence[Any], tensors: Sequence[Ten
 
 
 def _is_record(seen: set[tuple[int, int]] | None, records: int, length: int, *, sure: bool) -> bool | None:
-    """Whether an axis counts records; None if that is not known. One seen at two numbers of records is known."""
+    """Whether an axis counts records; None if that is not known. It is known if it was seen with two numbers of records."""
     if length != records:
-        same = seen is None or len({own for own, _ in seen}) < 2 or any(own != given for own, given in seen)
-        return False if same else None
-    if seen is None or len({own for own, _ in seen}) < 2:
+        may_be_constant = (
+            seen is None
+            or len({count for count, _ in seen}) < 2
+            or any(count != size for count, size in seen)
+        )
+        return False if may_be_constant else None
+    if seen is None or len({count for count, _ in seen}) < 2:
         return True if sure else None
-    if all(own == given for own, given in seen):
+    if all(count == size for count, size in seen):
         return True
-    return False if {given for _, given in seen} == {length} else None
+    return False if {size for _, size in seen} == {length} else None
 
 
 def _name(use: Use) -> str:

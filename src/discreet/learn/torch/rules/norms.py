@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers that scale and shift: layer, group, instance and root-mean-square norms, and PReLU.
 
-out = x̂·w + b with x̂ a function of one record. The gradient of a record is Σ_t g_t·x̂_t for w and Σ_t g_t for b:
-as small as the parameter, so it is kept whole. x̂ is made again in the backward pass, not kept.
+out = x̂·w + b with x̂ a function of one record. The gradient of a record is Σ_t g_t·x̂_t for w and
+Σ_t g_t for b: as small as the parameter, so it is kept whole. x̂ is made again in the backward
+pass, not kept.
 """
 
 # ruff: noqa: PLR0917, FBT001, FBT002 - the arguments of a rule are those of the function of torch
@@ -10,6 +11,7 @@ as small as the parameter, so it is kept whole. x̂ is made again in the backwar
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -27,7 +29,7 @@ __all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "prelu", "
 def layer_norm(
     use: Use, x: Tensor, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Tensor:
-    """Of the statistics that it has computed, so that x̂ is found without computing them again."""
+    """The forward pass also returns mean and scale, so that x̂ follows without computing them again."""
     x, w, b = _widen(x, use.value(weight), use.value(bias))
     out, mean, scale = torch.native_layer_norm(x, shape, w, b, eps)
     axes = tuple(range(x.dim() - len(shape), x.dim()))
@@ -35,18 +37,18 @@ def layer_norm(
     def pieces(gradient: Tensor, x: Tensor, mean: Tensor, scale: Tensor) -> tuple[Piece | None, Piece | None]:
         use.fits(gradient, weight if use.watches(weight) else bias)
         sums = zip((weight, bias), _affine_sums(gradient, x, mean, scale, axes), strict=True)
-        of_weight, of_bias = (Dense(each) if use.watches(one) else None for one, each in sums)
+        of_weight, of_bias = (Dense(total) if use.watches(parameter) else None for parameter, total in sums)
         return of_weight, of_bias
 
     return use.tap(out, (weight, bias), pieces, x, mean.detach(), scale.detach())
 
 
 def _widen(x: Tensor, *parameters: Tensor | None) -> tuple[Any, ...]:
-    """As automatic mixed precision does it, where it is on; else as they are."""
+    """The arguments in wide numbers under automatic mixed precision, and unchanged without it."""
     if not torch.is_autocast_enabled(x.device.type):
         return (x, *parameters)
     kind = wide(x.dtype)
-    return tuple(None if each is None else each.to(kind) for each in (x, *parameters))
+    return tuple(None if tensor is None else tensor.to(kind) for tensor in (x, *parameters))
 
 
 def _affine_sums(
@@ -61,19 +63,15 @@ def _affine_sums(
 
 
 def rms_norm(use: Use, x: Tensor, shape: Any, weight: Any = None, eps: float | None = None) -> Tensor:
-    def normal(x: Tensor) -> Tensor:
-        return functional.rms_norm(x, shape, None, eps)
-
-    out = functional.rms_norm(x, shape, use.value(weight), eps)
-    return _tap_scale_and_shift(
-        use, out, x, weight, None, normal, tuple(range(x.dim() - len(shape), x.dim()))
-    )
+    normal = partial(functional.rms_norm, normalized_shape=shape, eps=eps)
+    axes = tuple(range(x.dim() - len(shape), x.dim()))
+    return _tap_scale_and_shift(use, normal(x, weight=use.value(weight)), x, weight, None, normal, axes)
 
 
 def group_norm(
     use: Use, x: Tensor, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
 ) -> Tensor:
-    """Of the statistics, Σ_t g_t·x̂_t is (Σ_t g_t·x_t - mean·Σ_t g_t)/deviation: x̂ is never made."""
+    """Σ_t g_t·x̂_t is (Σ_t g_t·x_t - mean·Σ_t g_t)/deviation, so x̂ is never computed."""
     x, w, b = _widen(x, use.value(weight), use.value(bias))
     records, channels = x.shape[:2]
     sizes = records, channels, x.numel() // max(1, records * channels), groups
@@ -86,14 +84,11 @@ def group_norm(
         if not use.watches(weight):
             return None, of_bias
         kind = sums.dtype
-        mean, scale = (each[..., None].to(kind) for each in statistics)
-        products, parts = (
-            _sum_over_positions(gradient.to(kind) * x.to(kind), (1,)),
-            sums.view(records, groups, -1),
-        )
-        return Dense(
-            torch.addcmul(products.view_as(parts), mean, parts, value=-1).mul_(scale).flatten(1)
-        ), of_bias
+        mean, scale = (statistic[..., None].to(kind) for statistic in statistics)
+        group_sums = sums.view(records, groups, -1)
+        products = _sum_over_positions(gradient.to(kind) * x.to(kind), (1,)).view_as(group_sums)
+        gradients = torch.addcmul(products, mean, group_sums, value=-1).mul_(scale)
+        return Dense(gradients.flatten(1)), of_bias
 
     return use.tap(out, (weight, bias), pieces, x, mean.detach(), scale.detach())
 
@@ -114,14 +109,15 @@ def instance_norm(
             use, weight, "instance_norm with running statistics", "track_running_stats=False"
         )
 
-    def normal(x: Tensor) -> Tensor:
-        return functional.instance_norm(
-            x, running_mean, running_var, None, None, use_input_stats, momentum, eps
-        )
-
-    out = functional.instance_norm(
-        x, running_mean, running_var, use.value(weight), use.value(bias), use_input_stats, momentum, eps
+    normal = partial(
+        functional.instance_norm,
+        running_mean=running_mean,
+        running_var=running_var,
+        use_input_stats=use_input_stats,
+        momentum=momentum,
+        eps=eps,
     )
+    out = normal(x, weight=use.value(weight), bias=use.value(bias))
     return _tap_scale_and_shift(use, out, x, weight, bias, normal, (1,))
 
 
@@ -142,12 +138,15 @@ def batch_norm(
             use, weight, "batch_norm", "torch.nn.GroupNorm(32, channels) in its place, or .eval()"
         )
 
-    def normal(x: Tensor) -> Tensor:
-        return functional.batch_norm(x, running_mean, running_var, None, None, False, momentum, eps)
-
-    out = functional.batch_norm(
-        x, running_mean, running_var, use.value(weight), use.value(bias), False, momentum, eps
+    normal = partial(
+        functional.batch_norm,
+        running_mean=running_mean,
+        running_var=running_var,
+        training=False,
+        momentum=momentum,
+        eps=eps,
     )
+    out = normal(x, weight=use.value(weight), bias=use.value(bias))
     return _tap_scale_and_shift(use, out, x, weight, bias, normal, (1,))
 
 

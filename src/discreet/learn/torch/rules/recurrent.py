@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recurrent layers, written out step by step, so that their linear layers have the rule of linear layers.
 
-The weight between steps is used once for every step; the uses are joined before the norm is taken. Slower than the
-fused kernels that torch has for them, and the same up to rounding.
+The weight between steps is used once for every step; the uses are joined before the norm is taken.
+Slower than the fused kernels that torch has for them, and the same up to rounding.
 """
 
 # ruff: noqa: PLR0917, FBT001 - the arguments of a rule are those of the function of torch
@@ -21,7 +21,7 @@ from discreet.learn.torch.rules.use import Use
 
 __all__ = ["gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell"]
 
-#: From the part of the input, the last state and the weights to the next state.
+#: Makes the next state from the part of the input, the last state and the weights.
 Step = Callable[[Use, Tensor, tuple[Tensor, ...], Sequence[Any]], tuple[Tensor, ...]]
 
 
@@ -78,14 +78,17 @@ def _layers(step: Step) -> Callable[..., tuple[Tensor, ...] | None]:
         states = tuple(first) if isinstance(first, list | tuple) else (first,)
         x = x if batch_first else x.transpose(0, 1)
         ways, ends = 1 + bool(bidirectional), []
-        each = len(weights) // (layers * ways)
+        weights_per_way = len(weights) // (layers * ways)
         for layer in range(layers):
             outs = []
             for way in range(ways):
                 index = layer * ways + way
-                own = _in_order(weights[index * each : (index + 1) * each], bool(has_biases))
+                first_weight = index * weights_per_way
+                way_weights = _in_order(
+                    weights[first_weight : first_weight + weights_per_way], bool(has_biases)
+                )
                 out, end = _sequence(
-                    use, step, x, tuple(state[index] for state in states), own, backwards=way == 1
+                    use, step, x, tuple(state[index] for state in states), way_weights, backwards=way == 1
                 )
                 outs.append(out)
                 ends.append(end)
@@ -110,9 +113,9 @@ def _sequence(
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     from_input = linear(use, x, weights[0], weights[2])
     outs: list[Tensor] = []
-    places = range(x.shape[1])
-    for place in reversed(places) if backwards else places:
-        state = step(use, from_input[:, place], state, weights)
+    positions = range(x.shape[1])
+    for position in reversed(positions) if backwards else positions:
+        state = step(use, from_input[:, position], state, weights)
         outs.append(state[0])
     return torch.stack(outs[::-1] if backwards else outs, 1), state
 
@@ -120,8 +123,8 @@ def _sequence(
 def _cell(step: Step) -> Callable[..., Any]:
     def layer_rule(use: Use, x: Tensor, first: Any, *weights: Any) -> Any:
         several = isinstance(first, list | tuple)
-        own = [*weights, *[None] * (4 - len(weights))]
-        state = step(use, linear(use, x, own[0], own[2]), tuple(first) if several else (first,), own)
+        padded = [*weights, *[None] * (4 - len(weights))]
+        state = step(use, linear(use, x, padded[0], padded[2]), tuple(first) if several else (first,), padded)
         return state if several else state[0]
 
     return layer_rule

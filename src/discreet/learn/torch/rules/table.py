@@ -60,76 +60,23 @@ _RULES: dict[Any, Rule] = {
 }
 _SPREAD = {Tensor.expand, Tensor.expand_as, Tensor.broadcast_to, torch.broadcast_to}
 
-_BY_NUMBER = {
-    getattr(home, name)
-    for name in (
-        "add",
-        "sub",
-        "mul",
-        "div",
-        "true_divide",
-        "rsub",
-        "where",
-        "maximum",
-        "minimum",
-        "pow",
-        "lerp",
-    )
-    for home in (torch, Tensor)
-    if hasattr(home, name)
-} | {
-    getattr(Tensor, name)
-    for name in (
-        "add_",
-        "sub_",
-        "mul_",
-        "div_",
-        "__radd__",
-        "__rsub__",
-        "__rmul__",
-        "__rtruediv__",
-        "__pow__",
-        "__rpow__",
-    )
-    if hasattr(Tensor, name)
-}
 
+def _functions(names: str, *homes: Any) -> set[Any]:
+    """The functions with these names, as far as this version of torch has them."""
+    return {getattr(home, name) for name in names.split() for home in homes if hasattr(home, name)}
+
+
+#: Functions that work number by number.
+_BY_NUMBER = _functions(
+    "add sub mul div true_divide rsub where maximum minimum pow lerp", torch, Tensor
+) | _functions("add_ sub_ mul_ div_ __radd__ __rsub__ __rmul__ __rtruediv__ __pow__ __rpow__", Tensor)
 #: Questions about a tensor, and ways to say that no gradient is wanted.
-_QUIET = {
-    getattr(Tensor, name)
-    for name in [
-        "size",
-        "dim",
-        "numel",
-        "stride",
-        "is_contiguous",
-        "is_floating_point",
-        "is_complex",
-        "data_ptr",
-        "detach",
-        "requires_grad_",
-        "element_size",
-        "storage_offset",
-        "__len__",
-        "__hash__",
-        "__repr__",
-        "__format__",
-        "__deepcopy__",
-        "item",
-        "tolist",
-        "cpu",
-        "numpy",
-        "__dlpack__",
-        "untyped_storage",
-        "is_shared",
-        "share_memory_",
-        "ndimension",
-        "nelement",
-        "get_device",
-        "type_as",
-    ]
-    if hasattr(Tensor, name)
-}
+_QUIET = _functions(
+    "size dim numel stride is_contiguous is_floating_point is_complex data_ptr detach requires_grad_ "
+    "element_size storage_offset __len__ __hash__ __repr__ __format__ __deepcopy__ item tolist cpu numpy "
+    "__dlpack__ untyped_storage is_shared share_memory_ ndimension nelement get_device type_as",
+    Tensor,
+)
 _LIFTS = {Tensor.unsqueeze, torch.unsqueeze, Tensor.__getitem__}
 
 
