@@ -9,12 +9,7 @@ import pytest
 
 from tests.cli import visits
 
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    visits.make(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def test_a_first_description_is_toml_without_a_value_of_the_data(discreet):

@@ -12,11 +12,7 @@ from tests.cli import visits
 ASK = f"plan {visits.COUNTS} --data visits.toml"
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    visits.make(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def test_a_plan_makes_no_ledger(discreet, here):

@@ -21,11 +21,7 @@ RUN = "release release.toml --out tables"
 WRITTEN = ["by_ward.csv", "by_ward.parquet", "statement.html", "statement.json", "statement.md", "total.csv"]
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    visits.make(tmp_path)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def charges():

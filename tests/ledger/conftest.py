@@ -10,6 +10,14 @@ from discreet.ledger import Ledger, Limit
 from tests.postgres import schema
 
 
+def spend(limit, *guarantees, state=None):
+    """The state of a limit that has admitted them in this order."""
+    state = limit.start() if state is None else state
+    for guarantee in guarantees:
+        state = limit.admit(state, limit.cost(guarantee))
+    return state
+
+
 def refusal(call, *arguments, **named):
     """The error that a call ends with."""
     with pytest.raises(DiscreetError) as caught:
@@ -23,6 +31,13 @@ def where(request, tmp_path):
     if request.param == "sqlite":
         return str(tmp_path / "a.ledger")
     return schema(request.getfixturevalue("postgres_dsn"))
+
+
+@pytest.fixture
+def made(where):
+    """The place of one with a limit of 1, which is closed."""
+    Ledger(where, limit=Limit.filter(epsilon=1)).close()
+    return where
 
 
 @pytest.fixture

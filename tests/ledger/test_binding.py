@@ -21,12 +21,11 @@ from pyarrow import parquet
 import discreet as dp
 from discreet import privacy
 from discreet.cli import main
-from discreet.errors import DiscreetError
 from discreet.ledger import Ledger, Limit, Statement, chain
 from discreet.ledger.description import Description, list_changes
 from discreet.ledger.layers import ASSERTED, ENFORCED
+from tests.ledger.conftest import refusal
 from tests.ledger.workers import writing
-from tests.postgres import schema
 
 WARDS = ("a", "b", "c")
 COUNT = "SELECT COUNT(*) FROM visits"
@@ -176,21 +175,8 @@ ENTRIES = [by_sql, by_question, by_many, by_mechanism, by_fit, by_training, by_h
 COMPILED = {by_sql, by_question, by_many}
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def where(request, tmp_path):
-    if request.param == "sqlite":
-        return str(tmp_path / "visits.ledger")
-    return schema(request.getfixturevalue("postgres_dsn"))
-
-
 def session(opened, folder, ledger, **more):
     return dp.Session(data(opened, folder), limit=Limit.filter(**LIMIT), ledger=ledger, **more)
-
-
-def refusal(work, *arguments, **named):
-    with pytest.raises(DiscreetError) as caught:
-        work(*arguments, **named)
-    return caught.value
 
 
 def lines(ledger, mark=None, **more):

@@ -19,12 +19,6 @@ LIMIT = Limit.filter(epsilon=1)
 FIT = 40  # pieces that fit
 
 
-@pytest.fixture
-def made(where):
-    Ledger(where, limit=LIMIT).close()
-    return where
-
-
 def assert_spent_to_the_last_piece(where, said):
     """Exactly as many receipts as fit, all different, each in the book; and nobody was told anything but DP601."""
     receipts = [(line["number"], line["hash"]) for line in said if "number" in line]

@@ -6,21 +6,12 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import pairwise
 
-import pytest
-
 from discreet.ledger import Ledger, Limit
 from discreet.ledger.store import Store
 from tests.chance import no_chance
 from tests.ledger.workers import killing, run
 
-LIMIT = Limit.filter(epsilon=1)
 KILLED = -9
-
-
-@pytest.fixture
-def made(where):
-    Ledger(where, limit=LIMIT).close()
-    return where
 
 
 @no_chance("ledgers draw nothing")
@@ -57,7 +48,7 @@ def test_killed_before_and_after_every_statement(made):
 
 @no_chance("ledgers draw nothing")
 def test_killed_while_it_is_made(where):
-    said = run("make_and_crash", where=where, limit=LIMIT.to_dict(), step=20)
+    said = run("make_and_crash", where=where, limit=Limit.filter(epsilon=1).to_dict(), step=20)
     assert said[-1]["ended"] == 0
     assert {line["ended"] for line in said[:-1]} == {KILLED}
     assert len(said) > 30

@@ -17,14 +17,7 @@ from discreet.errors import BadDescription, BadParameter, OverBudget, Unsupporte
 from discreet.ledger import Asker, Cost, Limit, State
 from discreet.ledger.pricing import Track
 from discreet.privacy.unit import Unit
-
-
-def spend(limit, *guarantees, state=None):
-    state = limit.start() if state is None else state
-    for guarantee in guarantees:
-        state = limit.admit(state, limit.cost(guarantee))
-    return state
-
+from tests.ledger.conftest import spend
 
 LIMITS = [
     Limit.filter(epsilon=1),

@@ -11,13 +11,7 @@ import pytest
 from discreet import privacy
 from discreet.errors import OverBudget
 from discreet.ledger import Limit
-
-
-def spend(limit, *guarantees):
-    state = limit.start()
-    for guarantee in guarantees:
-        state = limit.admit(state, limit.cost(guarantee))
-    return state
+from tests.ledger.conftest import spend
 
 
 def test_the_pure_sum_is_exact_at_any_time():

@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.mistakes.clinic import Here
 from tests.mistakes.mistakes import Mistake, check_mistake, mistakes
 
 FILTER = "Limit.filter(epsilon=1, delta=1e-6)"
@@ -19,11 +16,6 @@ BOUND = (
 )
 MORE = "dp.open(table, name='visits', protect=dp.each('patient_id', at_most=9))"
 OTHERS = "dp.open(table, name='visits', protect=dp.each('name', at_most=2, word='patient_id'))"
-
-
-@pytest.fixture
-def here(visits, folder):
-    return Here(data=visits)
 
 
 @mistakes(

@@ -17,14 +17,7 @@ from discreet.learn.torch.clip import Clipper
 from tests.learn.torch.brute import check_equal, clipped, wavy
 
 RECORDS = 5
-
-
-@pytest.fixture(autouse=True)
-def _doubles():
-    torch.manual_seed(0)
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
+pytestmark = pytest.mark.usefixtures("doubles")
 
 
 @pytest.mark.parametrize(
