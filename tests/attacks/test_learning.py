@@ -24,15 +24,10 @@ from discreet.learn.torch import Training, plan_of, private
 from discreet.mechanisms.combine import select_best
 from tests.learn.torch.broken import ClippedAfterAveraging, NotClipped, with_noise_for_the_mean, without_noise
 from tests.learn.torch.reference import data, loop, small, start_run
+from tests.refusals import assert_refused
 from tests.statistical.constants import ALPHA
 
 TRIALS, MANY = 300, 5_000
-
-
-def assert_refused(code, call, *arguments, **named):
-    with pytest.raises(DiscreetError) as caught:
-        call(*arguments, **named)
-    assert caught.value.code == code
 
 
 def released(records, count, **settings):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pytest
 
-from discreet.errors import DiscreetError
 from discreet.ledger import Ledger, Limit
 from tests.postgres import schema
 
@@ -16,13 +15,6 @@ def spend(limit, *guarantees, state=None):
     for guarantee in guarantees:
         state = limit.admit(state, limit.cost(guarantee))
     return state
-
-
-def refusal(call, *arguments, **named):
-    """The error that a call ends with."""
-    with pytest.raises(DiscreetError) as caught:
-        call(*arguments, **named)
-    return caught.value
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

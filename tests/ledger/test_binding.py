@@ -24,8 +24,8 @@ from discreet.cli import main
 from discreet.ledger import Ledger, Limit, Statement, chain
 from discreet.ledger.description import Description, list_changes
 from discreet.ledger.layers import ASSERTED, ENFORCED
-from tests.ledger.conftest import refusal
 from tests.ledger.workers import writing
+from tests.refusals import refusal
 
 WARDS = ("a", "b", "c")
 COUNT = "SELECT COUNT(*) FROM visits"

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import threading
 from contextlib import nullcontext, suppress
 
 import pytest
@@ -14,6 +13,7 @@ from discreet.ledger.sqlite import SQLite
 from discreet.privacy.wire import from_json
 from tests.chance import no_chance
 from tests.ledger.workers import BEGINNINGS, PIECE, run, writing
+from tests.processes import run_threads
 
 LIMIT = Limit.filter(epsilon=1)
 FIT = 40  # pieces that fit
@@ -77,11 +77,7 @@ def test_threads_together_spend_the_limit_and_no_more(made):
                     receipt = ledger.charge(PIECE)
                     said.append({"number": receipt.number, "hash": receipt.hash})
 
-        workers = [threading.Thread(target=spend) for _ in range(6)]
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
+        run_threads(*[spend] * 6)
     assert_spent_to_the_last_piece(made, said)
 
 

@@ -18,7 +18,7 @@ from discreet.ledger.overview import budget_facts
 from discreet.ledger.sqlite import SQLite
 from discreet.noise.source import is_private
 from discreet.privacy.unit import Unit
-from tests.ledger.conftest import refusal
+from tests.refusals import refusal
 
 TENTH = privacy.pure(0.1)
 

@@ -20,9 +20,9 @@ from discreet import privacy
 from discreet.errors import DiscreetError, LedgerDamaged, LedgerError
 from discreet.ledger import Ledger, Limit, places, queue, sqlite, store
 from discreet.ledger.sqlite import SQLite
-from tests.ledger.conftest import refusal
 from tests.ledger.workers import writing
 from tests.postgres import schema
+from tests.refusals import refusal
 
 TENTH = privacy.pure(0.1)
 LIMIT = Limit.filter(epsilon=1)

@@ -12,8 +12,8 @@ from discreet import privacy
 from discreet.ledger import Asker, Charge, Entry, Ledger, Limit, Receipt
 from discreet.ledger.released import release_lines
 from tests.chance import no_chance
-from tests.ledger.conftest import refusal
 from tests.ledger.workers import run
+from tests.refusals import refusal
 
 KILLED = -9
 NOTHING_OR_ALL = [[], ["reserved"] * 3, ["reserved"] * 3 + ["committed"] * 3]

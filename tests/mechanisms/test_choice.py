@@ -27,6 +27,7 @@ from discreet.mechanisms.choice import (
 )
 from discreet.mechanisms.conformance import check_mechanism
 from tests.chance import may_fail
+from tests.finite import em_law, hockey_stick, pf_law
 from tests.statistical.constants import ALPHA, FEW
 from tests.statistical.fit import accepts
 
@@ -41,23 +42,6 @@ KINDS = {
 
 
 # --- laws, by other means than the race ----------------------------------------------------------------------------
-
-
-def em_law(scores, scale):
-    weights = np.exp((np.asarray(scores, float) - max(scores)) / float(scale))
-    return weights / weights.sum()
-
-
-def pf_law(scores, scale):
-    """Permute-and-flip by its definition: every order, every run of tails."""
-    heads = np.exp((np.asarray(scores, float) - max(scores)) / float(scale))
-    law = np.zeros(len(scores))
-    for order in itertools.permutations(range(len(scores))):
-        tails = 1.0
-        for i in order:
-            law[i] += tails * heads[i]
-            tails *= 1 - heads[i]
-    return law / math.factorial(len(scores))
 
 
 def noisy_law(scores, scale, noise):
@@ -104,10 +88,6 @@ def peeling_law(scores, scale, count):
             left.remove(i)
         law[order] = chance
     return law
-
-
-def hockey_stick(p, q, epsilon):
-    return float(np.maximum(0, np.asarray(p) - math.exp(epsilon) * np.asarray(q)).sum())
 
 
 def worst_ratio(mechanism, pairs):
