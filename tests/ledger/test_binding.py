@@ -7,6 +7,7 @@ change is listed, and nothing is called enforced that was not checked.
 
 from __future__ import annotations
 
+import functools
 import json
 import shlex
 from dataclasses import dataclass, replace
@@ -120,7 +121,9 @@ def _exposed(opened, folder):
     return replace(private, tables={**private.tables, "open": public})
 
 
+@functools.cache
 def data(opened, folder):
+    """A data set is opened once: it reads no row by itself, and what it is never changes."""
     return _exposed(opened, folder) if opened.also == ("visits.parquet",) else opened.open(folder)
 
 

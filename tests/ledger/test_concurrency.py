@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 
 import pytest
 
@@ -121,8 +121,8 @@ def test_a_look_that_is_stale_never_becomes_a_row(tmp_path):
     """The same interleaving with a store that forgets to keep others out: the database itself refuses the second row."""
 
     class Careless(SQLite):
-        def turn(self):
-            return nullcontext()
+        def in_turn(self, work):
+            return work()
 
         def begin(self):
             """Nothing: every statement is a transaction of its own."""
