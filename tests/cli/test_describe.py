@@ -49,7 +49,7 @@ def test_a_description_is_looked_at(discreet):
     assert "adult" in discreet("describe adult").out
 
 
-def test_json(discreet):
+def test_a_description_in_json_holds_its_toml(discreet):
     found = discreet("describe visits.parquet --json").object
     assert tomllib.loads(found["toml"])["dataset"]["source"] == "visits.parquet"
 

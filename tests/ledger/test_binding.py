@@ -434,7 +434,7 @@ def test_a_key_of_one_data_set_is_no_key_of_another(folder, tmp_path):
 
 @pytest.mark.parametrize("reserved", [True, False])
 @pytest.mark.parametrize("asking", [{}, {"analyst": "bo"}, {"project": "ana"}])
-def test_a_kept_answer_belongs_to_whoever_asked(reserved, asking, folder, tmp_path):
+def test_a_kept_answer_belongs_to_the_one_who_asked(reserved, asking, folder, tmp_path):
     """Nobody else is shown it under its key: not without a name, not under another one."""
     limit = Limit.filter(epsilon=10, analysts={"ana": 0.5, "bo": 0.5}, reserved=reserved)
     book = tmp_path / "visits.ledger"

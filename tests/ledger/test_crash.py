@@ -57,7 +57,7 @@ def test_killed_while_it_is_made(where):
 
 
 @no_chance("ledgers draw nothing")
-def test_killed_at_any_time(made):
+def test_a_receipt_that_was_handed_out_is_in_the_ledger_whenever_its_process_is_killed(made):
     said = run("kill_at_any_time", where=made, kills=8)
     receipts = {(line["number"], line["hash"]) for line in said}
     assert len(receipts) == len(said) > 8

@@ -272,7 +272,7 @@ def test_a_release_says_what_its_error_counts() -> None:
     assert f"at most {keys.error:.6g} users (95%)" in str(keys)
 
 
-def test_groups_and_units() -> None:
+def test_a_guarantee_names_its_unit_and_covers_groups() -> None:
     mechanism = Gaussian(rho=0.5, sensitivity=1, relation="replace", unit="patient")
     assert mechanism.guarantee_at(distance=3).concentrated() == pytest.approx(4.5)
     assert str(mechanism.unit) == "one patient replaced"

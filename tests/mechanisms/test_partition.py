@@ -319,7 +319,7 @@ def test_keys_without_users_are_never_named():
             assert set(mechanism({"a": 0, "b": -5, math.nan: 9, "c": 10**30}).value) == {"c"}
 
 
-def test_no_keys_at_all():
+def test_a_release_without_keys_is_empty():
     for mechanism in mechanisms():
         assert list(mechanism({}).value) == list(mechanism([]).value) == []
 

@@ -226,21 +226,21 @@ FOUR = (
 
 
 @mistakes(*TWO)
-def test_bad_input_leaves_with_2(mistake, shell):
+def test_bad_input_exits_with_status_2(mistake, shell):
     assert check_mistake(mistake, shell).left == 2
 
 
 @mistakes(*THREE)
-def test_what_does_not_fit_leaves_with_3(mistake, shell):
+def test_a_query_that_does_not_fit_exits_with_status_3(mistake, shell):
     assert check_mistake(mistake, shell).left == 3
 
 
 @mistakes(*FOUR)
-def test_what_cannot_be_proved_leaves_with_4(mistake, shell):
+def test_a_query_that_cannot_be_proved_private_exits_with_status_4(mistake, shell):
     assert check_mistake(mistake, shell).left == 4
 
 
-def test_a_damaged_ledger_leaves_with_5_until_a_copy_is_put_back(shell, folder):
+def test_a_damaged_ledger_exits_with_status_5_until_a_copy_is_put_back(shell, folder):
     book = folder / "visits.ledger"
     kept = book.read_bytes()
     book.write_bytes(b"x" * len(kept))

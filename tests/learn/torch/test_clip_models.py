@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("doubles")
     ],
 )
 @pytest.mark.parametrize("training", [True, False])
-def test_encoders_of_torch(model, training):
+def test_encoders_of_torch_are_clipped_as_by_hand(model, training):
     check_equal(model().train(training), torch.randn(RECORDS, 6, 8))
 
 
@@ -45,7 +45,7 @@ class Translator(nn.Module):
         return self.inner(x, x[:, :4] * 0.5, tgt_mask=mask, tgt_is_causal=True)
 
 
-def test_encoder_and_decoder():
+def test_an_encoder_and_its_decoder_are_clipped_as_by_hand():
     check_equal(Translator(), torch.randn(RECORDS, 6, 8))
 
 
@@ -132,7 +132,7 @@ class Residual(nn.Module):
         return self.head(functional.relu_(inside + self.around(x)).mean((2, 3)))
 
 
-def test_a_residual_block():
+def test_a_residual_block_is_clipped_as_by_hand():
     check_equal(Residual(), torch.randn(RECORDS, 3, 8, 8))
 
 
