@@ -19,9 +19,9 @@ OTHERS = "dp.open(table, name='visits', protect=dp.each('name', at_most=2, word=
 
 
 @mistakes(
-    Mistake("Limit(epsilon=1, delta=1e-6)", "DP107", FILTER, FILTER),
-    Mistake("Limit.filter()", "DP107", FILTER, FILTER),
-    Mistake("Limit.filter(epsilon=1, rho=1)", "DP107", "Limit.filter(rho=0.5)", "Limit.filter(rho=0.5)"),
+    Mistake("Limit(epsilon=1, delta=1e-6)", "DP107", FILTER),
+    Mistake("Limit.filter()", "DP107", FILTER),
+    Mistake("Limit.filter(epsilon=1, rho=1)", "DP107", "Limit.filter(rho=0.5)"),
     Mistake("Limit.filter(epsilon='1')", "DP104", "epsilon=1.0", "Limit.filter(epsilon=1.0)"),
     Mistake("Limit.filter(epsilon=1, delta=1)", "DP102", "delta=1e-6", FILTER),
     Mistake(
@@ -43,12 +43,7 @@ OTHERS = "dp.open(table, name='visits', protect=dp.each('name', at_most=2, word=
         "Limit.filter(1, 1e-6, analysts={'ana': 0.5, 'bo': 0.5})",
     ),
     Mistake("Limit.plan(1)", "DP104", "privacy.laplace(scale=10)", "Limit.plan(privacy.laplace(scale=10))"),
-    Mistake(
-        "Ledger('visits.ledger')",
-        "DP603",
-        f"dp.Ledger('visits.ledger', limit=dp.{FILTER})",
-        f"dp.Ledger('visits.ledger', limit=dp.{FILTER})",
-    ),
+    Mistake("Ledger('visits.ledger')", "DP603", f"dp.Ledger('visits.ledger', limit=dp.{FILTER})"),
     Mistake(
         "Ledger('visits.ledger', limit=1)",
         "DP104",
@@ -161,7 +156,6 @@ OTHERS = "dp.open(table, name='visits', protect=dp.each('name', at_most=2, word=
     Mistake(
         "copy.deepcopy(book)",
         "DP607",
-        "Ledger('visits.ledger')",
         "Ledger('visits.ledger')",
         first=f"book = {BOOK}",
     ),

@@ -74,13 +74,11 @@ CALIBRATED = "calibrate(lambda z: 1_000 * privacy.gaussian(z), to=privacy.approx
         "session.release(mechanism)",
         "DP107",
         "session.release(mechanism, value)",
-        "session.release(mechanism, value)",
         first=f"value, mechanism = 42, {NOISE}, unit='patient_id')",
     ),
     Mistake(
         "session.release(mechanism, value, epsilon=1)",
         "DP107",
-        "session.release(mechanism, value)",
         "session.release(mechanism, value)",
         first=f"value, mechanism = 42, {NOISE}, unit='patient_id')",
     ),
