@@ -26,7 +26,7 @@ def where(request, tmp_path):
 
 
 @pytest.fixture
-def made(where):
+def closed_ledger(where):
     """The place of one with a limit of 1, which is closed."""
     Ledger(where, limit=Limit.filter(epsilon=1)).close()
     return where

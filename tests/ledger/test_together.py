@@ -200,7 +200,7 @@ def test_processes_that_release_the_same_pay_once_and_show_the_same(made):
 
 
 @no_chance("ledgers draw nothing")
-def test_killed_before_and_after_every_statement(where):
+def test_charges_together_are_whole_or_not_there_after_a_kill_at_any_statement(where):
     Ledger(where, limit=Limit.filter(epsilon=10)).close()
     said = run("crash_together", where=where)
     ended = {line["point"]: line["ended"] for line in said if "ended" in line}
